@@ -1,9 +1,9 @@
-"""What all tests share: how hard Hypothesis tries, and the one seed that a run draws its chance from.
+"""Configuration of all tests: the profiles of Hypothesis, the seed of a run, SIGINT and the groups of pytest-xdist.
 
-In CI both are the same in every run, so that a change is judged by what it does and not by chance; elsewhere each run
-draws anew, and `SHAREQ_SEED=...` chooses. A failure can be repeated from what it prints: Hypothesis adds the line
-`@reproduce_failure(...)`, and a test that uses the fixture `seed` shows `SHAREQ_SEED=...`, which is also in the header
-of the run.
+In CI the examples of Hypothesis and the seed are the same in every run, so the result depends on the change alone.
+Elsewhere both are random, unless `SHAREQ_SEED=...` sets the seed. The output of a failed test repeats it: Hypothesis
+prints the line `@reproduce_failure(...)`, and a test that uses the fixture `seed` prints `SHAREQ_SEED=...`, which is
+also in the header of the run.
 """
 
 import os
@@ -13,11 +13,11 @@ from random import SystemRandom
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.kafka.fixtures"]  # brokers to point clients at
+pytest_plugins = ["tests.kafka.fixtures"]  # brokers for tests of clients
 
 _IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
-# A deadline would be a timed assertion, and a busy machine says nothing about the code.
+# No deadline: it would be an assertion about time, which fails on a busy machine.
 _COMMON = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("dev", _COMMON, max_examples=50, stateful_step_count=30)
 settings.register_profile("ci", _COMMON, max_examples=300, stateful_step_count=50, database=None, derandomize=True)
@@ -25,29 +25,30 @@ settings.load_profile("ci" if _IN_CI else "dev")
 
 
 def pytest_configure() -> None:
-    """Choose the seed before workers start: they inherit it with the environment, so all of a run has the same."""
+    """Choose the seed before workers start: they inherit the environment, so a run has one seed."""
     os.environ.setdefault("SHAREQ_SEED", str(932 if _IN_CI else SystemRandom().randrange(1 << 32)))
 
 
 @pytest.fixture(autouse=True)
 def stop_button() -> None:
-    """SIGINT raises KeyboardInterrupt in each test: Spark leaves a handler of its own in its process, and a shell
-    starts programs in the background with SIGINT ignored."""
+    """Make SIGINT raise KeyboardInterrupt in each test: Spark installs a handler of its own in its process, and a
+    shell starts programs in the background with SIGINT ignored.
+    """
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """`-n auto`: two workers mostly wait for an Apache Kafka each, so there are two more than cores."""
+    """`-n auto` starts two workers more than there are cores: two of them mostly wait for an Apache Kafka each."""
     return (os.cpu_count() or 1) + 2
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in a hook of the same name
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share a Spark go to one worker, which starts one; those that share an Apache Kafka go to two others,
-    each with a broker of its own: the pairings take as long as all the rest.
+    """Group the tests that share a process that is slow to start, as a group runs in one worker, which starts it once.
 
-    Spark's clusters are processes by themselves.
+    The tests that use Spark in the test process are one group, those that start a Spark cluster another. Those that
+    use an Apache Kafka are two groups, each with a broker of its own: the pairings and all others.
     """
     for item in items:
         chosen = getattr(getattr(item, "callspec", None), "params", {}).values()
@@ -62,7 +63,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Groups are a suffix of ids. Where xdist cannot write it there, each worker would start a Spark of its own."""
+    """Check that ids have the group as a suffix: without it, xdist ignores groups and each worker starts a Spark."""
     if getattr(session.config.option, "loadgroup", False):
         grouped = (item for item in session.items if item.get_closest_marker("xdist_group"))
         assert all("@" in item.nodeid for item in grouped), "this pytest does not let this pytest-xdist group tests"
@@ -74,7 +75,7 @@ def pytest_report_header() -> str:
 
 @pytest.fixture
 def seed() -> int:
-    """The run's seed: SHAREQ_SEED where it is set, else new for each run outside CI; shown when the test fails."""
+    """The run's seed: SHAREQ_SEED if it is set, else fixed in CI and random elsewhere; printed if the test fails."""
     value = int(os.environ["SHAREQ_SEED"])
     print(f"repeat with SHAREQ_SEED={value}")
     return value

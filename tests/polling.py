@@ -1,4 +1,4 @@
-"""Polling until what was asked for is there, for tests on brokers that take their time."""
+"""Helpers that poll until an expected result is there, for tests on brokers in real time."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException
 
 PATIENCE_S = 60.0
-"""How long a test waits for what has to come; nothing is ever waited for that must not come."""
+"""How long a test waits for an expected result; no test waits to see that something does not happen."""
 
 QUICK = {
     "group.share.min.heartbeat.interval.ms": 100,
     "group.share.heartbeat.interval.ms": 100,
     "group.share.assignment.interval.ms": 0,
 }
-"""Brokers that give members of share groups their first partitions, with the second heartbeat, as soon as may be."""
+"""Broker configurations under which members of share groups get their first partitions soonest: with the second
+heartbeat, without delay."""
 
 
 def take(consumer: Any, count: int) -> list[Any]:
-    """The records of as many polls as it takes to have so many."""
+    """Poll until there are `count` records; return all of them."""
     found: list[Any] = []
     deadline = time.monotonic() + PATIENCE_S
     while len(found) < count:
@@ -30,21 +31,21 @@ def take(consumer: Any, count: int) -> list[Any]:
 
 
 def eventually(look: Callable[[], object], expected: object) -> None:
-    """Look until it is as expected: what a controller has written its brokers hear of a little later."""
+    """Call `look` until it returns `expected`: brokers receive what their controller has written with a delay."""
     deadline = time.monotonic() + PATIENCE_S
     while (found := look()) != expected:
         assert time.monotonic() < deadline, f"{found} instead of {expected}"
 
 
 def configure(admin: Any, group: str, configs: Mapping[str, object]) -> None:
-    """Set a group's configurations, and wait until the broker has heard of them."""
+    """Set a group's configurations, and wait until the broker describes them."""
     admin.alter_group_configs(group, configs)
     wanted = {key: str(value) for key, value in configs.items()}
     eventually(lambda: {k: v.value for k, v in admin.describe_configs("group", group, list(wanted)).items()}, wanted)
 
 
 def commits(consumer: Consumer) -> bool:
-    """Whether what it has read can be committed: its coordinator is there, and known to it."""
+    """True if a commit of the consumer's position succeeds, which needs a coordinator that the consumer knows."""
     try:
         consumer.commit(asynchronous=False)
     except KafkaException:

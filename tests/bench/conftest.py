@@ -1,4 +1,4 @@
-"""What all benchmarks share."""
+"""Fixtures of all benchmarks."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def _only_our_own_garbage() -> Iterator[None]:
-    """Let the collector pass by what the test runner itself has in memory: an application does not carry that."""
+def _freeze_test_runner() -> Iterator[None]:
+    """Exclude the memory of the test runner from garbage collection: an application does not have it."""
     gc.collect()
     gc.freeze()
     yield

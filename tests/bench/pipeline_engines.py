@@ -1,7 +1,7 @@
-"""The tables of a trace by Spark and by DuckDB, each in a process of its own: `pipeline_engines.py ENGINE CORES ...`.
+"""Tables of a trace by Spark and by DuckDB, each in its own process: `pipeline_engines.py ENGINE CORES ...`.
 
-DuckDB carries out the same SQL, translated, over the same Parquet files into the same folders. It keeps events in a
-database of its own instead of Parquet, and checks no lines. Prints one object of JSON.
+DuckDB runs the same SQL, translated, on the same Parquet files into the same folders. It keeps events in its own
+database instead of Parquet, and does not check lines. Prints a JSON object.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from shareq.spark.pipeline.events import fields
 from shareq.spark.pipeline.schema import FRAMES, TABLES
 
 COMPARED = ("journals", "leaderships", "deliveries", "locks", "windows", "attempts", "members", "writes")
-"""The tables; figures and report are Spark's alone."""
+"""Compared tables; only Spark computes figures and the report."""
 
 
 def spark(cores: str, trace: str, out: str) -> dict[str, float]:
@@ -25,12 +25,12 @@ def spark(cores: str, trace: str, out: str) -> dict[str, float]:
     from shareq.spark.pipeline.sources import events_of
 
     made = session(master=f"local[{cores}]")
-    made.range(1000).selectExpr("sum(id)").collect()  # a session that is warm, as in a notebook
+    made.range(1000).selectExpr("sum(id)").collect()  # warm-up of the session, as in a notebook
     java = made.sparkContext._gateway.proc.pid  # type: ignore[union-attr]  # set as long as it runs
     clock = Clock(java, "self")
     land(events_of(made, trace), f"{out}/events", 0, fresh=True)
-    derive(made, out, "events", clock.tell, report=True)
-    clock.tell("end")
+    derive(made, out, "events", clock.start_step, report=True)
+    clock.start_step("end")
     return clock.figures("bad lines", "latency", "end")
 
 
@@ -42,7 +42,7 @@ def duckdb(cores: str, trace: str, out: str) -> dict[str, float]:
     database.execute(f"SET threads = {cores}; SET preserve_insertion_order = false")
     clock = Clock("self")
     database.execute(_events(f"{trace}/*.parquet", Path(trace).name))
-    clock.tell("landed")
+    clock.start_step("landed")
     made: set[str] = set()
 
     def make(name: str, text: str) -> None:
@@ -61,24 +61,24 @@ def duckdb(cores: str, trace: str, out: str) -> dict[str, float]:
         target = f"{out}/{name}" if table.time else f"{out}/{name}.parquet"
         Path(out).mkdir(exist_ok=True)
         database.execute(f"COPY (SELECT {dated} FROM {name}) TO '{target}' (FORMAT parquet, COMPRESSION zstd{parted})")
-    clock.tell("tables")
+    clock.start_step("tables")
     return clock.figures("landed", "tables")
 
 
 def _events(files: str, journal: str) -> str:
-    """What a journal's typed columns lack comes out of the JSON beside them, where the tables ask for it."""
+    """Load events; fields without a typed column are read from the JSON column if a table needs them."""
     flat = set(duckdb_columns(files))
-    asked = " ".join([*(TABLES[name].sql for name in COMPARED), *FRAMES.values()])
+    used = " ".join([*(TABLES[name].sql for name in COMPARED), *FRAMES.values()])
     types = {"bigint": "BIGINT", "string": "VARCHAR", "boolean": "BOOLEAN"}
     types |= {"array<string>": "VARCHAR[]", "array<bigint>": "BIGINT[]", "array<array<bigint>>": "BIGINT[][]"}
     partly = "('BrokerStopped', 'TopicCreated', 'ConfigChanged', 'SharePartitionLoaded', 'StateWritePrepared', "
     partly += "'RecordsDelivered', 'MemberJoined', 'MemberLeft', 'MemberReconciled', 'HeartbeatReceived')"
-    rest = {name: kind for name, kind in fields().items() if name not in flat and name in asked}
+    rest = {name: kind for name, kind in fields().items() if name not in flat and name in used}
     shape = json.dumps({name: types[kind] for name, kind in rest.items()})
     return f"""
-        CREATE TABLE events AS SELECT * EXCLUDE (payload, said), {", ".join(f'said."{n}" AS "{n}"' for n in rest)}
+        CREATE TABLE events AS SELECT * EXCLUDE (payload, parsed), {", ".join(f'parsed."{n}" AS "{n}"' for n in rest)}
         FROM (SELECT '{journal}' AS journal, *,
-                     CASE WHEN type IN {partly} THEN from_json(payload, '{shape}') END AS said
+                     CASE WHEN type IN {partly} THEN from_json(payload, '{shape}') END AS parsed
               FROM read_parquet('{files}'))"""
 
 
@@ -89,25 +89,23 @@ def duckdb_columns(files: str) -> list[str]:
 
 
 class Clock:
-    """Wall time, the processors' time and the memory of some processes, by /proc. On a machine that has other work
-    besides, the processors' time still says something.
-    """
+    """Wall time, processor time (which other load changes less) and memory of processes, from /proc."""
 
     def __init__(self, *processes: object) -> None:
         self._processes = processes
         self._began = self._now()
-        self._told: dict[str, tuple[float, float]] = {}
+        self._steps: dict[str, tuple[float, float]] = {}
 
-    def tell(self, step: str) -> None:
-        """A step begins."""
+    def start_step(self, step: str) -> None:
+        """Record the start of a step."""
         (wall, cpu), (began, cpu_began) = self._now(), self._began
-        self._told[step] = wall - began, cpu - cpu_began
+        self._steps[step] = wall - began, cpu - cpu_began
 
     def figures(self, *steps: str) -> dict[str, float]:
-        """How long it took until these steps began: landing, tables, and whatever follows."""
+        """Seconds until each of these steps started: loading, tables, and the rest."""
         found = {"peak_mib": sum(map(_peak_mib, self._processes))}
         for name, step in zip(("landed", "tables", "whole"), steps, strict=False):
-            found[f"{name}_s"], found[f"{name}_cpu_s"] = self._told[step]
+            found[f"{name}_s"], found[f"{name}_cpu_s"] = self._steps[step]
         return found
 
     def _now(self) -> tuple[float, float]:
@@ -116,7 +114,7 @@ class Clock:
 
 
 def _peak_mib(process: object) -> float:
-    """The most memory that a process had resident."""
+    """Largest resident memory of a process, in MiB."""
     status = Path(f"/proc/{process}/status").read_text()
     return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM"))
 

@@ -1,10 +1,10 @@
-"""A clock for figures that somebody else has taken: what a client reports, or what a process has cost."""
+"""A benchmark clock for figures that another process has measured, such as a client's durations or CPU time."""
 
 from __future__ import annotations
 
 
 class Reported:
-    """It goes on by what is reported, so that a round lasts as long as the figure says."""
+    """Advances only by the reported figures, so that a round lasts as long as the figure."""
 
     def __init__(self) -> None:
         self.now = 0.0

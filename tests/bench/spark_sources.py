@@ -1,9 +1,9 @@
-"""Reads a topic with Spark's own Kafka source and with ours, alternating, and tells the figures as JSON on stdout.
+"""Reads a topic with Spark's Kafka source and with shareq's source in turn, and prints the figures as JSON.
 
     python spark_sources.py BOOTSTRAP TOPIC SMALL_TOPIC RECORDS JARS
 
-`seconds` are those of the batches of a query that reads what is available, `wall` those of the whole query; `cpu` is
-the processor time of the JVM and of the Python workers, which says more where a machine does other work besides.
+`seconds`: time of the batches of a query with trigger availableNow; `wall`: time of the whole query; `cpu`: processor
+time of the JVM and of the Python workers, the more useful figure on a machine with other load.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 ROUNDS = 3
 SMALL = 20
-"""So many records has a small batch, and so many such batches are measured."""
+"""Number of records of a small batch, and number of small batches."""
 
 _groups = count()
 
 
 class Sources(NamedTuple):
-    """The two sources of one Spark, on the topics of one cluster."""
+    """Both sources in one Spark session, on the topics of one cluster."""
 
     spark: SparkSession
     address: str
@@ -51,12 +51,12 @@ class Sources(NamedTuple):
 
 
 def cpu_seconds() -> float:
-    """What all processes of this session have used so far."""
+    """Processor time of all processes of this session so far, in seconds."""
     ticks = 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended meanwhile
+        except OSError:  # the process has ended meanwhile
             continue
         if int(fields[3]) == os.getsid(0):
             ticks += sum(map(int, fields[11:15]))
@@ -64,7 +64,7 @@ def cpu_seconds() -> float:
 
 
 def run(source: DataFrame, sink: str, records: int) -> dict[str, float]:
-    """Read what is available."""
+    """Read the available records of the topic once."""
     folder = tempfile.mkdtemp()
     writer = source.writeStream.format(sink).option("checkpointLocation", f"{folder}/checkpoint")
     if sink == "parquet":
@@ -83,7 +83,7 @@ def run(source: DataFrame, sink: str, records: int) -> dict[str, float]:
 
 
 def floor(source: DataFrame) -> float:
-    """Milliseconds of a small batch, the median of those that have not to warm anything up."""
+    """Duration of a small batch in milliseconds: the median of the second half of the batches, after warm-up."""
     query = source.writeStream.format("noop").option("checkpointLocation", tempfile.mkdtemp()).start()
     took: list[int] = []
     while len(took) < SMALL:
@@ -97,15 +97,15 @@ def main(address: str, topic: str, small_topic: str, records: int, jars: str) ->
     spark = session(master="local[2]", **{"spark.jars": jars, "spark.driver.memory": "3g"})
     spark.sparkContext.setLogLevel("ERROR")
     sources = Sources(spark, address)
-    told: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for sink in ("noop", "parquet"):
         for _ in range(ROUNDS):
-            told.setdefault(f"shareq, {sink}", []).append(run(sources.shareq(topic), sink, records))
-            told.setdefault(f"kafka, {sink}", []).append(run(sources.kafka(topic), sink, records))
+            figures.setdefault(f"shareq, {sink}", []).append(run(sources.shareq(topic), sink, records))
+            figures.setdefault(f"kafka, {sink}", []).append(run(sources.kafka(topic), sink, records))
     few = {"maxRecordsPerBatch": str(SMALL), "kafka.share.acquire.mode": "record_limit"}
-    told["shareq, floor"] = floor(sources.shareq(small_topic, **few))
-    told["kafka, floor"] = floor(sources.kafka(small_topic, maxOffsetsPerTrigger=str(SMALL)))
-    print(json.dumps(told))
+    figures["shareq, floor"] = floor(sources.shareq(small_topic, **few))
+    figures["kafka, floor"] = floor(sources.kafka(small_topic, maxOffsetsPerTrigger=str(SMALL)))
+    print(json.dumps(figures))
     spark.stop()
 
 

@@ -1,8 +1,8 @@
-"""What a cluster in process costs: end to end, per consumer, per share-partition, at start-up.
+"""Cost of a cluster in process: end to end, per consumer, per share-partition, at start-up.
 
     make bench ARGS='-k cluster'
 
-Journal off unless said; every figure is per delivered record, and `extra_info` holds the rate.
+The journal is off unless the id has it on; every figure is per delivered record, and `extra_info` has the rate.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ QUEUE_RECORDS = 50_000
 
 
 def filled(records: int, partitions: int, **arguments: Any) -> Cluster:
-    """A cluster whose topic holds `records` records of 100 bytes, in batches of 500."""
+    """A cluster with a topic of `records` records of 100 bytes, in batches of 500."""
     cluster = Cluster(brokers=3, seed=1, **arguments)
     cluster.create_topic("work", partitions)
     cluster.configure_group("g", {"share.auto.offset.reset": "earliest"})
@@ -46,7 +46,7 @@ def produce(cluster: Cluster, records: int, partitions: int, **config: Any) -> N
 
 
 def group_of(cluster: Cluster, members: int) -> list[ShareConsumer]:
-    """Members that have their assignment."""
+    """Consumers that have their assignment."""
     consumers = [
         ShareConsumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "g"}) for _ in range(members)
     ]
@@ -58,34 +58,35 @@ def group_of(cluster: Cluster, members: int) -> list[ShareConsumer]:
 
 
 def reached(consumers: list[ShareConsumer]) -> set[ShareConsumer]:
-    """A set that each consumer enters when a message reaches it: to ask a thousand members whether they have something
-    would cost more than what is measured, and threads that sleep in `poll` need not be asked either.
-    """
-    heard: set[ShareConsumer] = set()
+    """A set that receives each consumer for which a message arrives.
 
-    def listen(consumer: ShareConsumer) -> None:
+    Checking a thousand members for messages would cost more than what is measured.
+    """
+    active: set[ShareConsumer] = set()
+
+    def watch(consumer: ShareConsumer) -> None:
         core = consumer._core
         handle = core.handle
 
-        def listening(message: Message, now_ms: int) -> list[Effect]:
-            heard.add(consumer)
+        def handle_and_note(message: Message, now_ms: int) -> list[Effect]:
+            active.add(consumer)
             return handle(message, now_ms)
 
-        core.handle = listening  # type: ignore[method-assign]
+        core.handle = handle_and_note  # type: ignore[method-assign]
 
     for consumer in consumers:
-        listen(consumer)
-    return heard
+        watch(consumer)
+    return active
 
 
 def consume(cluster: Cluster, consumers: list[ShareConsumer], records: int) -> int:
-    """Let the members take turns until they have had so many records; every value is looked at.
+    """Poll the members in turn until they have returned `records` records; every value is read.
 
-    A member takes a turn when it has something, and after that once more, which sends what it accepts: as where each
-    has a thread of its own that sleeps in `poll`.
+    A member is polled when a message has arrived for it, and once more after a poll with records, which sends the
+    acknowledgements: as if each slept in `poll` in its own thread.
     """
     seen = size = 0
-    heard = reached(consumers)
+    active = reached(consumers)
     turn = consumers
     while seen < records:
         busy = []
@@ -96,17 +97,17 @@ def consume(cluster: Cluster, consumers: list[ShareConsumer], records: int) -> i
                 seen += len(messages)
                 size += sum(map(len, messages))
         cluster.advance(1)
-        turn = busy + [c for c in heard.difference(busy) if c._core.poll_ready()]
-        heard.clear()
+        turn = busy + [c for c in active.difference(busy) if c._core.poll_ready()]
+        active.clear()
     for consumer in consumers:
-        del consumer._core.handle  # the listener of this call
+        del consumer._core.handle  # restores the method of the class
     assert size == records * len(VALUE)
     return seen
 
 
 @pytest.mark.parametrize("journal", [False, True], ids=["journal off", "journal on"])
 def test_end_to_end(benchmark: Any, journal: bool) -> None:
-    """The tour's number of records through producer, share group and consumer."""
+    """As many records as the tour has, through producer, share group and consumer."""
 
     def setup() -> tuple[tuple[Cluster, list[ShareConsumer]], dict[str, Any]]:
         cluster = filled(4, 4, journal=journal)
@@ -131,10 +132,10 @@ GROWTH_CONFIG = {"group.share.max.size": 1000, "group.share.assignment.interval.
 def test_growth(benchmark: Any, members: int, partitions: int, collector: str) -> None:
     """The cost of a delivered record must not grow with the group or the topic.
 
-    Measured when members have joined and a first record batch of each partition is done: what opening a share-partition
-    and a share session costs is paid once, not by the record. With the garbage collector on, CPython walks through all
-    records that a thousand clients hold at once in one process: clients with a process each do not meet that, hence
-    both figures.
+    The measurement starts after members have joined and the first record batch of each partition is done: opening a
+    share-partition and a share session costs once, not per record. With the garbage collector on, CPython walks through
+    all records that a thousand clients in one process hold at once. Clients in separate processes do not have that
+    cost, so both figures are measured.
     """
     records = max(400, partitions) * BATCH_RECORDS
 
@@ -162,7 +163,7 @@ def test_a_cluster_of_three_brokers_starts(benchmark: Any) -> None:
 
 
 def test_import(benchmark: Any) -> None:
-    """`import shareq` in a process of its own, less what an empty process takes (see `empty process`)."""
+    """`import shareq` in a new process; subtract `test_empty_process`."""
     benchmark.pedantic(lambda: subprocess.run([sys.executable, "-c", "import shareq"], check=True), rounds=10)
 
 

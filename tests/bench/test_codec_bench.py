@@ -1,6 +1,7 @@
-"""What the wire costs: the messages that carry records, ours and kio beside each other.
+"""Cost of the codec for messages with records, in shareq and in kio.
 
-kio's side is its entity from and to bytes; ours is the whole frame, header and all, from and to our own message.
+kio encodes and decodes its entity; shareq encodes and decodes the whole frame, with its header, from and to its
+message.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the group coordinator costs: a heartbeat that changes nothing must not depend on the size of the group."""
+"""Cost of the group coordinator: a heartbeat without changes must not depend on the size of the group."""
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.bench
 
 
 def settled_group(members: int, partitions: int) -> tuple[World, GroupCoordinator]:
-    """All members have joined, are assigned, and have been told so."""
+    """A group in which all members have joined, are assigned and have received their assignment."""
     world = World(t1=partitions, traced=False, configs={"group.share.max.size": 1000})
     names = [f"member-{i}" for i in range(members)]
     for name in names:
@@ -60,7 +60,7 @@ def join(world: World, members: int) -> World:
 
 
 def test_a_thousand_members_join(benchmark: BenchmarkFixture) -> None:
-    """All at once, log and replay included: the assignment interval spares the assignor."""
+    """All members join at once, log and replay included; the assignment interval bounds the runs of the assignor."""
     world = World(t1=8, traced=False, configs={"group.share.max.size": 1000})
     benchmark.pedantic(join, args=(world, 1000), rounds=1)
     assert world.describe().group_epoch == 1001

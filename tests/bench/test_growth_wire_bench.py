@@ -1,13 +1,14 @@
-"""How `shareq serve` and Apache Kafka bear more consumers and more partitions, side by side in one run.
+"""`shareq serve` and Apache Kafka with growing numbers of consumers and partitions, in one run.
 
     make bench ARGS='-k growth_wire'
 
-1, 10 and 100 of confluent's share consumers, in two processes, read one group's topic of 1, 10 and 100 partitions:
+1, 10 and 100 of confluent-kafka's share consumers, in two processes, read a topic of 1, 10 and 100 partitions in one
+group:
 
-    records/s   they have joined and wait; 200,000 records of 100 bytes, in batches of 500, lie there; they are let go
-    p50, p99    from produce to the return of the poll, of 100 records a second that are produced one by one
+    records/s   200,000 records of 100 bytes, in batches of 500, are produced before the joined consumers start to poll
+    p50, p99    from produce to the return of the poll, of 100 records per second that are produced one by one
 
-Medians of three rounds; the two brokers take turns, so that what else the machine does befalls both.
+Medians of three rounds; the brokers are measured in turn, so that other load of the machine affects both.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ PACED_RECORDS, PACE_S = 300, 0.01
 PROCESSES = 2
 PATIENCE_S = 60
 FETCH_ENDS_S = 0.75
-"""A fetch that a consumer has sent before it was held waits for 0.5 s; what it gets would be had for nothing."""
+"""Seconds to wait after `hold`: a fetch in flight waits for 0.5 s, and its records would not be measured."""
 
 _numbers = count(1)
 
 
 class Measured(NamedTuple):
-    """Records a second; milliseconds from produce to poll."""
+    """Records per second; milliseconds from produce to poll."""
 
     rate: float
     p50_ms: float
@@ -51,18 +52,18 @@ class Measured(NamedTuple):
 
 
 class Process:
-    """Some consumers; see `wire_team`."""
+    """A process with some of the consumers; see `wire_team`."""
 
     def __init__(self, broker: Broker, topic: str, group: str, size: int) -> None:
         command = [sys.executable, "-m", "tests.bench.wire_team", broker.bootstrap_servers, topic, group, str(size)]
         self._popen = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
 
-    def say(self, line: str) -> None:
+    def send(self, line: str) -> None:
         assert self._popen.stdin is not None
         self._popen.stdin.write(f"{line}\n")
         self._popen.stdin.flush()
 
-    def heard(self) -> str:
+    def read_line(self) -> str:
         assert self._popen.stdout is not None
         return self._popen.stdout.readline()
 
@@ -72,7 +73,7 @@ class Process:
 
 
 class Scene:
-    """A topic, a producer, and consumers that have joined: what one figure is measured on."""
+    """A topic, a producer, and consumers that have joined: the set-up of one measurement."""
 
     def __init__(self, broker: Broker, consumers: int, partitions: int) -> None:
         from confluent_kafka import Producer
@@ -98,21 +99,21 @@ class Scene:
             process.end()
 
     def rate(self, records: int) -> float:
-        """Records a second of a team that is let go on what lies there."""
-        self._say("hold")
+        """Records per second of consumers that start to poll records produced before."""
+        self._send("hold")
         for process in self._team:
-            assert process.heard() == "\n"
+            assert process.read_line() == "\n"
         time.sleep(FETCH_ENDS_S)
         for i in range(records):
             self._filler.produce(self._topic, VALUE, partition=i // BATCH_RECORDS % self._partitions)
         assert self._filler.flush(PATIENCE_S) == 0
         began = time.monotonic()
-        self._say("run")
+        self._send("run")
         return records / (self._last_of(records) - began)
 
-    def ways_ms(self) -> list[float]:
-        """How long each record was on its way, at a pace that leaves everybody time."""
-        self._say("time")
+    def latencies_ms(self) -> list[float]:
+        """Latency of each record in milliseconds, at a rate far below the capacity."""
+        self._send("time")
         began = time.monotonic()
         for i in range(PACED_RECORDS):
             time.sleep(max(0, began + i * PACE_S - time.monotonic()))
@@ -120,24 +121,24 @@ class Scene:
             self._pacer.produce(self._topic, value, partition=i % self._partitions)
             self._pacer.poll(0)
         self._last_of(PACED_RECORDS)
-        return [way * 1000 for told in self._tell() for way in told["ways"]]
+        return [latency * 1000 for report in self._report() for latency in report["latencies"]]
 
     def _last_of(self, records: int) -> float:
-        """When the last of so many had come."""
-        _until(lambda: sum(told["count"] for told in self._tell()) >= records)
-        return float(max(told["last"] for told in self._tell()))
+        """Time at which the last of `records` records arrived."""
+        _until(lambda: sum(report["count"] for report in self._report()) >= records)
+        return float(max(report["last"] for report in self._report()))
 
-    def _say(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         for process in self._team:
-            process.say(line)
+            process.send(line)
 
-    def _tell(self) -> list[dict[str, Any]]:
-        self._say("tell")
-        return [json.loads(process.heard()) for process in self._team]
+    def _report(self) -> list[dict[str, Any]]:
+        self._send("report")
+        return [json.loads(process.read_line()) for process in self._team]
 
 
 def _until(done: Any) -> None:
-    """The answer is not asked for so often that asking becomes the load."""
+    """Wait until the condition holds; it is checked rarely, so that checking is no load."""
     deadline = time.monotonic() + PATIENCE_S
     while not done():
         assert time.monotonic() < deadline
@@ -145,7 +146,7 @@ def _until(done: Any) -> None:
 
 
 def _all_have_joined(admin: Admin, group: str, consumers: int, partitions: int) -> bool:
-    """Every member has something, and everything has somebody."""
+    """True if every member has a partition and every partition has a member."""
     (described,) = admin.describe_share_groups([group]).values()
     if described.error is not None:
         return False
@@ -155,10 +156,10 @@ def _all_have_joined(admin: Admin, group: str, consumers: int, partitions: int) 
 
 def measure(broker: Broker, consumers: int, partitions: int) -> Measured:
     with Scene(broker, consumers, partitions) as scene:
-        scene.rate(RECORDS)  # everybody has found everybody, and Java has compiled
+        scene.rate(RECORDS)  # warm-up: metadata is loaded, and Java has compiled
         rates = [scene.rate(RECORDS) for _ in range(ROUNDS)]
-        ways = [statistics.quantiles(scene.ways_ms(), n=100) for _ in range(ROUNDS)]
-    p50, p99 = (statistics.median(way[percentile - 1] for way in ways) for percentile in (50, 99))
+        latencies = [statistics.quantiles(scene.latencies_ms(), n=100) for _ in range(ROUNDS)]
+    p50, p99 = (statistics.median(way[percentile - 1] for way in latencies) for percentile in (50, 99))
     return Measured(statistics.median(rates), p50, p99)
 
 
@@ -178,14 +179,14 @@ HEAD = """\
 consumers partitions    shareq     Kafka  ratio    shareq    Kafka  ratio    shareq    Kafka  ratio"""
 
 
-def _line(consumers: int, partitions: int, ours: Measured, theirs: Measured) -> str:
-    rates = f"{ours.rate:10,.0f}{theirs.rate:10,.0f}{ours.rate / theirs.rate:7.2f}"
-    ways = [(ours.p50_ms, theirs.p50_ms), (ours.p99_ms, theirs.p99_ms)]
-    return f"{consumers:9}{partitions:11}{rates}" + "".join(f"{a:10.2f}{b:9.2f}{a / b:7.2f}" for a, b in ways)
+def _line(consumers: int, partitions: int, shareq_: Measured, kafka: Measured) -> str:
+    rates = f"{shareq_.rate:10,.0f}{kafka.rate:10,.0f}{shareq_.rate / kafka.rate:7.2f}"
+    latencies = [(shareq_.p50_ms, kafka.p50_ms), (shareq_.p99_ms, kafka.p99_ms)]
+    return f"{consumers:9}{partitions:11}{rates}" + "".join(f"{a:10.2f}{b:9.2f}{a / b:7.2f}" for a, b in latencies)
 
 
 def _print(request: pytest.FixtureRequest, text: str) -> None:
-    """A row can be read when it is there."""
+    """Print past pytest's capture, so that a row is visible as soon as it is measured."""
     plugin = request.config.pluginmanager.getplugin
     reporter: Any = plugin("terminalreporter")
     capture: Any = plugin("capturemanager")
@@ -199,7 +200,7 @@ def _print(request: pytest.FixtureRequest, text: str) -> None:
 def test_growth_wire(
     benchmark: Any, request: pytest.FixtureRequest, brokers: dict[str, Broker], consumers: int, partitions: int
 ) -> None:
-    """Aim: level with Kafka in records/s, half of its latency."""
+    """Aim: as many records/s as Kafka, half of its latency."""
 
     def run() -> dict[str, Measured]:
         return {name: measure(broker, consumers, partitions) for name, broker in brokers.items()}

@@ -1,4 +1,4 @@
-"""What one share-partition costs: a batch through its life, a million records one by one, memory, an empty window.
+"""Cost of a share-partition: a batch from acquire to settle, a million single records, memory, a long window.
 
 python -m pytest tests/bench/test_leader_bench.py --benchmark-only
 """
@@ -78,7 +78,7 @@ def test_a_batch_acquired_accepted_and_settled(benchmark: BenchmarkFixture, reco
 
 @pytest.mark.parametrize("same_deadline", [True, False], ids=["one deadline", "a deadline for each batch"])
 def test_a_million_records_acknowledged_one_by_one(benchmark: BenchmarkFixture, same_deadline: bool) -> None:
-    """In random order, 500 to a request. Aim: 3 us a record, settling included."""
+    """In random order, 500 per request. Aim: 3 us per record, settling included."""
     count = 1_000_000
     config = GroupConfig(partition_max_record_locks=2 * count)
 
@@ -92,7 +92,7 @@ def test_a_million_records_acknowledged_one_by_one(benchmark: BenchmarkFixture, 
             tuple([accept(offset, offset) for offset in sorted(offsets[i : i + BATCH])]) for i in range(0, count, BATCH)
         ]
         gc.collect()
-        gc.freeze()  # the requests are the benchmark's, not the share-partition's
+        gc.freeze()  # the requests are not part of the share-partition
         return (partition, requests), {}
 
     def run(partition: SharePartition, requests: list[tuple[AcknowledgementBatch, ...]]) -> None:
@@ -107,7 +107,7 @@ def test_a_million_records_acknowledged_one_by_one(benchmark: BenchmarkFixture, 
 
 
 def test_next_fetch_offset_in_a_long_window(benchmark: BenchmarkFixture) -> None:
-    """A record that came back behind 100,000 others, in runs of one: found without looking at them."""
+    """The first available record comes after 100,000 others in runs of one; finding it must not visit them."""
     count = 100_000
     config = GroupConfig(partition_max_record_locks=2 * count)
     partition = share_partition()
@@ -125,7 +125,7 @@ def test_next_fetch_offset_in_a_long_window(benchmark: BenchmarkFixture) -> None
     ("length", "count"), [pytest.param(1, 200_000, id="single records"), pytest.param(500, 20_000, id="batches")]
 )
 def test_bytes_per_run(benchmark: BenchmarkFixture, length: int, count: int) -> None:
-    """Memory follows runs, not records: two cells by turns, so that no run melts with the next."""
+    """Memory follows runs, not records: two alternating cells, so that adjacent runs do not merge."""
     cells = (("a", 1), ("b", 2))
 
     def build() -> RunMap[tuple[str, int]]:

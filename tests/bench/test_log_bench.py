@@ -1,4 +1,4 @@
-"""What a log costs: encode and decode a record, append a batch, read a fetch's worth."""
+"""Cost of a log: encode and decode records, append a batch, read a fetch."""
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture

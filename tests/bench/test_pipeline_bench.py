@@ -1,11 +1,11 @@
-"""What the tables of a trace cost, beside DuckDB on the same journal with the same SQL: wall time and memory.
+"""Cost of a trace's tables in Spark and in DuckDB, for the same journal and SQL: wall time and memory.
 
     make bench ARGS='-k pipeline'                               # 20 million events: half an hour and 6 GB of disk
     SHAREQ_TRACE_EVENTS=1000000 make bench ARGS='-k pipeline'
 
-The journal is that of a run with failures, crashes and poison, copied under other names and later times. Figures are
-in `extra_info`: seconds, and those of the processors, until events have landed, until the tables are written, and
-(Spark) until the report is.
+The journal is that of a run with failures, crashes and poison records, copied with other names and later times.
+`extra_info` has seconds of wall time and of processor time until the events are loaded, until the tables are written,
+and (Spark only) until the report is written.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One journal in parts, of about EVENTS events."""
+    """A journal of about EVENTS events in several files."""
     import duckdb
 
     folder = tmp_path_factory.mktemp("trace")

@@ -1,7 +1,7 @@
-"""What the server costs: processor time of the serving process for each request, all of its threads together.
+"""Cost of the server: processor time of the serving process per request, over all its threads.
 
-The requests come over a socket from a process of their own, one after the other, as from a client that waits for each
-answer; `pipelined` sends sixteen at a time. The table shows the time of one request, medians of three.
+Another process sends the requests over a socket, one at a time after each response; `pipelined` sends sixteen at a
+time. The table shows the time of one request, the median of three.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def produce(topic_id: TopicId, records: bytes) -> list[Request]:
 
 
 def share_fetches(topic_id: TopicId) -> list[Request]:
-    """Each takes the next batch and acknowledges the one before."""
+    """Each request acquires the next batch and acknowledges the one before."""
     requests: list[Request] = []
     for epoch in range(REQUESTS):
         end = epoch * BATCH_RECORDS
@@ -134,7 +134,7 @@ def cost_s(case: str, how: str) -> float:
 
 
 def load(port: int, frames: list[bytes], how: str) -> float:
-    """Let another process send frames; the processor time, in seconds, that this one spends on them."""
+    """Let another process send the frames; processor time of this process meanwhile, in seconds."""
     command = [sys.executable, "-c", LOAD, str(port), how]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None

@@ -1,7 +1,7 @@
-"""What the share leader costs: a fetch that carries an acknowledgement, alone and among a thousand.
+"""Cost of the share leader: a fetch with an acknowledgement, for one member and for a thousand.
 
-Run with `make bench`. Requests are built beforehand; the broker around the actor is a few lines that answer effects at
-once, from record batches that exist already.
+Run with `make bench`. Requests are built beforehand; the broker around the actor is a few lines that answer effects
+immediately with prepared record batches.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NOW_MS = 1_000_000
 
 
 class Broker:
-    """Answers every effect at once; each log is endless and full."""
+    """Answers every effect immediately; each log has records without end."""
 
     def __init__(self, partitions: int, record_size: int) -> None:
         self.leader = ShareLeader(0, traced=False)
@@ -71,10 +71,10 @@ class Broker:
         ]
 
     def deliver(self, message: Message) -> Any:
-        """Hand a message over, and everything that follows; answers the last response."""
+        """Deliver a message and all answers to its effects; returns the last response."""
         inbox = [message]
         response: Any = None
-        for received in inbox:  # grows while it is walked
+        for received in inbox:  # the list grows during the loop
             for effect in self.leader.handle(received, NOW_MS):
                 if isinstance(effect, ReadLog):
                     inbox.append(self._read(effect))
@@ -102,7 +102,7 @@ class Broker:
 
 
 def request(member: int, epoch: int, partitions: range | list[int], offset: int | None = None) -> Incoming:
-    """A fetch that lists partitions, or accepts the batch at `offset` in one of them."""
+    """A fetch that lists partitions, or accepts the batch at `offset` in each of them."""
     acks = (
         ()
         if offset is None
@@ -115,7 +115,7 @@ def request(member: int, epoch: int, partitions: range | list[int], offset: int 
 
 
 def measure(benchmark: BenchmarkFixture, step: Callable[[Any], object], steps: list[Any]) -> None:
-    """Time `step` once for each of the prepared steps."""
+    """Time one call of `step` for each of the prepared steps."""
     remaining = iter(steps)
     benchmark.pedantic(lambda: step(next(remaining)), rounds=len(steps) - 1, iterations=1, warmup_rounds=1)
 
@@ -136,8 +136,8 @@ def test_fetch_and_accept_of_500_records(benchmark: BenchmarkFixture, record_siz
 @pytest.mark.parametrize("partitions", [1, 10, 100, 1000])
 def test_one_member_with_many_partitions(benchmark: BenchmarkFixture, partitions: int) -> None:
     broker = Broker(partitions, 100)
-    served = broker.deliver(request(0, 0, range(partitions))).responses[0].partitions
-    held = {p.partition_index: p.acquired_records[0] for p in served if p.acquired_records}
+    fetched = broker.deliver(request(0, 0, range(partitions))).responses[0].partitions
+    held = {p.partition_index: p.acquired_records[0] for p in fetched if p.acquired_records}
     epochs = iter(range(1, 1 << 30))
 
     def step(_: object) -> None:
@@ -153,7 +153,7 @@ def test_one_member_with_many_partitions(benchmark: BenchmarkFixture, partitions
 
 @pytest.mark.parametrize("members", [1, 10, 100, 1000])
 def test_many_members_with_one_partition(benchmark: BenchmarkFixture, members: int) -> None:
-    """Most of them wait: the window holds four batches, and who acknowledges goes to the end of the queue."""
+    """Most members wait: the window holds four batches, and an acknowledgement puts its member at the end."""
     broker = Broker(1, 100)
     holding: list[tuple[int, int]] = []
     for member in range(min(members, 4)):
@@ -168,8 +168,8 @@ def test_many_members_with_one_partition(benchmark: BenchmarkFixture, members: i
         response = broker.deliver(request(member, epochs[member], [0], offset))
         epochs[member] += 1
         part = response.responses[0].partitions[0]
-        served = member if members <= 4 else (holding[-1][0] + 1) % members
-        holding.append((served, part.acquired_records[0].first_offset))
+        next_member = member if members <= 4 else (holding[-1][0] + 1) % members
+        holding.append((next_member, part.acquired_records[0].first_offset))
 
     measure(benchmark, step, list(range(3000)))
 

@@ -1,12 +1,12 @@
-"""Spark reads a topic of Apache Kafka's: a share group by our source, and the same topic by Spark's own Kafka source.
+"""Spark reads a topic of Apache Kafka with shareq's source in a share group, and with its own Kafka source.
 
     make bench ARGS='-k spark_source'
 
-A million records of 100 bytes in 32 partitions, into sinks that drop them and that write Parquet; the first round is
-left out, as the JVM's compiler is at work in it. Share groups lock at most 10,000 records of a partition at a time
-(`group.share.max.partition.max.record.locks`), which is what cuts our batches; Spark's source takes the topic in one.
-Then small batches, one after the other. Spark's source needs jars that PySpark does not bring: Ivy fetches them. They
-are of 4.2.0 and work with later ones, too.
+A million records of 100 bytes in 32 partitions, into a noop and a Parquet sink; the first round is left out, because
+the JVM still compiles. Share groups lock at most 10,000 records of a partition at a time
+(`group.share.max.partition.max.record.locks`), which bounds shareq's batches; Spark's source reads the topic in one
+batch. Small batches follow, one at a time. Spark's source needs jars that are not part of PySpark; Ivy downloads them.
+They are of version 4.2.0 and work with later ones, too.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ JARS = (
 
 @pytest.fixture(scope="module")
 def jars() -> str:
-    """Spark's Kafka source, as `spark.jars` wants it."""
+    """Jars of Spark's Kafka source, as a value of `spark.jars`."""
     folder = cache_folder() / "spark-sql-kafka-4.2.0"
     cache = folder.with_suffix(".ivy")
     for organisation, name, revision in JARS:
         if not (folder / f"{name}-{revision}.jar").exists():
             cache.mkdir(parents=True, exist_ok=True)
-            asked = ("-types", "jar", "bundle", "-confs", "default", "-notransitive")
+            options = ("-types", "jar", "bundle", "-confs", "default", "-notransitive")
             where = ("-settings", str(ivy._settings(cache)), "-cache", str(cache))
             what = ("-dependency", organisation, name, revision, "-retrieve", f"{folder}/[artifact]-[revision].[ext]")
-            command = [*ivy._java_command(find_java(), ivy._ivy_jar()), *where, *asked, *what]
+            command = [*ivy._java_command(find_java(), ivy._ivy_jar()), *where, *options, *what]
             subprocess.run(command, check=True, capture_output=True)
     return ",".join(map(str, sorted(folder.glob("*.jar"))))
 

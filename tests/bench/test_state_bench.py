@@ -1,4 +1,4 @@
-"""What durable state costs: a write through the share coordinator, through the persister, and the merge of batches."""
+"""Cost of durable state: a write through the share coordinator or the persister, and the merge of state batches."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.bench
 
 
 def runs(number: int, shift: int = 0) -> tuple[StateBatch, ...]:
-    """So many runs of ten offsets, of changing states."""
+    """`number` runs of ten offsets with changing states."""
     return tuple(StateBatch(i * 10 + shift, i * 10 + 9 + shift, 2 * (i % 2), 1 + i % 3) for i in range(number))
 
 
@@ -50,7 +50,7 @@ def committed(coordinator: ShareCoordinator, request: WriteShareGroupStateReques
 
 @pytest.mark.parametrize("number", [1, 10, 100])
 def test_a_write_through_the_coordinator(benchmark: BenchmarkFixture, number: int) -> None:
-    """From the request to the committed record and the response; the log itself costs nothing here."""
+    """From the request to the committed record and the response, without the cost of the log."""
     stage = Stage()
     stage.initialize()
     (respond,) = benchmark(committed, stage.coordinator, write_of(number))
@@ -59,7 +59,7 @@ def test_a_write_through_the_coordinator(benchmark: BenchmarkFixture, number: in
 
 @pytest.mark.parametrize("keys", [1, 1000, 10000])
 def test_a_write_beside_many_keys(benchmark: BenchmarkFixture, keys: int) -> None:
-    """Snapshots only, so that the pruning offset moves with each: it must not be searched for."""
+    """Writes are snapshots only, so each moves the pruning offset, whose computation must not search all keys."""
     stage = Stage(
         image(topic_image("t", KEY.topic_id, keys), state_partitions=1, snapshot_update_records_per_snapshot=0)
     )
@@ -78,7 +78,7 @@ def test_a_write_beside_many_keys(benchmark: BenchmarkFixture, keys: int) -> Non
 
 
 def test_a_write_through_the_persister(benchmark: BenchmarkFixture) -> None:
-    """From the request to the call, and from its answer to the response."""
+    """From the request to the call, and from the call's answer to the response."""
     persister = StateTopicPersister(1, random.Random(1))
     persister.handle(ImageChanged(image()), 0)
     request = write_of(1)
@@ -94,14 +94,14 @@ def test_a_write_through_the_persister(benchmark: BenchmarkFixture) -> None:
 
 @pytest.mark.parametrize("number", [1, 10, 100, 1000])
 def test_combine(benchmark: BenchmarkFixture, number: int) -> None:
-    """As many stored runs as new ones, each new run across two stored ones."""
+    """As many stored runs as new ones; each new run overlaps two stored ones."""
     combined = benchmark(combine, runs(number), runs(number, shift=5), -1)
     assert len(combined) >= number
 
 
 @pytest.mark.parametrize("number", [1, 10, 100, 1000])
 def test_combine_one_into_many(benchmark: BenchmarkFixture, number: int) -> None:
-    """The usual write: one new run into many stored ones."""
+    """The usual write: one new run among many stored ones."""
     combined = benchmark(combine, runs(number), (StateBatch(3, 5, 4, 9),), -1)
     assert len(combined) >= 3
 
@@ -113,7 +113,7 @@ def test_the_codec_there_and_back(benchmark: BenchmarkFixture, number: int) -> N
 
 
 def test_loading_100000_records(benchmark: BenchmarkFixture) -> None:
-    """A failover: 200 keys with 500 records each, handed over in chunks of 10,000."""
+    """A failover: 200 keys with 500 records each, read in chunks of 10,000."""
     stage = Stage(image(topic_image("t", KEY.topic_id, 200), state_partitions=1), load=False)
     keys = [KEY._replace(partition=partition) for partition in range(200)]
     body = [StateSnapshot(key, i // 200, 3, 0, 0, 0, 0, runs(3), 0) for i in range(500) for key in keys]

@@ -1,10 +1,10 @@
-"""What runs and sweeps cost: a run, and runs/s on Spark at one core and at two.
+"""Cost of runs and sweeps: one run, and runs/s on Spark with one core and with two.
 
     make bench ARGS='-k sweep'
 
-`extra_info["efficiency"]`: the rate at two cores over twice the rate at one, from processes of their own, one after the
-other, each warm before it is measured. `"ceiling"`: the same for two plain processes beside each other and one, without
-Spark: what this machine's two cores are worth. On a machine that does other work besides both say little.
+`extra_info["efficiency"]`: the rate with two cores divided by twice the rate with one, measured in separate processes
+after warm-up. `"ceiling"`: the same for two plain processes and one, without Spark, which is the limit of this
+machine's two cores. With other load on the machine both figures mean little.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def test_two_cores_carry_out_nearly_twice_as_many_runs(benchmark: Any) -> None:
 
 
 def plain(processes: int) -> float:
-    """Runs/s of so many processes that begin together."""
+    """Runs/s of `processes` processes that start together."""
     with ExitStack() as stack:
         pipes: dict[str, Any] = {"cwd": ROOT, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         begun: list[Any] = [
@@ -71,4 +71,4 @@ def plain(processes: int) -> float:
         ]
         for process in begun:
             assert process.stdout.readline() == "warm\n"
-        return sum(float(said) for said in [process.communicate("\n")[0] for process in begun])
+        return sum(float(rate) for rate in [process.communicate("\n")[0] for process in begun])

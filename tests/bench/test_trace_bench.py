@@ -1,4 +1,4 @@
-"""What watching costs: appending to the journal, scrubbing in it, accounting for it, drawing it."""
+"""Cost of a trace: appending to the journal, snapshots, the ledger, plots, files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WINDOW = 500
 
 @cache
 def history(records: int) -> Journal:
-    """Windows of 500 records, each cut into runs of 4 on average by rejected ones: about 0.5 events a record."""
+    """Windows of 500 records, each divided by rejected records into runs of 4 on average: about 0.5 events a record."""
     rng, journal, now_ms = Random(7), Journal(), 0
     journal.record(0, 0, RecordsAppended(TOPIC, 0, 0, records))
     journal.record(0, 0, SharePartitionLoaded(*WHERE, 0, 0, (), 1, 0, 5, 2000, 30_000))
@@ -40,14 +40,14 @@ def history(records: int) -> Journal:
         journal.record(now_ms, 0, WindowMoved(*WHERE, first, end))
         cuts = sorted({first, end, *rng.sample(range(first, end), (end - first) // 4)})
         runs = [(f, e, *rng.choice(((2, "accept"), (4, "reject")))) for f, e in pairwise(cuts)]
-        for f, e, state, why in runs:
+        for f, e, state, cause in runs:
             until_ms = now_ms + 30_000
-            tagged = RecordsChanged(*WHERE, "prepared", f, e, 1, 1, "m", until_ms, write, state, why)
+            tagged = RecordsChanged(*WHERE, "prepared", f, e, 1, 1, "m", until_ms, write, state, cause)
             journal.record(now_ms, 0, tagged)
         journal.record(now_ms, 0, StateWritePrepared(*WHERE, write, first, end - first, ()))
         journal.record(now_ms, 0, StateWriteSettled(*WHERE, write, 0))
-        for f, e, state, why in runs:
-            journal.record(now_ms, 0, RecordsChanged(*WHERE, "settled", f, e, state, 1, None, None, None, None, why))
+        for f, e, state, cause in runs:
+            journal.record(now_ms, 0, RecordsChanged(*WHERE, "settled", f, e, state, 1, None, None, None, None, cause))
         journal.record(now_ms, 0, WindowMoved(*WHERE, end, end))
     return journal
 

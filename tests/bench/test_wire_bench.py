@@ -1,9 +1,9 @@
-"""confluent-kafka's clients against `shareq serve` and against Apache Kafka, in one run.
+"""confluent-kafka's clients with `shareq serve` and with Apache Kafka, in one run.
 
     make bench ARGS='-k wire'
 
-Brokers and clients are processes of their own. Every figure is a median of three; pytest-benchmark's table of each
-group gives the ratio. What a client measures itself is what the table shows, not the time that its process takes.
+Brokers and clients are separate processes. Every figure is a median of three; the table of pytest-benchmark for each
+group has the ratio. The table shows what a client measures, not the duration of its process.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
 
 
 class Client:
-    """A process with one of confluent's clients."""
+    """A process with one of confluent-kafka's clients."""
 
     def __init__(self, role: str, broker: Broker, topic: str, group: str, records: int) -> None:
         given = [role, broker.bootstrap_servers, topic, group, str(records)]
@@ -65,7 +65,7 @@ class Client:
 
 
 def fresh(broker: Broker, partitions: int) -> tuple[str, str]:
-    """A topic, and a group that begins at its beginning."""
+    """A new topic, and a group that starts at its beginning."""
     number = next(_numbers)
     topic, group = f"work-{number}", f"group-{number}"
     admin = Admin({"bootstrap.servers": broker.bootstrap_servers})
@@ -95,7 +95,7 @@ def test_produce(benchmark: Any, broker: Broker) -> None:
 
 
 def drain(broker: Broker, consumers: int, partitions: int, records: int) -> float:
-    """Seconds from the first record that anybody gets to the last; the consumers have joined before there is one."""
+    """Seconds from the first delivered record to the last; the consumers join before records are delivered."""
     topic, group = fresh(broker, partitions)
     fill(broker, topic, records)
     team = [Client("consume", broker, topic, group, records) for _ in range(consumers)]
@@ -125,7 +125,7 @@ def test_consume(benchmark: Any, broker: Broker, consumers: int) -> None:
 @pytest.mark.benchmark(timer=REPORTED)
 @pytest.mark.parametrize("percentile", [50, 99])
 def test_latency(benchmark: Any, broker: Broker, percentile: int) -> None:
-    """From produce to poll, one record at a time. Aim: half of Kafka's."""
+    """From produce to poll, one record at a time. Aim: half of Kafka's latency."""
     benchmark.group = f"latency, p{percentile}"
 
     def run() -> None:
@@ -138,10 +138,10 @@ def test_latency(benchmark: Any, broker: Broker, percentile: int) -> None:
     benchmark.pedantic(run, rounds=ROUNDS)
 
 
-@pytest.mark.benchmark(group="from nothing to the first answer")
+@pytest.mark.benchmark(group="from the start to the first response")
 @pytest.mark.parametrize("name", BROKERS)
 def test_start(benchmark: Any, name: str) -> None:
-    """Aim: a tenth of Kafka's. `resident MB`: when it has answered."""
+    """Aim: a tenth of Kafka's time. `resident MB`: memory after the first response."""
     started: list[Broker] = []
 
     def run() -> None:

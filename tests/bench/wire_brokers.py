@@ -1,4 +1,4 @@
-"""The two brokers that are measured beside each other, each a process of its own: `shareq serve` and Apache Kafka."""
+"""The compared brokers, each in its own process: `shareq serve` and Apache Kafka."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from shareq.kafka import LocalKafka
 
 ROOT = Path(__file__).parents[2]
 CONFIG = {"group.share.heartbeat.interval.ms": 1000, "group.share.min.heartbeat.interval.ms": 100}
-"""What `LocalKafka` sets, too: members have their partitions after two heartbeats."""
+"""Settings that `LocalKafka` has, too: members have their partitions after two heartbeats."""
 
 
 def _as_installed() -> dict[str, str]:
-    """An environment in which Python keeps what it has compiled, as pip does of all that it installs."""
-    kept = {"PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "shareq-bench-bytecode")}
-    return {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"} | kept
+    """An environment in which Python writes bytecode files, as pip does for installed packages."""
+    added = {"PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "shareq-bench-bytecode")}
+    return {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"} | added
 
 
 class Serving:
-    """`shareq serve` in a process of its own."""
+    """`shareq serve` in its own process."""
 
     def __init__(self) -> None:
         configs = [f"--config={key}={value}" for key, value in CONFIG.items()]
@@ -58,13 +58,13 @@ START: dict[str, type[Broker]] = {"shareq": Serving, "kafka": Kafka}
 
 
 def _listener(port: int) -> int:
-    """The process that listens at a port of this machine."""
+    """Id of the process that listens on a port of this machine."""
     wanted = f":{port:04X}"
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:] + _tcp6():
         fields = line.split()
         if fields[1].endswith(wanted) and fields[3] == "0A":
             return _holder(f"socket:[{fields[9]}]")
-    raise LookupError(f"nobody listens at {port}")
+    raise LookupError(f"no process listens on port {port}")
 
 
 def _tcp6() -> list[str]:
@@ -82,6 +82,6 @@ def _holder(socket: str) -> int:
 
 
 def resident_mb(broker: Serving | Kafka) -> int:
-    """What the broker's process has in memory."""
+    """Resident memory of the broker's process, in MB."""
     status = "".join(Path(f"/proc/{pid}/status").read_text() for pid in broker.pids)
     return sum(int(kb) for kb in re.findall(r"VmRSS:\s+(\d+)", status)) // 1024

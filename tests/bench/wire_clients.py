@@ -1,9 +1,9 @@
-"""What runs in processes of its own while brokers are compared: confluent-kafka's clients, told what to do by a line.
+"""confluent-kafka's clients in their own processes, for comparisons of brokers.
 
     python -m tests.bench.wire_clients ROLE BOOTSTRAP_SERVERS TOPIC GROUP COUNT
 
-A client prints `ready` when it can begin, begins at a line on its standard input, and prints what it measured as JSON.
-Times are of the monotonic clock that all processes of a machine share, in seconds.
+A client prints `ready`, starts at a line on its standard input, and prints its measurement as JSON. Times are of the
+monotonic clock that all processes of a machine share, in seconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 VALUE = b"x" * 100
 POLL_S = 0.5
 PATIENCE_S = 60
-"""How long a client waits for records that do not come."""
+"""Seconds that a client waits for its first record."""
 
 
 def _wait_for_go() -> None:
@@ -26,7 +26,7 @@ def _wait_for_go() -> None:
 
 
 def produce(address: str, topic: str, group: str, count: int) -> dict[str, Any]:
-    """`count` records as fast as they are taken; the time ends when all are acknowledged."""
+    """Produce `count` records as fast as possible; the time ends when all are acknowledged."""
     del group
     from confluent_kafka import Producer
 
@@ -56,7 +56,7 @@ def _share_consumer(address: str, group: str, topic: str) -> Any:
 
 
 def consume(address: str, topic: str, group: str, count: int) -> dict[str, Any]:
-    """Poll until nothing has come for a while; when the first and the last records came, and how many."""
+    """Poll until no record arrives for a while; times of the first and last record, and the count."""
     del count
     _wait_for_go()
     consumer = _share_consumer(address, group, topic)
@@ -72,7 +72,7 @@ def consume(address: str, topic: str, group: str, count: int) -> dict[str, Any]:
 
 
 def latency(address: str, topic: str, group: str, count: int) -> dict[str, Any]:
-    """Single records one after the other: from produce to the return of the poll that has it, seconds each."""
+    """One record at a time: seconds from produce to the return of the poll that has it."""
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": address, "linger.ms": 0})

@@ -1,15 +1,15 @@
-"""A process with a team of confluent-kafka's share consumers, each in a thread of its own.
+"""A process with several share consumers of confluent-kafka, each in its own thread.
 
     python -m tests.bench.wire_team BOOTSTRAP_SERVERS TOPIC GROUP CONSUMERS
 
-It is told what to do by lines on its standard input:
+Commands are lines on the standard input:
 
-    run     poll from now on, and forget what was counted before; records are let go as they come
-    time    the same, and note how long each record was on its way: its value begins with when it was sent
-    hold    poll no more; an empty line is printed when nobody does
-    tell    print as JSON how many records came, when the last did, and the ways' durations, in seconds
+    run     reset the counts and poll from now on; records are dropped
+    time    the same, and record the latency of each record, whose value begins with its send time
+    hold    stop polling; prints an empty line when no consumer polls any more
+    report  print as JSON the number of records, the time of the last one, and the latencies in seconds
 
-Times are of the monotonic clock that all processes of a machine share. It ends when there are no more lines.
+Times are of the monotonic clock that all processes of a machine share. The process ends at the end of the input.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SENT = struct.Struct(">d")
 
 
 class Team:
-    """`size` consumers of one group. They join at once and poll while the gate is open."""
+    """`size` consumers of one group. They join immediately, and poll while the gate is open."""
 
     def __init__(self, address: str, topic: str, group: str, size: int) -> None:
         self._address, self._topic, self._group = address, topic, group
@@ -37,7 +37,7 @@ class Team:
         self._parked = threading.Semaphore(0)
         self._counts = [0] * size
         self._lasts = [0.0] * size
-        self._ways: list[float] = []
+        self._latencies: list[float] = []
         self._threads = [threading.Thread(target=self._consume, args=(i,)) for i in range(size)]
         self._gate.set()
         for thread in self._threads:
@@ -57,13 +57,13 @@ class Team:
                 self._lasts[index] = now = time.monotonic()
                 self._counts[index] += len(messages)
                 if self._timed:
-                    self._ways += [now - SENT.unpack_from(message.value() or b"")[0] for message in messages]
+                    self._latencies += [now - SENT.unpack_from(message.value() or b"")[0] for message in messages]
         consumer.close()
 
     def run(self, timed: bool) -> None:
         self._timed = timed
         self._counts[:] = [0] * len(self._counts)
-        self._ways.clear()
+        self._latencies.clear()
         self._gate.set()
 
     def hold(self) -> None:
@@ -71,8 +71,12 @@ class Team:
         for _ in self._threads:
             self._parked.acquire()
 
-    def tell(self) -> dict[str, Any]:
-        return {"count": sum(self._counts), "last": max(self._lasts), "ways": list(self._ways) if self._timed else []}
+    def report(self) -> dict[str, Any]:
+        return {
+            "count": sum(self._counts),
+            "last": max(self._lasts),
+            "latencies": list(self._latencies) if self._timed else [],
+        }
 
     def end(self) -> None:
         self._ended = True
@@ -81,7 +85,7 @@ class Team:
             thread.join()
 
 
-def obey(team: Team, lines: Iterable[str]) -> None:
+def run_commands(team: Team, lines: Iterable[str]) -> None:
     for line in lines:
         match line.strip():
             case "run":
@@ -91,11 +95,11 @@ def obey(team: Team, lines: Iterable[str]) -> None:
             case "hold":
                 team.hold()
                 print(flush=True)
-            case "tell":
-                print(json.dumps(team.tell()), flush=True)
+            case "report":
+                print(json.dumps(team.report()), flush=True)
     team.end()
 
 
 if __name__ == "__main__":
     address, topic, group, size = sys.argv[1:]
-    obey(Team(address, topic, group, int(size)), sys.stdin)
+    run_commands(Team(address, topic, group, int(size)), sys.stdin)

@@ -1,7 +1,7 @@
-"""The books of a share group, kept naively: one entry an offset, from the journal, checked at every line.
+"""Oracle for the records of a share group: one entry per offset, built from the journal, checked at every event.
 
-An oracle beside the clever structures: it knows only that a record has one holder, that what is done stays done, and
-that a record is accepted once.
+It is deliberately simple. Its rules: a record has one holder at a time, a terminal state that is durable is final, and
+a record is accepted once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ TERMINAL = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
 
 
 class Books:
-    """One group's records by (topic, partition, offset). `offsets`: where a log may lose records, those that it has."""
+    """The records of one group by (topic, partition, offset).
+
+    `offsets(topic, partition)` returns the offsets that the log has; it is given where a log can lose records.
+    """
 
     def __init__(self, group_id: str, offsets: Callable[[str, int], Container[int]] = lambda *_: ALL) -> None:
         self.group_id = group_id
@@ -34,9 +37,9 @@ class Books:
         self.state: dict[Place, RecordState] = {}
         self.holder: dict[Place, str | None] = {}
         self.unsettled: dict[Place, RecordState] = {}
-        """How a record would end by a write of which no event has said, since the last load, that it came through."""
+        """Terminal state that a write would give the record, for writes without a success event since the last load."""
         self.durable: dict[Place, RecordState] = {}
-        """The terminal states of the writes of which an event has said that they came through."""
+        """Terminal state of each record from the writes that succeeded."""
         self._under_way: dict[tuple[str, int, int], StateWritePrepared] = {}
         self.accepted: Counter[Place] = Counter()
         self.deliveries: Counter[Place] = Counter()
@@ -62,13 +65,13 @@ class Books:
                     self._changed((event.topic, event.partition, offset), event, entry)
 
     def _loaded(self, event: SharePartitionLoaded) -> None:
-        """A leader begins with what is durable: no record that was durably finished may be open again.
+        """A leader starts from the durable state: no record that was durably finished may be open again.
 
-        That the window has passed offsets without records need not be durable: the next leader reads the log, too.
-        Nor need be what no request waits for: a record whose last lock ran out is archived even if the write fails, and
-        the window passes it. No such record is an accepted one.
-        A write may be durable although its leader abandoned it (the coordinator did not answer in time), or lost the
-        share-partition before the answer came: no event says so, only the state that the next leader loads.
+        The SPSO may have passed offsets without records without a durable write, because the next leader reads the log
+        again. The same holds for a record that was archived when its last lock expired: the window passes it even if
+        the write fails. An accepted record is always durable.
+        A write can be durable although its leader abandoned it (the coordinator's response was late) or lost the
+        share-partition before the response: no event shows it, only the state that the next leader loads.
         """
         at = event.topic, event.partition
         self._forget_locks(*at)
@@ -106,7 +109,7 @@ class Books:
         self._moved(*at, event.spso)
 
     def _may_reopen(self, place: Place) -> bool:
-        """True if the record was archived and no event says that this is durable."""
+        """True if the record was archived and no event shows that this is durable."""
         return self.state.get(place) is RecordState.ARCHIVED and place not in self.durable
 
     def _settled(self, write: StateWritePrepared, error: int) -> None:
@@ -123,7 +126,7 @@ class Books:
                 self.state[place] = RecordState.AVAILABLE
 
     def _moved(self, topic: str, partition: int, spso: int) -> None:
-        assert spso >= self.spso.get((topic, partition), 0), "the SPSO went back"
+        assert spso >= self.spso.get((topic, partition), 0), "the SPSO moved back"
         self.spso[topic, partition] = spso
 
     def _changed(self, place: Place, event: RecordsChanged, entry: Entry) -> None:
@@ -143,6 +146,6 @@ class Books:
         else:
             self.holder.pop(place, None)
         if now is RecordState.ACKNOWLEDGED:
-            assert self.durable.get(place) is now, f"{place} is accepted before its write came through: {entry}"
+            assert self.durable.get(place) is now, f"{place} is accepted before its write succeeded: {entry}"
             self.accepted[place] += 1
         self.state[place] = now

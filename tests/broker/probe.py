@@ -1,4 +1,4 @@
-"""A client without logic: it sends a test's requests and keeps the responses."""
+"""A client without logic: it sends the requests of a test and keeps the responses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shareq.model.messages.data import ProduceRequest, ProduceResponse
 
 
 class Probe:
-    """An actor that keeps every message it is handed."""
+    """An actor that keeps every message it receives."""
 
     wake_at_ms = None
 
@@ -30,14 +30,14 @@ class Probe:
         return []
 
     def send(self, request: Request, node: int = ANY_NODE, timeout_ms: int = 30000) -> int:
-        """Send and do not wait; answers the id under which the answer will be."""
+        """Send without waiting; returns the id of the call, which is the key of its answer in `answers`."""
         self._ids += 1
         call_id = self._ids
         self.connection.run(lambda _: [Call(call_id, node, request, timeout_ms)])
         return call_id
 
     def ask(self, request: Request, node: int = ANY_NODE) -> Any:
-        """Send, wait, and answer the response."""
+        """Send, wait for the response and return it."""
         call_id = self.send(request, node)
         assert self.connection.wait(lambda: call_id in self.answers, 60_000)
         answer = self.answers[call_id]

@@ -1,4 +1,4 @@
-"""A connection with a version of its choice, as over TCP: batches are validated."""
+"""A connection with an API version of its choice, as over TCP: the broker validates its batches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shareq.model.messages.base import Request
 
 
 class Requester:
-    """Sends a test's requests in the given version, and keeps the responses."""
+    """Sends the requests of a test in the given version and keeps the responses."""
 
     name = "requester"
 
@@ -25,12 +25,12 @@ class Requester:
         self.answers[message.id] = message
 
     def send(self, request: Request, version: int, node: int = ANY_NODE) -> int:
-        """Send and do not wait; answers the id under which the answer will be."""
+        """Send without waiting; returns the id of the call."""
         self.cluster.loop.enter(lambda: self.post(request, version, node))
         return self._ids
 
     def post(self, request: Request, version: int, node: int = ANY_NODE) -> int:
-        """Send from inside the loop, before anything that this causes happens."""
+        """Send from inside the loop, before any effect of the request runs."""
         self._ids += 1
         call = Call(self._ids, node, request)
         client = ClientContext(self.name, connection_id=self.connection_id, api_version=version)
@@ -46,7 +46,7 @@ class Requester:
         return answer.response
 
     def ask(self, request: Request, version: int, node: int = ANY_NODE) -> Any:
-        """Send, wait, and answer the response."""
+        """Send, wait for the response and return it."""
         call_id = self.send(request, version, node)
         assert self.cluster.wait(lambda: self.answered(call_id), 60)
         return self.response(call_id)

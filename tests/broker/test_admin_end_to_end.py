@@ -1,4 +1,4 @@
-"""Administration of a real cluster: what an operator does, and what a cluster refuses."""
+"""Administration of a running cluster: successful operations and refused ones."""
 
 from __future__ import annotations
 
@@ -51,20 +51,20 @@ def refusal(call: Any) -> Errors:
     return Errors(caught.value.error.code())
 
 
-def test_an_admin_follows_a_group_from_first_to_last_member(cluster: Cluster, admin: Admin) -> None:
+def test_an_emptied_group_is_listed_described_and_deleted(cluster: Cluster, admin: Admin) -> None:
     admin.alter_group_configs("g", {"share.auto.offset.reset": "earliest"})
     assert consume(cluster, 10) == [str(n) for n in range(10)]
     (listing,) = admin.list_groups().values()
     assert (listing.group_id, listing.type.lower(), listing.state) == ("g", "share", "Empty")
     description = admin.describe_share_groups(["g"])["g"]
     assert (description.state, description.members, description.assignor) == ("Empty", (), "simple")
-    # The start offset is stored as it was before the last acknowledgement; the count of what is done makes up for it.
+    # The stored start offset precedes the last acknowledgement; the count of completed records corrects the lag.
     assert {place.partition: (o.start_offset, o.lag) for place, o in admin.lag("g").items()} == {0: (0, 0), 1: (0, 0)}
     assert admin.delete_share_groups(["g"])["g"].error is None
     assert not admin.list_groups()
 
 
-def test_a_working_group_cannot_be_reset_or_deleted(cluster: Cluster, admin: Admin) -> None:
+def test_a_group_with_members_cannot_be_reset_or_deleted(cluster: Cluster, admin: Admin) -> None:
     conf = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "g"}
     with ShareConsumer(conf) as consumer:
         consumer.subscribe(["orders"])
@@ -86,7 +86,9 @@ def test_a_working_group_cannot_be_reset_or_deleted(cluster: Cluster, admin: Adm
         pytest.param("latest", None, id="latest"),
     ],
 )
-def test_resetting_an_empty_group(cluster: Cluster, admin: Admin, spec: int | str, first: str | None) -> None:
+def test_altered_offsets_set_the_next_record_of_a_group(
+    cluster: Cluster, admin: Admin, spec: int | str, first: str | None
+) -> None:
     admin.alter_group_configs("g", {"share.auto.offset.reset": "earliest"})
     consume(cluster, 10)
     altered = admin.alter_share_group_offsets("g", {("orders", 0): spec, ("orders", 1): "latest"})
@@ -95,7 +97,7 @@ def test_resetting_an_empty_group(cluster: Cluster, admin: Admin, spec: int | st
     assert got[:1] == ([first] if first else [])
 
 
-def test_deleting_offsets_starts_the_group_anew(cluster: Cluster, admin: Admin) -> None:
+def test_deleted_offsets_restart_the_group_from_the_beginning(cluster: Cluster, admin: Admin) -> None:
     admin.alter_group_configs("g", {"share.auto.offset.reset": "earliest"})
     consume(cluster, 10)
     assert admin.delete_share_group_offsets("g", ["orders"])["orders"].error is None
@@ -103,8 +105,8 @@ def test_deleting_offsets_starts_the_group_anew(cluster: Cluster, admin: Admin) 
     assert len(consume(cluster, 10)) == 10
 
 
-def test_growing_a_topic_gives_its_new_partitions_from_the_beginning(cluster: Cluster, admin: Admin) -> None:
-    """share.auto.offset.reset is latest, yet nothing of a partition that was added later may be missed."""
+def test_partitions_added_to_a_topic_are_read_from_the_beginning(cluster: Cluster, admin: Admin) -> None:
+    """share.auto.offset.reset is latest, but a partition that is added later is read from its first record."""
     conf = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "g"}
     with ShareConsumer(conf) as consumer:
         consumer.subscribe(["orders"])
@@ -117,7 +119,7 @@ def test_growing_a_topic_gives_its_new_partitions_from_the_beginning(cluster: Cl
     assert got == [b"new"]
 
 
-def test_a_topic_created_again_has_no_state_of_the_former_one(cluster: Cluster, admin: Admin) -> None:
+def test_a_recreated_topic_starts_without_share_group_state(cluster: Cluster, admin: Admin) -> None:
     admin.alter_group_configs("g", {"share.auto.offset.reset": "earliest"})
     assert len(consume(cluster, 10)) == 10
     admin.delete_topics(["orders"])
@@ -145,23 +147,23 @@ def test_lag_counts_unacknowledged_records(cluster: Cluster, admin: Admin) -> No
     consumer.commit_sync()
     lags: dict[int | None, int | None] = {place.partition: offset.lag for place, offset in admin.lag("g").items()}
     assert lags.pop(messages[0].partition()) == 5 - len(messages[1:])
-    assert list(lags.values()) == [None]  # nothing has been said of the other partition yet
+    assert list(lags.values()) == [None]  # the group has no stored offset of the other partition yet
 
 
-def test_mistaken_admin_calls_have_errors(cluster: Cluster, admin: Admin) -> None:
+def test_invalid_admin_calls_have_errors(cluster: Cluster, admin: Admin) -> None:
     created = admin.create_topics(["orders", "bad name"])
     assert [r.error.name() for r in created.values() if r.error] == ["TOPIC_ALREADY_EXISTS", "INVALID_TOPIC_EXCEPTION"]
     with pytest.raises((KafkaException, ValueError), match=r"share\.delivery\.count\.limit"):
         admin.alter_group_configs("g", {"share.delivery.count.limit": 99})
-    missing = admin.describe_share_groups(["nobody"])["nobody"].error
+    missing = admin.describe_share_groups(["none"])["none"].error
     assert missing is not None
     assert missing.code() == Errors.GROUP_ID_NOT_FOUND
-    assert not admin.lag("nobody")
+    assert not admin.lag("none")
     with pytest.raises(ValueError, match="timeout=-1"):
         admin.list_groups(timeout=-1)
 
 
-def test_admin_calls_succeed_while_brokers_die(cluster: Cluster, admin: Admin) -> None:
+def test_admin_calls_succeed_after_brokers_are_killed(cluster: Cluster, admin: Admin) -> None:
     admin.alter_group_configs("g", {"share.auto.offset.reset": "earliest"})
     consume(cluster, 10)
     for broker in (0, 1):

@@ -1,4 +1,4 @@
-"""Classic groups in a cluster, over connections as clients have them."""
+"""Classic groups in a cluster, over connections of clients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.coordinator.other.members import WAITING, Members, R
 
 
 class ClusterMembers(Members):
-    """Each member asks over the same connection; time passes only by `cluster.advance`."""
+    """All members send over one connection; time passes only by `cluster.advance`."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__("g")
@@ -52,7 +52,7 @@ def members() -> Iterator[ClusterMembers]:
         yield ClusterMembers(cluster)
 
 
-def test_a_member_joins_after_the_only_one_left_within_the_initial_delay(members: ClusterMembers) -> None:
+def test_member_joins_after_the_only_member_left_within_the_initial_delay(members: ClusterMembers) -> None:
     assert members.join_as_new("A") == WAITING
     members.requester.cluster.advance(500)
     assert members.leave("A") == "NONE"

@@ -1,4 +1,4 @@
-"""A cluster as a whole: brokers come and go, requests find their way, time passes, bad input is refused by name."""
+"""The cluster as a whole: arguments, addresses, requests, brokers that stop and start, faults and retention."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def probe(cluster: Cluster) -> Probe:
 
 
 def coordinator_of(probe: Probe, group_id: str) -> int:
-    """Where the group's coordinator is; the first question creates its topic."""
+    """Broker id of the group's coordinator; the first FindCoordinator request creates the topic."""
     for _ in range(2):
         found = probe.ask(FindCoordinatorRequest(coordinator_keys=(group_id,))).coordinators[0]
     assert found.error_code is Errors.NONE
@@ -65,7 +65,7 @@ def coordinator_of(probe: Probe, group_id: str) -> int:
         pytest.param({"brokers": 0}, r"brokers=0: must be 1\.\.100", id="no brokers"),
         pytest.param({"brokers": 101}, r"brokers=101: must be 1\.\.100", id="too many brokers"),
         pytest.param({"brokers": "3"}, r"brokers='3': must be 1\.\.100", id="text for a number"),
-        pytest.param({"brokers": True}, r"brokers=True", id="truth for a number"),
+        pytest.param({"brokers": True}, r"brokers=True", id="bool for a number"),
         pytest.param({"clock": "sundial"}, r"clock='sundial': must be", id="unknown clock"),
         pytest.param({"latency_ms": -1}, r"latency_ms=-1: must be 0\.\.60000", id="negative latency"),
         pytest.param({"config": {"no.such.key": 1}}, r"no\.such\.key=1: unknown", id="unknown key"),
@@ -93,7 +93,7 @@ def test_invalid_cluster_arguments_are_refused(arguments: dict[str, Any], messag
         Cluster(**arguments)
 
 
-def test_unknown_broker_ids_are_refused(cluster: Cluster) -> None:
+def test_unknown_broker_ids_and_wrong_broker_states_are_refused(cluster: Cluster) -> None:
     with pytest.raises(ConfigException, match=r"broker_id=7: must be one of \[0, 1, 2\]"):
         cluster.kill_broker(7)
     with pytest.raises(IllegalStateException, match="broker 1 is running already"):
@@ -103,7 +103,7 @@ def test_unknown_broker_ids_are_refused(cluster: Cluster) -> None:
         cluster.stop_broker(1)
 
 
-def test_time_does_not_run_backwards(cluster: Cluster) -> None:
+def test_negative_advance_is_refused(cluster: Cluster) -> None:
     with pytest.raises(ConfigException, match=r"ms=-1: must be >= 0"):
         cluster.advance(-1)
     assert cluster.now_ms == VIRTUAL_ORIGIN_MS
@@ -143,8 +143,8 @@ def test_a_wall_clock_cannot_be_stepped() -> None:
         cluster.step()
 
 
-class HoldsAClient:
-    """An object of an application that holds a client, but is none."""
+class ClientHolder:
+    """An object of an application that holds a client but is not one."""
 
     def __init__(self, client: ShareConsumer) -> None:
         self.inner = client.connection
@@ -154,10 +154,10 @@ def test_only_open_clients_of_the_cluster_can_crash(cluster: Cluster) -> None:
     conf = {"bootstrap.servers": cluster.bootstrap_servers}
     with Cluster(brokers=1) as other, ShareConsumer({**conf, "group.id": "g"}) as client, Producer(conf) as closed:
         closed.close()
-        stranger = Producer({"bootstrap.servers": other.bootstrap_servers})
-        for wrong in ("stranger", HoldsAClient(client), closed, stranger):
+        other_client = Producer({"bootstrap.servers": other.bootstrap_servers})
+        for wrong in ("no client", ClientHolder(client), closed, other_client):
             with pytest.raises(IllegalStateException, match="is not an open client of inproc://"):
-                cluster.crash(wrong)  # type: ignore[arg-type]    # as an application may
+                cluster.crash(wrong)  # type: ignore[arg-type]    # an application can pass any object
         cluster.crash(client)
         with pytest.raises(IllegalStateException, match="is not an open client of"):
             cluster.crash(client)
@@ -173,7 +173,7 @@ def test_every_kind_of_client_can_crash(cluster: Cluster, kind: type[ShareConsum
         client.connection.run(lambda now_ms: ())
 
 
-def test_a_closed_client_leaves_nothing_in_the_cluster(cluster: Cluster) -> None:
+def test_a_closed_client_is_freed(cluster: Cluster) -> None:
     freed = []
     for _ in range(3):
         producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
@@ -215,14 +215,14 @@ def test_metadata_of_topics_by_name_by_id_and_of_all(cluster: Cluster, probe: Pr
     assert by_name.topics == by_id.topics == probe.ask(MetadataRequest()).topics
     assert [b.node_id for b in by_name.brokers] == [0, 1, 2]
     assert [p.leader_id for p in by_name.topics[0].partitions] == [0, 1, 2, 0]
-    for stranger, error in (
+    for other_client, error in (
         (MetadataRequest.Topic(name="none"), Errors.UNKNOWN_TOPIC_OR_PARTITION),
         (MetadataRequest.Topic(topic_id=TopicId("x" * 22)), Errors.UNKNOWN_TOPIC_ID),
     ):
-        assert [t.error_code for t in probe.ask(MetadataRequest(topics=(stranger,))).topics] == [error]
+        assert [t.error_code for t in probe.ask(MetadataRequest(topics=(other_client,))).topics] == [error]
 
 
-def test_brokers_have_racks_and_keep_them() -> None:
+def test_brokers_keep_their_racks_after_a_restart() -> None:
     cluster = Cluster(brokers=3, racks=["east", None, "west"])
     cluster.kill_broker(2)
     cluster.start_broker(2)
@@ -244,8 +244,8 @@ def test_finding_a_coordinator_creates_its_topic(cluster: Cluster, probe: Probe)
     probe.ask(transactions)
     assert TRANSACTION_STATE_TOPIC in cluster.image.topics
     assert probe.ask(transactions).coordinators[0].error_code is Errors.NONE
-    nobody = FindCoordinatorRequest(key_type=3, coordinator_keys=("t",))
-    assert probe.ask(nobody).coordinators[0].error_code is Errors.INVALID_REQUEST
+    unknown_type = FindCoordinatorRequest(key_type=3, coordinator_keys=("t",))
+    assert probe.ask(unknown_type).coordinators[0].error_code is Errors.INVALID_REQUEST
 
 
 def test_producing_goes_to_the_leader_only(cluster: Cluster, probe: Probe) -> None:
@@ -276,9 +276,9 @@ def test_produce_to_an_internal_topic_is_refused(cluster: Cluster, probe: Probe)
         pytest.param(-1, -1, (Errors.NONE, 3), id="latest"),
         pytest.param(-2, -1, (Errors.NONE, 1), id="earliest"),
         pytest.param(VIRTUAL_ORIGIN_MS + 1, -1, (Errors.NONE, 2), id="by time"),
-        pytest.param(VIRTUAL_ORIGIN_MS + 9999, -1, (Errors.NONE, -1), id="nothing so new"),
+        pytest.param(VIRTUAL_ORIGIN_MS + 9999, -1, (Errors.NONE, -1), id="later than every record"),
         pytest.param(-1, 0, (Errors.NONE, 3), id="current epoch"),
-        pytest.param(-1, 1, (Errors.UNKNOWN_LEADER_EPOCH, -1), id="epoch from the future"),
+        pytest.param(-1, 1, (Errors.UNKNOWN_LEADER_EPOCH, -1), id="epoch above the current one"),
     ],
 )
 def test_list_offsets(cluster: Cluster, probe: Probe, timestamp: int, epoch: int, expected: tuple[Errors, int]) -> None:
@@ -326,8 +326,8 @@ def test_configurations_are_altered_and_described_by_request(cluster: Cluster, p
 
 
 def test_topics_are_created_and_deleted_by_request(cluster: Cluster, probe: Probe) -> None:
-    asked = (CreateTopicsRequest.Topic(name="new", num_partitions=2), CreateTopicsRequest.Topic(name="orders"))
-    made, refused = probe.ask(CreateTopicsRequest(topics=asked)).topics
+    topics = (CreateTopicsRequest.Topic(name="new", num_partitions=2), CreateTopicsRequest.Topic(name="orders"))
+    made, refused = probe.ask(CreateTopicsRequest(topics=topics)).topics
     assert (made.error_code, made.num_partitions, made.replication_factor) == (Errors.NONE, 2, 3)
     assert refused.error_code is Errors.TOPIC_ALREADY_EXISTS
     gone = DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(topic_id=made.topic_id),))
@@ -347,7 +347,7 @@ def test_repr_and_html_of_a_cluster(cluster: Cluster, probe: Probe) -> None:
     assert [cell for cell in row.split("|") if cell][:3] == ["4", "0, 2, 2, 0", "2"]
 
 
-# ---- brokers come and go ---------------------------------------------------------------------------------------------
+# ---- brokers that stop and start -------------------------------------------------------------------------------------
 
 
 def heartbeat(probe: Probe, node: int, epoch: int) -> Any:
@@ -376,7 +376,7 @@ def test_a_group_survives_its_coordinator(cluster: Cluster, probe: Probe, how: s
     assert heartbeat(probe, first, 2).error_code is Errors.NONE
 
 
-def test_requests_under_way_to_a_dying_broker_fail_as_a_broken_connection_does(cluster: Cluster, probe: Probe) -> None:
+def test_requests_in_flight_to_a_killed_broker_fail_with_network_exception(cluster: Cluster, probe: Probe) -> None:
     slow = Cluster(brokers=3, seed=1, latency_ms=50)
     patient = Probe(slow)
     call_id = patient.send(MetadataRequest(), node=1)
@@ -399,8 +399,8 @@ def test_latency_delays_messages() -> None:
 def test_traced_messages_are_events() -> None:
     traced = Cluster(brokers=1, trace_messages=True)
     Probe(traced, "me").ask(MetadataRequest())
-    told = [(type(e.event).__name__, *e.event[:3]) for e in traced.journal][-2:]
-    assert told == [
+    events = [(type(e.event).__name__, *e.event[:3]) for e in traced.journal][-2:]
+    assert events == [
         ("RequestSent", "me", "broker-0", "MetadataRequest"),
         ("ResponseSent", "broker-0", "me", "MetadataResponse"),
     ]
@@ -428,7 +428,7 @@ def test_injected_faults_fail_the_given_number_of_appends(cluster: Cluster, prob
         cluster.fail_appends("orders", times=0)
 
 
-def test_retention_moves_the_log_start_by_itself(cluster: Cluster, probe: Probe) -> None:
+def test_retention_moves_the_log_start(cluster: Cluster, probe: Probe) -> None:
     cluster.create_topic("brief", configs={"retention.ms": 1000, "segment.ms": 100})
     probe.produce("brief", "old")
     cluster.advance(60_000)
@@ -441,9 +441,7 @@ def test_retention_moves_the_log_start_by_itself(cluster: Cluster, probe: Probe)
 
 
 @pytest.mark.parametrize("error", [Errors.KAFKA_STORAGE_ERROR, Errors.NOT_ENOUGH_REPLICAS, Errors.MESSAGE_TOO_LARGE])
-def test_a_session_expires_even_if_that_could_not_be_recorded_at_first(
-    cluster: Cluster, probe: Probe, error: Errors
-) -> None:
+def test_a_session_expires_even_if_the_first_append_of_it_fails(cluster: Cluster, probe: Probe, error: Errors) -> None:
     node = coordinator_of(probe, "g")
     heartbeat(probe, node, 0)
     cluster.advance(2000)

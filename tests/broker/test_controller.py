@@ -53,7 +53,7 @@ def test_a_topic_is_spread_over_the_brokers(world: World) -> None:
     assert world.events[0] == TopicCreated("orders", topic.topic_id, 4)
 
 
-def test_leadership_moves_when_its_broker_dies_and_comes_back_only_by_election(world: World) -> None:
+def test_leadership_moves_off_a_stopped_broker_and_returns_only_by_election(world: World) -> None:
     world.controller.broker_stopped(0, killed=True)
     assert (world.leaders("orders"), world.epochs("orders")) == ([1, 1, 2, 1], [1, 0, 0, 1])
     world.controller.broker_started(0)
@@ -62,7 +62,7 @@ def test_leadership_moves_when_its_broker_dies_and_comes_back_only_by_election(w
     assert (world.leaders("orders"), world.epochs("orders")) == ([0, 1, 2, 0], [2, 0, 0, 2])
 
 
-def test_a_partition_without_a_live_replica_has_no_leader_until_one_is_back(world: World) -> None:
+def test_a_partition_without_a_live_replica_has_no_leader_until_one_restarts(world: World) -> None:
     world.controller.broker_stopped(0, killed=True)
     world.controller.broker_stopped(1, killed=False)
     assert world.leaders("orders") == [NO_LEADER, 2, 2, NO_LEADER]
@@ -89,9 +89,9 @@ def test_a_partition_without_a_live_replica_has_no_leader_until_one_is_back(worl
 )
 def test_invalid_topics_are_refused(world: World, arguments: tuple[Any, ...], error: Errors, message: str) -> None:
     before = world.controller.image
-    (code, why), topic = world.controller.create_topic(*arguments)
+    (code, message_given), topic = world.controller.create_topic(*arguments)
     assert (code, topic, world.controller.image) == (error, None, before)
-    assert re.search(message, why or "")
+    assert re.search(message, message_given or "")
 
 
 def test_names_that_differ_only_in_dot_and_underscore_collide(world: World) -> None:
@@ -101,12 +101,12 @@ def test_names_that_differ_only_in_dot_and_underscore_collide(world: World) -> N
     assert (error, why) == (Errors.INVALID_TOPIC_EXCEPTION, why_not)
 
 
-def test_validating_only_changes_nothing(world: World) -> None:
-    before, told = world.controller.image, len(world.events)
+def test_validate_only_changes_nothing(world: World) -> None:
+    before, events = world.controller.image, len(world.events)
     (error, _), topic = world.controller.create_topic("new", 3, validate_only=True)
     assert not error
     assert topic is not None
-    assert (world.controller.image, len(world.events)) == (before, told)
+    assert (world.controller.image, len(world.events)) == (before, events)
 
 
 @pytest.mark.parametrize(
@@ -160,22 +160,23 @@ def test_the_state_topic_is_configured_as_kafka_does() -> None:
     }
 
 
-def test_group_configurations_are_validated_as_a_whole(world: World) -> None:
+def test_a_change_of_a_group_validates_all_its_configurations(world: World) -> None:
     controller = world.controller
     assert not controller.alter_group_configs("g", {"share.delivery.count.limit": "7"})[0]
     assert controller.image.group_config("g").delivery_count_limit == 7
     assert not controller.alter_broker_configs({"group.share.max.delivery.count.limit": "6"})[0]
     assert controller.image.group_config("g").delivery_count_limit == 6  # clamped
-    error, why = controller.alter_group_configs("g", {"share.isolation.level": "read_committed"})
+    error, message_given = controller.alter_group_configs("g", {"share.isolation.level": "read_committed"})
     assert error == Errors.INVALID_CONFIG  # the stale value blocks an unrelated change, as in Kafka
-    assert why is not None
-    assert "share.delivery.count.limit='7': must be 2..6" in why
+    assert message_given is not None
+    assert "share.delivery.count.limit='7': must be 2..6" in message_given
     assert not controller.alter_group_configs("g", {"share.delivery.count.limit": None})[0]
     assert controller.image.group_config("g").delivery_count_limit == 5
     assert controller.alter_group_configs("", {})[0] == Errors.INVALID_REQUEST
 
 
-def test_a_clamped_group_value_is_warned_of_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_clamped_group_value_logs_one_warning(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """The warning is logged once per group, key and value, also if the bounds change again."""
     """Once per group, key and value: another change of the bounds logs no second warning for the same value."""
     controller = world.controller
     controller.alter_group_configs("g", {"share.delivery.count.limit": "7", "share.session.timeout.ms": "50000"})
@@ -198,7 +199,7 @@ def test_a_clamped_group_value_is_warned_of_once(world: World, caplog: pytest.Lo
     controller.alter_broker_configs({"group.share.max.delivery.count.limit": "5"})
     assert [record.getMessage().partition(" is ")[0] for record in caplog.records] == [
         "group 'g': share.delivery.count.limit=8"
-    ], "another value is warned of"
+    ], "another value logs its own warning"
 
 
 def test_topic_and_broker_configurations(world: World) -> None:

@@ -1,4 +1,4 @@
-"""How a coordinator's own log is handed to its shards: records, their transactions, and the markers among them."""
+"""Loading of a coordinator's log into its shards: records, their transactions, and the markers among them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def load(log: MemoryLog, offset: int = 0, max_bytes: int = 1 << 20) -> RecordsRe
 
 @pytest.fixture
 def log() -> MemoryLog:
-    """0, 1: plain. 2, 3: of producer 7. 4: of producer 8. 5: 7 commits. 6: 8 aborts. 7: plain."""
+    """0, 1: plain. 2, 3: of producer 7. 4: of producer 8. 5: commit of producer 7. 6: abort of producer 8. 7: plain."""
     made = MemoryLog()
     assert not write(made, b"a", b"b")
     assert not write(made, b"c", b"d", producer_id=7, producer_epoch=0)
@@ -58,24 +58,24 @@ def test_records_transactions_and_markers_of_a_log_are_decoded(log: MemoryLog) -
     assert (read.next_offset, read.done) == (8, True)
 
 
-def test_a_chunk_begins_within_a_batch(log: MemoryLog) -> None:
+def test_a_chunk_can_start_within_a_batch(log: MemoryLog) -> None:
     read = load(log, 3)
     assert [offset for offset, _, _ in read.records] == [3, 4, 7]
     assert read.producer_ids == {3: 7, 4: 8}
 
 
-def test_a_chunk_may_be_nothing_but_a_marker(log: MemoryLog) -> None:
+def test_a_chunk_can_consist_of_a_marker_only(log: MemoryLog) -> None:
     read = load(log, 5, max_bytes=1)
     assert (read.records, read.markers, read.next_offset, read.done) == ([], [EndMarker(5, 7, True)], 6, False)
 
 
-def test_an_empty_log_is_loaded_at_once() -> None:
+def test_an_empty_log_is_loaded_in_one_read() -> None:
     read = load(MemoryLog())
     assert (read.records, read.next_offset, read.done) == ([], 0, True)
 
 
-def test_what_coordinators_write_for_producers_has_no_sequence() -> None:
-    """It is no duplicate of what was written before it, and a producer's epoch counts all the same."""
+def test_batches_that_coordinators_write_for_producers_have_no_sequence() -> None:
+    """Such a batch is never a duplicate, but the producer's epoch is checked."""
     log = MemoryLog()
     for _ in range(3):
         assert write(log, b"k", producer_id=7, producer_epoch=1) is Errors.NONE
@@ -97,13 +97,13 @@ def test_a_produce_request_without_sequence_is_refused() -> None:
 @pytest.mark.parametrize(
     ("producer", "is_open"),
     [
-        pytest.param((7, 3), True, id="its own"),
-        pytest.param((7, 2), False, id="at an older epoch"),
-        pytest.param((7, 4), False, id="at a later epoch"),
-        pytest.param((8, 3), False, id="of another producer"),
+        pytest.param((7, 3), True, id="same producer and epoch"),
+        pytest.param((7, 2), False, id="older epoch"),
+        pytest.param((7, 4), False, id="later epoch"),
+        pytest.param((8, 3), False, id="another producer"),
     ],
 )
-def test_an_open_transaction_is_known_by_producer_and_epoch(producer: tuple[int, int], is_open: bool) -> None:
+def test_an_open_transaction_is_found_by_producer_and_epoch(producer: tuple[int, int], is_open: bool) -> None:
     log = MemoryLog()
     assert not log.has_open_transaction(*producer)
     write(log, b"k", producer_id=7, producer_epoch=3)

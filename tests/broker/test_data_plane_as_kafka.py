@@ -1,7 +1,7 @@
-"""The same requests, byte for byte, to a cluster of ours and to Apache Kafka: the answers are the same.
+"""Equal requests to a shareq cluster and to Apache Kafka give equal responses.
 
-Words differ, and so do ids, addresses and clocks; everything else that an answer says is compared. The steps of a story
-are told in order, since later ones depend on what earlier ones have left behind.
+Error messages, ids, addresses and clocks are not compared; every other field is. The steps of a test run in order,
+since later steps depend on the state that earlier ones left.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ if TYPE_CHECKING:
 NOWHERE = TopicId("x" * 21 + "w")
 NOW = 1_790_000_000_000
 OLD = ("retention.ms", "-1")
-"""What a topic needs whose records look old: brokers delete them after a week by their timestamps, at any moment."""
+"""Configuration of a topic for old timestamps, which a broker could delete any time with the default retention."""
 
 SETS = ("name", "topic", "partition_index", "index")
-"""The keys of elements of arrays whose order has no meaning in Kafka."""
+"""Keys of array elements whose order has no meaning in Kafka."""
 
 WORDS = frozenset({"error_message", "batch_index_error_message", "host", "port", "rack", "cluster_id"})
 
 
 class Side:
-    """One of the two brokers, as one of its clients sees it."""
+    """One of the two clusters, over a TCP connection."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         host, _, port = bootstrap_servers.partition(":")
@@ -65,13 +65,13 @@ class Side:
         self.session = 0
 
     def ask(self, make: Step, version: int | None) -> Any:
-        """A response without the fields that must differ."""
+        """Send a request; the response without the fields that cannot be equal."""
         response = self._raw.ask(make(self), version)
         self.session = getattr(response, "session_id", 0) or self.session
         return self._plain(response)
 
     def learn(self, name: str, count: int = 1) -> None:
-        """Wait until a topic with so many partitions at least is known and led, and keep its id."""
+        """Wait until the topic has at least `count` partitions with leaders, and keep its id."""
         request = MetadataRequest(topics=(MetadataRequest.Topic(name=name),))
         while len((found := self._raw.ask(request).topics[0]).partitions) < count:
             assert found.error_code in (Errors.NONE, Errors.UNKNOWN_TOPIC_OR_PARTITION)
@@ -79,12 +79,12 @@ class Side:
         parts = tuple(
             ListOffsetsRequest.Partition(partition_index=i, timestamp=-1) for i in range(len(found.partitions))
         )
-        asked = ListOffsetsRequest(topics=(ListOffsetsRequest.Topic(name=name, partitions=parts),))
-        while any(part.error_code for part in self._raw.ask(asked).topics[0].partitions):
+        latest = ListOffsetsRequest(topics=(ListOffsetsRequest.Topic(name=name, partitions=parts),))
+        while any(part.error_code for part in self._raw.ask(latest).topics[0].partitions):
             pass
 
-    def hears(self, kind: int, name: str, key: str, value: str) -> None:
-        """Wait until the broker has heard from its controller what a configuration is."""
+    def await_config(self, kind: int, name: str, key: str, value: str) -> None:
+        """Wait until the broker returns this value of the configuration."""
         while self.ask(describe(kind, name, key), 4)["results"][0]["configs"][key]["value"] != value:
             pass
 
@@ -121,10 +121,10 @@ def sides(served: Server, kafka: LocalKafka) -> tuple[Side, Side]:
 
 
 def compare(sides: tuple[Side, Side], steps: list[tuple[str, int | None, Step]]) -> None:
-    """Ask both, step by step; the failure lists every difference."""
+    """Send each step to both; the failure lists every difference."""
     found = []
     for title, version, make in steps:
-        print(title)  # told if there is no answer
+        print(title)  # pytest shows the last title if a step has no response
         ours, theirs = (side.ask(make, version) for side in sides)
         found += [f"{title}: {difference}" for difference in differences(ours, theirs)]
     assert not found, "\n".join(found)
@@ -138,10 +138,10 @@ def differences(ours: Any, theirs: Any, where: str = "") -> Iterator[str]:
         for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
             yield from differences(one, other, f"{where}[{index}]")
     elif ours != theirs:
-        yield f"{where} is {ours!r}, Apache Kafka says {theirs!r}"
+        yield f"{where} is {ours!r}, Apache Kafka has {theirs!r}"
 
 
-# ---- requests, short -------------------------------------------------------------------------------------------------
+# ---- short requests --------------------------------------------------------------------------------------------------
 
 
 def new(name: str, count: int = -1, factor: int = -1, **more: Any) -> CreateTopicsRequest.Topic:
@@ -169,8 +169,8 @@ def produce(name: str, *records: bytes, by_name: bool = False, **more: Any) -> S
 
 def fetch(name: str, *parts: dict[str, int], **more: Any) -> Step:
     def make(side: Side) -> Request:
-        wanted = tuple(FetchRequest.Partition(**part) for part in parts)
-        topic = FetchRequest.Topic(topic_id=side.ids.get(name, NOWHERE), partitions=wanted)
+        partitions = tuple(FetchRequest.Partition(**part) for part in parts)
+        topic = FetchRequest.Topic(topic_id=side.ids.get(name, NOWHERE), partitions=partitions)
         options = {"max_wait_ms": 0, "topics": (topic,) if parts else (), **more}
         if options.get("session_id"):
             options["session_id"] = side.session
@@ -185,15 +185,15 @@ def at(partition: int, offset: int, **more: int) -> dict[str, int]:
 
 def offsets(name: str, *timestamps: int, isolation: int = 0, **part: int) -> list[tuple[str, int, Step]]:
     def make(timestamp: int) -> Step:
-        asked = ListOffsetsRequest.Partition(**{"partition_index": 0, "timestamp": timestamp, **part})
-        topic = ListOffsetsRequest.Topic(name=name, partitions=(asked,))
+        partition = ListOffsetsRequest.Partition(**{"partition_index": 0, "timestamp": timestamp, **part})
+        topic = ListOffsetsRequest.Topic(name=name, partitions=(partition,))
         return lambda _: ListOffsetsRequest(isolation_level=isolation, topics=(topic,))
 
     return [(f"2.8 timestamp {t} of {name}, {part}", 11, make(t)) for t in timestamps]
 
 
 def grow(name: str, count: int, assigned: int = 0) -> Step:
-    """To so many partitions; `assigned`: for how many of them replicas are named."""
+    """CreatePartitions up to `count` partitions; `assigned` is the number of replica assignments."""
 
     def make(side: Side) -> Request:
         by_hand = (CreatePartitionsRequest.Assignment(broker_ids=(side.node_id,)),) * assigned
@@ -204,9 +204,11 @@ def grow(name: str, count: int, assigned: int = 0) -> Step:
 
 
 def ends(name: str, *epochs: int, **part: int) -> Step:
-    asked = tuple(OffsetForLeaderEpochRequest.Partition(**{"partition": 0, "leader_epoch": e, **part}) for e in epochs)
+    partitions = tuple(
+        OffsetForLeaderEpochRequest.Partition(**{"partition": 0, "leader_epoch": e, **part}) for e in epochs
+    )
     return lambda _: OffsetForLeaderEpochRequest(
-        topics=(OffsetForLeaderEpochRequest.Topic(topic=name, partitions=asked),)
+        topics=(OffsetForLeaderEpochRequest.Topic(topic=name, partitions=partitions),)
     )
 
 
@@ -219,7 +221,7 @@ def delete(name: str, *offsets: int) -> list[tuple[str, None, Step]]:
 
 
 def describe(kind: int, name: str | None, *keys: str, **more: Any) -> Step:
-    """`name` None: the broker itself."""
+    """DescribeConfigs; `name` None means the broker itself."""
     return lambda side: DescribeConfigsRequest(
         resources=(
             DescribeConfigsRequest.Resource(
@@ -245,13 +247,13 @@ def batch(*values: bytes, key: bytes | None = b"k", timestamp: int = NOW, **more
     return encode_batch([(key, value, (), timestamp + i) for i, value in enumerate(values or (b"v",))], **more)
 
 
-# ---- stories ---------------------------------------------------------------------------------------------------------
+# ---- tables of steps -------------------------------------------------------------------------------------------------
 
 
 Rows = list[tuple[str, int | None, Step]]
 
 
-def creating(name: str, other: str, dotted: str) -> Rows:
+def create_topics_steps(name: str, other: str, dotted: str) -> Rows:
     clash = dotted.replace(".", "_")
     return [
         ("2.11 made", 7, create(new(name, 2, 1), new(dotted, 1, 1))),
@@ -291,7 +293,7 @@ def creating(name: str, other: str, dotted: str) -> Rows:
     ]
 
 
-def growing(name: str) -> Rows:
+def create_partitions_steps(name: str) -> Rows:
     return [
         ("2.11 grown", None, grow(name, 3)),
         ("2.11 not larger", None, grow(name, 3)),
@@ -302,7 +304,7 @@ def growing(name: str) -> Rows:
     ]
 
 
-def looking(name: str, other: str) -> Rows:
+def metadata_steps(name: str, other: str) -> Rows:
     return [
         ("2.3 by name", 13, lambda _: MetadataRequest(topics=(MetadataRequest.Topic(name=other),))),
         ("2.3 unknown name", 13, lambda _: MetadataRequest(topics=(MetadataRequest.Topic(name="none"),))),
@@ -319,7 +321,7 @@ def looking(name: str, other: str) -> Rows:
     ]
 
 
-def describing(name: str, other: str) -> Rows:
+def describe_steps(name: str, other: str) -> Rows:
     topics = tuple(DescribeTopicPartitionsRequest.Topic(name=topic) for topic in (name, other, "none", "a b"))
     return [
         (
@@ -329,7 +331,7 @@ def describing(name: str, other: str) -> Rows:
         ),
         ("2.3 the cluster", None, lambda _: DescribeClusterRequest(include_cluster_authorized_operations=True)),
         ("2.3 controllers", None, lambda _: DescribeClusterRequest(endpoint_type=2)),
-        ("2.3 endpoints of no type", None, lambda _: DescribeClusterRequest(endpoint_type=9)),
+        ("2.3 an unknown endpoint type", None, lambda _: DescribeClusterRequest(endpoint_type=9)),
         ("2.3 partitions", None, lambda _: DescribeTopicPartitionsRequest(topics=topics)),
         ("2.3 a page", None, lambda _: DescribeTopicPartitionsRequest(topics=topics, response_partition_limit=3)),
         (
@@ -339,7 +341,7 @@ def describing(name: str, other: str) -> Rows:
         ),
         ("nothing is reassigned", None, lambda _: ListPartitionReassignmentsRequest()),
         (
-            "2.3 coordinators of no type",
+            "2.3 an unknown coordinator type",
             None,
             lambda _: FindCoordinatorRequest(key_type=7, coordinator_keys=("k",)),
         ),
@@ -354,7 +356,7 @@ def describing(name: str, other: str) -> Rows:
     ]
 
 
-def deleting(name: str, other: str, dotted: str) -> Rows:
+def delete_topics_steps(name: str, other: str, dotted: str) -> Rows:
     return [
         ("2.11 delete twice", 6, lambda _: DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(name=name),) * 2)),
         ("2.11 delete neither", 6, lambda _: DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(),))),
@@ -388,22 +390,24 @@ def deleting(name: str, other: str, dotted: str) -> Rows:
     ]
 
 
-def test_topics(sides: tuple[Side, Side], fresh: Callable[[str], str]) -> None:
+def test_topic_responses_are_those_of_kafka(sides: tuple[Side, Side], fresh: Callable[[str], str]) -> None:
     name, other, dotted = fresh("topic")[:40], fresh("other")[:40], fresh("a.b")[:40]
-    compare(sides, creating(name, other, dotted))
+    compare(sides, create_topics_steps(name, other, dotted))
     for side in sides:
         for topic in (name, other, dotted):
             side.learn(topic)
-    compare(sides, growing(name))
+    compare(sides, create_partitions_steps(name))
     for side in sides:
         side.learn(name, 4)
-    compare(sides, [*looking(name, other), *describing(name, other), *deleting(name, other, dotted)])
+    compare(
+        sides, [*metadata_steps(name, other), *describe_steps(name, other), *delete_topics_steps(name, other, dotted)]
+    )
 
 
 IDEMPOTENT: dict[str, Any] = {"producer_id": 987_654_321, "producer_epoch": 3}
 
 
-def producing(name: str, compacted: str) -> Rows:
+def produce_steps(name: str, compacted: str) -> Rows:
     plain = batch(b"a", b"b")
     return [
         ("2.7 an empty partition", 18, fetch(name, at(0, 0))),
@@ -439,7 +443,7 @@ def producing(name: str, compacted: str) -> Rows:
     ]
 
 
-def repeating(name: str) -> Rows:
+def sequence_steps(name: str) -> Rows:
     return [
         ("2.5 first", 13, produce(name, batch(b"a", b"b", base_sequence=5, **IDEMPOTENT))),
         ("2.5 again", 13, produce(name, batch(b"a", b"b", base_sequence=5, **IDEMPOTENT))),
@@ -456,9 +460,9 @@ def repeating(name: str) -> Rows:
     ]
 
 
-def fetching(name: str) -> Rows:
+def fetch_steps(name: str) -> Rows:
     return [
-        ("2.7 all of it", 18, fetch(name, at(0, 0), at(1, 0))),
+        ("2.7 both partitions", 18, fetch(name, at(0, 0), at(1, 0))),
         ("2.7 in the middle of a batch", 18, fetch(name, at(0, 1))),
         ("2.7 one batch at least", 18, fetch(name, at(0, 0), at(1, 0), max_bytes=1)),
         (
@@ -474,7 +478,7 @@ def fetching(name: str) -> Rows:
     ]
 
 
-def finding(name: str, compacted: str) -> Rows:
+def list_offsets_steps(name: str, compacted: str) -> Rows:
     return [
         *offsets(name, -1, -2, -3, -4, -5, -6, -7, 0, NOW, NOW + 1, NOW + 10**9),
         *offsets(name, -1, -3, isolation=1),
@@ -494,17 +498,25 @@ def finding(name: str, compacted: str) -> Rows:
     ]
 
 
-def test_records(sides: tuple[Side, Side], fresh: Callable[[str], str]) -> None:
+def test_record_responses_are_those_of_kafka(sides: tuple[Side, Side], fresh: Callable[[str], str]) -> None:
     name, compacted = fresh("records")[:40], fresh("compacted")[:40]
     kept, by_key = {"configs": (OLD,)}, {"configs": (OLD, ("cleanup.policy", "compact"))}
     compare(sides, [("made", 7, create(new(name, 3, 1, **kept), new(compacted, 1, 1, **by_key)))])
     for side in sides:
         side.learn(name)
         side.learn(compacted)
-    compare(sides, [*producing(name, compacted), *repeating(name), *fetching(name), *finding(name, compacted)])
+    compare(
+        sides,
+        [
+            *produce_steps(name, compacted),
+            *sequence_steps(name),
+            *fetch_steps(name),
+            *list_offsets_steps(name, compacted),
+        ],
+    )
 
 
-def test_sessions(sides: tuple[Side, Side], fresh: Callable[[str], str]) -> None:
+def test_fetch_session_responses_are_those_of_kafka(sides: tuple[Side, Side], fresh: Callable[[str], str]) -> None:
     name = fresh("session")[:40]
     compare(sides, [("made", 7, create(new(name, 2, 1, configs=(OLD,))))])
     for side in sides:
@@ -517,11 +529,11 @@ def test_sessions(sides: tuple[Side, Side], fresh: Callable[[str], str]) -> None
             ("nothing new", 18, fetch(name, session_id=1, session_epoch=1)),
             ("written", 13, produce(name, data)),
             ("something new", 18, fetch(name, session_id=1, session_epoch=2)),
-            ("the same again: its offset is as it was", 18, fetch(name, session_id=1, session_epoch=3)),
+            ("the same records at the same fetch offset", 18, fetch(name, session_id=1, session_epoch=3)),
             ("moved on", 18, fetch(name, at(0, 1), session_id=1, session_epoch=4)),
             ("out of range", 18, fetch(name, at(0, 9), session_id=1, session_epoch=5)),
-            ("still", 18, fetch(name, session_id=1, session_epoch=6)),
-            ("over", 18, fetch(name, at(0, 1), session_id=1, session_epoch=7)),
+            ("still out of range", 18, fetch(name, session_id=1, session_epoch=6)),
+            ("back in range", 18, fetch(name, at(0, 1), session_id=1, session_epoch=7)),
             ("wrong epoch", 18, fetch(name, session_id=1, session_epoch=3)),
             (
                 "forgotten",
@@ -543,20 +555,20 @@ KEYS = ("retention.ms", "cleanup.policy", "min.cleanable.dirty.ratio", "prealloc
 LOCK = "share.record.lock.duration.ms"
 
 
-def describing_configs(name: str, group: str) -> Rows:
+def describe_configs_steps(name: str, group: str) -> Rows:
     return [
         ("2.12 a topic's", 4, describe(2, name, *KEYS, include_synonyms=True)),
         ("2.12 unknown topic", 4, describe(2, "none")),
-        ("2.12 a topic that cannot be", 4, describe(2, "a b")),
+        ("2.12 illegal topic name", 4, describe(2, "a b")),
         ("2.12 another broker", 4, describe(4, "77")),
-        ("2.12 a broker that is none", 4, describe(4, "x")),
+        ("2.12 illegal broker id", 4, describe(4, "x")),
         ("2.12 an empty group", 4, describe(32, "")),
         ("2.12 a group", 4, describe(32, group, LOCK, "share.auto.offset.reset", include_synonyms=True)),
-        ("2.12 no type", 4, describe(3, "x")),
+        ("2.12 unknown resource type", 4, describe(3, "x")),
     ]
 
 
-def alter_configs(name: str) -> Rows:
+def alter_configs_steps(name: str) -> Rows:
     return [
         ("2.12 set", 1, alter(2, name, ("retention.ms", 0, "7"))),
         ("2.12 delete", 1, alter(2, name, ("retention.ms", 1, None), ("flush.ms", 1, None))),
@@ -565,19 +577,19 @@ def alter_configs(name: str) -> Rows:
     ]
 
 
-def altering_in_vain(name: str) -> Rows:
+def refused_alter_steps(name: str) -> Rows:
     return [
-        ("2.12 append to no list", 1, alter(2, name, ("retention.ms", 2, "7"))),
+        ("2.12 append to a value that is no list", 1, alter(2, name, ("retention.ms", 2, "7"))),
         ("2.12 null", 1, alter(2, name, ("retention.ms", 0, None))),
         ("2.12 key twice", 1, alter(2, name, ("retention.ms", 0, "1"), ("retention.ms", 1, None))),
         ("2.12 unknown key", 1, alter(2, name, ("colour", 0, "red"))),
         ("2.12 bad value", 1, alter(2, name, ("retention.ms", 0, "-2"))),
         ("2.12 alter unknown topic", 1, alter(2, "none", ("retention.ms", 0, "1"))),
-        ("2.12 alter no type", 1, alter(3, "x", ("retention.ms", 0, "1"))),
+        ("2.12 alter unknown resource type", 1, alter(3, "x", ("retention.ms", 0, "1"))),
     ]
 
 
-def altering_a_group(group: str) -> Rows:
+def alter_group_steps(group: str) -> Rows:
     return [
         ("2.12 a group's", 1, alter(32, group, (LOCK, 0, "45000"))),
         ("2.12 out of the brokers' bounds", 1, alter(32, group, (LOCK, 0, "1000"))),
@@ -587,7 +599,7 @@ def altering_a_group(group: str) -> Rows:
     ]
 
 
-def altering_otherwise(name: str) -> Rows:
+def other_alter_steps(name: str) -> Rows:
     replaced = AlterConfigsRequest.Config(name="segment.ms", value="5000")
     legacy = AlterConfigsRequest.Resource(resource_type=2, resource_name=name, configs=(replaced,))
     twice = IncrementalAlterConfigsRequest.Resource(resource_type=2, resource_name=name, configs=())
@@ -599,20 +611,20 @@ def altering_otherwise(name: str) -> Rows:
     ]
 
 
-def test_configurations(sides: tuple[Side, Side], fresh: Callable[[str], str]) -> None:
+def test_configuration_responses_are_those_of_kafka(sides: tuple[Side, Side], fresh: Callable[[str], str]) -> None:
     name, group = fresh("configs")[:40], fresh("group")[:40]
     compare(sides, [("made", 7, create(new(name, 1, 1, configs=(("retention.ms", "1000"),))))])
     for side in sides:
         side.learn(name)
-    compare(sides, [*describing_configs(name, group), *alter_configs(name)])
+    compare(sides, [*describe_configs_steps(name, group), *alter_configs_steps(name)])
     for side in sides:
-        side.hears(2, name, "cleanup.policy", "compact")
+        side.await_config(2, name, "cleanup.policy", "compact")
     now: Rows = [("2.12 now", 4, describe(2, name, *KEYS))]
-    compare(sides, [*now, *altering_in_vain(name), *altering_a_group(group)])
+    compare(sides, [*now, *refused_alter_steps(name), *alter_group_steps(group)])
     for side in sides:
-        side.hears(32, group, LOCK, "1000")
+        side.await_config(32, group, LOCK, "1000")
     now = [("2.12 a group's now", 4, describe(32, group, LOCK, include_synonyms=True))]
-    compare(sides, [*now, *altering_otherwise(name)])
+    compare(sides, [*now, *other_alter_steps(name)])
     for side in sides:
-        side.hears(2, name, "segment.ms", "5000")
+        side.await_config(2, name, "segment.ms", "5000")
     compare(sides, [("2.12 after that", 4, describe(2, name, *KEYS, "segment.ms"))])

@@ -25,7 +25,7 @@ from shareq.model.messages.fetch import FetchRequest, OffsetForLeaderEpochReques
 from tests.broker.requester import Requester
 
 START = 1_767_225_600_000
-"""When the first record of the log was written; the others follow 10 ms apart."""
+"""Timestamp of the first record of the log, in milliseconds."""
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def leader(cluster: Cluster, topic: str = "orders") -> int:
 
 
 def produce(requester: Requester, *timestamps: int, **options: Any) -> None:
-    """One batch of records with these timestamps."""
+    """Produce one batch of records with these timestamps."""
     cluster = requester.cluster
     data = encode_batch([(b"k", b"v", (), timestamp) for timestamp in timestamps], **options)
     part = ProduceRequest.Partition(index=0, records=data)
@@ -67,7 +67,7 @@ def written(requester: Requester) -> Requester:
 # ---- ListOffsets -----------------------------------------------------------------------------------------------------
 
 
-def listed(
+def list_offset(
     requester: Requester,
     timestamp: int,
     version: int = 11,
@@ -92,32 +92,32 @@ def listed(
     [
         pytest.param(-1, (6, -1, 0), id="2.8 latest: the high watermark, without a time"),
         pytest.param(-2, (1, -1, 0), id="2.8 earliest: the log start, without a time"),
-        pytest.param(-3, (3, START + 30, 0), id="2.8 the first of those with the largest timestamp"),
+        pytest.param(-3, (3, START + 30, 0), id="2.8 the first record with the largest timestamp"),
         pytest.param(-4, (1, -1, 0), id="2.8 earliest local: the log start"),
         pytest.param(-5, (-1, -1, -1), id="2.8 latest tiered: unknown"),
         pytest.param(-6, (-1, -1, -1), id="2.8 earliest pending upload: unknown"),
         pytest.param(0, (1, START + 20, 0), id="2.8 the first record at all, above the log start"),
         pytest.param(START + 20, (1, START + 20, 0), id="2.8 exactly the time of a record"),
         pytest.param(START + 21, (3, START + 30, 0), id="2.8 the first record after it, within its batch"),
-        pytest.param(START + 31, (-1, -1, -1), id="2.8 no record is so new"),
+        pytest.param(START + 31, (-1, -1, -1), id="2.8 later than every record"),
     ],
 )
 def test_offsets_of_timestamps(written: Requester, timestamp: int, expected: tuple[int, int, int]) -> None:
     written.cluster.log("orders", 0).delete_records(1)
-    found = listed(written, timestamp)
+    found = list_offset(written, timestamp)
     assert (found.error_code, found.offset, found.timestamp, found.leader_epoch) == (Errors.NONE, *expected)
 
 
 @pytest.mark.parametrize("timestamp", [pytest.param(t, id=f"2.8 {t}") for t in (-3, 0)])
-def test_an_empty_log_has_no_times(requester: Requester, timestamp: int) -> None:
-    found = listed(requester, timestamp, topic="empty")
+def test_an_empty_log_has_no_offset_for_a_timestamp(requester: Requester, timestamp: int) -> None:
+    found = list_offset(requester, timestamp, topic="empty")
     assert (found.error_code, found.offset, found.timestamp, found.leader_epoch) == (Errors.NONE, -1, -1, -1)
 
 
-def test_deleted_records_have_no_times(written: Requester) -> None:
-    """Kafka goes on telling the largest timestamp of a batch that is below the log start."""
+def test_deleted_records_have_no_offset_for_the_largest_timestamp(written: Requester) -> None:
+    """Kafka still returns the largest timestamp of a batch that is below the log start."""
     written.cluster.log("orders", 0).delete_records(-1)
-    found = listed(written, -3)
+    found = list_offset(written, -3)
     assert (found.error_code, found.offset, found.timestamp, found.leader_epoch) == (Errors.NONE, -1, -1, -1)
 
 
@@ -126,25 +126,25 @@ def test_deleted_records_have_no_times(written: Requester) -> None:
     [pytest.param(t, since, id=f"2.8 {t} from version {since}") for t, since in ((-3, 7), (-4, 8), (-5, 9), (-6, 11))],
 )
 def test_special_timestamps_need_their_version(written: Requester, timestamp: int, since: int) -> None:
-    assert listed(written, timestamp, since).error_code is Errors.NONE
-    refused = listed(written, timestamp, since - 1)
+    assert list_offset(written, timestamp, since).error_code is Errors.NONE
+    refused = list_offset(written, timestamp, since - 1)
     assert (refused.error_code, refused.offset) == (Errors.UNSUPPORTED_VERSION, -1)
 
 
 @pytest.mark.parametrize(
-    ("asked", "error"),
+    ("requested", "error"),
     [
         pytest.param({"timestamp": -7}, Errors.UNSUPPORTED_VERSION, id="2.8 below -6"),
         pytest.param({"topic": "none"}, Errors.UNKNOWN_TOPIC_OR_PARTITION, id="unknown topic"),
         pytest.param({"index": 1}, Errors.UNKNOWN_TOPIC_OR_PARTITION, id="unknown partition"),
-        pytest.param({"epoch": 1}, Errors.UNKNOWN_LEADER_EPOCH, id="2.8 a leader epoch to come"),
-        pytest.param({"isolation": 7}, Errors.UNKNOWN_SERVER_ERROR, id="an isolation level that nobody knows"),
+        pytest.param({"epoch": 1}, Errors.UNKNOWN_LEADER_EPOCH, id="2.8 a later leader epoch"),
+        pytest.param({"isolation": 7}, Errors.UNKNOWN_SERVER_ERROR, id="unknown isolation level"),
     ],
 )
-def test_unanswerable_list_offsets_requests_have_an_error(
-    written: Requester, asked: dict[str, Any], error: Errors
+def test_invalid_list_offsets_requests_have_an_error(
+    written: Requester, requested: dict[str, Any], error: Errors
 ) -> None:
-    found = listed(written, **{"timestamp": -1, **asked})
+    found = list_offset(written, **{"timestamp": -1, **requested})
     assert (found.error_code, found.offset, found.timestamp, found.leader_epoch) == (error, -1, -1, -1)
 
 
@@ -156,15 +156,15 @@ def test_a_duplicate_partition_is_an_invalid_request(written: Requester) -> None
 
 
 def test_latest_under_read_committed_is_the_last_stable_offset(written: Requester) -> None:
-    """The transaction is written into the log itself: what matters here is how it is read."""
+    """The transaction is appended to the log directly: the test is about reading it."""
     open_transaction = encode_batch(
         [(b"k", b"v", (), START + 99)], producer_id=7, producer_epoch=0, base_sequence=0, transactional=True
     )
     log = written.cluster.log("orders", 0)
     log.append(open_transaction, now_ms=START, leader_epoch=0)
-    assert [listed(written, -1, isolation=i).offset for i in (0, 1)] == [7, 6]
-    assert [listed(written, -3, isolation=i).offset for i in (0, 1)] == [6, -1]
-    assert [listed(written, START + 40, isolation=i).offset for i in (0, 1)] == [6, -1]
+    assert [list_offset(written, -1, isolation=i).offset for i in (0, 1)] == [7, 6]
+    assert [list_offset(written, -3, isolation=i).offset for i in (0, 1)] == [6, -1]
+    assert [list_offset(written, START + 40, isolation=i).offset for i in (0, 1)] == [6, -1]
 
 
 # ---- OffsetForLeaderEpoch --------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def test_latest_under_read_committed_is_the_last_stable_offset(written: Requeste
 
 @pytest.fixture
 def elected(written: Requester) -> Requester:
-    """Epochs 0 and 2 have written three batches each, epoch 1 nothing."""
+    """Epochs 0 and 2 each wrote three batches, epoch 1 none."""
     cluster = written.cluster
     first = leader(cluster)
     cluster.kill_broker(first)
@@ -187,10 +187,10 @@ def elected(written: Requester) -> Requester:
     ("epoch", "expected"),
     [
         pytest.param(2, (2, 9), id="2.8 the current epoch: the log's end"),
-        pytest.param(0, (0, 6), id="2.8 an older one: the start of the next"),
-        pytest.param(1, (0, 6), id="2.8 a skipped one: the largest known below it"),
-        pytest.param(3, (-1, -1), id="2.8 a higher one"),
-        pytest.param(-1, (-1, -1), id="2.8 none"),
+        pytest.param(0, (0, 6), id="2.8 an older epoch: the start of the next"),
+        pytest.param(1, (0, 6), id="2.8 an epoch without records: the largest epoch below it"),
+        pytest.param(3, (-1, -1), id="2.8 a higher epoch"),
+        pytest.param(-1, (-1, -1), id="2.8 no epoch"),
     ],
 )
 def test_the_end_offset_of_a_leader_epoch(elected: Requester, epoch: int, expected: tuple[int, int]) -> None:
@@ -199,9 +199,9 @@ def test_the_end_offset_of_a_leader_epoch(elected: Requester, epoch: int, expect
 
 
 def epoch_end(requester: Requester, *, node: int | None = None, **part: int) -> OffsetForLeaderEpochResponse.Partition:
-    asked = OffsetForLeaderEpochRequest.Partition(**{"partition": 0, "leader_epoch": 0, **part})
+    requested = OffsetForLeaderEpochRequest.Partition(**{"partition": 0, "leader_epoch": 0, **part})
     request = OffsetForLeaderEpochRequest(
-        topics=(OffsetForLeaderEpochRequest.Topic(topic="orders", partitions=(asked,)),)
+        topics=(OffsetForLeaderEpochRequest.Topic(topic="orders", partitions=(requested,)),)
     )
     found = requester.ask(request, 4, leader(requester.cluster) if node is None else node).topics[0].partitions[0]
     assert isinstance(found, OffsetForLeaderEpochResponse.Partition)
@@ -221,7 +221,7 @@ def test_invalid_leader_epoch_requests_have_an_error(elected: Requester, part: d
     assert (found.error_code, found.leader_epoch, found.end_offset) == (error, -1, -1)
 
 
-def test_leader_epochs_are_answered_by_the_leader_only(elected: Requester) -> None:
+def test_only_the_leader_answers_offset_for_leader_epoch(elected: Requester) -> None:
     other = 1 - leader(elected.cluster)
     assert epoch_end(elected, node=other).error_code is Errors.NOT_LEADER_OR_FOLLOWER
 
@@ -229,7 +229,7 @@ def test_leader_epochs_are_answered_by_the_leader_only(elected: Requester) -> No
 # ---- DeleteRecords ---------------------------------------------------------------------------------------------------
 
 
-def deleted(
+def delete_up_to(
     requester: Requester, offset: int, topic: str = "orders", node: int | None = None
 ) -> DeleteRecordsResponse.Partition:
     part = DeleteRecordsRequest.Partition(partition_index=0, offset=offset)
@@ -245,20 +245,20 @@ def deleted(
         pytest.param(-1, (Errors.NONE, 6), id="2.8 -1: up to the high watermark"),
         pytest.param(6, (Errors.NONE, 6), id="2.8 the high watermark itself"),
         pytest.param(3, (Errors.NONE, 3), id="2.8 the new log start"),
-        pytest.param(0, (Errors.NONE, 1), id="2.8 below the log start: nothing happens"),
+        pytest.param(0, (Errors.NONE, 1), id="2.8 below the log start: no change"),
         pytest.param(7, (Errors.OFFSET_OUT_OF_RANGE, -1), id="2.8 above the high watermark"),
         pytest.param(-2, (Errors.OFFSET_OUT_OF_RANGE, -1), id="2.8 below -1"),
     ],
 )
 def test_delete_records_moves_the_log_start(written: Requester, offset: int, expected: tuple[Errors, int]) -> None:
-    deleted(written, 1)
-    found = deleted(written, offset)
+    delete_up_to(written, 1)
+    found = delete_up_to(written, offset)
     assert (found.error_code, found.low_watermark) == expected
     assert written.cluster.log("orders", 0).log_start_offset == max(1, expected[1])
 
 
-def test_a_batch_across_the_log_start_comes_whole(written: Requester) -> None:
-    assert deleted(written, 3).low_watermark == 3
+def test_a_batch_across_the_log_start_is_returned_whole(written: Requester) -> None:
+    assert delete_up_to(written, 3).low_watermark == 3
     topic_id = written.cluster.image.topics["orders"].topic_id
     part = FetchRequest.Partition(partition=0, fetch_offset=3)
     topics = (FetchRequest.Topic(topic_id=topic_id, partitions=(part,)),)
@@ -268,10 +268,10 @@ def test_a_batch_across_the_log_start_comes_whole(written: Requester) -> None:
 
 def test_invalid_delete_records_requests_have_an_error(written: Requester) -> None:
     cluster = written.cluster
-    assert deleted(written, 1, "none").error_code is Errors.UNKNOWN_TOPIC_OR_PARTITION
-    assert deleted(written, 1, node=1 - leader(cluster)).error_code is Errors.NOT_LEADER_OR_FOLLOWER
+    assert delete_up_to(written, 1, "none").error_code is Errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert delete_up_to(written, 1, node=1 - leader(cluster)).error_code is Errors.NOT_LEADER_OR_FOLLOWER
     cluster.create_topic("latest", configs={"cleanup.policy": "compact"})
-    assert deleted(written, 0, "latest", leader(cluster, "latest")).error_code is Errors.POLICY_VIOLATION
+    assert delete_up_to(written, 0, "latest", leader(cluster, "latest")).error_code is Errors.POLICY_VIOLATION
 
 
 # ---- DescribeProducers -----------------------------------------------------------------------------------------------

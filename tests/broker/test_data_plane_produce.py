@@ -1,4 +1,4 @@
-"""Produce as a broker answers it: the order of checks, topics by name and by id, acknowledgements, idempotence.
+"""Produce at the broker: order of checks, topics by name and by id, acknowledgements, idempotence.
 
 Numbers in ids are sections of shareq/broker/BEHAVIOUR.md.
 """
@@ -44,7 +44,7 @@ def batch(cluster: Cluster, *values: bytes, key: bytes | None = None, ahead_ms: 
 
 
 def request(cluster: Cluster, topic: str, *records: bytes, **options: Any) -> ProduceRequest:
-    """One batch for each partition from 0 on, by id."""
+    """ProduceRequest with one batch for each partition from 0 on; the topic is named by id."""
     parts = tuple(ProduceRequest.Partition(index=index, records=data) for index, data in enumerate(records))
     image = cluster.image.topics.get(topic)
     topics = (ProduceRequest.Topic(topic_id=image.topic_id if image else NOWHERE, partitions=parts),)
@@ -69,7 +69,7 @@ IDEMPOTENT: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "base_seque
 
 
 def flawed(cluster: Cluster, *flaws: str) -> bytes:
-    """A batch with these flaws, named by their rows of the table in section 2.4."""
+    """A batch with these flaws, each named after a check of the table in BEHAVIOUR.md, 2.4."""
     data = batch(
         cluster,
         b"x" * 2_000_000 if "size" in flaws else b"v",
@@ -135,7 +135,7 @@ def test_transactional_batches_without_a_transactional_id_write_nothing(cluster:
     assert cluster.log("orders", 0).log_end_offset == 0
 
 
-def test_partitions_fail_one_by_one(cluster: Cluster, requester: Requester) -> None:
+def test_partitions_of_a_produce_request_fail_independently(cluster: Cluster, requester: Requester) -> None:
     good, bad = batch(cluster), broken(batch(cluster), 17)
     response = requester.ask(request(cluster, "orders", good, bad, good), 13)
     assert [(part.index, part.error_code, part.base_offset) for part in response.responses[0].partitions] == [
@@ -151,50 +151,50 @@ def test_a_batch_from_this_process_is_not_validated(cluster: Cluster, requester:
     assert produced(requester, "orders", damaged, version=32767).error_code is Errors.NONE
 
 
-# ---- whom it concerns ------------------------------------------------------------------------------------------------
+# ---- topics, leaders and replicas ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("topic_id", "name", "error"),
     [
         pytest.param(ZERO_TOPIC_ID, "orders", Errors.NONE, id="2.4 by name"),
-        pytest.param(ZERO_TOPIC_ID, "none", Errors.UNKNOWN_TOPIC_OR_PARTITION, id="2.4 a name that nobody knows"),
-        pytest.param(NOWHERE, "", Errors.UNKNOWN_TOPIC_ID, id="2.4 an id that nobody knows"),
-        pytest.param(ZERO_TOPIC_ID, "", Errors.UNKNOWN_TOPIC_ID, id="neither"),
+        pytest.param(ZERO_TOPIC_ID, "none", Errors.UNKNOWN_TOPIC_OR_PARTITION, id="2.4 unknown name"),
+        pytest.param(NOWHERE, "", Errors.UNKNOWN_TOPIC_ID, id="2.4 unknown id"),
+        pytest.param(ZERO_TOPIC_ID, "", Errors.UNKNOWN_TOPIC_ID, id="2.4 neither name nor id"),
     ],
 )
 def test_produce_finds_topics_by_name_or_id(
     cluster: Cluster, requester: Requester, topic_id: TopicId, name: str, error: Errors
 ) -> None:
     part = ProduceRequest.Partition(index=0, records=batch(cluster))
-    asked = ProduceRequest(topics=(ProduceRequest.Topic(topic_id=topic_id, name=name, partitions=(part,)),))
-    topic = requester.ask(asked, 10 if name else 13).responses[0]
+    produce_request = ProduceRequest(topics=(ProduceRequest.Topic(topic_id=topic_id, name=name, partitions=(part,)),))
+    topic = requester.ask(produce_request, 10 if name else 13).responses[0]
     assert (topic.topic_id, topic.name, topic.partitions[0].error_code) == (topic_id, name, error)
 
 
-def test_a_superseded_leader_writes_nothing() -> None:
-    """The batch reaches it after the election, and before the news of it."""
+def test_a_superseded_leader_appends_nothing() -> None:
+    """The batch arrives after the election, before the broker has the new image."""
     with Cluster(brokers=2, seed=1) as cluster:
         cluster.create_topic("orders", replication_factor=2)
         preferred = cluster.image.topics["orders"].partitions[0].leader
         cluster.kill_broker(preferred)
         cluster.start_broker(preferred)
         cluster.advance(10)
-        requester, asked = Requester(cluster), request(cluster, "orders", batch(cluster))
+        requester, produce_request = Requester(cluster), request(cluster, "orders", batch(cluster))
         assert cluster.image.topics["orders"].partitions[0].leader == 1 - preferred
 
         def send_and_elect() -> None:
-            requester.post(asked, 13, 1 - preferred)
+            requester.post(produce_request, 13, 1 - preferred)
             cluster._runtime.controller.elect_preferred_leaders()
 
         cluster.loop.enter(send_and_elect)
         assert cluster.wait(lambda: requester.answered(1), 10)
         assert only(requester.response(1)).error_code is Errors.NOT_LEADER_OR_FOLLOWER
         assert cluster.log("orders", 0).log_end_offset == 0
-        assert only(requester.ask(asked, 13, preferred)).error_code is Errors.NONE
+        assert only(requester.ask(produce_request, 13, preferred)).error_code is Errors.NONE
 
 
-def test_a_wrong_broker_answers_with_the_current_leader() -> None:
+def test_not_leader_response_has_the_current_leader() -> None:
     with Cluster(brokers=2, seed=1) as cluster:
         cluster.create_topic("orders")
         leader = cluster.image.topics["orders"].partitions[0].leader
@@ -208,21 +208,21 @@ def test_a_wrong_broker_answers_with_the_current_leader() -> None:
 @pytest.mark.parametrize(
     ("min_isr", "factor", "dead", "acks", "error"),
     [
-        pytest.param(3, 1, 0, -1, Errors.NONE, id="2.4 more than there are replicas does no harm"),
+        pytest.param(3, 1, 0, -1, Errors.NONE, id="2.4 min.insync.replicas above the number of replicas"),
         pytest.param(2, 2, 0, -1, Errors.NONE, id="all replicas are in sync"),
         pytest.param(2, 2, 1, -1, Errors.NOT_ENOUGH_REPLICAS, id="a replica is missing"),
-        pytest.param(2, 2, 1, 1, Errors.NONE, id="a replica is missing, but the leader is enough"),
-        pytest.param(1, 2, 1, -1, Errors.NONE, id="one is enough"),
+        pytest.param(2, 2, 1, 1, Errors.NONE, id="a replica is missing, acks 1"),
+        pytest.param(1, 2, 1, -1, Errors.NONE, id="min.insync.replicas 1"),
     ],
 )
-def test_acks_all_needs_min_insync_replicas(min_isr: int, factor: int, dead: int, acks: int, error: Errors) -> None:
+def test_acks_all_requires_min_insync_replicas(min_isr: int, factor: int, dead: int, acks: int, error: Errors) -> None:
     with Cluster(brokers=2, seed=1) as cluster:
         cluster.create_topic("orders", replication_factor=factor, configs={"min.insync.replicas": min_isr})
         leader = cluster.image.topics["orders"].partitions[0].leader
         if dead:
             cluster.kill_broker(1 - leader)
-        asked = request(cluster, "orders", batch(cluster), acks=acks)
-        assert only(Requester(cluster).ask(asked, 13, leader)).error_code is error
+        produce_request = request(cluster, "orders", batch(cluster), acks=acks)
+        assert only(Requester(cluster).ask(produce_request, 13, leader)).error_code is error
 
 
 def test_an_injected_fault_fails_an_append(cluster: Cluster, requester: Requester) -> None:
@@ -231,10 +231,10 @@ def test_an_injected_fault_fails_an_append(cluster: Cluster, requester: Requeste
     assert produced(requester, "orders", batch(cluster)).base_offset == 0
 
 
-# ---- what is kept ----------------------------------------------------------------------------------------------------
+# ---- the stored batch ------------------------------------------------------------------------------------------------
 
 
-def kept(cluster: Cluster, topic: str = "orders") -> Any:
+def stored(cluster: Cluster, topic: str = "orders") -> Any:
     found = cluster.log(topic, 0)
     return parse_batch(found._batches[-1].data)
 
@@ -243,44 +243,44 @@ def test_an_appended_batch_has_its_offset_and_leader_epoch(cluster: Cluster, req
     data = batch(cluster)
     for epoch in (0, 0x7FFFFFFF):  # librdkafka sends 0, Java -1
         produced(requester, "orders", restamp(data, 0, epoch))
-    found = kept(cluster)
+    found = stored(cluster)
     assert (found.base_offset, found.leader_epoch) == (1, 0)
-    assert found.data[16:] == data[16:], "nothing else has changed, not even the CRC"
+    assert found.data[16:] == data[16:], "only base offset and leader epoch have changed, not the CRC"
 
 
 def test_the_broker_corrects_the_largest_timestamp(cluster: Cluster, requester: Requester) -> None:
     data = patched(batch(cluster), 35, (cluster.now_ms + 99).to_bytes(8, "big"))
     assert produced(requester, "orders", data).error_code is Errors.NONE
-    assert kept(cluster).max_timestamp == cluster.now_ms
-    assert decode(kept(cluster), check_crc=True)
+    assert stored(cluster).max_timestamp == cluster.now_ms
+    assert decode(stored(cluster), check_crc=True)
 
 
 @pytest.mark.parametrize(
-    ("topic", "bit", "time_told"),
+    ("topic", "bit", "log_append_time"),
     [
         pytest.param("orders", 0, False, id="2.4 the producer's time"),
         pytest.param("orders", 8, False, id="2.4 a client's bit 3 is cleared"),
         pytest.param("stamped", 0, True, id="2.4 the broker's time"),
-        pytest.param("stamped", 8, True, id="2.4 the broker's time, and a bit of the client's"),
+        pytest.param("stamped", 8, True, id="2.4 the broker's time, bit 3 set by the client"),
     ],
 )
 def test_message_timestamp_type_decides_the_timestamps(
-    cluster: Cluster, requester: Requester, topic: str, bit: int, time_told: bool
+    cluster: Cluster, requester: Requester, topic: str, bit: int, log_append_time: bool
 ) -> None:
     sent_ms = cluster.now_ms
     data = patched(batch(cluster), 22, bytes([bit]))
     cluster.advance(50)
     answer = produced(requester, topic, data)
-    found = kept(cluster, topic)
-    assert answer.log_append_time_ms == (cluster.now_ms if time_told else -1)
-    assert found.max_timestamp == (cluster.now_ms if time_told else sent_ms)
-    assert (found.base_timestamp, bool(found.attributes & 8)) == (sent_ms, time_told)
+    found = stored(cluster, topic)
+    assert answer.log_append_time_ms == (cluster.now_ms if log_append_time else -1)
+    assert found.max_timestamp == (cluster.now_ms if log_append_time else sent_ms)
+    assert (found.base_timestamp, bool(found.attributes & 8)) == (sent_ms, log_append_time)
 
 
-def test_a_topic_may_have_a_codec_of_its_own(cluster: Cluster, requester: Requester) -> None:
+def test_compression_type_of_the_topic_recompresses_the_batch(cluster: Cluster, requester: Requester) -> None:
     cluster.create_topic("small", configs={"compression.type": "zstd"})
     produced(requester, "small", batch(cluster, b"x" * 1000))
-    assert (kept(cluster, "small").attributes & 7, decode(kept(cluster, "small"))[0].value) == (4, b"x" * 1000)
+    assert (stored(cluster, "small").attributes & 7, decode(stored(cluster, "small"))[0].value) == (4, b"x" * 1000)
 
 
 def test_invalid_records_are_named_by_index(cluster: Cluster, requester: Requester) -> None:
@@ -298,7 +298,7 @@ def test_invalid_records_are_named_by_index(cluster: Cluster, requester: Request
     assert (late.log_start_offset, late.current_leader) == (0, UNKNOWN_LEADER)
 
 
-def test_a_cut_off_batch_behind_a_whole_one_is_dropped(cluster: Cluster, requester: Requester) -> None:
+def test_a_truncated_batch_behind_a_complete_one_is_dropped(cluster: Cluster, requester: Requester) -> None:
     whole = batch(cluster)
     assert produced(requester, "orders", whole + whole[:-1]).error_code is Errors.NONE
     assert cluster.log("orders", 0).log_end_offset == 1
@@ -312,23 +312,25 @@ LAST = (1 << 31) - 1
 @pytest.mark.parametrize(
     ("steps", "expected"),
     [
-        pytest.param([(0, 0, 2), (0, 0, 2)], (Errors.NONE, 0, 2), id="2.5 the same again: its first offset"),
+        pytest.param([(0, 0, 2), (0, 0, 2)], (Errors.NONE, 0, 2), id="2.5 a duplicate has the first base offset"),
         pytest.param([(0, 0, 2), (0, 2, 1)], (Errors.NONE, 2, 3), id="2.5 last + 1"),
         pytest.param([(0, 0, 2), (0, 3, 1)], (Errors.OUT_OF_ORDER_SEQUENCE_NUMBER, -1, 2), id="2.5 a gap"),
         pytest.param([(0, 0, 2), (0, 1, 2)], (Errors.OUT_OF_ORDER_SEQUENCE_NUMBER, -1, 2), id="2.5 an overlap"),
-        pytest.param([(0, 0, 2), (0, 0, 1)], (Errors.OUT_OF_ORDER_SEQUENCE_NUMBER, -1, 2), id="2.5 a part of one"),
+        pytest.param([(0, 0, 2), (0, 0, 1)], (Errors.OUT_OF_ORDER_SEQUENCE_NUMBER, -1, 2), id="2.5 part of a batch"),
         pytest.param(
-            [(0, i, 1) for i in range(6)] + [(0, 1, 1)], (Errors.NONE, 1, 6), id="2.5 the fifth last one again"
+            [(0, i, 1) for i in range(6)] + [(0, 1, 1)], (Errors.NONE, 1, 6), id="2.5 the fifth last batch again"
         ),
         pytest.param(
             [(0, i, 1) for i in range(6)] + [(0, 0, 1)],
             (Errors.OUT_OF_ORDER_SEQUENCE_NUMBER, -1, 6),
-            id="2.5 the sixth last one again",
+            id="2.5 the sixth last batch again",
         ),
         pytest.param([(0, LAST, 1), (0, 0, 1)], (Errors.NONE, 1, 2), id="2.5 0 after 2147483647"),
         pytest.param([(0, LAST - 1, 4), (0, 2, 1)], (Errors.NONE, 4, 5), id="2.5 a batch across the last sequence"),
         pytest.param([(0, 0, 1), (1, 0, 1)], (Errors.NONE, 1, 2), id="2.5 a newer epoch begins at 0"),
-        pytest.param([(0, 0, 1), (1, 1, 1)], (Errors.OUT_OF_ORDER_SEQUENCE_NUMBER, -1, 1), id="2.5 or not at all"),
+        pytest.param(
+            [(0, 0, 1), (1, 1, 1)], (Errors.OUT_OF_ORDER_SEQUENCE_NUMBER, -1, 1), id="2.5 not a newer epoch at 1"
+        ),
         pytest.param([(1, 0, 1), (0, 1, 1)], (Errors.INVALID_PRODUCER_EPOCH, -1, 1), id="2.5 an older epoch"),
         pytest.param([(0, 9, 1)], (Errors.NONE, 0, 1), id="2.5 an unknown producer may start anywhere"),
     ],
@@ -336,7 +338,7 @@ LAST = (1 << 31) - 1
 def test_duplicate_and_out_of_order_batches_of_a_producer(
     cluster: Cluster, requester: Requester, steps: list[tuple[int, int, int]], expected: tuple[Errors, int, int]
 ) -> None:
-    """Each step is (epoch, first sequence, records); of the last one the error, its offset and the log's end count."""
+    """A step is (epoch, first sequence, record count); `expected`: the last step's error, base offset and log end."""
     for epoch, sequence, count in steps:
         data = batch(cluster, *[b"v"] * count, producer_id=7, producer_epoch=epoch, base_sequence=sequence)
         answer = produced(requester, "orders", data)

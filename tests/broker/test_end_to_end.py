@@ -1,4 +1,4 @@
-"""Clients and cluster together: what a learner does, on virtual, scaled and wall clocks."""
+"""Clients and cluster together on virtual, scaled and wall clocks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shareq.producer import Producer
 from tests.polling import PATIENCE_S
 
 HOUR = 3600
-"""A minute and more on a scaled clock: no client times out on a busy machine."""
+"""Seconds; more than a minute of real time on a clock of factor 50: no client times out on a busy machine."""
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def consumer(cluster: Cluster, mode: str = "explicit", **config: Any) -> ShareCo
 
 
 def poll(consumer: ShareConsumer, timeout: float = 10) -> list[tuple[str, int | None]]:
-    """What one poll returns: (value, delivery count) each."""
+    """Poll once; (value, delivery count) of each record."""
     return seen(consumer.poll(timeout))
 
 
@@ -65,7 +65,7 @@ def accept(consumer: ShareConsumer, messages: Messages, verdict: AcknowledgeType
         consumer.acknowledge(message, verdict)
 
 
-def test_produced_consumed_accepted_and_never_seen_again(cluster: Cluster) -> None:
+def test_accepted_records_are_not_delivered_again(cluster: Cluster) -> None:
     produce(cluster, "a", "b", "c")
     with consumer(cluster, "implicit") as one:
         assert poll(one) == [("a", 1), ("b", 1), ("c", 1)]
@@ -86,7 +86,7 @@ def test_each_acknowledge_type_leads_to_its_state(cluster: Cluster) -> None:
         assert poll(one) == []
 
 
-def test_close_releases_unacknowledged_records_at_once(cluster: Cluster) -> None:
+def test_close_releases_unacknowledged_records(cluster: Cluster) -> None:
     produce(cluster, "a")
     one, two = consumer(cluster), consumer(cluster)
     two.poll(0)
@@ -136,7 +136,7 @@ def test_an_expired_lock_refuses_acknowledgement(cluster: Cluster) -> None:
         assert poll(one) == [("late", 2)]
 
 
-def test_renewing_extends_a_lock(cluster: Cluster) -> None:
+def test_renew_extends_a_lock(cluster: Cluster) -> None:
     produce(cluster, "slow")
     one, two = consumer(cluster), consumer(cluster)
     two.poll(0)
@@ -152,7 +152,7 @@ def test_renewing_extends_a_lock(cluster: Cluster) -> None:
     assert list(one.commit_sync().values()) == [None]
 
 
-def test_a_state_write_that_fails_leaves_the_record_where_it_was(cluster: Cluster) -> None:
+def test_a_failed_state_write_leaves_the_record_to_be_delivered_again(cluster: Cluster) -> None:
     produce(cluster, "a")
     with consumer(cluster) as one:
         messages = one.poll(10)
@@ -163,7 +163,7 @@ def test_a_state_write_that_fails_leaves_the_record_where_it_was(cluster: Cluste
         assert poll(one, 60) == [("a", 2)]
 
 
-def test_killing_every_broker_in_turn_loses_nothing(cluster: Cluster) -> None:
+def test_killing_every_broker_in_turn_loses_no_record(cluster: Cluster) -> None:
     produce(cluster, *"abcdef")
     got: list[str] = []
     limited: dict[str, Any] = {"max.poll.records": 2, "share.acquire.mode": "record_limit"}
@@ -202,7 +202,7 @@ def test_committed_records_are_delivered_and_aborted_ones_are_not(cluster: Clust
 
 @pytest.fixture
 def running() -> Iterator[Cluster]:
-    """A lock lasts for an hour."""
+    """A cluster on a clock of factor 50, with record locks of an hour."""
     config = {"group.share.max.record.lock.duration.ms": HOUR * 1000}
     with Cluster(brokers=1, clock=50.0, seed=7, config=config) as made:
         prepare(made, **{"share.record.lock.duration.ms": HOUR * 1000})
@@ -210,13 +210,13 @@ def running() -> Iterator[Cluster]:
 
 
 def in_thread(work: Callable[[], object]) -> tuple[threading.Thread, list[object]]:
-    """Run `work` beside us; its result, or what it raised, is appended."""
+    """Start `work` in another thread; its result or its exception is appended to the list."""
     results: list[object] = []
 
     def run() -> None:
         try:
             results.append(work())
-        except Exception as error:  # the test looks at it
+        except Exception as error:  # the test checks it
             results.append(error)
 
     thread = threading.Thread(target=run)
@@ -242,18 +242,18 @@ def test_wakeup_ends_a_poll_without_a_timeout(running: Cluster) -> None:
     assert [type(result) for result in results] == [WakeupException]
 
 
-def test_an_acknowledgement_callback_may_call_the_cluster(running: Cluster) -> None:
-    """Kafka once completed futures under a lock that their listeners needed."""
+def test_an_acknowledgement_callback_can_call_the_cluster(running: Cluster) -> None:
+    """The callback runs without a lock that other calls of the cluster need."""
     one = consumer(running)
-    told: list[object] = []
+    errors: list[object] = []
 
-    def tell(offsets: object, error: object) -> None:
-        told.append(error)
+    def callback(offsets: object, error: object) -> None:
+        errors.append(error)
         one.wakeup()
         produce(running, "from the callback")
 
     def work() -> list[tuple[str, int | None]]:
-        one.set_acknowledgement_commit_callback(tell)
+        one.set_acknowledgement_commit_callback(callback)
         produce(running, "first")
         accept(one, one.poll(HOUR))
         one.commit_sync()
@@ -264,7 +264,7 @@ def test_an_acknowledgement_callback_may_call_the_cluster(running: Cluster) -> N
     thread, results = in_thread(work)
     thread.join(PATIENCE_S)
     assert results == [[("from the callback", 1)]]
-    assert told == [None]
+    assert errors == [None]
 
 
 def test_locks_expire_on_a_running_clock(running: Cluster) -> None:

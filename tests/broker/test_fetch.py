@@ -1,4 +1,4 @@
-"""Fetch: limits, waiting, errors; and sessions, whose responses have changed partitions only.
+"""Fetch: errors, limits, waiting; and sessions, whose responses have changed partitions only.
 
 Numbers in ids are sections of shareq/broker/BEHAVIOUR.md.
 """
@@ -26,7 +26,7 @@ from tests.broker.transactor import Transactor
 NEWEST = 18
 NOWHERE = TopicId("x" * 22)
 BATCH = 170
-"""The size of a batch that `produce` writes, in bytes."""
+"""Size of a batch that `produce` writes, in bytes."""
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def topic_id(cluster: Cluster, name: str = "orders") -> TopicId:
 
 
 def produce(cluster: Cluster, partition: int = 0, **options: Any) -> None:
-    """One batch of one record, 170 bytes in all."""
+    """Produce one batch of one record, BATCH bytes in all."""
     data = encode_batch([(None, b"x" * 100, (), cluster.now_ms)], **options)
     assert len(data) == BATCH
     part = ProduceRequest.Partition(index=partition, records=data)
@@ -57,9 +57,9 @@ def produce(cluster: Cluster, partition: int = 0, **options: Any) -> None:
 
 
 def fetch(cluster: Cluster, *parts: tuple[int, int], ids: TopicId | None = None, **limits: Any) -> FetchRequest:
-    """A fetch of (partition, offset) pairs, by default without waiting."""
-    wanted = tuple(FetchRequest.Partition(partition=index, fetch_offset=offset) for index, offset in parts)
-    topics = (FetchRequest.Topic(topic_id=ids or topic_id(cluster), partitions=wanted),) if parts else ()
+    """A fetch of (partition, offset) pairs, by default with max_wait_ms 0."""
+    partitions = tuple(FetchRequest.Partition(partition=index, fetch_offset=offset) for index, offset in parts)
+    topics = (FetchRequest.Topic(topic_id=ids or topic_id(cluster), partitions=partitions),) if parts else ()
     return FetchRequest(**{"max_wait_ms": 0, "topics": topics, **limits})
 
 
@@ -69,7 +69,7 @@ def one(response: FetchResponse) -> FetchResponse.Partition:
 
 
 def offsets(response: FetchResponse) -> dict[int, list[int]]:
-    """Of each partition that came, the base offsets of its batches."""
+    """Base offsets of the batches of each partition in the response."""
     return {
         part.partition_index: [batch.base_offset for batch in part.records]
         for topic in response.responses
@@ -81,25 +81,25 @@ def offsets(response: FetchResponse) -> dict[int, list[int]]:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "error"),
+    ("fields", "error"),
     [
         pytest.param({"ids": NOWHERE}, Errors.UNKNOWN_TOPIC_ID, id="2.7 unknown id"),
         pytest.param({"partition": 3}, Errors.UNKNOWN_TOPIC_OR_PARTITION, id="2.7 unknown partition"),
-        pytest.param({"partition": -1}, Errors.UNKNOWN_TOPIC_OR_PARTITION, id="2.7 no partition at all"),
+        pytest.param({"partition": -1}, Errors.UNKNOWN_TOPIC_OR_PARTITION, id="2.7 negative partition"),
         pytest.param({"fetch_offset": 1}, Errors.OFFSET_OUT_OF_RANGE, id="2.7 below the log start"),
         pytest.param({"fetch_offset": 4}, Errors.OFFSET_OUT_OF_RANGE, id="2.7 above the log end"),
-        pytest.param({"fetch_offset": -1}, Errors.OFFSET_OUT_OF_RANGE, id="2.7 no offset at all"),
+        pytest.param({"fetch_offset": -1}, Errors.OFFSET_OUT_OF_RANGE, id="2.7 negative offset"),
         pytest.param({"current_leader_epoch": 1}, Errors.UNKNOWN_LEADER_EPOCH, id="2.7 a later leader epoch"),
     ],
 )
-def test_a_fetch_with_an_error_is_answered_at_once(
-    cluster: Cluster, requester: Requester, wanted: dict[str, Any], error: Errors
+def test_a_fetch_with_an_error_does_not_wait(
+    cluster: Cluster, requester: Requester, fields: dict[str, Any], error: Errors
 ) -> None:
     for _ in range(3):
         produce(cluster)
     cluster.log("orders", 0).delete_records(2)
-    ids = wanted.pop("ids", topic_id(cluster))
-    part = FetchRequest.Partition(**{"partition": 0, "fetch_offset": 2, **wanted})
+    ids = fields.pop("ids", topic_id(cluster))
+    part = FetchRequest.Partition(**{"partition": 0, "fetch_offset": 2, **fields})
     request = FetchRequest(max_wait_ms=500, topics=(FetchRequest.Topic(topic_id=ids, partitions=(part,)),))
     before = cluster.now_ms
     found = one(requester.ask(request, NEWEST))
@@ -124,24 +124,24 @@ def test_an_unknown_isolation_level_is_an_unknown_server_error(cluster: Cluster,
 @pytest.mark.parametrize(
     ("replication_factor", "epoch", "error"),
     [
-        pytest.param(2, 0, Errors.FENCED_LEADER_EPOCH, id="a replica with the epoch before"),
+        pytest.param(2, 0, Errors.FENCED_LEADER_EPOCH, id="a replica with the former epoch"),
         pytest.param(2, -1, Errors.NOT_LEADER_OR_FOLLOWER, id="a replica without an epoch"),
-        pytest.param(2, 1, Errors.NOT_LEADER_OR_FOLLOWER, id="a replica with the right epoch"),
-        pytest.param(2, 2, Errors.UNKNOWN_LEADER_EPOCH, id="a replica with an epoch to come"),
-        pytest.param(1, 0, Errors.NOT_LEADER_OR_FOLLOWER, id="no replica at all"),
+        pytest.param(2, 1, Errors.NOT_LEADER_OR_FOLLOWER, id="a replica with the current epoch"),
+        pytest.param(2, 2, Errors.UNKNOWN_LEADER_EPOCH, id="a replica with a later epoch"),
+        pytest.param(1, 0, Errors.NOT_LEADER_OR_FOLLOWER, id="a broker that is no replica"),
     ],
 )
-def test_a_wrong_broker_answers_with_the_current_leader(replication_factor: int, epoch: int, error: Errors) -> None:
+def test_not_leader_response_has_the_current_leader(replication_factor: int, epoch: int, error: Errors) -> None:
     with Cluster(brokers=3, seed=1) as cluster:
         cluster.create_topic("orders", replication_factor=replication_factor)
         first = cluster.image.topics["orders"].partitions[0].replicas[0]
-        asked = first if replication_factor == 2 else (first + 1) % 3
+        node = first if replication_factor == 2 else (first + 1) % 3
         if replication_factor == 2:
             cluster.kill_broker(first)
             cluster.start_broker(first)
         part = FetchRequest.Partition(partition=0, fetch_offset=0, current_leader_epoch=epoch)
         topic = FetchRequest.Topic(topic_id=topic_id(cluster), partitions=(part,))
-        response = Requester(cluster).ask(FetchRequest(topics=(topic,)), NEWEST, asked)
+        response = Requester(cluster).ask(FetchRequest(topics=(topic,)), NEWEST, node)
         found, state = one(response), cluster.image.topics["orders"].partitions[0]
         hinted = error is not Errors.UNKNOWN_LEADER_EPOCH
         assert found.error_code is error
@@ -154,19 +154,21 @@ def test_a_wrong_broker_answers_with_the_current_leader(replication_factor: int,
         assert [node.node_id for node in response.node_endpoints] == ([state.leader] if hinted else [])
 
 
-# ---- how much --------------------------------------------------------------------------------------------------------
+# ---- limits ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [
-        pytest.param({}, {0: [0, 1, 2], 1: [0, 1]}, id="no limit in the way"),
-        pytest.param({"max_bytes": 1}, {0: [0], 1: []}, id="2.7 the first partition gives one batch above max_bytes"),
+        pytest.param({}, {0: [0, 1, 2], 1: [0, 1]}, id="no limit reached"),
+        pytest.param({"max_bytes": 1}, {0: [0], 1: []}, id="2.7 the first partition returns one batch above max_bytes"),
         pytest.param({"max_bytes": 2 * BATCH}, {0: [0, 1], 1: []}, id="2.7 whole batches only, up to max_bytes"),
-        pytest.param({"max_bytes": 3 * BATCH - 1}, {0: [0, 1], 1: []}, id="one byte short of the third"),
-        pytest.param({"max_bytes": 4 * BATCH}, {0: [0, 1, 2], 1: [0]}, id="what one leaves the next one takes"),
+        pytest.param({"max_bytes": 3 * BATCH - 1}, {0: [0, 1], 1: []}, id="one byte less than three batches"),
+        pytest.param(
+            {"max_bytes": 4 * BATCH}, {0: [0, 1, 2], 1: [0]}, id="the second partition uses what is left of max_bytes"
+        ),
         pytest.param({"partition_max_bytes": 1}, {0: [0], 1: []}, id="2.7 one batch above partition_max_bytes, once"),
-        pytest.param({"partition_max_bytes": BATCH}, {0: [0], 1: [0]}, id="a batch from each"),
+        pytest.param({"partition_max_bytes": BATCH}, {0: [0], 1: [0]}, id="one batch from each"),
         pytest.param({"max_bytes": -1}, {0: [0], 1: []}, id="a negative limit"),
     ],
 )
@@ -181,7 +183,7 @@ def test_a_response_ends_at_the_limits_in_bytes(
     assert offsets(requester.ask(request, NEWEST)) == expected
 
 
-def test_an_empty_partition_leaves_the_first_batch_to_the_next(cluster: Cluster, requester: Requester) -> None:
+def test_the_first_partition_with_records_may_exceed_max_bytes(cluster: Cluster, requester: Requester) -> None:
     produce(cluster, 1)
     assert offsets(requester.ask(fetch(cluster, (0, 0), (1, 0), max_bytes=1), NEWEST)) == {0: [], 1: [0]}
 
@@ -194,7 +196,7 @@ def test_fetch_max_bytes_of_the_broker_caps_a_response() -> None:
         assert offsets(Requester(cluster).ask(fetch(cluster, (0, 0)), NEWEST)) == {0: [0, 1, 2, 3, 4, 5]}
 
 
-def test_a_batch_that_holds_the_offset_comes_whole(cluster: Cluster, requester: Requester) -> None:
+def test_a_batch_that_holds_the_offset_is_returned_whole(cluster: Cluster, requester: Requester) -> None:
     records: list[Any] = [(None, b"v%d" % i, (), cluster.now_ms) for i in range(5)]
     part = ProduceRequest.Partition(index=0, records=encode_batch(records))
     topic = ProduceRequest.Topic(topic_id=topic_id(cluster), partitions=(part,))
@@ -205,18 +207,20 @@ def test_a_batch_that_holds_the_offset_comes_whole(cluster: Cluster, requester: 
     assert found.aborted_transactions is None
 
 
-# ---- when ------------------------------------------------------------------------------------------------------------
+# ---- waiting ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("limits", "appends", "waited_ms"),
     [
-        pytest.param({"max_wait_ms": 0}, 0, 0, id="does not want to wait"),
-        pytest.param({"max_wait_ms": 300}, 0, 300, id="2.7 nothing comes: what is there after max_wait"),
-        pytest.param({"max_wait_ms": 300}, 1, 100, id="2.7 an append ends it"),
-        pytest.param({"max_wait_ms": 300, "min_bytes": 2 * BATCH}, 1, 300, id="too little ends at the time"),
-        pytest.param({"max_wait_ms": 300, "min_bytes": 2 * BATCH}, 2, 200, id="the second append makes it enough"),
-        pytest.param({"max_wait_ms": 300, "min_bytes": 0}, 0, 0, id="nothing is enough"),
+        pytest.param({"max_wait_ms": 0}, 0, 0, id="no max_wait"),
+        pytest.param({"max_wait_ms": 300}, 0, 300, id="2.7 no append: an empty response after max_wait"),
+        pytest.param({"max_wait_ms": 300}, 1, 100, id="2.7 an append ends the wait"),
+        pytest.param(
+            {"max_wait_ms": 300, "min_bytes": 2 * BATCH}, 1, 300, id="fewer than min_bytes: max_wait ends the wait"
+        ),
+        pytest.param({"max_wait_ms": 300, "min_bytes": 2 * BATCH}, 2, 200, id="the second append reaches min_bytes"),
+        pytest.param({"max_wait_ms": 300, "min_bytes": 0}, 0, 0, id="min_bytes 0"),
         pytest.param({"max_wait_ms": 300, "min_bytes": 999, "max_bytes": 0}, 0, 0, id="max_bytes bounds min_bytes"),
         pytest.param({"max_wait_ms": 300, "parts": ()}, 0, 0, id="no partitions"),
     ],
@@ -240,14 +244,14 @@ def test_a_fetch_waits_for_min_bytes_or_max_wait(
 @pytest.mark.parametrize(
     ("partition_max_bytes", "waited_ms"),
     [
-        pytest.param(BATCH - 1, 300, id="a batch counts no more than its partition may give"),
+        pytest.param(BATCH - 1, 300, id="a batch counts up to partition_max_bytes"),
         pytest.param(BATCH, 0, id="the whole batch counts"),
     ],
 )
 def test_partition_max_bytes_cap_what_a_partition_counts_for_min_bytes(
     cluster: Cluster, requester: Requester, partition_max_bytes: int, waited_ms: int
 ) -> None:
-    """The first batch is given however large it is, but it does not meet more of the minimum than is allowed."""
+    """The first batch is returned whatever its size, but counts for min_bytes only up to partition_max_bytes."""
     produce(cluster, 0)
     part = FetchRequest.Partition(partition=0, fetch_offset=0, partition_max_bytes=partition_max_bytes)
     topic = FetchRequest.Topic(topic_id=topic_id(cluster), partitions=(part,))
@@ -327,11 +331,13 @@ def test_an_incremental_fetch_returns_changed_partitions_only(cluster: Cluster, 
     first = requester.ask(in_session(cluster, 0, 0, (0, 0), (1, 0)), NEWEST)
     session = first.session_id
     assert session > 0
-    assert offsets(first) == {0: [0], 1: []}, "a full answer holds exactly what was asked for"
+    assert offsets(first) == {0: [0], 1: []}, "a full response has exactly the requested partitions"
     assert offsets(requester.ask(in_session(cluster, session, 1, (0, 1)), NEWEST)) == {}, "nothing new"
     produce(cluster, 1)
     assert offsets(requester.ask(in_session(cluster, session, 2), NEWEST)) == {1: [0]}
-    assert offsets(requester.ask(in_session(cluster, session, 3, (1, 1), (2, 0)), NEWEST)) == {2: []}, "new to it"
+    assert offsets(requester.ask(in_session(cluster, session, 3, (1, 1), (2, 0)), NEWEST)) == {2: []}, (
+        "a partition new to the session"
+    )
     cluster.log("orders", 0).delete_records(1)
     moved = requester.ask(in_session(cluster, session, 4), NEWEST)
     assert [(p.partition_index, p.log_start_offset) for t in moved.responses for p in t.partitions] == [(0, 1)]
@@ -347,7 +353,7 @@ def test_a_full_fetch_returns_every_partition(cluster: Cluster, requester: Reque
         assert offsets(requester.ask(in_session(cluster, 0, -1, (0, 0), (1, 0)), NEWEST)) == {0: [], 1: []}
 
 
-def test_an_incremental_fetch_repeats_an_error_until_it_is_over(cluster: Cluster, requester: Requester) -> None:
+def test_an_incremental_fetch_repeats_an_error_until_it_is_resolved(cluster: Cluster, requester: Requester) -> None:
     session = requester.ask(in_session(cluster, 0, 0, (0, 1)), NEWEST).session_id
     again = requester.ask(in_session(cluster, session, 1), NEWEST)
     assert one(again).error_code is Errors.OFFSET_OUT_OF_RANGE
@@ -359,9 +365,9 @@ def test_an_incremental_fetch_repeats_an_error_until_it_is_over(cluster: Cluster
 @pytest.mark.parametrize(
     ("known", "epoch", "error"),
     [
-        pytest.param(True, 2, Errors.INVALID_FETCH_SESSION_EPOCH, id="2.7 an epoch to come"),
+        pytest.param(True, 2, Errors.INVALID_FETCH_SESSION_EPOCH, id="2.7 a later epoch"),
         pytest.param(True, 7, Errors.INVALID_FETCH_SESSION_EPOCH, id="2.7 any other epoch"),
-        pytest.param(False, 1, Errors.FETCH_SESSION_ID_NOT_FOUND, id="2.7 an id that nobody gave out"),
+        pytest.param(False, 1, Errors.FETCH_SESSION_ID_NOT_FOUND, id="2.7 an unknown session id"),
     ],
 )
 def test_session_errors_are_top_level_errors(
@@ -370,7 +376,7 @@ def test_session_errors_are_top_level_errors(
     session = requester.ask(in_session(cluster, 0, 0, (0, 0)), NEWEST).session_id
     answer = requester.ask(in_session(cluster, session if known else session + 1, epoch), NEWEST)
     assert answer == FetchResponse(error_code=error)
-    assert requester.ask(in_session(cluster, session, 1), NEWEST).session_id == session, "the session is as it was"
+    assert requester.ask(in_session(cluster, session, 1), NEWEST).session_id == session, "the session is unchanged"
 
 
 @pytest.mark.parametrize(
@@ -381,11 +387,11 @@ def test_a_final_epoch_closes_the_session(cluster: Cluster, requester: Requester
     session = requester.ask(in_session(cluster, 0, 0, (0, 0)), NEWEST).session_id
     answer = requester.ask(in_session(cluster, session, epoch, (0, 0)), NEWEST)
     assert (offsets(answer), answer.session_id > 0) == ({0: []}, opens)
-    gone = requester.ask(in_session(cluster, session, 1), NEWEST)
-    assert gone.error_code is Errors.FETCH_SESSION_ID_NOT_FOUND
+    refused = requester.ask(in_session(cluster, session, 1), NEWEST)
+    assert refused.error_code is Errors.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_a_session_without_partitions_ends(cluster: Cluster, requester: Requester) -> None:
+def test_a_session_without_partitions_is_closed(cluster: Cluster, requester: Requester) -> None:
     session = requester.ask(in_session(cluster, 0, 0, (0, 0)), NEWEST).session_id
     forgotten = (FetchRequest.ForgottenTopic(topic_id=topic_id(cluster), partitions=(0,)),)
     answer = requester.ask(in_session(cluster, session, 1, forgotten_topics_data=forgotten), NEWEST)
@@ -393,8 +399,8 @@ def test_a_session_without_partitions_ends(cluster: Cluster, requester: Requeste
     assert requester.ask(in_session(cluster, session, 2), NEWEST).error_code is Errors.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_two_fetches_of_a_session_at_once(cluster: Cluster, requester: Requester) -> None:
-    """The first one was given up by its client: its answer must not be taken for the second one's."""
+def test_a_second_fetch_of_a_session_ends_the_first(cluster: Cluster, requester: Requester) -> None:
+    """The client gave up the first fetch: its response must not be taken for the response of the second."""
     session = requester.ask(in_session(cluster, 0, 0, (0, 0)), NEWEST).session_id
     first = requester.send(in_session(cluster, session, 1, max_wait_ms=500), NEWEST)
     second = requester.send(in_session(cluster, session, 2, max_wait_ms=500), NEWEST)
@@ -404,20 +410,20 @@ def test_two_fetches_of_a_session_at_once(cluster: Cluster, requester: Requester
     assert offsets(requester.response(second)) == {0: [0]}
 
 
-def test_partitions_of_a_session_are_served_in_turn(cluster: Cluster, requester: Requester) -> None:
+def test_partitions_of_a_session_take_turns(cluster: Cluster, requester: Requester) -> None:
     for partition in (0, 1, 2):
         produce(cluster, partition)
         produce(cluster, partition)
     answer = requester.ask(in_session(cluster, 0, 0, (0, 0), (1, 0), (2, 0), max_bytes=1), NEWEST)
-    session, at, served = answer.session_id, {0: 1, 1: 0, 2: 0}, [0]
+    session, at, returned = answer.session_id, {0: 1, 1: 0, 2: 0}, [0]
     for epoch in range(1, 6):
-        last = served[-1]
+        last = returned[-1]
         answer = requester.ask(in_session(cluster, session, epoch, (last, at[last]), max_bytes=1), NEWEST)
         ((partition, _),) = ((p, found) for p, found in offsets(answer).items() if found)
         at[partition] += 1
-        served.append(partition)
-    assert sorted(served) == [0, 0, 1, 1, 2, 2]
-    assert set(served[1:4]) == {0, 1, 2}, "whoever was served goes to the end of the queue"
+        returned.append(partition)
+    assert sorted(returned) == [0, 0, 1, 1, 2, 2]
+    assert set(returned[1:4]) == {0, 1, 2}, "a partition that returned records moves to the end of the queue"
 
 
 def test_session_epochs_wrap_to_one() -> None:
@@ -436,8 +442,8 @@ def test_only_idle_sessions_are_evicted_from_a_full_cache() -> None:
 
     first, second = open_at(0), open_at(1)
     assert 0 not in (first, second)
-    assert open_at(EVICTION_MS - 1) == 0, "no room: the consumer goes on with full fetches"
+    assert open_at(EVICTION_MS - 1) == 0, "no room: the session id is 0, which means full fetches"
     assert open_at(EVICTION_MS) > 0
     assert len(sessions) == 2
-    gone = sessions.enter(FetchRequest(session_id=first, session_epoch=1), EVICTION_MS)
-    assert gone is Errors.FETCH_SESSION_ID_NOT_FOUND
+    refused = sessions.enter(FetchRequest(session_id=first, session_epoch=1), EVICTION_MS)
+    assert refused is Errors.FETCH_SESSION_ID_NOT_FOUND

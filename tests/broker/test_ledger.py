@@ -1,4 +1,4 @@
-"""The books of a share group: what they count where no event reports that a write has come through."""
+"""The ledger of a share group's records, tested where no event reports that a write succeeded."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def events(cluster: Cluster, kind: type[Any]) -> list[Any]:
 @pytest.mark.parametrize(
     ("accepted", "spso"),
     [
-        pytest.param([0, 1, 2], 3, id="the next leader begins above them"),
+        pytest.param([0, 1, 2], 3, id="the next leader starts above them"),
         pytest.param([1, 2], 0, id="the next leader loads them"),
     ],
 )
-def test_what_was_accepted_while_the_leader_moved_is_accepted_once(accepted: list[int], spso: int) -> None:
-    """The former leader reports success: the write is durable. It has dropped the share-partition meanwhile."""
+def test_records_accepted_while_the_leader_moved_are_accepted_once(accepted: list[int], spso: int) -> None:
+    """The former leader reports success after it dropped the share-partition: the write is durable."""
     with Cluster(brokers=3, seed=1, latency_ms=20) as cluster:
         cluster.create_topic("t")
         cluster.configure_group("g", {"share.auto.offset.reset": "earliest"})
@@ -85,20 +85,20 @@ BEFORE: list[Event] = [
 @pytest.mark.parametrize(
     ("spso", "runs", "accepted"),
     [
-        pytest.param(1, (), 1, id="stored, and the window begins above"),
+        pytest.param(1, (), 1, id="stored, and the window starts above it"),
         pytest.param(0, (Run(0, 1, ACKNOWLEDGED, 1), Run(1, 2, AVAILABLE, 1)), 1, id="stored"),
         pytest.param(0, (Run(0, 1, AVAILABLE, 1),), 0, id="not stored"),
     ],
 )
 def test_an_abandoned_write_may_be_durable(spso: int, runs: tuple[Run, ...], accepted: int) -> None:
-    """The coordinator stored it and did not answer in time."""
+    """The coordinator stored the write, and its response was late."""
     loaded = SharePartitionLoaded("g", "t", 0, spso, 2, runs, 1, 1, 5, 2000, 30_000)
     books = Books("g")
     books.read([Entry(number, 0, 0, event) for number, event in enumerate([*BEFORE, loaded])])
     assert books.accepted[("t", 0, 0)] == accepted
 
 
-def test_a_window_passes_no_record_that_is_open() -> None:
+def test_a_window_that_passes_an_open_record_is_an_error() -> None:
     books = Books("g")
     loaded = SharePartitionLoaded("g", "t", 0, 1, 1, (), 1, 1, 5, 2000, 30_000)
     with pytest.raises(AssertionError, match="the window passed"):
@@ -115,9 +115,9 @@ MOVED = WindowMoved("g", "t", 0, 1, 1)
 
 
 @pytest.mark.parametrize("passed", [[], [MOVED]], ids=["in the window", "below the window"])
-@pytest.mark.parametrize("error", [None, 7, 0], ids=["under way", "failed", "durable"])
-def test_only_a_durable_time_out_binds_the_next_leader(error: int | None, passed: list[Event]) -> None:
-    """No request waits for the write of a time-out: the record is archived at once, and the window may pass it."""
+@pytest.mark.parametrize("error", [None, 7, 0], ids=["in flight", "failed", "durable"])
+def test_only_a_durable_lock_timeout_binds_the_next_leader(error: int | None, passed: list[Event]) -> None:
+    """A lock timeout archives the record immediately: no request waits for its write, and the window may pass it."""
     loaded = SharePartitionLoaded("g", "t", 0, 0, 1, (Run(0, 1, AVAILABLE, 4),), 1, 1, 5, 2000, 30_000)
     settled: list[Event] = [] if error is None else [StateWriteSettled("g", "t", 0, 0, error)]
     books, durable = Books("g"), error == 0
@@ -126,7 +126,7 @@ def test_only_a_durable_time_out_binds_the_next_leader(error: int | None, passed
     assert books.state["t", 0, 0] is (ARCHIVED if durable else AVAILABLE)
 
 
-def test_nothing_is_accepted_before_its_write_has_come_through() -> None:
+def test_a_record_accepted_before_its_write_succeeded_is_an_error() -> None:
     books = Books("g")
     accepted = RecordsChanged("g", "t", 0, "settled", 0, 1, ACKNOWLEDGED, 1)
     with pytest.raises(AssertionError, match="before its write"):

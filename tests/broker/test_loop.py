@@ -1,4 +1,4 @@
-"""The event loop: order of events, what time does, and what waiting means, on every clock."""
+"""The event loop: order of events, timers, waiting, on virtual and on running clocks."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def test_ready_calls_run_in_the_order_of_posting_and_timers_by_time() -> None:
     loop, seen = VirtualLoop(), []
     loop.at(VIRTUAL_ORIGIN_MS + 20, lambda: seen.append("late"))
     loop.at(VIRTUAL_ORIGIN_MS + 10, lambda: seen.append("early"))
-    loop.at(VIRTUAL_ORIGIN_MS + 10, lambda: seen.append("early, asked later"))
+    loop.at(VIRTUAL_ORIGIN_MS + 10, lambda: seen.append("early, set later"))
     loop.post(seen.append, "ready")
     loop.post(lambda: loop.post(seen.append, "posted by a ready call"))
     assert not loop.wait(lambda: False, 30)
-    assert seen == ["ready", "posted by a ready call", "early", "early, asked later", "late"]
+    assert seen == ["ready", "posted by a ready call", "early", "early, set later", "late"]
 
 
-def test_virtual_time_jumps_and_stops_exactly_at_the_deadline() -> None:
+def test_virtual_time_stops_exactly_at_the_deadline() -> None:
     loop, at = VirtualLoop(), []
     loop.at(VIRTUAL_ORIGIN_MS + 100, lambda: at.append(loop.now_ms()))
     assert loop.now_ms() == VIRTUAL_ORIGIN_MS
@@ -79,7 +79,7 @@ def test_step_runs_one_event_and_returns_false_at_the_end() -> None:
     assert not loop.step()
 
 
-def test_a_timer_in_the_past_fires_without_turning_time_back() -> None:
+def test_a_timer_in_the_past_fires_at_the_current_time() -> None:
     loop, seen = VirtualLoop(), []
     loop.wait(lambda: False, 50)
     loop.at(VIRTUAL_ORIGIN_MS + 10, lambda: seen.append(loop.now_ms()))
@@ -87,9 +87,9 @@ def test_a_timer_in_the_past_fires_without_turning_time_back() -> None:
     assert seen == [VIRTUAL_ORIGIN_MS + 50]
 
 
-def test_a_scaled_clock_fires_timers_by_itself(wall: EventLoop) -> None:
+def test_a_scaled_clock_fires_timers_without_a_waiting_thread(wall: EventLoop) -> None:
     fired = threading.Event()
-    wall.enter(lambda: wall.at(wall.now_ms() + 2000, fired.set))  # two seconds of its time, 2 ms of ours
+    wall.enter(lambda: wall.at(wall.now_ms() + 2000, fired.set))  # 2 seconds of loop time are 2 ms of real time
     assert fired.wait(PATIENCE_S)
     wall.close()
 
@@ -103,8 +103,8 @@ def test_a_scaled_clock_wakes_waiting_threads(wall: EventLoop) -> None:
 
 
 def test_an_unhandled_error_of_the_loop_fails_the_calls_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    heard: list[object] = []
-    monkeypatch.setattr(threading, "excepthook", heard.append)
+    failures: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", failures.append)
     loop = WallLoop(scale=1000)
     loop.enter(lambda: loop.at(loop.now_ms(), lambda: 1 // 0))
     with pytest.raises(RuntimeError, match="event loop failed with an unhandled error"):
@@ -112,11 +112,11 @@ def test_an_unhandled_error_of_the_loop_fails_the_calls_that_wait(monkeypatch: p
     with pytest.raises(RuntimeError, match="event loop failed with an unhandled error"):
         loop.enter(lambda: None)
     loop.close()
-    assert len(heard) == 1
+    assert len(failures) == 1
 
 
 def test_an_earlier_timer_wakes_the_loop_thread() -> None:
-    """Entering wakes the thread only then: an hour of sleep must not hide a timer of a millisecond."""
+    """The new timer wakes the thread, although it sleeps until a timer an hour later."""
     loop, fired = WallLoop(), threading.Event()
     loop.enter(lambda: loop.at(loop.now_ms() + 3_600_000, lambda: None))
     loop.enter(lambda: loop.at(loop.now_ms() + 1, fired.set))
@@ -125,14 +125,14 @@ def test_an_earlier_timer_wakes_the_loop_thread() -> None:
 
 
 @pytest.mark.parametrize("clock", ["virtual", 1000.0], ids=["virtual", "scaled"])
-def test_a_loop_that_reports_failures_outlives_them(clock: str | float) -> None:
+def test_a_loop_that_reports_failures_continues_after_them(clock: str | float) -> None:
     loop = make_loop(clock)
     seen: list[object] = []
     loop.report_to(seen.append)
     loop.enter(lambda: loop.post(lambda: 1 // 0))
     loop.enter(lambda: loop.at(loop.now_ms(), lambda: int("one")))
-    loop.enter(lambda: loop.at(loop.now_ms() + 1, lambda: seen.append("went on")))
-    assert loop.wait(lambda: "went on" in seen, 60_000_000)
+    loop.enter(lambda: loop.at(loop.now_ms() + 1, lambda: seen.append("next")))
+    assert loop.wait(lambda: "next" in seen, 60_000_000)
     assert [type(one) for one in seen] == [ZeroDivisionError, ValueError, str]
     loop.close()
 

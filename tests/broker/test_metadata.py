@@ -1,5 +1,5 @@
-"""Responses about the cluster: Metadata, DescribeCluster, DescribeTopicPartitions, FindCoordinator, and what
-admins look at.
+"""Responses about the cluster: Metadata, DescribeCluster, DescribeTopicPartitions, FindCoordinator, and requests of
+admins.
 
 Numbers in ids are sections of shareq/broker/BEHAVIOUR.md.
 """
@@ -72,22 +72,22 @@ def metadata(requester: Requester, *topics: MetadataRequest.Topic, **more: Any) 
 
 
 @pytest.mark.parametrize("version", [10, 11])
-def test_versions_before_12_must_not_ask_by_id(cluster: Cluster, requester: Requester, version: int) -> None:
-    known = cluster.image.topics["orders"].topic_id
-    for asked in (Name(topic_id=known), Name(topic_id=NOWHERE), Name(name=None)):
-        answer = requester.ask(MetadataRequest(topics=(Name(name="a.b"), asked)), version)
-        told = [(topic.name, topic.error_code) for topic in answer.topics]
-        assert told == [("a.b", Errors.INVALID_REQUEST), ("", Errors.INVALID_REQUEST)]
+def test_metadata_by_id_is_refused_before_version_12(cluster: Cluster, requester: Requester, version: int) -> None:
+    existing = cluster.image.topics["orders"].topic_id
+    for wrong in (Name(topic_id=existing), Name(topic_id=NOWHERE), Name(name=None)):
+        answer = requester.ask(MetadataRequest(topics=(Name(name="a.b"), wrong)), version)
+        found = [(topic.name, topic.error_code) for topic in answer.topics]
+        assert found == [("a.b", Errors.INVALID_REQUEST), ("", Errors.INVALID_REQUEST)]
 
 
-def test_null_asks_for_all_topics_and_none_for_none(cluster: Cluster, requester: Requester) -> None:
+def test_null_topics_return_all_and_empty_topics_none(cluster: Cluster, requester: Requester) -> None:
     assert [t.name for t in requester.ask(MetadataRequest(topics=None), 13).topics] == ["orders", "a.b"]
     nothing = metadata(requester)
     assert (nothing.topics, [b.node_id for b in nothing.brokers]) == ((), [0, 1, 2])
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("requested", "expected"),
     [
         pytest.param([Name(name="orders")], [("orders", Errors.NONE)], id="2.3 by name"),
         pytest.param([Name(name="none")], [("none", Errors.UNKNOWN_TOPIC_OR_PARTITION)], id="2.3 unknown name"),
@@ -102,17 +102,17 @@ def test_null_asks_for_all_topics_and_none_for_none(cluster: Cluster, requester:
             [(name, Errors.INVALID_TOPIC_EXCEPTION) for name in ("", "..", "a b", "x" * 250)],
             id="2.3 illegal names",
         ),
-        pytest.param([Name(name="orders"), Name(name="orders")], [("orders", Errors.NONE)], id="the same name twice"),
-        pytest.param([Name(topic_id=NOWHERE)] * 2, [(None, Errors.UNKNOWN_TOPIC_ID)], id="the same id twice"),
+        pytest.param([Name(name="orders"), Name(name="orders")], [("orders", Errors.NONE)], id="one name twice"),
+        pytest.param([Name(topic_id=NOWHERE)] * 2, [(None, Errors.UNKNOWN_TOPIC_ID)], id="one id twice"),
     ],
 )
 def test_metadata_finds_topics_by_name_and_by_id(
     cluster: Cluster,
     requester: Requester,
-    asked: list[MetadataRequest.Topic],
+    requested: list[MetadataRequest.Topic],
     expected: list[tuple[str | None, Errors]],
 ) -> None:
-    found = metadata(requester, *asked).topics
+    found = metadata(requester, *requested).topics
     assert [(topic.name, topic.error_code) for topic in found] == expected
     for topic in found:
         if topic.error_code:
@@ -156,15 +156,17 @@ def test_a_cluster_id_is_a_uuid(cluster: Cluster, requester: Requester) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("requested", "expected"),
     [
-        pytest.param({}, (NOT_ASKED, NOT_ASKED), id="2.3 not asked"),
+        pytest.param({}, (NOT_ASKED, NOT_ASKED), id="2.3 not requested"),
         pytest.param({"include_topic_authorized_operations": True}, (3576, NOT_ASKED), id="2.3 of topics"),
         pytest.param({"include_cluster_authorized_operations": True}, (NOT_ASKED, 8096), id="2.3 of the cluster"),
     ],
 )
-def test_authorized_operations(requester: Requester, asked: dict[str, bool], expected: tuple[int, int]) -> None:
-    found = metadata(requester, Name(name="orders"), **asked)
+def test_authorized_operations_are_returned_on_request(
+    requester: Requester, requested: dict[str, bool], expected: tuple[int, int]
+) -> None:
+    found = metadata(requester, Name(name="orders"), **requested)
     assert (found.topics[0].topic_authorized_operations, found.cluster_authorized_operations) == expected
 
 
@@ -172,8 +174,8 @@ def test_authorized_operations(requester: Requester, asked: dict[str, bool], exp
     ("name", "allowed", "created"),
     [
         pytest.param("new", (True, True), {"new"}, id="2.3 broker and request allow it"),
-        pytest.param("new", (True, False), set(), id="2.3 the request does not"),
-        pytest.param("new", (False, True), set(), id="2.3 the broker does not"),
+        pytest.param("new", (True, False), set(), id="2.3 the request does not allow it"),
+        pytest.param("new", (False, True), set(), id="2.3 the broker does not allow it"),
         pytest.param("a b", (True, True), set(), id="an illegal name"),
         pytest.param("a_b", (True, True), set(), id="a name that collides"),
         pytest.param(GROUP_METADATA_TOPIC, (True, True), {GROUP_METADATA_TOPIC}, id="an internal topic"),
@@ -182,11 +184,11 @@ def test_authorized_operations(requester: Requester, asked: dict[str, bool], exp
 def test_metadata_creates_missing_topics_where_allowed(
     cluster: Cluster, requester: Requester, name: str, allowed: tuple[bool, bool], created: set[str]
 ) -> None:
-    """`allowed` by the broker, and by the request."""
+    """`allowed` is (auto.create.topics.enable, allow_auto_topic_creation)."""
     enabled, before = str(allowed[0]), set(cluster.image.topics)
     cluster._control(lambda: cluster._runtime.controller.alter_broker_configs({"auto.create.topics.enable": enabled}))
     first = metadata(requester, Name(name=name), allow_auto_topic_creation=allowed[1])
-    assert first.topics[0].error_code is not Errors.NONE, "the first answer knows nothing of it yet"
+    assert first.topics[0].error_code is not Errors.NONE, "the first response still has an error"
     assert set(cluster.image.topics) - before == created
     if created:
         assert metadata(requester, Name(name=name)).topics[0].error_code is Errors.NONE
@@ -205,7 +207,7 @@ def test_an_unknown_topic_id_creates_no_topic(cluster: Cluster, requester: Reque
 @pytest.mark.parametrize(
     ("fenced", "expected"),
     [
-        pytest.param(False, [(1, False), (2, False)], id="those that live"),
+        pytest.param(False, [(1, False), (2, False)], id="live brokers"),
         pytest.param(True, [(0, True), (1, False), (2, False)], id="all"),
     ],
 )
@@ -225,7 +227,7 @@ def test_describe_cluster_lists_brokers_and_fenced_ones_on_request(
     ("endpoint_type", "error"),
     [
         pytest.param(2, Errors.MISMATCHED_ENDPOINT_TYPE, id="controllers"),
-        pytest.param(3, Errors.UNSUPPORTED_ENDPOINT_TYPE, id="nobody knows what"),
+        pytest.param(3, Errors.UNSUPPORTED_ENDPOINT_TYPE, id="unknown endpoint type"),
     ],
 )
 def test_describe_cluster_refuses_controllers(requester: Requester, endpoint_type: int, error: Errors) -> None:
@@ -237,7 +239,7 @@ def test_describe_cluster_refuses_controllers(requester: Requester, endpoint_typ
 
 
 def pages(requester: Requester, limit: int, *names: str) -> list[list[tuple[str, list[int]]]]:
-    """Page after page, each a list of (topic, partitions)."""
+    """All pages of a description, each a list of (topic, partitions)."""
     found, cursor = [], None
     while True:
         topics = tuple(DescribeTopicPartitionsRequest.Topic(name=name) for name in names)
@@ -256,10 +258,12 @@ def pages(requester: Requester, limit: int, *names: str) -> list[list[tuple[str,
         pytest.param(2000, [[("a.b", [0]), ("orders", [0, 1, 2])]], id="2.3 all on one page"),
         pytest.param(1, [[("a.b", [0])], [("orders", [0])], [("orders", [1])], [("orders", [2])]], id="2.3 one by one"),
         pytest.param(2, [[("a.b", [0]), ("orders", [0])], [("orders", [1, 2])]], id="2.3 a topic across pages"),
-        pytest.param(0, [[("a.b", [0])], [("orders", [0])], [("orders", [1])], [("orders", [2])]], id="at least one"),
+        pytest.param(
+            0, [[("a.b", [0])], [("orders", [0])], [("orders", [1])], [("orders", [2])]], id="limit 0 counts as 1"
+        ),
     ],
 )
-def test_partitions_come_page_by_page(requester: Requester, limit: int, expected: list[Any]) -> None:
+def test_partitions_are_returned_in_pages(requester: Requester, limit: int, expected: list[Any]) -> None:
     assert pages(requester, limit) == expected
 
 
@@ -267,33 +271,35 @@ def test_described_topics_are_sorted_by_name(requester: Requester) -> None:
     assert pages(requester, 2000, "orders", "none", "a.b") == [[("a.b", [0]), ("none", []), ("orders", [0, 1, 2])]]
 
 
-def test_partitions_described(cluster: Cluster, requester: Requester) -> None:
+def test_a_described_partition_has_all_fields(cluster: Cluster, requester: Requester) -> None:
     cluster.kill_broker(0)
     topics = tuple(DescribeTopicPartitionsRequest.Topic(name=name) for name in ("orders", "none", "a b"))
-    illegal, unknown, known = requester.ask(DescribeTopicPartitionsRequest(topics=topics), 0).topics
+    illegal, unknown, existing = requester.ask(DescribeTopicPartitionsRequest(topics=topics), 0).topics
     assert (illegal.error_code, unknown.error_code) == (
         Errors.INVALID_TOPIC_EXCEPTION,
         Errors.UNKNOWN_TOPIC_OR_PARTITION,
     )
-    assert known.topic_id == cluster.image.topics["orders"].topic_id
-    assert known.topic_authorized_operations == TOPIC_OPERATIONS
-    assert known.partitions[0] == DescribeTopicPartitionsResponse.Partition(
+    assert existing.topic_id == cluster.image.topics["orders"].topic_id
+    assert existing.topic_authorized_operations == TOPIC_OPERATIONS
+    assert existing.partitions[0] == DescribeTopicPartitionsResponse.Partition(
         partition_index=0, leader_id=1, leader_epoch=1, replica_nodes=(0, 1), isr_nodes=(1,), offline_replicas=(0,)
     )
-    assert (known.partitions[0].eligible_leader_replicas, known.partitions[0].last_known_elr) == ((), ())
+    assert (existing.partitions[0].eligible_leader_replicas, existing.partitions[0].last_known_elr) == ((), ())
 
 
 @pytest.mark.parametrize(
     ("cursor", "expected"),
     [
         pytest.param(Cursor(topic_name="orders", partition_index=2), [("orders", [2])], id="from a partition on"),
-        pytest.param(Cursor(topic_name="b", partition_index=7), [("orders", [0, 1, 2])], id="a topic that went"),
-        pytest.param(Cursor(topic_name="orders", partition_index=9), [("orders", [])], id="a partition that went"),
-        pytest.param(Cursor(topic_name="orders", partition_index=-1), [("orders", [0, 1, 2])], id="a negative one"),
-        pytest.param(Cursor(topic_name="z", partition_index=0), [], id="behind the last"),
+        pytest.param(Cursor(topic_name="b", partition_index=7), [("orders", [0, 1, 2])], id="a deleted topic"),
+        pytest.param(Cursor(topic_name="orders", partition_index=9), [("orders", [])], id="a deleted partition"),
+        pytest.param(
+            Cursor(topic_name="orders", partition_index=-1), [("orders", [0, 1, 2])], id="a negative partition"
+        ),
+        pytest.param(Cursor(topic_name="z", partition_index=0), [], id="after the last topic"),
     ],
 )
-def test_a_cursor_begins_the_next_page(requester: Requester, cursor: Cursor, expected: list[Any]) -> None:
+def test_a_cursor_sets_the_start_of_a_page(requester: Requester, cursor: Cursor, expected: list[Any]) -> None:
     found = requester.ask(DescribeTopicPartitionsRequest(cursor=cursor), 0)
     assert [(t.name, [p.partition_index for p in t.partitions]) for t in found.topics] == expected
 
@@ -328,7 +334,7 @@ def test_find_coordinator_names_the_leader_of_its_partition(
         )
 
 
-def test_a_coordinator_without_a_broker(requester: Requester, cluster: Cluster) -> None:
+def test_coordinator_without_a_live_broker_is_not_available(requester: Requester, cluster: Cluster) -> None:
     cluster._control(lambda: cluster._runtime.controller.create_topic(GROUP_METADATA_TOPIC, assigned=[(0,)])[0])
     cluster.kill_broker(0)
     (found,) = requester.ask(FindCoordinatorRequest(coordinator_keys=("g",)), 6).coordinators
@@ -338,10 +344,10 @@ def test_a_coordinator_without_a_broker(requester: Requester, cluster: Cluster) 
 @pytest.mark.parametrize(
     ("kind", "version", "key"),
     [
-        pytest.param(3, 6, "g", id="2.3 a type that nobody knows"),
-        pytest.param(-1, 6, "g", id="2.3 no type at all"),
+        pytest.param(3, 6, "g", id="2.3 unknown type"),
+        pytest.param(-1, 6, "g", id="2.3 negative type"),
         pytest.param(2, 5, f"g:{NOWHERE}:0", id="2.3 share before version 6"),
-        pytest.param(2, 6, "nonsense", id="2.3 a share key that is none"),
+        pytest.param(2, 6, "nonsense", id="2.3 malformed share key"),
     ],
 )
 def test_invalid_coordinator_keys_are_refused(
@@ -351,7 +357,7 @@ def test_invalid_coordinator_keys_are_refused(
     assert (found.key, found.error_code, found.node_id) == (key, Errors.INVALID_REQUEST, -1)
 
 
-# ---- what admins look at ---------------------------------------------------------------------------------------------
+# ---- requests of admins ----------------------------------------------------------------------------------------------
 
 
 def test_no_reassignment_is_listed(requester: Requester) -> None:
@@ -362,8 +368,8 @@ def test_no_reassignment_is_listed(requester: Requester) -> None:
 @pytest.mark.parametrize(
     ("topics", "expected"),
     [
-        pytest.param(None, {"orders": {0: 1, 2: 0}}, id="all that are here"),
-        pytest.param({"orders": (0, 1, 7), "none": (0,)}, {"orders": {0: 1}}, id="some, as far as they are here"),
+        pytest.param(None, {"orders": {0: 1, 2: 0}}, id="all replicas of the broker"),
+        pytest.param({"orders": (0, 1, 7), "none": (0,)}, {"orders": {0: 1}}, id="requested replicas of the broker"),
     ],
 )
 def test_describe_log_dirs_sizes_replicas(
@@ -376,33 +382,33 @@ def test_describe_log_dirs_sizes_replicas(
     part = ProduceRequest.Partition(index=0, records=data)
     topic_id = cluster.image.topics["orders"].topic_id
     requester.ask(ProduceRequest(topics=(ProduceRequest.Topic(topic_id=topic_id, partitions=(part,)),)), 13, 0)
-    asked = None
+    requested = None
     if topics is not None:
-        asked = tuple(DescribeLogDirsRequest.Topic(topic=name, partitions=p) for name, p in topics.items())
-    (found,) = requester.ask(DescribeLogDirsRequest(topics=asked), 5, 0).results
+        requested = tuple(DescribeLogDirsRequest.Topic(topic=name, partitions=p) for name, p in topics.items())
+    (found,) = requester.ask(DescribeLogDirsRequest(topics=requested), 5, 0).results
     sizes = {t.name: {p.partition_index: p.partition_size / len(data) for p in t.partitions} for t in found.topics}
     assert sizes == expected
 
 
-def test_the_quorum_has_one_voter(cluster: Cluster, requester: Requester) -> None:
-    def asked(topic: str) -> Any:
+def test_the_quorum_has_the_controller_as_its_only_voter(cluster: Cluster, requester: Requester) -> None:
+    def requested(topic: str) -> Any:
         part = DescribeQuorumRequest.Partition(partition_index=0)
         request = DescribeQuorumRequest(topics=(DescribeQuorumRequest.Topic(topic_name=topic, partitions=(part,)),))
         return requester.ask(request, 2)
 
-    answer = asked("__cluster_metadata")
+    answer = requested("__cluster_metadata")
     found = answer.topics[0].partitions[0]
     assert (found.leader_id, [v.replica_id for v in found.current_voters]) == (0, [0])
     assert [v.replica_id for v in found.observers] == [1, 2]
     assert found.high_watermark == found.current_voters[0].log_end_offset == cluster.image.version
     assert [node.node_id for node in answer.nodes] == [0]
-    assert asked("orders").topics[0].partitions[0].error_code is Errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert requested("orders").topics[0].partitions[0].error_code is Errors.UNKNOWN_TOPIC_OR_PARTITION
 
 
 @pytest.mark.parametrize(
     ("types", "expected"),
     [
-        pytest.param((ResourceType.GROUP,), {(32, "g")}, id="groups that have some"),
+        pytest.param((ResourceType.GROUP,), {(32, "g")}, id="groups with configurations"),
         pytest.param((ResourceType.TOPIC,), {(2, "orders"), (2, "a.b")}, id="topics"),
         pytest.param((ResourceType.CLIENT_METRICS,), set(), id="client metrics"),
         pytest.param(

@@ -1,4 +1,4 @@
-"""Configurations as admins see and change them: DescribeConfigs, IncrementalAlterConfigs, AlterConfigs.
+"""Configurations: DescribeConfigs, IncrementalAlterConfigs, AlterConfigs.
 
 Numbers in ids are sections of shareq/broker/BEHAVIOUR.md.
 """
@@ -45,7 +45,7 @@ def requester(cluster: Cluster) -> Requester:
     return Requester(cluster)
 
 
-def described(
+def describe_configs(
     requester: Requester, kind: int, name: str, *keys: str, node: int = 0, **more: bool
 ) -> DescribeConfigsResponse.Result:
     resource = DescribeConfigsRequest.Resource(resource_type=kind, resource_name=name, configuration_keys=keys)
@@ -56,7 +56,7 @@ def described(
 
 
 def one(requester: Requester, kind: int, name: str, key: str, **more: bool) -> DescribeConfigsResponse.Config:
-    (config,) = described(requester, kind, name, key, **more).configs
+    (config,) = describe_configs(requester, kind, name, key, **more).configs
     return config
 
 
@@ -85,18 +85,18 @@ def alter(requester: Requester, kind: int, name: str, operations: Operations, *,
     ("kind", "name", "error"),
     [
         pytest.param(TOPIC, "none", E.UNKNOWN_TOPIC_OR_PARTITION, id="2.12 unknown topic"),
-        pytest.param(TOPIC, "a b", E.INVALID_TOPIC_EXCEPTION, id="a topic that cannot be"),
+        pytest.param(TOPIC, "a b", E.INVALID_TOPIC_EXCEPTION, id="illegal topic name"),
         pytest.param(BROKER, "1", E.INVALID_REQUEST, id="2.12 another broker"),
-        pytest.param(BROKER, "x", E.INVALID_REQUEST, id="a broker that is no number"),
+        pytest.param(BROKER, "x", E.INVALID_REQUEST, id="a broker id that is no number"),
         pytest.param(LOGGER, "1", E.INVALID_REQUEST, id="another broker's loggers"),
-        pytest.param(LOGGER, "", E.INVALID_REQUEST, id="nobody's loggers"),
+        pytest.param(LOGGER, "", E.INVALID_REQUEST, id="loggers without a broker"),
         pytest.param(GROUP, "", E.INVALID_REQUEST, id="2.12 a group without a name"),
         pytest.param(METRICS, "", E.INVALID_REQUEST, id="client metrics without a name"),
-        pytest.param(3, "x", E.INVALID_REQUEST, id="a type that nobody knows"),
+        pytest.param(3, "x", E.INVALID_REQUEST, id="unknown resource type"),
     ],
 )
 def test_an_unknown_resource_is_not_described(requester: Requester, kind: int, name: str, error: Errors) -> None:
-    found = described(requester, kind, name)
+    found = describe_configs(requester, kind, name)
     assert (found.error_code, bool(found.error_message), found.configs) == (error, True, ())
 
 
@@ -109,22 +109,22 @@ def test_an_unknown_resource_is_not_described(requester: Requester, kind: int, n
             BROKER,
             "",
             {"num.partitions", "min.insync.replicas"},
-            id='2.12 4 "" = cluster default: what is set, and nothing else',
+            id='2.12 4 "" = cluster default: only keys that are set',
         ),
         pytest.param(LOGGER, "0", set(), id="2.12 8 logger"),
         pytest.param(METRICS, "any", set(), id="2.12 16 client metrics"),
-        pytest.param(GROUP, "nobody", set(GROUP_CONFIGS) - INTERNAL, id="2.12 32 group: it need not exist"),
+        pytest.param(GROUP, "none", set(GROUP_CONFIGS) - INTERNAL, id="2.12 32 group: it need not exist"),
     ],
 )
 def test_all_configurations_of_a_resource_are_described(
     requester: Requester, kind: int, name: str, expected: set[str]
 ) -> None:
     assert alter(requester, BROKER, "", [("num.partitions", SET, "3")]) is E.NONE
-    assert {config.name for config in described(requester, kind, name).configs} == expected
+    assert {config.name for config in describe_configs(requester, kind, name).configs} == expected
 
 
 def test_unknown_keys_are_left_out_of_a_description(requester: Requester) -> None:
-    found = described(requester, TOPIC, "orders", "retention.ms", "colour")
+    found = describe_configs(requester, TOPIC, "orders", "retention.ms", "colour")
     assert [config.name for config in found.configs] == ["retention.ms"]
 
 
@@ -132,20 +132,24 @@ SYNONYMS = [
     pytest.param(
         TOPIC, "cleanup.policy", [("cleanup.policy", "compact", 1), ("log.cleanup.policy", "delete", 5)], id="1 topic"
     ),
-    pytest.param(TOPIC, "retention.ms", [("log.retention.ms", "5000", 4)], id="4 static, of a key that is null else"),
+    pytest.param(
+        TOPIC, "retention.ms", [("log.retention.ms", "5000", 4)], id="4 static, of a key whose default is null"
+    ),
     pytest.param(
         TOPIC,
         "segment.bytes",
         [("log.segment.bytes", "100", 3), ("log.segment.bytes", "1073741824", 5)],
         id="3 cluster default",
     ),
-    pytest.param(TOPIC, "preallocate", [("log.preallocate", "false", 5)], id="5 default, of a key that we lack"),
-    pytest.param(TOPIC, "compression.type", [("compression.type", "producer", 5)], id="5 default, of equal name"),
+    pytest.param(
+        TOPIC, "preallocate", [("log.preallocate", "false", 5)], id="5 default, of a key that shareq does not have"
+    ),
+    pytest.param(TOPIC, "compression.type", [("compression.type", "producer", 5)], id="5 default, of the same name"),
     pytest.param(
         TOPIC,
         "min.insync.replicas",
         [("min.insync.replicas", "1", 3), ("min.insync.replicas", "1", 5)],
-        id="3 what a cluster sets for itself",
+        id="3 set by the cluster",
     ),
     pytest.param(GROUP, LOCK, [(LOCK, "45000", 8), (BROKER_LOCK, "20000", 4), (BROKER_LOCK, "30000", 5)], id="8 group"),
     pytest.param(
@@ -168,7 +172,7 @@ SYNONYMS = [
 def test_synonyms_list_each_source_of_a_value(
     requester: Requester, kind: int, key: str, expected: list[tuple[str, str, int]]
 ) -> None:
-    """Own entry, then broker level (2.12); what is in force is the first."""
+    """The resource's own entry comes before broker-level entries (2.12); the first is in force."""
     name = {TOPIC: "orders", GROUP: "g", BROKER: "0"}[ResourceType(kind)]
     assert alter(requester, BROKER, "", [("log.segment.bytes", SET, "100")]) is E.NONE
     assert alter(requester, GROUP, "g", [(LOCK, SET, "45000")]) is E.NONE
@@ -211,22 +215,22 @@ def test_config_types_are_those_of_kafka(
         pytest.param(GROUP, "g", "share.assignor.offload.enable", id="group"),
     ],
 )
-def test_internal_configurations_are_described_where_they_are_set(
+def test_internal_configurations_are_described_only_if_they_are_set(
     requester: Requester, kind: int, name: str, key: str
 ) -> None:
-    assert described(requester, kind, name, key).configs == ()
+    assert describe_configs(requester, kind, name, key).configs == ()
     assert alter(requester, kind, "" if kind == BROKER else name, [(key, SET, "false")]) is E.NONE
     assert one(requester, kind, name, key).value == "false"
 
 
 def test_documentation_is_described_on_request(requester: Requester) -> None:
     assert one(requester, TOPIC, "orders", "retention.ms").documentation is None
-    found = described(requester, BROKER, "0", include_documentation=True).configs
+    found = describe_configs(requester, BROKER, "0", include_documentation=True).configs
     assert all(config.documentation for config in found)
 
 
 def test_read_only_configurations_cannot_be_altered(requester: Requester) -> None:
-    found = {config.name: config.read_only for config in described(requester, BROKER, "0").configs}
+    found = {config.name: config.read_only for config in describe_configs(requester, BROKER, "0").configs}
     assert {key for key, read_only in found.items() if read_only} == READ_AT_START
     for key in READ_AT_START:
         assert alter(requester, BROKER, "", [(key, SET, "1")]) is E.INVALID_REQUEST
@@ -264,13 +268,21 @@ REFUSED = [
         E.INVALID_REQUEST,
         id="2.12 key twice",
     ),
-    pytest.param(TOPIC, "orders", [("retention.ms", 4, "1")], E.INVALID_REQUEST, id="an operation that nobody knows"),
+    pytest.param(TOPIC, "orders", [("retention.ms", 4, "1")], E.INVALID_REQUEST, id="unknown operation"),
     pytest.param(TOPIC, "orders", [("colour", SET, "red")], E.INVALID_CONFIG, id="2.12 unknown key"),
     pytest.param(TOPIC, "orders", [("retention.ms", SET, "-2")], E.INVALID_CONFIG, id="2.12 bad value"),
-    pytest.param(TOPIC, "orders", [("retention.ms", APPEND, "1")], E.INVALID_CONFIG, id="2.12 append to no list"),
-    pytest.param(TOPIC, "orders", [("retention.ms", SUBTRACT, "1")], E.INVALID_CONFIG, id="2.12 subtract from no list"),
-    pytest.param(TOPIC, "orders", [("colour", APPEND, "red")], E.INVALID_CONFIG, id="append to nothing"),
-    pytest.param(TOPIC, "orders", [("cleanup.policy", APPEND, "burn")], E.INVALID_CONFIG, id="append a bad value"),
+    pytest.param(
+        TOPIC, "orders", [("retention.ms", APPEND, "1")], E.INVALID_CONFIG, id="2.12 append to a value that is no list"
+    ),
+    pytest.param(
+        TOPIC,
+        "orders",
+        [("retention.ms", SUBTRACT, "1")],
+        E.INVALID_CONFIG,
+        id="2.12 subtract from a value that is no list",
+    ),
+    pytest.param(TOPIC, "orders", [("colour", APPEND, "red")], E.INVALID_CONFIG, id="append to an unknown key"),
+    pytest.param(TOPIC, "orders", [("cleanup.policy", APPEND, "burn")], E.INVALID_CONFIG, id="append an invalid value"),
     pytest.param(GROUP, "", [(LOCK, SET, "30000")], E.INVALID_REQUEST, id="2.12 a group without a name"),
     pytest.param(GROUP, "g", [("colour", SET, "red")], E.INVALID_CONFIG, id="2.12 a group's unknown key"),
     pytest.param(GROUP, "g", [(LOCK, SET, "14999")], E.INVALID_CONFIG, id="2.12 below the broker's bound"),
@@ -280,7 +292,7 @@ REFUSED = [
         "g",
         [("errors.deadletterqueue.topic.name", SET, "dlq")],
         E.INVALID_CONFIG,
-        id="a dead-letter queue, which share.version 1 has not",
+        id="a dead-letter queue, which share.version 1 lacks",
     ),
     pytest.param(BROKER, "", [("colour", SET, "red")], E.INVALID_CONFIG, id="a broker's unknown key"),
     pytest.param(BROKER, "", [("num.partitions", SET, "0")], E.INVALID_CONFIG, id="a broker's bad value"),
@@ -291,12 +303,12 @@ REFUSED = [
     pytest.param(LOGGER, "0", [("root", SET, "DEBUG")], E.INVALID_CONFIG, id="a logger"),
     pytest.param(LOGGER, "1", [("root", SET, "DEBUG")], E.INVALID_REQUEST, id="another broker's logger"),
     pytest.param(METRICS, "m", [("interval.ms", SET, "1")], E.INVALID_REQUEST, id="client metrics"),
-    pytest.param(3, "x", [], E.INVALID_REQUEST, id="a type that nobody knows"),
+    pytest.param(3, "x", [], E.INVALID_REQUEST, id="unknown resource type"),
 ]
 
 
 @pytest.mark.parametrize(("kind", "name", "operations", "error"), REFUSED)
-def test_invalid_alterations_are_refused_and_change_nothing(
+def test_invalid_alterations_are_refused_and_have_no_effect(
     requester: Requester, kind: int, name: str, operations: Operations, error: Errors
 ) -> None:
     before = requester.cluster.image
@@ -309,12 +321,12 @@ def test_invalid_alterations_are_refused_and_change_nothing(
     [
         pytest.param([("retention.ms", SET, "7")], {"cleanup.policy": "compact", "retention.ms": "7"}, id="2.12 0 set"),
         pytest.param([("cleanup.policy", DELETE, None)], {}, id="2.12 1 delete"),
-        pytest.param(
-            [("retention.ms", DELETE, None)], {"cleanup.policy": "compact"}, id="2.12 1 delete what is absent"
-        ),
+        pytest.param([("retention.ms", DELETE, None)], {"cleanup.policy": "compact"}, id="2.12 1 delete an absent key"),
         pytest.param([("cleanup.policy", APPEND, "delete")], {"cleanup.policy": "compact,delete"}, id="2.12 2 append"),
         pytest.param([("cleanup.policy", APPEND, "compact")], {"cleanup.policy": "compact"}, id="2.12 2 append again"),
-        pytest.param([("cleanup.policy", SUBTRACT, "compact")], {"cleanup.policy": ""}, id="2.12 3 nothing is left"),
+        pytest.param(
+            [("cleanup.policy", SUBTRACT, "compact")], {"cleanup.policy": ""}, id="2.12 3 subtract the last entry"
+        ),
         pytest.param(
             [("leader.replication.throttled.replicas", APPEND, "0:1,1:0")],
             {"cleanup.policy": "compact", "leader.replication.throttled.replicas": "0:1,1:0"},
@@ -347,7 +359,7 @@ def test_deleting_a_dynamic_broker_value_restores_the_static_one(cluster: Cluste
     for operation, value, expected in ((SET, "9000", "9000"), (DELETE, None, "5000")):
         assert alter(requester, BROKER, "", [("log.retention.ms", operation, value)]) is E.NONE
         assert one(requester, TOPIC, "orders", "retention.ms").value == expected
-        assert cluster.log("orders", 0).config.retention_ms == int(expected), "and takes effect at once"
+        assert cluster.log("orders", 0).config.retention_ms == int(expected), "the log uses the new value"
 
 
 def test_a_resource_named_twice_is_not_altered(cluster: Cluster, requester: Requester) -> None:
@@ -387,7 +399,7 @@ def test_alter_configs_replaces_all_overrides(cluster: Cluster, requester: Reque
     [
         pytest.param(TOPIC, "none", [], E.UNKNOWN_TOPIC_OR_PARTITION, id="unknown topic"),
         pytest.param(TOPIC, "orders", [("retention.ms", None)], E.INVALID_REQUEST, id="null"),
-        pytest.param(TOPIC, "orders", [("retention.ms", "1")] * 2, E.INVALID_REQUEST, id="a key twice"),
+        pytest.param(TOPIC, "orders", [("retention.ms", "1")] * 2, E.INVALID_REQUEST, id="duplicate key"),
         pytest.param(TOPIC, "orders", [("colour", "red")], E.INVALID_CONFIG, id="unknown key"),
         pytest.param(BROKER, "0", [], E.INVALID_REQUEST, id="a single broker"),
     ],

@@ -1,5 +1,4 @@
-"""Topics as admins make, grow and delete them, and elections: CreateTopics, CreatePartitions, DeleteTopics,
-ElectLeaders.
+"""CreateTopics, CreatePartitions, DeleteTopics, ElectLeaders.
 
 Numbers in ids are sections of shareq/broker/BEHAVIOUR.md.
 """
@@ -47,7 +46,7 @@ def requester(cluster: Cluster) -> Requester:
 
 
 def assigned(*replicas: tuple[int, ...], start: int = 0) -> dict[str, Any]:
-    """Replicas by hand, for partitions from `start` on."""
+    """Replica assignments of partitions from `start` on."""
     assignment = CreateTopicsRequest.Assignment
     return {
         "assignments": tuple(
@@ -59,8 +58,8 @@ def assigned(*replicas: tuple[int, ...], start: int = 0) -> dict[str, Any]:
 def create(
     requester: Requester, *topics: dict[str, Any], validate_only: bool = False
 ) -> list[CreateTopicsResponse.Topic]:
-    asked = tuple(CreateTopicsRequest.Topic(**{"name": "new", **topic}) for topic in topics)
-    return list(requester.ask(CreateTopicsRequest(topics=asked, validate_only=validate_only), 7).topics)
+    requested = tuple(CreateTopicsRequest.Topic(**{"name": "new", **topic}) for topic in topics)
+    return list(requester.ask(CreateTopicsRequest(topics=requested, validate_only=validate_only), 7).topics)
 
 
 def layout(cluster: Cluster, name: str = "new") -> list[tuple[int, ...]]:
@@ -72,10 +71,10 @@ def layout(cluster: Cluster, name: str = "new") -> list[tuple[int, ...]]:
     [
         pytest.param({"name": ""}, E.INVALID_TOPIC_EXCEPTION, id="2.11 name: empty"),
         pytest.param({"name": "x" * 250}, E.INVALID_TOPIC_EXCEPTION, id="2.11 name: 250 characters"),
-        pytest.param({"name": "a/b"}, E.INVALID_TOPIC_EXCEPTION, id="2.11 name: a character"),
+        pytest.param({"name": "a/b"}, E.INVALID_TOPIC_EXCEPTION, id="2.11 name: an illegal character"),
         pytest.param({"name": "."}, E.INVALID_TOPIC_EXCEPTION, id="2.11 name: ."),
         pytest.param({"name": ".."}, E.INVALID_TOPIC_EXCEPTION, id="2.11 name: .."),
-        pytest.param({"name": "dotted_name"}, E.INVALID_TOPIC_EXCEPTION, id="2.11 name: a clash of . with _"),
+        pytest.param({"name": "dotted_name"}, E.INVALID_TOPIC_EXCEPTION, id="2.11 name: '.' and '_' collide"),
         pytest.param({"name": "orders"}, E.TOPIC_ALREADY_EXISTS, id="2.11 exists"),
         pytest.param({"num_partitions": 0}, E.INVALID_PARTITIONS, id="2.11 no partitions"),
         pytest.param({"num_partitions": -2}, E.INVALID_PARTITIONS, id="2.11 fewer than default"),
@@ -93,7 +92,9 @@ def layout(cluster: Cluster, name: str = "new") -> list[tuple[int, ...]]:
         pytest.param(assigned((0,), (7,)), E.INVALID_REPLICA_ASSIGNMENT, id="2.11 assignments: an unknown broker"),
         pytest.param(assigned(()), E.INVALID_REPLICA_ASSIGNMENT, id="assignments: no replica"),
         pytest.param(assigned((0, 0)), E.INVALID_REPLICA_ASSIGNMENT, id="assignments: a broker twice"),
-        pytest.param(assigned((0,), (1, 2)), E.INVALID_REPLICA_ASSIGNMENT, id="assignments: more here than there"),
+        pytest.param(
+            assigned((0,), (1, 2)), E.INVALID_REPLICA_ASSIGNMENT, id="assignments: unequal numbers of replicas"
+        ),
         pytest.param({"configs": (("colour", "red"),)}, E.INVALID_CONFIG, id="2.11 unknown key"),
         pytest.param({"configs": (("retention.ms", "soon"),)}, E.INVALID_CONFIG, id="2.11 bad value"),
         pytest.param({"configs": (("retention.ms", None),)}, E.INVALID_CONFIG, id="2.11 null value"),
@@ -127,7 +128,9 @@ def test_invalid_topics_are_refused(
         pytest.param(assigned((2, 0), (1, 2)), [(2, 0), (1, 2)], id="2.11 assignments"),
     ],
 )
-def test_a_topic_is_made(cluster: Cluster, requester: Requester, topic: dict[str, Any], expected: list[Any]) -> None:
+def test_a_topic_is_created_with_the_requested_layout(
+    cluster: Cluster, requester: Requester, topic: dict[str, Any], expected: list[Any]
+) -> None:
     (checked,) = create(requester, topic, validate_only=True)
     assert (checked.error_code, "new" in cluster.image.topics) == (E.NONE, False)
     (found,) = create(requester, topic)
@@ -139,11 +142,11 @@ def test_a_topic_is_made(cluster: Cluster, requester: Requester, topic: dict[str
 
 def test_a_created_topic_is_returned_with_its_configurations(requester: Requester) -> None:
     (found,) = create(requester, {"configs": (("retention.ms", "1000"),)})
-    told = {config.name: (config.value, config.config_source) for config in found.configs or ()}
-    assert told.keys() == TOPIC_CONFIGS.keys()
-    assert told["retention.ms"] == ("1000", ConfigSource.TOPIC)
-    assert told["cleanup.policy"] == ("delete", ConfigSource.DEFAULT)
-    assert told["preallocate"] == ("false", ConfigSource.DEFAULT)
+    configs = {config.name: (config.value, config.config_source) for config in found.configs or ()}
+    assert configs.keys() == TOPIC_CONFIGS.keys()
+    assert configs["retention.ms"] == ("1000", ConfigSource.TOPIC)
+    assert configs["cleanup.policy"] == ("delete", ConfigSource.DEFAULT)
+    assert configs["preallocate"] == ("false", ConfigSource.DEFAULT)
 
 
 def test_a_topic_named_twice_is_not_created(cluster: Cluster, requester: Requester) -> None:
@@ -152,7 +155,7 @@ def test_a_topic_named_twice_is_not_created(cluster: Cluster, requester: Request
     assert "new" not in cluster.image.topics
 
 
-def test_replicas_are_not_placed_on_unknown_brokers(cluster: Cluster, requester: Requester) -> None:
+def test_assignments_require_a_live_replica(cluster: Cluster, requester: Requester) -> None:
     cluster.kill_broker(2)
     dead, half = create(requester, assigned((2,)), {"name": "half", **assigned((2, 1))})
     assert (dead.error_code, half.error_code) == (E.INVALID_REPLICA_ASSIGNMENT, E.NONE)
@@ -177,12 +180,14 @@ def grow(
 @pytest.mark.parametrize(
     ("growth", "error"),
     [
-        pytest.param((2,), E.INVALID_PARTITIONS, id="2.11 as many as there are"),
+        pytest.param((2,), E.INVALID_PARTITIONS, id="2.11 the current count"),
         pytest.param((1,), E.INVALID_PARTITIONS, id="2.11 fewer"),
-        pytest.param((-1,), E.INVALID_PARTITIONS, id="2.11 no default"),
+        pytest.param((-1,), E.INVALID_PARTITIONS, id="2.11 -1 is no default"),
         pytest.param((4, (0, 1)), E.INVALID_REPLICA_ASSIGNMENT, id="2.11 assignments: too few"),
         pytest.param((3, (0, 1), (1, 2)), E.INVALID_REPLICA_ASSIGNMENT, id="2.11 assignments: too many"),
-        pytest.param((3, (0,)), E.INVALID_REPLICA_ASSIGNMENT, id="assignments: fewer replicas than the others have"),
+        pytest.param(
+            (3, (0,)), E.INVALID_REPLICA_ASSIGNMENT, id="assignments: fewer replicas than the other partitions have"
+        ),
         pytest.param((3, (0, 9)), E.INVALID_REPLICA_ASSIGNMENT, id="assignments: an unknown broker"),
     ],
 )
@@ -190,7 +195,7 @@ def grow(
 def test_invalid_partition_counts_are_refused(
     cluster: Cluster, requester: Requester, growth: tuple[Any, ...], error: Errors, validate_only: bool
 ) -> None:
-    """`growth`: the count, then the replicas of each new partition."""
+    """`growth` is the count, then the replicas of each new partition."""
     before = cluster.image
     assert grow(requester, *growth, validate_only=validate_only) is error
     assert cluster.image is before
@@ -203,14 +208,16 @@ def test_invalid_partition_counts_are_refused(
         pytest.param(((1, 0), (0, 2)), [(0, 1), (1, 2), (1, 0), (0, 2)], id="2.11 assignments"),
     ],
 )
-def test_a_topic_grows(cluster: Cluster, requester: Requester, replicas: Any, expected: list[Any]) -> None:
+def test_partitions_are_added_to_a_topic(
+    cluster: Cluster, requester: Requester, replicas: Any, expected: list[Any]
+) -> None:
     assert grow(requester, 4, *replicas, validate_only=True) is E.NONE
     assert len(layout(cluster, "orders")) == 2
     assert grow(requester, 4, *replicas) is E.NONE
     assert layout(cluster, "orders") == expected
 
 
-def test_growing_an_unknown_or_duplicate_topic_is_refused(cluster: Cluster, requester: Requester) -> None:
+def test_adding_partitions_to_an_unknown_or_duplicate_topic_is_refused(cluster: Cluster, requester: Requester) -> None:
     assert grow(requester, 4, name="none") is E.UNKNOWN_TOPIC_OR_PARTITION
     twice = tuple(CreatePartitionsRequest.Topic(name="orders", count=count) for count in (3, 4))
     (found,) = requester.ask(CreatePartitionsRequest(topics=twice), 3).results
@@ -221,7 +228,7 @@ def test_growing_an_unknown_or_duplicate_topic_is_refused(cluster: Cluster, requ
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("requested", "expected"),
     [
         pytest.param([By(name="orders")], [("orders", "id", E.NONE)], id="2.11 by name"),
         pytest.param([("orders", "id")], [("orders", "id", E.NONE)], id="2.11 by id"),
@@ -234,19 +241,19 @@ def test_growing_an_unknown_or_duplicate_topic_is_refused(cluster: Cluster, requ
         pytest.param(
             [By(name="orders"), ("orders", "id")],
             [("orders", ZERO_TOPIC_ID, E.INVALID_REQUEST), (None, "id", E.INVALID_REQUEST)],
-            id="once so and once so",
+            id="once by name and once by id",
         ),
     ],
 )
 def test_topics_are_deleted_by_name_or_id(
-    cluster: Cluster, requester: Requester, asked: list[Any], expected: list[tuple[Any, Any, Errors]]
+    cluster: Cluster, requester: Requester, requested: list[Any], expected: list[tuple[Any, Any, Errors]]
 ) -> None:
-    """("orders", "id") asks by the id of `orders`; "id" stands for it in the answer, too."""
+    """("orders", "id") deletes by the id of `orders`; in `expected`, "id" is that id."""
     topic_id = cluster.image.topics["orders"].topic_id
-    topics = tuple(one if isinstance(one, By) else By(topic_id=topic_id) for one in asked)
+    topics = tuple(one if isinstance(one, By) else By(topic_id=topic_id) for one in requested)
     found = requester.ask(DeleteTopicsRequest(topics=topics), 6).responses
-    told = [(t.name, "id" if t.topic_id == topic_id else t.topic_id, t.error_code) for t in found]
-    assert told == expected
+    found_topics = [(t.name, "id" if t.topic_id == topic_id else t.topic_id, t.error_code) for t in found]
+    assert found_topics == expected
     assert ("orders" in cluster.image.topics) is all(error for *_, error in expected)
     assert all(bool(t.error_message) is bool(t.error_code) for t in found)
 
@@ -257,11 +264,11 @@ def test_topics_are_deleted_by_name_or_id(
 def elect(
     requester: Requester, kind: int, topics: dict[str, tuple[int, ...]] | None
 ) -> dict[tuple[str, int], tuple[Errors, bool]]:
-    """The error of each returned partition, and True if it has a message."""
-    asked = None
+    """Error of each returned partition, and True if it has a message."""
+    requested = None
     if topics is not None:
-        asked = tuple(ElectLeadersRequest.TopicPartitions(topic=name, partitions=p) for name, p in topics.items())
-    answer = requester.ask(ElectLeadersRequest(election_type=kind, topic_partitions=asked), 2)
+        requested = tuple(ElectLeadersRequest.TopicPartitions(topic=name, partitions=p) for name, p in topics.items())
+    answer = requester.ask(ElectLeadersRequest(election_type=kind, topic_partitions=requested), 2)
     assert answer.error_code is E.NONE
     return {
         (topic.topic, part.partition_id): (part.error_code, bool(part.error_message))
@@ -272,7 +279,7 @@ def elect(
 
 @pytest.fixture
 def restarted(cluster: Cluster, requester: Requester) -> Requester:
-    """Broker 0 was away: partition 0 of `orders` is led by 1 instead."""
+    """Broker 0 was killed and restarted: broker 1 leads partition 0 of `orders`."""
     cluster.kill_broker(0)
     cluster.start_broker(0)
     return requester
@@ -282,10 +289,12 @@ def restarted(cluster: Cluster, requester: Requester) -> Requester:
     ("kind", "topics", "expected"),
     [
         pytest.param(0, {"orders": (0,)}, {0: E.NONE}, id="preferred"),
-        pytest.param(0, {"orders": (1,)}, {1: E.ELECTION_NOT_NEEDED}, id="2.11 the leader is in place"),
-        pytest.param(1, {"orders": (0,)}, {0: E.ELECTION_NOT_NEEDED}, id="2.11 unclean, but a leader is in place"),
+        pytest.param(0, {"orders": (1,)}, {1: E.ELECTION_NOT_NEEDED}, id="2.11 the preferred replica leads already"),
+        pytest.param(
+            1, {"orders": (0,)}, {0: E.ELECTION_NOT_NEEDED}, id="2.11 unclean, but the partition has a leader"
+        ),
         pytest.param(0, {"orders": (9,)}, {9: E.UNKNOWN_TOPIC_OR_PARTITION}, id="unknown partition"),
-        pytest.param(0, None, {0: E.NONE}, id="all: only those that needed it are told of"),
+        pytest.param(0, None, {0: E.NONE}, id="all: only partitions that needed an election are returned"),
     ],
 )
 def test_an_election_gives_leadership_to_the_preferred_replica(

@@ -1,4 +1,4 @@
-"""Coordinators whose log has too few replicas in sync: nothing is committed there before enough of them are back."""
+"""Coordinators whose log has too few replicas in sync: writes are committed only after a replica has returned."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CONFIG = {
     "offsets.topic.num.partitions": 1,
     "share.coordinator.state.topic.num.partitions": 1,
 }
-"""Each internal topic asks for two replicas in sync."""
+"""Each internal topic requires two replicas in sync."""
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def requester(cluster: Cluster) -> Requester:
 
 
 def find(requester: Requester, kind: CoordinatorType, key: str) -> int:
-    """The coordinator's node, once its topic is there and loaded."""
+    """Node of the coordinator, after its topic is created and loaded."""
     request = FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,))
     while requester.ask(request, 6).coordinators[0].error_code:
         requester.cluster.advance(10)
@@ -64,20 +64,20 @@ def find(requester: Requester, kind: CoordinatorType, key: str) -> int:
     return node
 
 
-def lose_the_other(cluster: Cluster, node: int) -> int:
-    """Kill the broker that is not `node`; answers its id."""
+def kill_the_other_broker(cluster: Cluster, node: int) -> int:
+    """Kill the broker that is not `node`; returns its id."""
     cluster.kill_broker(1 - node)
     cluster.advance(10)
     return 1 - node
 
 
-def ask_for_replicas(cluster: Cluster, topic: str, count: int) -> None:
+def set_min_insync_replicas(cluster: Cluster, topic: str, count: int) -> None:
     controller = cluster._runtime.controller
     cluster.loop.enter(lambda: controller.alter_topic_configs(topic, {"min.insync.replicas": str(count)}))
 
 
-def answered_after(requester: Requester, request: Request, version: int, node: int) -> tuple[Any, int]:
-    """The answer to a request, and after how long it came."""
+def response_and_delay(requester: Requester, request: Request, version: int, node: int) -> tuple[Any, int]:
+    """The response to a request, and the milliseconds until it arrived."""
     sent_ms = requester.cluster.now_ms
     return requester.ask(request, version, node), requester.cluster.now_ms - sent_ms
 
@@ -102,13 +102,13 @@ def start_offset(requester: Requester, node: int) -> int:
     return offset
 
 
-def test_a_state_write_times_out_and_is_committed_when_the_replica_is_back(
+def test_a_state_write_times_out_and_is_committed_when_the_replica_returns(
     cluster: Cluster, requester: Requester
 ) -> None:
     key = str(SharePartitionKey(GROUP, cluster.image.topics["orders"].topic_id, 0))
     node = find(requester, CoordinatorType.SHARE, key)
-    lost = lose_the_other(cluster, node)
-    response, took_ms = answered_after(requester, initialize(cluster), 0, node)
+    lost = kill_the_other_broker(cluster, node)
+    response, took_ms = response_and_delay(requester, initialize(cluster), 0, node)
     assert response.results[0].partitions[0].error_code is Errors.COORDINATOR_NOT_AVAILABLE
     assert took_ms == WRITE_TIMEOUT_MS
     assert cluster.log(SHARE_STATE_TOPIC, 0).log_end_offset == 0
@@ -118,14 +118,14 @@ def test_a_state_write_times_out_and_is_committed_when_the_replica_is_back(
     assert start_offset(requester, node) == 7
 
 
-def test_a_state_write_goes_on_when_fewer_replicas_are_asked_for(cluster: Cluster, requester: Requester) -> None:
+def test_a_state_write_continues_when_min_insync_replicas_is_lowered(cluster: Cluster, requester: Requester) -> None:
     key = str(SharePartitionKey(GROUP, cluster.image.topics["orders"].topic_id, 0))
     node = find(requester, CoordinatorType.SHARE, key)
-    lose_the_other(cluster, node)
+    kill_the_other_broker(cluster, node)
     call_id = requester.send(initialize(cluster), 0, node)
     cluster.advance(1000)
     assert not requester.answered(call_id)
-    ask_for_replicas(cluster, SHARE_STATE_TOPIC, 1)
+    set_min_insync_replicas(cluster, SHARE_STATE_TOPIC, 1)
     cluster.advance(10)
     assert requester.response(call_id).results[0].partitions[0].error_code is Errors.NONE
 
@@ -133,7 +133,7 @@ def test_a_state_write_goes_on_when_fewer_replicas_are_asked_for(cluster: Cluste
 def test_a_stalled_write_fails_with_its_coordinator(cluster: Cluster, requester: Requester) -> None:
     key = str(SharePartitionKey(GROUP, cluster.image.topics["orders"].topic_id, 0))
     node = find(requester, CoordinatorType.SHARE, key)
-    lost = lose_the_other(cluster, node)
+    lost = kill_the_other_broker(cluster, node)
     requester.send(initialize(cluster), 0, node)
     cluster.advance(10)
     cluster.kill_broker(node)
@@ -146,10 +146,10 @@ def test_a_stalled_write_fails_with_its_coordinator(cluster: Cluster, requester:
 # ---- the transaction coordinator -------------------------------------------------------------------------------------
 
 
-def test_a_transactions_coordinator_refuses_at_once(cluster: Cluster) -> None:
+def test_a_transaction_coordinator_refuses_without_waiting(cluster: Cluster) -> None:
     producer = Transactor(cluster)
     assert producer.begin() is Errors.NONE
-    lost = lose_the_other(cluster, producer.find("t", CoordinatorType.TRANSACTION))
+    lost = kill_the_other_broker(cluster, producer.find("t", CoordinatorType.TRANSACTION))
     at = partition_for("t", len(cluster.image.topics[TRANSACTION_STATE_TOPIC].partitions))
     end = cluster.log(TRANSACTION_STATE_TOPIC, at).log_end_offset
     began_ms = cluster.now_ms
@@ -162,12 +162,12 @@ def test_a_transactions_coordinator_refuses_at_once(cluster: Cluster) -> None:
 
 def test_a_marker_waits_for_the_replicas_of_its_partition(cluster: Cluster, requester: Requester) -> None:
     find(requester, CoordinatorType.TRANSACTION, "t")
-    ask_for_replicas(cluster, TRANSACTION_STATE_TOPIC, 1)
-    ask_for_replicas(cluster, "orders", 2)
+    set_min_insync_replicas(cluster, TRANSACTION_STATE_TOPIC, 1)
+    set_min_insync_replicas(cluster, "orders", 2)
     producer = Transactor(cluster)
     assert producer.begin() is Errors.NONE
     assert producer.write("v") is Errors.NONE
-    lost = lose_the_other(cluster, cluster.image.topics["orders"].partitions[0].leader)
+    lost = kill_the_other_broker(cluster, cluster.image.topics["orders"].partitions[0].leader)
     assert producer.end() is Errors.NONE
     log = cluster.log("orders", 0)
     cluster.advance(60_000)
@@ -187,7 +187,7 @@ def heartbeat(member_id: str, *topics: str, epoch: int = 0) -> ShareGroupHeartbe
 
 
 def share_partitions(cluster: Cluster, node: int) -> SharePartitions:
-    """What the coordinator knows of the group's share-partitions."""
+    """Share-partitions of the group, as the coordinator has them."""
     coordinator = cluster._brokers[node]._groups.actor
     assert isinstance(coordinator, GroupCoordinator)
     shard = coordinator._runtime.shard(0)
@@ -196,36 +196,37 @@ def share_partitions(cluster: Cluster, node: int) -> SharePartitions:
     return group.share_partitions or SharePartitions()
 
 
-def test_a_topic_deleted_while_its_initialization_is_appended_is_forgotten(
+def test_a_topic_deleted_while_its_initialization_is_appended_is_removed(
     cluster: Cluster, requester: Requester
 ) -> None:
     node = find(requester, CoordinatorType.GROUP, GROUP)
     cluster.create_topic("bills", replication_factor=2)
-    gone, orders = cluster.image.topics["bills"].topic_id, cluster.image.topics["orders"].topic_id
-    lost = lose_the_other(cluster, node)
+    deleted_id, orders = cluster.image.topics["bills"].topic_id, cluster.image.topics["orders"].topic_id
+    lost = kill_the_other_broker(cluster, node)
     requester.send(heartbeat("A", "bills", "orders"), 1, node)
     cluster.advance(10)
     Admin({"bootstrap.servers": cluster.bootstrap_servers}).delete_topics(["bills"])
     cluster.start_broker(lost)
     cluster.advance(100)
-    assert gone not in share_partitions(cluster, node).topics()
+    assert deleted_id not in share_partitions(cluster, node).topics()
     cluster.advance(40_000)
-    assert share_partitions(cluster, node) == SharePartitions(), "the persister has given up"
+    assert share_partitions(cluster, node) == SharePartitions(), "the persister has dropped the initialization"
     requester.ask(heartbeat("A", "orders", epoch=2), 1, node)
     cluster.advance(1000)
     assert share_partitions(cluster, node) == SharePartitions(initialized={orders: frozenset({0})})
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["initialized", "not initialized"])
-def test_an_initialization_outlasts_a_log_that_stalls(fails: bool) -> None:
-    """Its end waits behind an append for longer than clients do, and is recorded all the same: a later initialization
-    would take the topic for a known one, and start at 0."""
+def test_an_initialization_completes_after_a_stalled_append(fails: bool) -> None:
+    """The group record that ends an initialization waits for an append for longer than client timeouts, and is still
+    written. Without it a later initialization would take the topic as initialized and start at 0.
+    """
     config = {**CONFIG, "share.coordinator.state.topic.min.isr": 1}
     with Cluster(brokers=2, seed=1, config=config, latency_ms=20) as cluster:
         cluster.create_topic("orders", replication_factor=2)
         requester, topic_id = Requester(cluster), cluster.image.topics["orders"].topic_id
         node = find(requester, CoordinatorType.GROUP, GROUP)
-        cluster.create_topic("another", replication_factor=2)  # leaders are dealt in turn
+        cluster.create_topic("another", replication_factor=2)  # leaders are assigned round-robin
         assert find(requester, CoordinatorType.SHARE, str(SharePartitionKey(GROUP, topic_id, 0))) == node
         if fails:
             cluster.fail_appends(SHARE_STATE_TOPIC, Errors.MESSAGE_TOO_LARGE)

@@ -1,4 +1,4 @@
-"""The network in process: requests without a response end at their own deadlines."""
+"""The in-process network: a request without a response ends at its own deadline."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shareq.model.messages.cluster import MetadataRequest, MetadataResponse
 
 
 class SilentBroker:
-    """A broker that answers nothing by itself."""
+    """A broker that keeps requests and sends no response by itself."""
 
     broker_id = 0
     name = "broker-0"

@@ -1,4 +1,4 @@
-"""Progress, as applications see it: what can be delivered is, whatever happens to the log, the leader or others."""
+"""Progress: records that can be delivered are delivered, whatever changes in the log, the leaders and other members."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def offset_of(message: Message) -> int:
 
 
 class World:
-    """A cluster with topic "t" and group "g"; virtual seconds cost nothing."""
+    """A cluster on a virtual clock with topic "t" and group "g"."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class World:
         self.admin = Admin(self.conf)
 
     def produce(self, *batches: int, partition: int = 0) -> None:
-        """Record batches of so many records each."""
+        """Produce record batches with the given numbers of records."""
         producer = Producer({**self.conf, "linger.ms": 1000, "batch.size": 1_000_000})
         for records in batches:
             for _ in range(records):
@@ -57,12 +57,12 @@ class World:
         return consumer
 
     def coordinator(self) -> int:
-        """The broker that got the last heartbeat."""
+        """Id of the broker that received the last heartbeat."""
         beats = [entry for entry in self.cluster.journal if isinstance(entry.event, HeartbeatReceived)]
         return beats[-1].broker_id
 
     def work(self, consumer: ShareConsumer, polls: int, *, keep: int | None = None, busy_ms: int = 0) -> list[int]:
-        """Accept what so many polls return, but renew offset `keep`; the offsets that were delivered."""
+        """Poll `polls` times, accept every record but renew offset `keep`; the delivered offsets."""
         found = []
         for _ in range(polls):
             for message in consumer.poll(1):
@@ -90,7 +90,7 @@ Make = Callable[..., World]
 
 
 @pytest.mark.parametrize("restart", [False, True], ids=["", "after a restart"])
-def test_records_before_a_full_finished_window_are_deleted(world: Make, restart: bool) -> None:
+def test_progress_after_records_before_a_full_finished_window_are_deleted(world: Make, restart: bool) -> None:
     here = world(group=LOCKS_100)
     here.produce(1, 149)
     consumer = here.consumer(**{"share.acknowledgement.mode": "explicit"})
@@ -107,7 +107,7 @@ def test_records_before_a_full_finished_window_are_deleted(world: Make, restart:
 
 
 @pytest.mark.parametrize(("locks", "batch"), [(100, 50), (100, 150), (2000, 500)])
-def test_a_record_is_open_at_the_head_of_a_full_window_when_the_leader_dies(
+def test_progress_with_an_open_record_at_the_head_of_a_full_window_when_the_leader_dies(
     world: Make, locks: int, batch: int
 ) -> None:
     here = world(group={**LOCKS_100, "share.partition.max.record.locks": locks}, brokers=3)
@@ -121,7 +121,7 @@ def test_a_record_is_open_at_the_head_of_a_full_window_when_the_leader_dies(
     assert here.work(consumer, 60)[-20:] == list(range(end, end + 20))
 
 
-def test_the_record_at_the_head_of_a_full_window_is_compacted_away_before_the_leader_changes(world: Make) -> None:
+def test_progress_after_the_head_of_a_full_window_is_compacted_before_a_leader_change(world: Make) -> None:
     compacted = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": 0, "segment.ms": 60_000}
     here = world(group=LOCKS_100, brokers=3, topic=compacted)
     producer = Producer({**here.conf, "linger.ms": 0})
@@ -141,8 +141,8 @@ def test_the_record_at_the_head_of_a_full_window_is_compacted_away_before_the_le
     assert [offset_of(message) for _ in range(60) for message in fresh.poll(5)] == [100, 101]
 
 
-def test_offsets_altered_to_beyond_the_log_end(world: Make) -> None:
-    """Polls wait as they do for a log without records, until it is long enough."""
+def test_polls_wait_for_offsets_altered_beyond_the_log_end(world: Make) -> None:
+    """Polls wait as for a log without new records until the log reaches the offset."""
     here = world(group=EARLIEST)
     here.produce(5)
     here.admin.alter_share_group_offsets("g", {("t", 0): 5000})
@@ -169,7 +169,7 @@ def test_every_partition_with_a_backlog_has_its_share(world: Make, partitions: i
         consumer.poll(0.1)
     here.cluster.advance(10_000)
     got: Counter[int] = Counter(dict.fromkeys(range(partitions), 0))
-    even: Counter[int] = Counter()  # what each partition would get if every member divided its polls evenly
+    even: Counter[int] = Counter()  # the polls of each partition if every member divided its polls evenly
     for consumer in consumers:
         assigned = [place.partition for place in consumer.assignment()]
         even.update({partition: 10 * rounds * partitions // members // len(assigned) for partition in assigned})
@@ -193,12 +193,12 @@ def test_sessions_of_crashed_clients_end_when_their_connections_are_idle(world: 
     here.cluster.advance(60_000)
     here.produce(5)
     late = here.consumer()
-    assert sum(len(late.poll(1)) for _ in range(60)) == 0, "the sessions are there, and no more are allowed"
+    assert sum(len(late.poll(1)) for _ in range(60)) == 0, "the existing sessions use up the limit"
     assert sum(len(late.poll(1)) for _ in range(700)) == 5
 
 
 def test_a_connection_that_is_used_is_not_idle(world: Make) -> None:
-    """Records stay with a member that renews them for longer than connections may be idle."""
+    """Records stay with a member that renews them for longer than connections.max.idle.ms."""
     here = world(group=EARLIEST, config={"connections.max.idle.ms": 20_000})
     here.produce(1)
     consumer = here.consumer(**{"share.acknowledgement.mode": "explicit"})
@@ -212,8 +212,9 @@ def test_a_connection_that_is_used_is_not_idle(world: Make) -> None:
 
 
 def test_a_connection_with_an_open_request_is_not_idle(world: Make) -> None:
-    """A share fetch waits for longer than connections may be idle; its share session stays. Of three leaders two get
-    no heartbeats."""
+    """A share fetch waits for longer than connections.max.idle.ms; its share session stays open. Two of the three
+    leaders receive no heartbeats.
+    """
     here = world(group=EARLIEST, brokers=3, partitions=3, config={"connections.max.idle.ms": 10_000})
     consumer = here.consumer(**{"fetch.wait.max.ms": 25_000})
     assert len(consumer.poll(90)) == 0
@@ -222,12 +223,12 @@ def test_a_connection_with_an_open_request_is_not_idle(world: Make) -> None:
     assert len(consumer.poll(5)) == 1
 
 
-def test_two_members_with_a_minimum_of_bytes_get_what_is_there(world: Make) -> None:
-    """Both fetch from all four partitions; each has too little, all together have enough."""
+def test_two_members_with_fetch_min_bytes_receive_the_available_records(world: Make) -> None:
+    """Both fetch from all four partitions: one partition has fewer than fetch.min.bytes, all together have more."""
     here = world(group=EARLIEST, partitions=4, config={"group.share.assignors": "all_to_all"})
     conf = {"fetch.min.bytes": 2000, "fetch.wait.max.ms": 30_000}
     consumers = [here.consumer(**conf) for _ in range(2)]
-    for consumer, patience_s in zip(consumers, (35, 1), strict=True):  # their sessions are not at the same epoch
+    for consumer, patience_s in zip(consumers, (35, 1), strict=True):  # the epochs of the two share sessions differ
         assert len(consumer.poll(patience_s)) == 0
     producer = Producer(here.conf)
     for partition, size in ((1, 830), (0, 830), (2, 30), (3, 30), (1, 830), (3, 30)):
@@ -236,8 +237,8 @@ def test_two_members_with_a_minimum_of_bytes_get_what_is_there(world: Make) -> N
     assert sorted(len(consumer.poll(0.5)) for consumer in consumers)[1] >= 5
 
 
-def test_a_member_that_leaves_while_the_coordinator_moves_leaves_its_partitions_to_others(world: Make) -> None:
-    """Its goodbye meets the former coordinator; the partitions do not wait for the end of its session."""
+def test_partitions_of_a_member_that_leaves_while_the_coordinator_moves_are_reassigned(world: Make) -> None:
+    """LeaveGroup goes to the former coordinator; the partitions move without waiting for the session timeout."""
     here = world(group=EARLIEST, partitions=2, brokers=3)
     stays, goes = here.consumer(), here.consumer()
     while not (len(stays.assignment()) == len(goes.assignment()) == 1):

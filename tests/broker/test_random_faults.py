@@ -1,11 +1,12 @@
-"""A cluster under random faults: consumers die, brokers are killed, coordinators move, writes fail, logs lose records.
+"""A cluster under random faults: consumers crash, brokers are killed, coordinators move, writes fail, logs lose
+records.
 
-First a phase of trouble, in which nothing wrong may happen; then a phase of peace, in which everything must get done:
-faults stop, members stay, every lock ends, every record is delivered or finished, no poll waits where records could be
-had. The journal is checked line by line by naive books: no record held by two, none accepted twice, none lost. Clients
-check the rules of their calls by themselves (`tests/consumer/watched`).
+A fault phase is followed by a quiet phase. Invariants hold in both: no record is held by two members, accepted twice or
+lost; `tests/broker/ledger.py` checks them at every event of the journal. In the quiet phase everything must complete:
+faults stop, members stay, every lock ends, every record reaches a terminal state, and no poll waits while records are
+available. `tests/consumer/watched.py` checks the rules of client calls.
 
-`SHAREQ_SEEDS=2000` chooses how many seeds are run.
+The environment variable `SHAREQ_SEEDS` sets the number of runs.
 """
 
 from __future__ import annotations
@@ -29,20 +30,20 @@ from tests.consumer.watched import WatchedConsumer
 RUNS = int(os.environ.get("SHAREQ_SEEDS", "24" if os.environ.get("CI") else "8"))
 ACTIONS = 150
 TOPICS = {"orders": 3, "facts": 2}
-"""Partitions by topic. `orders` may be cut, `facts` is compacted."""
+"""Number of partitions by topic. Records of `orders` may be deleted, `facts` is compacted."""
 
 COMPACTED = {"cleanup.policy": "compact", "segment.bytes": 14, "min.cleanable.dirty.ratio": 0}
 PLACES = [(topic, partition) for topic, partitions in TOPICS.items() for partition in range(partitions)]
 
 UNSETTLED_MS = 150_000
-"""So long after the last fault its traces are gone: locks of 30 s, heartbeats and back-offs."""
+"""Milliseconds after the last fault within which its effects end: locks of 30 s, heartbeats and back-offs."""
 
 ACCEPT, RELEASE, REJECT, RENEW = list(AcknowledgeType)[1:]
 VERDICTS = {ACCEPT: 65, RELEASE: 12, REJECT: 5, RENEW: 18}
 
 
-class Trouble:
-    """A cluster, a group that works on it, and everything that can go wrong, by one generator."""
+class FaultyCluster:
+    """A cluster, a group that works on it, and random faults from one generator."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -60,7 +61,7 @@ class Trouble:
         for _ in range(2):
             self.join()
 
-    # ---- what can happen ---------------------------------------------------------------------------------------------
+    # ---- actions -----------------------------------------------------------------------------------------------------
 
     def join(self) -> None:
         if len(self.consumers) < 5:
@@ -85,7 +86,7 @@ class Trouble:
             self.probe.produce(topic, *values, partition=partition, keyed=True)
 
     def work(self) -> None:
-        """Poll, be busy (now and then for longer than locks last), acknowledge, commit in one way or another."""
+        """Poll, pause (sometimes for longer than locks last), acknowledge, and commit by one of several calls."""
         if not self.consumers:
             return
         consumer = self.rng.choice(self.consumers)
@@ -99,7 +100,7 @@ class Trouble:
         self.commit(consumer)
 
     def renew(self) -> None:
-        """Renew all, and be busy for longer than locks last: a fetch that waits acquires the records again."""
+        """Renew all records and pause for longer than locks last: a waiting fetch acquires the records again."""
         if not self.consumers:
             return
         consumer = self.rng.choice(self.consumers)
@@ -158,7 +159,7 @@ class Trouble:
     def wait(self) -> None:
         self.cluster.advance(self.rng.choice([10, 1000, 20_000, 50_000]))
 
-    # ---- what must hold ----------------------------------------------------------------------------------------------
+    # ---- invariants --------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
         self.books.read(self.cluster.journal.since(self.read))
@@ -167,7 +168,7 @@ class Trouble:
         assert not twice, f"accepted twice: {twice}"
 
     def open_records(self) -> list[tuple[str, int, int]]:
-        """The records that exist, and are neither terminal nor below the SPSO."""
+        """Records that exist and are neither terminal nor below the SPSO."""
         return [
             (topic, partition, offset)
             for topic, partition in PLACES
@@ -176,8 +177,8 @@ class Trouble:
             and self.books.state.get((topic, partition, offset)) not in TERMINAL
         ]
 
-    def left(self) -> int:
-        """What has to be done yet: each record, and each offset that a window has to pass."""
+    def remaining_work(self) -> int:
+        """Remaining work: records that are open, and offsets that the SPSO has not passed."""
         ahead = [self.cluster.log(*at).log_end_offset - self.books.spso.get(at, 0) for at in PLACES]
         return sum(ahead) + len(self.open_records())
 
@@ -187,10 +188,10 @@ class Trouble:
         batches = log.read(start, max_bytes=1 << 30, isolation=IsolationLevel.READ_UNCOMMITTED).batches
         return {record.offset for batch in batches for record in decode(batch) if record.offset >= start}
 
-    # ---- peace -------------------------------------------------------------------------------------------------------
+    # ---- the quiet phase ---------------------------------------------------------------------------------------------
 
-    def make_peace(self) -> None:
-        """All brokers up, no faults left over; the members that there are stay, and accept everything."""
+    def complete_all(self) -> None:
+        """Start all brokers and clear all faults; the remaining members accept every record."""
         while len(self.cluster.brokers_alive) < 3:
             self.start_broker()
         self.cluster.clear_faults()
@@ -198,21 +199,21 @@ class Trouble:
             self.join()
         for consumer in self.consumers:
             consumer.subscribe(list(TOPICS))
-            with suppress(KafkaException):  # an error that the faults left to the next poll
+            with suppress(KafkaException):  # an error that a fault left for the next poll
                 self.accept_everything(consumer)
-        for topic, partition in PLACES:  # what is new must come, too
+        for topic, partition in PLACES:  # new records must be delivered, too
             self.probe.produce(topic, "last", partition=partition, keyed=True)
         began_ms = self.cluster.now_ms
-        before = self.left()
+        before = self.remaining_work()
         while self.open_records():
             for consumer in self.consumers:
                 self.accept_everything(consumer)
             self.check()
-            after = self.left()
+            after = self.remaining_work()
             progress = after < before or self.cluster.now_ms - began_ms <= UNSETTLED_MS
-            assert progress, f"polls wait, and could have {self.open_records()[:20]}: {self.books.spso}"
+            assert progress, f"polls wait while records are available: {self.open_records()[:20]}: {self.books.spso}"
             before = after
-            self.cluster.advance(1)  # with records in hand a round takes no time
+            self.cluster.advance(1)  # a round without waiting takes no time
 
     def accept_everything(self, consumer: WatchedConsumer) -> None:
         for message in consumer.poll(2.0):
@@ -220,7 +221,7 @@ class Trouble:
         consumer.commit_sync(5)
 
     def check_locks(self) -> None:
-        """Every lock has ended; the journal has no later event below the window."""
+        """Every lock has ended; the journal has no later event of a record below the window."""
         held = [place for place in self.books.holder if place[2] >= self.books.spso.get(place[:2], 0)]
         assert not held, f"still locked: {held}"
 
@@ -243,17 +244,17 @@ WEIGHTS = {
 
 
 @pytest.mark.parametrize("run", range(RUNS))
-def test_nothing_is_lost_and_nothing_happens_twice(seed: int, run: int) -> None:
+def test_no_record_is_lost_or_accepted_twice_under_random_faults(seed: int, run: int) -> None:
     print(f"run {run} of seed {seed}")
-    trouble = Trouble(seed + run)
+    faulty = FaultyCluster(seed + run)
     for _ in range(ACTIONS):
-        action = trouble.rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+        action = faulty.rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
         try:
-            getattr(trouble, action)()
-        except KafkaException as error:  # clients may fail in bad times; the books tell whether that was all
+            getattr(faulty, action)()
+        except KafkaException as error:  # client calls can fail under faults; the ledger checks the records
             print(f"{action}: {error}")
-        trouble.check()
-    trouble.make_peace()
-    trouble.cluster.advance(60_000)
-    trouble.check()
-    trouble.check_locks()
+        faulty.check()
+    faulty.complete_all()
+    faulty.cluster.advance(60_000)
+    faulty.check()
+    faulty.check_locks()

@@ -1,8 +1,9 @@
-"""Transactional producers of three generations on a cluster whose brokers come and go.
+"""Transactional producers with request versions of three client generations, on a cluster whose brokers are killed and
+restarted.
 
-First a phase of trouble, then a phase of peace, in which every transaction ends. The books are naive: which values a
-producer was told are written, and which transactions it was told are committed. Readers of committed records must see
-exactly those, at their offsets, and nothing may hang in any partition.
+After a fault phase comes a quiet phase in which every transaction ends. The test records which values were written and
+which transactions were committed. Readers of committed records must return exactly those values at their offsets, and
+no partition may keep an open transaction.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ class Written(NamedTuple):
     value: str
 
 
-class Trouble:
+class FaultyCluster:
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
-        config = {"transaction.state.log.min.isr": 1}  # one broker of three may be all that is left
+        config = {"transaction.state.log.min.isr": 1}  # one broker of three may be the only one alive
         self.cluster = Cluster(brokers=3, seed=seed, config=config, latency_ms=self.rng.choice([0, 0, 2]))
         self.cluster.create_topic("orders", PARTITIONS, replication_factor=3)
         self.producers = [self.producer(f"t{n}") for n in range(PRODUCERS)]
@@ -53,10 +54,10 @@ class Trouble:
         assert made.begin() is Errors.NONE
         return made
 
-    # ---- what can happen ---------------------------------------------------------------------------------------------
+    # ---- actions -----------------------------------------------------------------------------------------------------
 
     def write(self) -> None:
-        """Again until it is written, as clients do; a partition that is not let in has to be added again."""
+        """Retry until the batch is written, as clients do; a partition that the broker refuses is added again."""
         producer = self.rng.choice(self.producers)
         self.count += 1
         partition, value = self.rng.randrange(PARTITIONS), f"v{self.count}"
@@ -78,7 +79,7 @@ class Trouble:
         raise AssertionError("a batch could not be written")
 
     def commit_offset(self) -> None:
-        producer = self.producers[0]  # one alone, so that the last committed offset is known
+        producer = self.producers[0]  # only the first, so that the last committed offset is certain
         self.count += 1
         for _ in range(50):
             error = producer.commit_offset(self.count)
@@ -103,7 +104,7 @@ class Trouble:
         self.open[producer.transactional_id] = []
 
     def replace(self) -> None:
-        """A successor takes over: what was open is lost, and the zombie gets nothing done."""
+        """A new producer with the same transactional id aborts the open transaction and fences the former producer."""
         index = self.rng.randrange(PRODUCERS)
         zombie = self.producers[index]
         self.producers[index] = self.producer(zombie.transactional_id)
@@ -142,14 +143,14 @@ class Trouble:
 
     # ---- the run -----------------------------------------------------------------------------------------------------
 
-    def trouble(self) -> None:
+    def faults(self) -> None:
         actions = [self.write, self.commit_offset, self.end, self.replace, self.kill, self.revive]
         actions += [self.balance, self.fail, self.wait]
         weights = [45, 6, 20, 4, 4, 8, 3, 4, 6]
         for action in self.rng.choices(actions, weights, k=ACTIONS):
             action()
 
-    def peace(self) -> None:
+    def complete_all(self) -> None:
         self.cluster.clear_faults()
         for _ in range(3):
             self.revive()
@@ -160,14 +161,14 @@ class Trouble:
     def check(self) -> None:
         for partition in range(PARTITIONS):
             log = self.cluster.log("orders", partition)
-            assert log.last_stable_offset == log.high_watermark, "a transaction hangs"
+            assert log.last_stable_offset == log.high_watermark, "a transaction is still open"
             expected = sorted((w.offset, w.value) for w in self.kept if w.partition == partition)
             assert self.seen(partition) == expected
         if self.committed_offset >= 0:
             assert offset_of(self.producers[0], require_stable=True) == (self.committed_offset, Errors.NONE)
 
     def seen(self, partition: int) -> list[tuple[int, str]]:
-        """What a reader of committed records gets, by the list of aborted transactions that comes with it."""
+        """Committed records of the partition, filtered by the returned list of aborted transactions."""
         log = self.cluster.log("orders", partition)
         read = log.read(0, max_bytes=1 << 24, isolation=IsolationLevel.READ_COMMITTED)
         aborted = list(read.aborted)
@@ -183,9 +184,9 @@ class Trouble:
 
 
 @pytest.mark.parametrize("run", range(RUNS))
-def test_exactly_what_was_committed_is_seen(seed: int, run: int) -> None:
-    trouble = Trouble(seed + run)
-    with trouble.cluster:
-        trouble.trouble()
-        trouble.peace()
-        trouble.check()
+def test_readers_see_exactly_the_committed_records_after_random_faults(seed: int, run: int) -> None:
+    faults = FaultyCluster(seed + run)
+    with faults.cluster:
+        faults.faults()
+        faults.complete_all()
+        faults.check()

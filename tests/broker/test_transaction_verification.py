@@ -1,4 +1,4 @@
-"""Who is let into a partition in a transaction: the coordinator's word, and what happens while it is awaited."""
+"""Verification that a partition is in a transaction: requests to the coordinator, and events during such a request."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def cluster() -> Iterator[Cluster]:
         yield made
 
 
-# ---- words -----------------------------------------------------------------------------------------------------------
+# ---- errors ----------------------------------------------------------------------------------------------------------
 
-WORDS = {
+PRODUCE_ERRORS = {
     E.NONE: (E.NONE, E.NONE, E.NONE),
     E.TRANSACTION_ABORTABLE: (E.NONE, E.TRANSACTION_ABORTABLE, E.INVALID_TXN_STATE),
     E.PRODUCER_FENCED: (E.INVALID_PRODUCER_EPOCH,) * 3,
@@ -43,19 +43,21 @@ WORDS = {
     E.REQUEST_TIMED_OUT: (E.NOT_ENOUGH_REPLICAS,) * 3,
     E.INVALID_REQUEST: (E.INVALID_REQUEST,) * 3,
 }
-"""The coordinator's error, and the errors of Produce: (12 and later, 11, 10)."""
+"""Error of the coordinator, and the errors of Produce in versions (12 and later, 11, 10)."""
 
 
 @pytest.mark.parametrize(
-    ("error", "version", "told"),
+    ("error", "version", "produce_error_expected"),
     [
-        pytest.param(error, version, told[column], id=f"{error.name} v{version}")
-        for error, told in WORDS.items()
+        pytest.param(error, version, produce_error_expected[column], id=f"{error.name} v{version}")
+        for error, produce_error_expected in PRODUCE_ERRORS.items()
         for column, version in enumerate((12, 11, 10))
     ],
 )
-def test_coordinator_errors_map_to_errors_of_the_version(error: Errors, version: int, told: Errors) -> None:
-    assert produce_error(error, verification_mode(version)) is told
+def test_coordinator_errors_map_to_errors_of_the_version(
+    error: Errors, version: int, produce_error_expected: Errors
+) -> None:
+    assert produce_error(error, verification_mode(version)) is produce_error_expected
 
 
 @pytest.mark.parametrize("version", [12, 13, NEWEST_VERSION])
@@ -63,10 +65,10 @@ def test_new_clients_add_partitions_by_producing(version: int) -> None:
     assert verification_mode(version) == VerificationMode(True, Errors.NONE)
 
 
-# ---- how often the coordinator is asked ------------------------------------------------------------------------------
+# ---- requests to the coordinator -------------------------------------------------------------------------------------
 
 
-def questions(cluster: Cluster) -> int:
+def verification_requests(cluster: Cluster) -> int:
     return sum(
         isinstance(entry.event, RequestSent)
         and entry.event.api == "AddPartitionsToTxnRequest"
@@ -81,22 +83,22 @@ def test_a_partition_is_verified_once_per_transaction(cluster: Cluster, flow: Cl
     for expected in (1, 1, 2):
         partition = expected - 1
         assert producer.write("x", partition=partition) is Errors.NONE
-        assert questions(cluster) == expected
+        assert verification_requests(cluster) == expected
     producer.end()
     settled(cluster)
     producer.write("x")
-    assert questions(cluster) == 3
+    assert verification_requests(cluster) == 3
 
 
 def test_plain_batches_are_not_verified(cluster: Cluster) -> None:
     producer = ready(cluster)
-    producer.transactional_id = None  # type: ignore[assignment]    # a plain producer's request
+    producer.transactional_id = None  # type: ignore[assignment]    # as in a request without transactions
     batch = producer.batch("x", sequence=0, transactional=False)
     assert producer.answer_to(producer.produce_later(batch)).error_code is Errors.NONE
-    assert questions(cluster) == 0
+    assert verification_requests(cluster) == 0
 
 
-# ---- what happens meanwhile ------------------------------------------------------------------------------------------
+# ---- events while the response is pending ----------------------------------------------------------------------------
 
 
 def marker(
@@ -118,15 +120,15 @@ def marker(
 
 @pytest.fixture
 def slow() -> Iterator[Cluster]:
-    """Every message takes 10 ms, each way: a batch arrives after 10, the coordinator is asked after 20, heard at 30."""
+    """A message takes 10 ms: a batch arrives after 10 ms, the coordinator's request after 20, its response after 30."""
     with Cluster(brokers=3, seed=3, latency_ms=10) as made:
         made.create_topic("orders", partitions=1, replication_factor=3)
         yield made
 
 
 @pytest.mark.parametrize("flow", [JAVA_OLD, LIBRDKAFKA], ids=["Java, old", "librdkafka"])
-def test_a_batch_that_a_marker_overtakes_is_not_written(slow: Cluster, flow: ClientFlow) -> None:
-    """It would open a transaction in the partition without an end: before EndTxn 5 the epoch stays."""
+def test_a_batch_overtaken_by_a_marker_is_not_written(slow: Cluster, flow: ClientFlow) -> None:
+    """Before EndTxn 5 the epoch stays the same, so the batch would open a transaction that never ends."""
     producer = ready(slow, flow)
     producer.add(ORDERS)
     call = producer.produce_later(producer.batch("late", sequence=0))
@@ -138,9 +140,9 @@ def test_a_batch_that_a_marker_overtakes_is_not_written(slow: Cluster, flow: Cli
 
 
 @pytest.mark.parametrize("flow", [JAVA_OLD, LIBRDKAFKA], ids=["Java, old", "librdkafka"])
-@pytest.mark.parametrize("others", [0, 1], ids=["alone", "another producer's are"])
-def test_offsets_that_a_marker_overtakes_are_not_written(cluster: Cluster, flow: ClientFlow, others: int) -> None:
-    """The marker is in the log, and the group's coordinator has not heard of it yet."""
+@pytest.mark.parametrize("others", [0, 1], ids=["alone", "another producer"])
+def test_offsets_overtaken_by_a_marker_are_not_written(cluster: Cluster, flow: ClientFlow, others: int) -> None:
+    """The marker is in the log, but the group coordinator has not applied it yet."""
     producer = ready(cluster, flow)
     other = ready(cluster, flow, "other")
     for each in (producer, other):
@@ -162,11 +164,11 @@ def test_offsets_that_a_marker_overtakes_are_not_written(cluster: Cluster, flow:
     other.send(marker(other, topic=GROUP_METADATA_TOPIC, partition=shard), 1, node)
     cluster.advance(10)
     log = cluster.log(GROUP_METADATA_TOPIC, shard)
-    assert log.last_stable_offset == log.log_end_offset, "a transaction that nobody would ever end"
+    assert log.last_stable_offset == log.log_end_offset, "a transaction without an end"
 
 
 def test_a_marker_of_the_previous_transaction_refuses_no_batch(slow: Cluster) -> None:
-    """It comes while the next transaction's first batch waits for it to be over."""
+    """The marker arrives while the next transaction's first batch waits for the completion of the previous one."""
     producer = ready(slow)
     producer.write("a")
     node = producer.find("t", CoordinatorType.TRANSACTION)
@@ -187,9 +189,9 @@ def test_a_marker_of_another_producer_refuses_no_batch(slow: Cluster) -> None:
     assert producer.answer_to(call).error_code is Errors.NONE
 
 
-@pytest.mark.parametrize("comes_back", [False, True], ids=["moved", "moved and came back"])
-def test_a_leader_change_during_verification_refuses_the_batch(slow: Cluster, comes_back: bool) -> None:
-    """Whoever led the partition meanwhile may have ended the transaction there."""
+@pytest.mark.parametrize("returns", [False, True], ids=["moved", "moved and returned"])
+def test_a_leader_change_during_verification_refuses_the_batch(slow: Cluster, returns: bool) -> None:
+    """Another leader may have ended the transaction in the partition meanwhile."""
     first = leader_of(slow)
     slow.kill_broker(first)
     slow.start_broker(first)
@@ -201,7 +203,7 @@ def test_a_leader_change_during_verification_refuses_the_batch(slow: Cluster, co
     call = producer.produce_later(producer.batch("x", sequence=0))
     slow.advance(15)
     slow.elect_preferred_leaders()
-    if comes_back:
+    if returns:
         slow.kill_broker(first)
     assert producer.answer_to(call).error_code is Errors.NOT_LEADER_OR_FOLLOWER
     assert slow.log("orders", 0).log_end_offset == 0
@@ -217,9 +219,9 @@ def leader_of(cluster: Cluster) -> int:
 @pytest.mark.parametrize(
     ("partition", "leads", "error"),
     [
-        pytest.param(0, True, Errors.NONE, id="a partition led here"),
-        pytest.param(0, False, Errors.NOT_LEADER_OR_FOLLOWER, id="led elsewhere"),
-        pytest.param(9, True, Errors.UNKNOWN_TOPIC_OR_PARTITION, id="unknown"),
+        pytest.param(0, True, Errors.NONE, id="this broker leads the partition"),
+        pytest.param(0, False, Errors.NOT_LEADER_OR_FOLLOWER, id="another broker leads it"),
+        pytest.param(9, True, Errors.UNKNOWN_TOPIC_OR_PARTITION, id="unknown partition"),
     ],
 )
 def test_markers_are_written_by_leaders(cluster: Cluster, partition: int, leads: bool, error: Errors) -> None:
@@ -231,7 +233,7 @@ def test_markers_are_written_by_leaders(cluster: Cluster, partition: int, leads:
     assert cluster.log("orders", 0).log_end_offset == (0 if error else 1)
 
 
-def test_a_coordinator_of_an_older_epoch_is_fenced(cluster: Cluster) -> None:
+def test_markers_of_an_older_coordinator_epoch_are_fenced(cluster: Cluster) -> None:
     producer = ready(cluster)
     errors = [
         producer.ask(marker(producer, epoch=epoch), 1, leader_of(cluster)).markers[0].topics[0].partitions[0].error_code

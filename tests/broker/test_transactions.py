@@ -1,4 +1,4 @@
-"""Transactions in a cluster: what clients of three generations see, and what survives the loss of brokers.
+"""Transactions in a cluster: responses to clients of three generations, and the loss of brokers.
 
 Numbers in ids are sections of shareq/broker/BEHAVIOUR.md.
 """
@@ -38,8 +38,8 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture(params=[pytest.param(flow, id=name) for name, flow in FLOWS.items()])
-def anyone(request: pytest.FixtureRequest, cluster: Cluster) -> Transactor:
-    """A producer of each generation, ready to write."""
+def each_client(request: pytest.FixtureRequest, cluster: Cluster) -> Transactor:
+    """A producer of each generation, initialized."""
     made = Transactor(cluster, flow=request.param)
     assert made.begin() is Errors.NONE
     return made
@@ -52,7 +52,7 @@ def ready(cluster: Cluster, flow: ClientFlow = NEW, transactional_id: str = "t",
 
 
 def committed(cluster: Cluster, partition: int = 0) -> list[str]:
-    """What a reader of committed records gets in the end."""
+    """Values that a reader of committed records returns."""
     log = cluster.log("orders", partition)
     read = log.read(0, max_bytes=1 << 20, isolation=IsolationLevel.READ_COMMITTED)
     aborted = {(a.producer_id, a.first_offset, a.last_offset) for a in read.aborted}
@@ -78,57 +78,57 @@ def coordinator_of(cluster: Cluster, transactional_id: str = "t") -> int:
 
 
 def settled(cluster: Cluster, transactional_id: str = "t") -> str:
-    """The state once all markers are written."""
+    """State of the transaction after all markers are written."""
     done = ("Empty", "CompleteCommit", "CompleteAbort")
     while (state := state_of(cluster, transactional_id)).transaction_state not in done:
         cluster.advance(10)
     return state.transaction_state
 
 
-# ---- lives -----------------------------------------------------------------------------------------------------------
+# ---- life cycle ------------------------------------------------------------------------------------------------------
 
 
-def test_records_of_an_open_transaction_are_not_readable(cluster: Cluster, anyone: Transactor) -> None:
-    assert anyone.write("a", "b") is Errors.NONE
+def test_records_of_an_open_transaction_are_not_readable(cluster: Cluster, each_client: Transactor) -> None:
+    assert each_client.write("a", "b") is Errors.NONE
     log = cluster.log("orders", 0)
     assert (log.last_stable_offset, log.high_watermark) == (0, 2)
     assert committed(cluster) == []
-    assert anyone.end(commit=True) is Errors.NONE
+    assert each_client.end(commit=True) is Errors.NONE
     assert settled(cluster) == "CompleteCommit"
     assert (log.last_stable_offset, log.high_watermark) == (3, 3)
     assert committed(cluster) == ["a", "b"]
 
 
-def test_aborted_records_are_not_readable(cluster: Cluster, anyone: Transactor) -> None:
-    anyone.write("a")
-    anyone.end(commit=False)
+def test_aborted_records_are_not_readable(cluster: Cluster, each_client: Transactor) -> None:
+    each_client.write("a")
+    each_client.end(commit=False)
     settled(cluster)
-    anyone.write("b")
-    anyone.end(commit=True)
+    each_client.write("b")
+    each_client.end(commit=True)
     assert settled(cluster) == "CompleteCommit"
     assert committed(cluster) == ["b"]
 
 
-def test_a_transaction_reaches_many_partitions_and_ends_in_all(cluster: Cluster, anyone: Transactor) -> None:
+def test_a_transaction_ends_in_all_its_partitions(cluster: Cluster, each_client: Transactor) -> None:
     for partition in range(3):
-        assert anyone.write(f"p{partition}", partition=partition) is Errors.NONE
+        assert each_client.write(f"p{partition}", partition=partition) is Errors.NONE
     reached = state_of(cluster)
     assert (reached.transaction_state, [(t.topic, t.partitions) for t in reached.topics]) == (
         "Ongoing",
         [("orders", (0, 1, 2))],
     )
-    anyone.end()
+    each_client.end()
     settled(cluster)
     assert [committed(cluster, partition) for partition in range(3)] == [["p0"], ["p1"], ["p2"]]
     assert state_of(cluster).topics == ()
 
 
-def test_epochs_of_markers_and_of_what_follows(cluster: Cluster, anyone: Transactor) -> None:
-    """EndTxn 5 raises the epoch and starts sequences anew; before it both run on."""
-    bumps = anyone.flow is NEW
+def test_epochs_and_sequences_after_each_end(cluster: Cluster, each_client: Transactor) -> None:
+    """EndTxn 5 raises the epoch and restarts sequences at 0; older versions continue both."""
+    bumps = each_client.flow is NEW
     for _ in range(3):
-        anyone.write("x")
-        anyone.end()
+        each_client.write("x")
+        each_client.end()
         settled(cluster)
     batches = cluster.log("orders", 0).read(0, max_bytes=1 << 20, isolation=IsolationLevel.READ_UNCOMMITTED).batches
     epochs = [(b.is_control, b.producer_epoch, b.base_sequence) for b in batches]
@@ -139,7 +139,7 @@ def test_epochs_of_markers_and_of_what_follows(cluster: Cluster, anyone: Transac
     ]
 
 
-def test_transactions_of_many_producers_run_beside_each_other(cluster: Cluster) -> None:
+def test_transactions_of_several_producers_are_independent(cluster: Cluster) -> None:
     producers = [ready(cluster, flow, f"t{n}") for n, flow in enumerate((NEW, JAVA_OLD, LIBRDKAFKA, NEW))]
     for n, producer in enumerate(producers):
         producer.write(str(n))
@@ -166,14 +166,14 @@ def test_transactions_of_many_producers_run_beside_each_other(cluster: Cluster) 
         pytest.param(13, Errors.NONE, id="Produce 13: added"),
     ],
 )
-def test_a_batch_on_a_partition_that_was_not_added(cluster: Cluster, version: int, error: Errors) -> None:
+def test_error_of_a_batch_on_a_partition_that_was_not_added(cluster: Cluster, version: int, error: Errors) -> None:
     producer = ready(cluster, NEW._replace(produce=version))
     assert producer.produce("x").error_code is error
     assert state_of(cluster).transaction_state == ("Empty" if error else "Ongoing")
     assert cluster.log("orders", 0).log_end_offset == (0 if error else 1)
 
 
-def test_only_the_partitions_that_are_missing_are_refused(cluster: Cluster) -> None:
+def test_only_partitions_outside_the_transaction_are_refused(cluster: Cluster) -> None:
     cluster.create_topic("near", partitions=2, replication_factor=1)
     producer = ready(cluster, LIBRDKAFKA)
     near = [TopicPartition("near", p) for p in range(2)]
@@ -188,12 +188,12 @@ def test_only_the_partitions_that_are_missing_are_refused(cluster: Cluster) -> N
         assert got is (Errors.NONE if at == near[0] else Errors.INVALID_TXN_STATE)
 
 
-def test_a_plain_batch_of_a_producer_whose_transaction_is_open(cluster: Cluster, anyone: Transactor) -> None:
-    anyone.write("a")
-    assert anyone.produce("b", transactional=False).error_code is Errors.INVALID_TXN_STATE
+def test_a_plain_batch_in_an_open_transaction_is_refused(cluster: Cluster, each_client: Transactor) -> None:
+    each_client.write("a")
+    assert each_client.produce("b", transactional=False).error_code is Errors.INVALID_TXN_STATE
 
 
-def test_batches_of_two_producers_in_one_request(cluster: Cluster) -> None:
+def test_batches_of_two_producers_in_one_request_are_refused(cluster: Cluster) -> None:
     one, two = ready(cluster), ready(cluster, transactional_id="u")
     for broker in (1, 2):
         cluster.kill_broker(broker)
@@ -210,7 +210,7 @@ def test_batches_of_two_producers_in_one_request(cluster: Cluster) -> None:
     ("change", "error"),
     [
         pytest.param({"epoch": -1}, Errors.INVALID_PRODUCER_EPOCH, id="an older epoch"),
-        pytest.param({"epoch": +1}, Errors.INVALID_PRODUCER_EPOCH, id="an epoch that nobody was given"),
+        pytest.param({"epoch": +1}, Errors.INVALID_PRODUCER_EPOCH, id="a later epoch"),
         pytest.param({"producer_id": +1}, Errors.INVALID_PRODUCER_ID_MAPPING, id="another producer id"),
     ],
 )
@@ -227,24 +227,24 @@ def test_a_batch_of_another_producer_is_refused(
     assert producer.produce("x").error_code is error
 
 
-def test_an_unknown_transactional_id(cluster: Cluster, anyone: Transactor) -> None:
-    anyone.transactional_id = "nobody"
-    assert anyone.produce("x").error_code is Errors.INVALID_PRODUCER_ID_MAPPING
+def test_a_batch_with_an_unknown_transactional_id_is_refused(cluster: Cluster, each_client: Transactor) -> None:
+    each_client.transactional_id = "none"
+    assert each_client.produce("x").error_code is Errors.INVALID_PRODUCER_ID_MAPPING
 
 
 def test_without_a_coordinator_every_client_version_retries(cluster: Cluster) -> None:
-    """Nobody has asked for a coordinator yet, so there is not even its topic."""
+    """No FindCoordinator request was sent, so the coordinators' topic does not exist."""
     for flow in FLOWS.values():
         producer = Transactor(cluster, flow=flow)
         producer.producer_id, producer.epoch = 7, 0
         assert producer.produce("x").error_code is Errors.NOT_ENOUGH_REPLICAS
 
 
-# ---- while the transaction before is completed -----------------------------------------------------------------------
+# ---- while the previous transaction completes ------------------------------------------------------------------------
 
 
 def slow(cluster: Cluster, producer: Transactor) -> Callable[[], None]:
-    """Keep the markers of the open transaction back: the leader of orders-1 cannot be reached. Answers what ends it."""
+    """Hold back the markers of the open transaction: orders-1 has no reachable leader. Returns a call that ends it."""
     image = cluster.image.topics["orders"].partitions
     assert producer.write("held", partition=1) is Errors.NONE
     leader = cluster._runtime.brokers[image[1].leader]._verification
@@ -257,7 +257,7 @@ def slow(cluster: Cluster, producer: Transactor) -> Callable[[], None]:
 
 
 def test_a_new_client_waits_while_the_previous_transaction_completes(cluster: Cluster) -> None:
-    """Produce 12 and later is retried in the broker for up to 100 ms, so that a client rarely gets the error."""
+    """The broker retries Produce 12 and later for up to 100 ms, so that a client rarely receives the error."""
     producer = ready(cluster)
     producer.write("a")
     producer.end_once()
@@ -269,9 +269,9 @@ def test_a_new_client_waits_while_the_previous_transaction_completes(cluster: Cl
 @pytest.mark.parametrize(
     ("flow", "error", "after_ms"),
     [
-        pytest.param(NEW, Errors.CONCURRENT_TRANSACTIONS, 100, id="new: 51 after 100 ms"),
-        pytest.param(JAVA_OLD, Errors.NOT_ENOUGH_REPLICAS, 0, id="Java, old: NOT_ENOUGH_REPLICAS at once"),
-        pytest.param(LIBRDKAFKA, Errors.NOT_ENOUGH_REPLICAS, 0, id="librdkafka: NOT_ENOUGH_REPLICAS at once"),
+        pytest.param(NEW, Errors.CONCURRENT_TRANSACTIONS, 100, id="new: CONCURRENT_TRANSACTIONS after 100 ms"),
+        pytest.param(JAVA_OLD, Errors.NOT_ENOUGH_REPLICAS, 0, id="Java, old: NOT_ENOUGH_REPLICAS without waiting"),
+        pytest.param(LIBRDKAFKA, Errors.NOT_ENOUGH_REPLICAS, 0, id="librdkafka: NOT_ENOUGH_REPLICAS without waiting"),
     ],
 )
 def test_clients_retry_when_completion_outlasts_the_backoff(
@@ -292,19 +292,19 @@ def test_clients_retry_when_completion_outlasts_the_backoff(
     assert settled(cluster) == "CompleteCommit"
 
 
-# ---- zombies and time-outs -------------------------------------------------------------------------------------------
+# ---- fenced producers and timeouts -----------------------------------------------------------------------------------
 
 
-def test_initializing_again_aborts_the_transaction_and_fences_its_producer(
-    cluster: Cluster, anyone: Transactor
+def test_a_second_initialization_aborts_the_transaction_and_fences_its_producer(
+    cluster: Cluster, each_client: Transactor
 ) -> None:
-    anyone.write("lost")
-    successor = ready(cluster, anyone.flow)
+    each_client.write("lost")
+    successor = ready(cluster, each_client.flow)
     assert cluster.log("orders", 0).last_stable_offset == 2
-    assert (successor.producer_id, successor.epoch) == (anyone.producer_id, 2)
-    assert anyone.produce("late").error_code is Errors.INVALID_PRODUCER_EPOCH
-    fenced = Errors.INVALID_PRODUCER_EPOCH if anyone.flow is LIBRDKAFKA else Errors.PRODUCER_FENCED
-    assert anyone.end() is fenced
+    assert (successor.producer_id, successor.epoch) == (each_client.producer_id, 2)
+    assert each_client.produce("late").error_code is Errors.INVALID_PRODUCER_EPOCH
+    fenced = Errors.INVALID_PRODUCER_EPOCH if each_client.flow is LIBRDKAFKA else Errors.PRODUCER_FENCED
+    assert each_client.end() is fenced
     assert successor.write("mine") is Errors.NONE
     assert successor.end() is Errors.NONE
     settled(cluster)
@@ -325,14 +325,14 @@ def test_a_timed_out_transaction_is_aborted_at_the_next_scan(cluster: Cluster) -
     cluster.advance(24_900 - (cluster.now_ms - cluster.origin_ms))
     assert state_of(cluster).transaction_state == "Ongoing"
     cluster.advance(100)
-    assert state_of(cluster).transaction_state == "Ongoing", "overdue, but nobody has looked"
+    assert state_of(cluster).transaction_state == "Ongoing", "overdue, but the next scan is later"
     cluster.advance(30_000 - (cluster.now_ms - cluster.origin_ms))
     assert (state_of(cluster).transaction_state, state_of(cluster).producer_epoch) == ("CompleteAbort", 1)
     assert committed(cluster) == []
     assert cluster.log("orders", 0).last_stable_offset == 2
 
 
-def test_the_error_of_a_producer_whose_transaction_timed_out(cluster: Cluster) -> None:
+def test_errors_of_a_producer_after_its_transaction_timed_out(cluster: Cluster) -> None:
     producer = ready(cluster, timeout_ms=1000)
     producer.write("forgotten")
     cluster.advance(20_000)
@@ -357,38 +357,38 @@ def test_unused_transactional_ids_expire(cluster: Cluster) -> None:
 # ---- retries ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_batch_that_is_sent_twice_is_written_once(cluster: Cluster, anyone: Transactor) -> None:
-    anyone.write("a")
-    batch = anyone.batch("b", sequence=1)
-    offsets = [anyone.answer_to(anyone.produce_later(batch)).base_offset for _ in range(3)]
+def test_a_duplicate_batch_is_written_once(cluster: Cluster, each_client: Transactor) -> None:
+    each_client.write("a")
+    batch = each_client.batch("b", sequence=1)
+    offsets = [each_client.answer_to(each_client.produce_later(batch)).base_offset for _ in range(3)]
     assert offsets == [1, 1, 1]
-    anyone.end()
+    each_client.end()
     settled(cluster)
     assert committed(cluster) == ["a", "b"]
 
 
-def test_a_duplicate_batch_after_the_end_is_not_written(cluster: Cluster, anyone: Transactor) -> None:
-    """With EndTxn 5 its epoch is over; before, the partition does not belong to the next transaction."""
-    anyone.write("a")
-    batch = anyone.batch("a", sequence=0)
-    old = anyone.flow
-    anyone.end()
+def test_a_duplicate_batch_after_the_end_is_not_written(cluster: Cluster, each_client: Transactor) -> None:
+    """With EndTxn 5 the epoch of the batch is too old; before, the partition is not part of the next transaction."""
+    each_client.write("a")
+    batch = each_client.batch("a", sequence=0)
+    old = each_client.flow
+    each_client.end()
     settled(cluster)
     expected = {
         NEW: Errors.INVALID_PRODUCER_EPOCH,
         JAVA_OLD: Errors.TRANSACTION_ABORTABLE,
         LIBRDKAFKA: Errors.INVALID_TXN_STATE,
     }
-    assert anyone.answer_to(anyone.produce_later(batch)).error_code is expected[old]
+    assert each_client.answer_to(each_client.produce_later(batch)).error_code is expected[old]
     assert committed(cluster) == ["a"]
 
 
-def test_a_repeated_end_has_the_same_result(cluster: Cluster, anyone: Transactor) -> None:
-    anyone.write("a")
-    first = anyone.end_once()
+def test_a_repeated_end_has_the_same_result(cluster: Cluster, each_client: Transactor) -> None:
+    each_client.write("a")
+    first = each_client.end_once()
     settled(cluster)
-    assert anyone.end_once() == first
-    other = anyone.end_once(commit=False)
+    assert each_client.end_once() == first
+    other = each_client.end_once(commit=False)
     assert other.error_code is Errors.INVALID_TXN_STATE
 
 
@@ -411,52 +411,54 @@ def test_an_exhausted_epoch_gives_a_new_producer_id(cluster: Cluster) -> None:
 
 
 def exhaust(cluster: Cluster, producer: Transactor) -> None:
-    """Let the coordinator find in its log that the producer has used up nearly all epochs."""
+    """Append a state to the coordinator's log in which the producer's epochs are nearly used up, and reload it."""
     count = len(cluster.image.topics[TRANSACTION_STATE_TOPIC].partitions)
     partition = partition_for(producer.transactional_id, count)
-    known = Transaction(producer.transactional_id, producer.producer_id, LAST_EPOCH, 60_000, last_update_ms=0)
+    nearly_exhausted = Transaction(
+        producer.transactional_id, producer.producer_id, LAST_EPOCH, 60_000, last_update_ms=0
+    )
     log = cluster.log(TRANSACTION_STATE_TOPIC, partition)
-    log.append(encode_coordinator_records([encode_transaction(known)], 0), now_ms=0, leader_epoch=0)
+    log.append(encode_coordinator_records([encode_transaction(nearly_exhausted)], 0), now_ms=0, leader_epoch=0)
     node = coordinator_of(cluster)
     cluster.kill_broker(node)
     cluster.start_broker(node)
     producer.epoch = LAST_EPOCH
 
 
-# ---- brokers are lost ------------------------------------------------------------------------------------------------
+# ---- loss of brokers -------------------------------------------------------------------------------------------------
 
 
-def test_a_transaction_goes_on_when_its_coordinator_is_lost(cluster: Cluster, anyone: Transactor) -> None:
+def test_a_transaction_continues_after_the_loss_of_its_coordinator(cluster: Cluster, each_client: Transactor) -> None:
     leader = cluster.image.topics["orders"].partitions[0].leader
     if coordinator_of(cluster) == leader:
-        anyone.transactional_id = "another"
-        anyone.begin()
-    anyone.write("a")
-    cluster.kill_broker(coordinator_of(cluster, anyone.transactional_id))
-    assert anyone.write("b") is Errors.NONE
-    assert anyone.write("c", partition=1) is Errors.NONE
-    assert anyone.end() is Errors.NONE
-    settled(cluster, anyone.transactional_id)
+        each_client.transactional_id = "another"
+        each_client.begin()
+    each_client.write("a")
+    cluster.kill_broker(coordinator_of(cluster, each_client.transactional_id))
+    assert each_client.write("b") is Errors.NONE
+    assert each_client.write("c", partition=1) is Errors.NONE
+    assert each_client.end() is Errors.NONE
+    settled(cluster, each_client.transactional_id)
     assert (committed(cluster, 0), committed(cluster, 1)) == (["a", "b"], ["c"])
 
 
-def test_a_transaction_goes_on_when_a_leader_is_lost(cluster: Cluster, anyone: Transactor) -> None:
-    anyone.write("a")
+def test_a_transaction_continues_after_the_loss_of_a_leader(cluster: Cluster, each_client: Transactor) -> None:
+    each_client.write("a")
     cluster.kill_broker(cluster.image.topics["orders"].partitions[0].leader)
     cluster.advance(10)
-    assert anyone.write("b") is Errors.NONE
-    assert anyone.end() is Errors.NONE
+    assert each_client.write("b") is Errors.NONE
+    assert each_client.end() is Errors.NONE
     settled(cluster)
     assert committed(cluster) == ["a", "b"]
 
 
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
 def test_a_recorded_decision_survives_a_coordinator_failover(
-    cluster: Cluster, anyone: Transactor, commit: bool
+    cluster: Cluster, each_client: Transactor, commit: bool
 ) -> None:
-    """The coordinator dies when it has answered and no marker is written: its successor finds the decision."""
-    release = slow(cluster, anyone)
-    anyone.end_once(commit=commit)
+    """The coordinator is killed after its response, before any marker is written; its successor writes the markers."""
+    release = slow(cluster, each_client)
+    each_client.end_once(commit=commit)
     assert state_of(cluster).transaction_state == ("PrepareCommit" if commit else "PrepareAbort")
     leader = cluster.image.topics["orders"].partitions[1].leader
     coordinator = coordinator_of(cluster)
@@ -487,7 +489,7 @@ def test_markers_wait_for_a_partition_without_a_leader(cluster: Cluster) -> None
     assert cluster.log("single", index).last_stable_offset == 2
 
 
-def test_a_topic_that_is_deleted_needs_no_marker(cluster: Cluster) -> None:
+def test_a_deleted_topic_needs_no_marker(cluster: Cluster) -> None:
     producer = ready(cluster)
     producer.write("a")
     producer.write("b", partition=1)
@@ -510,7 +512,7 @@ def test_transactions_survive_the_loss_of_all_brokers(cluster: Cluster) -> None:
     assert committed(cluster) == ["a", "b"]
 
 
-def test_a_state_that_cannot_be_stored_changes_nothing(cluster: Cluster) -> None:
+def test_a_failed_state_append_changes_nothing(cluster: Cluster) -> None:
     producer = ready(cluster)
     cluster.fail_appends(TRANSACTION_STATE_TOPIC, times=1)
     assert producer.produce("x").error_code is Errors.NOT_ENOUGH_REPLICAS
@@ -523,8 +525,8 @@ def test_a_state_that_cannot_be_stored_changes_nothing(cluster: Cluster) -> None
 
 
 @pytest.mark.parametrize("error", [Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR], ids=lambda e: e.name)
-def test_a_completion_that_the_log_refuses_is_stored_in_the_end(error: Errors) -> None:
-    """The commit is answered while the markers are on their way."""
+def test_a_completion_whose_append_fails_is_stored_by_a_retry(error: Errors) -> None:
+    """The client receives the response of the commit before the markers are written."""
     with Cluster(brokers=3, seed=1, latency_ms=5) as cluster:
         cluster.create_topic("orders")
         options = {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": "x"}
@@ -556,9 +558,13 @@ def offset_of(producer: Transactor, *, require_stable: bool = False) -> tuple[in
     return found.committed_offset, found.error_code
 
 
-@pytest.mark.parametrize("other", ["g", "another", None], ids=["the group has others", "another group has", "none"])
-def test_offsets_of_an_open_transaction_go_with_their_topic(other: str | None) -> None:
-    """A topic of the same name begins without them, whatever else is committed."""
+@pytest.mark.parametrize(
+    "other",
+    ["g", "another", None],
+    ids=["the group has another offset", "another group has an offset", "no other offset"],
+)
+def test_offsets_of_an_open_transaction_are_dropped_with_their_topic(other: str | None) -> None:
+    """A recreated topic of the same name starts without the offsets."""
     with Cluster(brokers=1, seed=1, config={"offsets.topic.num.partitions": 1}) as cluster:
         cluster.create_topic("orders")
         cluster.create_topic("x")
@@ -580,26 +586,28 @@ def test_offsets_of_an_open_transaction_go_with_their_topic(other: str | None) -
 
 
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
-def test_offsets_count_when_the_transaction_is_committed(cluster: Cluster, anyone: Transactor, commit: bool) -> None:
-    assert anyone.commit_offset(7) is Errors.NONE
-    assert offset_of(anyone) == (-1, Errors.NONE)
-    assert offset_of(anyone, require_stable=True)[1] is Errors.UNSTABLE_OFFSET_COMMIT
+def test_offsets_take_effect_when_the_transaction_is_committed(
+    cluster: Cluster, each_client: Transactor, commit: bool
+) -> None:
+    assert each_client.commit_offset(7) is Errors.NONE
+    assert offset_of(each_client) == (-1, Errors.NONE)
+    assert offset_of(each_client, require_stable=True)[1] is Errors.UNSTABLE_OFFSET_COMMIT
     at = TopicPartition(GROUP_METADATA_TOPIC, partition_for("g", 50))
     assert [(t.topic, t.partitions) for t in state_of(cluster).topics] == [(at.topic, (at.partition,))]
-    anyone.end(commit=commit)
+    each_client.end(commit=commit)
     settled(cluster)
-    assert offset_of(anyone, require_stable=True) == (7 if commit else -1, Errors.NONE)
+    assert offset_of(each_client, require_stable=True) == (7 if commit else -1, Errors.NONE)
 
 
-def test_transactional_offsets_survive_a_coordinator_failover(cluster: Cluster, anyone: Transactor) -> None:
-    assert anyone.commit_offset(7) is Errors.NONE
-    cluster.kill_broker(anyone.find("g", CoordinatorType.GROUP))
-    assert offset_of(anyone, require_stable=True)[1] is Errors.UNSTABLE_OFFSET_COMMIT
-    assert anyone.end() is Errors.NONE
+def test_transactional_offsets_survive_a_coordinator_failover(cluster: Cluster, each_client: Transactor) -> None:
+    assert each_client.commit_offset(7) is Errors.NONE
+    cluster.kill_broker(each_client.find("g", CoordinatorType.GROUP))
+    assert offset_of(each_client, require_stable=True)[1] is Errors.UNSTABLE_OFFSET_COMMIT
+    assert each_client.end() is Errors.NONE
     settled(cluster)
-    assert offset_of(anyone, require_stable=True) == (7, Errors.NONE)
-    cluster.kill_broker(anyone.find("g", CoordinatorType.GROUP))
-    assert offset_of(anyone, require_stable=True) == (7, Errors.NONE)
+    assert offset_of(each_client, require_stable=True) == (7, Errors.NONE)
+    cluster.kill_broker(each_client.find("g", CoordinatorType.GROUP))
+    assert offset_of(each_client, require_stable=True) == (7, Errors.NONE)
 
 
 @pytest.mark.parametrize(
@@ -615,7 +623,7 @@ def test_offsets_of_a_group_not_added_to_the_transaction_are_refused(
     assert ready(cluster, flow).commit_offset(7, announce=False) is error
 
 
-# ---- tools -----------------------------------------------------------------------------------------------------------
+# ---- describing and listing ------------------------------------------------------------------------------------------
 
 
 def test_transactions_are_described_and_listed(cluster: Cluster) -> None:
@@ -627,13 +635,13 @@ def test_transactions_are_described_and_listed(cluster: Cluster) -> None:
         response = requester.ask(ListTransactionsRequest(), 2, node)
         listed.update({t.transactional_id: t.transaction_state for t in response.transaction_states})
     assert listed == {"idle": "Empty", "busy": "Ongoing"}
-    assert state_of(cluster, "nobody").error_code is Errors.TRANSACTIONAL_ID_NOT_FOUND
+    assert state_of(cluster, "none").error_code is Errors.TRANSACTIONAL_ID_NOT_FOUND
 
 
-# ---- our own producer ------------------------------------------------------------------------------------------------
+# ---- shareq's producer -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lost", ["the leader", "the coordinator", "nobody"])
+@pytest.mark.parametrize("lost", ["the leader", "the coordinator", "none"])
 def test_a_transactional_producer_survives_the_loss_of_any_broker(cluster: Cluster, lost: str) -> None:
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": "t"})
     producer.init_transactions(30)
@@ -642,7 +650,7 @@ def test_a_transactional_producer_survives_the_loss_of_any_broker(cluster: Clust
         producer.begin_transaction()
         producer.produce("orders", f"{number}", partition=0)
         producer.flush(30)
-        if number == 3 and lost != "nobody":
+        if number == 3 and lost != "none":
             leader = cluster.image.topics["orders"].partitions[0].leader
             cluster.kill_broker(leader if lost == "the leader" else coordinator_of(cluster))
         producer.produce("orders", f"{number}!", partition=0)

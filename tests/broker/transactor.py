@@ -1,4 +1,4 @@
-"""A producer with a transactional id, by hand, with the request versions of a given client."""
+"""A transactional producer built from single requests, with the request versions of a given client."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.broker.requester import Requester
 
 
 class ClientFlow(NamedTuple):
-    """Versions of requests. `announces`: partitions are added before they are written to."""
+    """Request versions of a client. `announces`: the client adds partitions before it writes to them."""
 
     init: int
     add: int
@@ -37,9 +37,9 @@ class ClientFlow(NamedTuple):
 
 
 NEW = ClientFlow(init=5, add=3, add_offsets=4, produce=13, commit_offsets=5, end=5, announces=False)
-"""Kafka 4.3's Java producer at transaction.version 2."""
+"""Java producer of Kafka 4.3 at transaction.version 2."""
 JAVA_OLD = ClientFlow(init=5, add=3, add_offsets=4, produce=11, commit_offsets=4, end=4)
-"""The same below transaction.version 2."""
+"""Java producer of Kafka 4.3 below transaction.version 2."""
 LIBRDKAFKA = ClientFlow(init=4, add=0, add_offsets=0, produce=10, commit_offsets=3, end=1)
 
 FLOWS = {"new": NEW, "Java, old": JAVA_OLD, "librdkafka": LIBRDKAFKA}
@@ -53,7 +53,7 @@ COORDINATOR_MOVES = (
 
 
 def offsets_error(response: TxnOffsetCommitResponse) -> Errors:
-    """What became of the one offset."""
+    """Error of the only partition in the response."""
     error = response.topics[0].partitions[0].error_code
     assert isinstance(error, Errors)
     return error
@@ -74,7 +74,7 @@ class Transactor(Requester):
         self.announced: set[TopicPartition] = set()
 
     def find(self, key: str, kind: CoordinatorType) -> int:
-        """The coordinator's node; the first question creates its topic."""
+        """Node of the coordinator; the first FindCoordinator request creates its topic."""
         request = FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,))
         while True:
             found = self.ask(request, 6).coordinators[0]
@@ -84,11 +84,11 @@ class Transactor(Requester):
             self.cluster.advance(10)
 
     def coordinate(self, request: Request, version: int) -> Any:
-        """Ask the transaction coordinator."""
+        """Send the request to the transaction coordinator and return the response."""
         return self.ask(request, version, self.find(self.transactional_id, CoordinatorType.TRANSACTION))
 
     def begin(self, producer_id: int = -1, producer_epoch: int = -1) -> Errors:
-        """InitProducerId, as often as clients repeat it."""
+        """InitProducerId, repeated while the error is one of COORDINATOR_MOVES."""
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id,
             transaction_timeout_ms=self.timeout_ms,
@@ -125,7 +125,7 @@ class Transactor(Requester):
         return error
 
     def write(self, *values: str, partition: int = 0, sequence: int | None = None) -> Errors:
-        """Write a batch as clients do: the old ones add the partition first."""
+        """Write a batch as clients do: those with `announces` add the partition first."""
         at = TopicPartition("orders", partition)
         if self.flow.announces and at not in self.announced:
             error = self.add(at)
@@ -137,7 +137,7 @@ class Transactor(Requester):
     def produce(
         self, *values: str, partition: int = 0, sequence: int | None = None, transactional: bool = True
     ) -> ProduceResponse.Partition:
-        """One batch, whatever was announced; the sequence goes on unless it is given."""
+        """Produce one batch without adding the partition; `sequence` None continues the partition's sequence."""
         at = TopicPartition("orders", partition)
         batch = self.batch(
             *values, sequence=self.sequences.get(at, 0) if sequence is None else sequence, transactional=transactional
@@ -157,7 +157,7 @@ class Transactor(Requester):
         )
 
     def produce_later(self, batch: bytes, partition: int = 0) -> int:
-        """Send a batch to the partition's leader; answers the id of the call."""
+        """Send a batch to the partition's leader; returns the id of the call."""
         image = self.cluster.image.topics["orders"]
         part = ProduceRequest.Partition(index=partition, records=batch)
         topic = ProduceRequest.Topic(topic_id=image.topic_id, name="orders", partitions=(part,))
@@ -187,7 +187,7 @@ class Transactor(Requester):
         return offsets_error(self.ask(self.offsets(offset, group_id), self.flow.commit_offsets, node))
 
     def offsets(self, offset: int, group_id: str = "g") -> TxnOffsetCommitRequest:
-        """An offset of orders-0 for a group, once the transaction is committed."""
+        """TxnOffsetCommit of an offset of orders-0."""
         part = TxnOffsetCommitRequest.Partition(partition_index=0, committed_offset=offset)
         return TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
@@ -198,7 +198,7 @@ class Transactor(Requester):
         )
 
     def end(self, *, commit: bool = True) -> Errors:
-        """EndTxn, as often as clients repeat it."""
+        """EndTxn, repeated while the error is one of COORDINATOR_MOVES."""
         got = self.end_once(commit=commit)
         while got.error_code in COORDINATOR_MOVES:
             self.cluster.advance(20)

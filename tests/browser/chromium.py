@@ -18,13 +18,13 @@ _DOWNLOAD_TIMEOUT_S = 300
 
 
 class NoChromiumError(Exception):
-    """No Chromium could be found (or, where it was tried, fetched)."""
+    """No Chromium was found (or, if that was tried, fetched)."""
 
 
-def at_hand() -> str | None:
-    """The browser that SHAREQ_CHROMIUM names, else a known name on the PATH, else one Playwright fetched before.
+def installed() -> str | None:
+    """The browser that SHAREQ_CHROMIUM names, else a known name on the PATH, else Playwright's download.
 
-    A browser that was named but does not start is an error: falling back to another would hide it.
+    A named browser that does not start is an error: another one in its place would hide it.
     """
     named = os.environ.get("SHAREQ_CHROMIUM")
     if named:
@@ -32,15 +32,15 @@ def at_hand() -> str | None:
             raise NoChromiumError(f"SHAREQ_CHROMIUM={named} does not start")
         return named
     on_path = (shutil.which(name) for name in NAMES)
-    candidates = [*(path for path in on_path if path), _playwrights()]
+    candidates = [*(path for path in on_path if path), _playwright_download()]
     return next((path for path in candidates if starts(path)), None)
 
 
 def provide() -> str:
-    """The browser at hand, else a fetched one. Raises NoChromiumError with what was tried."""
+    """The installed browser, else a fetched one. Raises NoChromiumError with what was tried."""
     for fetch in (_nothing, _fetch_with_playwright, _install_with_apt):
         fetch()
-        found = at_hand()
+        found = installed()
         if found:
             return found
     raise NoChromiumError("no Chromium on the PATH, and neither Playwright's download nor apt-get brought one")
@@ -56,13 +56,13 @@ def starts(path: str) -> bool:
         return False
 
 
-def _playwrights() -> str:
+def _playwright_download() -> str:
     with sync_playwright() as playwright:
         return playwright.chromium.executable_path
 
 
 def _nothing() -> None:
-    """Look before fetching."""
+    """No fetch: an installed Chromium is enough."""
 
 
 def _fetch_with_playwright() -> None:
@@ -81,12 +81,12 @@ def _install_with_apt() -> None:
 
 
 def _as_root() -> list[str] | None:
-    """The words before a command that needs root; None where we may not."""
+    """The prefix of a command that needs root; None if root is not available."""
     if os.geteuid() == 0:
         return []
     sudo = ["sudo", "--non-interactive"]
-    may = shutil.which("sudo") and subprocess.run([*sudo, "true"], capture_output=True, check=False).returncode == 0
-    return sudo if may else None
+    works = shutil.which("sudo") and subprocess.run([*sudo, "true"], capture_output=True, check=False).returncode == 0
+    return sudo if works else None
 
 
 def _try(what: str, command: list[str]) -> None:
@@ -106,7 +106,7 @@ def main(find: Callable[[], str] = provide) -> int:
     except (NoChromiumError, Error) as problem:
         in_ci = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
         print(f"LEFT OUT: all browser tests (tests/browser): {problem}.", file=sys.stderr)
-        print("Install Chromium, or name one with SHAREQ_CHROMIUM=/path/to/it.", file=sys.stderr)
+        print("Install Chromium, or set its path with SHAREQ_CHROMIUM=/path/to/it.", file=sys.stderr)
         return 1 if in_ci else 0
     print(f"Chromium: {path}", file=sys.stderr)
     print(path)

@@ -1,4 +1,4 @@
-"""A real Chromium and a real JupyterLab, each started once a run and stopped by its own process id."""
+"""A real Chromium and a real JupyterLab, each started once per run; the fixtures stop their own processes only."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import nbformat
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.browser.chromium import at_hand
+from tests.browser.chromium import installed
 
 _ROOT = Path(__file__).parents[2]
 _START_DEADLINE_S = 180
@@ -26,8 +26,8 @@ expect.set_options(timeout=_PATIENCE_MS)
 
 @pytest.fixture(scope="session")
 def chromium_path() -> str:
-    path = at_hand()
-    assert path, "no Chromium at hand: `make browser` fetches one, `pytest -m 'not browser'` does without"
+    path = installed()
+    assert path, "no Chromium: `make browser` fetches one, `pytest -m 'not browser'` deselects these tests"
     return path
 
 
@@ -56,13 +56,13 @@ def browser_page(browser: Browser) -> Iterator[Page]:
 
 @pytest.fixture(scope="session")
 def jupyterlab_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that `jupyterlab` shows, empty at first: a test puts the notebook it opens there."""
+    """The folder that `jupyterlab` shows, empty at first. Tests write their notebooks to it."""
     return tmp_path_factory.mktemp("notebooks")
 
 
 @pytest.fixture(scope="session")
 def jupyterlab(jupyterlab_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address, ending in a slash, of a JupyterLab of our own: this machine only, a free port, no token."""
+    """The address, ending in a slash, of a JupyterLab for these tests: on this machine only, a free port, no token."""
     home = tmp_path_factory.mktemp("jupyter")
     log = home / "server.log"
     with log.open("wb") as output:
@@ -88,9 +88,9 @@ _RUN_ALL = """() => {
 
 @pytest.fixture
 def run_notebook(jupyterlab: str, jupyterlab_folder: Path, browser_page: Page) -> Callable[..., Page]:
-    """Call it with the sources of code cells: it opens them as a notebook, runs all, and gives the page.
+    """A function that opens a notebook with these code cells, runs all of them and returns the page.
 
-    Outputs are there as far as the kernel sent them; a view that draws itself is waited for with a locator.
+    When it returns, the outputs that the kernel has sent are in the page; wait for a widget with a locator.
     """
 
     def run(*sources: str) -> Page:
@@ -111,7 +111,7 @@ def run_notebook(jupyterlab: str, jupyterlab_folder: Path, browser_page: Page) -
 
 
 def _command(folder: Path) -> list[str]:
-    """Port 0 lets the system choose: the server writes the port it got into its runtime folder."""
+    """With port 0 the system chooses the port, and the server writes it to a file in its runtime folder."""
     options = {
         "ServerApp.ip": "127.0.0.1",
         "ServerApp.port": "0",
@@ -126,7 +126,7 @@ def _command(folder: Path) -> list[str]:
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """Settings and folders are separate from the user's own; shareq is this checkout's."""
+    """Use settings and folders separate from the user's, and the shareq of this checkout."""
     _write_settings(home / "settings")
     folders = {
         "JUPYTER_CONFIG_DIR": "config",
@@ -142,11 +142,11 @@ def _environment(home: Path) -> dict[str, str]:
 
 
 def _write_settings(folder: Path) -> None:
-    """JupyterLab greets a new user with a question about news, which would lie over the notebook."""
+    """Turn off the question about news that JupyterLab shows to a new user: it would cover the notebook."""
     extension = folder / "@jupyterlab" / "apputils-extension"
     extension.mkdir(parents=True)
-    silence = {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True}
-    (extension / "notification.jupyterlab-settings").write_text(json.dumps(silence))
+    quiet = {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True}
+    (extension / "notification.jupyterlab-settings").write_text(json.dumps(quiet))
 
 
 def _stop(server: subprocess.Popen[bytes]) -> None:
@@ -162,7 +162,7 @@ def _address(server: subprocess.Popen[bytes], runtime_file: Path, log: Path) -> 
     """Wait until the server responds; fail at once if its process ends."""
     deadline = monotonic() + _START_DEADLINE_S
     while monotonic() < deadline:
-        if runtime_file.exists() and (url := _answers(runtime_file)):
+        if runtime_file.exists() and (url := _url_of(runtime_file)):
             return url
         try:
             server.wait(0.1)
@@ -172,7 +172,7 @@ def _address(server: subprocess.Popen[bytes], runtime_file: Path, log: Path) -> 
     pytest.fail(f"JupyterLab did not start:\n{log.read_text()[-4000:]}")
 
 
-def _answers(runtime_file: Path) -> str | None:
+def _url_of(runtime_file: Path) -> str | None:
     try:
         url: str = json.loads(runtime_file.read_text())["url"]
         with urllib.request.urlopen(f"{url}api/status", timeout=5):

@@ -33,13 +33,13 @@ def open_strip(page: Page, address: str, name: str) -> Locator:
 
 
 def cells(strip: Locator) -> dict[int, tuple[str, int]]:
-    """State and delivery count by offset, as the page shows them."""
+    """State and delivery count by offset, read from the page."""
     shown = strip.locator(".sq-run").evaluate_all("all => all.map(cell => ({...cell.dataset}))")
     return {int(cell["offset"]): (cell["state"], int(cell["count"])) for cell in shown}
 
 
 def execute(page: Page, code: str) -> None:
-    """Let the notebook's kernel carry out what stands in none of its cells."""
+    """Run code in the notebook's kernel that is in none of its cells."""
     page.evaluate(
         """async code => {
             const panel = window.jupyterapp.shell.currentWidget;

@@ -1,4 +1,4 @@
-"""The cluster of the picture in the README: three consumers in the middle of their work."""
+"""The cluster of the picture in the README: three consumers that have acknowledged a part of their records."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from shareq.broker import Cluster
 from shareq.consumer import AcknowledgeType, ShareConsumer
 from shareq.producer import Producer
 
-VERDICTS = {"✓": AcknowledgeType.ACCEPT, "○": AcknowledgeType.RELEASE, "✕": AcknowledgeType.REJECT}
+ACKNOWLEDGE_TYPES = {"✓": AcknowledgeType.ACCEPT, "○": AcknowledgeType.RELEASE, "✕": AcknowledgeType.REJECT}
 
 
 def payments() -> Cluster:
-    """Group `payments` on `orders`: accepted, released, rejected, on the last attempt, and a write under way."""
+    """Group `payments` on `orders`: accepted, released and rejected records, a last attempt, and a write under way."""
     cluster = Cluster(brokers=3, seed=7, latency_ms=2)
     cluster.create_topic("orders")
     cluster.configure_group("payments", {"share.auto.offset.reset": "earliest", "share.delivery.count.limit": 5})
@@ -28,13 +28,13 @@ def payments() -> Cluster:
     for consumer in (first, second, third):
         consumer.poll(0)
     cluster.advance(5500)
-    pass_verdicts(first, "✓✓○✓✕○○")
-    pass_verdicts(second, "✓✓○○")
+    acknowledge(first, "✓✓○✓✕○○")
+    acknowledge(second, "✓✓○○")
     second.poll(1)
-    pass_verdicts(third, "○○○○○○○○")
+    acknowledge(third, "○○○○○○○○")
     cluster.advance(9_000)
     for _ in range(2):
-        pass_verdicts(third, "○✓○○○○✓○")
+        acknowledge(third, "○✓○○○○✓○")
     third.poll(1)
     cluster.advance(16_300)
     for message in first.poll(1)[:2]:
@@ -58,8 +58,8 @@ def member(cluster: Cluster, name: str, max_poll_records: int) -> ShareConsumer:
     return consumer
 
 
-def pass_verdicts(consumer: ShareConsumer, verdicts: str) -> None:
-    """Poll, acknowledge each record with its verdict, commit."""
-    for message, verdict in zip(consumer.poll(1), verdicts, strict=False):
-        consumer.acknowledge(message, VERDICTS[verdict])
+def acknowledge(consumer: ShareConsumer, types: str) -> None:
+    """Poll, acknowledge each record with its type, commit."""
+    for message, kind in zip(consumer.poll(1), types, strict=False):
+        consumer.acknowledge(message, ACKNOWLEDGE_TYPES[kind])
     consumer.commit_sync()

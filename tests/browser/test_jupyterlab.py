@@ -1,4 +1,4 @@
-"""The stage of the browser tests: a notebook runs in a real JupyterLab, and its widgets reach the page and back."""
+"""The fixtures of the browser tests: a notebook runs in a real JupyterLab, and its widgets reach the page and back."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ def test_a_widget_is_drawn_and_a_click_reaches_the_kernel(run_notebook: Callable
     expect(label).to_have_text("pressed")
 
 
-def test_the_kernel_has_the_project(run_notebook: Callable[..., Page]) -> None:
+def test_the_kernel_can_import_the_project(run_notebook: Callable[..., Page]) -> None:
     page = run_notebook("import shareq, shareq_widgets", "print(shareq.__name__, shareq_widgets.__name__)")
     expect(page.locator(".jp-OutputArea-output")).to_have_text("shareq shareq_widgets\n")
 

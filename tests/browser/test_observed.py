@@ -1,4 +1,4 @@
-"""The strip on an Apache Kafka, seen from outside, in a real JupyterLab: what Kafka does not store is drawn as unknown.
+"""The strip of an observed Apache Kafka in a real JupyterLab: what Kafka does not store is drawn as unknown.
 
 With SHAREQ_PICTURES=FOLDER the pictures are written there.
 """
@@ -44,18 +44,18 @@ assert list(anna.commit_sync().values()) == [None]
 """
 UNKNOWN, RETURNED, ACCEPTED, REJECTED = ("unknown", 0), ("returned", 1), ("acknowledged", 1), ("archived", 1)
 FIRST = [UNKNOWN, ACCEPTED, RETURNED, ACCEPTED, UNKNOWN, REJECTED, UNKNOWN, UNKNOWN, *[UNKNOWN] * (2 * BATCH)]
-"""States after a consumer elsewhere has acquired eight records, accepted two, released one and rejected one."""
+"""States after a consumer in another process has acquired eight records, accepted two, released and rejected one."""
 SECOND = {2: ("acquired", 2), 8: ("acquired", 1), 9: ACCEPTED, 10: ACCEPTED, 11: ("acquired", 1), 16: UNKNOWN}
 """Changes after a consumer of the notebook has polled: the returned record, and the second batch."""
 
 
 @pytest.fixture
-def elsewhere(kafka: Reachable, fresh: Callable[[str], str]) -> Iterator[tuple[str, str, ShareConsumer]]:
-    """A group and a topic of three batches, and a consumer in another process than the notebook's: ours."""
+def other_process(kafka: Reachable, fresh: Callable[[str], str]) -> Iterator[tuple[str, str, ShareConsumer]]:
+    """A group, a topic of three batches, and a consumer in the test's process, which is not the notebook's."""
     group, topic, address = fresh("payments"), fresh("orders"), {"bootstrap.servers": kafka.bootstrap_servers}
     with Admin(address) as admin, Producer(address) as producer:
         admin.create_topics([NewTopic(topic, 1)]).check()
-        held = {"share.record.lock.duration.ms": "3600000"}  # however long JupyterLab takes to come up
+        held = {"share.record.lock.duration.ms": "3600000"}  # so that no lock expires while JupyterLab starts
         configure(admin, group, {"share.auto.offset.reset": "earliest", **held})
         for number in range(3 * BATCH):
             producer.produce(topic, f"order {number}")
@@ -66,8 +66,8 @@ def elsewhere(kafka: Reachable, fresh: Callable[[str], str]) -> Iterator[tuple[s
         consumer.subscribe([topic])
         messages = consumer.poll(60)
         assert [message.offset() for message in messages] == list(range(BATCH))
-        for offset, verdict in {1: ACCEPT, 2: RELEASE, 3: ACCEPT, 5: REJECT}.items():
-            consumer.acknowledge(messages[offset], verdict)
+        for offset, kind in {1: ACCEPT, 2: RELEASE, 3: ACCEPT, 5: REJECT}.items():
+            consumer.acknowledge(messages[offset], kind)
         assert set(consumer.commit_sync().values()) == {None}
         yield group, topic, consumer
 
@@ -75,7 +75,7 @@ def elsewhere(kafka: Reachable, fresh: Callable[[str], str]) -> Iterator[tuple[s
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_strip_follows_apache_kafka_and_shows_unknown_records(
     *,
-    elsewhere: tuple[str, str, ShareConsumer],
+    other_process: tuple[str, str, ShareConsumer],
     kafka: Reachable,
     browser_page: Page,
     jupyterlab: str,
@@ -83,7 +83,7 @@ def test_strip_follows_apache_kafka_and_shows_unknown_records(
     tmp_path: Path,
     theme: str,
 ) -> None:
-    group, topic, consumer = elsewhere
+    group, topic, consumer = other_process
     name, words = f"observed-{theme}.ipynb", {"ADDRESS": kafka.bootstrap_servers, "GROUP": group, "TOPIC": topic}
     show, consume = (_filled(source, {**words, "THEME": theme}) for source in (OBSERVE, CONSUME))
     browser_page.set_viewport_size({"width": 1500, "height": 1000})

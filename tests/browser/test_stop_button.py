@@ -1,4 +1,4 @@
-"""The notebook's stop button in the middle of a poll loop: the next cell works, with the same clients."""
+"""The notebook's stop button during a poll loop: the next cell works, with the same clients."""
 
 from __future__ import annotations
 

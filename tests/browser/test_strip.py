@@ -1,4 +1,4 @@
-"""The partition strip in a real JupyterLab: pressed, typed at, scrubbed, and looked at in both themes."""
+"""The partition strip in a real JupyterLab: clicks, keys, scrubbing, and both themes."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ X = """(strip, [offset, least, most]) => {
 
 
 def expect_left(strip: Locator, offset: int, left: float, *, least: float | None = None) -> None:
-    """The cell comes to stand there (or between `least` and there): what moves glides for a moment."""
+    """Wait until the cell's left edge is there (or between `least` and there): movements are animated."""
     bounds = [offset, left - 1.5 if least is None else least, left + 1.5]
     handle = strip.element_handle()
     strip.page.wait_for_function(f"([strip, bounds]) => ({X})(strip, bounds)", arg=[handle, bounds])
@@ -154,14 +154,14 @@ def test_dragging_the_plot_moves_it_along_the_log(strip: Locator, browser_page: 
     browser_page.mouse.move(x + width / 2 - 60, y + height / 2, steps=4)
     browser_page.mouse.up()
     expect_left(strip, 105, before - 60)
-    browser_page.mouse.move(x + width / 2, y + height / 2)  # released: only a question about a cell now
+    browser_page.mouse.move(x + width / 2, y + height / 2)  # released: a movement only shows the tooltip
     expect_left(strip, 105, before - 60)
     strip.focus()
     strip.press("f")
     expect_left(strip, 105, before)
 
 
-def test_the_wheel_zooms_where_it_points_with_ctrl_and_pans_with_shift(strip: Locator, browser_page: Page) -> None:
+def test_the_wheel_zooms_at_the_pointer_with_ctrl_and_pans_with_shift(strip: Locator, browser_page: Page) -> None:
     x, y, _, height = box_of(strip)
     cell = strip.locator(".sq-run rect").first
     at = left_of(strip, 105)
@@ -250,7 +250,7 @@ def test_strip_has_roles_and_labels_for_screen_readers(strip: Locator) -> None:
     expect(strip.locator("output")).to_have_attribute("aria-live", "polite")
 
 
-def test_other_cells_move_a_live_strip(strip: Locator, browser_page: Page) -> None:
+def test_an_event_from_another_cell_moves_a_live_strip(strip: Locator, browser_page: Page) -> None:
     execute(browser_page, "cluster.arrive()")
     expect_order(strip, 11)
 
@@ -286,7 +286,8 @@ def test_follows_the_theme_of_jupyterlab(strip: Locator, browser_page: Page, tmp
         expect(strip).to_have_attribute("data-theme", shown)
         expect(strip).to_have_css("background-color", f"rgb{tuple(bytes.fromhex(palette['bg'][1:]))}")
         assert bytes(strip.evaluate(BAND)).hex() == palette["band"][1:]
-        expect(browser_page.locator("#jupyterlab-splash")).to_have_count(0)  # JupyterLab trips over a second change
+        # A change of the theme during another one fails in JupyterLab.
+        expect(browser_page.locator("#jupyterlab-splash")).to_have_count(0)
         strip.screenshot(path=tmp_path / f"{shown}.png")
 
 

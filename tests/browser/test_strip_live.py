@@ -1,4 +1,4 @@
-"""The partition strip on a running cluster, in a real JupyterLab: a button of the page lets the cluster run on.
+"""The partition strip of a running cluster in a real JupyterLab: a button of the page advances the cluster.
 
 With SHAREQ_PICTURES=FOLDER the pictures of the README are written there.
 """
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 SOURCE = "from tests.browser.story import payments; cluster = payments()"
 SHOW = "from shareq_widgets import strip; strip(cluster, group='payments', topic='orders', theme='THEME')"
 UNDER_WAY = (119, 120)
-"""Offsets that consumer-1 has accepted at the end of the story, with the write still under way."""
+"""Offsets that consumer-1 has accepted at the end of the story, whose write is not durable yet."""
 
 
 def picture(tmp_path: Path, name: str) -> Path:
@@ -71,7 +71,7 @@ for message in messages:
     consumer.acknowledge(message, AcknowledgeType.RENEW)
 consumer.commit_sync()
 """
-"""The locks last six minutes of a person's, however long a page takes to come up; then a second and a half."""
+"""The locks last six minutes of real time, so that none expires while the page loads, and then a second and a half."""
 
 
 def test_locks_time_out_on_a_running_clock_without_input(

@@ -1,6 +1,6 @@
-"""Every public method of the three clients with its parameters, and values of any kind for them.
+"""All public methods of the clients with their parameters, and values of any kind for them.
 
-A call may have its effect, or raise a clear error: one that the client raises on purpose, where the value is given.
+A call may succeed, or raise a clear error: one that the client raises on purpose where the value is given.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from shareq.model.errors import IllegalStateException, KafkaException, WakeupExc
 
 CLEAR = (TypeError, ValueError, BufferError, KafkaException, IllegalStateException, WakeupException)
 
-SAYS_SO = {
+RAISING_MODULES = {
     "admin/admin.py", "admin/arguments.py", "admin/broker_routing.py", "admin/configs.py", "admin/core.py",
     "admin/offsets.py",
     "client/arguments.py", "client/config.py", "client/shell.py", "client/topic_partition.py",
@@ -26,7 +26,7 @@ SAYS_SO = {
     "producer/config.py", "producer/transaction_offsets.py", "producer/producer.py",
     "producer/record_arguments.py", "producer/transaction.py", "transports.py", "wire/client/client_host.py",
 }  # fmt: skip
-"""The modules that raise to an application. An error that comes from elsewhere is none that was meant."""
+"""Modules that raise errors to applications on purpose; an error from another module is a defect."""
 
 EDGES = st.sampled_from([-(2**63) - 1, -(2**31) - 1, -7, -2, -1, 0, 1, 2**15, 2**31 - 1, 2**31, 2**63 - 1, 2**63])
 TEXTS = st.one_of(st.sampled_from(["", "t", "g", "\udc80", "a b", "x" * 40_000, "ä"]), st.text(max_size=5))
@@ -46,7 +46,7 @@ ANYTHING = st.recursive(
 
 
 def value(*good: Any) -> st.SearchStrategy[Any]:
-    """A good value as often as any other."""
+    """A valid value as often as any other."""
     return st.one_of(st.sampled_from(good), ANYTHING)
 
 
@@ -66,7 +66,7 @@ def is_hashable(key: object) -> bool:
     return True
 
 
-# Long waits are legal, and would be long: of times only short ones are drawn, and what is no time.
+# Long timeouts are valid but would take long: only short ones are drawn, and invalid ones.
 TIMES: st.SearchStrategy[Any] = st.sampled_from([0, 0.01, 0.01, 0.01, True, None, "1", float("nan"), [], b"1"])
 
 CONFIG_VALUES = st.one_of(
@@ -175,7 +175,7 @@ ADMIN: dict[str, Parameters] = {
     },
     "alter_group_configs": {"group_id": value("g2"), "changes": CONFIG_VALUES},
 }  # fmt: skip
-"""`timeout` apart: see TIMES."""
+"""`timeout` is separate, see TIMES."""
 
 
 class AnyCall(NamedTuple):
@@ -184,28 +184,28 @@ class AnyCall(NamedTuple):
 
 
 def calls(methods: Mapping[str, Parameters], count: int) -> st.SearchStrategy[list[AnyCall]]:
-    """So many calls of any methods, with any of their arguments."""
+    """Up to `count` calls of any methods with any arguments."""
     each = [st.builds(AnyCall, st.just(name), _arguments(parameters)) for name, parameters in methods.items()]
     return st.lists(st.one_of(each), min_size=1, max_size=count)
 
 
 def _arguments(parameters: Parameters) -> st.SearchStrategy[dict[str, Any]]:
-    """Any of the parameters, but always a time-out: a call without one may wait for ever."""
+    """Any of the parameters, but always a timeout: a call without one can wait without end."""
     optional = dict(parameters)
     always = {"timeout": optional.pop("timeout")} if "timeout" in optional else {}
     return st.fixed_dictionaries(always, optional=optional)
 
 
 def make(client: Any, call: AnyCall) -> Any:
-    """Make the call. None where it raised a clear error; any other error goes on."""
+    """Make the call; None if it raised a clear error. Any other error is raised."""
     try:
         return getattr(client, call.method)(**call.arguments)
     except CLEAR as error:
         raised = error
-    assert str(raised), f"{call} raised {raised!r}, which says nothing"
+    assert str(raised), f"{call} raised {raised!r}, which has no message"
     frames = traceback.extract_tb(raised.__traceback__)
-    if len(frames) == 1 and isinstance(raised, TypeError):  # Python itself: an argument is missing
+    if len(frames) == 1 and isinstance(raised, TypeError):  # raised by Python: an argument is missing
         return None
     where = Path(frames[-1].filename).as_posix().rpartition("/shareq/")[2]
-    assert where in SAYS_SO, f"{call} raised {type(raised).__name__}: {raised} at {where}:{frames[-1].lineno}"
+    assert where in RAISING_MODULES, f"{call} raised {type(raised).__name__}: {raised} at {where}:{frames[-1].lineno}"
     return None

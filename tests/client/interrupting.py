@@ -1,11 +1,11 @@
-"""A stop button that is pressed at a known step: each step of a call can be interrupted once, and again the same way.
+"""Interrupts a call at a given step, so that every step can be interrupted once, and reproducibly.
 
     for at in places(steps_of(call)):
         assert interrupted(call, at)
 
-The signal is set inside a trace function by what CPython does not follow with a look at signals, so that the handler
+The signal is set inside a trace function by an operation after which CPython does not check for signals. So the handler
 runs where it would without a trace: at the next function's first instruction, after the next call into C, or at the
-next jump backwards of the traced code.
+next backward jump of the traced code.
 """
 
 from __future__ import annotations
@@ -20,18 +20,21 @@ from types import FrameType
 from typing import Any
 
 ATTEMPTS = int(os.environ.get("SHAREQ_INTERRUPTS", "120"))
-"""How often a call is interrupted, at places spread evenly over its steps. Every step: a very large number."""
+"""Number of steps at which a call is interrupted, evenly distributed. A very large number means every step."""
 
 
 def places(steps: int, shift: int = 0) -> range:
-    """Which steps to interrupt; another `shift` names others."""
+    """Numbers of the steps to interrupt; another `shift` selects others."""
     stride = max(1, steps // ATTEMPTS)
     return range(1 + shift % stride, steps + 1, stride)
 
 
 def _traced(call: Callable[[], object], at: int) -> int:
-    """Call, press the button at the step of this number, and count the steps. The garbage collector rests: libraries
-    have it call functions of theirs, which would count, and would swallow the interrupt."""
+    """Call, set the signal at step `at`, and return the number of steps.
+
+    Garbage collection is off: libraries register functions with it, which would count as steps and swallow the
+    interrupt.
+    """
     button: defaultdict[int, None] = defaultdict(_thread.interrupt_main)
     steps = 0
 
@@ -41,8 +44,8 @@ def _traced(call: Callable[[], object], at: int) -> int:
         frame.f_trace_lines = False
         steps += 1
         if steps == at:
-            sys.settrace(None)  # or the handler would run in this function, at the next step
-            button[0]  # a call would be followed by a look at signals, here instead of there
+            sys.settrace(None)  # otherwise the handler would run in this function, at the next step
+            button[0]  # not a call, because CPython checks for signals after a call
         return trace
 
     gc.disable()
@@ -60,7 +63,8 @@ def steps_of(call: Callable[[], object]) -> int:
 
 
 def interrupted(call: Callable[[], object], at: int) -> bool:
-    """Interrupt a call at one of its steps; False if it has ended before."""
+    """Number of steps of the call."""
+    """Interrupt the call at one of its steps; False if it ended before that step."""
     try:
         _traced(call, at)
     except KeyboardInterrupt:

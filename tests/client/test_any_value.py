@@ -1,4 +1,4 @@
-"""Any value for any parameter of any public method: a clear error or the right effect, and the client goes on."""
+"""Any value for any parameter of any public method causes a clear error or the right effect, and the client goes on."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tests.client.any_value import ADMIN, ANYTHING, CONSUMER, PRODUCER, AnyCall,
 PATIENCE_S = 60
 QUICK = {f"group.share.{key}": 200 for key in ("min.heartbeat.interval.ms", "heartbeat.interval.ms")}
 QUICK["group.share.assignment.interval.ms"] = 0
-"""Members hear of their partitions at once."""
+"""Configurations with which members receive their partitions immediately."""
 
 
 class Lab:
-    """A cluster with topic `t`, and how its clients reach it. Groups begin at the earliest record."""
+    """A cluster with topic `t`, and the configuration of its clients. Groups start at the earliest record."""
 
     def __init__(self, stack: ExitStack, *, tcp: bool) -> None:
         clock = "wall" if tcp else "virtual"
@@ -37,13 +37,13 @@ class Lab:
             self.conf = {"bootstrap.servers": stack.enter_context(self.cluster.serve()).bootstrap_servers}
         self.marks = 0
 
-    def mark(self) -> bytes:
+    def unique_value(self) -> bytes:
         """A value that no other record has."""
         self.marks += 1
         return f"mark {self.marks}".encode()
 
     def values(self) -> set[bytes | None]:
-        """What the log of the topic holds."""
+        """Values of all records in the topic's log."""
         log = self.cluster.log("t", 0)
         offset, seen = log.log_start_offset, set()
         while offset < log.log_end_offset:
@@ -60,7 +60,7 @@ def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
 
 
 def examples(lab: Lab) -> settings:
-    """Fewer over TCP, where time is real."""
+    """Fewer examples over TCP, where time is real."""
     count = settings().max_examples
     return settings(max_examples=count if lab.cluster.clock == "virtual" else count // 5)
 
@@ -69,13 +69,13 @@ def examples(lab: Lab) -> settings:
 
 
 @pytest.mark.parametrize("transactional", [False, True], ids=["plain", "transactional"])
-def test_producer(lab: Lab, transactional: bool) -> None:
+def test_producer_calls_with_any_value(lab: Lab, transactional: bool) -> None:
     @examples(lab)
     @given(calls(PRODUCER, 6))
     def with_any_value(made: list[AnyCall]) -> None:
-        conf = {"transactional.id": lab.mark().decode()} if transactional else {}
+        conf = {"transactional.id": lab.unique_value().decode()} if transactional else {}
         fates: list[Any] = []
-        goods = [lab.mark(), lab.mark()]
+        goods = [lab.unique_value(), lab.unique_value()]
         with Producer({**lab.conf, **conf}) as producer:
             if transactional:
                 producer.init_transactions(PATIENCE_S)
@@ -86,7 +86,7 @@ def test_producer(lab: Lab, transactional: bool) -> None:
             for call in made:
                 make(producer, call)
             if transactional:
-                _begin_anew(producer)
+                _begin_transaction(producer)
             producer.produce("t", goods[1], on_delivery=lambda error, message: fates.append(error))
             assert producer.flush(PATIENCE_S) == 0
             if transactional:
@@ -99,8 +99,8 @@ def test_producer(lab: Lab, transactional: bool) -> None:
     assert set(delivered) <= lab.values()
 
 
-def _begin_anew(producer: Producer) -> None:
-    """A transaction for the good record, in whatever state the calls have left the producer."""
+def _begin_transaction(producer: Producer) -> None:
+    """Start a transaction, whatever state the calls have left the producer in."""
     state = producer._core.identity.state.name
     assert state != "FATAL"
     if state in ("IN_TRANSACTION", "ABORTABLE", "ABORTING"):
@@ -114,13 +114,13 @@ def _begin_anew(producer: Producer) -> None:
 
 
 @pytest.mark.parametrize("mode", ["implicit", "explicit"])
-def test_share_consumer(lab: Lab, mode: str) -> None:
+def test_share_consumer_calls_with_any_value(lab: Lab, mode: str) -> None:
     producer = Producer(lab.conf)
 
     @examples(lab)
     @given(calls(CONSUMER, 6))
     def with_any_value(made: list[AnyCall]) -> None:
-        group, good = lab.mark().decode(), lab.mark()
+        group, good = lab.unique_value().decode(), lab.unique_value()
         lab.cluster.configure_group(group, {"share.auto.offset.reset": "earliest"})
         with ShareConsumer({**lab.conf, "group.id": group, "share.acknowledgement.mode": mode}) as consumer:
             for call in made:
@@ -136,11 +136,11 @@ def test_share_consumer(lab: Lab, mode: str) -> None:
 
 
 POLL = AnyCall("poll", {"timeout": 1})
-"""It may also say once what earlier calls have brought about: a wake-up, a subscription that brokers refuse."""
+"""This poll may raise an effect of earlier calls: a wakeup, or a subscription that brokers refuse."""
 
 
 def _take(consumer: ShareConsumer, result: Any) -> set[bytes | None]:
-    """The values of what a call has returned, if that was records; they are acknowledged."""
+    """Values of the returned records, which are acknowledged; empty if the call returned none."""
     if not isinstance(result, Messages):
         return set()
     for message in result if consumer._core.acknowledger.explicit else ():
@@ -151,7 +151,7 @@ def _take(consumer: ShareConsumer, result: Any) -> set[bytes | None]:
 # ---- admin -----------------------------------------------------------------------------------------------------------
 
 
-def test_admin(lab: Lab) -> None:
+def test_admin_calls_with_any_value(lab: Lab) -> None:
     with Admin(lab.conf) as admin:
 
         @examples(lab)
@@ -174,8 +174,8 @@ def test_admin(lab: Lab) -> None:
     [(Producer, PRODUCER_KEYS), (ShareConsumer, CONSUMER_KEYS), (Admin, ())],
     ids=["producer", "share consumer", "admin"],
 )
-def test_configurations(lab: Lab, client: Any, definitions: Any) -> None:
-    """Refused, or taken: then the client can be closed."""
+def test_configurations_with_any_value(lab: Lab, client: Any, definitions: Any) -> None:
+    """A configuration is refused or accepted; an accepted one gives a client that can be closed."""
     keys = [definition.key for definition in (*COMMON, *SOCKETS, *definitions)]
     single = {
         definition.key: value(definition.default, definition.low, definition.high, *definition.choices)
@@ -200,7 +200,7 @@ def test_configurations(lab: Lab, client: Any, definitions: Any) -> None:
     with_any_value()
 
 
-# ---- nothing is left out ---------------------------------------------------------------------------------------------
+# ---- completeness ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What clients share: calls, back-off, metadata, coordinator lookup, the gate, configurations, messages."""
+"""Shared parts of the clients: calls, back-off, metadata, coordinator lookup, the gate, configurations, messages."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from shareq.model.messages.share_fetch import LeaderIdAndEpoch
 from tests.client.fake import batch, topic_id
 
 
-class Desk:
-    """Answers by hand what a part of a client sends."""
+class CallRecorder:
+    """Collects the calls of a part of a client and delivers answers to them."""
 
     def __init__(self) -> None:
         self.calls = Calls(1234)
@@ -57,7 +57,7 @@ class Desk:
 # ---- calls and back-off ----------------------------------------------------------------------------------------------
 
 
-def test_an_answer_reaches_whoever_asked_and_only_once() -> None:
+def test_an_answer_is_delivered_once_to_its_caller() -> None:
     calls = Calls(1234)
     seen: list[Any] = []
     calls.send(3, MetadataRequest(), lambda *answer: seen.append(("first", *answer)))
@@ -74,7 +74,7 @@ def test_an_answer_reaches_whoever_asked_and_only_once() -> None:
 
 
 @pytest.mark.parametrize(("attempts", "base"), [(1, 100), (2, 200), (3, 400), (4, 800), (5, 1000), (50, 1000)], ids=str)
-def test_pauses_double_up_to_a_bound_with_jitter(attempts: int, base: int) -> None:
+def test_pauses_double_up_to_a_maximum_with_jitter(attempts: int, base: int) -> None:
     backoff = Backoff(random.Random(3))
     pauses = {backoff.delay_ms(attempts) for _ in range(200)}
     assert 0.8 * base <= min(pauses) < base < max(pauses) <= 1.2 * base
@@ -83,17 +83,17 @@ def test_pauses_double_up_to_a_bound_with_jitter(attempts: int, base: int) -> No
 @pytest.mark.parametrize(
     ("times", "first"), [((), None), ((None,), None), ((3, None, 2), 2)], ids=["none", "never", "some"]
 )
-def test_the_earliest_of_times(times: tuple[int | None, ...], first: int | None) -> None:
+def test_earliest_ignores_none(times: tuple[int | None, ...], first: int | None) -> None:
     assert earliest(*times) == first
 
 
 # ---- metadata --------------------------------------------------------------------------------------------------------
 
 
-def topic(name: str, *leaders: int, epoch: int = 0, made_anew: bool = False) -> MetadataResponse.Topic:
+def topic(name: str, *leaders: int, epoch: int = 0, recreated: bool = False) -> MetadataResponse.Topic:
     return MetadataResponse.Topic(
         name=name,
-        topic_id=topic_id(name + "!" * made_anew),
+        topic_id=topic_id(name + "!" * recreated),
         partitions=tuple(
             MetadataResponse.Partition(partition_index=index, leader_id=leader, leader_epoch=epoch)
             for index, leader in enumerate(leaders)
@@ -105,54 +105,54 @@ def metadata_of(*topics: MetadataResponse.Topic) -> MetadataResponse:
     return MetadataResponse(brokers=(), cluster_id="c", controller_id=0, topics=topics)
 
 
-def cache() -> tuple[Desk, Metadata, list[int]]:
-    desk = Desk()
+def cache() -> tuple[CallRecorder, Metadata, list[int]]:
+    recorder = CallRecorder()
     updates: list[int] = []
-    return desk, Metadata(desk.calls, desk.backoff, lambda: updates.append(1)), updates
+    return recorder, Metadata(recorder.calls, recorder.backoff, lambda: updates.append(1)), updates
 
 
 def key(name: str, partition: int) -> TopicIdPartition:
     return TopicIdPartition(topic_id(name), partition)
 
 
-def test_what_is_wanted_is_asked_once_and_known_then() -> None:
-    desk, metadata, updates = cache()
+def test_wanted_topics_are_requested_once() -> None:
+    recorder, metadata, updates = cache()
     metadata.want_names(["t", "u"])
     metadata.want_names(["t"])
     metadata.pump(0)
     metadata.pump(0)
-    (request,) = desk.take()
-    assert [asked.name for asked in request.topics] == ["t", "u"]
-    assert desk.sent[0].node == ANY_NODE
-    desk.answer(metadata_of(topic("t", 1, 2)), 5)
+    (request,) = recorder.take()
+    assert [topic.name for topic in request.topics] == ["t", "u"]
+    assert recorder.sent[0].node == ANY_NODE
+    recorder.answer(metadata_of(topic("t", 1, 2)), 5)
     assert (metadata.leader(key("t", 1)), metadata.leader(key("t", 2)), metadata.leader(key("u", 0))) == (2, -1, -1)
     assert updates == [1]
     assert metadata.wake_at_ms is None
 
 
-def test_ids_are_asked_before_names_and_never_together() -> None:
-    desk, metadata, _ = cache()
+def test_ids_are_requested_before_names_in_a_separate_request() -> None:
+    recorder, metadata, _ = cache()
     metadata.want_names(["t"])
     metadata.want_ids([topic_id("u")])
     metadata.pump(0)
-    (request,) = desk.take()
-    assert [(asked.name, asked.topic_id) for asked in request.topics] == [(None, topic_id("u"))]
-    desk.answer(metadata_of(topic("u", 1)), 0)
+    (request,) = recorder.take()
+    assert [(topic.name, topic.topic_id) for topic in request.topics] == [(None, topic_id("u"))]
+    recorder.answer(metadata_of(topic("u", 1)), 0)
     assert metadata.wake_at_ms is not None
     metadata.pump(metadata.wake_at_ms)
-    (request,) = desk.take()
-    assert [asked.name for asked in request.topics] == ["t"]
+    (request,) = recorder.take()
+    assert [topic.name for topic in request.topics] == ["t"]
 
 
-def test_refreshes_keep_a_growing_distance_and_calm_down() -> None:
-    desk, metadata, _ = cache()
+def test_refreshes_back_off_and_recover() -> None:
+    recorder, metadata, _ = cache()
     times, now_ms = [], 0
     for _ in range(6):
         metadata.want_names(["t"])
         now_ms = max(now_ms, metadata.wake_at_ms or 0)
         metadata.pump(now_ms)
-        desk.take()
-        desk.answer(metadata_of(), now_ms)
+        recorder.take()
+        recorder.answer(metadata_of(), now_ms)
         times.append(now_ms)
     pauses = [later - earlier for earlier, later in pairwise(times)]
     assert pauses == sorted(pauses)
@@ -160,47 +160,47 @@ def test_refreshes_keep_a_growing_distance_and_calm_down() -> None:
     now_ms += 10_000
     metadata.want_names(["t"])
     metadata.pump(now_ms)
-    desk.answer(metadata_of(), now_ms) if desk.take() else None
+    recorder.answer(metadata_of(), now_ms) if recorder.take() else None
     metadata.want_names(["t"])
     assert metadata.wake_at_ms is not None
     assert metadata.wake_at_ms - now_ms <= 120
 
 
-def test_a_question_without_an_answer_is_asked_again() -> None:
-    desk, metadata, updates = cache()
+def test_a_request_without_a_response_is_repeated() -> None:
+    recorder, metadata, updates = cache()
     metadata.want_names(["t"])
     metadata.want_ids([topic_id("u")])
     metadata.pump(0)
-    desk.take()
-    desk.answer(None, 0, Errors.NETWORK_EXCEPTION)
+    recorder.take()
+    recorder.answer(None, 0, Errors.NETWORK_EXCEPTION)
     assert metadata.wake_at_ms is not None
     metadata.pump(metadata.wake_at_ms)
-    (request,) = desk.take()
+    (request,) = recorder.take()
     assert request.topics[0].topic_id == topic_id("u")
     assert updates == []
 
 
-def test_errors_are_remembered_and_a_topic_that_is_gone_is_dropped() -> None:
-    desk, metadata, _ = cache()
+def test_errors_are_kept_and_a_deleted_topic_is_dropped() -> None:
+    recorder, metadata, _ = cache()
     for answer in (
         topic("t", 1),
         MetadataResponse.Topic(name="t", topic_id=topic_id("t"), error_code=Errors.UNKNOWN_TOPIC_OR_PARTITION),
     ):
         metadata.want_names(["t"])
         metadata.pump(100_000)
-        desk.take()
-        desk.answer(metadata_of(answer), 0)
+        recorder.take()
+        recorder.answer(metadata_of(answer), 0)
     assert metadata.errors == {"t": Errors.UNKNOWN_TOPIC_OR_PARTITION}
     assert (metadata.topics, metadata.by_id) == ({}, {})
 
 
-def test_a_topic_made_anew_replaces_its_namesake() -> None:
-    desk, metadata, _ = cache()
-    for answer in (topic("t", 1), topic("t", 2, made_anew=True)):
+def test_a_recreated_topic_replaces_the_former_one() -> None:
+    recorder, metadata, _ = cache()
+    for answer in (topic("t", 1), topic("t", 2, recreated=True)):
         metadata.want_names(["t"])
         metadata.pump(100_000)
-        desk.take()
-        desk.answer(metadata_of(answer), 0)
+        recorder.take()
+        recorder.answer(metadata_of(answer), 0)
     assert list(metadata.by_id) == [topic_id("t!")]
 
 
@@ -208,18 +208,20 @@ def test_a_topic_made_anew_replaces_its_namesake() -> None:
     ("place", "leader", "moves"),
     [
         pytest.param(key("t", 0), LeaderIdAndEpoch(leader_id=2, leader_epoch=6), True, id="newer"),
-        pytest.param(key("t", 0), LeaderIdAndEpoch(leader_id=2, leader_epoch=5), False, id="known"),
-        pytest.param(key("t", 0), LeaderIdAndEpoch(), False, id="no hint"),
-        pytest.param(key("t", 9), LeaderIdAndEpoch(leader_id=2, leader_epoch=6), False, id="no such partition"),
-        pytest.param(key("u", 0), LeaderIdAndEpoch(leader_id=2, leader_epoch=6), False, id="no such topic"),
+        pytest.param(key("t", 0), LeaderIdAndEpoch(leader_id=2, leader_epoch=5), False, id="the same epoch"),
+        pytest.param(key("t", 0), LeaderIdAndEpoch(), False, id="no leader"),
+        pytest.param(key("t", 9), LeaderIdAndEpoch(leader_id=2, leader_epoch=6), False, id="unknown partition"),
+        pytest.param(key("u", 0), LeaderIdAndEpoch(leader_id=2, leader_epoch=6), False, id="unknown topic"),
     ],
 )
-def test_a_brokers_word_for_a_new_leader(place: TopicIdPartition, leader: LeaderIdAndEpoch, moves: bool) -> None:
-    desk, metadata, _ = cache()
+def test_a_newer_leader_epoch_replaces_the_leader(
+    place: TopicIdPartition, leader: LeaderIdAndEpoch, moves: bool
+) -> None:
+    recorder, metadata, _ = cache()
     metadata.want_names(["t"])
     metadata.pump(0)
-    desk.take()
-    desk.answer(metadata_of(topic("t", 1, epoch=5)), 0)
+    recorder.take()
+    recorder.answer(metadata_of(topic("t", 1, epoch=5)), 0)
     assert metadata.moved(place, leader) == moves
     assert metadata.leader(key("t", 0)) == (2 if moves else 1)
 
@@ -227,9 +229,9 @@ def test_a_brokers_word_for_a_new_leader(place: TopicIdPartition, leader: Leader
 # ---- the coordinator -------------------------------------------------------------------------------------------------
 
 
-def lookup() -> tuple[Desk, CoordinatorLookup]:
-    desk = Desk()
-    return desk, CoordinatorLookup(desk.calls, desk.backoff, "g")
+def lookup() -> tuple[CallRecorder, CoordinatorLookup]:
+    recorder = CallRecorder()
+    return recorder, CoordinatorLookup(recorder.calls, recorder.backoff, "g")
 
 
 def found(node: int = 3, error: Errors = Errors.NONE) -> FindCoordinatorResponse:
@@ -237,22 +239,22 @@ def found(node: int = 3, error: Errors = Errors.NONE) -> FindCoordinatorResponse
     return FindCoordinatorResponse(coordinators=(coordinator,))
 
 
-def test_a_coordinator_is_asked_for_once_and_kept_until_it_is_wrong() -> None:
-    desk, coordinator = lookup()
+def test_a_coordinator_is_looked_up_once_until_it_is_invalidated() -> None:
+    recorder, coordinator = lookup()
     coordinator.pump(0)
-    assert desk.take() == []
+    assert recorder.take() == []
     coordinator.want()
     coordinator.pump(0)
     coordinator.pump(0)
-    assert len(desk.take()) == 1
-    desk.answer(found(), 0)
+    assert len(recorder.take()) == 1
+    recorder.answer(found(), 0)
     coordinator.want()
     coordinator.pump(0)
-    assert (coordinator.node, coordinator.wake_at_ms, desk.take()) == (3, None, [])
+    assert (coordinator.node, coordinator.wake_at_ms, recorder.take()) == (3, None, [])
     coordinator.forget()
     coordinator.want()
     coordinator.pump(0)
-    assert len(desk.take()) == 1
+    assert len(recorder.take()) == 1
 
 
 @pytest.mark.parametrize(
@@ -264,26 +266,26 @@ def test_a_coordinator_is_asked_for_once_and_kept_until_it_is_wrong() -> None:
         pytest.param((None, Errors.REQUEST_TIMED_OUT), id="no answer"),
     ],
 )
-def test_a_coordinator_that_is_not_there_yet_is_asked_for_again(answer: tuple[Any, Errors]) -> None:
-    desk, coordinator = lookup()
+def test_the_lookup_of_an_unavailable_coordinator_is_repeated(answer: tuple[Any, Errors]) -> None:
+    recorder, coordinator = lookup()
     coordinator.want()
     coordinator.pump(0)
-    desk.take()
-    desk.answer(answer[0], 50, answer[1])
+    recorder.take()
+    recorder.answer(answer[0], 50, answer[1])
     assert coordinator.wake_at_ms is not None
     assert 130 <= coordinator.wake_at_ms <= 170
     coordinator.pump(coordinator.wake_at_ms - 1)
-    assert desk.take() == []
+    assert recorder.take() == []
     coordinator.pump(coordinator.wake_at_ms)
-    assert len(desk.take()) == 1
+    assert len(recorder.take()) == 1
 
 
-def test_what_no_retry_mends_is_fatal() -> None:
-    desk, coordinator = lookup()
+def test_a_final_error_of_the_lookup_is_fatal() -> None:
+    recorder, coordinator = lookup()
     coordinator.want()
     coordinator.pump(0)
-    desk.take()
-    desk.answer(found(-1, Errors.INVALID_GROUP_ID), 0)
+    recorder.take()
+    recorder.answer(found(-1, Errors.INVALID_GROUP_ID), 0)
     assert coordinator.fatal == (Errors.INVALID_GROUP_ID, "why")
     assert coordinator.wake_at_ms is None
 
@@ -291,7 +293,7 @@ def test_what_no_retry_mends_is_fatal() -> None:
 # ---- the gate and the shell ------------------------------------------------------------------------------------------
 
 
-def test_one_at_a_time() -> None:
+def test_the_gate_admits_one_call_at_a_time() -> None:
     gate = Gate("Thing")
     with gate:
         with pytest.raises(ConcurrentModificationException, match="Thing is not safe"), gate:
@@ -312,7 +314,7 @@ def test_the_gate_opens_again_after_an_error() -> None:
         pass
 
 
-def test_effects_go_out_even_where_the_call_raises() -> None:
+def test_effects_are_performed_although_the_call_raises() -> None:
     calls = Calls()
     performed: list[Any] = []
 
@@ -347,7 +349,7 @@ def config(conf: dict[str, Any]) -> ClientConfig:
     )
 
 
-def test_defaults_and_values() -> None:
+def test_defaults_and_given_values() -> None:
     assert (config({})["number"], config({"number": "7"})["number"], config({})["client.id"]) == (5, 7, "shareq")
     assert config({"old": 1, "socket.timeout.ms": 1})["number"] == 5
 
@@ -357,17 +359,17 @@ def test_defaults_and_values() -> None:
     [
         pytest.param({"number": 11}, KafkaException, r"number=11: must be 1\.\.10", id="out of range"),
         pytest.param({"number": "x"}, KafkaException, "number='x'", id="no number"),
-        pytest.param({"unheard.of": 1}, KafkaException, "unheard.of", id="unknown"),
+        pytest.param({"no.such.key": 1}, KafkaException, "no.such.key", id="unknown"),
         pytest.param({"nono": 1, "no": 1}, ValueError, "not applicable to a thing: no, nono", id="rejected"),
         pytest.param({"bootstrap.servers": ""}, KafkaException, "bootstrap.servers must be set", id="no address"),
     ],
 )
-def test_bad_configurations(conf: dict[str, Any], error: type[Exception], text: str) -> None:
+def test_invalid_configurations_are_refused(conf: dict[str, Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         config(conf)
 
 
-def test_keywords_win_and_may_have_underscores() -> None:
+def test_keywords_override_the_dict_and_may_have_underscores() -> None:
     assert merged({"a.b": 1, "c": 2}, {"a_b": 3}) == {"a.b": 3, "c": 2}
     assert merged(None, {"error_cb": print, "group.id": "g"}) == {"error_cb": print, "group.id": "g"}
 
@@ -384,13 +386,13 @@ BUILT = Message(
     ["topic", "partition", "offset", "key", "value", "headers", "error", "timestamp", "latency", "leader_epoch",
      "delivery_count", "__len__", "deserialized_key", "deserialized_value"],
 )  # fmt: skip
-def test_messages_answer_as_confluent_kafkas(method: str) -> None:
-    theirs = confluent_kafka.Message("t", 1, 5, b"k", b"value", [("h", b"x")], None, (2, 77), 0.5, 4, 3)
-    assert getattr(BUILT, method)() == getattr(theirs, method)()
+def test_messages_return_the_same_as_those_of_confluent_kafka(method: str) -> None:
+    confluent = confluent_kafka.Message("t", 1, 5, b"k", b"value", [("h", b"x")], None, (2, 77), 0.5, 4, 3)
+    assert getattr(BUILT, method)() == getattr(confluent, method)()
     assert getattr(Message("t"), method)() == getattr(confluent_kafka.Message("t"), method)()
 
 
-def test_a_received_message_reads_its_record() -> None:
+def test_a_received_message_has_the_fields_of_its_record() -> None:
     (record,) = decode(batch(7, "v", key=b"k"))
     message = ReceivedMessage(record, Origin("t", 2, 1, 3))
     assert (message.topic(), message.partition(), message.offset(), message.key(), message.value()) == (
@@ -429,7 +431,7 @@ def test_setters_change_one_message_only() -> None:
     assert (second.key(), second.value(), second.topic(), second.error()) == (None, b"b", "t", None)
 
 
-def test_messages_show_themselves() -> None:
+def test_repr_of_messages() -> None:
     assert repr(BUILT) == "Message('t', 1, 5, key=b'k', value=b'value', delivery_count=3)"
     assert "error=KafkaError" in repr(ReceivedMessage(Fields(1), Origin(error=KafkaError(2))))
 

@@ -1,6 +1,6 @@
-"""Callers that interrupt clients: IPython's cells and %timeit, pytest's time-outs, handlers that exit.
+"""Applications that interrupt clients: IPython's cells and %timeit, timeouts of pytest, signal handlers that exit.
 
-The signal comes at a known moment of virtual time, in the middle of a turn of the cluster.
+The signal arrives at a fixed time of the virtual clock, in the middle of an event of the cluster.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from traitlets.config import Config
 from shareq import Cluster, Producer, ShareConsumer
 
 MOMENTS_MS = (0, 1, 5, 7, 10, 15, 20, 25, 30, 40, 50, 100, 200)
-"""An exchange with a broker takes 10 ms: some signals come while records are on their way, or just taken."""
+"""A request and its response take 10 ms: some signals arrive while records are in flight or have just arrived."""
 
 
-class Bench:
-    """A consumer that polls, and what it has returned."""
+class PollingConsumer:
+    """A consumer and the messages that its polls returned."""
 
     def __init__(self) -> None:
         self.cluster = Cluster(brokers=1, latency_ms=5)
@@ -47,14 +47,14 @@ class Bench:
         return [int(message.value()) for messages in self.seen for message in messages]
 
     def send_later(self, number: int, after_ms: int) -> None:
-        """Send the process a signal, and records meanwhile."""
+        """Produce records, and raise the signal after `after_ms`."""
         for _ in range(3):
             self.producer.produce("t", str(self.produced))
             self.produced += 1
         self.cluster.loop.at(self.cluster.now_ms + after_ms, lambda: signal.raise_signal(number))
 
     def check(self) -> None:
-        """Every record comes, once."""
+        """Check that every record is returned once."""
         self.producer.flush()
         for _ in range(60):
             if len(self.values()) >= self.produced:
@@ -64,8 +64,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench() -> Iterator[Bench]:
-    bench = Bench()
+def bench() -> Iterator[PollingConsumer]:
+    bench = PollingConsumer()
     yield bench
     bench.cluster.close()
 
@@ -84,7 +84,7 @@ def shell() -> InteractiveShell:
         "%%timeit -n 10000 -r 1\nbench.producer.flush()\nbench.poll()",
     ],
 )
-def test_a_cell_that_is_interrupted(bench: Bench, shell: InteractiveShell, cell: str) -> None:
+def test_records_survive_an_interrupted_cell(bench: PollingConsumer, shell: InteractiveShell, cell: str) -> None:
     shell.user_ns["bench"] = bench
     for after_ms in MOMENTS_MS:
         bench.send_later(signal.SIGINT, after_ms)
@@ -97,7 +97,7 @@ def test_a_cell_that_is_interrupted(bench: Bench, shell: InteractiveShell, cell:
 
 @pytest.fixture
 def handle() -> Iterator[Callable[[int, Any], None]]:
-    """Set handlers that are put back after the test."""
+    """Sets signal handlers, which are restored after the test."""
     before: dict[int, Any] = {}
 
     def handle(number: int, handler: Any) -> None:
@@ -110,7 +110,9 @@ def handle() -> Iterator[Callable[[int, Any], None]]:
 
 
 @pytest.mark.parametrize("call", ["poll", "commit_sync", "flush", "advance"])
-def test_a_handler_that_exits(bench: Bench, handle: Callable[[int, Any], None], call: str) -> None:
+def test_records_survive_a_handler_that_exits(
+    bench: PollingConsumer, handle: Callable[[int, Any], None], call: str
+) -> None:
     handle(signal.SIGTERM, lambda *_: sys.exit(3))
     calls: dict[str, Callable[[], object]] = {
         "poll": bench.poll,
@@ -160,7 +162,7 @@ def test_the_same_clients_go_on(clients):
 """
 
 
-def test_a_test_that_its_time_out_ends(tmp_path: Path) -> None:
+def test_clients_survive_a_test_that_times_out(tmp_path: Path) -> None:
     """pytest-timeout raises from a handler of SIGALRM; the next test uses the same clients."""
     (tmp_path / "test_timed_out.py").write_text(TIMED_OUT)
     command = [

@@ -1,7 +1,7 @@
-"""KeyboardInterrupt at any step of any call of a client in process, on the virtual clock: what it must not harm.
+"""KeyboardInterrupt at any step of any call of a client in process, on the virtual clock.
 
-What the application has seen is what `poll` returned; what was accepted is told by the books of the journal, which know
-nothing of clients.
+The test compares the records that `poll` returned with the accepted records of the journal's ledger, which is
+independent of clients.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EARLIEST = {"share.auto.offset.reset": "earliest"}
 
 
 class Stage:
-    """A cluster of one broker, a producer and a consumer, with what the application knows."""
+    """A cluster of one broker, a producer and a consumer, and the records that the application has seen."""
 
     def __init__(self, kind: Callable[[dict[str, Any]], ShareConsumer] = ShareConsumer, **conf: Any) -> None:
         self.cluster = Cluster(brokers=1, seed=5)
@@ -45,18 +45,18 @@ class Stage:
     def poll(self) -> None:
         self.batch = self.consumer.poll(1)
 
-    def look(self) -> None:
-        """The application looks at what the last poll returned."""
+    def mark_seen(self) -> None:
+        """Mark the records of the last poll as seen."""
         batch, self.batch = self.batch, ()
         self.seen.update((m.topic(), m.partition(), m.offset()) for m in batch)
 
-    def poll_and_look(self) -> None:
+    def poll_and_mark_seen(self) -> None:
         self.produce(2)
         self.poll()
-        self.look()
+        self.mark_seen()
 
     def committed(self, offsets: Any, error: Any) -> None:
-        """The callback for acknowledgements; one step, which is taken or not."""
+        """The acknowledgement callback; a single step, which is executed or not."""
         self.callbacks += ((offsets, error),)
 
     def called_back(self) -> Counter[Place]:
@@ -68,26 +68,26 @@ class Stage:
         return books.accepted
 
     def check(self) -> None:
-        """Nothing is lost, nothing was accepted unseen."""
-        self.look()
+        """Check that no record is lost and that no unseen record is accepted."""
+        self.mark_seen()
         assert not set(self.accepted()) - set(self.seen)
         for _ in range(60):
             if len(self.seen) >= self.produced:
                 break
             self.poll()
-            self.look()
-        assert len(self.seen) == self.produced, "polls stay empty"
+            self.mark_seen()
+        assert len(self.seen) == self.produced, "polls return no records"
         self.consumer.commit_sync()
         assert set(self.accepted()) == set(self.seen)
 
     def check_each_once(self) -> None:
-        """And nothing was returned twice."""
+        """Check that no record was returned twice, either."""
         self.check()
         assert set(self.seen.values()) == {1}
 
 
 def each_step(prepare: Callable[[], object], call: Callable[[], object], after: Callable[[], object]) -> None:
-    """Interrupt a call that is made again and again, one step later each time."""
+    """Interrupt a repeated call, one step later each time."""
 
     def counted() -> int:
         prepare()
@@ -104,32 +104,32 @@ def each_step(prepare: Callable[[], object], call: Callable[[], object], after: 
     assert hits > 20
 
 
-def nothing() -> None: ...
+def no_operation() -> None: ...
 
 
 # ---- share consumers -------------------------------------------------------------------------------------------------
 
 
-def slow(value: bytes | None, context: object) -> int:
+def deserialize(value: bytes | None, context: object) -> int:
     return int(value or b"")
 
 
 @pytest.mark.parametrize("kind", [ShareConsumer, DeserializingShareConsumer])
-def test_what_an_interrupted_poll_had_taken_comes_with_the_next(kind: type[ShareConsumer]) -> None:
+def test_records_taken_by_an_interrupted_poll_are_returned_by_the_next(kind: type[ShareConsumer]) -> None:
     """The journal has each delivery once."""
-    stage = Stage(kind, **({} if kind is ShareConsumer else {"value.deserializer": slow}))
-    each_step(lambda: stage.produce(2), stage.poll, stage.look)
+    stage = Stage(kind, **({} if kind is ShareConsumer else {"value.deserializer": deserialize}))
+    each_step(lambda: stage.produce(2), stage.poll, stage.mark_seen)
     stage.check_each_once()
     delivered = [entry.event for entry in stage.cluster.journal.entries() if isinstance(entry.event, RecordsDelivered)]
     assert Counter((e.topic, e.partition, at) for e in delivered for at in range(e.first, e.end)) == stage.seen
 
 
-def test_acknowledging_one_by_one_answers_for_what_was_seen() -> None:
+def test_single_acknowledgements_cover_the_seen_records() -> None:
     stage = Stage(ShareConsumer, **{"share.acknowledgement.mode": "explicit"})
     open_places: list[Place] = []
 
     def seen() -> None:
-        stage.look()
+        stage.mark_seen()
         open_places[:] = [place for place in stage.seen if place not in answered]
 
     answered: set[Place] = set()
@@ -148,20 +148,20 @@ def test_acknowledging_one_by_one_answers_for_what_was_seen() -> None:
 
 
 @pytest.mark.parametrize("name", ["commit_sync", "commit_async", "subscribe", "ready"])
-def test_calls_between_polls(name: str) -> None:
-    """Each callback is called once, with what was seen."""
+def test_interrupted_calls_between_polls_lose_no_callback(name: str) -> None:
+    """The callback runs once for each seen record."""
     stage = Stage()
     stage.consumer.set_acknowledgement_commit_callback(stage.committed)
     given: dict[str, tuple[Any, ...]] = {"subscribe": (["t"],)}
     call = getattr(stage.consumer, name)
-    each_step(stage.poll_and_look, lambda: call(*given.get(name, ())), nothing)
+    each_step(stage.poll_and_mark_seen, lambda: call(*given.get(name, ())), no_operation)
     stage.check_each_once()
     stage.consumer.commit_sync()
     assert stage.called_back() == stage.seen
 
 
-def test_closing_again_ends_what_an_interrupted_close_has_begun() -> None:
-    """The first consumer's records are accepted or given back; none of its callbacks is lost."""
+def test_a_second_close_completes_an_interrupted_one() -> None:
+    """The records of the first consumer are accepted or released; none of its callbacks is lost."""
     closing: list[ShareConsumer] = []
     stage = Stage()
     stage.consumer.close()
@@ -174,7 +174,7 @@ def test_closing_again_ends_what_an_interrupted_close_has_begun() -> None:
         stage.poll()
         for message in stage.batch:
             stage.consumer.acknowledge(message)
-        stage.look()
+        stage.mark_seen()
         closing.append(stage.consumer)
 
     def after() -> None:
@@ -200,8 +200,8 @@ def test_closing_again_ends_what_an_interrupted_close_has_begun() -> None:
 # ---- producers -------------------------------------------------------------------------------------------------------
 
 
-class Desk:
-    """A producer whose records count up, and what it was told of them."""
+class ReportedProducer:
+    """A producer whose values are consecutive numbers, and its delivery reports."""
 
     def __init__(self, **conf: Any) -> None:
         self.cluster = Cluster(brokers=1, seed=5)
@@ -230,7 +230,7 @@ class Desk:
         return found
 
     def check(self) -> None:
-        """Each record that `produce` has taken is in the log once, its callback was called once, and none is open."""
+        """Each record that `produce` accepted is in the log once and has one report, and none is open."""
         assert self.producer.flush() == 0
         assert len(self.producer) == 0
         self.reports = Counter(int(message.value()) for _, message in self.reported)
@@ -242,26 +242,30 @@ class Desk:
 
 @pytest.mark.parametrize("name", ["produce", "poll", "flush", "len"])
 def test_each_record_is_delivered_once_and_reported_once(name: str) -> None:
-    desk = Desk()
+    reported = ReportedProducer()
     calls: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
-        "produce": (nothing, desk.produce),
-        "poll": (desk.produce, lambda: desk.producer.poll(1)),
-        "flush": (desk.produce, desk.producer.flush),
-        "len": (desk.produce, lambda: (desk.producer.poll(0), len(desk.producer))),
+        "produce": (no_operation, reported.produce),
+        "poll": (reported.produce, lambda: reported.producer.poll(1)),
+        "flush": (reported.produce, reported.producer.flush),
+        "len": (reported.produce, lambda: (reported.producer.poll(0), len(reported.producer))),
     }
-    each_step(*calls[name], nothing)
-    desk.check()
+    each_step(*calls[name], no_operation)
+    reported.check()
 
 
-def test_a_poll_sends_what_an_interrupted_produce_has_left() -> None:
-    """No flush, no further produce: the record goes out by itself when it has lingered."""
-    desk = Desk()
-    each_step(nothing, lambda: desk.producer.produce("t", "0", on_delivery=desk.report), lambda: desk.producer.poll(1))
-    assert len(desk.producer) == 0
+def test_poll_sends_the_record_of_an_interrupted_produce() -> None:
+    """Without flush or further produce, the record is sent when its linger time is over."""
+    reported = ReportedProducer()
+    each_step(
+        no_operation,
+        lambda: reported.producer.produce("t", "0", on_delivery=reported.report),
+        lambda: reported.producer.poll(1),
+    )
+    assert len(reported.producer) == 0
 
 
 def again(call: Callable[[], object], at: int) -> int:
-    """Make a call, interrupt it, and repeat it if it has not returned; how often it was interrupted."""
+    """Call, interrupt, and repeat the call if it has not returned; returns the number of interrupts (0 or 1)."""
     returned = False
 
     def once() -> None:
@@ -278,53 +282,55 @@ def again(call: Callable[[], object], at: int) -> int:
 
 @pytest.mark.parametrize("end", ["commit_transaction", "abort_transaction"])
 @pytest.mark.parametrize("name", ["begin_transaction", "end", "init_transactions"])
-def test_a_step_of_a_transaction_may_be_repeated(name: str, end: str) -> None:
-    desk = Desk(**{"transactional.id": "x"})
-    desk.producer.init_transactions()
+def test_an_interrupted_transaction_call_can_be_repeated(name: str, end: str) -> None:
+    reported = ReportedProducer(**{"transactional.id": "x"})
+    reported.producer.init_transactions()
     hits = 0
     kept: set[int] = set()
 
     def step(what: str, at: int) -> int:
-        call = getattr(desk.producer, end if what == "end" else what)
+        call = getattr(reported.producer, end if what == "end" else what)
         return again(call, at) if what == name else (call(), 0)[1]
 
     def transact(at: int) -> int:
         hits = 0
         if name == "init_transactions":
-            desk.producer.close()
-            desk.producer = Producer({"bootstrap.servers": desk.cluster.bootstrap_servers, "transactional.id": "x"})
+            reported.producer.close()
+            reported.producer = Producer(
+                {"bootstrap.servers": reported.cluster.bootstrap_servers, "transactional.id": "x"}
+            )
             hits += step("init_transactions", at)
         hits += step("begin_transaction", at)
-        desk.produce()
+        reported.produce()
         return hits + step("end", at)
 
     transact(1 << 60)
     steps = {"begin_transaction": 1000, "end": 20_000, "init_transactions": 8000}[name]
     for at in places(steps):
         hits += transact(at)
-        kept = set(desk.returned)
+        kept = set(reported.returned)
     assert hits > 5
-    desk.cluster.configure_group("all", {**EARLIEST, "share.isolation.level": "read_committed"})
-    assert set(desk.logged()) == (kept if end == "commit_transaction" else set())
+    reported.cluster.configure_group("all", {**EARLIEST, "share.isolation.level": "read_committed"})
+    assert set(reported.logged()) == (kept if end == "commit_transaction" else set())
 
 
 # ---- admin clients, and the cluster itself ---------------------------------------------------------------------------
 
 
-def test_an_admin_call_may_be_repeated() -> None:
+def test_an_interrupted_admin_call_can_be_repeated() -> None:
     stage = Stage()
     admin = Admin(stage.address)
-    each_step(nothing, lambda: admin.create_topics(["u"]), lambda: admin.delete_topics(["u"]))
+    each_step(no_operation, lambda: admin.create_topics(["u"]), lambda: admin.delete_topics(["u"]))
     assert not admin._core._tasks
-    each_step(nothing, lambda: admin.lag("g"), nothing)
+    each_step(no_operation, lambda: admin.lag("g"), no_operation)
     assert not admin._core._tasks
     stage.produce(2)
     stage.check_each_once()
 
 
 @pytest.mark.parametrize("name", ["advance", "step", "create_topic", "restart", "elect_preferred_leaders", "connect"])
-def test_a_cluster_goes_on(name: str) -> None:
-    """Whatever moves the cluster is interrupted while a consumer waits for records."""
+def test_a_cluster_continues_after_an_interrupted_call(name: str) -> None:
+    """Calls that change the cluster are interrupted while a consumer waits for records."""
     stage = Stage()
     cluster = stage.cluster
     numbers = iter(range(10_000))
@@ -346,10 +352,10 @@ def test_a_cluster_goes_on(name: str) -> None:
     def after() -> None:
         if not cluster.brokers_alive:
             cluster.start_broker(0)
-        stage.poll_and_look()
+        stage.poll_and_mark_seen()
         stage.consumer.commit_sync()
 
-    each_step(nothing, calls[name], after)
+    each_step(no_operation, calls[name], after)
     stage.check()
 
 
@@ -357,8 +363,8 @@ def test_a_cluster_goes_on(name: str) -> None:
 
 
 @pytest.mark.parametrize(("timeout", "passed_ms"), [(0, 0), (2.5, 2500), (None, 30_000)], ids=str)
-def test_a_consumer_closes_in_time(timeout: float | None, passed_ms: int) -> None:
-    """A broker that does not answer costs what the caller gives it."""
+def test_close_ends_at_its_timeout(timeout: float | None, passed_ms: int) -> None:
+    """A broker without responses delays close by at most its timeout."""
     cluster = Cluster(brokers=1, latency_ms=10_000)
     cluster.create_topic("t")
     consumer = ShareConsumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "g"})
@@ -372,7 +378,7 @@ def test_a_consumer_closes_in_time(timeout: float | None, passed_ms: int) -> Non
 
 
 @pytest.mark.parametrize("timeout", ["1", None, True], ids=str)
-def test_the_time_to_close_is_a_number(timeout: Any) -> None:
+def test_the_timeout_of_close_must_be_a_number(timeout: Any) -> None:
     cluster = Cluster(brokers=1)
     consumer = ShareConsumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "g"})
     with pytest.raises(TypeError, match="timeout must be a real number"):

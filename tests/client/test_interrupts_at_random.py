@@ -1,6 +1,6 @@
-"""Signals at random moments: clients in process on wall time and over TCP, busy and waiting, and what a ledger finds.
+"""Signals at random times: clients in process on the wall clock and over TCP, checked by a ledger.
 
-SHAREQ_STOPS says how often the button is pressed in each run.
+The environment variable SHAREQ_STOPS sets the number of signals of each run.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ STOPS = int(os.environ.get("SHAREQ_STOPS", "40"))
 QUIET_S = 20
 
 
-class Button:
-    """Sends the main thread a signal a little later."""
+class SignalSender:
+    """Sends a signal to the main thread after a random delay."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
@@ -32,8 +32,8 @@ class Button:
         assert main is not None
         self._main = main
 
-    def press(self, number: int, call: Callable[[], object]) -> None:
-        """Call again and again until the signal comes."""
+    def interrupt(self, number: int, call: Callable[[], object]) -> None:
+        """Repeat the call until the signal arrives."""
         delay_s = self._rng.choice((0.001, 0.005, 0.03)) * self._rng.random()
         timer = threading.Timer(delay_s, signal.pthread_kill, (self._main, number))
         try:
@@ -46,7 +46,7 @@ class Button:
 
 
 class Session:
-    """What a notebook holds. What it has got is kept in steps that no signal can tear."""
+    """The clients of a notebook. Their results are stored in single steps, which no signal can divide."""
 
     def __init__(self, address: str, rng: random.Random) -> None:
         self.rng = rng
@@ -105,7 +105,7 @@ def address(request: pytest.FixtureRequest) -> Iterator[tuple[Cluster, str]]:
 
 @pytest.fixture
 def handlers() -> Iterator[None]:
-    """SIGTERM and SIGUSR1 do what the stop button does."""
+    """SIGTERM and SIGUSR1 raise KeyboardInterrupt, as the stop button does."""
     numbers = (signal.SIGTERM, signal.SIGUSR1)
     before = [signal.signal(number, signal.default_int_handler) for number in numbers]
     yield
@@ -113,13 +113,13 @@ def handlers() -> Iterator[None]:
         signal.signal(number, handler)
 
 
-def test_every_client_works_on(address: tuple[Cluster, str], handlers: None, seed: int) -> None:
-    """Nothing is lost, nothing comes twice, nothing was accepted unseen; each callback was called once."""
+def test_clients_continue_after_random_signals(address: tuple[Cluster, str], handlers: None, seed: int) -> None:
+    """No record is lost, returned twice or accepted unseen; each callback runs once."""
     cluster, where = address
     rng = random.Random(seed)
-    session, button = Session(where, rng), Button(rng)
+    session, button = Session(where, rng), SignalSender(rng)
     for _ in range(STOPS):
-        button.press(rng.choice((signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)), session.work)
+        button.interrupt(rng.choice((signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)), session.work)
     assert session.producer.flush(QUIET_S) == 0
     assert len(session.producer) == 0
     reported = Counter(int(message.value()) for _, message in session.reports)
@@ -131,7 +131,7 @@ def test_every_client_works_on(address: tuple[Cluster, str], handlers: None, see
     assert written == len(reported)
     while sum(session.seen.values()) < written:
         messages = session.consumer.poll(QUIET_S)
-        assert len(messages), "polls stay empty"
+        assert len(messages), "polls return no records"
         session.polls += (messages,)
     session.consumer.commit_sync(QUIET_S)
     books = Books("g")

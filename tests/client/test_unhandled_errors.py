@@ -1,4 +1,4 @@
-"""An unhandled error in a client's core: each call that waits fails, with its callbacks, and so does each later one."""
+"""An unhandled error in a client's core fails waiting calls, their callbacks, and every later call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EARLIEST = {"share.auto.offset.reset": "earliest"}
 
 
 class DefectError(Exception):
-    """What no core raises on purpose."""
+    """An error that no core raises on purpose."""
 
 
 def fail(*_: object, **__: object) -> None:
@@ -25,8 +25,10 @@ def fail(*_: object, **__: object) -> None:
 
 
 @pytest.mark.parametrize("clock", ["virtual", 1000.0])
-def test_a_producer_that_fails_says_so_with_each_callback(clock: str | float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls that wait fail at once and from then on; the cluster and its other clients go on."""
+def test_a_failed_producer_reports_its_records_and_refuses_calls(
+    clock: str | float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Waiting and later calls fail; the cluster and its other clients continue."""
     cluster = Cluster(brokers=1, clock=clock)
     cluster.create_topic("t")
     address = {"bootstrap.servers": cluster.bootstrap_servers}
@@ -48,7 +50,7 @@ def test_a_producer_that_fails_says_so_with_each_callback(clock: str | float, mo
 
 
 @pytest.mark.parametrize("clock", ["virtual", 1000.0])
-def test_a_consumer_that_fails_says_so_from_then_on(clock: str | float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_consumer_refuses_calls(clock: str | float, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster(brokers=1, clock=clock)
     cluster.create_topic("t")
     consumer = ShareConsumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "g"})
@@ -61,7 +63,7 @@ def test_a_consumer_that_fails_says_so_from_then_on(clock: str | float, monkeypa
     cluster.close()
 
 
-def test_an_admin_client_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_admin_client_refuses_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster(brokers=1)
     admin = Admin({"bootstrap.servers": cluster.bootstrap_servers})
     monkeypatch.setattr(admin._core, "start", fail)
@@ -70,15 +72,15 @@ def test_an_admin_client_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> 
             admin.list_topics()
 
 
-# ---- callbacks of what was open --------------------------------------------------------------------------------------
+# ---- callbacks of open records ---------------------------------------------------------------------------------------
 
 CORE = {module.__file__ for module in (core, partition_queue, partitioner, produced_topic, sender, transaction)}
 
 
 def failing_at(number: int, call: Callable[[], object]) -> int:
-    """Call, let the function of a producer's core that is entered as this number in a turn fail; how many were entered.
+    """Call with the `number`-th function entry of the producer's core failing; returns the number of entries.
 
-    0 lets none fail. Generators are left out: that they are closed counts as a call, too.
+    With 0 none fails. Generators are left out, because closing one counts as a call, too.
     """
     entered = 0
 
@@ -103,8 +105,8 @@ def failing_at(number: int, call: Callable[[], object]) -> int:
     return entered
 
 
-class Desk:
-    """A producer whose records go to two partitions, to a topic that a broker makes, and to places that are none."""
+class ReportedProducer:
+    """A producer with records for two partitions, for a topic that a broker creates, and for invalid ones."""
 
     def __init__(self) -> None:
         self.cluster = Cluster(brokers=1, seed=3)
@@ -136,7 +138,7 @@ class Desk:
         self.producer.flush()
 
     def lose(self) -> None:
-        """What is sent is not answered: it times out, and what waits is purged."""
+        """Requests without responses time out, and waiting records are purged."""
         self.produce("t")
         self.producer.flush()
         self.cluster.kill_broker(0)
@@ -151,8 +153,8 @@ class Desk:
             self.produce("t", 0)
         self.producer.flush()
 
-    def remake(self) -> None:
-        """The topic is made anew with fewer partitions while records wait for the one that is gone."""
+    def recreate(self) -> None:
+        """The topic is recreated with fewer partitions while records wait for a removed one."""
         self.produce("t", 1)
         self.producer.flush()
         self.cluster.kill_broker(0)
@@ -165,27 +167,27 @@ class Desk:
         self.producer.flush()
 
 
-@pytest.mark.parametrize("work", ["write", "lose", "remake"])
-def test_each_record_is_reported_once_wherever_a_producer_fails(work: str) -> None:
-    """Also a record that only the failing turn was holding."""
-    sound = Desk()
+@pytest.mark.parametrize("work", ["write", "lose", "recreate"])
+def test_each_record_is_reported_once_wherever_the_producer_fails(work: str) -> None:
+    """This includes a record that only the failing turn had."""
+    sound = ReportedProducer()
     steps = failing_at(0, getattr(sound, work))
     assert steps > 100
     assert set(sound.reports.values()) == {1}
     fatal = 0
     for number in range(1, steps + 1, 1 + steps // 150):
-        desk = Desk()
+        reported = ReportedProducer()
         with pytest.raises(ClientFailedException, match="DefectError"):
-            failing_at(number, getattr(desk, work))
+            failing_at(number, getattr(reported, work))
         with pytest.raises(ClientFailedException, match="DefectError"):
-            desk.producer.flush()
-        assert desk.reports == {str(value).encode(): 1 for value in range(1, desk.produced + 1)}, number
-        fatal += "_FATAL" in desk.errors
-        assert len(desk.producer) == 0
+            reported.producer.flush()
+        assert reported.reports == {str(value).encode(): 1 for value in range(1, reported.produced + 1)}, number
+        fatal += "_FATAL" in reported.errors
+        assert len(reported.producer) == 0
     assert fatal > 20
 
 
-def test_acknowledgements_under_way_are_called_back_when_a_consumer_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_acknowledgements_in_flight_are_reported_when_a_consumer_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster(brokers=1, latency_ms=10)
     cluster.create_topic("t")
     cluster.configure_group("g", EARLIEST)
@@ -217,7 +219,7 @@ def test_acknowledgements_under_way_are_called_back_when_a_consumer_fails(monkey
     assert len(called) == 2
 
 
-def test_what_was_acknowledged_before_a_consumer_failed_is_called_back_with_its_result(
+def test_earlier_acknowledgements_are_reported_with_their_result_when_a_consumer_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster = Cluster(brokers=1)
@@ -238,7 +240,7 @@ def test_what_was_acknowledged_before_a_consumer_failed_is_called_back_with_its_
     assert called == [None]
 
 
-def test_another_clients_failure_in_a_callback_is_not_the_producers_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_of_another_client_in_a_callback_does_not_fail_the_producer(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster(brokers=1)
     cluster.create_topic("t")
     address = {"bootstrap.servers": cluster.bootstrap_servers}

@@ -1,4 +1,4 @@
-"""The guard that holds signals back: whose handlers run, when, and what others see of it."""
+"""`uninterrupted`, which delays signals: which handlers run, when, and what other code observes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NUMBERS = [signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGUSR1]
 
 
 class HandlerError(BaseException):
-    """What a test's handlers raise."""
+    """Raised by the handlers of these tests."""
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_a_handler_runs_at_the_end_of_the_outermost_block(number: int, restored:
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_a_checkpoint_lets_it_run(number: int, restored: None) -> None:
+def test_a_checkpoint_runs_the_delayed_handler(number: int, restored: None) -> None:
     signal.signal(number, fail)
     with uninterrupted:
         signal.raise_signal(number)
@@ -63,7 +63,7 @@ def test_a_checkpoint_lets_it_run(number: int, restored: None) -> None:
         uninterrupted.checkpoint()
 
 
-def test_each_handler_that_was_held_back_runs_although_one_raises(restored: None) -> None:
+def test_all_delayed_handlers_run_although_one_raises(restored: None) -> None:
     ran: list[int] = []
 
     def handle(number: int, frame: object) -> None:
@@ -84,14 +84,14 @@ def test_each_handler_that_was_held_back_runs_although_one_raises(restored: None
     assert not uninterrupted.pending
 
 
-def test_other_code_sees_its_own_handlers_outside_of_blocks(restored: None) -> None:
-    """asyncio takes Ctrl-C over only where the handler is Python's own."""
+def test_outside_of_blocks_the_original_handlers_are_set(restored: None) -> None:
+    """asyncio handles Ctrl-C itself only if the handler is Python's own."""
     with uninterrupted:
         assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_handler_that_is_set_inside_a_block_stays(restored: None) -> None:
+def test_a_handler_set_inside_a_block_stays(restored: None) -> None:
     with uninterrupted:
         signal.signal(signal.SIGTERM, fail)
     assert signal.getsignal(signal.SIGTERM) is fail
@@ -99,27 +99,27 @@ def test_a_handler_that_is_set_inside_a_block_stays(restored: None) -> None:
         signal.raise_signal(signal.SIGTERM)
 
 
-def test_signals_without_a_handler_are_left_alone(restored: None) -> None:
+def test_signals_without_a_handler_are_not_changed(restored: None) -> None:
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     with uninterrupted:
         assert signal.getsignal(signal.SIGUSR1) is signal.SIG_IGN
 
 
-def test_other_threads_hold_nothing_back(restored: None) -> None:
+def test_blocks_in_other_threads_delay_no_signal(restored: None) -> None:
     seen: list[Any] = []
 
-    def look() -> None:
+    def observe() -> None:
         with uninterrupted:
             seen.append((uninterrupted.depth, uninterrupted.here, signal.getsignal(signal.SIGINT)))
 
-    thread = threading.Thread(target=look)
+    thread = threading.Thread(target=observe)
     thread.start()
     thread.join()
     assert seen == [(0, False, signal.default_int_handler)]
 
 
-def test_no_step_of_a_block_is_torn(restored: None) -> None:
-    """Interrupted at each step, the block runs as a whole or not at all, and leaves the guard as it was."""
+def test_a_block_is_never_divided(restored: None) -> None:
+    """Interrupted at each step, the block runs completely or not at all, and the guard is as before."""
     begun, ended = [], []
 
     def turn() -> None:
@@ -144,15 +144,15 @@ class Application:
     def __init__(self) -> None:
         self.calls: tuple[object, ...] = ()
 
-    def called(self, item: object, _: object) -> None:
+    def record(self, item: object, _: object) -> None:
         self.calls += (item,)
 
 
-def test_each_callback_is_called_once_wherever_the_interrupt_comes() -> None:
+def test_each_callback_runs_once_despite_an_interrupt_at_any_step() -> None:
     application, queue = Application(), CallbackQueue[int]()
 
     def serve() -> int:
-        return queue.serve(lambda item: (application.called, item, None))
+        return queue.serve(lambda item: (application.record, item, None))
 
     queue.append(0)
     steps = steps_of(serve)
@@ -165,12 +165,12 @@ def test_each_callback_is_called_once_wherever_the_interrupt_comes() -> None:
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, ValueError])
-def test_what_a_callback_raises_surfaces_and_the_rest_is_served_later(error: type[BaseException]) -> None:
+def test_an_exception_of_a_callback_is_raised_and_the_others_run_later(error: type[BaseException]) -> None:
     application, queue = Application(), CallbackQueue[int]()
     queue.extend((1, 2, 3))
 
     def callback(item: int, _: None) -> None:
-        application.called(item, None)
+        application.record(item, None)
         if item == 2:
             raise error
 
@@ -182,8 +182,8 @@ def test_what_a_callback_raises_surfaces_and_the_rest_is_served_later(error: typ
     assert (serve(), application.calls) == (1, (1, 2, 3))
 
 
-def test_a_callback_may_be_interrupted_while_it_waits(restored: None) -> None:
-    """Inside a callback the handlers run at once, also after a block of its own."""
+def test_a_waiting_callback_can_be_interrupted(restored: None) -> None:
+    """Inside a callback the handlers run immediately, also after an `uninterrupted` block in it."""
     queue = CallbackQueue[int]()
     queue.append(1)
 
@@ -202,37 +202,39 @@ def test_a_callback_may_be_interrupted_while_it_waits(restored: None) -> None:
 
 
 def waits_of(loop: WallLoop, monkeypatch: pytest.MonkeyPatch) -> list[float | None]:
-    """The bounds of each wait on the loop's condition; the first one brings a signal."""
-    asked: list[float | None] = []
+    """Timeouts of each wait on the loop's condition; the first wait raises a signal."""
+    timeouts: list[float | None] = []
     wait = loop._progress.wait
 
     def waited(timeout: float | None = None) -> bool:
-        asked.append(timeout)
+        timeouts.append(timeout)
         signal.raise_signal(signal.SIGTERM)
         return wait(timeout)
 
     monkeypatch.setattr(loop._progress, "wait", waited)
-    return asked
+    return timeouts
 
 
-def test_a_wait_on_wall_time_looks_for_signals_within_a_slice(restored: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_on_the_wall_clock_checks_for_signals_at_intervals(
+    restored: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     signal.signal(signal.SIGTERM, fail)
     loop = WallLoop()
-    asked = waits_of(loop, monkeypatch)
+    timeouts = waits_of(loop, monkeypatch)
     with pytest.raises(HandlerError):
         loop.wait(lambda: False, None)
-    assert all(timeout is not None and timeout <= SLICE_S <= 0.1 for timeout in asked)
+    assert all(timeout is not None and timeout <= SLICE_S <= 0.1 for timeout in timeouts)
     loop.close()
 
 
-def test_another_threads_wait_is_not_cut_into_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_of_another_thread_is_not_divided(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = WallLoop()
-    asked: list[float | None] = []
+    timeouts: list[float | None] = []
     wait_for = loop._progress.wait_for
     entered = threading.Event()
 
     def waited(until: Callable[[], bool], timeout: float | None = None) -> bool:
-        asked.append(timeout)
+        timeouts.append(timeout)
         entered.set()
         return wait_for(until, timeout)
 
@@ -243,11 +245,11 @@ def test_another_threads_wait_is_not_cut_into_slices(monkeypatch: pytest.MonkeyP
     entered.wait()
     loop.enter(partial(over.append, 1))
     thread.join()
-    assert asked == [None]
+    assert timeouts == [None]
     loop.close()
 
 
-def test_a_long_virtual_wait_ends_between_two_events(restored: None) -> None:
+def test_a_signal_ends_a_virtual_wait_between_two_events(restored: None) -> None:
     signal.signal(signal.SIGTERM, fail)
     loop = VirtualLoop()
     events: list[str] = []
@@ -267,7 +269,7 @@ def test_a_long_virtual_wait_ends_between_two_events(restored: None) -> None:
     assert loop.lock.acquire(False)
 
 
-def test_a_handler_may_wait_for_a_thread_that_needs_the_loop(restored: None) -> None:
+def test_a_handler_can_wait_for_a_thread_that_needs_the_loop(restored: None) -> None:
     """The loop's lock is not held while a handler runs."""
     loop = VirtualLoop()
     entered: list[str] = []
@@ -283,8 +285,8 @@ def test_a_handler_may_wait_for_a_thread_that_needs_the_loop(restored: None) -> 
     assert entered == ["other"]
 
 
-def test_waiting_for_a_lock_can_be_interrupted(restored: None) -> None:
-    """Another thread has the loop, for as long as it likes."""
+def test_a_wait_for_the_loop_lock_can_be_interrupted(restored: None) -> None:
+    """Another thread holds the loop's lock."""
     signal.signal(signal.SIGTERM, fail)
     loop, held, free = VirtualLoop(), threading.Event(), threading.Event()
 

@@ -1,4 +1,4 @@
-"""A naive share group behind a fake cluster: per-offset dicts, one loop, obviously right; and a consumer on it."""
+"""A naive share group behind a fake cluster, with dicts by offset, and consumers of it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INTERVAL_MS = 5000
 
 
 class FakeShareGroup:
-    """`at_once`: the coordinator assigns with the first heartbeat, as if the share-partitions were initialised."""
+    """Without `at_once` the first assignment is empty until the second heartbeat, as during an initialization."""
 
     def __init__(self, fake: Fake, *, at_once: bool = True) -> None:
         self.fake = fake
@@ -35,7 +35,7 @@ class FakeShareGroup:
         self.states: dict[TopicIdPartition, dict[int, list[Any]]] = {}
         self.sessions: dict[int, set[TopicIdPartition]] = {}
         self.assignment: tuple[ShareGroupHeartbeatResponse.TopicPartitions, ...] = ()
-        self.hidden: set[int] = set()  # offsets that no isolation level shows
+        self.hidden: set[int] = set()  # offsets that the isolation level hides
         fake.answers[ShareGroupHeartbeatRequest] = self.heartbeat
         fake.answers[ShareFetchRequest] = self.fetch
         fake.answers[ShareAcknowledgeRequest] = self.acknowledge
@@ -52,7 +52,7 @@ class FakeShareGroup:
         return {offset: state for offset, (state, _) in states.items()}
 
     def expire(self) -> None:
-        """All locks run out."""
+        """Expire all locks."""
         for states in self.states.values():
             for cell in states.values():
                 cell[0] = AVAILABLE if cell[0] == ACQUIRED else cell[0]
@@ -63,12 +63,12 @@ class FakeShareGroup:
         if request.member_epoch == -1:
             return ShareGroupHeartbeatResponse(member_id=request.member_id, member_epoch=-1)
         if request.subscribed_topic_names is not None:
-            known = [name for name in request.subscribed_topic_names if name in fake.topics]
+            existing = [name for name in request.subscribed_topic_names if name in fake.topics]
             self.assignment = tuple(
                 ShareGroupHeartbeatResponse.TopicPartitions(
                     topic_id=fake.ids[name], partitions=tuple(range(len(fake.topics[name])))
                 )
-                for name in known
+                for name in existing
             )
         joins = request.member_epoch == 0
         given = self.assignment if self.at_once or not joins else ()
@@ -148,7 +148,7 @@ class FakeShareGroup:
 
     def _acknowledged(self, request: Any) -> dict[TopicIdPartition, Errors]:
         return {
-            TopicIdPartition(topic.topic_id, partition.partition_index): self._judge(
+            TopicIdPartition(topic.topic_id, partition.partition_index): self._apply(
                 TopicIdPartition(topic.topic_id, partition.partition_index), partition.acknowledgement_batches
             )
             for topic in request.topics
@@ -156,19 +156,19 @@ class FakeShareGroup:
             if partition.acknowledgement_batches
         }
 
-    def _judge(self, key: TopicIdPartition, batches: tuple[AcknowledgementBatch, ...]) -> Errors:
-        verdicts = spread(batches)
+    def _apply(self, key: TopicIdPartition, batches: tuple[AcknowledgementBatch, ...]) -> Errors:
+        types_by_offset = spread(batches)
         states = self.states[key]
-        if any(states[offset][0] != ACQUIRED for offset in verdicts):
+        if any(states[offset][0] != ACQUIRED for offset in types_by_offset):
             return Errors.INVALID_RECORD_STATE
-        for offset, verdict in verdicts.items():
+        for offset, verdict in types_by_offset.items():
             states[offset][0] = NEXT_STATE[verdict]
         return Errors.NONE
 
 
 def spread(batches: tuple[AcknowledgementBatch, ...]) -> dict[int, int]:
-    """Offset -> type; ascending batches without overlap, or an error."""
-    verdicts: dict[int, int] = {}
+    """Acknowledge types by offset; asserts that the batches ascend and do not overlap."""
+    types_by_offset: dict[int, int] = {}
     last = -1
     for batch in batches:
         assert last < batch.first_offset <= batch.last_offset, batches
@@ -176,12 +176,12 @@ def spread(batches: tuple[AcknowledgementBatch, ...]) -> dict[int, int]:
         offsets = range(batch.first_offset, batch.last_offset + 1)
         types = batch.acknowledge_types
         assert len(types) in (1, len(offsets)), batch
-        verdicts |= zip(offsets, types if len(types) > 1 else types * len(offsets), strict=True)
-    return verdicts
+        types_by_offset |= zip(offsets, types if len(types) > 1 else types * len(offsets), strict=True)
+    return types_by_offset
 
 
 def acks_of(request: Any) -> str:
-    """The acknowledgements of a request as the references write them: `0:1 1:2 3-4:1`."""
+    """Acknowledgements of a request in the notation of BEHAVIOUR.md: `0:1 1:2 3-4:1`."""
     found = []
     for topic in request.topics:
         for partition in topic.partitions:

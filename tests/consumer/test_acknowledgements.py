@@ -1,4 +1,4 @@
-"""Verdicts become runs, runs become acknowledgement batches, against naive per-offset readings."""
+"""Acknowledge types by offset become runs, and runs become acknowledgement batches, compared with naive maps."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from hypothesis import strategies as st
 from shareq.consumer.acknowledgements import MANY_RUNS, AcknowledgeRun, counts_of, encode, merge_runs, runs_of
 from tests.consumer.fake_share_group import spread
 
-verdicts_of = st.dictionaries(st.integers(0, 300), st.integers(0, 4), max_size=200)
+types_by_offset = st.dictionaries(st.integers(0, 300), st.integers(0, 4), max_size=200)
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "runs"),
+    ("types", "runs"),
     [
-        pytest.param({}, [], id="nothing"),
+        pytest.param({}, [], id="none"),
         pytest.param({5: 1}, [(5, 6, 1)], id="one"),
         pytest.param({0: 1, 1: 1, 2: 1}, [(0, 3, 1)], id="a run"),
-        pytest.param({0: 1, 2: 1}, [(0, 1, 1), (2, 3, 1)], id="a hole parts"),
-        pytest.param({0: 1, 1: 2}, [(0, 1, 1), (1, 2, 2)], id="a type parts"),
+        pytest.param({0: 1, 2: 1}, [(0, 1, 1), (2, 3, 1)], id="a hole between"),
+        pytest.param({0: 1, 1: 2}, [(0, 1, 1), (1, 2, 2)], id="two types"),
         pytest.param({2: 0, 0: 0}, [(0, 1, 0), (2, 3, 0)], id="gaps, out of order"),
     ],
 )
-def test_verdicts_become_runs(verdicts: dict[int, int], runs: list[tuple[int, int, int]]) -> None:
-    assert runs_of(verdicts) == runs
+def test_runs_of_acknowledge_types(types: dict[int, int], runs: list[tuple[int, int, int]]) -> None:
+    assert runs_of(types) == runs
 
 
-@given(verdicts_of)
-def test_runs_say_what_the_verdicts_said(verdicts: dict[int, int]) -> None:
-    runs = runs_of(verdicts)
-    assert {offset: run.type for run in runs for offset in range(run.first, run.end)} == verdicts
+@given(types_by_offset)
+def test_runs_have_the_type_of_every_offset(types: dict[int, int]) -> None:
+    runs = runs_of(types)
+    assert {offset: run.type for run in runs for offset in range(run.first, run.end)} == types
     assert all(a.end < b.first or a.type != b.type for a, b in pairwise(runs))
 
 
-@given(verdicts_of)
-def test_batches_say_what_the_runs_said(verdicts: dict[int, int]) -> None:
-    assert spread(encode(runs_of(verdicts))) == verdicts
+@given(types_by_offset)
+def test_batches_have_the_type_of_every_offset(types: dict[int, int]) -> None:
+    assert spread(encode(runs_of(types))) == types
 
 
-def test_few_runs_have_one_type_each() -> None:
+def test_few_runs_have_a_batch_each() -> None:
     batches = encode([AcknowledgeRun(0, 1, 1), AcknowledgeRun(1, 2, 2), AcknowledgeRun(2, 5, 1)])
     assert [(b.first_offset, b.last_offset, b.acknowledge_types) for b in batches] == [
         (0, 0, (1,)),
@@ -67,7 +67,7 @@ def test_many_short_runs_share_a_batch_and_long_ones_do_not() -> None:
         pytest.param(
             [[AcknowledgeRun(0, 2, 1)], [AcknowledgeRun(2, 3, 2)]],
             [AcknowledgeRun(0, 2, 1), AcknowledgeRun(2, 3, 2)],
-            id="touching",
+            id="adjacent",
         ),
         pytest.param(
             [[AcknowledgeRun(5, 6, 1)], [AcknowledgeRun(0, 1, 2)]],
@@ -75,7 +75,7 @@ def test_many_short_runs_share_a_batch_and_long_ones_do_not() -> None:
             id="out of order",
         ),
         pytest.param([[AcknowledgeRun(0, 3, 1)], [AcknowledgeRun(2, 4, 2)]], None, id="overlapping"),
-        pytest.param([[AcknowledgeRun(0, 1, 1)], [AcknowledgeRun(0, 1, 1)]], None, id="the same twice"),
+        pytest.param([[AcknowledgeRun(0, 1, 1)], [AcknowledgeRun(0, 1, 1)]], None, id="equal runs"),
     ],
 )
 def test_runs_of_several_calls_are_joined(

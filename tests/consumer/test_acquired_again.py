@@ -1,6 +1,8 @@
-"""A record whose lock runs out while a fetch waits is acquired anew by the consumer that holds it: one entry an offset.
+"""A record whose lock expires while a fetch waits is acquired again by the same consumer, which keeps one entry per
+offset.
 
-The rows of the table in `consumer/delivered`: the older copy is in one place, then the answer with the new one comes.
+BEHAVIOUR.md, 28: in each test the older copy is in one place of the table in `unacknowledged.py` when the response with
+the new copy arrives.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ P0 = TopicPartition("t", 0)
 
 
 class Stage:
-    """A consumer of `t` that has got record 0, and fetches that wait until the test answers them."""
+    """A consumer of `t` that holds record 0; its fetches wait until the test answers them."""
 
     def __init__(self, leaders: Sequence[int] = (1,), **conf: Any) -> None:
         self.fake = Fake(t=[*leaders])
@@ -38,18 +40,18 @@ class Stage:
         return [(message.offset(), message.delivery_count()) for message in self.consumer.poll(timeout)]
 
     def acquire_again(self) -> None:
-        """All locks run out, and the fetch that waits acquires what is available by that."""
+        """Expire all locks; the waiting fetch acquires the records that become available."""
         self.group.expire()
         self.answer(self.fake.pending(ShareFetchRequest))
 
     def answer(self, sent: Sent) -> None:
         found = self.group.fetch(self.fake, sent.node, sent.request)
-        assert not isinstance(found, Later), "there is nothing to acquire"
+        assert not isinstance(found, Later), "no record can be acquired"
         self.fake.reply(sent.call_id, found)
         self.fake.run()
 
     def move(self, leader: int) -> None:
-        """The client learns of a new leader; its plan follows with the next message."""
+        """Give the client's metadata a new leader; its fetch plan follows with the next message."""
         core = self.fake.actor
         (key,) = core._membership.assigned
         epoch = core._metadata.topics["t"].leaders[0][1] + 1
@@ -59,10 +61,10 @@ class Stage:
 
 
 def renewed() -> Stage:
-    """The renewal is answered after the poll that sent it has ended; the fetch goes out behind it."""
+    """The response to the renewal arrives after the poll that sent it; the fetch is sent after it."""
     stage = Stage()
     answer = stage.fake.answers[ShareAcknowledgeRequest]
-    stage.fake.answers[ShareAcknowledgeRequest] = lambda *asked: Later(5, answer(*asked))
+    stage.fake.answers[ShareAcknowledgeRequest] = lambda *args: Later(5, answer(*args))
     stage.consumer.acknowledge(stage.first, RENEW)
     assert stage.poll(0) == []
     stage.fake.run(timeout_ms=10)
@@ -71,16 +73,16 @@ def renewed() -> Stage:
 
 
 def handed_out_again() -> Stage:
-    """The renewed record is in hand, and the fetch of the poll that returned it waits."""
+    """The renewed record is held again, and the fetch of the poll that returned it waits."""
     stage = renewed()
     assert stage.poll() == [(0, 1)]
     return stage
 
 
-# ---- where the older copy is -----------------------------------------------------------------------------------------
+# ---- place of the older copy -----------------------------------------------------------------------------------------
 
 
-def test_renewed_the_next_poll_returns_the_new_copy_once() -> None:
+def test_a_renewed_record_is_returned_once_as_the_new_copy() -> None:
     stage = renewed()
     stage.acquire_again()
     (again,) = stage.consumer.poll(1)
@@ -97,7 +99,7 @@ def test_renewed_the_next_poll_returns_the_new_copy_once() -> None:
 
 @pytest.mark.parametrize("begin", [renewed, handed_out_again])
 @pytest.mark.parametrize(
-    ("verdict", "following", "state"),
+    ("kind", "following", "state"),
     [
         pytest.param(ACCEPT, [], "done", id="accepted: not returned again"),
         pytest.param(REJECT, [], "done", id="rejected: not returned again"),
@@ -105,18 +107,18 @@ def test_renewed_the_next_poll_returns_the_new_copy_once() -> None:
     ],
 )
 def test_an_acknowledgement_of_the_older_copy_counts_for_the_new_lock(
-    begin: Any, verdict: int, following: list[tuple[int, int]], state: str
+    begin: Any, kind: int, following: list[tuple[int, int]], state: str
 ) -> None:
     stage = begin()
     stage.acquire_again()
-    stage.consumer.acknowledge(stage.first, verdict)
+    stage.consumer.acknowledge(stage.first, kind)
     assert stage.consumer.commit_sync() == {P0: None}
     assert stage.poll() == following
     assert stage.group.state("t") == {0: state}
     assert [error for _, error in stage.results] == [None, None]
 
 
-def test_in_hand_a_release_of_the_older_copy_gives_the_new_lock_back() -> None:
+def test_a_release_of_the_held_older_copy_releases_the_new_lock() -> None:
     stage = handed_out_again()
     stage.acquire_again()
     stage.consumer.acknowledge(stage.first, RELEASE)
@@ -125,7 +127,7 @@ def test_in_hand_a_release_of_the_older_copy_gives_the_new_lock_back() -> None:
     assert stage.poll() == [(0, 3)]
 
 
-def test_in_hand_and_not_acknowledged_the_poll_is_refused_until_it_is() -> None:
+def test_a_held_older_copy_must_be_acknowledged_before_the_next_poll() -> None:
     stage = handed_out_again()
     stage.acquire_again()
     with pytest.raises(IllegalStateException, match=r"^1 records"):
@@ -134,18 +136,18 @@ def test_in_hand_and_not_acknowledged_the_poll_is_refused_until_it_is() -> None:
     assert stage.poll() == []
 
 
-def test_an_acknowledgement_that_waits_to_be_sent_counts_for_the_new_lock() -> None:
+def test_an_unsent_acknowledgement_counts_for_the_new_lock() -> None:
     stage = handed_out_again()
     stage.consumer.acknowledge(stage.first)
     stage.consumer.commit_async()
-    assert len(stage.fake.requests(ShareAcknowledgeRequest)) == 1, "it waits behind the fetch"
+    assert len(stage.fake.requests(ShareAcknowledgeRequest)) == 1, "the acknowledgement waits for the fetch"
     stage.acquire_again()
     assert acks_of(stage.fake.requests(ShareAcknowledgeRequest)[-1]) == "0:1"
     assert stage.poll() == []
     assert stage.group.state("t") == {0: "done"}
 
 
-def test_an_answer_that_brings_only_what_is_acknowledged_does_not_end_the_fetching() -> None:
+def test_a_response_with_acknowledged_records_only_does_not_end_the_fetching() -> None:
     stage = handed_out_again()
     stage.consumer.acknowledge(stage.first)
     stage.consumer.commit_async()
@@ -158,7 +160,7 @@ def test_an_answer_that_brings_only_what_is_acknowledged_does_not_end_the_fetchi
     assert stage.poll() == [(1, 1)]
 
 
-def test_an_acknowledgement_that_waits_answers_for_its_own_partition_only() -> None:
+def test_an_unsent_acknowledgement_counts_for_its_own_partition_only() -> None:
     stage = Stage(leaders=[1, 1])
     stage.consumer.acknowledge(stage.first, RENEW)
     assert stage.consumer.commit_sync() == {P0: None}
@@ -170,7 +172,7 @@ def test_an_acknowledgement_that_waits_answers_for_its_own_partition_only() -> N
     assert [message.value() for message in stage.consumer.poll(1)] == [b"b"]
 
 
-def test_a_renewal_that_waits_to_be_sent_brings_no_second_copy() -> None:
+def test_an_unsent_renewal_adds_no_second_copy() -> None:
     stage = handed_out_again()
     stage.consumer.acknowledge(stage.first, RENEW)
     stage.consumer.commit_async()
@@ -197,8 +199,8 @@ def test_a_renewed_record_of_a_former_leader_is_not_returned() -> None:
     assert stage.consumer.commit_sync() == {P0: None}
 
 
-def test_a_renewal_that_succeeds_at_a_former_leader_is_void() -> None:
-    """The new leader's record is in hand, accepted and gone before the answer of the former leader comes."""
+def test_a_renewal_by_a_former_leader_has_no_effect() -> None:
+    """The new leader's record is delivered and accepted before the response of the former leader arrives."""
     stage = Stage()
     stage.fake.answers[ShareAcknowledgeRequest] = lambda *_: None
     stage.consumer.acknowledge(stage.first, RENEW)
@@ -217,7 +219,7 @@ def test_a_renewal_that_succeeds_at_a_former_leader_is_void() -> None:
     assert stage.poll() == []
 
 
-def test_what_a_former_leader_answers_late_is_not_returned() -> None:
+def test_a_late_response_of_a_former_leader_is_ignored() -> None:
     stage = Stage()
     stage.consumer.acknowledge(stage.first, RELEASE)
     assert stage.consumer.commit_sync() == {P0: None}
@@ -233,8 +235,8 @@ def test_what_a_former_leader_answers_late_is_not_returned() -> None:
     assert stage.consumer.commit_sync() == {P0: None}
 
 
-def test_buffered_records_of_a_former_leader_make_room_for_those_of_the_new_one() -> None:
-    """Nothing is left in the buffer, hence the poll fetches, although it found something there when it began."""
+def test_buffered_records_of_a_former_leader_are_replaced_by_those_of_the_new_one() -> None:
+    """The buffer is empty after the old records are dropped, so the poll fetches."""
     stage = renewed()
     stage.consumer.acknowledge(stage.first)
     assert stage.consumer.commit_sync()
@@ -246,7 +248,7 @@ def test_buffered_records_of_a_former_leader_make_room_for_those_of_the_new_one(
     assert stage.poll() == [(1, 2)]
 
 
-def test_a_renewed_record_of_a_topic_that_was_made_anew_is_not_returned() -> None:
+def test_a_renewed_record_of_a_recreated_topic_is_not_returned() -> None:
     stage = renewed()
     stage.fake.ids["t"] = topic_id("another t")
     stage.fake.actor._metadata.want_names(["t"])

@@ -1,4 +1,4 @@
-"""An empty poll says why, once for each reason; BEHAVIOUR.md 11 and 12."""
+"""An empty poll logs a hint, once for each reason. BEHAVIOUR.md, 11 and 12."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def hints(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     return caplog
 
 
-def test_a_topic_that_does_not_exist_is_named_once(hints: pytest.LogCaptureFixture) -> None:
+def test_a_missing_topic_is_logged_once(hints: pytest.LogCaptureFixture) -> None:
     fake = Fake(t=[1])
     FakeShareGroup(fake)
     consumer = consumer_on(fake, "t", "nope")
@@ -33,7 +33,7 @@ def test_a_topic_that_does_not_exist_is_named_once(hints: pytest.LogCaptureFixtu
     assert [message.count(MISSING) for message in hints.messages].count(1) == 1
 
 
-def test_a_poll_without_an_assignment_says_so_once(hints: pytest.LogCaptureFixture) -> None:
+def test_a_missing_assignment_is_logged_once(hints: pytest.LogCaptureFixture) -> None:
     fake = Fake(t=[1])
     FakeShareGroup(fake, at_once=False)
     consumer = consumer_on(fake, "t")
@@ -43,7 +43,7 @@ def test_a_poll_without_an_assignment_says_so_once(hints: pytest.LogCaptureFixtu
     assert UNASSIGNED in hints.messages[0]
 
 
-def test_a_consumer_that_never_got_a_record_gets_a_hint_on_the_start_offset(hints: pytest.LogCaptureFixture) -> None:
+def test_a_consumer_without_any_record_logs_a_hint_about_the_start_offset(hints: pytest.LogCaptureFixture) -> None:
     fake = Fake(t=[1])
     FakeShareGroup(fake)
     consumer = consumer_on(fake, "t")
@@ -53,7 +53,7 @@ def test_a_consumer_that_never_got_a_record_gets_a_hint_on_the_start_offset(hint
     assert AT_THE_END in hints.messages[0]
 
 
-def test_a_consumer_that_got_records_and_polls_that_do_not_wait_are_silent(hints: pytest.LogCaptureFixture) -> None:
+def test_no_hint_after_records_or_for_polls_that_do_not_wait(hints: pytest.LogCaptureFixture) -> None:
     fake = Fake(t=[1])
     group = FakeShareGroup(fake)
     consumer = consumer_on(fake, "t")
@@ -64,7 +64,7 @@ def test_a_consumer_that_got_records_and_polls_that_do_not_wait_are_silent(hints
     assert hints.messages == []
 
 
-def test_records_produced_before_a_new_group_are_explained(hints: pytest.LogCaptureFixture) -> None:
+def test_records_produced_before_a_new_group_cause_a_hint(hints: pytest.LogCaptureFixture) -> None:
     with Cluster(brokers=1) as cluster:
         address = cluster.bootstrap_servers
         cluster.create_topic("t", 1)
@@ -77,7 +77,7 @@ def test_records_produced_before_a_new_group_are_explained(hints: pytest.LogCapt
     assert any(AT_THE_END in message for message in hints.messages)
 
 
-def test_without_any_broker_poll_raises_within_seconds() -> None:
+def test_poll_without_a_reachable_broker_raises() -> None:
     fake = Fake(t=[1])
     fake.answers[MetadataRequest] = fake.answers[FindCoordinatorRequest] = lambda *_: Errors.NETWORK_EXCEPTION
     consumer = consumer_on(fake, "t")
@@ -89,7 +89,7 @@ def test_without_any_broker_poll_raises_within_seconds() -> None:
     assert fake.now_ms - began_ms < 15_000
 
 
-def test_a_broker_that_has_answered_once_may_be_away_for_long() -> None:
+def test_no_error_if_a_broker_has_answered_before() -> None:
     fake = Fake(t=[1])
     FakeShareGroup(fake)
     consumer = consumer_on(fake, "t")
@@ -99,7 +99,7 @@ def test_a_broker_that_has_answered_once_may_be_away_for_long() -> None:
     assert not consumer.poll(60)
 
 
-def test_a_closed_port_is_an_error() -> None:
+def test_a_closed_port_is_an_error_of_poll() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Acquired ranges over record batches: which messages, which ranges, which gaps."""
+"""The fetch buffer: messages, ranges and gaps of acquired ranges over record batches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEY = TopicIdPartition(TopicId("t" * 22), 0)
 
 
 def acquired(*ranges: tuple[int, int]) -> list[AcquiredRecords]:
-    """Half-open ranges; the delivery count of each is its place, from 1."""
+    """Ranges with exclusive ends; the delivery count of each is its position, from 1."""
     return [
         AcquiredRecords(first_offset=first, last_offset=end - 1, delivery_count=count)
         for count, (first, end) in enumerate(ranges, 1)
@@ -38,7 +38,7 @@ def unpack(ranges: list[tuple[int, int]], batches: list[RecordBatch], **options:
 
 
 def without(whole: RecordBatch, *offsets: int) -> RecordBatch:
-    """The batch after compaction has removed some offsets."""
+    """The batch without some offsets, as after compaction."""
     return parse_batch(rebuild(whole, [record for record in decode(whole) if record.offset not in offsets]))
 
 
@@ -58,10 +58,10 @@ NEXT = batch(5, *"fgh")
         pytest.param([(0, 5)], [without(FIVE, 0, 1, 2, 3, 4)], [], [(0, 5)], id="an empty batch"),
         pytest.param([(0, 10)], [FIVE], [0, 1, 2, 3, 4], [(5, 10)], id="no batch at the end"),
         pytest.param([(2, 8)], [NEXT], [5, 6, 7], [(2, 5)], id="no batch at the beginning"),
-        pytest.param([(20, 22)], [FIVE], [], [(20, 22)], id="no batch at all"),
+        pytest.param([(20, 22)], [FIVE], [], [(20, 22)], id="no batch of the range"),
     ],
 )
-def test_records_and_gaps(
+def test_records_and_gaps_of_acquired_ranges(
     ranges: list[tuple[int, int]], batches: list[RecordBatch], offsets: list[int], gaps: list[tuple[int, int]]
 ) -> None:
     found = unpack(ranges, batches)
@@ -80,7 +80,7 @@ def test_each_run_has_its_own_delivery_count() -> None:
     [
         pytest.param(1, 5, id="the batch is finished"),
         pytest.param(5, 5, id="exactly one batch"),
-        pytest.param(6, 8, id="one more opens the next batch"),
+        pytest.param(6, 8, id="one record more includes the next batch"),
     ],
 )
 def test_the_limit_is_reached_at_the_end_of_a_batch(max_records: int, taken: int) -> None:
@@ -100,26 +100,26 @@ PACKED = truncated(batch(0, "x" * 500, compression="gzip"))
 
 
 @pytest.mark.parametrize(
-    ("broken", "check_crcs", "verdict", "code"),
+    ("broken", "check_crcs", "kind", "code"),
     [
         pytest.param(PACKED, False, AcknowledgeType.RELEASE, KafkaError._BAD_COMPRESSION, id="gzip"),
         pytest.param(PACKED, True, AcknowledgeType.REJECT, KafkaError._BAD_MSG, id="gzip, CRC"),
         pytest.param(damaged(batch(0, "abc")), True, AcknowledgeType.REJECT, KafkaError._BAD_MSG, id="one bit, CRC"),
         pytest.param(truncated(batch(0, "abc")), False, AcknowledgeType.RELEASE, KafkaError._BAD_MSG, id="no record"),
-        pytest.param(damaged(batch(0, "abc")), False, None, None, id="one bit, not looked at"),
+        pytest.param(damaged(batch(0, "abc")), False, None, None, id="one bit, without CRC check"),
     ],
 )
-def test_broken_batches_come_as_messages_with_an_error(
-    broken: RecordBatch, check_crcs: bool, verdict: AcknowledgeType | None, code: int | None
+def test_damaged_batches_are_messages_with_an_error(
+    broken: RecordBatch, check_crcs: bool, kind: AcknowledgeType | None, code: int | None
 ) -> None:
     (piece,) = unpack([(0, 1)], [broken], check_crcs=check_crcs)
     error = piece.messages[0].error()
-    assert piece.verdict == verdict
+    assert piece.verdict == kind
     assert (error and error.code()) == code
     assert piece.messages[0].offset() == 0
 
 
-def test_dropping_leaves_the_rest() -> None:
+def test_drop_leaves_other_partitions() -> None:
     buffer = FetchBuffer(check_crcs=False)
     buffer.extend(cut_at_batches(KEY, "t", 1, acquired((0, 5)), [FIVE]))
     buffer.extend(cut_at_batches(KEY, "u", 1, acquired((5, 8)), [NEXT]))
@@ -129,13 +129,13 @@ def test_dropping_leaves_the_rest() -> None:
 
 
 @given(st.data())
-def test_every_acquired_offset_is_a_record_or_a_gap_and_never_both(data: st.DataObject) -> None:
+def test_every_acquired_offset_is_either_a_record_or_a_gap(data: st.DataObject) -> None:
     batches, base = [], 0
     for length in data.draw(st.lists(st.integers(1, 5), max_size=5)):
         base += data.draw(st.integers(0, 2))
         whole = batch(base, *["v"] * length)
-        gone = data.draw(st.sets(st.integers(base, base + length - 1)))
-        batches.append(without(whole, *gone) if gone else whole)
+        removed = data.draw(st.sets(st.integers(base, base + length - 1)))
+        batches.append(without(whole, *removed) if removed else whole)
         base += length
     edges = sorted(data.draw(st.sets(st.integers(0, base + 3), min_size=2, max_size=6)))
     ranges = list(zip(edges[::2], edges[1::2], strict=False))
@@ -152,10 +152,10 @@ def test_every_acquired_offset_is_a_record_or_a_gap_and_never_both(data: st.Data
     ranges=st.lists(st.tuples(st.integers(0, 20), st.integers(1, 5)), max_size=5),
     holes=st.lists(st.tuples(st.integers(0, 20), st.integers(1, 8)), max_size=5),
 )
-def test_ranges_without_holes_are_what_sets_of_offsets_are(
+def test_ranges_without_holes_agree_with_sets_of_offsets(
     ranges: list[tuple[int, int]], holes: list[tuple[int, int]]
 ) -> None:
-    """Ranges ascend and lie apart; holes ascend and may overlap."""
+    """Ranges ascend and do not touch; holes ascend and may overlap."""
     apart: list[tuple[int, int]] = []
     for first, length in sorted(ranges):
         if not apart or first >= apart[-1][1]:
@@ -170,7 +170,7 @@ def covered(ranges: list[tuple[int, int]]) -> set[int]:
     return {offset for first, end in ranges for offset in range(first, end)}
 
 
-def test_what_is_held_already_is_taken_out_of_the_buffer_and_the_rest_keeps_its_order() -> None:
+def test_held_records_are_removed_from_the_buffer_in_order() -> None:
     buffer = FetchBuffer(check_crcs=False)
     assert buffer.extend(cut_at_batches(KEY, "t", 1, acquired((0, 5), (5, 8)), [FIVE, NEXT]))
     assert buffer.take_held(KEY, 2, [(0, 8)]) == []
@@ -179,8 +179,8 @@ def test_what_is_held_already_is_taken_out_of_the_buffer_and_the_rest_keeps_its_
     assert [m.offset() for piece in buffer.take(100) for m in piece.messages] == [0, 2, 3, 6, 7]
 
 
-def test_what_is_acknowledged_already_does_not_enter_the_buffer() -> None:
-    """A renewal does not answer for the record: its new copy comes, and the older one does not."""
+def test_acknowledged_records_do_not_enter_the_buffer() -> None:
+    """A renewal does not replace the record: its new copy is returned, and the older one is not."""
     older = {offset: Message("t", 0, offset) for offset in (3, 6)}
     waiting = [
         Acknowledgements(KEY, "t", 1, [AcknowledgeRun(0, 2, 1), AcknowledgeRun(3, 4, 4)], {3: older[3]}),

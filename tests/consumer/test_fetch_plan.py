@@ -1,4 +1,4 @@
-"""How long a partition that failed is left out."""
+"""Back-off of partitions with errors in the fetch plan."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shareq.model.ids import TopicId, TopicIdPartition
 KEY = TopicIdPartition(TopicId("T" * 22), 0)
 
 
-def test_the_back_off_of_a_partition_starts_again_after_a_calm_time() -> None:
+def test_the_back_off_of_a_partition_restarts_after_a_time_without_errors() -> None:
     metadata: Any = SimpleNamespace(by_id={}, leader=lambda key: 1)
     plan = FetchPlan(metadata, Backoff(random.Random(7)))
     plan.assign(frozenset({KEY}))

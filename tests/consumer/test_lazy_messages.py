@@ -1,4 +1,4 @@
-"""Delivered runs: messages that are made when somebody looks, beside the naive list of all of them."""
+"""Messages that are created on access, compared with the list of all messages."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def fields(messages: Sequence[Message]) -> list[tuple[object, ...]]:
     ]
 
 
-@pytest.mark.parametrize("decoded", [False, True], ids=["decoded when wanted", "decoded already"])
+@pytest.mark.parametrize("decoded", [False, True], ids=["decoded on access", "decoded before"])
 @given(edges=st.lists(st.integers(10, 15), min_size=2, max_size=2, unique=True).map(sorted), data=st.data())
-def test_a_run_is_the_list_of_its_messages(decoded: bool, edges: list[int], data: st.DataObject) -> None:
+def test_a_run_equals_the_list_of_its_messages(decoded: bool, edges: list[int], data: st.DataObject) -> None:
     first, end = edges
     lazy = run(first, end, decoded=decoded)
     naive = [ReceivedMessage(record, ORIGIN) for record in decode(FIVE) if first <= record.offset < end]
@@ -67,7 +67,7 @@ def test_two_messages_of_one_record_are_equal() -> None:
 
 
 @pytest.mark.parametrize("change", ["key", "value", "headers", "topic", "error"])
-def test_a_message_that_was_changed_is_kept(change: str) -> None:
+def test_a_changed_message_is_kept(change: str) -> None:
     lazy = run()
     message = lazy[2]
     getattr(message, f"set_{change}")("new")
@@ -77,7 +77,7 @@ def test_a_message_that_was_changed_is_kept(change: str) -> None:
     assert [m.value() for m in lazy][:2] == [b"a", b"b"]
 
 
-@pytest.mark.parametrize("value", [None, b"", 3], ids=["nothing", "empty", "an object without a length"])
+@pytest.mark.parametrize("value", [None, b"", 3], ids=["None", "empty", "an object without a length"])
 def test_a_changed_message_is_kept_whatever_its_value(value: object) -> None:
     lazy = run()
     changed = lazy[0]
@@ -86,8 +86,8 @@ def test_a_changed_message_is_kept_whatever_its_value(value: object) -> None:
     assert next(iter(lazy)) is changed
 
 
-def test_looking_keeps_nothing_alive() -> None:
-    """What the garbage collector would have to look through grows by what an application keeps, and by nothing else."""
+def test_iteration_keeps_no_message_alive() -> None:
+    """The garbage collector tracks only messages that the application keeps."""
     lazy = run(0, 1000, batch(0, *["v"] * 1000))
     gc.collect()
     before = gc.get_count()[0]
@@ -97,20 +97,20 @@ def test_looking_keeps_nothing_alive() -> None:
 
 
 @pytest.mark.parametrize(
-    ("whole", "waits"),
+    ("whole", "expected"),
     [
         pytest.param(FIVE, True, id="sound"),
-        pytest.param(batch(0, "x" * 500, compression="gzip"), False, id="compressed: nobody knows whether it opens"),
-        pytest.param(without(FIVE, 12), False, id="compacted: gaps are to be found"),
+        pytest.param(batch(0, "x" * 500, compression="gzip"), False, id="compressed: decoding can fail"),
+        pytest.param(without(FIVE, 12), False, id="compacted: gaps are unknown"),
         pytest.param(FIVE._replace(data=FIVE.data[:-1] + b"!"), False, id="a wrong CRC"),
     ],
 )
-def test_which_batches_can_wait(whole: RecordBatch, waits: bool) -> None:
-    assert decodable_later(whole) == waits
+def test_only_sound_uncompressed_batches_are_decoded_later(whole: RecordBatch, expected: bool) -> None:
+    assert decodable_later(whole) == expected
 
 
-def test_bytes_that_only_their_crc_calls_records() -> None:
-    """No broker lets such a batch pass; whoever looks at it hears of it."""
+def test_undecodable_records_with_a_right_crc_raise_corrupt_batch() -> None:
+    """No broker accepts such a batch; decoding it raises CorruptBatch."""
     data = bytearray(FIVE.data)
     data[61:] = b"\xff" * (len(data) - 61)
     broken = parse_batch(stamp_crc(data))
@@ -120,7 +120,7 @@ def test_bytes_that_only_their_crc_calls_records() -> None:
 
 
 @given(sizes=st.lists(st.integers(1, 4), max_size=4))
-def test_messages_of_several_runs(sizes: list[int]) -> None:
+def test_several_runs_equal_the_list_of_their_messages(sizes: list[int]) -> None:
     runs: list[Sequence[Message]] = []
     base = 0
     for size in sizes:

@@ -1,4 +1,4 @@
-"""Membership: every (state, event) pair, every answer to a heartbeat, and what time brings."""
+"""Membership: every pair of state and event, every response to a heartbeat, and timeouts. BEHAVIOUR.md, 13 to 18."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ MEMBERS = (S.JOINING, S.RECONCILING, S.ACKNOWLEDGING, S.STABLE)
 
 
 @pytest.mark.parametrize(("state", "event"), [pytest.param(s, e, id=f"{s} {e}") for s, e in product(S, E)])
-def test_every_pair_of_state_and_event(state: MembershipState, event: MembershipEvent) -> None:
+def test_transition_of_every_pair_of_state_and_event(state: MembershipState, event: MembershipEvent) -> None:
     rows = LEGAL[state] | (FROM_ANY_MEMBER if state in MEMBERS else {})
     assert TRANSITIONS.get((state, event)) == rows.get(event)
 
 
 def new_group(*answers: Any, **options: Any) -> tuple[Fake, FakeShareGroup, Any]:
-    """A consumer of t whose first heartbeats get these answers; later ones those of the group."""
+    """A consumer of t whose first heartbeats have these responses; later ones have the responses of the group."""
     fake = Fake(t=[1])
     group = FakeShareGroup(fake)
     group.append("t", 0, batch(0, "a"))
@@ -73,7 +73,7 @@ def refusal(error: Errors) -> ShareGroupHeartbeatResponse:
 
 
 def beats(fake: Fake) -> list[tuple[int, int, bool]]:
-    """(ms, epoch, whether topics were sent) of each heartbeat."""
+    """(ms, member epoch, True if topics were sent) of each heartbeat."""
     return [
         (s.after_ms, s.request.member_epoch, s.request.subscribed_topic_names is not None)
         for s in fake.sent
@@ -82,24 +82,24 @@ def beats(fake: Fake) -> list[tuple[int, int, bool]]:
 
 
 @pytest.mark.parametrize(
-    ("error", "at_once", "finds"),
+    ("error", "immediate", "lookups"),
     [
-        pytest.param(Errors.UNKNOWN_MEMBER_ID, True, 1, id="unknown member: rejoins at once"),
-        pytest.param(Errors.FENCED_MEMBER_EPOCH, True, 1, id="fenced: rejoins at once"),
-        pytest.param(Errors.NOT_COORDINATOR, True, 2, id="not coordinator: finds it at once"),
-        pytest.param(Errors.COORDINATOR_NOT_AVAILABLE, True, 2, id="coordinator not available: finds it at once"),
-        pytest.param(Errors.NETWORK_EXCEPTION, True, 2, id="disconnected: finds it at once"),
+        pytest.param(Errors.UNKNOWN_MEMBER_ID, True, 1, id="unknown member: rejoins immediately"),
+        pytest.param(Errors.FENCED_MEMBER_EPOCH, True, 1, id="fenced: rejoins immediately"),
+        pytest.param(Errors.NOT_COORDINATOR, True, 2, id="not coordinator: immediate lookup"),
+        pytest.param(Errors.COORDINATOR_NOT_AVAILABLE, True, 2, id="coordinator not available: immediate lookup"),
+        pytest.param(Errors.NETWORK_EXCEPTION, True, 2, id="disconnected: immediate lookup"),
         pytest.param(Errors.COORDINATOR_LOAD_IN_PROGRESS, False, 1, id="loading: after the back-off"),
     ],
 )
-def test_what_a_member_survives(error: Errors, at_once: bool, finds: int) -> None:
+def test_errors_that_a_member_recovers_from(error: Errors, immediate: bool, lookups: int) -> None:
     fake, _, consumer = new_group(error)
     member = consumer.member_id()
     assert offsets(consumer.poll(10)) == [0]
     first, second = beats(fake)[:2]
     assert (first[1:], second[1:]) == ((0, True), (0, True))
-    assert (second[0] == 0) == at_once
-    assert len(fake.requests(FindCoordinatorRequest)) == finds
+    assert (second[0] == 0) == immediate
+    assert len(fake.requests(FindCoordinatorRequest)) == lookups
     assert {request.member_id for request in fake.requests(ShareGroupHeartbeatRequest)} == {member}
 
 
@@ -124,27 +124,27 @@ def test_a_fatal_error_is_raised_once_and_later_polls_are_empty(error: Errors) -
     assert len(beats(fake)) == 1
 
 
-def test_an_authorization_error_is_raised_and_the_member_goes_on() -> None:
+def test_an_authorization_error_is_raised_and_the_membership_continues() -> None:
     _, _, consumer = new_group(Errors.TOPIC_AUTHORIZATION_FAILED)
     with pytest.raises(KafkaException):
         consumer.poll(10)
     assert offsets(consumer.poll(10)) == [0]
 
 
-def test_a_coordinator_that_always_refuses_does_not_make_the_member_spin() -> None:
+def test_heartbeats_to_a_coordinator_that_always_refuses_back_off() -> None:
     fake, _, consumer = new_group(*[Errors.NOT_COORDINATOR] * 1000)
     assert consumer.poll(10).is_empty()
     assert 10 < len(beats(fake)) < 30
 
 
-def test_a_coordinator_that_is_not_there_yet_is_looked_for_with_growing_pauses() -> None:
+def test_lookups_of_an_unavailable_coordinator_back_off() -> None:
     fake, _, consumer = new_group()
     found = fake.answers[FindCoordinatorRequest]
     not_yet = FindCoordinatorResponse.Coordinator(key="g", error_code=Errors.COORDINATOR_NOT_AVAILABLE)
 
     def answer(fake: Fake, node: int, request: FindCoordinatorRequest) -> Any:
-        asked = len(fake.requests(FindCoordinatorRequest))
-        return found(fake, node, request) if asked > 4 else FindCoordinatorResponse(coordinators=(not_yet,))
+        lookups = len(fake.requests(FindCoordinatorRequest))
+        return found(fake, node, request) if lookups > 4 else FindCoordinatorResponse(coordinators=(not_yet,))
 
     fake.answers[FindCoordinatorRequest] = answer
     assert offsets(consumer.poll(10)) == [0]
@@ -153,7 +153,7 @@ def test_a_coordinator_that_is_not_there_yet_is_looked_for_with_growing_pauses()
     assert [80 * 2**i <= pause <= 120 * 2**i for i, pause in enumerate(pauses)] == [True] * 4
 
 
-def test_a_group_that_no_coordinator_serves_is_fatal() -> None:
+def test_an_invalid_group_id_is_fatal() -> None:
     fake, _, consumer = new_group()
     refused = FindCoordinatorResponse.Coordinator(key="g", error_code=Errors.INVALID_GROUP_ID, error_message="empty")
     fake.answers[FindCoordinatorRequest] = lambda *_: FindCoordinatorResponse(coordinators=(refused,))
@@ -161,47 +161,49 @@ def test_a_group_that_no_coordinator_serves_is_fatal() -> None:
         consumer.poll(10)
 
 
-def test_heartbeats_keep_the_interval_and_stay_short() -> None:
+def test_heartbeats_keep_the_interval_and_have_topics_only_once() -> None:
     fake, _, consumer = new_group()
     consumer.poll(1)
     consumer.poll(20)
     assert beats(fake)[2:] == [(5000, 3, False), (10000, 3, False), (15000, 3, False), (20000, 3, False)]
 
 
-def test_new_topics_are_told_with_the_next_heartbeat() -> None:
+def test_new_topics_are_sent_with_the_next_heartbeat() -> None:
     fake, _, consumer = new_group()
     consumer.poll(1)
     fake.topics["u"], fake.ids["u"] = [1], topic_id("u")
     consumer.subscribe(["u"])
     consumer.poll(6)
-    told = [request.subscribed_topic_names for request in fake.requests(ShareGroupHeartbeatRequest)]
-    assert told[:4] == [("t",), None, ("u",), None]
+    topics = [request.subscribed_topic_names for request in fake.requests(ShareGroupHeartbeatRequest)]
+    assert topics[:4] == [("t",), None, ("u",), None]
     assert [(tp.topic, tp.partition) for tp in consumer.assignment()] == [("u", 0)]
 
 
 @pytest.mark.parametrize("error", [Errors.NETWORK_EXCEPTION, Errors.REQUEST_TIMED_OUT], ids=lambda error: error.name)
-def test_an_assignment_whose_answer_is_lost_comes_with_the_next_heartbeat(error: Errors) -> None:
-    """A coordinator sends an assignment once, and again to a member that names its topics, at its last epoch or before.
+def test_an_assignment_whose_response_is_lost_is_received_with_the_next_heartbeat(error: Errors) -> None:
+    """A coordinator sends an assignment once, and again to a member whose heartbeat has its topics, at the current
+    epoch or the one before.
 
-    (`coordinator/group/test_heartbeat`, 1.5 has the other side: 2 with topics, after the answer to 2 was lost.)
+    (The coordinator's side is in `coordinator/group/test_heartbeat`, 1.5: 2 with topics, after the response to 2 was
+    lost.)
     """
-    fake, desk, consumer = new_group()
+    fake, group, consumer = new_group()
     join = ShareGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=0, subscribed_topic_names=("t",))
-    assignment = desk.heartbeat(fake, 9, join).assignment
-    known = ShareGroupHeartbeatResponse(member_id="m", member_epoch=3, heartbeat_interval_ms=5000)
-    joined = replace(known, member_epoch=2, assignment=ShareGroupHeartbeatResponse.Assignment())
+    assignment = group.heartbeat(fake, 9, join).assignment
+    stable = ShareGroupHeartbeatResponse(member_id="m", member_epoch=3, heartbeat_interval_ms=5000)
+    joined = replace(stable, member_epoch=2, assignment=ShareGroupHeartbeatResponse.Assignment())
     answers = [joined, error]
 
     def answer(fake: Fake, node: int, request: ShareGroupHeartbeatRequest) -> Any:
-        asked = request.subscribed_topic_names is not None
-        return answers.pop(0) if answers else replace(known, assignment=assignment if asked else None)
+        has_topics = request.subscribed_topic_names is not None
+        return answers.pop(0) if answers else replace(stable, assignment=assignment if has_topics else None)
 
     fake.answers[ShareGroupHeartbeatRequest] = answer
     assert offsets(consumer.poll(20)) == [0]
     assert [beat[1:] for beat in beats(fake)[:4]] == [(0, True), (2, False), (2, True), (3, False)]
 
 
-def test_a_member_that_nobody_polls_leaves_and_the_next_poll_but_one_rejoins() -> None:
+def test_a_member_without_polls_leaves_and_rejoins_with_the_second_poll() -> None:
     fake, _, consumer = new_group(max_poll_interval_ms=7000)
     consumer.poll(1)
     fake.run(timeout_ms=20000)
@@ -220,7 +222,7 @@ def test_a_long_poll_is_not_overdue() -> None:
     assert -1 not in [epoch for _, epoch, _ in beats(fake)]
 
 
-def test_unsubscribing_leaves_once_and_subscribing_again_joins_under_the_same_name() -> None:
+def test_unsubscribe_leaves_once_and_a_new_subscription_joins_with_the_same_member_id() -> None:
     fake, _, consumer = new_group()
     consumer.poll(1)
     consumer.unsubscribe()
@@ -232,15 +234,15 @@ def test_unsubscribing_leaves_once_and_subscribing_again_joins_under_the_same_na
     assert len({request.member_id for request in fake.requests(ShareGroupHeartbeatRequest)}) == 1
 
 
-def test_whoever_has_not_joined_need_not_leave() -> None:
+def test_a_consumer_that_has_not_joined_does_not_leave() -> None:
     fake, _, consumer = new_group()
     consumer.unsubscribe()
     consumer.close()
     assert beats(fake) == []
 
 
-def test_the_answer_to_a_join_that_was_called_off_does_not_count() -> None:
-    """Unsubscribed while the join is under way: the goodbye follows, the assignment is not taken."""
+def test_the_response_to_a_cancelled_join_is_ignored() -> None:
+    """Unsubscribed while the join is in flight, the consumer sends the leave heartbeat and ignores the assignment."""
     fake, group, consumer = new_group()
     fake.answers[ShareGroupHeartbeatRequest] = lambda *_: None
     consumer.poll(0)
@@ -253,7 +255,7 @@ def test_the_answer_to_a_join_that_was_called_off_does_not_count() -> None:
     assert consumer.assignment() == []
 
 
-def test_a_poll_while_the_goodbye_is_under_way_rejoins_after_it() -> None:
+def test_a_poll_during_the_leave_heartbeat_rejoins_after_it() -> None:
     fake, group, consumer = new_group()
     consumer.poll(1)
     fake.answers[ShareGroupHeartbeatRequest] = lambda *_: None
@@ -269,57 +271,57 @@ def test_a_poll_while_the_goodbye_is_under_way_rejoins_after_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "goodbyes", "finds"),
+    ("answer", "leaves", "lookups"),
     [
-        pytest.param(refusal(Errors.NOT_COORDINATOR), 2, 2, id="not coordinator: to the one that is"),
-        pytest.param(refusal(Errors.COORDINATOR_NOT_AVAILABLE), 2, 2, id="not available: to the one that is"),
-        pytest.param(refusal(Errors.COORDINATOR_LOAD_IN_PROGRESS), 2, 1, id="loading: once more to the same"),
-        pytest.param(refusal(Errors.UNKNOWN_MEMBER_ID), 1, 1, id="no member any more"),
-        pytest.param(refusal(Errors.GROUP_ID_NOT_FOUND), 1, 1, id="no group any more"),
+        pytest.param(refusal(Errors.NOT_COORDINATOR), 2, 2, id="not coordinator: sent to the current one"),
+        pytest.param(refusal(Errors.COORDINATOR_NOT_AVAILABLE), 2, 2, id="not available: sent to the current one"),
+        pytest.param(refusal(Errors.COORDINATOR_LOAD_IN_PROGRESS), 2, 1, id="loading: sent again to the same"),
+        pytest.param(refusal(Errors.UNKNOWN_MEMBER_ID), 1, 1, id="unknown member"),
+        pytest.param(refusal(Errors.GROUP_ID_NOT_FOUND), 1, 1, id="unknown group"),
         pytest.param(Errors.NETWORK_EXCEPTION, 1, 1, id="broken connection: closing waits for no broker"),
     ],
 )
-@pytest.mark.parametrize("way", ["close", "unsubscribe"])
-def test_a_goodbye_is_repeated_where_the_coordinator_has_moved(
-    answer: Any, goodbyes: int, finds: int, way: str
+@pytest.mark.parametrize("call", ["close", "unsubscribe"])
+def test_a_leave_heartbeat_is_repeated_if_the_coordinator_has_moved(
+    answer: Any, leaves: int, lookups: int, call: str
 ) -> None:
-    """Else the partitions of a member that has gone are lost to the others for the length of a session."""
-    fake, desk, consumer = new_group()
+    """Otherwise the partitions of the member stay unassigned until its session times out."""
+    fake, group, consumer = new_group()
     consumer.poll(1)
     answers = [answer]
-    fake.answers[ShareGroupHeartbeatRequest] = lambda *call: answers.pop() if answers else desk.heartbeat(*call)
-    getattr(consumer, way)()
+    fake.answers[ShareGroupHeartbeatRequest] = lambda *args: answers.pop() if answers else group.heartbeat(*args)
+    getattr(consumer, call)()
     fake.run(timeout_ms=1000)
-    assert [epoch for _, epoch, _ in beats(fake)][2:] == [-1] * goodbyes
-    assert len(fake.requests(FindCoordinatorRequest)) == finds
+    assert [epoch for _, epoch, _ in beats(fake)][2:] == [-1] * leaves
+    assert len(fake.requests(FindCoordinatorRequest)) == lookups
 
 
-def test_an_overdue_member_repeats_a_goodbye_that_was_refused() -> None:
-    fake, desk, consumer = new_group(max_poll_interval_ms=7000)
+def test_an_overdue_member_repeats_a_refused_leave_heartbeat() -> None:
+    fake, group, consumer = new_group(max_poll_interval_ms=7000)
     consumer.poll(1)
     refusals = [refusal(Errors.NOT_COORDINATOR)] * 2
     fake.answers[ShareGroupHeartbeatRequest] = lambda f, n, request: (
-        refusals.pop() if refusals and request.member_epoch == -1 else desk.heartbeat(f, n, request)
+        refusals.pop() if refusals and request.member_epoch == -1 else group.heartbeat(f, n, request)
     )
     fake.run(timeout_ms=20_000)
     assert [epoch for _, epoch, _ in beats(fake)].count(-1) == 3
 
 
-def test_a_poll_ends_the_repetition_of_a_goodbye() -> None:
-    fake, desk, consumer = new_group()
+def test_a_poll_ends_the_repetition_of_a_leave_heartbeat() -> None:
+    fake, group, consumer = new_group()
     consumer.poll(1)
     fake.answers[ShareGroupHeartbeatRequest] = lambda *_: None
     consumer.unsubscribe()
     leave = fake.pending(ShareGroupHeartbeatRequest)
     consumer.subscribe(["t"])
     consumer.poll(0)
-    fake.answers[ShareGroupHeartbeatRequest] = desk.heartbeat
+    fake.answers[ShareGroupHeartbeatRequest] = group.heartbeat
     fake.reply(leave.call_id, refusal(Errors.NOT_COORDINATOR))
     fake.run()
     assert [epoch for _, epoch, _ in beats(fake)[-3:]] == [-1, 0, 2]
 
 
-def test_a_coordinator_that_refuses_every_goodbye_holds_up_no_close() -> None:
+def test_a_coordinator_that_refuses_every_leave_heartbeat_does_not_delay_close() -> None:
     fake, _, consumer = new_group()
     consumer.poll(1)
     fake.answers[ShareGroupHeartbeatRequest] = lambda *_: refusal(Errors.NOT_COORDINATOR)
@@ -330,8 +332,8 @@ def test_a_coordinator_that_refuses_every_goodbye_holds_up_no_close() -> None:
     assert fake.closed
 
 
-def test_a_stable_members_failed_heartbeats_keep_their_distance() -> None:
-    """BEHAVIOUR.md 16."""
+def test_failed_heartbeats_of_a_stable_member_back_off() -> None:
+    """BEHAVIOUR.md, 16."""
     loading = Errors.COORDINATOR_LOAD_IN_PROGRESS
     fake, _, consumer = new_group(None, None, loading, loading)
     consumer.poll(1)
@@ -342,8 +344,8 @@ def test_a_stable_members_failed_heartbeats_keep_their_distance() -> None:
     assert 160 <= times[4] - times[3] <= 240
 
 
-def test_the_answer_to_a_heartbeat_before_a_rejoin_is_ignored() -> None:
-    """The member left because it did not poll, and joins again with epoch 0. BEHAVIOUR.md 17."""
+def test_the_response_to_a_heartbeat_before_a_rejoin_is_ignored() -> None:
+    """The member left because it did not poll, and joins again with epoch 0. BEHAVIOUR.md, 17."""
     fake, group, consumer = new_group(max_poll_interval_ms=7000)
     consumer.poll(1)
     fake.answers[ShareGroupHeartbeatRequest] = lambda *_: None
@@ -359,7 +361,7 @@ def test_the_answer_to_a_heartbeat_before_a_rejoin_is_ignored() -> None:
     assert [epoch for _, epoch, _ in beats(fake)[count:]][:2] == [-1, 0]
 
 
-def test_a_member_that_rejoins_after_its_last_poll_is_overdue_like_any_other() -> None:
+def test_a_member_that_rejoins_after_its_last_poll_becomes_overdue() -> None:
     fake, group, consumer = new_group(max_poll_interval_ms=7000)
     consumer.poll(1)
     fake.answers[ShareGroupHeartbeatRequest] = lambda f, n, request: Later(50, group.heartbeat(f, n, request))
@@ -371,8 +373,8 @@ def test_a_member_that_rejoins_after_its_last_poll_is_overdue_like_any_other() -
     assert consumer.assignment() == []
 
 
-def test_an_assignment_of_a_topic_that_was_made_anew_waits_for_its_metadata() -> None:
-    """What metadata said of the name is out of date: the new id is asked for."""
+def test_an_assignment_of_a_recreated_topic_waits_for_its_metadata() -> None:
+    """The topic id of the client's metadata is outdated, so it requests metadata of the new id."""
     fake, group, consumer = new_group()
     old, new = fake.ids["t"], TopicId(fake.ids["t"][::-1])
 
@@ -386,10 +388,10 @@ def test_an_assignment_of_a_topic_that_was_made_anew_waits_for_its_metadata() ->
     fake.ids["t"] = new
     group.append("t", 0, batch(0, "new"))
     assert [message.value() for message in consumer.poll(1)] == [b"new"]
-    assert [asked.topics[0].name for asked in fake.requests(MetadataRequest)] == ["t", None]
+    assert [request.topics[0].name for request in fake.requests(MetadataRequest)] == ["t", None]
 
 
-def test_unknown_topics_give_empty_polls() -> None:
+def test_polls_of_unknown_topics_are_empty() -> None:
     fake = Fake()
     FakeShareGroup(fake)
     consumer = consumer_on(fake, "nowhere")

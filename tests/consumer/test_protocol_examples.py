@@ -1,4 +1,4 @@
-"""The worked examples W1 to W7 of the client reference, on a naive share group."""
+"""The worked examples 1 to 7 of BEHAVIOUR.md, on a naive share group."""
 
 from __future__ import annotations
 
@@ -40,8 +40,10 @@ def singles(count: int) -> list[Any]:
 
 
 def test_the_first_assignment_takes_one_heartbeat_interval() -> None:
-    """The first assignment is empty until the share-partitions are initialised: first records after an interval.
-    BEHAVIOUR.md, example 1."""
+    """The first assignment is empty until the share-partitions are initialized.
+
+    BEHAVIOUR.md, example 1.
+    """
     fake, _ = group_with(batch(0, "a"), at_once=False)
     consumer = consumer_on(fake, "t")
     messages = consumer.poll(10)
@@ -57,7 +59,7 @@ def test_the_first_assignment_takes_one_heartbeat_interval() -> None:
     assert fake.now_ms == 1_000_000 + 5000
 
 
-def test_explicit_acknowledgements_travel_with_fetch_commit_and_close() -> None:
+def test_explicit_acknowledgements_are_sent_with_fetch_commit_and_close() -> None:
     """BEHAVIOUR.md, example 2."""
     fake, group = group_with(batch(0, *"abcde"))
     consumer = explicit(fake, "t")
@@ -90,7 +92,7 @@ def test_explicit_acknowledgements_travel_with_fetch_commit_and_close() -> None:
     assert group.state("t")[7] == "available"
 
 
-def test_the_callback_names_all_offsets_of_one_request() -> None:
+def test_the_callback_receives_all_offsets_of_one_request() -> None:
     """BEHAVIOUR.md, example 3."""
     fake, _ = group_with(batch(0, *"abcdefghijklmno"))
     consumer = explicit(fake, "t")
@@ -109,8 +111,10 @@ def test_the_callback_names_all_offsets_of_one_request() -> None:
 
 
 def test_a_renewed_record_is_returned_with_the_same_count() -> None:
-    """Friendlier than Java: the poll that sends the renewal returns the record as soon as its lock is renewed.
-    BEHAVIOUR.md, example 4."""
+    """Unlike in Java, the poll that sends the renewal returns the record as soon as its lock is renewed.
+
+    BEHAVIOUR.md, example 4.
+    """
     fake, _ = group_with(batch(0, *"ab"))
     consumer = explicit(fake, "t")
     first, second = consumer.poll(1)
@@ -126,9 +130,11 @@ def test_a_renewed_record_is_returned_with_the_same_count() -> None:
     assert consumer.poll(1)[0] == second
 
 
-def test_acknowledgements_survive_bad_records() -> None:
-    """A corrupt batch is a message with an error; what was acknowledged before travels all the same. BEHAVIOUR.md,
-    example 5."""
+def test_acknowledgements_are_sent_despite_corrupt_records() -> None:
+    """A corrupt batch is a message with an error; earlier acknowledgements are sent all the same.
+
+    BEHAVIOUR.md, example 5.
+    """
     good, bad = batch(0, "ok0", "ok1"), batch(2, "bad2" * 50, compression="gzip")
     broken = bad._replace(data=bad.data[:61] + bytes(len(bad.data) - 61))
     fake, group = group_with(good, broken, batch(3, "ok3"))
@@ -152,8 +158,8 @@ def marker(offset: int) -> Any:
 @pytest.mark.parametrize(
     ("hidden", "returned", "acknowledged"),
     [
-        pytest.param(set(), [0, 1, 3, 4, 6], "0-1:1 2:0 3-4:1 5:0 6:1 7:0", id="W6 read_uncommitted"),
-        pytest.param({3, 4}, [0, 1, 6], "0-1:1 2:0 5:0 6:1 7:0", id="W6 read_committed"),
+        pytest.param(set(), [0, 1, 3, 4, 6], "0-1:1 2:0 3-4:1 5:0 6:1 7:0", id="read_uncommitted"),
+        pytest.param({3, 4}, [0, 1, 6], "0-1:1 2:0 5:0 6:1 7:0", id="read_committed"),
     ],
 )
 def test_transaction_markers_are_acknowledged_as_gaps(hidden: set[int], returned: list[int], acknowledged: str) -> None:

@@ -1,4 +1,4 @@
-"""The surface: confluent-kafka's names, the order of checks of each method, the configuration, two threads."""
+"""The public interface: names, the order of checks, the configuration, threads. BEHAVIOUR.md, 1 to 6."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def public(thing: type) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs"),
+    ("shareq_class", "confluent_class"),
     [
         pytest.param(ShareConsumer, confluent_kafka.ShareConsumer, id="ShareConsumer"),
         pytest.param(Message, confluent_kafka.Message, id="Message"),
@@ -40,8 +40,8 @@ def public(thing: type) -> set[str]:
         pytest.param(AcknowledgeType, confluent_kafka.AcknowledgeType, id="AcknowledgeType"),
     ],
 )
-def test_everything_that_confluent_kafka_has_is_here(ours: type, theirs: type) -> None:
-    assert public(theirs) - public(ours) == set()
+def test_every_name_of_confluent_kafka_exists(shareq_class: type, confluent_class: type) -> None:
+    assert public(confluent_class) - public(shareq_class) == set()
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_everything_that_confluent_kafka_has_is_here(ours: type, theirs: type) -
     ["t", "t 1", "t 1 5"],
     ids=["topic", "topic and partition", "and offset"],
 )
-def test_topic_partitions_look_alike(text: str) -> None:
+def test_repr_of_topic_partitions_is_that_of_confluent_kafka(text: str) -> None:
     topic, *numbers = text.split()
     arguments = (topic, *map(int, numbers))
     assert repr(TopicPartition(*arguments)) == repr(confluent_kafka.TopicPartition(*arguments))  # type: ignore[arg-type]
@@ -83,7 +83,7 @@ def call(method: str, consumer: Any, *, bad: bool = False) -> Any:
     return (bad_call or good_call)(consumer) if bad else good_call(consumer)
 
 
-def in_hand(**conf: Any) -> tuple[Fake, ShareConsumer]:
+def holding(**conf: Any) -> tuple[Fake, ShareConsumer]:
     fake = Fake(t=[1])
     FakeShareGroup(fake).append("t", 0, batch(0, "a", "b"))
     consumer = explicit(fake, "t", **conf)
@@ -96,7 +96,7 @@ def test_the_table_of_calls_is_complete() -> None:
     assert public(ShareConsumer) == set(CALLS) | free
 
 
-def test_ready_when_a_poll_need_not_wait() -> None:
+def test_ready_is_true_if_a_poll_need_not_wait() -> None:
     fake = Fake(t=[1])
     group = FakeShareGroup(fake)
     consumer = explicit(fake, "t")
@@ -109,30 +109,30 @@ def test_ready_when_a_poll_need_not_wait() -> None:
 
 
 @methods
-def test_closed_comes_first(method: str) -> None:
-    _, consumer = in_hand()
+def test_closed_is_checked_first(method: str) -> None:
+    _, consumer = holding()
     consumer.close()
     with pytest.raises(IllegalStateException, match="closed"):
         call(method, consumer, bad=True)
 
 
 @with_arguments
-def test_arguments_come_before_other_threads(method: str) -> None:
-    _, consumer = in_hand()
+def test_arguments_are_checked_before_threads(method: str) -> None:
+    _, consumer = holding()
     with consumer._gate, pytest.raises(TypeError):
         call(method, consumer, bad=True)
 
 
 @methods
-def test_another_thread_inside(method: str) -> None:
-    _, consumer = in_hand()
+def test_calls_during_a_call_of_another_thread_are_refused(method: str) -> None:
+    _, consumer = holding()
     with consumer._gate, pytest.raises(ConcurrentModificationException):
         call(method, consumer)
 
 
 @pytest.mark.parametrize("method", [*CALLS, "close"])
-def test_no_call_from_inside_the_callback(method: str) -> None:
-    _, consumer = in_hand()
+def test_calls_inside_the_callback_are_refused(method: str) -> None:
+    _, consumer = holding()
     caught: list[Exception] = []
 
     def callback(*_: Any) -> None:
@@ -146,8 +146,8 @@ def test_no_call_from_inside_the_callback(method: str) -> None:
     assert len(caught) == 1
 
 
-def test_what_is_allowed_at_any_time() -> None:
-    _, consumer = in_hand()
+def test_calls_that_are_allowed_at_any_time() -> None:
+    _, consumer = holding()
     with consumer._gate:
         assert consumer.metrics()["records-consumed-total"] == 2
         assert len(consumer.member_id()) == 22
@@ -157,9 +157,9 @@ def test_what_is_allowed_at_any_time() -> None:
     assert consumer.metrics()["fetch-total"] >= 1
 
 
-def test_two_threads() -> None:
-    """The second thread is turned away while the first is in a call, and let in afterwards."""
-    _, consumer = in_hand()
+def test_a_second_thread_is_refused_during_a_call() -> None:
+    """While one thread is inside a call, a second thread is refused; afterwards its call succeeds."""
+    _, consumer = holding()
     entered, leave = threading.Event(), threading.Event()
 
     def stay_inside() -> None:
@@ -177,7 +177,7 @@ def test_two_threads() -> None:
     assert consumer.subscription() == ["t"]
 
 
-# ---- own checks ------------------------------------------------------------------------------------------------------
+# ---- checks of single methods ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -186,13 +186,13 @@ def test_two_threads() -> None:
         pytest.param("t", TypeError, id="a text"),
         pytest.param(("t",), TypeError, id="a tuple"),
         pytest.param({"t"}, TypeError, id="a set"),
-        pytest.param(None, TypeError, id="nothing"),
+        pytest.param(None, TypeError, id="None"),
         pytest.param([""], ValueError, id="an empty name"),
         pytest.param(["t", "t"], ValueError, id="a name twice"),
         pytest.param([1, "1"], ValueError, id="a name twice, as text"),
     ],
 )
-def test_subscribe_refuses(topics: Any, error: type[Exception]) -> None:
+def test_subscribe_refuses_invalid_topics(topics: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         consumer_on(Fake(t=[1])).subscribe(topics)
 
@@ -208,18 +208,18 @@ def test_subscribe_takes_elements_as_text_and_replaces() -> None:
 
 
 @pytest.mark.parametrize("timeout", [None, "1", True], ids=["None", "a text", "a bool"])
-def test_a_time_out_is_a_number(timeout: Any) -> None:
+def test_a_timeout_must_be_a_number(timeout: Any) -> None:
     with pytest.raises(TypeError):
         consumer_on(Fake(t=[1]), "t").poll(timeout)
 
 
-def test_poll_without_subscription() -> None:
+def test_poll_without_subscription_is_refused() -> None:
     with pytest.raises(IllegalStateException, match="not subscribed"):
         consumer_on(Fake(t=[1])).poll(0)
 
 
-def test_poll_with_unacknowledged_records_says_how_many() -> None:
-    _, consumer = in_hand()
+def test_error_of_poll_has_the_number_of_unacknowledged_records() -> None:
+    _, consumer = holding()
     consumer.acknowledge_offset("t", 0, 1)
     with pytest.raises(IllegalStateException, match=r"^1 records"):
         consumer.poll(0)
@@ -243,32 +243,32 @@ ACKNOWLEDGEMENTS = [
     pytest.param(Message("t", 0, 7), 1, IllegalStateException, id="not in flight"),
     pytest.param(Message("t", 1, 0), 1, IllegalStateException, id="another partition"),
     pytest.param(Message("u", 0, 0), 1, IllegalStateException, id="another topic"),
-    pytest.param(Message("t", 0, 7), 9, ValueError, id="type before flight"),
+    pytest.param(Message("t", 0, 7), 9, ValueError, id="the type is checked before the record"),
 ]
 
 
-@pytest.mark.parametrize(("message", "verdict", "error"), ACKNOWLEDGEMENTS)
-def test_acknowledge_refuses(message: Message, verdict: Any, error: type[Exception]) -> None:
-    _, consumer = in_hand()
+@pytest.mark.parametrize(("message", "kind", "error"), ACKNOWLEDGEMENTS)
+def test_acknowledge_refuses_invalid_arguments(message: Message, kind: Any, error: type[Exception]) -> None:
+    _, consumer = holding()
     with pytest.raises(error):
-        consumer.acknowledge(message, verdict)
+        consumer.acknowledge(message, kind)
 
 
 @pytest.mark.parametrize(
     ("message", "error"),
     [
-        pytest.param(Message(None, 0, 0), ValueError, id="place before mode"),
-        pytest.param(Message("t", 0, 0), IllegalStateException, id="mode"),
+        pytest.param(Message(None, 0, 0), ValueError, id="the position is checked before the mode"),
+        pytest.param(Message("t", 0, 0), IllegalStateException, id="implicit mode"),
     ],
 )
-def test_acknowledge_in_implicit_mode(message: Message, error: type[Exception]) -> None:
+def test_acknowledge_is_refused_in_implicit_mode(message: Message, error: type[Exception]) -> None:
     consumer = consumer_on(Fake(t=[1]), "t")
     with pytest.raises(error):
         consumer.acknowledge(message, 9)
 
 
-def test_a_self_built_message_acknowledges_and_the_last_word_counts() -> None:
-    _, consumer = in_hand()
+def test_a_constructed_message_acknowledges_and_the_last_type_counts() -> None:
+    _, consumer = holding()
     consumer.acknowledge(Message("t", 0, 0), AcknowledgeType.REJECT)
     consumer.acknowledge(Message("t", 0, 0), AcknowledgeType.RELEASE)
     consumer.acknowledge_offset("t", 0, 1)
@@ -276,30 +276,30 @@ def test_a_self_built_message_acknowledges_and_the_last_word_counts() -> None:
 
 
 @pytest.mark.parametrize("name", ["release", "RELEASE", "Release"])
-def test_an_acknowledge_type_may_be_given_by_name(name: str) -> None:
-    _, consumer = in_hand()
+def test_acknowledge_types_are_accepted_by_name(name: str) -> None:
+    _, consumer = holding()
     consumer.acknowledge(Message("t", 0, 0), name)
     consumer.acknowledge_offset("t", 0, 1, "accept")
     assert [(m.offset(), m.delivery_count()) for m in consumer.poll(1)] == [(0, 2)]
 
 
 @pytest.mark.parametrize("given", ["acept", "gap", 7, 1.5, None])
-def test_a_bad_acknowledge_type_is_met_with_all_types(given: Any) -> None:
-    _, consumer = in_hand()
+def test_error_of_an_unknown_acknowledge_type_lists_all_types(given: Any) -> None:
+    _, consumer = holding()
     allowed = r"must be ACCEPT \(1\), RELEASE \(2\), REJECT \(3\) or RENEW \(4\)"
     with pytest.raises((TypeError, ValueError), match=allowed):
         consumer.acknowledge(Message("t", 0, 0), given)
 
 
-def test_acknowledged_and_sent_is_not_in_flight_any_more() -> None:
-    _, consumer = in_hand()
+def test_a_sent_acknowledgement_cannot_be_repeated() -> None:
+    _, consumer = holding()
     consumer.acknowledge_offset("t", 0, 0)
     consumer.commit_sync()
     with pytest.raises(IllegalStateException, match="not in flight"):
         consumer.acknowledge_offset("t", 0, 0)
 
 
-def test_sasl_credentials_are_two_texts() -> None:
+def test_sasl_credentials_must_be_two_strings() -> None:
     consumer = consumer_on(Fake(t=[1]))
     consumer.set_sasl_credentials("user", "secret")
     with pytest.raises(TypeError):
@@ -315,7 +315,7 @@ def construct(**conf: Any) -> ShareConsumer:
     return ShareConsumer(keys)
 
 
-def test_dict_keywords_or_both() -> None:
+def test_configuration_by_dict_keywords_or_both() -> None:
     fake = Fake(t=[1])
     both = ShareConsumer({"bootstrap.servers": "fake://nowhere", "group.id": "g"}, bootstrap_servers=fake.address)
     alone = ShareConsumer(**{"bootstrap.servers": fake.address, "group.id": ""})
@@ -326,18 +326,18 @@ def test_dict_keywords_or_both() -> None:
         ShareConsumer("x")  # type: ignore[arg-type]
 
 
-def test_a_consumer_is_made_once() -> None:
+def test_a_consumer_cannot_be_initialized_again() -> None:
     consumer = construct()
     with pytest.raises(RuntimeError, match="already initialized"):
         consumer.__init__({"group.id": "g"})  # type: ignore[misc]
 
 
-def test_a_group_is_needed() -> None:
+def test_group_id_is_required() -> None:
     with pytest.raises(ValueError, match=r"group\.id must be set"):
         ShareConsumer({"bootstrap.servers": "fake://x"})
 
 
-def test_an_address_is_needed_and_named_when_nobody_knows_it() -> None:
+def test_bootstrap_servers_are_required_and_named_if_unknown() -> None:
     with pytest.raises(KafkaException, match=r"bootstrap\.servers must be set"):
         ShareConsumer({"group.id": "g"})
     with pytest.raises(KafkaException, match="nowhere://x"):
@@ -350,7 +350,7 @@ def test_keys_of_a_plain_consumer_are_refused(key: str) -> None:
         ShareConsumer({"bootstrap.servers": Fake().address, "group.id": "g", key: "x"})
 
 
-def test_all_refused_keys_are_named_at_once() -> None:
+def test_the_error_names_all_refused_keys() -> None:
     with pytest.raises(ValueError, match=r"auto\.offset\.reset, isolation\.level"):
         construct(auto_offset_reset="earliest", isolation_level="read_committed")
 
@@ -361,13 +361,13 @@ def test_all_refused_keys_are_named_at_once() -> None:
         pytest.param("max.poll.records", 0, ">= 1", id="below"),
         pytest.param("max.poll.records", 1 << 31, ">= 1", id="above"),
         pytest.param("max.poll.records", "many", ">= 1", id="no number"),
-        pytest.param("max.poll.interval.ms", 0, "1..86400000", id="an interval of nothing"),
+        pytest.param("max.poll.interval.ms", 0, "1..86400000", id="interval 0"),
         pytest.param("fetch.wait.max.ms", -1, "0..300000", id="a wait below 0"),
-        pytest.param("check.crcs", "maybe", "true or false", id="no truth value"),
+        pytest.param("check.crcs", "maybe", "true or false", id="no bool"),
         pytest.param("share.acquire.mode", "greedy", "batch_optimized, record_limit", id="no acquire mode"),
     ],
 )
-def test_a_value_out_of_range_names_key_value_and_range(key: str, value: Any, allowed: str) -> None:
+def test_error_of_a_value_out_of_range_names_key_value_and_range(key: str, value: Any, allowed: str) -> None:
     with pytest.raises(KafkaException) as raised:
         construct(**{key: value})
     error = raised.value.error
@@ -377,13 +377,13 @@ def test_a_value_out_of_range_names_key_value_and_range(key: str, value: Any, al
 
 
 @pytest.mark.parametrize("mode", ["EXPLICIT", "Implicit", "auto", "", None], ids=repr)
-def test_an_acknowledgement_mode_that_means_nothing_is_refused(mode: Any) -> None:
+def test_an_unknown_acknowledgement_mode_is_refused(mode: Any) -> None:
     with pytest.raises(ValueError, match="must be implicit or explicit"):
         construct(share_acknowledgement_mode=mode)
 
 
 @pytest.mark.parametrize("mode", ["record_limit", "RECORD_LIMIT", "Batch_Optimized"])
-def test_an_acquire_mode_may_be_written_in_any_case(mode: str) -> None:
+def test_an_acquire_mode_is_accepted_in_any_case(mode: str) -> None:
     assert construct(share_acquire_mode=mode).subscription() == []
 
 
@@ -391,14 +391,14 @@ def test_an_acquire_mode_may_be_written_in_any_case(mode: str) -> None:
     ("key", "meant"),
     [("max.pol.records", "max.poll.records"), ("zzzzzz", None), ("fetch_min_byte", "fetch.min.bytes")],
 )
-def test_a_misspelt_key_is_met_with_the_nearest_one(key: str, meant: str | None) -> None:
+def test_error_of_a_misspelt_key_suggests_the_nearest_one(key: str, meant: str | None) -> None:
     with pytest.raises(KafkaException) as raised:
         construct(**{key: 1})
     hint = f'; did you mean "{meant}"?' if meant else ")"
     assert raised.value.error.str().endswith(hint)
 
 
-def test_unknown_keys_are_named() -> None:
+def test_the_error_names_unknown_keys() -> None:
     with pytest.raises(KafkaException, match="bogus"):
         construct(bogus=1)
 
@@ -412,11 +412,11 @@ def test_unknown_keys_are_named() -> None:
     ],
     ids=["ignored", "the transport's", "Java's"],
 )
-def test_keys_that_are_taken(conf: dict[str, Any]) -> None:
+def test_accepted_keys(conf: dict[str, Any]) -> None:
     assert construct(**conf).subscription() == []
 
 
-def test_a_consumer_is_a_context() -> None:
+def test_a_consumer_is_a_context_manager() -> None:
     fake = Fake(t=[1])
     FakeShareGroup(fake)
     with consumer_on(fake, "t") as consumer:
@@ -426,7 +426,7 @@ def test_a_consumer_is_a_context() -> None:
         pass
 
 
-def test_signatures_take_what_confluent_kafka_takes_by_position() -> None:
+def test_signatures_accept_the_positional_arguments_of_confluent_kafka() -> None:
     assert [*inspect.signature(ShareConsumer.acknowledge_offset).parameters][1:] == [
         "topic",
         "partition",
@@ -440,7 +440,7 @@ def test_signatures_take_what_confluent_kafka_takes_by_position() -> None:
 # ---- wakeup ----------------------------------------------------------------------------------------------------------
 
 
-def test_wakeup_before_a_poll_ends_the_next_one_and_loses_nothing() -> None:
+def test_wakeup_before_a_poll_ends_the_next_one_without_losing_records() -> None:
     fake = Fake(t=[1])
     FakeShareGroup(fake).append("t", 0, batch(0, "a"))
     consumer = consumer_on(fake, "t")
@@ -450,7 +450,7 @@ def test_wakeup_before_a_poll_ends_the_next_one_and_loses_nothing() -> None:
     assert offsets(consumer.poll(5)) == [0]
 
 
-def test_wakeup_during_a_poll() -> None:
+def test_wakeup_during_a_poll_ends_it() -> None:
     fake = Fake(t=[1])
     group = FakeShareGroup(fake)
     consumer = consumer_on(fake, "t")
@@ -467,8 +467,8 @@ def test_wakeup_during_a_poll() -> None:
     assert fake.now_ms == 1_000_000 + 5000
 
 
-def test_wakeup_ends_a_commit_whose_acknowledgements_still_travel() -> None:
-    fake, consumer = in_hand()
+def test_wakeup_ends_a_commit_whose_acknowledgements_are_in_flight() -> None:
+    fake, consumer = holding()
     desk_answer = fake.answers[ShareAcknowledgeRequest]
     fake.answers[ShareAcknowledgeRequest] = lambda *_: None
     consumer.acknowledge_offset("t", 0, 0)
@@ -483,7 +483,7 @@ def test_wakeup_ends_a_commit_whose_acknowledgements_still_travel() -> None:
     assert consumer.commit_sync() == {TopicPartition("t", 0): None}
 
 
-def test_a_commit_that_is_done_at_once_leaves_the_wakeup_to_the_next_poll() -> None:
+def test_a_completed_commit_leaves_the_wakeup_to_the_next_poll() -> None:
     fake = Fake(t=[1])
     FakeShareGroup(fake)
     consumer = consumer_on(fake, "t")

@@ -1,4 +1,4 @@
-"""A share session by itself: epochs, what a request names, which acknowledgements go together."""
+"""A share session alone: epochs, contents of requests, and acknowledgements sent together. BEHAVIOUR.md, 21 to 25."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from shareq.model.states import AcquireMode
 from tests.client.fake import topic_id
 from tests.consumer.fake_share_group import acks_of
 
-WHO = MemberIdentity("g", "m", "c")
+IDENTITY = MemberIdentity("g", "m", "c")
 LIMITS = FetchLimits(500, 1, 1000, 10, AcquireMode.BATCH_OPTIMIZED)
 A0, A1, B0 = (TopicIdPartition(topic_id(name), index) for name, index in (("a", 0), ("a", 1), ("b", 0)))
 
@@ -32,31 +32,31 @@ def acks(key: TopicIdPartition, *runs: tuple[int, int, int], deadline_ms: int | 
     return Acknowledgements(key, "t", 1, [AcknowledgeRun(*run) for run in runs], {}, deadline_ms=deadline_ms)
 
 
-def told(request: ShareFetchRequest) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
-    """(listed, forgotten) partitions."""
+def partitions_of(request: ShareFetchRequest) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+    """(listed, forgotten) partitions of a request, as (topic, index)."""
     listed = [(topic.topic_id[0], p.partition_index) for topic in request.topics for p in topic.partitions]
     forgotten = [(topic.topic_id[0], index) for topic in request.forgotten_topics_data for index in topic.partitions]
     return listed, forgotten
 
 
 @pytest.mark.parametrize(("epoch", "following"), [(0, 1), (1, 2), (MAX_EPOCH - 1, MAX_EPOCH), (MAX_EPOCH, 1)], ids=str)
-def test_each_answer_counts_and_zero_is_only_for_new_sessions(epoch: int, following: int) -> None:
+def test_each_response_advances_the_epoch(epoch: int, following: int) -> None:
     session = ShareSessionHandler(1)
     session.epoch = epoch
     session.answered()
     assert session.epoch == following
 
 
-def test_a_fetch_names_changes_once_and_everything_after_a_loss() -> None:
+def test_a_fetch_has_changes_only_but_all_partitions_after_a_loss() -> None:
     session = ShareSessionHandler(1)
-    story = []
+    requests = []
     for wanted in ({A0, B0}, {A0, B0}, {A0, A1}, set[TopicIdPartition](), {A0}):
         session.want(frozenset(wanted))
-        story.append(told(session.fetch(WHO, LIMITS, [])))
+        requests.append(partitions_of(session.fetch(IDENTITY, LIMITS, [])))
         session.answered()
     session.lost()
-    story.append(told(session.fetch(WHO, LIMITS, [])))
-    assert story == [
+    requests.append(partitions_of(session.fetch(IDENTITY, LIMITS, [])))
+    assert requests == [
         ([("a", 0), ("b", 0)], []),
         ([], []),
         ([("a", 1)], [("b", 0)]),
@@ -67,13 +67,13 @@ def test_a_fetch_names_changes_once_and_everything_after_a_loss() -> None:
     assert session.epoch == 0
 
 
-def test_acknowledged_partitions_are_listed_without_joining() -> None:
+def test_acknowledged_partitions_are_listed_without_being_added() -> None:
     session = ShareSessionHandler(1)
     session.want(frozenset({A0}))
-    session.fetch(WHO, LIMITS, [])
+    session.fetch(IDENTITY, LIMITS, [])
     session.answered()
-    request = session.fetch(WHO, LIMITS, [acks(A0, (0, 2, 1))])
-    assert (told(request), acks_of(request)) == (([("a", 0)], []), "0-1:1")
+    request = session.fetch(IDENTITY, LIMITS, [acks(A0, (0, 2, 1))])
+    assert (partitions_of(request), acks_of(request)) == (([("a", 0)], []), "0-1:1")
     assert session.members == {A0}
 
 
@@ -84,12 +84,12 @@ def test_only_disjoint_acknowledgements_of_a_partition_share_a_request() -> None
     )
     requests = []
     while session.waiting:
-        requests.append(acks_of(session.acknowledge(WHO, session.take_waiting())))
+        requests.append(acks_of(session.acknowledge(IDENTITY, session.take_waiting())))
     assert requests == ["0-1:1 2:2 0:1", "1:1 5:1"]
 
 
 def fetcher_with_session() -> tuple[ShareFetcher, Calls, list[Any]]:
-    """A fetcher whose session with node 1 is open, and what has been settled."""
+    """A fetcher with an open session with node 1, its calls, and the list of settled acknowledgements."""
     calls = Calls()
     backoff = Backoff(random.Random(1))
     metadata = Metadata(calls, backoff, lambda: None)
@@ -104,7 +104,7 @@ def fetcher_with_session() -> tuple[ShareFetcher, Calls, list[Any]]:
         backoff,
         metadata,
         FetchBuffer(check_crcs=False),
-        identity=WHO,
+        identity=IDENTITY,
         limits=LIMITS,
         metrics=FetchMetrics(),
         on_settled=lambda acknowledgements, error, _: settled.append((acknowledgements.runs, error)),
@@ -114,37 +114,37 @@ def fetcher_with_session() -> tuple[ShareFetcher, Calls, list[Any]]:
     fetcher.assign(frozenset({A0, B0}))
     fetcher.fetching = True
     fetcher.pump(0)
-    (call,) = sent(calls)
+    (call,) = take_calls(calls)
     fetcher.fetching = False
     calls.answered(Answer(call.id, ShareFetchResponse()), 0)
     return fetcher, calls, settled
 
 
-def sent(calls: Calls) -> list[Call]:
+def take_calls(calls: Calls) -> list[Call]:
     return [effect for effect in calls.take_effects() if isinstance(effect, Call)]
 
 
-def test_closing_sends_what_does_not_fit_together_one_after_the_other() -> None:
+def test_closing_sends_overlapping_acknowledgements_in_separate_requests() -> None:
     fetcher, calls, settled = fetcher_with_session()
     for key, verdict in ((A0, 2), (A0, 1)):
         fetcher.acknowledge(acks(key, (0, 1, verdict)))
     fetcher.close()
-    story = []
+    requests = []
     for now_ms in (5, 10):
         fetcher.pump(now_ms)
-        (call,) = sent(calls)
+        (call,) = take_calls(calls)
         request: Any = call.request
-        story.append((request.share_session_epoch, acks_of(request)))
+        requests.append((request.share_session_epoch, acks_of(request)))
         assert not fetcher.closed
         calls.answered(Answer(call.id, ShareAcknowledgeResponse()), now_ms)
-    assert story == [(1, "0:2"), (-1, "0:1")]
-    assert [error for _, error in settled] == [Errors.INVALID_RECORD_STATE] * 2  # the answers name no partition
+    assert requests == [(1, "0:2"), (-1, "0:1")]
+    assert [error for _, error in settled] == [Errors.INVALID_RECORD_STATE] * 2  # the responses have no partition
     assert fetcher.closed
 
 
-def test_a_session_that_was_never_opened_needs_no_goodbye() -> None:
+def test_a_session_that_was_never_opened_is_not_closed() -> None:
     fetcher, calls, _ = fetcher_with_session()
     fetcher._sessions[1].lost()
     fetcher.close()
     fetcher.pump(5)
-    assert (sent(calls), fetcher.closed) == ([], True)
+    assert (take_calls(calls), fetcher.closed) == ([], True)

@@ -1,4 +1,4 @@
-"""Modes, callbacks, renewals, gaps, closing, deserializers, metrics: what an application lives through."""
+"""Modes, the callback, renewals, gaps, close, deserializers, metrics. BEHAVIOUR.md, 3 to 10 and 27."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def new_group(*values: str) -> tuple[Fake, FakeShareGroup]:
 
 
 @pytest.mark.parametrize("commit", [lambda c: c.poll(0), lambda c: c.commit_sync(), lambda c: c.commit_async()])
-def test_implicit_the_next_poll_or_commit_accepts_everything(commit: Any) -> None:
+def test_implicit_mode_accepts_with_the_next_poll_or_commit(commit: Any) -> None:
     fake, group = new_group("a", "b")
     consumer = consumer_on(fake, "t")
     assert offsets(consumer.poll(5)) == [0, 1]
@@ -59,7 +59,7 @@ def test_implicit_the_next_poll_or_commit_accepts_everything(commit: Any) -> Non
     assert set(group.state("t").values()) == {"done"}
 
 
-def test_implicit_close_accepts_nothing() -> None:
+def test_close_in_implicit_mode_accepts_no_record() -> None:
     fake, group = new_group("a", "b")
     with consumer_on(fake, "t") as consumer:
         assert offsets(consumer.poll(5)) == [0, 1]
@@ -67,7 +67,7 @@ def test_implicit_close_accepts_nothing() -> None:
     assert acks_of(fake.requests(ShareAcknowledgeRequest)[-1]) == ""
 
 
-def test_explicit_a_commit_sends_what_is_acknowledged_and_the_rest_still_blocks() -> None:
+def test_commit_in_explicit_mode_sends_acknowledged_records_only() -> None:
     fake, group = new_group("a", "b", "c")
     consumer = explicit(fake, "t")
     consumer.poll(5)
@@ -79,7 +79,7 @@ def test_explicit_a_commit_sends_what_is_acknowledged_and_the_rest_still_blocks(
     assert consumer.commit_sync() == {}
 
 
-def test_result_keys_have_offset_zero_and_repeat_the_error() -> None:
+def test_result_keys_have_offset_0_and_the_error() -> None:
     fake, group = new_group("a")
     consumer = explicit(fake, "t")
     consumer.poll(5)
@@ -92,7 +92,7 @@ def test_result_keys_have_offset_zero_and_repeat_the_error() -> None:
     assert failure.error == Errors.INVALID_RECORD_STATE
 
 
-def test_buffered_records_are_delivered_while_acknowledgements_go_on_their_own() -> None:
+def test_buffered_records_are_delivered_while_acknowledgements_are_sent() -> None:
     fake, group = new_group()
     group.append("t", 0, batch(0, "a", "b"), batch(2, "c", "d"))
     consumer = explicit(fake, "t", max_poll_records=4)
@@ -106,7 +106,7 @@ def test_buffered_records_are_delivered_while_acknowledgements_go_on_their_own()
     assert len(fake.requests(ShareFetchRequest)) == 1
 
 
-def test_the_lock_time_out_is_what_the_brokers_last_said() -> None:
+def test_the_lock_timeout_is_that_of_the_last_response() -> None:
     fake, _ = new_group("a")
     consumer = consumer_on(fake, "t")
     assert consumer.acquisition_lock_timeout_ms() is None
@@ -117,7 +117,7 @@ def test_the_lock_time_out_is_what_the_brokers_last_said() -> None:
 # ---- gaps ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_poll_that_finds_only_gaps_answers_for_them_and_waits_on() -> None:
+def test_a_poll_with_only_gaps_acknowledges_them_and_continues() -> None:
     fake, group = new_group()
     whole = batch(0, "a", "b")
     group.append("t", 0, parse_batch(rebuild(whole, [])))
@@ -127,7 +127,7 @@ def test_a_poll_that_finds_only_gaps_answers_for_them_and_waits_on() -> None:
     assert acks_of(fake.requests(ShareFetchRequest)[1]) == "0-1:0"
 
 
-def test_gaps_need_no_acknowledgement_and_take_none() -> None:
+def test_gaps_cannot_be_acknowledged_by_the_application() -> None:
     fake, group = new_group()
     whole = batch(0, "a", "b", "c")
     group.append("t", 0, parse_batch(rebuild(whole, [r for r in decode(whole) if r.offset != 1])))
@@ -144,7 +144,7 @@ def test_gaps_need_no_acknowledgement_and_take_none() -> None:
 # ---- the callback ----------------------------------------------------------------------------------------------------
 
 
-def test_one_call_for_each_partition_and_request_before_the_commit_returns() -> None:
+def test_the_callback_runs_once_per_partition_and_request_before_the_commit_returns() -> None:
     fake = Fake(t=[1, 2])
     group = FakeShareGroup(fake)
     group.append("t", 0, batch(0, "a"))
@@ -161,7 +161,7 @@ def test_one_call_for_each_partition_and_request_before_the_commit_returns() -> 
     ]
 
 
-def test_the_callback_is_called_in_the_applications_calls_only() -> None:
+def test_the_callback_runs_inside_calls_of_the_application_only() -> None:
     fake, _ = new_group("a", "b")
     consumer = explicit(fake, "t")
     results: list[Any] = []
@@ -176,7 +176,7 @@ def test_the_callback_is_called_in_the_applications_calls_only() -> None:
     assert len(results) == 1
 
 
-def test_what_the_callback_raises_surfaces_and_the_other_results_are_kept() -> None:
+def test_an_exception_of_the_callback_is_raised_and_other_results_are_kept() -> None:
     fake, _ = new_group("a", "b")
     consumer = explicit(fake, "t")
     seen: list[Any] = []
@@ -198,7 +198,7 @@ def test_what_the_callback_raises_surfaces_and_the_other_results_are_kept() -> N
     assert seen == [{P0: {0}}, {P0: {1}}]
 
 
-def test_a_callback_that_raises_in_close_does_not_keep_the_consumer_open() -> None:
+def test_close_completes_although_the_callback_raises() -> None:
     fake, group = new_group("a")
     consumer = explicit(fake, "t")
 
@@ -215,7 +215,7 @@ def test_a_callback_that_raises_in_close_does_not_keep_the_consumer_open() -> No
     consumer.close()
 
 
-def test_no_callback_no_results_kept() -> None:
+def test_without_a_callback_no_results_are_kept() -> None:
     fake, _ = new_group("a")
     consumer = explicit(fake, "t")
     consumer.poll(5)
@@ -227,7 +227,7 @@ def test_no_callback_no_results_kept() -> None:
     assert results == []
 
 
-def test_the_callback_may_wake_the_consumer_up() -> None:
+def test_the_callback_can_wake_the_consumer_up() -> None:
     fake, _ = new_group("a")
     consumer = explicit(fake, "t")
     consumer.set_acknowledgement_commit_callback(lambda *_: consumer.wakeup())
@@ -241,7 +241,7 @@ def test_the_callback_may_wake_the_consumer_up() -> None:
 # ---- renewals --------------------------------------------------------------------------------------------------------
 
 
-def test_a_renewed_record_may_be_acknowledged_without_another_poll() -> None:
+def test_a_renewed_record_can_be_acknowledged_without_another_poll() -> None:
     fake, group = new_group("a", "b")
     consumer = explicit(fake, "t")
     first, second = consumer.poll(5)
@@ -255,7 +255,7 @@ def test_a_renewed_record_may_be_acknowledged_without_another_poll() -> None:
     assert [(m.offset(), m.delivery_count()) for m in consumer.poll(5)] == [(1, 2)]
 
 
-def test_a_renewal_that_fails_is_told_to_the_callback_and_the_record_is_gone() -> None:
+def test_the_callback_receives_a_failed_renewal_and_the_record_is_dropped() -> None:
     fake, group = new_group("a")
     consumer = explicit(fake, "t")
     results: list[Any] = []
@@ -269,7 +269,7 @@ def test_a_renewal_that_fails_is_told_to_the_callback_and_the_record_is_gone() -
         consumer.acknowledge(message)
 
 
-def test_only_requests_with_a_renewal_say_so() -> None:
+def test_only_requests_with_a_renewal_have_is_renew_ack() -> None:
     fake, _ = new_group("a", "b")
     consumer = explicit(fake, "t")
     first, second = consumer.poll(5)
@@ -280,8 +280,8 @@ def test_only_requests_with_a_renewal_say_so() -> None:
     assert [request.is_renew_ack for request in fake.requests(ShareAcknowledgeRequest)] == [True, False]
 
 
-def test_a_broker_that_knows_no_renewals_is_said_and_the_session_goes_on() -> None:
-    """The request is never sent, hence nothing has to begin anew."""
+def test_a_broker_without_renewals_is_an_error_and_the_session_continues() -> None:
+    """The client does not send the request, so the session continues. BEHAVIOUR.md, 27."""
     fake, _ = new_group("a")
     consumer = explicit(fake, "t")
     (message,) = consumer.poll(5)
@@ -299,7 +299,7 @@ def test_a_broker_that_knows_no_renewals_is_said_and_the_session_goes_on() -> No
     assert [request.share_session_epoch for request in fake.requests(ShareFetchRequest)].count(0) == 1
 
 
-def test_a_broker_that_knows_no_share_groups_is_said() -> None:
+def test_a_broker_without_share_groups_is_an_error() -> None:
     fake, _ = new_group("a")
     fake.answers[ShareGroupHeartbeatRequest] = lambda f, node, request: Errors.UNSUPPORTED_VERSION
     consumer = consumer_on(fake, "t")
@@ -308,7 +308,7 @@ def test_a_broker_that_knows_no_share_groups_is_said() -> None:
     assert raised.value.error == Errors.UNSUPPORTED_VERSION
 
 
-def test_other_records_come_while_a_renewal_is_under_way() -> None:
+def test_other_records_are_returned_while_a_renewal_is_in_flight() -> None:
     fake, group = new_group("a")
     fake.topics["t"] = [1, 2]
     consumer = explicit(fake, "t")
@@ -333,10 +333,10 @@ ROUNDS: dict[str, Any] = {
 @pytest.mark.parametrize("limit", [1, 500])
 @pytest.mark.parametrize("latency_ms", [0, 2])
 @pytest.mark.parametrize("round_", ROUNDS.values(), ids=ROUNDS)
-def test_a_consumer_that_renews_a_record_in_each_round_gets_the_others(
+def test_a_consumer_that_renews_a_record_in_each_poll_receives_the_others(
     round_: Any, latency_ms: int, limit: int, mode: str
 ) -> None:
-    """`max.poll.records` bounds what a poll adds: with 1, a poll returns the renewed record and one other."""
+    """`max.poll.records` does not count renewed records: with 1, a poll returns the renewed record and another one."""
     with Cluster(brokers=2, seed=1, latency_ms=latency_ms) as cluster:
         cluster.create_topic("t", 2)
         cluster.configure_group("g", {"share.auto.offset.reset": "earliest"})
@@ -360,10 +360,10 @@ def test_a_consumer_that_renews_a_record_in_each_round_gets_the_others(
             assert len({(m.partition(), m.offset()) for m in messages}) == len(messages) <= limit + 1
             round_(consumer)
         assert sorted(others, key=int) == [b"%d" % i for i in range(1, 20)]
-        assert kept >= 20, "the renewed record is returned as well"
+        assert kept >= 20, "the renewed record is returned, too"
 
 
-def test_a_poll_returns_what_is_renewed_and_what_is_fetched() -> None:
+def test_a_poll_returns_renewed_and_fetched_records() -> None:
     fake, group = new_group("a")
     consumer = explicit(fake, "t", max_poll_records=1)
     (first,) = consumer.poll(5)
@@ -376,7 +376,7 @@ def test_a_poll_returns_what_is_renewed_and_what_is_fetched() -> None:
 # ---- close -----------------------------------------------------------------------------------------------------------
 
 
-def test_close_sends_releases_leaves_in_this_order() -> None:
+def test_close_sends_acknowledgements_releases_and_leaves_in_this_order() -> None:
     fake, group = new_group("a", "b")
     consumer = explicit(fake, "t")
     consumer.poll(5)
@@ -389,7 +389,7 @@ def test_close_sends_releases_leaves_in_this_order() -> None:
     assert fake.closed
 
 
-def test_close_waits_for_a_fetch_that_is_under_way() -> None:
+def test_close_waits_for_a_fetch_in_flight() -> None:
     fake, _ = new_group()
     consumer = consumer_on(fake, "t")
     consumer.poll(0.1)
@@ -399,7 +399,7 @@ def test_close_waits_for_a_fetch_that_is_under_way() -> None:
     assert fake.requests(ShareAcknowledgeRequest)[-1].share_session_epoch == -1
 
 
-def test_records_that_come_while_closing_are_given_back() -> None:
+def test_records_that_arrive_during_close_are_released() -> None:
     fake, group = new_group()
     consumer = consumer_on(fake, "t")
     fake.answers[ShareFetchRequest] = lambda *_: None
@@ -423,7 +423,7 @@ def test_close_waits_out_a_back_off() -> None:
     assert fake.requests(ShareAcknowledgeRequest)[-1].share_session_epoch == -1
 
 
-def test_close_does_not_wait_for_ever() -> None:
+def test_close_ends_at_its_timeout() -> None:
     fake, _ = new_group("a")
     consumer = consumer_on(fake, "t")
     consumer.poll(5)
@@ -434,7 +434,7 @@ def test_close_does_not_wait_for_ever() -> None:
     assert fake.closed
 
 
-def test_close_after_the_cluster_is_gone() -> None:
+def test_close_without_the_cluster_succeeds() -> None:
     fake, _ = new_group("a")
     consumer = consumer_on(fake, "t")
     consumer.poll(5)
@@ -443,7 +443,7 @@ def test_close_after_the_cluster_is_gone() -> None:
     assert fake.closed
 
 
-def test_a_refused_goodbye_does_not_matter() -> None:
+def test_close_succeeds_although_the_leave_heartbeat_is_refused() -> None:
     fake, _ = new_group("a")
     consumer = consumer_on(fake, "t")
     consumer.poll(5)
@@ -474,7 +474,9 @@ def fail(*_: Any) -> Any:
         ),
     ],
 )
-def test_deserializers(key_deserializer: Any, value_deserializer: Any, key: Any, value: Any, code: int | None) -> None:
+def test_deserializers_change_both_or_neither(
+    key_deserializer: Any, value_deserializer: Any, key: Any, value: Any, code: int | None
+) -> None:
     fake = Fake(t=[1])
     group = FakeShareGroup(fake)
     group.append("t", 0, batch(0, b"v", key=b"k"))
@@ -517,7 +519,7 @@ def test_messages_are_a_read_only_sequence() -> None:
         messages[0] = first  # type: ignore[index]
 
 
-def test_messages_show_themselves() -> None:
+def test_repr_and_html_of_messages() -> None:
     strange = Message("t", 0, 1, None, b"<b>\xff", headers=[("h", None)], error=KafkaError(2, "broken"))
     many = Messages([strange] + [Message("t", 0, offset, b"k", "v" * 100) for offset in range(30)])
     html = many._repr_html_()
@@ -542,7 +544,7 @@ METRICS = {
 }  # fmt: skip
 
 
-def test_metrics_have_kafkas_names_and_count() -> None:
+def test_metrics_have_the_names_of_kafka() -> None:
     fake, _ = new_group("a", "b")
     consumer = consumer_on(fake, "t")
     assert set(consumer.metrics()) == METRICS
@@ -560,7 +562,7 @@ def test_metrics_have_kafkas_names_and_count() -> None:
     assert (values["heartbeat-total"], values["rebalance-total"]) == (2, 1)
 
 
-def test_sampled_values_look_back_two_windows() -> None:
+def test_sampled_values_cover_two_windows() -> None:
     sampled = Sampled()
     sampled.record(10, 0)
     sampled.record(20, 1000)

@@ -1,4 +1,4 @@
-"""Share sessions and fetches: when a request goes out, and what each error in each answer does."""
+"""Share sessions and fetches: when a request is sent, and the effect of each error. BEHAVIOUR.md, 19 to 27."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def fetches(fake: Fake) -> list[tuple[int, int]]:
 
 
 def refusing(group: FakeShareGroup, error: Errors, times: int) -> Any:
-    """Fetches fail as a whole, so many times; as a broken connection where that is the error."""
+    """Refuse the next fetches with the error, `times` times; NETWORK_EXCEPTION breaks the connection."""
     left = [times]
 
     def answer(fake: Fake, node: int, request: ShareFetchRequest) -> Any:
@@ -49,10 +49,10 @@ def refusing(group: FakeShareGroup, error: Errors, times: int) -> Any:
     return answer
 
 
-# ---- when a fetch goes out -------------------------------------------------------------------------------------------
+# ---- when a fetch is sent --------------------------------------------------------------------------------------------
 
 
-def test_every_leader_is_asked_back_to_back_and_none_once_records_have_come() -> None:
+def test_every_leader_is_fetched_from_until_records_have_arrived() -> None:
     fake, group, consumer = setup([1, 2])
     assert consumer.poll(1.2).is_empty()
     assert fetches(fake) == [(1, 0), (2, 0), (1, 1), (2, 1), (1, 2), (2, 2)]
@@ -63,26 +63,26 @@ def test_every_leader_is_asked_back_to_back_and_none_once_records_have_come() ->
     assert len(fetches(fake)) == before
 
 
-def test_an_empty_answer_starts_the_next_fetch_between_polls_too() -> None:
+def test_an_empty_response_starts_the_next_fetch_between_polls_too() -> None:
     fake, _, consumer = setup()
     consumer.poll(0)
     fake.run(timeout_ms=1000)
     assert fetches(fake) == [(1, 0), (1, 1), (1, 2)]
 
 
-def test_answers_that_come_at_once_do_not_make_the_consumer_spin() -> None:
+def test_immediate_empty_responses_do_not_cause_a_busy_loop() -> None:
     fake, _, consumer = setup(fetch_wait_max_ms=0)
     assert consumer.poll(0.05).is_empty()
     assert len(fetches(fake)) == 51
 
 
-def test_only_changes_are_told_to_the_broker() -> None:
+def test_fetches_have_changed_partitions_only() -> None:
     fake, group, consumer = setup([1, 1])
     consumer.poll(0.6)
     fake.topics["t"] = [1, 2]
     fake.answers[ShareFetchRequest] = moved(group, 1, LeaderIdAndEpoch(leader_id=2, leader_epoch=1))
     consumer.poll(2)
-    told = [
+    contents = [
         (
             s.node,
             s.request.share_session_epoch,
@@ -92,11 +92,11 @@ def test_only_changes_are_told_to_the_broker() -> None:
         for s in fake.sent
         if isinstance(s.request, ShareFetchRequest)
     ]
-    assert told[:5] == [(1, 0, [0, 1], []), (1, 1, [], []), (1, 2, [], []), (1, 3, [], [1]), (2, 0, [1], [])]
+    assert contents[:5] == [(1, 0, [0, 1], []), (1, 1, [], []), (1, 2, [], []), (1, 3, [], [1]), (2, 0, [1], [])]
 
 
 def moved(group: FakeShareGroup, partition: int, leader: LeaderIdAndEpoch) -> Any:
-    """Node 1 does not lead the partition any more; it may say who does."""
+    """Node 1 does not lead the partition any more; `leader` is the current leader in its response."""
 
     def answer(fake: Fake, node: int, request: ShareFetchRequest) -> Any:
         forgotten = [index for topic in request.forgotten_topics_data for index in topic.partitions]
@@ -111,7 +111,7 @@ def moved(group: FakeShareGroup, partition: int, leader: LeaderIdAndEpoch) -> An
     return answer
 
 
-def test_a_record_limit_asks_one_node_after_the_other() -> None:
+def test_record_limit_fetches_from_one_node_at_a_time() -> None:
     fake, group, consumer = setup([1, 2], share_acquire_mode="record_limit", max_poll_records=1)
     consumer.poll(1.6)
     assert [node for node, _ in fetches(fake)] == [1, 2, 1, 2]
@@ -129,15 +129,15 @@ def test_a_record_limit_asks_one_node_after_the_other() -> None:
 @pytest.mark.parametrize(
     ("error", "epochs"),
     [
-        pytest.param(Errors.SHARE_SESSION_NOT_FOUND, [0, 1, 0, 1], id="session not found: begins anew"),
-        pytest.param(Errors.INVALID_SHARE_SESSION_EPOCH, [0, 1, 0, 1], id="session epoch: begins anew"),
-        pytest.param(Errors.SHARE_SESSION_LIMIT_REACHED, [0, 1, 0, 1], id="session limit: begins anew"),
-        pytest.param(Errors.NETWORK_EXCEPTION, [0, 1, 0, 1], id="disconnected: begins anew"),
-        pytest.param(Errors.UNKNOWN_SERVER_ERROR, [0, 1, 2, 3], id="another error: the session goes on"),
-        pytest.param(Errors.GROUP_AUTHORIZATION_FAILED, [0, 1, 2, 3], id="authorization: the session goes on"),
+        pytest.param(Errors.SHARE_SESSION_NOT_FOUND, [0, 1, 0, 1], id="session not found: a new session"),
+        pytest.param(Errors.INVALID_SHARE_SESSION_EPOCH, [0, 1, 0, 1], id="session epoch: a new session"),
+        pytest.param(Errors.SHARE_SESSION_LIMIT_REACHED, [0, 1, 0, 1], id="session limit: a new session"),
+        pytest.param(Errors.NETWORK_EXCEPTION, [0, 1, 0, 1], id="disconnected: a new session"),
+        pytest.param(Errors.UNKNOWN_SERVER_ERROR, [0, 1, 2, 3], id="another error: the session continues"),
+        pytest.param(Errors.GROUP_AUTHORIZATION_FAILED, [0, 1, 2, 3], id="authorization: the session continues"),
     ],
 )
-def test_a_failed_fetch_costs_the_session_or_not(error: Errors, epochs: list[int]) -> None:
+def test_errors_of_a_fetch_end_or_keep_the_session(error: Errors, epochs: list[int]) -> None:
     fake, group, consumer = setup()
     consumer.poll(0)
     fake.answers[ShareFetchRequest] = refusing(group, error, 1)
@@ -148,14 +148,14 @@ def test_a_failed_fetch_costs_the_session_or_not(error: Errors, epochs: list[int
     )
 
 
-def test_a_broker_that_always_fails_is_asked_with_growing_pauses() -> None:
+def test_fetches_from_a_failing_broker_back_off() -> None:
     fake, group, consumer = setup()
     fake.answers[ShareFetchRequest] = refusing(group, Errors.UNKNOWN_SERVER_ERROR, 1000)
     consumer.poll(10)
     assert 10 < len(fetches(fake)) < 20
 
 
-def test_a_broken_connection_has_the_leaders_looked_up() -> None:
+def test_a_broken_connection_causes_a_lookup_of_the_leaders() -> None:
     fake, group, consumer = setup()
     consumer.poll(0)
     fake.answers[ShareFetchRequest] = refusing(group, Errors.NETWORK_EXCEPTION, 1)
@@ -196,7 +196,7 @@ def failing_partition(group: FakeShareGroup, error: Errors, times: int = 1) -> A
     ],
     ids=lambda error: error.name,
 )
-def test_a_partition_that_fails_is_looked_up_and_comes_back_silently(error: Errors) -> None:
+def test_a_partition_with_a_leader_error_is_looked_up_and_fetched_again(error: Errors) -> None:
     fake, group, consumer = setup()
     group.append("t", 0, batch(0, "a"))
     fake.answers[ShareFetchRequest] = failing_partition(group, error)
@@ -211,7 +211,7 @@ def test_a_partition_that_fails_is_looked_up_and_comes_back_silently(error: Erro
     [Errors.TOPIC_AUTHORIZATION_FAILED, Errors.GROUP_ID_NOT_FOUND, Errors.INVALID_REQUEST],
     ids=lambda error: error.name,
 )
-def test_what_no_retry_mends_is_raised_by_poll_once(error: Errors) -> None:
+def test_a_final_partition_error_is_raised_by_poll_once(error: Errors) -> None:
     fake, group, consumer = setup()
     group.append("t", 0, batch(0, "a"))
     fake.answers[ShareFetchRequest] = failing_partition(group, error)
@@ -221,7 +221,7 @@ def test_what_no_retry_mends_is_raised_by_poll_once(error: Errors) -> None:
     assert offsets(consumer.poll(5)) == [0]
 
 
-def test_a_partition_without_a_leader_is_waited_for() -> None:
+def test_a_partition_without_a_leader_is_fetched_when_it_has_one() -> None:
     fake, group, consumer = setup([-1])
     group.append("t", 0, batch(0, "a"))
     assert consumer.poll(3).is_empty()
@@ -230,7 +230,7 @@ def test_a_partition_without_a_leader_is_waited_for() -> None:
     assert len(fake.requests(MetadataRequest)) < 15
 
 
-def test_a_hint_to_the_new_leader_saves_the_search() -> None:
+def test_a_current_leader_in_the_response_saves_the_lookup() -> None:
     fake, group, consumer = setup([1])
     group.append("t", 0, batch(0, "a"))
     fake.answers[ShareFetchRequest] = moved(group, 0, LeaderIdAndEpoch(leader_id=2, leader_epoch=1))
@@ -239,11 +239,11 @@ def test_a_hint_to_the_new_leader_saves_the_search() -> None:
     assert fake.now_ms == 1_000_010
 
 
-# ---- what becomes of acknowledgements --------------------------------------------------------------------------------
+# ---- results of acknowledgements -------------------------------------------------------------------------------------
 
 
-def in_hand(leaders: list[int] | None = None, **conf: Any) -> tuple[Fake, FakeShareGroup, Any, list[Any]]:
-    """A consumer that holds records 0 to 2, and what its callback will get."""
+def holding(leaders: list[int] | None = None, **conf: Any) -> tuple[Fake, FakeShareGroup, Any, list[Any]]:
+    """A consumer that holds records 0 to 2, and the list that its callback appends to."""
     fake, group, consumer = setup(leaders, **conf)
     group.append("t", 0, batch(0, *"abc"))
     results: list[Any] = []
@@ -268,8 +268,8 @@ def accept_all(consumer: Any) -> None:
         pytest.param(Errors.UNKNOWN_SERVER_ERROR, Errors.UNKNOWN_SERVER_ERROR, id="another error"),
     ],
 )
-def test_acknowledgements_that_ride_on_a_failed_fetch_fail_and_are_not_repeated(error: Errors, result: Errors) -> None:
-    fake, group, consumer, results = in_hand()
+def test_acknowledgements_of_a_failed_fetch_fail_without_a_retry(error: Errors, result: Errors) -> None:
+    fake, group, consumer, results = holding()
     accept_all(consumer)
     fake.answers[ShareFetchRequest] = refusing(group, error, 1)
     consumer.poll(2)
@@ -278,8 +278,8 @@ def test_acknowledgements_that_ride_on_a_failed_fetch_fail_and_are_not_repeated(
     assert [acks_of(request) for request in fake.requests(ShareFetchRequest)].count("0-2:1") == 1
 
 
-def test_an_answer_without_the_partition_means_the_records_are_lost() -> None:
-    fake, _, consumer, results = in_hand()
+def test_a_response_without_the_partition_fails_the_acknowledgements() -> None:
+    fake, _, consumer, results = holding()
     accept_all(consumer)
     fake.answers[ShareFetchRequest] = lambda *_: Later(500, ShareFetchResponse())
     consumer.poll(0.6)
@@ -288,7 +288,7 @@ def test_an_answer_without_the_partition_means_the_records_are_lost() -> None:
 
 
 def test_locks_that_have_expired_fail_the_whole_partition() -> None:
-    _, group, consumer, results = in_hand()
+    _, group, consumer, results = holding()
     group.expire()
     accept_all(consumer)
     assert [(m.offset(), m.delivery_count()) for m in consumer.poll(1)] == [(0, 2), (1, 2), (2, 2)]
@@ -298,7 +298,7 @@ def test_locks_that_have_expired_fail_the_whole_partition() -> None:
 
 
 def answering(group: FakeShareGroup, *errors: Errors) -> Any:
-    """ShareAcknowledge is answered with these errors, then by the desk."""
+    """Answer ShareAcknowledge with these errors, then as the group does."""
     queue = list(errors)
 
     def answer(fake: Fake, node: int, request: ShareAcknowledgeRequest) -> Any:
@@ -314,8 +314,8 @@ def answering(group: FakeShareGroup, *errors: Errors) -> Any:
 @pytest.mark.parametrize(
     ("error", "attempts", "result"),
     [
-        pytest.param(Errors.COORDINATOR_NOT_AVAILABLE, 2, None, id="retriable: tried again"),
-        pytest.param(Errors.KAFKA_STORAGE_ERROR, 2, None, id="storage: tried again"),
+        pytest.param(Errors.COORDINATOR_NOT_AVAILABLE, 2, None, id="retriable: retried"),
+        pytest.param(Errors.KAFKA_STORAGE_ERROR, 2, None, id="storage: retried"),
         pytest.param(Errors.NOT_LEADER_OR_FOLLOWER, 1, Errors.NOT_LEADER_OR_FOLLOWER, id="not leader: lost"),
         pytest.param(Errors.FENCED_LEADER_EPOCH, 1, Errors.FENCED_LEADER_EPOCH, id="fenced: lost"),
         pytest.param(Errors.UNKNOWN_TOPIC_ID, 1, Errors.UNKNOWN_TOPIC_ID, id="topic deleted: lost"),
@@ -324,8 +324,8 @@ def answering(group: FakeShareGroup, *errors: Errors) -> Any:
         pytest.param(Errors.INVALID_REQUEST, 1, Errors.INVALID_REQUEST, id="invalid: final"),
     ],
 )
-def test_a_commit_is_tried_again_where_that_can_help(error: Errors, attempts: int, result: Errors | None) -> None:
-    fake, group, consumer, _ = in_hand()
+def test_a_commit_retries_retriable_errors_only(error: Errors, attempts: int, result: Errors | None) -> None:
+    fake, group, consumer, _ = holding()
     accept_all(consumer)
     fake.answers[ShareAcknowledgeRequest] = answering(group, error)
     outcome = consumer.commit_sync()[P0]
@@ -334,7 +334,7 @@ def test_a_commit_is_tried_again_where_that_can_help(error: Errors, attempts: in
 
 
 def test_retries_of_a_commit_end_at_its_deadline() -> None:
-    fake, group, consumer, results = in_hand()
+    fake, group, consumer, results = holding()
     accept_all(consumer)
     fake.answers[ShareAcknowledgeRequest] = answering(group, *[Errors.COORDINATOR_NOT_AVAILABLE] * 1000)
     assert consumer.commit_sync(3)[P0].error.code() == Errors.REQUEST_TIMED_OUT
@@ -344,8 +344,8 @@ def test_retries_of_a_commit_end_at_its_deadline() -> None:
     assert len(fake.requests(ShareAcknowledgeRequest)) < 10
 
 
-def test_a_commit_that_times_out_may_still_succeed() -> None:
-    fake, group, consumer, results = in_hand()
+def test_a_commit_that_timed_out_can_still_succeed() -> None:
+    fake, group, consumer, results = holding()
     accept_all(consumer)
     fake.answers[ShareAcknowledgeRequest] = lambda f, n, request: Later(5000, group.acknowledge(f, n, request))
     outcome = consumer.commit_sync(1)
@@ -357,8 +357,8 @@ def test_a_commit_that_times_out_may_still_succeed() -> None:
 
 
 def test_records_of_a_leader_that_has_moved_cannot_be_acknowledged() -> None:
-    """Refused without asking anybody: the new leader does not know of the locks."""
-    fake, group, consumer, _ = in_hand([1, 3])
+    """Refused without a request, because the new leader does not have the locks."""
+    fake, group, consumer, _ = holding([1, 3])
     fake.answers[ShareFetchRequest] = moved(group, 0, LeaderIdAndEpoch(leader_id=2, leader_epoch=1))
     consumer.acknowledge_offset("t", 0, 0)
     consumer.acknowledge_offset("t", 0, 1)
@@ -371,8 +371,8 @@ def test_records_of_a_leader_that_has_moved_cannot_be_acknowledged() -> None:
     assert fake.requests(ShareAcknowledgeRequest) == []
 
 
-def test_records_of_a_session_that_is_gone_cannot_be_acknowledged() -> None:
-    fake, _, consumer, results = in_hand([1, 1])
+def test_records_of_a_lost_session_cannot_be_acknowledged() -> None:
+    fake, _, consumer, results = holding([1, 1])
     consumer.acknowledge_offset("t", 0, 0)
     fake.answers[ShareAcknowledgeRequest] = lambda *_: ShareAcknowledgeResponse(
         error_code=Errors.SHARE_SESSION_NOT_FOUND
@@ -383,8 +383,8 @@ def test_records_of_a_session_that_is_gone_cannot_be_acknowledged() -> None:
     assert [error for _, error in results] == [Errors.SHARE_SESSION_NOT_FOUND, Errors.NETWORK_EXCEPTION]
 
 
-def test_commits_while_a_request_is_under_way_travel_together() -> None:
-    fake, group, consumer, results = in_hand()
+def test_commits_during_a_request_are_sent_together() -> None:
+    fake, group, consumer, results = holding()
     fake.answers[ShareAcknowledgeRequest] = lambda *_: None
     for offset in range(3):
         consumer.acknowledge_offset("t", 0, offset)
@@ -398,15 +398,15 @@ def test_commits_while_a_request_is_under_way_travel_together() -> None:
     assert results == [({0}, None), ({1}, None), ({2}, None)]
 
 
-def test_after_unsubscribing_a_commit_still_sends() -> None:
-    _, group, consumer, _ = in_hand()
+def test_a_commit_after_unsubscribe_is_sent() -> None:
+    _, group, consumer, _ = holding()
     accept_all(consumer)
     consumer.unsubscribe()
     assert consumer.commit_sync() == {P0: None}
     assert set(group.state("t").values()) == {"done"}
 
 
-def test_buffered_records_of_topics_nobody_wants_any_more_are_given_back() -> None:
+def test_buffered_records_of_unsubscribed_topics_are_released() -> None:
     fake = Fake(t=[1], u=[2])
     group = FakeShareGroup(fake)
     group.append("t", 0, batch(0, "a"))
@@ -420,8 +420,8 @@ def test_buffered_records_of_topics_nobody_wants_any_more_are_given_back() -> No
     assert group.state(other) == {0: "available"}
 
 
-def unsubscribing(conf: dict[str, Any]) -> tuple[Fake, FakeShareGroup, Any]:
-    """A consumer of t, with a fetch that waits at the broker."""
+def with_waiting_fetch(conf: dict[str, Any]) -> tuple[Fake, FakeShareGroup, Any]:
+    """A consumer of t with a fetch that waits at the broker, for tests that unsubscribe."""
     fake = Fake(t=[1], u=[1])
     group = FakeShareGroup(fake)
     consumer = explicit(fake, "t", **conf)
@@ -433,7 +433,7 @@ def unsubscribing(conf: dict[str, Any]) -> tuple[Fake, FakeShareGroup, Any]:
     return fake, group, consumer
 
 
-@pytest.mark.parametrize("after_ms", [0, 50], ids=["answered before the poll", "answered in it"])
+@pytest.mark.parametrize("after_ms", [0, 50], ids=["response before the poll", "response during the poll"])
 @pytest.mark.parametrize("mode", ["batch_optimized", "record_limit"])
 @pytest.mark.parametrize(
     "subscribe",
@@ -443,14 +443,15 @@ def unsubscribing(conf: dict[str, Any]) -> tuple[Fake, FakeShareGroup, Any]:
     ],
 )
 def test_records_of_a_topic_that_is_no_longer_subscribed_are_released(subscribe: Any, mode: str, after_ms: int) -> None:
-    """They come with the answer of the fetch that was under way, and no later fetch asks for more: an assignment takes
-    its time to change, and a record that is acquired and released again and again is archived."""
-    fake, group, consumer = unsubscribing({"share_acquire_mode": mode})
+    """The response of the fetch in flight has the records, and no later fetch lists the topic. Otherwise records would
+    be acquired and released until they are archived, because the assignment changes late.
+    """
+    fake, group, consumer = with_waiting_fetch({"share_acquire_mode": mode})
     beat = fake.answers[ShareGroupHeartbeatRequest]
-    fake.answers[ShareGroupHeartbeatRequest] = lambda *asked: Later(3000, beat(*asked))
-    under_way = fake.pending(ShareFetchRequest)
+    fake.answers[ShareGroupHeartbeatRequest] = lambda *args: Later(3000, beat(*args))
+    in_flight = fake.pending(ShareFetchRequest)
     subscribe(consumer)
-    fake.reply(under_way.call_id, group.fetch(fake, 1, under_way.request), after_ms=after_ms)
+    fake.reply(in_flight.call_id, group.fetch(fake, 1, in_flight.request), after_ms=after_ms)
     fake.answers[ShareFetchRequest] = group.fetch
     assert [message.value() for message in consumer.poll(10)] == [b"new"]
     (cell,) = group.states[TopicIdPartition(fake.ids["t"], 0)].values()
@@ -458,23 +459,23 @@ def test_records_of_a_topic_that_is_no_longer_subscribed_are_released(subscribe:
 
 
 def test_a_renewed_record_of_a_topic_that_is_no_longer_subscribed_is_released() -> None:
-    fake, group, consumer, _ = in_hand()
+    fake, group, consumer, _ = holding()
     fake.topics["u"], fake.ids["u"] = [1], topic_id("u")
     for offset in range(3):
         consumer.acknowledge_offset("t", 0, offset, RENEW if offset else RELEASE)
     assert consumer.commit_sync() == {P0: None}
     consumer.subscribe(["u"])
     consumer.acknowledge_offset("t", 0, 1)
-    assert consumer.commit_sync() == {P0: None}, "what is renewed is in hand, and may be acknowledged"
+    assert consumer.commit_sync() == {P0: None}, "a renewed record is held and can be acknowledged"
     assert consumer.poll(1).is_empty()
     assert group.state("t") == {0: "available", 1: "done", 2: "available"}
 
 
-# ---- the journal -----------------------------------------------------------------------------------------------------
+# ---- events ----------------------------------------------------------------------------------------------------------
 
 
-def test_what_happens_is_told_to_the_journal() -> None:
-    fake, _, consumer, _ = in_hand()
+def test_fetches_and_acknowledgements_are_events() -> None:
+    fake, _, consumer, _ = holding()
     member = consumer.member_id()
     consumer.acknowledge_offset("t", 0, 1, RELEASE)
     assert consumer.commit_sync() == {P0: None}

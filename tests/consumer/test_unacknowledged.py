@@ -1,4 +1,4 @@
-"""Records in hand, against a dict of offsets."""
+"""Unacknowledged records of a partition, compared with a dict of offsets. BEHAVIOUR.md, 27 and 28."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shareq.model.ids import TopicId, TopicIdPartition
 KEY = TopicIdPartition(TopicId("t" * 22), 0)
 
 
-def in_hand(*ranges: tuple[int, int], gaps: list[tuple[int, int]] | None = None) -> UnacknowledgedPartition:
+def holding(*ranges: tuple[int, int], gaps: list[tuple[int, int]] | None = None) -> UnacknowledgedPartition:
     entry = UnacknowledgedPartition(KEY, "t", 1)
     entry.add(ranges, gaps or [], [Message("t", 0, offset) for first, end in ranges for offset in range(first, end)])
     return entry
@@ -23,15 +23,15 @@ def in_hand(*ranges: tuple[int, int], gaps: list[tuple[int, int]] | None = None)
 @pytest.mark.parametrize(
     ("verdicts", "default", "runs", "rest"),
     [
-        pytest.param({}, None, [], 5, id="nothing said, explicit"),
-        pytest.param({}, 1, [AcknowledgeRun(0, 3, 1), AcknowledgeRun(5, 7, 1)], 0, id="nothing said, implicit"),
-        pytest.param({1: 3}, None, [AcknowledgeRun(1, 2, 3)], 4, id="one said, explicit"),
+        pytest.param({}, None, [], 5, id="none acknowledged, explicit"),
+        pytest.param({}, 1, [AcknowledgeRun(0, 3, 1), AcknowledgeRun(5, 7, 1)], 0, id="none acknowledged, implicit"),
+        pytest.param({1: 3}, None, [AcknowledgeRun(1, 2, 3)], 4, id="one acknowledged, explicit"),
         pytest.param(
             {1: 3},
             1,
             [AcknowledgeRun(0, 1, 1), AcknowledgeRun(1, 2, 3), AcknowledgeRun(2, 3, 1), AcknowledgeRun(5, 7, 1)],
             0,
-            id="one said, implicit",
+            id="one acknowledged, implicit",
         ),
         pytest.param(
             {0: 1, 1: 1, 2: 1, 5: 1, 6: 2},
@@ -45,29 +45,31 @@ def in_hand(*ranges: tuple[int, int], gaps: list[tuple[int, int]] | None = None)
         ),
     ],
 )
-def test_take(verdicts: dict[int, int], default: int | None, runs: list[AcknowledgeRun], rest: int) -> None:
-    entry = in_hand((0, 3), (5, 7))
-    for offset, verdict in verdicts.items():
-        assert entry.acknowledge(offset, verdict)
+def test_take_returns_runs_of_acknowledged_records(
+    verdicts: dict[int, int], default: int | None, runs: list[AcknowledgeRun], rest: int
+) -> None:
+    entry = holding((0, 3), (5, 7))
+    for offset, kind in verdicts.items():
+        assert entry.acknowledge(offset, kind)
     assert entry.take(default) == (runs, {})
     assert entry.record_count == entry.unacknowledged == rest
 
 
-def test_gaps_travel_with_the_first_acknowledgements() -> None:
-    entry = in_hand((0, 2), (3, 4), gaps=[(2, 3)])
+def test_gaps_are_sent_with_the_first_acknowledgements() -> None:
+    entry = holding((0, 2), (3, 4), gaps=[(2, 3)])
     entry.acknowledge(0, 1)
     assert entry.take(None)[0] == [AcknowledgeRun(0, 1, 1), AcknowledgeRun(2, 3, 0)]
     assert entry.take(1)[0] == [AcknowledgeRun(1, 2, 1), AcknowledgeRun(3, 4, 1)]
 
 
-def test_a_gap_is_not_in_hand() -> None:
-    entry = in_hand((0, 2), gaps=[(2, 3)])
+def test_a_gap_is_not_held() -> None:
+    entry = holding((0, 2), gaps=[(2, 3)])
     assert [entry.holds(offset) for offset in range(-1, 4)] == [False, True, True, False, False]
     assert not entry.acknowledge(2, 1)
 
 
-def test_renewed_records_may_be_acknowledged_without_another_poll() -> None:
-    entry = in_hand((0, 3))
+def test_renewed_records_can_be_acknowledged_without_another_poll() -> None:
+    entry = holding((0, 3))
     entry.acknowledge(1, 4)
     runs, renewing = entry.take(None)
     assert (runs, list(renewing)) == ([AcknowledgeRun(1, 2, 4)], [1])
@@ -78,9 +80,9 @@ def test_renewed_records_may_be_acknowledged_without_another_poll() -> None:
     assert entry.take(None)[0] == [AcknowledgeRun(1, 2, 1)]
 
 
-def test_a_run_may_reach_from_one_range_into_the_next() -> None:
-    """A renewed record is in hand again before the range that it touches."""
-    entry = in_hand((1, 4))
+def test_a_run_can_span_two_ranges() -> None:
+    """A renewed record is held again, adjacent to an earlier range."""
+    entry = holding((1, 4))
     entry.add([(0, 1)], (), [Message("t", 0, 0)])
     for offset in (0, 1, 2):
         entry.acknowledge(offset, 1)
@@ -89,62 +91,62 @@ def test_a_run_may_reach_from_one_range_into_the_next() -> None:
 
 
 @pytest.mark.parametrize(
-    ("added", "held", "said"),
+    ("added", "held", "types"),
     [
         pytest.param((0, 3), [0, 1, 2, 5, 6], {6: 1}, id="the same range"),
         pytest.param((1, 2), [0, 1, 2, 5, 6], {0: 1, 6: 1}, id="inside a range"),
         pytest.param((2, 6), [0, 1, 2, 3, 4, 5, 6], {0: 1, 6: 1}, id="from one range into the next"),
         pytest.param((3, 5), [0, 1, 2, 3, 4, 5, 6], {0: 1, 6: 1}, id="between two ranges"),
-        pytest.param((0, 9), [0, 1, 2, 3, 4, 5, 6, 7, 8], {}, id="all and more"),
+        pytest.param((0, 9), [0, 1, 2, 3, 4, 5, 6, 7, 8], {}, id="more than all"),
     ],
 )
-def test_what_is_acquired_again_is_held_once_and_no_older_verdict_counts(
-    added: tuple[int, int], held: list[int], said: dict[int, int]
+def test_a_record_acquired_again_is_held_once_without_its_former_type(
+    added: tuple[int, int], held: list[int], types: dict[int, int]
 ) -> None:
-    entry = in_hand((0, 3), (5, 7))
+    entry = holding((0, 3), (5, 7))
     for offset in (0, 6):
         entry.acknowledge(offset, 1)
     entry.add([added], (), [])
     assert [offset for first, end in entry.ranges for offset in range(first, end)] == held
-    assert (entry.record_count, entry.verdicts) == (len(held), said)
+    assert (entry.record_count, entry.verdicts) == (len(held), types)
 
 
 @pytest.mark.parametrize("former", [(TopicIdPartition(TopicId("u" * 22), 0), 1), (KEY, 2)], ids=["topic", "leader"])
-def test_a_topic_made_anew_or_a_new_leader_starts_with_empty_hands(former: tuple[TopicIdPartition, int]) -> None:
-    hands = UnacknowledgedRecords()
-    hands.partition(former[0], "t", former[1]).add([(0, 1)], (), [Message("t", 0, 0)])
-    again = hands.partition(KEY, "t", 1)
+def test_a_recreated_topic_or_a_new_leader_starts_without_records(former: tuple[TopicIdPartition, int]) -> None:
+    unacknowledged = UnacknowledgedRecords()
+    unacknowledged.partition(former[0], "t", former[1]).add([(0, 1)], (), [Message("t", 0, 0)])
+    again = unacknowledged.partition(KEY, "t", 1)
     assert again.record_count == 0
-    assert hands.find("t", 0) is again
+    assert unacknowledged.find("t", 0) is again
 
 
-def test_a_renewal_of_a_former_leader_leaves_the_new_ones_records_in_hand() -> None:
-    hands = UnacknowledgedRecords()
-    hands.partition(KEY, "t", 2).add([(0, 1)], (), [Message("t", 0, 0)])
-    hands.renew(KEY, "t", 1, {0: Message("t", 0, 0), 1: Message("t", 0, 1)})
-    assert [(entry.node, entry.ranges, entry.renewed) for entry in hands] == [(2, [(0, 1)], {})]
+def test_a_renewal_of_a_former_leader_leaves_the_records_of_the_new_one() -> None:
+    unacknowledged = UnacknowledgedRecords()
+    unacknowledged.partition(KEY, "t", 2).add([(0, 1)], (), [Message("t", 0, 0)])
+    unacknowledged.renew(KEY, "t", 1, {0: Message("t", 0, 0), 1: Message("t", 0, 1)})
+    assert [(entry.node, entry.ranges, entry.renewed) for entry in unacknowledged] == [(2, [(0, 1)], {})]
 
 
-def test_a_renewed_record_that_compaction_removed_is_not_handed_out_again() -> None:
+def test_a_renewed_record_removed_by_compaction_is_not_returned_again() -> None:
     entry = UnacknowledgedPartition(KEY, "t", 1)
     entry.renewed = {0: Message("t", 0, 0), 1: Message("t", 0, 1)}
     entry.add([], [(1, 2)], [])
     assert [message.offset() for message in entry.hand_out_renewed()] == [0]
 
 
-def test_a_renewal_brings_no_second_copy_of_what_is_in_hand() -> None:
-    hands = UnacknowledgedRecords()
-    hands.partition(KEY, "t", 1).add([(0, 1)], (), [Message("t", 0, 0)])
-    hands.renew(KEY, "t", 1, {0: Message("t", 0, 0), 1: Message("t", 0, 1)})
-    assert [sorted(entry.renewed) for entry in hands] == [[1]]
+def test_a_renewal_adds_no_second_copy_of_a_held_record() -> None:
+    unacknowledged = UnacknowledgedRecords()
+    unacknowledged.partition(KEY, "t", 1).add([(0, 1)], (), [Message("t", 0, 0)])
+    unacknowledged.renew(KEY, "t", 1, {0: Message("t", 0, 0), 1: Message("t", 0, 1)})
+    assert [sorted(entry.renewed) for entry in unacknowledged] == [[1]]
 
 
-class HandsMachine(RuleBasedStateMachine):
-    """Any order of deliveries, verdicts, takes and renewals: the ranges say what dicts of offsets say."""
+class UnacknowledgedMachine(RuleBasedStateMachine):
+    """Random deliveries, acknowledgements, takes and renewals: the ranges agree with dicts of offsets."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.hands = UnacknowledgedRecords()
+        self.unacknowledged = UnacknowledgedRecords()
         self.oracle: dict[int, int | None] = {}
         self.renewed: dict[int, int | None] = {}
         self.renewing: dict[int, Message] = {}
@@ -152,11 +154,11 @@ class HandsMachine(RuleBasedStateMachine):
 
     @property
     def entry(self) -> UnacknowledgedPartition:
-        return self.hands.partition(KEY, "t", 1)
+        return self.unacknowledged.partition(KEY, "t", 1)
 
     @rule(first=st.integers(0, 20), length=st.integers(1, 6))
     def deliver(self, first: int, length: int) -> None:
-        """Any offsets: what is held, renewed or acknowledged already may be acquired again."""
+        """Deliver any offsets: records that are held, renewed or acknowledged can be acquired again."""
         self.copies += 1
         offsets = range(first, first + length)
         messages = [Message("t", 0, offset, value=str(self.copies)) for offset in offsets]
@@ -166,29 +168,29 @@ class HandsMachine(RuleBasedStateMachine):
             self.renewed.pop(offset, None)
             self.renewing.pop(offset, None)
 
-    @rule(offset=st.integers(0, 27), verdict=st.integers(1, 4))
-    def acknowledge(self, offset: int, verdict: int) -> None:
+    @rule(offset=st.integers(0, 27), kind=st.integers(1, 4))
+    def acknowledge(self, offset: int, kind: int) -> None:
         known = offset in self.oracle or offset in self.renewed
-        assert self.entry.acknowledge(offset, verdict) == known
+        assert self.entry.acknowledge(offset, kind) == known
         if known:
             self.renewed.pop(offset, None)
-            self.oracle[offset] = verdict
+            self.oracle[offset] = kind
 
     @rule(default=st.sampled_from([None, 1]))
     def take(self, default: int | None) -> None:
         runs, renewing = self.entry.take(default)
-        said = {offset: run.type for run in runs for offset in range(run.first, run.end)}
+        types = {offset: run.type for run in runs for offset in range(run.first, run.end)}
         expected = {o: v if v is not None else default for o, v in self.oracle.items()}
-        assert said == {offset: verdict for offset, verdict in expected.items() if verdict is not None}
+        assert types == {offset: kind for offset, kind in expected.items() if kind is not None}
         assert runs == sorted(runs)
-        assert sorted(renewing) == sorted(offset for offset, verdict in expected.items() if verdict == 4)
+        assert sorted(renewing) == sorted(offset for offset, kind in expected.items() if kind == 4)
         self.renewing |= renewing
-        self.oracle = {offset: None for offset, verdict in expected.items() if verdict is None}
+        self.oracle = {offset: None for offset, kind in expected.items() if kind is None}
 
     @rule()
     def renew(self) -> None:
-        """What was sent to be renewed is renewed."""
-        self.hands.renew(KEY, "t", 1, self.renewing)
+        """Complete the renewals that were sent."""
+        self.unacknowledged.renew(KEY, "t", 1, self.renewing)
         self.renewed |= dict.fromkeys(self.renewing)
         self.renewing = {}
 
@@ -201,9 +203,9 @@ class HandsMachine(RuleBasedStateMachine):
     @invariant()
     def agrees(self) -> None:
         assert self.entry.record_count == len(self.oracle)
-        assert self.entry.unacknowledged == sum(verdict is None for verdict in self.oracle.values())
+        assert self.entry.unacknowledged == sum(kind is None for kind in self.oracle.values())
         assert [offset for offset in range(28) if self.entry.holds(offset)] == sorted(self.oracle)
         assert sorted(self.entry.renewed) == sorted(self.renewed)
 
 
-TestHands = HandsMachine.TestCase
+TestUnacknowledged = UnacknowledgedMachine.TestCase

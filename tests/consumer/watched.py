@@ -1,12 +1,12 @@
-"""A share consumer that checks, in each of its calls, the rules that hold in every one.
+"""A share consumer that checks invariants in each of its calls.
 
-| Rule                                                                                           |
+| Invariant                                                                                      |
 |------------------------------------------------------------------------------------------------|
 | one poll returns a record once                                                                 |
 | a poll returns records of subscribed topics only                                               |
-| a poll is refused for records in hand that are not acknowledged, and for nothing else          |
-| what the last poll returned can be acknowledged                                                |
-| on virtual time, a call returns within its time-out                                            |
+| a poll is refused only because of unacknowledged records                                       |
+| the records of the last poll can be acknowledged                                               |
+| on virtual time, a call returns within its timeout                                             |
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from shareq.model.states import AcknowledgeType
 
 Place = tuple[str | None, int | None, int | None]
 
-ANSWERED = AcknowledgeType.RELEASE
-"""Broken records have an acknowledgement when a poll returns them: this or another one, which is the same here."""
+ALREADY_ACKNOWLEDGED = AcknowledgeType.RELEASE
+"""Records with an error have an acknowledge type when a poll returns them; which one makes no difference here."""
 
 
 class WatchedConsumer(ShareConsumer):
-    """`in_hand`: what the last poll returned and no call has sent yet, with what was said of it (None: nothing).
+    """`in_hand` has the records of the last poll that no call has sent yet, with their acknowledge type (None: none).
 
-    `virtual`: true if time passes only while a call waits.
+    `virtual` is True if time passes only while a call waits.
     """
 
     def __init__(self, conf: Mapping[str, Any], *, virtual: bool = False) -> None:
@@ -43,7 +43,7 @@ class WatchedConsumer(ShareConsumer):
 
     @property
     def unacknowledged(self) -> int:
-        return sum(verdict is None for verdict in self.in_hand.values()) if self._explicit else 0
+        return sum(kind is None for kind in self.in_hand.values()) if self._explicit else 0
 
     @contextmanager
     def _returns_within(self, timeout_ms: float) -> Iterator[None]:
@@ -58,14 +58,14 @@ class WatchedConsumer(ShareConsumer):
             with pytest.raises(IllegalStateException, match=f"^{count} records") as refused:
                 super().poll(timeout)
             raise refused.value
-        self._sent()
+        self._forget_sent()
         with self._returns_within(timeout * 1000):
             messages = super().poll(timeout)
         places = [_place(message) for message in messages]
         assert len(set(places)) == len(places), f"one poll returned a record twice: {sorted(map(str, places))}"
         strange = {topic for topic, _, _ in places}.difference(self.subscription())
         assert not strange, f"a poll returned records of {strange}, and {self.subscription()} are subscribed"
-        self.in_hand = {_place(message): ANSWERED if message.error() else None for message in messages}
+        self.in_hand = {_place(message): ALREADY_ACKNOWLEDGED if message.error() else None for message in messages}
         return messages
 
     def acknowledge(self, message: Message, ack_type: int | str = AcknowledgeType.ACCEPT) -> None:
@@ -79,12 +79,12 @@ class WatchedConsumer(ShareConsumer):
         self.in_hand[topic, partition, offset] = acknowledge_type(ack_type)
 
     def commit_sync(self, timeout: float = 60) -> dict[TopicPartition, KafkaException | None]:
-        self._sent()
+        self._forget_sent()
         with self._returns_within(timeout * 1000):
             return super().commit_sync(timeout)
 
     def commit_async(self) -> None:
-        self._sent()
+        self._forget_sent()
         with self._returns_within(0):
             super().commit_async()
 
@@ -92,9 +92,9 @@ class WatchedConsumer(ShareConsumer):
         with self._returns_within(timeout * 1000):
             super().close(timeout)
 
-    def _sent(self) -> None:
-        """In explicit mode what has a verdict is on its way, in implicit mode everything."""
-        self.in_hand = {place: None for place, verdict in self.in_hand.items() if self._explicit and verdict is None}
+    def _forget_sent(self) -> None:
+        """Drop the records that this call sends: in explicit mode those with an acknowledge type, else all."""
+        self.in_hand = {place: None for place, kind in self.in_hand.items() if self._explicit and kind is None}
 
 
 def _place(message: Message) -> Place:

@@ -12,7 +12,7 @@ def bare_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """No browser, no sudo, not root: only the programs that a test puts on the PATH."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("SHAREQ_CHROMIUM", raising=False)
-    monkeypatch.setattr(chromium, "_playwrights", lambda: str(tmp_path / "playwrights" / "chrome"))
+    monkeypatch.setattr(chromium, "_playwright_download", lambda: str(tmp_path / "playwrights" / "chrome"))
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     return tmp_path
 

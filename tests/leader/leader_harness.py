@@ -1,12 +1,12 @@
-"""A tiny broker around a `ShareLeader`: logs of batches, a persister that can be held back or made to fail, a clock.
+"""A small broker around a `ShareLeader`: logs of batches, a persister whose responses can be delayed or fail, a clock.
 
-    desk = Desk(partitions=2)
-    desk.produce(0, 10)                       # a batch of ten records
-    member = desk.member("m")
+    harness = LeaderHarness(partitions=2)
+    harness.produce(0, 10)                    # a batch of ten records
+    member = harness.member("m")
     member.fetch("01")                        # session epoch 0, partitions 0 and 1
-    member.fetch(acks={0: "0-9:1"}).acquired  # {}: nothing left
+    member.fetch(acks={0: "0-9:1"}).acquired  # {}: no record is left
 
-Effects are carried out in order and their results handed back in order, as a broker would.
+Effects are carried out in order, and their results are delivered in the same order.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ PART = re.compile(r"(\d+)(?:-(\d+))?:(.*)")
 
 
 def ack_batches(text: str) -> tuple[AcknowledgementBatch, ...]:
-    """`"0-4:1 5-6:1,2"` as acknowledgement batches."""
+    """Acknowledgement batches of a text such as `"0-4:1 5-6:1,2"`."""
     batches = []
     for part in text.split():
         match = PART.fullmatch(part)
@@ -105,7 +105,7 @@ class FakeLog:
         self.end += records
 
     def cut(self, start: int) -> None:
-        """Records below `start` are deleted."""
+        """Delete the records below `start`."""
         self.start = max(self.start, min(start, self.end))
         self.batches = [batch for batch in self.batches if batch.last_offset >= self.start]
 
@@ -127,8 +127,11 @@ class FakeLog:
 
 
 class FakeState:
-    """Durable state of one share-partition, record by record: what a share coordinator remembers. Of two words about
-    a record the one with more deliveries counts, then the one further on, in whatever order they come."""
+    """Durable state of one share-partition, by record, as a share coordinator keeps it.
+
+    Of two states of a record the one with the higher delivery count is kept, then the one with the higher state, in
+    whatever order they were written.
+    """
 
     def __init__(self) -> None:
         self.start_offset = -1
@@ -138,9 +141,9 @@ class FakeState:
         self.start_offset = max(self.start_offset, part.start_offset)
         for batch in part.state_batches:
             for offset in range(batch.first_offset, batch.last_offset + 1):
-                said = (batch.delivery_state, batch.delivery_count)
-                known = self.records.get(offset, said)
-                self.records[offset] = max(said, known, key=lambda record: record[::-1])
+                written = (batch.delivery_state, batch.delivery_count)
+                stored = self.records.get(offset, written)
+                self.records[offset] = max(written, stored, key=lambda record: record[::-1])
         self.records = {o: r for o, r in sorted(self.records.items()) if o >= self.start_offset}
 
     def batches(self) -> tuple[StateBatch, ...]:
@@ -155,7 +158,7 @@ class FakeState:
 
 
 class SentRequest:
-    """A request that was sent; `response` is None until it has been answered, and it is answered once."""
+    """A sent request; `response` is None until its response arrives, which happens at most once."""
 
     def __init__(self, exchange_id: int) -> None:
         self.id = exchange_id
@@ -173,12 +176,12 @@ class SentRequest:
 
     @property
     def parts(self) -> dict[int, Any]:
-        """The response's partitions by index."""
+        """Partitions of the response by index."""
         return {part.partition_index: part for topic in self.response.responses for part in topic.partitions}
 
     @property
     def acquired(self) -> dict[int, list[tuple[int, int, int]]]:
-        """Acquired runs (first, last, count) by partition, where there are any."""
+        """Acquired runs (first, last, delivery count) of the partitions that have any."""
         return {
             index: [(run.first_offset, run.last_offset, run.delivery_count) for run in part.acquired_records]
             for index, part in self.parts.items()
@@ -195,7 +198,7 @@ class SentRequest:
 
 
 class LeaderHarness:
-    """The broker. `hold`: the persister keeps what it is asked (in `held`) until `release` is called."""
+    """The broker. With `hold`, the persister keeps requests in `held` until `release` is called."""
 
     def __init__(
         self,
@@ -246,12 +249,12 @@ class LeaderHarness:
         self.set_topics(replace(topic, partitions=tuple(parts)))
 
     def set_group(self, **configs: str) -> None:
-        """`share.` keys with underscores."""
+        """Change configurations of all groups; keys without `share.` and with underscores."""
         changes = {"share." + key.replace("_", "."): value for key, value in configs.items()}
         self.set_image(group_configs={g: {**old, **changes} for g, old in self.image.group_configs.items()})
 
     def produce(self, partition: int, *batches: int, size: int = 100, grew: bool = True) -> None:
-        """Append batches of so many records, each `size` bytes."""
+        """Append batches of `batches` records each, every batch `size` bytes large."""
         for records in batches:
             self.logs[partition].append(records, size)
         if grew:
@@ -263,12 +266,12 @@ class LeaderHarness:
     # ---- time --------------------------------------------------------------------------------------------------------
 
     def pass_time(self, ms: int) -> None:
-        """Let time pass, ringing whenever the actor asked for it. It must not ask for the same instant for ever."""
+        """Advance the clock by `ms` and deliver a Tick at each `wake_at_ms` of the actor on the way."""
         end_ms = self.now_ms + ms
         rings = 0
         while (wake_at_ms := self.leader.wake_at_ms) is not None and wake_at_ms <= end_ms:
             rings = rings + 1 if wake_at_ms <= self.now_ms else 0
-            assert rings < 100, "the actor keeps asking for a time that has passed"
+            assert rings < 100, "wake_at_ms stays in the past"
             self.now_ms = max(self.now_ms, wake_at_ms)
             self.deliver(Tick())
         self.now_ms = end_ms
@@ -313,7 +316,7 @@ class LeaderHarness:
         return OffsetFound(effect.id, error, offset)
 
     def release(self, *which: int, error: Errors = Errors.NONE) -> None:
-        """Let the persister answer what it holds: all of it, or the ones of these indexes in this order."""
+        """Let the persister answer held requests: all of them, or those with these indexes in this order."""
         taken = [self.held[i] for i in which] if which else list(self.held)
         self.held = [p for p in self.held if p not in taken]
         for effect in taken:
@@ -377,7 +380,7 @@ class LeaderHarness:
 
 
 class Member:
-    """A client that knows its session epoch."""
+    """A client that counts its session epoch."""
 
     def __init__(self, harness: LeaderHarness, member_id: str, group_id: str, connection_id: int) -> None:
         self.harness = harness
@@ -401,19 +404,19 @@ class Member:
         epoch: int | None = None,
         **fields: Any,
     ) -> SentRequest:
-        """List partitions (one digit each), acknowledge (`{0: "0-4:1"}`), forget; epochs count by themselves."""
+        """ShareFetch: list partitions (one digit each), acknowledge (`{0: "0-4:1"}`), forget; the epoch is counted."""
         listed = {int(p): "" for p in partitions} | dict(acks or {})
         parts = tuple(
             ShareFetchRequest.Partition(partition_index=p, acknowledgement_batches=ack_batches(text))
             for p, text in listed.items()
         )
-        gone = ShareFetchRequest.ForgottenTopic(topic_id=TOPIC_ID, partitions=tuple(int(p) for p in forget))
+        forgotten = ShareFetchRequest.ForgottenTopic(topic_id=TOPIC_ID, partitions=tuple(int(p) for p in forget))
         request = ShareFetchRequest(
             group_id=self.group_id,
             member_id=self.member_id,
             share_session_epoch=self._next(epoch),
             topics=(ShareFetchRequest.Topic(topic_id=TOPIC_ID, partitions=parts),) if parts else (),
-            forgotten_topics_data=(gone,) if forget else (),
+            forgotten_topics_data=(forgotten,) if forget else (),
             **fields,
         )
         return self.harness.send(request, self.connection_id)
@@ -440,7 +443,7 @@ class Member:
 
 
 def offsets(runs: Iterable[tuple[int, int, int]]) -> list[int]:
-    """The offsets of acquired runs, one by one."""
+    """All offsets of the acquired runs."""
     return [offset for first, last, _ in runs for offset in range(first, last + 1)]
 
 

@@ -1,7 +1,7 @@
-"""The share-partition once more, naively: one object per offset, every question answered by looking at all of them.
+"""Naive model of the share-partition: one object per offset, every method looks at all of them.
 
-It follows Kafka's rules in Kafka's order with no thought of cost, and shares nothing with the code under test but the
-names of states and messages. Offsets are half-open, as there.
+It follows Kafka's rules in Kafka's order without regard to cost, and shares only the names of states and messages with
+the code under test. Ends of offset ranges are exclusive, as in that code.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TARGETS = {0: ARCHIVED, 1: ACKNOWLEDGED, 2: AVAILABLE, 3: ARCHIVED}
 
 @dataclass(slots=True)
 class Rec:
-    """One record. `batch` is what came into the window together; `write` the write under way and `to` where it goes."""
+    """One record. `batch`: the range that entered the window together; `write`: id of its write in flight, to `to`."""
 
     batch: tuple[int, int]
     state: RecordState
@@ -39,14 +39,14 @@ class Rec:
     to: RecordState | None = None
 
     @property
-    def going(self) -> RecordState:
+    def target(self) -> RecordState:
         return self.state if self.to is None else self.to
 
-    def become(self, state: RecordState) -> None:
+    def set_state(self, state: RecordState) -> None:
         self.state, self.member, self.deadline, self.write, self.to = state, None, None, None, None
 
     def release(self, limit: int, *, below: bool) -> None:
-        self.become(ARCHIVED if below or self.count >= limit else AVAILABLE)
+        self.set_state(ARCHIVED if below or self.count >= limit else AVAILABLE)
 
 
 Written = dict[int, tuple[RecordState, int]]
@@ -54,36 +54,36 @@ Written = dict[int, tuple[RecordState, int]]
 
 @dataclass
 class OracleWrite:
-    """A write, per offset. `holds`: its changes hold whatever becomes of it."""
+    """A state write by offset. With `final`, its changes stay even if the write fails."""
 
     write_id: int
     start_offset: int
     delivery_complete_count: int
     written: Written
     offsets: list[int]
-    holds: bool
+    final: bool
 
 
 class Oracle:
-    """The same questions and the same answers as SharePartition's."""
+    """Has the methods and results of SharePartition."""
 
     def __init__(self) -> None:
         self.recs: dict[int, Rec] = {}
         self.spso = self.speo = 0
-        self.holes: set[int] = set()  # offsets in the window that were never stored and may be in the log
-        self.wanted = False  # a write is wanted only so that the window moves
+        self.holes: set[int] = set()  # offsets in the window that were never stored and can be in the log
+        self.needs_write = False  # a write without records is needed, so that the window moves
         self.writes: dict[int, OracleWrite] = {}
         self.next_write_id = 0
         self.unwritten: set[int] = set()
 
-    # ---- questions ---------------------------------------------------------------------------------------------------
+    # ---- state -------------------------------------------------------------------------------------------------------
 
     def batches(self) -> list[tuple[int, int]]:
         return sorted({rec.batch for rec in self.recs.values()})
 
     @property
     def delivery_complete_count(self) -> int:
-        return sum(rec.going in TERMINAL for offset, rec in self.recs.items() if offset >= self.spso)
+        return sum(rec.target in TERMINAL for offset, rec in self.recs.items() if offset >= self.spso)
 
     @property
     def next_fetch_offset(self) -> int:
@@ -120,7 +120,7 @@ class Oracle:
 
     def unblock(self, config: GroupConfig) -> None:
         stuck = not self.can_acquire(config.partition_max_record_locks) and self.first_unfinished > self.spso
-        self.wanted = self.wanted or (stuck and not self.writes)
+        self.needs_write = self.needs_write or (stuck and not self.writes)
 
     # ---- acquiring ---------------------------------------------------------------------------------------------------
 
@@ -137,7 +137,7 @@ class Oracle:
         aborted: Sequence[AbortedTransaction],
         now_ms: int,
     ) -> list[tuple[int, int, int]]:
-        """(first, last, count) each."""
+        """Acquired runs (first, last, delivery count)."""
         if max_records <= 0 or not batches or batches[-1].last_offset < self.spso:
             return []
         call = _Call(self, batches, member_id=member_id, batch_size=batch_size, mode=mode, config=config, now_ms=now_ms)
@@ -152,10 +152,10 @@ class Oracle:
         self.holes = {hole for hole in self.holes if hole >= offset}
 
     def note_missing(self, first: int, end: int) -> bool:
-        """The log, read from `first`, has nothing below `end`."""
-        lost = [o for o in range(first, end) if o in self.recs and self.recs[o].going is AVAILABLE]
+        """Handle a read from `first` that returned no record below `end`; True if a record or hole was dropped."""
+        lost = [o for o in range(first, end) if o in self.recs and self.recs[o].target is AVAILABLE]
         for offset in lost:
-            self.recs[offset].become(ARCHIVED)
+            self.recs[offset].set_state(ARCHIVED)
             self.unwritten.add(offset)
         passed = bool(self.holes) and first <= min(self.holes) < end
         if passed:
@@ -165,7 +165,7 @@ class Oracle:
     def drop_aborted(
         self, batches: Sequence[RecordBatch], aborted: Sequence[AbortedTransaction], taken: list[tuple[int, int, int]]
     ) -> list[tuple[int, int, int]]:
-        gone = {
+        aborted_offsets = {
             offset
             for batch in batches
             for transaction in aborted
@@ -177,8 +177,8 @@ class Oracle:
         for first, last, count in taken:
             before: int | None = None
             for offset in range(first, last + 1):
-                if offset in gone:
-                    self.recs[offset].become(ARCHIVED)
+                if offset in aborted_offsets:
+                    self.recs[offset].set_state(ARCHIVED)
                     self.unwritten.add(offset)
                 elif before == offset - 1:
                     kept[-1] = (kept[-1][0], offset, count)
@@ -193,17 +193,17 @@ class Oracle:
     def acknowledge(
         self, member_id: str, batches: Sequence[AcknowledgementBatch], config: GroupConfig, now_ms: int
     ) -> Errors | OracleWrite | None:
-        said: dict[int, RecordState] = {}
+        targets: dict[int, RecordState] = {}
         for batch in batches:
-            error = self.acknowledge_batch(member_id, batch, config, now_ms, said)
+            error = self.acknowledge_batch(member_id, batch, config, now_ms, targets)
             if error:
                 return error
-        if not said:
+        if not targets:
             return None
-        for offset, target in said.items():
+        for offset, target in targets.items():
             self.recs[offset].to = target
             self.recs[offset].write = self.next_write_id
-        return self.write(list(said), holds=False)
+        return self.write(list(targets), final=False)
 
     def acknowledge_batch(
         self,
@@ -211,17 +211,17 @@ class Oracle:
         batch: AcknowledgementBatch,
         config: GroupConfig,
         now_ms: int,
-        said: dict[int, RecordState],
+        targets: dict[int, RecordState],
     ) -> Errors:
         first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
         if any(kind not in range(5) for kind in types):
             return Errors.INVALID_REQUEST
         if last < self.spso:
             return Errors.NONE
-        known = self.batches()
-        if not known or (known[0][0] > first and not first < self.spso <= last):
+        cached = self.batches()
+        if not cached or (cached[0][0] > first and not first < self.spso <= last):
             return Errors.INVALID_RECORD_STATE
-        below = [b for b in known if b[0] <= last]
+        below = [b for b in cached if b[0] <= last]
         if not below or below[-1][1] <= last:
             return Errors.INVALID_REQUEST
         for offset in range(max(first, self.spso), last + 1):
@@ -229,14 +229,14 @@ class Oracle:
             if rec is None:
                 continue
             kind = types[0] if len(types) == 1 else types[offset - first]
-            free = rec.state is not ACQUIRED or rec.member != member_id or rec.write is not None or offset in said
+            free = rec.state is not ACQUIRED or rec.member != member_id or rec.write is not None or offset in targets
             if free or (kind == 4 and not config.renew_acknowledge_enable):
                 return Errors.INVALID_RECORD_STATE
             if kind == 4:
                 rec.deadline = now_ms + config.record_lock_duration_ms
             else:
                 over = kind == 2 and rec.count >= config.delivery_count_limit
-                said[offset] = ARCHIVED if over else TARGETS[kind]
+                targets[offset] = ARCHIVED if over else TARGETS[kind]
         return Errors.NONE
 
     def release_member(self, member_id: str, config: GroupConfig) -> OracleWrite | None:
@@ -246,29 +246,29 @@ class Oracle:
                 over = offset < self.spso or rec.count >= config.delivery_count_limit
                 rec.to, rec.write = ARCHIVED if over else AVAILABLE, self.next_write_id
                 offsets.append(offset)
-        return self.write(offsets, holds=False) if offsets else None
+        return self.write(offsets, final=False) if offsets else None
 
-    def write(self, offsets: list[int], *, holds: bool) -> OracleWrite:
-        written = {o: (self.recs[o].going, self.recs[o].count) for o in offsets if o >= self.spso}
-        write = OracleWrite(self.next_write_id, self.spso, self.delivery_complete_count, written, offsets, holds)
+    def write(self, offsets: list[int], *, final: bool) -> OracleWrite:
+        written = {o: (self.recs[o].target, self.recs[o].count) for o in offsets if o >= self.spso}
+        write = OracleWrite(self.next_write_id, self.spso, self.delivery_complete_count, written, offsets, final)
         self.writes[self.next_write_id] = write
         self.next_write_id += 1
         return write
 
     def settle(self, write_id: int, error: Errors, config: GroupConfig, now_ms: int) -> None:
         write = self.writes.pop(write_id)
-        for offset in [] if write.holds else write.offsets:
+        for offset in [] if write.final else write.offsets:
             rec = self.recs.get(offset)
             if rec is None or rec.write != write_id:
                 continue
             if not error:
-                rec.become(rec.going)
+                rec.set_state(rec.target)
                 continue
             rec.write = rec.to = None
             if rec.deadline is not None and rec.deadline <= now_ms:
                 rec.release(config.delivery_count_limit, below=offset < self.spso)
                 self.unwritten.add(offset)
-        if write.holds or not error:
+        if write.final or not error:
             self.advance()
 
     # ---- time and the log --------------------------------------------------------------------------------------------
@@ -280,19 +280,19 @@ class Oracle:
             if rec.deadline is not None and rec.deadline <= now_ms and rec.write is None:
                 rec.release(config.delivery_count_limit, below=offset < self.spso)
                 offsets.add(offset)
-        if not offsets and not self.wanted:
+        if not offsets and not self.needs_write:
             return None
-        self.wanted = False
+        self.needs_write = False
         return self.write(
-            sorted(o for o in offsets if o in self.recs and self.recs[o].state is not ACQUIRED), holds=True
+            sorted(o for o in offsets if o in self.recs and self.recs[o].state is not ACQUIRED), final=True
         )
 
     def advance_log_start(self, log_start_offset: int) -> None:
         if log_start_offset <= self.spso:
             return
         for offset, rec in self.recs.items():
-            if self.spso <= offset < log_start_offset and rec.going is AVAILABLE:
-                rec.become(ARCHIVED)
+            if self.spso <= offset < log_start_offset and rec.target is AVAILABLE:
+                rec.set_state(ARCHIVED)
         self.spso = log_start_offset
         self.speo = max(self.speo, log_start_offset)
         self.skip_gaps(log_start_offset)
@@ -338,10 +338,10 @@ class _Call:
 
     def walk(self, base: int, end: int) -> None:
         oracle = self.oracle
-        known = oracle.batches()
-        inside = [b for b in known if b[0] <= base < b[1]]
+        cached = oracle.batches()
+        inside = [b for b in cached if b[0] <= base < b[1]]
         position = inside[0][0] if inside else max(base, oracle.spso)
-        for batch in [b for b in known if b[0] < end and b[1] > base]:
+        for batch in [b for b in cached if b[0] < end and b[1] > base]:
             if self.count >= self.goal:
                 return
             if oracle.holes and (hole := max(position, oracle.spso, min(oracle.holes))) < batch[0]:
@@ -351,13 +351,13 @@ class _Call:
             position = batch[1]
             if not self.take_cached(batch, base, end):
                 return
-        below = [b[1] for b in known if b[0] < end]
+        below = [b[1] for b in cached if b[0] < end]
         start = max([base, oracle.spso, *below[-1:]])
         if self.count < self.goal and start < end:
             self.take_new(start, end)
 
     def take_cached(self, batch: tuple[int, int], base: int, end: int) -> bool:
-        """Kafka's loop over the offsets of a split batch; a whole batch gives the same."""
+        """Kafka's loop over the offsets of a split batch; an unsplit batch gives the same result."""
         recs = self.oracle.recs
         offsets = [
             offset

@@ -1,4 +1,4 @@
-"""The share-partition and its oracle, side by side: over one log, before one persister, compared after every step."""
+"""The share-partition and its oracle over one log and one persister, compared after every step."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def record_batch(first: int, last: int, *, attributes: int = 0, producer_id: int
 
 
 class RandomLog:
-    """A log that grows, loses batches to compaction and its beginning to retention."""
+    """A log that grows, loses batches by compaction and its beginning by retention."""
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
@@ -50,8 +50,8 @@ class RandomLog:
         self.batches.append(record_batch(first, first + size - 1, attributes=attributes, producer_id=producer_id))
         self.end = first + size
 
-    def come_to_rest(self) -> None:
-        """No record is appended from now on, and no transaction stays open."""
+    def stop_growing(self) -> None:
+        """Append no further record, and end all open transactions."""
         self.growing = False
         for producer_id in self.open:
             marker = record_batch(self.end, self.end, attributes=MARKER, producer_id=producer_id)
@@ -66,7 +66,7 @@ class RandomLog:
     def read(
         self, offset: int, end_offset: int, isolation: IsolationLevel
     ) -> tuple[list[RecordBatch], list[AbortedTransaction]]:
-        """Some batches from `offset` on; all but the first begin below `end_offset`. None only where there are none."""
+        """Up to 8 batches from `offset` on; all but the first start below `end_offset`. Empty at the end of the log."""
         while self.growing and self.end < offset + 30:
             self.grow()
         committed, stable = isolation is IsolationLevel.READ_COMMITTED, self.readable_end(isolation)
@@ -77,9 +77,9 @@ class RandomLog:
         return batches, reaching if committed else []
 
     def compact(self, around: int) -> None:
-        gone = {batch for batch in self.batches if batch.base_offset >= around - 10}
-        doomed = self.rng.sample(sorted(gone)[:12], min(len(gone), self.rng.randrange(1, 4)))
-        self.batches = [batch for batch in self.batches if batch not in doomed or batch.is_control]
+        recent = {batch for batch in self.batches if batch.base_offset >= around - 10}
+        removed = self.rng.sample(sorted(recent)[:12], min(len(recent), self.rng.randrange(1, 4)))
+        self.batches = [batch for batch in self.batches if batch not in removed or batch.is_control]
 
     def trim(self, offset: int) -> None:
         self.start = max(self.start, min(offset, self.end))
@@ -87,7 +87,7 @@ class RandomLog:
 
 
 class Rig:
-    """Both sides, the log, the persister and the clock. Each step checks itself; a failure is an AssertionError."""
+    """SharePartition and oracle, the log, the persister and the clock. Each step compares both."""
 
     def __init__(self, rng: Random, *, traced: bool = False) -> None:
         self.rng = rng
@@ -104,13 +104,13 @@ class Rig:
         self.durable_start = self.log.start
         self.accepted: set[int] = set()
         self.replies: dict[int, Errors] = {}
-        self.at_rest = False
+        self.without_faults = False
         self.reload()
 
     # ---- loading -----------------------------------------------------------------------------------------------------
 
     def reload(self) -> None:
-        """A new leader: whatever was under way is lost, what the persister has is taken in."""
+        """A new leader loads the durable state; writes in flight are lost."""
         self.replies.clear()
         self.subject = SharePartition(KEY, "t", leader_epoch=1, traced=self.traced)
         self.oracle = Oracle()
@@ -123,7 +123,7 @@ class Rig:
             assert offset < self.oracle.spso or (rec and rec.state is RecordState.ACKNOWLEDGED), offset
 
     def stored(self) -> list[StateBatch]:
-        """The durable state as the share coordinator hands it out: merged, nothing below the start."""
+        """The durable state as the share coordinator returns it: merged batches, none below the start offset."""
         batches: list[StateBatch] = []
         for offset, (state, count) in sorted(self.durable.items()):
             if batches and batches[-1][1:] == (offset - 1, state, count):
@@ -138,7 +138,7 @@ class Rig:
         max_locks = self.config.partition_max_record_locks
         assert self.subject.can_acquire(max_locks) == self.oracle.can_acquire(max_locks)
         offset = self.subject.next_fetch_offset
-        if not self.at_rest and self.rng.random() < 0.1:  # something has happened between the read and the acquire
+        if not self.without_faults and self.rng.random() < 0.1:  # events between the read and the acquire
             offset = self.rng.randrange(max(0, self.oracle.spso - 5), offset + 1)
         if offset < self.log.start:
             self.subject.advance_log_start(self.log.start)
@@ -175,9 +175,9 @@ class Rig:
         got = [(a.first_offset, a.last_offset, a.delivery_count) for a in acquired]
         assert got == expected
         for first, last, _ in got:
-            assert not self.accepted & set(range(first, last + 1)), "an accepted record was delivered again"
-        wanted = [b for b in batches if got and b.base_offset <= got[-1][1] and b.last_offset >= got[0][0]]
-        assert records == wanted
+            assert not self.accepted & set(range(first, last + 1)), "an accepted record is delivered again"
+        spanned = [b for b in batches if got and b.base_offset <= got[-1][1] and b.last_offset >= got[0][0]]
+        assert records == spanned
         return self.compare()
 
     def acknowledge(self, member: str, batches: list[AcknowledgementBatch]) -> None:
@@ -196,7 +196,7 @@ class Rig:
         self.same_outcome(self.subject.expire(self.now_ms, self.config), self.oracle.expire(self.now_ms, self.config))
 
     def same_outcome(self, got: Errors | PreparedWrite | None, expected: Errors | OracleWrite | None) -> None:
-        """The same error, or the same write. The persister may fail, or succeed and its answer be lost."""
+        """Compare an error or a write. The persister can fail, or succeed while its response is lost."""
         if isinstance(expected, OracleWrite):
             assert isinstance(got, PreparedWrite)
             written = [
@@ -209,10 +209,10 @@ class Rig:
             assert got.start_offset == expected.start_offset
             assert got.delivery_complete_count == expected.delivery_complete_count
             assert got.write_id == expected.write_id
-            fate = 0 if self.at_rest else self.rng.random()
-            if fate < 0.8 or fate > 0.95:
+            chance = 0 if self.without_faults else self.rng.random()
+            if chance < 0.8 or chance > 0.95:
                 self.persist(got)
-            self.replies[got.write_id] = Errors.NONE if fate < 0.8 else Errors.UNKNOWN_SERVER_ERROR
+            self.replies[got.write_id] = Errors.NONE if chance < 0.8 else Errors.UNKNOWN_SERVER_ERROR
         else:
             assert got == expected
         self.compare()
@@ -226,7 +226,7 @@ class Rig:
         self.durable = {offset: held for offset, held in self.durable.items() if offset >= self.durable_start}
 
     def settle(self) -> None:
-        """Any write that is under way, in whatever order."""
+        """Settle a random write in flight."""
         if not self.replies:
             return
         write_id = self.rng.choice(sorted(self.replies))
@@ -243,16 +243,16 @@ class Rig:
     def reconfigure(self, *, delivery_count_limit: int, renew: bool) -> None:
         self.config = replace(self.config, delivery_count_limit=delivery_count_limit, renew_acknowledge_enable=renew)
 
-    # ---- the end -----------------------------------------------------------------------------------------------------
+    # ---- completion --------------------------------------------------------------------------------------------------
 
-    def quiet(self) -> None:
-        """Faults stop, nothing is appended, members stay and accept: everything must be finished in the end.
+    def run_to_completion(self) -> None:
+        """Stop faults and appends, and let a member accept all records: every record must become terminal.
 
-        Each round is a fetch, its acknowledgement, and a lock duration. Of 1,000 rounds, a window of 50 records and a
-        log of some hundred need a few dozen.
+        A round is a fetch, its acknowledgement and a lock duration. A window of 50 records and a log of some hundred
+        need a few dozen of the 1,000 rounds.
         """
-        self.log.come_to_rest()
-        self.at_rest = True
+        self.log.stop_growing()
+        self.without_faults = True
         for _ in range(1000):
             while self.replies:
                 self.settle()
@@ -266,10 +266,10 @@ class Rig:
                 self.acknowledge(MEMBERS[0], accept)
             elif self.finished():
                 return
-        raise AssertionError(f"stands still: {self.subject.runs()}, {self.oracle.spso}-{self.oracle.speo}")
+        raise AssertionError(f"no progress: {self.subject.runs()}, {self.oracle.spso}-{self.oracle.speo}")
 
     def finished(self) -> bool:
-        """True if nothing is in flight and the log has nothing above the window."""
+        """True if no write is in flight and the log has no batch above the window."""
         oracle = self.oracle
         above = [batch for batch in self.log.batches if batch.last_offset >= oracle.speo]
         return not oracle.writes and oracle.spso == oracle.speo and not above
@@ -285,7 +285,7 @@ class Rig:
         for first, end, cell in window.states.runs():
             for offset in range(first, end):
                 rec = recs[offset]
-                assert cell[:6] == (rec.state, rec.going, rec.count, rec.member, rec.deadline, rec.write), offset
+                assert cell[:6] == (rec.state, rec.target, rec.count, rec.member, rec.deadline, rec.write), offset
             seen += end - first
             available += (end - first) * (cell.state is RecordState.AVAILABLE)
         assert seen == len(recs)
@@ -301,14 +301,14 @@ class Rig:
         deadlines = [rec.deadline for rec in recs.values() if rec.deadline is not None and rec.write is None]
         wake = subject.next_deadline_ms
         assert not deadlines or (wake is not None and wake <= min(deadlines))
-        assert not (oracle.unwritten or oracle.wanted) or (wake is not None and wake <= self.now_ms)
+        assert not (oracle.unwritten or oracle.needs_write) or (wake is not None and wake <= self.now_ms)
 
 
 # ---- random steps ----------------------------------------------------------------------------------------------------
 
 
 def random_acknowledgement(rng: Random, rig: Rig) -> tuple[str, list[AcknowledgementBatch]]:
-    """Mostly of what the member holds, sometimes of what it does not, in ascending order."""
+    """Ascending batches, mostly of records that the member holds, sometimes of others."""
     member = rng.choice(MEMBERS)
     held = sorted(offset for offset, rec in rig.oracle.recs.items() if rec.member == member and rec.write is None)
     batches: list[AcknowledgementBatch] = []

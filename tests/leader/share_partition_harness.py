@@ -1,10 +1,10 @@
-"""A share-partition on a stand: fetch, acknowledge and look at it in the shorthand of the worked examples.
+"""A share-partition with a clock; events and state in the shorthand of BEHAVIOUR.md's examples.
 
-    stand = Stand()
-    stand.fetch("m", "0-4,5-9")          # two record batches in the log; "0-9(1)"
-    stand.say("m", "0-4:1,5-9:2")        # accept five, release five; the write comes through at once
-    stand.state                          # "5-9 AV(1)"
-    write = stand.ack("m", "5-9:1")      # the write is under way: stand.ok(write), stand.fail(write)
+    harness = SharePartitionHarness()
+    harness.fetch("m", "0-4,5-9")                # two record batches in the log; returns "0-9(1)"
+    harness.acknowledge("m", "0-4:1,5-9:2")      # accept five, release five; the write succeeds
+    harness.state                                # "5-9 AV(1)"
+    write = harness.ack("m", "5-9:1")            # the write is in flight: harness.ok(write), harness.fail(write)
 
 Ranges are inclusive, as in the protocol. Types: 0 gap, 1 accept, 2 release, 3 reject, 4 renew; one, or one per offset.
 """
@@ -42,7 +42,7 @@ def ranges(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def record_batches(text: str) -> list[RecordBatch]:
-    """Record batches by offsets; the suffix t marks one of producer 7's transaction, x its end."""
+    """Record batches by offsets; suffix t: a batch of producer 7's transaction, x: its end marker."""
     attributes = {"": 0, "t": 0x10, "x": 0x30}
     return [
         RecordBatch(first, last, 0, 0, 0, 7 if kind else -1, 0, -1, last - first + 1, attributes[kind], b"")
@@ -58,7 +58,7 @@ def acknowledgements(text: str) -> list[AcknowledgementBatch]:
 
 
 def state_batches(text: str) -> list[StateBatch]:
-    """ "21-30:ACK,31-40:AV2": a state and a delivery count, 1 if not told."""
+    """ "21-30:ACK,31-40:AV2" as state batches: a state and a delivery count, 1 if omitted."""
     stored = []
     for first, last, state in ranges(text):
         code = state.rstrip("0123456789")
@@ -82,7 +82,7 @@ def span(first: int, last: int) -> str:
 
 
 class SharePartitionHarness:
-    """One share-partition, its clock and its configuration; `stored` is what it is loaded from."""
+    """One share-partition, its clock and its configuration; `stored` is the durable state that it loads."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class SharePartitionHarness:
         traced: bool = False,
     ) -> None:
         self.now_ms = 0
-        self.under_way: PreparedWrite | None = None
+        self.in_flight: PreparedWrite | None = None
         self.config = GroupConfig(
             delivery_count_limit=limit, partition_max_record_locks=locks, isolation_level=IsolationLevel(committed)
         )
@@ -124,7 +124,7 @@ class SharePartitionHarness:
         mode: str = "B",
         aborted: str = "",
     ) -> str:
-        """Acquire from what the log gives at the next fetch offset; "0-11(1), 12-29(1)"."""
+        """Acquire from the log's batches at the next fetch offset; returns text such as "0-11(1), 12-29(1)"."""
         batches = record_batches(data)
         acquired, self.records = self.partition.acquire(
             batches,
@@ -143,19 +143,19 @@ class SharePartitionHarness:
         return self.partition.acknowledge(member, acknowledgements(text), self.config, self.now_ms)
 
     def ack(self, member: str, text: str) -> PreparedWrite:
-        """Acknowledge; the write is under way."""
+        """Acknowledge; the returned write is in flight."""
         write = self.outcome(member, text)
         assert isinstance(write, PreparedWrite)
         return write
 
     def error(self, member: str, text: str) -> Errors:
-        """Acknowledge, to be refused."""
+        """Acknowledge and return the error."""
         error = self.outcome(member, text)
         assert isinstance(error, Errors)
         return error
 
-    def say(self, member: str, text: str) -> str:
-        """Acknowledge, and the write comes through; what was written."""
+    def acknowledge(self, member: str, text: str) -> str:
+        """Acknowledge and let the write succeed; returns what was written."""
         write = self.ack(member, text)
         self.ok(write)
         return show(write)
@@ -172,12 +172,12 @@ class SharePartitionHarness:
         return self.partition.settle(write.write_id, Errors.UNKNOWN_SERVER_ERROR, self.config, self.now_ms)
 
     def tick(self, now_ms: int) -> PreparedWrite | None:
-        """It is now so late."""
+        """Set the clock and expire locks; returns the write."""
         self.now_ms = now_ms
         return self.partition.expire(now_ms, self.config)
 
     def expire_all(self) -> str:
-        """Every lock runs out, and what that does is written."""
+        """Expire all locks and let the write succeed; returns what was written."""
         write = self.tick(self.now_ms + self.config.record_lock_duration_ms)
         self.ok(write)
         return show(write)
@@ -185,11 +185,11 @@ class SharePartitionHarness:
     def log_start(self, offset: int) -> None:
         self.partition.advance_log_start(offset)
 
-    # ---- what there is -----------------------------------------------------------------------------------------------
+    # ---- state -------------------------------------------------------------------------------------------------------
 
     @property
     def state(self) -> str:
-        """Every run, those held below the SPSO too: "10-14 ACQ(1)@m, 15-19 ACQ(1)@m>ACK"."""
+        """All runs, including those held below the SPSO: "10-14 ACQ(1)@m, 15-19 ACQ(1)@m>ACK"."""
         runs = []
         for first, end, cell in self.partition._window.states.runs():
             text = f"{span(first, end - 1)} {NAMES[cell.state]}({cell.delivery_count})"
@@ -207,7 +207,7 @@ class SharePartitionHarness:
 
     @property
     def speo(self) -> int:
-        """Half-open, as inside: the KIP's SPEO plus one unless the window is empty."""
+        """Exclusive end, as in SharePartition: the KIP's SPEO plus one unless the window is empty."""
         return self.partition.speo
 
     @property

@@ -1,4 +1,4 @@
-"""The queue of deadlines: what is due, what is stale, and how much it keeps."""
+"""The queue of lock deadlines: due ranges, outdated entries, and its size."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from shareq.leader.acquisition_locks import ROOM, AcquisitionLocks
 from tests.leader.share_partition_harness import SharePartitionHarness
 
 
-def test_due_ranges_come_in_the_order_of_offsets_and_once() -> None:
+def test_due_ranges_are_returned_once_in_the_order_of_offsets() -> None:
     locks = AcquisitionLocks()
     for deadline_ms, first in ((30, 40), (10, 20), (20, 0)):
         locks.add(deadline_ms, first, first + 10)
@@ -16,14 +16,14 @@ def test_due_ranges_come_in_the_order_of_offsets_and_once() -> None:
     assert (locks.next_ms(0), locks.pop_due(20)) == (30, [])
 
 
-def test_what_lies_below_the_floor_is_forgotten() -> None:
+def test_ranges_below_the_floor_are_dropped() -> None:
     locks = AcquisitionLocks()
     locks.add(10, 0, 10)
     locks.add(20, 5, 15)
     assert [locks.next_ms(floor) for floor in (9, 10, 14, 15)] == [10, 20, 20, None]
 
 
-def test_rebuilding_makes_room_for_as_much_again() -> None:
+def test_a_rebuild_makes_room() -> None:
     locks = AcquisitionLocks()
     for deadline_ms in range(ROOM):
         locks.add(deadline_ms, 0, 1)
@@ -34,7 +34,7 @@ def test_rebuilding_makes_room_for_as_much_again() -> None:
     assert (locks.crowded, locks.next_ms(0)) == (False, 5)
 
 
-def test_renewing_for_ever_keeps_no_more_than_is_held() -> None:
+def test_renewals_do_not_grow_the_heap() -> None:
     harness = SharePartitionHarness()
     harness.fetch("m", "0-9")
     for now_ms in range(1, 1000):
@@ -45,21 +45,24 @@ def test_renewing_for_ever_keeps_no_more_than_is_held() -> None:
     assert harness.tick(30999) is not None
 
 
-def test_next_deadline() -> None:
+def test_next_deadline_is_that_of_the_oldest_held_lock() -> None:
     harness = SharePartitionHarness()
     assert harness.partition.next_deadline_ms is None
     harness.fetch("m", "0-4")
     harness.now_ms = 5
     harness.fetch("m", "5-9")
     assert harness.partition.next_deadline_ms == 30000
-    harness.say("m", "0-4:1")
+    harness.acknowledge("m", "0-4:1")
     assert harness.partition.next_deadline_ms == 30005
-    harness.say("m", "5-9:1")
+    harness.acknowledge("m", "5-9:1")
     assert harness.partition.next_deadline_ms is None
 
 
 def test_locks_below_the_spso_survive_a_rebuild() -> None:
-    """The log start has moved past records that are held: their locks still run out, else the window never empties."""
+    """After a log start move the locks of records below the SPSO still expire; otherwise the SPSO could not pass them.
+
+    BEHAVIOUR.md, 42.
+    """
     harness = SharePartitionHarness()
     harness.fetch("m", "0-4")
     harness.fetch("n", "5-9")
@@ -67,9 +70,9 @@ def test_locks_below_the_spso_survive_a_rebuild() -> None:
     for now_ms in range(1, 2 * ROOM):
         harness.now_ms = now_ms
         harness.outcome("n", "5-9:4")
-    assert len(harness.partition._locks._heap) < 2 * ROOM, "the heap has been rebuilt"
+    assert len(harness.partition._locks._heap) < 2 * ROOM, "the heap was rebuilt"
     assert harness.partition.next_deadline_ms == 30000, "the lock of 0-4"
-    harness.say("n", "5-9:1")
+    harness.acknowledge("n", "5-9:1")
     assert (harness.spso, harness.state) == (5, "0-4 ACQ(1)@m, 5-9 ACK(1)")
     harness.ok(harness.tick(30000))
     assert (harness.spso, harness.state) == (10, "")

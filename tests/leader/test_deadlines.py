@@ -1,11 +1,11 @@
-"""Alarms against the obvious way to keep them: a dictionary that is searched."""
+"""`Deadlines` against a naive model: a dictionary that is searched."""
 
 import random
 
 from shareq.leader.deadlines import Deadlines
 
 
-def test_they_ring_in_order_of_time_and_then_of_setting() -> None:
+def test_due_alarms_are_ordered_by_time_and_then_by_setting() -> None:
     alarms: Deadlines[str] = Deadlines()
     for thing, at_ms in (("c", 30), ("a", 10), ("b", 10)):
         alarms.set(thing, at_ms)
@@ -14,7 +14,7 @@ def test_they_ring_in_order_of_time_and_then_of_setting() -> None:
     assert (alarms.next_ms(), alarms.pop_due(30), alarms.next_ms()) == (30, "c", None)
 
 
-def test_an_alarm_can_be_set_anew_brought_forward_and_taken_off() -> None:
+def test_an_alarm_can_be_replaced_moved_forward_and_removed() -> None:
     alarms: Deadlines[str] = Deadlines()
     alarms.set("a", 10)
     alarms.set("a", 20)
@@ -28,7 +28,7 @@ def test_an_alarm_can_be_set_anew_brought_forward_and_taken_off() -> None:
     assert alarms.next_ms() is None
 
 
-def test_leftovers_of_alarms_set_anew_do_not_pile_up() -> None:
+def test_entries_of_replaced_alarms_are_bounded() -> None:
     alarms: Deadlines[str] = Deadlines()
     for at_ms in range(10_000, 0, -1):
         alarms.set("a", at_ms)
@@ -36,7 +36,7 @@ def test_leftovers_of_alarms_set_anew_do_not_pile_up() -> None:
     assert (alarms.pop_due(1), alarms.next_ms()) == ("a", None)
 
 
-def test_random_steps_against_a_dictionary(seed: int) -> None:
+def test_random_steps_agree_with_a_dictionary(seed: int) -> None:
     rng = random.Random(seed)
     alarms: Deadlines[int] = Deadlines()
     plain: dict[int, int] = {}
@@ -61,4 +61,4 @@ def test_random_steps_against_a_dictionary(seed: int) -> None:
                 else:
                     assert plain.pop(due) <= now_ms
         assert alarms.next_ms() == min(plain.values(), default=None)
-        assert len(alarms._heap) <= 2 * len(plain) + 65, "leftovers do not pile up"
+        assert len(alarms._heap) <= 2 * len(plain) + 65, "entries of replaced alarms are bounded"

@@ -1,4 +1,4 @@
-"""What a share-partition tells: folding its events gives the state that it has, at every step."""
+"""Events of a share-partition: a fold of the events gives its state after every step."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from shareq.model.states import RecordEvent, RecordState
 from tests.leader.oracle_rig import Rig, random_step
 from tests.leader.share_partition_harness import SharePartitionHarness
 
-Known = dict[int, tuple[Any, ...]]
+Records = dict[int, tuple[Any, ...]]
 
 
 class Fold:
-    """Somebody who sees only the events."""
+    """The state of a share-partition, computed from its events only."""
 
     def __init__(self) -> None:
         self.window = (0, 0)
-        self.records: Known = {}
+        self.records: Records = {}
         self.writes: set[int] = set()
 
     def take(self, events: list[Event]) -> None:
@@ -45,14 +45,14 @@ class Fold:
                 case WindowMoved(spso=spso, speo=speo):
                     assert self.window != (spso, speo)
                     self.window = (spso, speo)
-                    self.records = {offset: known for offset, known in self.records.items() if offset >= spso}
+                    self.records = {offset: record for offset, record in self.records.items() if offset >= spso}
                 case StateWritePrepared(write_id=write_id):
                     self.writes.add(write_id)
                 case StateWriteSettled(write_id=write_id):
                     self.writes.remove(write_id)
 
 
-def live(rig: Rig) -> Known:
+def live(rig: Rig) -> Records:
     return {
         offset: (rec.state, rec.count, rec.member, rec.deadline, rec.write, rec.to)
         for offset, rec in rig.oracle.recs.items()
@@ -60,7 +60,7 @@ def live(rig: Rig) -> Known:
     }
 
 
-def test_the_fold_is_the_state(seed: int) -> None:
+def test_the_fold_of_the_events_is_the_state(seed: int) -> None:
     for number in range(12):
         rng = Random(f"{seed}/{number}")
         rig = Rig(rng, traced=True)
@@ -74,11 +74,11 @@ def test_the_fold_is_the_state(seed: int) -> None:
 
 
 def events(harness: SharePartitionHarness) -> list[tuple[Any, ...]]:
-    """Kind and content, without the name of the share-partition."""
+    """Type and fields of the recorded events, without the share-partition's key."""
     return [(type(event).__name__, *event[3:]) for event in harness.partition.take_events()]
 
 
-def test_the_story_of_a_batch() -> None:
+def test_events_of_an_accepted_batch() -> None:
     harness = SharePartitionHarness(traced=True)
     harness.fetch("m", "0-4")
     write = harness.ack("m", "0-4:1")
@@ -97,7 +97,7 @@ def test_the_story_of_a_batch() -> None:
     ]
 
 
-def test_the_story_of_a_write_that_fails() -> None:
+def test_events_of_a_failed_write() -> None:
     harness = SharePartitionHarness(traced=True)
     harness.fetch("m", "0-4")
     write = harness.ack("m", "0-4:2")
@@ -112,7 +112,7 @@ def test_the_story_of_a_write_that_fails() -> None:
     ]
 
 
-def test_what_was_archived_under_a_write_is_not_told_again() -> None:
+def test_records_archived_during_a_write_have_no_second_event() -> None:
     harness = SharePartitionHarness(traced=True)
     harness.fetch("m", "0-4")
     write = harness.ack("m", "0-4:2")
@@ -123,7 +123,7 @@ def test_what_was_archived_under_a_write_is_not_told_again() -> None:
     assert events(harness) == [("StateWriteSettled", 0, Errors.UNKNOWN_SERVER_ERROR), held]
 
 
-def test_a_refusal_is_told() -> None:
+def test_a_refused_acknowledgement_is_an_event() -> None:
     harness = SharePartitionHarness(traced=True)
     harness.fetch("m", "0-4")
     events(harness)
@@ -131,8 +131,8 @@ def test_a_refusal_is_told() -> None:
     assert events(harness) == [(AcknowledgementRefused.__name__, "n", Errors.INVALID_RECORD_STATE)]
 
 
-def test_untraced_tells_nothing() -> None:
+def test_an_untraced_share_partition_records_no_event() -> None:
     harness = SharePartitionHarness()
     harness.fetch("m", "0-4")
-    harness.say("m", "0-4:1")
+    harness.acknowledge("m", "0-4:1")
     assert harness.partition.take_events() == []

@@ -1,4 +1,8 @@
-"""Fetches that wait: what makes them wait, what ends the wait, and who is served first."""
+"""Fetch scheduling: which fetches wait, what ends the wait, limits of bytes and records, and fetches of several
+members.
+
+BEHAVIOUR.md, 45 to 55.
+"""
 
 from typing import Any
 
@@ -13,7 +17,7 @@ E = Errors
 LOCKS_100 = {"share.partition.max.record.locks": "100"}
 
 
-# ---- not waiting at all ----------------------------------------------------------------------------------------------
+# ---- fetches that do not wait ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -24,16 +28,16 @@ LOCKS_100 = {"share.partition.max.record.locks": "100"}
         pytest.param({"max_wait_ms": 0}, id="no wait"),
     ],
 )
-def test_a_fetch_without_room_or_patience_is_answered_at_once(limits: dict[str, Any]) -> None:
+def test_a_fetch_without_room_or_max_wait_does_not_wait(limits: dict[str, Any]) -> None:
     exchange = LeaderHarness().member("m").fetch("0", **limits)
     assert (exchange.error, exchange.acquired) == (E.NONE, {})
 
 
-def test_a_session_without_partitions_is_answered_at_once() -> None:
+def test_a_fetch_of_a_session_without_partitions_does_not_wait() -> None:
     assert LeaderHarness().member("m").fetch().parts == {}
 
 
-def test_no_wait_where_there_are_records() -> None:
+def test_a_fetch_with_available_records_does_not_wait() -> None:
     harness = LeaderHarness()
     member = harness.member("m")
     member.fetch("0", max_wait_ms=0)
@@ -41,14 +45,14 @@ def test_no_wait_where_there_are_records() -> None:
     assert member.fetch(max_wait_ms=0).acquired == {0: [(0, 4, 1)]}
 
 
-def test_a_minimum_of_0_bytes_is_met_by_any_partition_that_could_give() -> None:
+def test_min_bytes_0_is_met_by_any_partition_that_can_acquire() -> None:
     harness = LeaderHarness(group=LOCKS_100)
     member = harness.member("m")
     assert member.fetch("0", min_bytes=0).acquired == {}
     harness.produce(0, 100)
     assert member.fetch(min_bytes=0).acquired == {0: [(0, 99, 1)]}
     full = member.fetch(min_bytes=0)
-    assert full.waiting, "a full window could not give"
+    assert full.waiting, "a full window cannot acquire"
     harness.pass_time(500)
     assert full.acquired == {}
 
@@ -56,9 +60,9 @@ def test_a_minimum_of_0_bytes_is_met_by_any_partition_that_could_give() -> None:
 @pytest.mark.parametrize(
     ("min_bytes", "done", "ends"),
     [
-        pytest.param(1, 0, 100, id="one byte is enough: as far as the window may reach"),
-        pytest.param(1, 30, 130, id="the window has moved"),
-        pytest.param(2, 0, None, id="whether there are more must be seen"),
+        pytest.param(1, 0, 100, id="one byte: up to the window's limit"),
+        pytest.param(1, 30, 130, id="one byte: up to the moved window's limit"),
+        pytest.param(2, 0, None, id="two bytes: without end, to see if there are more"),
     ],
 )
 def test_the_log_is_read_only_as_far_as_records_could_be_acquired(min_bytes: int, done: int, ends: int | None) -> None:
@@ -78,7 +82,7 @@ def test_the_log_is_read_only_as_far_as_records_could_be_acquired(min_bytes: int
 # ---- what ends the wait ----------------------------------------------------------------------------------------------
 
 
-def test_growth_of_the_log() -> None:
+def test_growth_of_the_log_ends_the_wait() -> None:
     harness = LeaderHarness()
     exchange = harness.member("m").fetch("0")
     assert exchange.waiting
@@ -86,7 +90,7 @@ def test_growth_of_the_log() -> None:
     assert exchange.acquired == {0: [(0, 4, 1)]}
 
 
-def test_max_wait_and_not_a_millisecond_earlier() -> None:
+def test_max_wait_ends_the_wait_exactly() -> None:
     harness = LeaderHarness()
     exchange = harness.member("m").fetch("0", max_wait_ms=700)
     harness.pass_time(699)
@@ -96,7 +100,7 @@ def test_max_wait_and_not_a_millisecond_earlier() -> None:
     assert harness.leader.wake_at_ms is None
 
 
-def test_a_released_record() -> None:
+def test_a_released_record_ends_the_wait() -> None:
     harness = LeaderHarness()
     harness.produce(0, 5)
     holder, waiter = harness.member("m"), harness.member("n")
@@ -107,7 +111,7 @@ def test_a_released_record() -> None:
     assert exchange.acquired == {0: [(1, 1, 2)]}
 
 
-def test_a_released_record_whose_write_is_slow() -> None:
+def test_a_released_record_ends_the_wait_when_its_write_settles() -> None:
     harness = LeaderHarness()
     harness.produce(0, 5)
     holder, waiter = harness.member("m"), harness.member("n")
@@ -120,7 +124,7 @@ def test_a_released_record_whose_write_is_slow() -> None:
     assert exchange.acquired == {0: [(1, 1, 2)]}
 
 
-def test_room_in_the_window() -> None:
+def test_room_in_the_window_ends_the_wait() -> None:
     harness = LeaderHarness(group=LOCKS_100)
     harness.produce(0, 100, 10)
     holder, waiter = harness.member("m"), harness.member("n")
@@ -128,12 +132,12 @@ def test_room_in_the_window() -> None:
     exchange = waiter.fetch("0")
     assert exchange.waiting
     holder.acknowledge({0: "50:1"})
-    assert exchange.waiting, "the window starts where it did"
+    assert exchange.waiting, "the window has not moved"
     holder.acknowledge({0: "0-49:1"})
     assert exchange.acquired == {0: [(100, 109, 1)]}
 
 
-def test_a_wider_window() -> None:
+def test_a_higher_lock_limit_ends_the_wait() -> None:
     harness = LeaderHarness(group=LOCKS_100)
     harness.produce(0, 100, 10)
     harness.member("m").fetch("0")
@@ -143,7 +147,7 @@ def test_a_wider_window() -> None:
     assert exchange.acquired == {0: [(100, 109, 1)]}
 
 
-def test_a_lock_that_expires() -> None:
+def test_an_expired_lock_ends_the_wait() -> None:
     harness = LeaderHarness()
     harness.produce(0, 5)
     harness.member("m").fetch("0")
@@ -154,7 +158,7 @@ def test_a_lock_that_expires() -> None:
     assert exchange.acquired == {0: [(0, 4, 2)]}
 
 
-def test_the_end_of_loading() -> None:
+def test_the_end_of_loading_ends_the_wait() -> None:
     harness = LeaderHarness()
     harness.produce(0, 5)
     harness.hold = True
@@ -164,7 +168,7 @@ def test_the_end_of_loading() -> None:
     assert exchange.acquired == {0: [(0, 4, 1)]}
 
 
-def test_loading_that_takes_longer_than_max_wait() -> None:
+def test_max_wait_ends_the_wait_for_loading() -> None:
     harness = LeaderHarness()
     harness.produce(0, 5)
     harness.hold = True
@@ -176,7 +180,7 @@ def test_loading_that_takes_longer_than_max_wait() -> None:
     assert member.fetch().acquired == {0: [(0, 4, 1)]}
 
 
-def test_an_error_of_the_log_is_told_at_once() -> None:
+def test_an_error_of_the_log_ends_the_wait() -> None:
     harness = LeaderHarness()
     harness.produce(0, 5)
     harness.logs[0].error = E.KAFKA_STORAGE_ERROR
@@ -187,7 +191,7 @@ def test_an_error_of_the_log_is_told_at_once() -> None:
 
 
 @pytest.mark.parametrize("error", [E.NOT_LEADER_OR_FOLLOWER, E.UNKNOWN_TOPIC_OR_PARTITION])
-def test_an_error_of_the_log_that_says_it_has_moved_drops_the_share_partition(error: Errors) -> None:
+def test_a_log_that_has_moved_drops_the_share_partition(error: Errors) -> None:
     harness = LeaderHarness(traced=True)
     harness.produce(0, 5, 5)
     member, other = harness.member("m"), harness.member("n")
@@ -198,10 +202,10 @@ def test_an_error_of_the_log_that_says_it_has_moved_drops_the_share_partition(er
         f"the log could not be read: {error.name}"
     ]
     harness.logs[0].error = E.NONE
-    assert other.fetch("0").acquired == {0: [(0, 9, 1)]}, "loaded anew"
+    assert other.fetch("0").acquired == {0: [(0, 9, 1)]}, "loaded again"
 
 
-def test_time_runs_out_while_the_log_is_being_read() -> None:
+def test_max_wait_during_a_read_waits_for_the_read() -> None:
     harness = LeaderHarness()
     member = harness.member("m")
     member.fetch("0", max_wait_ms=0)
@@ -209,12 +213,12 @@ def test_time_runs_out_while_the_log_is_being_read() -> None:
     harness.hold_reads = True
     harness.produce(0, 5)
     harness.pass_time(500)
-    assert exchange.waiting, "for the log, which is asked already"
+    assert exchange.waiting, "until the log has been read"
     harness.release_logs()
     assert exchange.acquired == {0: [(0, 4, 1)]}
 
 
-def test_a_log_that_grows_while_it_is_read() -> None:
+def test_growth_during_a_read_is_fetched() -> None:
     harness = LeaderHarness()
     harness.hold_reads = True
     exchange = harness.member("m").fetch("0")
@@ -226,11 +230,11 @@ def test_a_log_that_grows_while_it_is_read() -> None:
     assert exchange.acquired == {0: [(0, 4, 1)]}
 
 
-def test_a_log_that_grows_while_it_is_read_for_the_first_time() -> None:
+def test_growth_during_the_first_read_is_fetched() -> None:
     harness = LeaderHarness()
     member = harness.member("m")
     member.fetch("0", max_wait_ms=0)
-    harness.set_image()  # forgets where the log was seen to end
+    harness.set_image()  # forgets the known end of the log
     harness.hold_reads = True
     exchange = member.fetch()
     (stale,) = [harness.logs[0].read(effect) for effect in harness.held_logs]
@@ -241,7 +245,7 @@ def test_a_log_that_grows_while_it_is_read_for_the_first_time() -> None:
     assert exchange.acquired == {0: [(0, 4, 1)]}
 
 
-def test_another_partition_that_grows_while_one_is_read() -> None:
+def test_growth_of_another_partition_during_a_read_is_fetched() -> None:
     harness = LeaderHarness(partitions=2)
     member = harness.member("m")
     member.fetch("01", max_wait_ms=0)
@@ -254,7 +258,7 @@ def test_another_partition_that_grows_while_one_is_read() -> None:
     assert exchange.acquired == {0: [(0, 4, 1)], 1: [(0, 4, 1)]}
 
 
-def test_a_partition_that_was_passed_and_grows_while_another_is_read() -> None:
+def test_growth_of_a_visited_partition_during_the_read_of_another_is_fetched() -> None:
     harness = LeaderHarness(partitions=2)
     member = harness.member("m")
     member.fetch("01", max_wait_ms=0)
@@ -269,7 +273,7 @@ def test_a_partition_that_was_passed_and_grows_while_another_is_read() -> None:
     assert exchange.acquired == {0: [(0, 4, 1)], 1: [(0, 4, 1)]}
 
 
-def test_a_partition_that_was_passed_and_grows_while_a_waiting_fetch_reads_another() -> None:
+def test_growth_of_a_visited_partition_during_a_retry_is_fetched() -> None:
     harness = LeaderHarness(partitions=2)
     member = harness.member("m")
     member.fetch("01", max_wait_ms=0)
@@ -284,7 +288,7 @@ def test_a_partition_that_was_passed_and_grows_while_a_waiting_fetch_reads_anoth
     assert exchange.acquired == {0: [(0, 4, 1)], 1: [(0, 4, 1)]}
 
 
-def test_a_partition_that_was_passed_and_is_lost_while_another_is_read() -> None:
+def test_loss_of_a_visited_partition_during_a_read_is_reported() -> None:
     harness = LeaderHarness(partitions=2)
     member = harness.member("m")
     member.fetch("01", max_wait_ms=0)
@@ -299,13 +303,13 @@ def test_a_partition_that_was_passed_and_is_lost_while_another_is_read() -> None
     assert member.fetch().acquired == {1: [(0, 4, 1)]}
 
 
-def test_a_partition_is_lost_while_a_waiting_fetch_reads_another() -> None:
+def test_loss_of_a_partition_during_a_retry_is_reported() -> None:
     harness = LeaderHarness(partitions=2)
     exchange = harness.member("m").fetch("01", min_bytes=1000)
     harness.hold_reads = True
     harness.produce(1, 5)
     harness.set_leader(0, 1, 1)
-    assert exchange.waiting, "for the log"
+    assert exchange.waiting, "until the log has been read"
     harness.release_logs()
     assert (exchange.errors, exchange.acquired) == (
         {0: E.NOT_LEADER_OR_FOLLOWER, 1: E.NONE},
@@ -313,10 +317,10 @@ def test_a_partition_is_lost_while_a_waiting_fetch_reads_another() -> None:
     )
 
 
-# ---- how much is enough ----------------------------------------------------------------------------------------------
+# ---- min bytes -------------------------------------------------------------------------------------------------------
 
 
-def test_min_bytes_met_by_growth() -> None:
+def test_min_bytes_are_met_by_growth() -> None:
     harness = LeaderHarness()
     exchange = harness.member("m").fetch("0", min_bytes=250)
     harness.produce(0, 5, 5)
@@ -325,7 +329,7 @@ def test_min_bytes_met_by_growth() -> None:
     assert exchange.acquired == {0: [(0, 14, 1)]}
 
 
-def test_min_bytes_met_by_several_partitions_together() -> None:
+def test_min_bytes_are_met_by_the_sum_of_partitions() -> None:
     harness = LeaderHarness(partitions=2)
     exchange = harness.member("m").fetch("01", min_bytes=200)
     harness.produce(0, 5)
@@ -334,17 +338,17 @@ def test_min_bytes_met_by_several_partitions_together() -> None:
     assert exchange.acquired == {0: [(0, 4, 1)], 1: [(0, 4, 1)]}
 
 
-def test_min_bytes_met_by_a_release_into_the_middle() -> None:
+def test_min_bytes_are_met_by_the_bytes_after_a_released_record() -> None:
     harness = LeaderHarness()
     harness.produce(0, 5, 5)
     holder = harness.member("m")
     holder.fetch("0")
     exchange = harness.member("n").fetch("0", min_bytes=150)
     holder.acknowledge({0: "0:2"})
-    assert exchange.acquired == {0: [(0, 0, 2)]}, "what counts is what could be read, as in Kafka"
+    assert exchange.acquired == {0: [(0, 0, 2)]}, "the bytes read count, not those acquired, as in Kafka"
 
 
-def test_min_bytes_missed_until_max_wait() -> None:
+def test_max_wait_ends_a_fetch_below_min_bytes() -> None:
     harness = LeaderHarness()
     harness.produce(0, 5)
     exchange = harness.member("m").fetch("0", min_bytes=1000)
@@ -359,7 +363,7 @@ def test_min_bytes_never_exceed_max_bytes() -> None:
     assert harness.member("m").fetch("0", min_bytes=1000, max_bytes=100).acquired == {0: [(0, 4, 1)]}
 
 
-def test_a_read_cut_by_max_bytes_counts_for_all_that_it_was_allowed() -> None:
+def test_a_read_cut_by_max_bytes_counts_the_maximum_it_was_allowed() -> None:
     harness = LeaderHarness()
     harness.produce(0, 5, 5, size=60)
     assert harness.member("m").fetch("0", min_bytes=100, max_bytes=100).acquired == {0: [(0, 4, 1)]}
@@ -385,21 +389,21 @@ def test_max_bytes_are_divided_between_partitions() -> None:
     assert harness.member("m").fetch("01", max_bytes=600).acquired == {0: [(0, 2, 1)], 1: [(0, 2, 1)]}
 
 
-def test_the_broker_caps_the_bytes_of_a_fetch() -> None:
+def test_fetch_max_bytes_of_the_broker_caps_a_fetch() -> None:
     harness = LeaderHarness(partitions=2, broker={"fetch.max.bytes": 1024})
     for partition in range(2):
         harness.produce(partition, *[1] * 20)
     assert harness.member("m").fetch("01", max_bytes=1 << 20).acquired == {0: [(0, 4, 1)], 1: [(0, 4, 1)]}
 
 
-def test_the_broker_cap_is_also_the_most_that_the_minimum_asks_for() -> None:
+def test_fetch_max_bytes_of_the_broker_caps_min_bytes() -> None:
     harness = LeaderHarness(broker={"fetch.max.bytes": 1024})
     harness.produce(0, *[1] * 20)
     exchange = harness.member("m").fetch("0", max_bytes=1 << 20, min_bytes=1 << 20, max_wait_ms=300)
     assert exchange.acquired == {0: [(0, 9, 1)]}
 
 
-def test_bytes_that_one_partition_leaves_go_to_the_next() -> None:
+def test_unused_bytes_of_a_partition_go_to_the_next() -> None:
     harness = LeaderHarness(partitions=2)
     harness.produce(0, 1)
     harness.produce(1, *[1] * 10)
@@ -414,7 +418,7 @@ def test_only_the_first_partition_with_records_may_exceed_its_share() -> None:
     assert harness.member("m").fetch("012", max_bytes=600).acquired == {0: [(0, 0, 1)], 2: [(0, 0, 1)]}
 
 
-def test_fewer_bytes_than_partitions_serve_the_first() -> None:
+def test_with_fewer_bytes_than_partitions_the_first_is_read() -> None:
     harness = LeaderHarness(partitions=3)
     for partition in range(3):
         harness.produce(partition, 1)
@@ -430,14 +434,14 @@ def test_fewer_bytes_than_partitions_serve_the_first() -> None:
 # ---- max records -----------------------------------------------------------------------------------------------------
 
 
-def test_what_one_partition_gives_lowers_what_the_next_may() -> None:
+def test_records_of_one_partition_lower_the_limit_of_the_next() -> None:
     harness = LeaderHarness(partitions=3)
     for partition in range(3):
         harness.produce(partition, *[1] * 10)
     assert harness.member("m").fetch("012", max_records=15).acquired == {0: [(0, 9, 1)], 1: [(0, 4, 1)]}
 
 
-def test_partitions_are_not_read_for_nothing() -> None:
+def test_partitions_beyond_max_records_are_not_read() -> None:
     harness = LeaderHarness(partitions=9)
     member = harness.member("m")
     member.fetch("012345678", max_wait_ms=0)
@@ -468,7 +472,7 @@ def test_partitions_are_read_in_growing_waves() -> None:
 # ---- several fetches -------------------------------------------------------------------------------------------------
 
 
-def test_two_members_race_for_one_partition_and_the_first_wins() -> None:
+def test_of_two_waiting_members_the_first_acquires() -> None:
     harness = LeaderHarness()
     first, second = harness.member("m").fetch("0"), harness.member("n").fetch("0")
     harness.produce(0, 5)
@@ -477,7 +481,7 @@ def test_two_members_race_for_one_partition_and_the_first_wins() -> None:
     assert second.acquired == {0: [(5, 9, 1)]}
 
 
-def test_what_one_leaves_the_next_one_gets() -> None:
+def test_records_left_by_one_fetch_go_to_the_next() -> None:
     harness = LeaderHarness()
     waiting = [harness.member(str(i)).fetch("0", max_records=2) for i in range(4)]
     harness.produce(0, *[1] * 6)
@@ -489,7 +493,7 @@ def test_what_one_leaves_the_next_one_gets() -> None:
     ]
 
 
-def test_a_waiter_that_wants_much_does_not_stand_in_the_way_of_one_that_wants_little() -> None:
+def test_a_fetch_with_a_large_minimum_does_not_block_one_with_a_small_minimum() -> None:
     harness = LeaderHarness()
     much = harness.member("m").fetch("0", min_bytes=1000)
     little = harness.member("n").fetch("0")
@@ -497,7 +501,7 @@ def test_a_waiter_that_wants_much_does_not_stand_in_the_way_of_one_that_wants_li
     assert (much.waiting, little.acquired) == (True, {0: [(0, 4, 1)]})
 
 
-def test_while_one_reads_the_other_waits_for_the_lock() -> None:
+def test_a_second_fetch_waits_for_the_fetch_lock() -> None:
     harness = LeaderHarness()
     harness.produce(0, 1, 1)
     first, second = harness.member("m"), harness.member("n")
@@ -511,7 +515,7 @@ def test_while_one_reads_the_other_waits_for_the_lock() -> None:
     assert waiting.acquired == {0: [(1, 1, 1)]}
 
 
-def test_who_finds_the_lock_taken_is_tried_when_the_other_goes_away_empty() -> None:
+def test_a_fetch_is_retried_when_the_holder_of_the_fetch_lock_acquires_nothing() -> None:
     harness = LeaderHarness()
     harness.produce(0, 1)
     harness.hold_reads = True
@@ -528,28 +532,28 @@ def test_only_the_holder_releases_the_fetch_lock() -> None:
     first, second, third = harness.member("m"), harness.member("n"), harness.member("k")
     harness.hold_reads = True
     first.fetch("0")
-    gone = harness.held_logs
+    reads = harness.held_logs
     first.close()
     harness.held_logs = []
     second_fetch = second.fetch("0")
-    for effect in gone:
-        harness.deliver(harness.logs[0].read(effect))  # the answer to a fetch that has ended frees nobody's lock
+    for effect in reads:
+        harness.deliver(harness.logs[0].read(effect))  # a late read does not release another fetch's lock
     third_fetch = third.fetch("0")
     assert len(harness.held_logs) == 1
     harness.release_logs()
     assert (second_fetch.acquired, third_fetch.waiting) == ({0: [(0, 4, 1)]}, True)
 
 
-def test_an_idle_partition_is_not_read_again_and_again() -> None:
+def test_an_idle_partition_is_not_read_again() -> None:
     harness = LeaderHarness()
     for i in range(20):
         harness.member(str(i)).fetch("0")
     harness.hold_reads = True
     harness.member("late").fetch("0")
-    assert harness.held_logs == [], "the log is known to end where the next fetch would start"
+    assert harness.held_logs == [], "the known end of the log is the next fetch offset"
 
 
-def test_every_waiter_has_its_own_deadline() -> None:
+def test_each_waiting_fetch_has_its_own_deadline() -> None:
     harness = LeaderHarness()
     waiting = [harness.member(str(ms)).fetch("0", max_wait_ms=ms) for ms in (300, 100, 200)]
     done = []
@@ -569,7 +573,7 @@ def test_a_full_window_delivers_again_only_its_own_records() -> None:
     holder, waiter = harness.member("m"), harness.member("n")
     assert holder.fetch("0").acquired == {0: [(0, 59, 1)]}
     harness.produce(0, 60, 20)
-    assert waiter.fetch("0").acquired == {0: [(60, 119, 1)]}, "whole batches overshoot"
+    assert waiter.fetch("0").acquired == {0: [(60, 119, 1)]}, "whole batches may exceed the limit"
     full = waiter.fetch()
     assert full.waiting
     holder.acknowledge({0: "20:2"})
@@ -579,7 +583,7 @@ def test_a_full_window_delivers_again_only_its_own_records() -> None:
 # ---- log start, read_committed ---------------------------------------------------------------------------------------
 
 
-def test_a_log_start_that_moved_is_seen_by_the_next_read_and_answered_without_error() -> None:
+def test_a_moved_log_start_is_found_by_the_next_read_without_error() -> None:
     harness = LeaderHarness()
     harness.produce(0, *[5] * 4)
     member = harness.member("m")
@@ -588,7 +592,7 @@ def test_a_log_start_that_moved_is_seen_by_the_next_read_and_answered_without_er
     exchange = member.fetch(max_records=5)
     assert (exchange.error, exchange.acquired, exchange.errors) == (E.NONE, {}, {})
     assert member.fetch(max_records=5).acquired == {0: [(15, 19, 1)]}
-    assert member.acknowledge({0: "0-4:1"}).errors == {0: E.NONE}, "below the window all is well"
+    assert member.acknowledge({0: "0-4:1"}).errors == {0: E.NONE}, "acknowledgements below the window are accepted"
 
 
 def test_read_committed_reads_up_to_the_last_stable_offset() -> None:
@@ -599,7 +603,7 @@ def test_read_committed_reads_up_to_the_last_stable_offset() -> None:
     assert member.fetch("0").acquired == {0: [(0, 4, 1)]}
     harness.hold_reads = True
     exchange = member.fetch()
-    assert (exchange.waiting, harness.held_logs) == (True, []), "and it is known that there is no more"
+    assert (exchange.waiting, harness.held_logs) == (True, []), "the known last stable offset is reached"
     harness.hold_reads = False
     harness.logs[0].stable = None
     harness.produce(0)
@@ -607,7 +611,7 @@ def test_read_committed_reads_up_to_the_last_stable_offset() -> None:
 
 
 def test_turning_read_committed_off_frees_records_behind_the_last_stable_offset() -> None:
-    """Nothing is appended: the change of the configuration alone ends the wait."""
+    """The change of the configuration ends the wait, without any append. BEHAVIOUR.md, 29."""
     harness = LeaderHarness(group={"share.isolation.level": "read_committed"})
     harness.produce(0, 5, 5)
     harness.logs[0].stable = 5
@@ -620,7 +624,7 @@ def test_turning_read_committed_off_frees_records_behind_the_last_stable_offset(
 
 
 def test_min_bytes_under_read_committed_end_at_the_last_stable_offset() -> None:
-    """100 bytes can be read, and no more of the log counts: the fetch waits until 100 more are stable."""
+    """Only the 100 stable bytes count, so the fetch waits until 100 more are stable. BEHAVIOUR.md, 29."""
     harness = LeaderHarness(group={"share.isolation.level": "read_committed"})
     harness.produce(0, 5, 5)
     harness.logs[0].stable = 5

@@ -1,9 +1,8 @@
-"""The KIP's worked example of durable share-partition state, step by step, and its picture of records in flight.
+"""The KIP's worked example of durable share-partition state, step by step, and its picture of in-flight records.
 
-The fixture says what the KIP's requests carry: a start offset of -1 means "not written", and a write may tell of a
-moved SPSO by batches or by the new start. What has to agree is the state that a reader of the writes arrives at; the
-SPSO that we store with an acknowledgement is the one before it, as Kafka's is, and a reader moves it past what is
-terminal.
+The fixture has the requests of the KIP: a start offset of -1 means "not written", and a moved SPSO is written as state
+batches or as a new start offset. The compared result is the state that a reader of the writes computes. As in Kafka,
+the SPSO stored with an acknowledgement is the one before it, and a reader moves it past terminal records.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ CODES = {"available": "AV", "acquired": "ACQ", "acknowledged": "ACK", "archived"
 
 
 class Reader:
-    """Somebody who knows the share-partition only by what was written."""
+    """Computes the share-partition's state from its writes only."""
 
     def __init__(self) -> None:
         self.start = 0
@@ -45,7 +44,7 @@ class Reader:
 
 
 class Walk:
-    """The share-partition, a reader of its writes, and a reader of the KIP's."""
+    """The share-partition, a reader of its writes, and a reader of the KIP's writes."""
 
     def __init__(self) -> None:
         self.harness = SharePartitionHarness(start=100)
@@ -62,7 +61,7 @@ class Walk:
 
     def fetch(self, **args: Any) -> None:
         for one in args.get("by", [args]):
-            if "offsets" in one:  # 110 again and, in the same fetch, the new 120
+            if "offsets" in one:  # offset 110 again, and the new 120 in the same fetch
                 assert self.harness.fetch(one["member"], "110-119,120", most=2) == "110(2), 120(1)"
             else:
                 offsets = span(one["first"], one["last"])
@@ -75,7 +74,7 @@ class Walk:
         self.write(self.harness.ack(member, f"{first}-{last}:2"))
 
     def lock_timeout(self, member: str, first: int, last: int) -> None:
-        """Only these were acquired long enough ago: the others are renewed just before."""
+        """Only these locks are old enough to expire: the others are renewed one millisecond before."""
         self.harness.now_ms = 29999
         assert self.harness.outcome("c1", "110:4,120:4") is None
         assert self.harness.outcome("c2", "113-118:4") is None
@@ -83,13 +82,13 @@ class Walk:
 
 
 def in_flight(step: dict[str, Any]) -> str:
-    """The KIP's table, one run for each state and count."""
+    """The KIP's table as text, one run for each state and count."""
     runs = step["in_flight"]
     return ", ".join(f"{span(r['first'], r['last'])} {CODES[r['state']]}({r['delivery_count']})" for r in runs)
 
 
 def without_members(harness: SharePartitionHarness) -> str:
-    """The same of ours: neighbours that only differ in who holds them are one run."""
+    """The harness's table as text: adjacent runs that differ only in their holder are one run."""
     runs: list[list[int]] = []
     for first, end, state, count in harness.partition.runs():
         if runs and runs[-1][1:] == [first, state, count]:
@@ -104,7 +103,7 @@ def without_members(harness: SharePartitionHarness) -> str:
 @pytest.mark.parametrize(
     "until", range(1, len(STEPS) + 1), ids=[f"{i}-{s['operation']}" for i, s in enumerate(STEPS, 1)]
 )
-def test_step(until: int) -> None:
+def test_durable_state_after_each_step(until: int) -> None:
     walk = Walk()
     for step in STEPS[:until]:
         getattr(walk, step["operation"])(**step["args"])
@@ -119,8 +118,8 @@ def test_step(until: int) -> None:
     assert walk.ours.load().state == walk.theirs.load().state
 
 
-def test_in_flight_example() -> None:
-    """The KIP's first picture. Its SPEO is 8, the last offset that has been fetched; it is drawn one above."""
+def test_in_flight_records_of_the_kip_example() -> None:
+    """The KIP's first picture. Its SPEO is 8, the last fetched offset; the picture draws it one above."""
     harness = SharePartitionHarness(stored="0-1:AR,3:AV2,5:ACK,6:AR,7-8:AV0", start=0)
     example = FIXTURE["in_flight_example"]
     assert (harness.spso, harness.speo) == (example["spso"], example["speo"])

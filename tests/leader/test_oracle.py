@@ -1,4 +1,4 @@
-"""The share-partition against its naive oracle: long random runs, and short ones that Hypothesis shrinks."""
+"""The share-partition against its naive oracle, in long random runs and in short runs of Hypothesis."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ RUNS, STEPS = (500, 400) if IN_CI else (25, 400)
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_random_runs(seed: int, part: int) -> None:
-    """200,000 steps in CI. A failure names the run; `Rig(Random(run))` and `random_step` repeat it."""
+def test_random_runs_agree_with_the_oracle(seed: int, part: int) -> None:
+    """200,000 steps in CI. A failure names its run; `Rig(Random(run))` and `random_step` repeat it."""
     for number in range(RUNS // 4):
         run = f"{seed}/{part}/{number}"
         rng = Random(run)
@@ -28,15 +28,17 @@ def test_random_runs(seed: int, part: int) -> None:
         try:
             for _ in range(STEPS):
                 random_step(rng, rig)
-            rig.quiet()
+            rig.run_to_completion()
         except AssertionError as error:
             error.add_note(f"in run {run!r}")
             raise
 
 
 @pytest.mark.parametrize("max_runs", [2, 3, 8])
-def test_random_runs_in_small_chunks(seed: int, max_runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same with maps that are cut into chunks at once."""
+def test_random_runs_in_small_chunks_agree_with_the_oracle(
+    seed: int, max_runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same with run maps that are split into small chunks."""
     monkeypatch.setattr(run_map, "MAX_RUNS", max_runs)
     monkeypatch.setattr(run_map, "SHORT_RUN", 2)
     for number in range(10):
@@ -44,14 +46,14 @@ def test_random_runs_in_small_chunks(seed: int, max_runs: int, monkeypatch: pyte
         rig = Rig(rng)
         for _ in range(STEPS):
             random_step(rng, rig)
-        rig.quiet()
+        rig.run_to_completion()
 
 
 members = st.sampled_from(MEMBERS)
 
 
 class SharePartitionMachine(RuleBasedStateMachine):
-    """The same rig, driven by Hypothesis; it compares both sides after every step."""
+    """The same rig with steps from Hypothesis; both sides are compared after every step."""
 
     @initialize(seed=st.integers(0, 1 << 32))
     def begin(self, seed: int) -> None:
@@ -80,7 +82,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         self.rig.acknowledge(member, batches)
 
     @rule(member=members, kind=st.integers(0, 4))
-    def acknowledge_what_is_held(self, member: str, kind: int) -> None:
+    def acknowledge_held_records(self, member: str, kind: int) -> None:
         held = [offset for offset, rec in self.rig.oracle.recs.items() if rec.member == member and rec.write is None]
         self.rig.acknowledge(
             member,
@@ -117,7 +119,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "rig"):
-            self.rig.quiet()
+            self.rig.run_to_completion()
 
     @invariant()
     def the_window_is_in_order(self) -> None:

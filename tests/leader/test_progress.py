@@ -1,6 +1,6 @@
-"""Progress: a window that can move does move, records that can be had are delivered, and fetches get them.
+"""Progress: a window that can move moves, and available records are delivered to fetches.
 
-Apache Kafka stands still in most of these cases; DIFFERENCES.md lists them.
+In most of these cases Apache Kafka makes no progress; DIFFERENCES.md lists them.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ def window(harness: LeaderHarness) -> tuple[int, int]:
 
 
 def store(harness: LeaderHarness, start_offset: int, *batches: StateBatch) -> None:
-    """What the last leader has left in the state topic."""
+    """Write what a former leader left in the state topic."""
     write = WriteShareGroupStateRequest.Partition(
         partition=0,
         state_epoch=0,
@@ -37,14 +37,14 @@ def store(harness: LeaderHarness, start_offset: int, *batches: StateBatch) -> No
 
 
 def join(harness: LeaderHarness) -> Member:
-    """A member with a session: its first fetch takes nothing, and what has to be loaded is loaded."""
+    """A member with a session; its first fetch acquires nothing and loads the share-partitions."""
     member = harness.member("n", connection_id=9)
     member.fetch("0", max_wait_ms=0, max_records=0)
     return member
 
 
 def fetched(member: Member, times: int = 3) -> list[dict[int, list[tuple[int, int, int]]]]:
-    """What a few fetches acquire, each after what the one before has caused at once."""
+    """Acquired runs of `times` fetches in a row."""
     found = []
     for _ in range(times):
         found.append(member.fetch(**ALL).acquired)
@@ -52,17 +52,17 @@ def fetched(member: Member, times: int = 3) -> list[dict[int, list[tuple[int, in
     return found
 
 
-def lead_anew(harness: LeaderHarness) -> None:
+def move_leader_away_and_back(harness: LeaderHarness) -> None:
     epoch = harness.image.topics["t"].partitions[0].leader_epoch
     harness.set_leader(0, 1, epoch + 1)
     harness.set_leader(0, 0, epoch + 2)
 
 
-# ---- a full window of which everything is finished -------------------------------------------------------------------
+# ---- full windows of terminal records --------------------------------------------------------------------------------
 
 
-def all_but_the_first(harness: LeaderHarness, records: int) -> None:
-    """Record 0 is held, the others are accepted, in a window that may hold 100."""
+def accept_all_but_the_first(harness: LeaderHarness, records: int) -> None:
+    """Hold record 0 and accept all others, in a window with a limit of 100."""
     harness.produce(0, 1, records - 1)
     member = harness.member("m")
     member.fetch("0", max_wait_ms=0, max_records=0)
@@ -73,13 +73,13 @@ def all_but_the_first(harness: LeaderHarness, records: int) -> None:
 
 @pytest.mark.parametrize("records", [100, 150])
 @pytest.mark.parametrize("reload", [False, True], ids=["", "after a reload"])
-def test_records_before_it_are_deleted(records: int, reload: bool) -> None:
+def test_a_full_finished_window_moves_after_its_first_records_are_deleted(records: int, reload: bool) -> None:
     harness = LeaderHarness(group=LOCKS_100)
-    all_but_the_first(harness, records)
+    accept_all_but_the_first(harness, records)
     harness.logs[0].start = 1
     harness.logs[0].batches = harness.logs[0].batches[1:]
     if reload:
-        lead_anew(harness)
+        move_leader_away_and_back(harness)
     else:
         harness.pass_time(30_000)
     harness.produce(0, 20)
@@ -89,11 +89,11 @@ def test_records_before_it_are_deleted(records: int, reload: bool) -> None:
     assert window(harness) == (records, records + 20)
 
 
-def test_the_first_is_compacted_away_before_a_reload() -> None:
+def test_a_full_finished_window_moves_after_its_first_record_is_compacted_and_reloaded() -> None:
     harness = LeaderHarness(group=LOCKS_100)
-    all_but_the_first(harness, 100)
+    accept_all_but_the_first(harness, 100)
     harness.logs[0].batches = harness.logs[0].batches[1:]
-    lead_anew(harness)
+    move_leader_away_and_back(harness)
     member = join(harness)
     assert fetched(member) == [{}] * 3
     harness.produce(0, 20)
@@ -102,8 +102,8 @@ def test_the_first_is_compacted_away_before_a_reload() -> None:
 
 
 @pytest.mark.parametrize("left", [True, False], ids=["a batch above the window", "nothing above the window"])
-def test_a_hole_at_the_start_is_compacted_away(left: bool) -> None:
-    """{21-119 ACK} at SPSO 10 with 100 locks; the log has nothing in 10-20, and perhaps nothing up to its end."""
+def test_a_window_passes_a_hole_at_its_start(left: bool) -> None:
+    """{21-119 ACK} at SPSO 10 with 100 locks; the log has no record in 10-20, and perhaps none up to its end."""
     harness = LeaderHarness(group=LOCKS_100)
     harness.produce(0, 120, 10)
     harness.logs[0].batches = harness.logs[0].batches[left:] if left else []
@@ -116,10 +116,10 @@ def test_a_hole_at_the_start_is_compacted_away(left: bool) -> None:
     assert {0: [(130, 134, 1)]} in fetched(member)
 
 
-def test_one_record_open_at_the_head_of_an_overshot_window_when_the_leader_changes() -> None:
+def test_an_open_record_at_the_head_of_an_oversized_window_is_delivered_after_a_leader_change() -> None:
     harness = LeaderHarness(group=LOCKS_100)
-    all_but_the_first(harness, 150)
-    lead_anew(harness)
+    accept_all_but_the_first(harness, 150)
+    move_leader_away_and_back(harness)
     member = join(harness)
     assert member.fetch(**ALL).acquired == {0: [(0, 0, 1)]}
     member.acknowledge({0: "0:1"})
@@ -128,10 +128,10 @@ def test_one_record_open_at_the_head_of_an_overshot_window_when_the_leader_chang
     assert member.fetch(**ALL).acquired == {0: [(150, 169, 1)]}
 
 
-def test_the_limit_is_lowered_below_a_window_that_could_move() -> None:
-    """With room left, the start waits for the next write; the lower limit leaves none."""
+def test_a_window_moves_when_the_limit_is_lowered_below_its_size() -> None:
+    """With room left, the SPSO waits for the next write; with the lower limit there is no room."""
     harness = LeaderHarness()
-    all_but_the_first(harness, 150)
+    accept_all_but_the_first(harness, 150)
     harness.logs[0].start = 1
     harness.logs[0].batches = harness.logs[0].batches[1:]
     harness.pass_time(30_000)
@@ -144,9 +144,9 @@ def test_the_limit_is_lowered_below_a_window_that_could_move() -> None:
 
 
 @pytest.mark.parametrize("error", [Errors.COORDINATOR_NOT_AVAILABLE, Errors.NETWORK_EXCEPTION])
-def test_the_write_that_moves_a_full_window_is_one_and_may_fail(error: Errors) -> None:
+def test_a_full_window_moves_after_a_single_write_that_may_fail_first(error: Errors) -> None:
     harness = LeaderHarness(group=LOCKS_100)
-    all_but_the_first(harness, 150)
+    accept_all_but_the_first(harness, 150)
     harness.logs[0].start = 1
     harness.logs[0].batches = harness.logs[0].batches[1:]
     harness.pass_time(30_000)
@@ -155,7 +155,7 @@ def test_the_write_that_moves_a_full_window_is_one_and_may_fail(error: Errors) -
     member = join(harness)
     member.fetch(**ALL)
     harness.pass_time(60_000)
-    assert (window(harness), len(harness.held)) == ((1, 150), 1), "the start moves when the write has settled"
+    assert (window(harness), len(harness.held)) == ((1, 150), 1), "the SPSO moves when the write has settled"
     harness.release(error=error)
     assert (window(harness), len(harness.writes) - before) == ((150, 150), 1)
 
@@ -163,7 +163,7 @@ def test_the_write_that_moves_a_full_window_is_one_and_may_fail(error: Errors) -
 # ---- holes -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_gap_window_without_a_hole_left_does_not_hold_the_start_back() -> None:
+def test_a_gap_window_without_holes_does_not_hold_the_spso() -> None:
     harness = LeaderHarness()
     harness.produce(0, 6)
     store(harness, 0, StateBatch(3, 3, AV, 1), StateBatch(4, 5, ACK, 1))
@@ -173,8 +173,8 @@ def test_a_gap_window_without_a_hole_left_does_not_hold_the_start_back() -> None
     assert window(harness) == (6, 6)
 
 
-def test_the_first_hole_holds_the_start_back() -> None:
-    """0-2 and 6-7 were never stored: the start passes 0-5 when they are accepted, not 6."""
+def test_the_first_hole_holds_the_spso() -> None:
+    """0-2 and 6-7 were never stored: the SPSO passes 0-5 when they are accepted, not 6. BEHAVIOUR.md, 10."""
     harness = LeaderHarness()
     harness.produce(0, 3, 3, 4)
     store(harness, 0, StateBatch(3, 5, ACK, 1), StateBatch(8, 9, ACK, 1))
@@ -187,7 +187,7 @@ def test_the_first_hole_holds_the_start_back() -> None:
     assert window(harness) == (10, 10)
 
 
-def test_available_records_that_the_log_has_lost_up_to_its_end_are_archived() -> None:
+def test_available_records_missing_up_to_the_end_of_the_log_are_archived() -> None:
     harness = LeaderHarness(group=LOCKS_100)
     harness.produce(0, 110)
     store(harness, 0, StateBatch(0, 9, AV, 1), StateBatch(10, 109, ACK, 1))
@@ -198,7 +198,7 @@ def test_available_records_that_the_log_has_lost_up_to_its_end_are_archived() ->
     assert window(harness) == (110, 110)
 
 
-def test_the_log_has_a_longer_gap_than_the_window_may_be() -> None:
+def test_a_gap_longer_than_the_window_limit_is_passed() -> None:
     harness = LeaderHarness(group=LOCKS_100)
     harness.produce(0, 1, 500, 10)
     del harness.logs[0].batches[1]
@@ -208,8 +208,8 @@ def test_the_log_has_a_longer_gap_than_the_window_may_be() -> None:
     assert member.fetch(**ALL).acquired == {0: [(501, 510, 1)]}
 
 
-def test_a_record_that_comes_back_beyond_the_limit_is_delivered() -> None:
-    """The window spans 150 where 100 are allowed by now: 140 is above what a read for new records may reach."""
+def test_a_released_record_beyond_the_window_limit_is_delivered() -> None:
+    """The window spans 150 records with a limit of 100: 140 is above the end of a read for new records."""
     harness = LeaderHarness()
     harness.produce(0, 100, 25, 25)
     holder = harness.member("m")
@@ -219,10 +219,10 @@ def test_a_record_that_comes_back_beyond_the_limit_is_delivered() -> None:
     assert join(harness).fetch(**ALL).acquired == {0: [(140, 140, 2)]}
 
 
-# ---- beyond the end of the log ---------------------------------------------------------------------------------------
+# ---- fetch offsets beyond the end of the log -------------------------------------------------------------------------
 
 
-def test_a_fetch_beyond_the_end_of_the_log_waits_until_the_log_is_so_long() -> None:
+def test_a_fetch_beyond_the_end_of_the_log_waits_until_the_log_reaches_it() -> None:
     harness = LeaderHarness()
     harness.produce(0, 5)
     store(harness, 8)
@@ -238,10 +238,10 @@ def test_a_fetch_beyond_the_end_of_the_log_waits_until_the_log_is_so_long() -> N
     assert exchange.acquired == {0: [(8, 9, 1)]}
 
 
-# ---- fetches that need more than one byte, or none -------------------------------------------------------------------
+# ---- min bytes other than 1 ------------------------------------------------------------------------------------------
 
 
-def test_two_fetches_with_a_minimum_do_not_keep_the_bytes_from_each_other() -> None:
+def test_two_fetches_with_min_bytes_do_not_block_each_other() -> None:
     harness = LeaderHarness(partitions=4)
     members = [harness.member(name, connection_id=i) for i, name in enumerate("ab")]
     limits: dict[str, Any] = {
@@ -265,7 +265,7 @@ def test_two_fetches_with_a_minimum_do_not_keep_the_bytes_from_each_other() -> N
 
 
 @pytest.mark.parametrize("waiting", [2, 3, 8])
-def test_fetches_with_a_minimum_try_one_after_the_other_also_when_the_log_is_slow(waiting: int) -> None:
+def test_fetches_with_min_bytes_read_one_at_a_time(waiting: int) -> None:
     harness = LeaderHarness(partitions=3)
     limits: dict[str, Any] = {
         "max_wait_ms": 3000,
@@ -289,7 +289,7 @@ def test_fetches_with_a_minimum_try_one_after_the_other_also_when_the_log_is_slo
     assert set(taken.values()) == {1}
 
 
-def test_a_fetch_with_a_minimum_may_give_up_while_it_stands_in_line() -> None:
+def test_a_queued_fetch_with_min_bytes_can_time_out() -> None:
     harness = LeaderHarness(partitions=2)
     first, second = harness.member("a", connection_id=1), harness.member("b", connection_id=2)
     for member in (first, second):
@@ -298,7 +298,9 @@ def test_a_fetch_with_a_minimum_may_give_up_while_it_stands_in_line() -> None:
     harness.hold_reads = True
     slow = first.fetch(min_bytes=1000, max_wait_ms=5000)
     quick = second.fetch(min_bytes=1000, max_wait_ms=500)
-    assert [read.topic_partition.partition for read in harness.held_logs] == [0], "one tries, one stands in line"
+    assert [read.topic_partition.partition for read in harness.held_logs] == [0], (
+        "one fetch reads, the other waits for its turn"
+    )
     harness.pass_time(500)
     assert quick.acquired == {}
     harness.hold_reads = False
@@ -311,7 +313,7 @@ def test_a_fetch_with_a_minimum_may_give_up_while_it_stands_in_line() -> None:
 
 
 @pytest.mark.parametrize("more", [0, 5], ids=["the log has no more", "the log has more"])
-def test_a_minimum_of_0_bytes_is_met_when_a_full_window_has_room_again(more: int) -> None:
+def test_min_bytes_0_is_met_when_a_full_window_has_room_again(more: int) -> None:
     harness = LeaderHarness(group=LOCKS_100)
     harness.produce(0, 100)
     holder = harness.member("m")

@@ -1,4 +1,4 @@
-"""The run-length map against a plain dict, and its chunks against their own rules."""
+"""The run-length map against a plain dict, and its chunks against their invariants."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def filled(*runs: tuple[int, int, Cells]) -> RunMap[Cells]:
 
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chunks of four runs, so that a few runs are many chunks."""
+    """Chunks of four runs, so that a few runs make many chunks."""
     monkeypatch.setattr(run_map, "MAX_RUNS", 4)
     monkeypatch.setattr(run_map, "SHORT_RUN", 2)
 
@@ -36,36 +36,38 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         pytest.param(0, 5, B, [(0, 5, B), (10, 20, A)], id="before, apart"),
         pytest.param(0, 10, B, [(0, 10, B), (10, 20, A)], id="before, touching"),
-        pytest.param(0, 10, A, [(0, 20, A)], id="before, melting"),
+        pytest.param(0, 10, A, [(0, 20, A)], id="before, merging"),
         pytest.param(0, 15, B, [(0, 15, B), (15, 20, A)], id="over the beginning"),
         pytest.param(10, 15, B, [(10, 15, B), (15, 20, A)], id="the beginning"),
         pytest.param(12, 15, B, [(10, 12, A), (12, 15, B), (15, 20, A)], id="the middle"),
-        pytest.param(12, 15, A, [(10, 20, A)], id="the middle, nothing new"),
+        pytest.param(12, 15, A, [(10, 20, A)], id="the middle, no change"),
         pytest.param(15, 20, B, [(10, 15, A), (15, 20, B)], id="the end"),
         pytest.param(15, 25, B, [(10, 15, A), (15, 25, B)], id="over the end"),
-        pytest.param(20, 25, A, [(10, 25, A)], id="behind, melting"),
-        pytest.param(20, 25, B, [(10, 20, A), (20, 25, B)], id="behind, touching"),
-        pytest.param(10, 20, B, [(10, 20, B)], id="all of it"),
-        pytest.param(0, 30, B, [(0, 30, B)], id="more than all of it"),
+        pytest.param(20, 25, A, [(10, 25, A)], id="after, merging"),
+        pytest.param(20, 25, B, [(10, 20, A), (20, 25, B)], id="after, touching"),
+        pytest.param(10, 20, B, [(10, 20, B)], id="the whole run"),
+        pytest.param(0, 30, B, [(0, 30, B)], id="more than the run"),
         pytest.param(12, 15, None, [(10, 12, A), (15, 20, A)], id="a hole in the middle"),
-        pytest.param(10, 20, None, [], id="a hole in its place"),
+        pytest.param(10, 20, None, [], id="a hole instead of the run"),
         pytest.param(FLOOR, 15, None, [(15, 20, A)], id="a hole from the floor"),
         pytest.param(15, CEILING, None, [(10, 15, A)], id="a hole to the ceiling"),
     ],
 )
-def test_assign(first: int, end: int, cell: Cells | None, runs: list[tuple[int, int, Cells]]) -> None:
+def test_assign_splits_and_merges_runs(
+    first: int, end: int, cell: Cells | None, runs: list[tuple[int, int, Cells]]
+) -> None:
     subject = filled((10, 20, A))
     subject.assign(first, end, cell)
     assert list(subject.runs()) == runs
 
 
-def test_a_run_between_two_like_it_melts_with_both() -> None:
+def test_a_run_between_two_equal_runs_merges_with_both() -> None:
     subject = filled((0, 5, A), (5, 10, B), (10, 15, A))
     subject.assign(5, 10, A)
     assert list(subject.runs()) == [(0, 15, A)]
 
 
-def test_questions() -> None:
+def test_lookups_of_runs() -> None:
     subject = filled((0, 5, A), (5, 10, B), (20, 25, C))
     assert [subject.get(offset) for offset in (-1, 0, 4, 5, 9, 10, 19, 20, 24, 25)] == [
         None,
@@ -90,8 +92,8 @@ def test_questions() -> None:
     assert (list(subject.runs()), subject.next_run()) == ([], None)
 
 
-def test_swap_hands_back_what_is_not_simple() -> None:
-    other = ("a", int("1"))  # equal to A, and another object
+def test_swap_returns_the_runs_that_it_did_not_change() -> None:
+    other = ("a", int("1"))  # equal to A, but another object
     subject = filled((0, 5, A), (5, 10, B))
     edits = [(0, 1, A, C), (2, 3, other, C), (3, 7, A, C), (6, 8, B, C), (20, 21, A, C)]
     assert subject.swap(edits) == [edits[1], edits[2], edits[4]]
@@ -99,7 +101,7 @@ def test_swap_hands_back_what_is_not_simple() -> None:
 
 
 def check(subject: RunMap[Cells], expected: dict[int, Cells]) -> None:
-    """The map says what the dict says, its runs are maximal, and its chunks keep their rules."""
+    """The map equals the dict, its runs are maximal, and its chunks keep their invariants."""
     runs = list(subject.runs())
     assert {offset: cell for first, end, cell in runs for offset in range(first, end)} == expected
     assert all(e < f or (e == f and a != b) for (_, e, a), (f, _, b) in pairwise(runs))
@@ -118,7 +120,7 @@ def check(subject: RunMap[Cells], expected: dict[int, Cells]) -> None:
 
 @pytest.mark.parametrize("span", [20, 200, 2000])
 @pytest.mark.usefixtures("small_chunks")
-def test_random_changes_in_small_chunks(seed: int, span: int) -> None:
+def test_random_changes_in_small_chunks_agree_with_a_dict(seed: int, span: int) -> None:
     rng = Random(seed + span)
     subject: RunMap[Cells] = RunMap()
     expected: dict[int, Cells] = {}
@@ -141,7 +143,7 @@ def test_random_changes_in_small_chunks(seed: int, span: int) -> None:
             check(subject, expected)
 
 
-def test_singles_take_the_room_of_a_few_runs_when_they_have_melted() -> None:
+def test_merged_single_runs_release_their_memory() -> None:
     subject = filled((0, 20_000, A))
     offsets = list(range(20_000))
     Random(5).shuffle(offsets)
@@ -155,7 +157,7 @@ def test_singles_take_the_room_of_a_few_runs_when_they_have_melted() -> None:
 
 
 class RunMapMachine(RuleBasedStateMachine):
-    """One map, one dict, the same changes."""
+    """A map and a dict with the same changes."""
 
     @initialize()
     def begin(self) -> None:
@@ -180,10 +182,10 @@ class RunMapMachine(RuleBasedStateMachine):
             self.expected |= dict.fromkeys(offsets, new)
 
     @rule(first=st.integers(-5, 160), length=st.integers(1, 60))
-    def ask(self, first: int, length: int) -> None:
+    def overlap(self, first: int, length: int) -> None:
         end = first + length
-        asked = {o: c for f, e, c in self.subject.overlap(first, end) for o in range(f, e)}
-        assert asked == {o: c for o, c in self.expected.items() if first <= o < end}
+        found = {o: c for f, e, c in self.subject.overlap(first, end) for o in range(f, e)}
+        assert found == {o: c for o, c in self.expected.items() if first <= o < end}
         assert self.subject.get(first) == self.expected.get(first)
         following = min((o for o in self.expected if o >= first), default=None)
         run = self.subject.next_run(first)
@@ -199,7 +201,7 @@ class RunMapMachine(RuleBasedStateMachine):
         self.expected = {o: c for o, c in self.expected.items() if o >= offset}
 
     @invariant()
-    def the_same(self) -> None:
+    def compare(self) -> None:
         if hasattr(self, "subject"):
             check(self.subject, self.expected)
 

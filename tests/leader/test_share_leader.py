@@ -1,4 +1,7 @@
-"""Requests from end to end: what is refused and in which order, acknowledgements, piggybacked or not, renewals."""
+"""Whole requests: errors and their order, acknowledgements on a fetch or alone, renewals, leadership.
+
+BEHAVIOUR.md, 56 to 59 and 70 to 77.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -47,7 +50,7 @@ def parts(topic_id: TopicId = TOPIC_ID, **acks: str) -> tuple[ShareFetchRequest.
         ),
     ],
 )
-def test_a_fetch_refused_as_a_whole(changes: dict[str, Any], error: Errors) -> None:
+def test_errors_of_a_whole_fetch(changes: dict[str, Any], error: Errors) -> None:
     assert LeaderHarness().send(fetch_request(**changes)).response == ShareFetchResponse(error_code=error)
 
 
@@ -60,12 +63,12 @@ def test_a_fetch_refused_as_a_whole(changes: dict[str, Any], error: Errors) -> N
         pytest.param({"share_session_epoch": 3}, E.SHARE_SESSION_NOT_FOUND, id="no session"),
     ],
 )
-def test_an_acknowledge_refused_as_a_whole(changes: dict[str, Any], error: Errors) -> None:
+def test_errors_of_a_whole_acknowledge(changes: dict[str, Any], error: Errors) -> None:
     request = ShareAcknowledgeRequest(**{"group_id": "g", "member_id": "m", "share_session_epoch": 1, **changes})
     assert LeaderHarness().send(request).response == ShareAcknowledgeResponse(error_code=error)
 
 
-def test_share_groups_that_are_off_refuse_everything_and_forget_everything() -> None:
+def test_disabled_share_groups_refuse_requests_and_drop_share_partitions() -> None:
     harness = LeaderHarness(traced=True)
     harness.produce(0, 10)
     member = harness.member("m")
@@ -79,32 +82,34 @@ def test_share_groups_that_are_off_refuse_everything_and_forget_everything() -> 
     assert harness.leader.wake_at_ms is None
 
 
-def test_a_mode_that_nobody_knows_is_refused_before_anything_is_acknowledged() -> None:
+def test_an_unknown_acquire_mode_is_refused_before_acknowledging() -> None:
     harness = LeaderHarness()
     harness.produce(0, 10)
     member = harness.member("m")
     member.fetch("0")
     assert member.fetch(acks={0: "0-9:1"}, share_acquire_mode=9).error is E.UNKNOWN_SERVER_ERROR
-    assert member.fetch(acks={0: "0-9:1"}, max_wait_ms=0).acks == {0: E.NONE}, "and the session's epoch went on"
+    assert member.fetch(acks={0: "0-9:1"}, max_wait_ms=0).acks == {0: E.NONE}, (
+        "the refused request advanced the session epoch"
+    )
 
 
 # ---- acknowledging ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("by_fetch", [pytest.param(True, id="on a fetch"), pytest.param(False, id="by itself")])
+@pytest.mark.parametrize("by_fetch", [pytest.param(True, id="on a fetch"), pytest.param(False, id="alone")])
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        pytest.param("0-9:1", E.NONE, id="all of it"),
-        pytest.param("0-4:1 5:2 6-9:3,3,0,0", E.NONE, id="some of each"),
-        pytest.param("", E.NONE, id="nothing"),
+        pytest.param("0-9:1", E.NONE, id="all records"),
+        pytest.param("0-4:1 5:2 6-9:3,3,0,0", E.NONE, id="several types"),
+        pytest.param("", E.NONE, id="no batches"),
         pytest.param("0-4:1 4-9:1", E.INVALID_RECORD_STATE, id="touching batches"),
         pytest.param("5-9:1 0-4:1", E.INVALID_REQUEST, id="wire: descending"),
-        pytest.param("0:4", E.INVALID_REQUEST, id="wire: renew unannounced"),
-        pytest.param("50:1", E.INVALID_REQUEST, id="beyond what is in flight"),
+        pytest.param("0:4", E.INVALID_REQUEST, id="wire: renew without is_renew_ack"),
+        pytest.param("50:1", E.INVALID_REQUEST, id="beyond the in-flight records"),
     ],
 )
-def test_acknowledgements_of_one_partition(by_fetch: bool, text: str, error: Errors) -> None:
+def test_result_of_acknowledgements_of_one_partition(by_fetch: bool, text: str, error: Errors) -> None:
     harness = LeaderHarness(partitions=2)
     harness.produce(0, 10)
     harness.produce(1, 10)
@@ -117,7 +122,7 @@ def test_acknowledgements_of_one_partition(by_fetch: bool, text: str, error: Err
         assert member.acknowledge(acks).errors == {0: error, 1: E.NONE}
 
 
-def test_words_come_from_the_leader_and_not_from_the_wire_check() -> None:
+def test_error_messages_of_the_leader_but_not_of_the_wire_check() -> None:
     harness = LeaderHarness()
     harness.produce(0, 10)
     member = harness.member("m")
@@ -137,7 +142,7 @@ def test_words_come_from_the_leader_and_not_from_the_wire_check() -> None:
         pytest.param(TOPIC_ID, {"p9": "0:1"}, E.UNKNOWN_TOPIC_OR_PARTITION, id="no such partition"),
         pytest.param(TOPIC_ID, {"p9": ""}, E.UNKNOWN_TOPIC_OR_PARTITION, id="metadata before the empty list"),
         pytest.param(TOPIC_ID, {"p1": ""}, E.NONE, id="empty list before the leader"),
-        pytest.param(TOPIC_ID, {"p1": "0:1"}, E.UNKNOWN_TOPIC_OR_PARTITION, id="nothing in memory"),
+        pytest.param(TOPIC_ID, {"p1": "0:1"}, E.UNKNOWN_TOPIC_OR_PARTITION, id="no share-partition in memory"),
     ],
 )
 def test_acknowledgement_checks_in_order(topic_id: TopicId, acks: dict[str, str], error: Errors) -> None:
@@ -159,7 +164,7 @@ def test_acknowledgement_checks_in_order(topic_id: TopicId, acks: dict[str, str]
     assert list(harness.send(request).errors.values()) == [error]
 
 
-def test_acknowledging_while_the_share_partition_loads_finds_no_record() -> None:
+def test_acknowledging_while_the_share_partition_loads_is_refused() -> None:
     harness = LeaderHarness()
     harness.hold = True
     member = harness.member("m")
@@ -167,7 +172,7 @@ def test_acknowledging_while_the_share_partition_loads_finds_no_record() -> None
     assert member.acknowledge({0: "0:1"}).errors == {0: E.INVALID_RECORD_STATE}
 
 
-def test_acknowledgements_need_no_membership_of_the_session() -> None:
+def test_acknowledged_partitions_need_not_be_in_the_session() -> None:
     harness = LeaderHarness()
     harness.produce(0, 10)
     member = harness.member("m")
@@ -176,7 +181,7 @@ def test_acknowledgements_need_no_membership_of_the_session() -> None:
     assert member.acknowledge({0: "0-9:1"}).errors == {0: E.NONE}
 
 
-def test_a_partition_listed_only_to_acknowledge_joins_and_is_fetched() -> None:
+def test_a_partition_listed_only_to_acknowledge_is_added_and_fetched() -> None:
     harness = LeaderHarness(partitions=2)
     harness.produce(1, 10)
     member = harness.member("m")
@@ -194,7 +199,7 @@ def test_a_partition_listed_only_to_acknowledge_joins_and_is_fetched() -> None:
         pytest.param(lambda m: m.acknowledge({}, epoch=9), 0, id="acknowledge refused"),
     ],
 )
-def test_the_lock_duration_is_told_unless_the_request_is_refused(make: Any, expected: int) -> None:
+def test_the_lock_duration_is_returned_unless_the_request_is_refused(make: Any, expected: int) -> None:
     harness = LeaderHarness(group={"share.record.lock.duration.ms": "15000"})
     harness.produce(0, 10)
     assert make(harness.member("m")).response.acquisition_lock_timeout_ms == expected
@@ -203,7 +208,7 @@ def test_the_lock_duration_is_told_unless_the_request_is_refused(make: Any, expe
 # ---- renewing --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("by_fetch", [pytest.param(True, id="on a fetch"), pytest.param(False, id="by itself")])
+@pytest.mark.parametrize("by_fetch", [pytest.param(True, id="on a fetch"), pytest.param(False, id="alone")])
 def test_a_renewal_restarts_the_lock_and_fetches_nothing(by_fetch: bool) -> None:
     harness = LeaderHarness()
     harness.produce(0, 10)
@@ -231,12 +236,12 @@ def test_a_later_error_does_not_undo_a_renewal() -> None:
     assert member.renew({0: "0-4:4 10-14:1"}).acks == {0: E.INVALID_RECORD_STATE}
     harness.pass_time(10_000)
     third = harness.member("k")
-    assert third.fetch("0", max_records=5).acquired == {0: [(5, 9, 2)]}, "only what was not renewed"
+    assert third.fetch("0", max_records=5).acquired == {0: [(5, 9, 2)]}, "only the records that were not renewed"
     harness.pass_time(20_000)
     assert third.fetch(max_records=5).acquired == {0: [(0, 4, 2)]}
 
 
-def test_a_renewal_may_end_earlier_than_the_lock_that_it_renews() -> None:
+def test_a_renewal_can_end_before_the_lock_that_it_renews() -> None:
     harness = LeaderHarness(group={"share.record.lock.duration.ms": "60000"})
     harness.produce(0, 10)
     member = harness.member("m")
@@ -257,7 +262,7 @@ def test_renewals_can_be_switched_off() -> None:
     assert member.renew({0: "0-9:4"}).acks == {0: E.INVALID_RECORD_STATE}
 
 
-# ---- who leads -------------------------------------------------------------------------------------------------------
+# ---- leadership ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -265,10 +270,10 @@ def test_renewals_can_be_switched_off() -> None:
     [
         pytest.param(UNKNOWN_ID, "p0", E.UNKNOWN_TOPIC_ID, id="unknown id"),
         pytest.param(TOPIC_ID, "p9", E.UNKNOWN_TOPIC_OR_PARTITION, id="not in the metadata"),
-        pytest.param(TOPIC_ID, "p1", E.NOT_LEADER_OR_FOLLOWER, id="led elsewhere"),
+        pytest.param(TOPIC_ID, "p1", E.NOT_LEADER_OR_FOLLOWER, id="another broker leads"),
     ],
 )
-def test_a_partition_that_cannot_be_fetched(topic_id: TopicId, part: str, error: Errors) -> None:
+def test_errors_of_fetched_partitions(topic_id: TopicId, part: str, error: Errors) -> None:
     harness = LeaderHarness(partitions=2)
     harness.set_leader(1, 1, 4)
     exchange = harness.send(fetch_request(topics=parts(topic_id, **{part: ""})))
@@ -279,7 +284,7 @@ def test_a_partition_that_cannot_be_fetched(topic_id: TopicId, part: str, error:
         assert [e.node_id for e in exchange.response.node_endpoints] == [1]
 
 
-def test_errors_of_some_partitions_do_not_keep_others_from_being_waited_for() -> None:
+def test_partition_errors_do_not_end_the_wait_for_other_partitions() -> None:
     harness = LeaderHarness(partitions=2)
     harness.set_leader(1, 1, 4)
     exchange = harness.member("m").fetch("01")
@@ -288,7 +293,7 @@ def test_errors_of_some_partitions_do_not_keep_others_from_being_waited_for() ->
     assert (exchange.acquired, exchange.errors) == ({0: [(0, 4, 1)]}, {0: E.NONE, 1: E.NOT_LEADER_OR_FOLLOWER})
 
 
-def test_leadership_loss_ends_a_waiting_fetch_at_once() -> None:
+def test_loss_of_leadership_ends_a_waiting_fetch() -> None:
     """BEHAVIOUR.md, hard case 20."""
     harness = LeaderHarness(partitions=2)
     exchange = harness.member("m").fetch("01")
@@ -298,7 +303,7 @@ def test_leadership_loss_ends_a_waiting_fetch_at_once() -> None:
     assert exchange.parts[1].current_leader == LeaderIdAndEpoch(leader_id=1, leader_epoch=1)
 
 
-def test_leadership_loss_while_the_log_is_being_read() -> None:
+def test_loss_of_leadership_during_a_read() -> None:
     harness = LeaderHarness(partitions=2)
     member = harness.member("m")
     member.fetch("01", max_wait_ms=0)
@@ -312,7 +317,7 @@ def test_leadership_loss_while_the_log_is_being_read() -> None:
     assert (exchange.errors[1], exchange.acquired) == (E.NOT_LEADER_OR_FOLLOWER, {0: [(0, 4, 1)]})
 
 
-def test_a_partition_that_comes_back_is_loaded_anew() -> None:
+def test_a_partition_whose_leadership_returns_is_loaded_again() -> None:
     harness = LeaderHarness()
     harness.produce(0, 10)
     member = harness.member("m")
@@ -325,7 +330,7 @@ def test_a_partition_that_comes_back_is_loaded_anew() -> None:
     assert member.fetch().acquired == {0: [(5, 9, 1)]}
 
 
-def test_a_leader_epoch_that_moved_on_means_that_somebody_else_may_have_led() -> None:
+def test_a_new_leader_epoch_drops_the_share_partition() -> None:
     harness = LeaderHarness(traced=True)
     harness.produce(0, 10)
     member = harness.member("m")
@@ -334,7 +339,7 @@ def test_a_leader_epoch_that_moved_on_means_that_somebody_else_may_have_led() ->
     assert member.fetch().acquired == {0: [(0, 9, 1)]}
 
 
-def test_a_topic_created_again_starts_afresh() -> None:
+def test_a_recreated_topic_starts_without_state() -> None:
     """BEHAVIOUR.md, hard case 30."""
     harness = LeaderHarness()
     harness.produce(0, 10)
@@ -350,6 +355,6 @@ def test_a_topic_created_again_starts_afresh() -> None:
     assert fresh.acquired == {0: [(0, 9, 1)]}
 
 
-def test_messages_that_no_leader_understands_are_the_callers_mistake() -> None:
+def test_an_unknown_message_type_raises_key_error() -> None:
     with pytest.raises(KeyError):
         LeaderHarness().leader.handle("hello", 0)  # type: ignore[arg-type]

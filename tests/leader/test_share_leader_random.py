@@ -1,12 +1,12 @@
-"""What holds anyway, with members, nonsense, slow and failing persisters, lost connections, changing leaders and logs
-that lose records, at random.
+"""Invariants under random members, malformed requests, slow and failing persisters, lost connections, leader changes
+and logs that lose records.
 
-- every request is answered once, and soon after the log and the persister have answered
-- nobody is given a record that another member holds
-- responses say only what belongs to the request
-- what was accepted, and said to be, is never delivered again
-- the actor never asks for a time that has passed for ever
-- when faults stop and members stay, everything gets finished and new records reach fetches that wait
+- every request has exactly one response, soon after the log and the persister have answered
+- no member receives a record that another member holds
+- responses have only results that belong to the request
+- a record whose acceptance was confirmed is never delivered again
+- `wake_at_ms` of the actor does not stay in the past
+- after faults have stopped, every record becomes terminal, and new records reach waiting fetches
 """
 
 import os
@@ -41,18 +41,19 @@ class Sent(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """The member was told at `step`; its lock surely stands before `until_ms`."""
+    """`member` received the record at `step`; its lock certainly lasts until `until_ms`."""
 
     member: Member
     step: int
     until_ms: int
 
 
-class Story:
-    """One run. `held` are records that are surely locked, `accepted` those that must never come again, and since when.
+class RandomRun:
+    """One run. `held` are records that are certainly locked, `accepted` those that must never be delivered again, by
+    step.
 
-    An answer may be old news when it comes: it waits for the durability of what was acknowledged beside it. So only
-    requests that were sent after something was known are held to it.
+    A response can be older than its arrival, because it waits for the durability of its acknowledgements. Therefore a
+    record is checked only against requests that were sent after it became known to be held or accepted.
     """
 
     def __init__(self, seed: int) -> None:
@@ -73,12 +74,12 @@ class Story:
         self.mine: dict[Member, set[tuple[int, int]]] = {member: set() for member in self.members}
         self.accepted: dict[tuple[int, int], int] = {}
         self.dropped: dict[int, int] = {}
-        self.spoken: dict[tuple[int, int], int] = {}
+        self.acknowledged_at: dict[tuple[int, int], int] = {}
         self.steps = 0
         self.epochs = [0] * PARTITIONS
         self.counts: Counter[str] = Counter()
 
-    # ---- what may happen ---------------------------------------------------------------------------------------------
+    # ---- actions -----------------------------------------------------------------------------------------------------
 
     def step(self) -> None:
         doings = {
@@ -88,7 +89,7 @@ class Story:
             self.produce: 12,
             self.answer_some: 25,
             self.time: 12,
-            self.nonsense: 3,
+            self.malformed_request: 3,
             self.close: 2,
             self.disconnect: 1,
             self.move_leader: 1,
@@ -137,7 +138,7 @@ class Story:
         log.cut(self.rng.randrange(log.start, log.end + 1))
 
     def compact(self) -> None:
-        """The log loses some batches, also the first and the last."""
+        """Remove random batches, possibly the first and the last."""
         log = self.rng.choice(self.harness.logs)
         log.batches = [batch for batch in log.batches if self.rng.random() < 0.9]
 
@@ -145,15 +146,17 @@ class Story:
         self.open.append((member, exchange, acks, Sent(self.steps, self.harness.now_ms)))
 
     def acks(self, member: Member) -> dict[int, str]:
-        """Acknowledge some of what the member was given, and now and then something else. From here on the records may
-        be anybody's: a release can take effect before its response is there."""
+        """Acknowledge some of the member's records, and sometimes others.
+
+        From here on any member can receive them: a release can take effect before its response arrives.
+        """
         found: dict[int, list[int]] = {}
         for at in sorted(self.mine[member]):
             if self.rng.random() < 0.8:
                 found.setdefault(at[0], []).append(at[1])
                 self.mine[member].remove(at)
                 self.held.pop(at, None)
-                self.spoken[at] = self.steps
+                self.acknowledged_at[at] = self.steps
         if self.rng.random() < 0.05:
             found.setdefault(self.rng.randrange(PARTITIONS), []).insert(0, self.rng.randrange(200))
         kinds = self.rng.choice(("1", "1", "12", "0123"))
@@ -178,9 +181,9 @@ class Story:
     def time(self) -> None:
         self.harness.pass_time(self.rng.choice((1, 50, 500, 5000, LOCK_MS)))
 
-    def nonsense(self) -> None:
+    def malformed_request(self) -> None:
         member, rng = self.rng.choice(self.members), self.rng
-        odd: list[dict[str, Any]] = [
+        malformed: list[dict[str, Any]] = [
             {"group_id": None},
             {"member_id": "x" * 40},
             {"share_session_epoch": rng.randrange(-5, 9)},
@@ -188,19 +191,19 @@ class Story:
             {"share_acquire_mode": 77, "share_session_epoch": member.epoch},
         ]
         request = ShareFetchRequest(
-            **{"group_id": "g", "member_id": "nobody", "share_session_epoch": 1, **rng.choice(odd)}
+            **{"group_id": "g", "member_id": "unknown", "share_session_epoch": 1, **rng.choice(malformed)}
         )
         self.sent(member, self.harness.send(request, 99), {})
 
     def close(self) -> None:
         member = self.rng.choice(self.members)
         self.sent(member, member.close(), {})
-        self.lost(member)
+        self.reset(member)
 
     def disconnect(self) -> None:
         member = self.rng.choice(self.members)
         self.harness.close_connection(member.connection_id)
-        self.lost(member)
+        self.reset(member)
 
     def move_leader(self) -> None:
         partition = self.rng.randrange(PARTITIONS)
@@ -212,15 +215,15 @@ class Story:
         self.harness.hold = self.rng.random() < 0.5
         self.harness.hold_reads = self.rng.random() < 0.2
 
-    def lost(self, member: Member) -> None:
+    def reset(self, member: Member) -> None:
         self.held = {at: holder for at, holder in self.held.items() if holder.member is not member}
         self.mine[member].clear()
         member.epoch = 0
 
-    # ---- what must hold ----------------------------------------------------------------------------------------------
+    # ---- invariants --------------------------------------------------------------------------------------------------
 
     def collect(self) -> None:
-        """Look at what has been answered since."""
+        """Check the responses that have arrived since the last call."""
         harness = self.harness
         dropped = {e.partition for e in harness.events if isinstance(e, SharePartitionDropped)}
         self.dropped.update(dict.fromkeys(dropped, self.steps))
@@ -241,14 +244,14 @@ class Story:
 
     def well_formed(self, exchange: SentRequest, acks: dict[int, str]) -> None:
         listed = [part.partition_index for topic in exchange.response.responses for part in topic.partitions]
-        assert len(listed) == len(set(listed)), "a partition is named once"
+        assert len(listed) == len(set(listed)), "a partition is listed once"
         assert set(acks) <= set(listed), "every acknowledgement has a result"
         for runs in exchange.acquired.values():
             taken = offsets(runs)
             assert taken == sorted(set(taken)), "runs ascend and do not overlap"
 
     def accept(self, exchange: SentRequest, acks: dict[int, str]) -> None:
-        """Remember what was said to be accepted."""
+        """Remember the records whose acceptance is confirmed."""
         is_fetch = isinstance(exchange.response, ShareFetchResponse)
         for partition, text in acks.items():
             if (exchange.acks if is_fetch else exchange.errors)[partition] is Errors.NONE:
@@ -256,7 +259,7 @@ class Story:
                 self.accepted.update({(partition, int(offset)): self.steps for offset in accepted})
 
     def take(self, member: Member, exchange: SentRequest, sent: Sent) -> None:
-        """A record that somebody surely holds must not come, nor one that is accepted."""
+        """Check that no acquired record is certainly held by another member or accepted."""
         for partition, runs in exchange.acquired.items():
             covered = [(batch.base_offset, batch.last_offset) for batch in exchange.parts[partition].records]
             for offset in offsets(runs):
@@ -267,7 +270,7 @@ class Story:
                 hold = self.held.pop(at, None)
                 if hold is not None and hold.step < sent.step:
                     assert self.harness.now_ms >= hold.until_ms, f"{at} is held by {hold.member.member_id}"
-                if hold is None and max(self.dropped.get(partition, -1), self.spoken.get(at, -1)) < sent.step:
+                if hold is None and max(self.dropped.get(partition, -1), self.acknowledged_at.get(at, -1)) < sent.step:
                     self.held[at] = Hold(member, self.steps, sent.ms + LOCK_MS)
                 self.mine[member].add(at)
                 self.counts["delivered"] += 1
@@ -275,10 +278,10 @@ class Story:
     def in_log(self, at: tuple[int, int]) -> bool:
         return any(batch.base_offset <= at[1] <= batch.last_offset for batch in self.harness.logs[at[0]].batches)
 
-    # ---- the end -----------------------------------------------------------------------------------------------------
+    # ---- completion --------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """Let everything be answered, work off the rest, and see what is durable."""
+        """Complete all requests, accept the remaining records, and check the durable state after a reload."""
         harness = self.harness
         harness.hold = harness.hold_reads = False
         while harness.held or harness.held_logs:
@@ -286,31 +289,30 @@ class Story:
             harness.release_logs()
         harness.pass_time(3000)
         self.collect()
-        assert self.open == [], "everything has been answered"
-        self.quiet()
+        assert self.open == [], "every request has a response"
+        self.run_to_completion()
         for member in self.members:
             harness.close_connection(member.connection_id)
-            self.lost(member)
-        self.work_off("last")
+            self.reset(member)
+        self.accept_remaining("last")
         for partition in range(PARTITIONS):
             self.epochs[partition] += 2
             harness.set_leader(partition, 1, self.epochs[partition] - 1)
             harness.set_leader(partition, 0, self.epochs[partition])
         self.collect()
-        self.work_off("after a reload")
+        self.accept_remaining("after a reload")
 
-    def quiet(self) -> None:
-        """Members stay, fetch, and accept all they have. In the end nothing is in flight, and what is produced then is
-        delivered to those that wait, at once."""
+    def run_to_completion(self) -> None:
+        """Let members accept all records until none is in flight; new records then reach waiting fetches at once."""
         harness = self.harness
         harness.close_connection(99)
-        harness.pass_time(LOCK_MS)  # records below a start that has moved are held until their locks end
-        for member in self.members * 2:  # the first attempt may be at an epoch that its session has passed
+        harness.pass_time(LOCK_MS)  # records below a moved log start are held until their locks expire
+        for member in self.members * 2:  # the first attempt can have an epoch that the session has passed
             self.sent(member, member.fetch("0123", max_wait_ms=0, max_records=0), {})
             harness.pass_time(0)
             self.collect()
         members = [member for member in self.members if member.epoch]
-        assert len(members) == 6, "as many as may have a session"
+        assert len(members) == 6, "the session limit"
         for _ in range(200):
             self.accept_all(members)
             harness.pass_time(500)
@@ -330,7 +332,7 @@ class Story:
         )
 
     def accept_all(self, members: list[Member]) -> None:
-        """Each member accepts all it has and fetches more."""
+        """Each member accepts all its records and fetches more."""
         for member in members:
             acks: dict[int, str] = {}
             for partition, offset in sorted(self.mine[member]):
@@ -346,14 +348,14 @@ class Story:
                 yield led.share_partition, self.harness.logs[led.key.partition]
 
     def unfinished(self) -> Iterator[str]:
-        """The share-partitions in which a record is not finished, or that have not taken in all of the log."""
+        """Share-partitions with a record that is not terminal, or with batches above the window."""
         for window, log in self.windows():
             above = any(batch.last_offset >= window.speo for batch in log.batches)
             if above or any(run.state not in TERMINAL for run in window.runs()):
                 yield f"{window.topic}-{window.key.partition}: {window.spso}-{window.speo} {window.runs()}"
 
-    def work_off(self, name: str) -> None:
-        """One member takes and accepts everything until there is no more."""
+    def accept_remaining(self, name: str) -> None:
+        """One member acquires and accepts records until a fetch returns none."""
         harness = self.harness
         harness.pass_time(LOCK_MS)
         member = harness.member(name, connection_id=50)
@@ -370,13 +372,13 @@ class Story:
             accepted = member.acknowledge(acks)
             assert not any(accepted.errors.values())
             self.accept(accepted, acks)
-        raise AssertionError("it does not end")
+        raise AssertionError("records are still delivered after 1000 fetches")
 
 
 @pytest.mark.parametrize("run", range(int(os.environ.get("SHAREQ_RUNS", "12"))))
-def test_whatever_happens(seed: int, run: int) -> None:
-    """SHAREQ_RUNS=2000 for many runs."""
-    story = Story(seed + run)
+def test_random_runs_keep_the_invariants(seed: int, run: int) -> None:
+    """The environment variable SHAREQ_RUNS sets the number of runs."""
+    run_ = RandomRun(seed + run)
     for _ in range(600):
-        story.step()
-    story.finish()
+        run_.step()
+    run_.finish()

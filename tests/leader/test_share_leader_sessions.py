@@ -1,4 +1,7 @@
-"""Share sessions as members live them: opening, replacing, losing, closing; what comes back and what stays locked."""
+"""Share sessions: epochs, replacement, the limit, closing, lost connections, and the contents of responses.
+
+BEHAVIOUR.md, 60 to 69.
+"""
 
 from collections import Counter
 
@@ -24,7 +27,7 @@ def holding(harness: LeaderHarness, member_id: str = "m", *, connection_id: int 
 # ---- epochs ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_epoch_grows_with_each_request_whatever_becomes_of_it() -> None:
+def test_the_epoch_grows_with_each_request_whatever_its_result() -> None:
     harness = LeaderHarness()
     member = holding(harness)
     assert member.acknowledge({0: "9-0:1"}, epoch=1).error is E.NONE
@@ -34,7 +37,7 @@ def test_the_epoch_grows_with_each_request_whatever_becomes_of_it() -> None:
     assert member.fetch(epoch=3, max_wait_ms=0).error is E.NONE
 
 
-def test_a_refused_epoch_changes_nothing() -> None:
+def test_a_refused_epoch_leaves_the_session_unchanged() -> None:
     harness = LeaderHarness(partitions=2)
     member = holding(harness)
     harness.produce(1, 5)
@@ -74,7 +77,7 @@ def test_epoch_0_with_acknowledgements_keeps_the_old_session() -> None:
     assert member.fetch(acks={0: "0-9:1"}, max_wait_ms=0).acks == {0: E.NONE}
 
 
-def test_a_fetch_that_waits_ends_empty_when_its_session_is_replaced() -> None:
+def test_a_waiting_fetch_ends_without_records_when_its_session_is_replaced() -> None:
     harness = LeaderHarness()
     member = harness.member("m")
     member.fetch("0", max_wait_ms=0)
@@ -83,10 +86,10 @@ def test_a_fetch_that_waits_ends_empty_when_its_session_is_replaced() -> None:
     assert (waiting.error, waiting.acquired) == (E.NONE, {})
 
 
-# ---- too many --------------------------------------------------------------------------------------------------------
+# ---- session limit ---------------------------------------------------------------------------------------------------
 
 
-def test_a_full_cache_refuses_after_max_wait() -> None:
+def test_the_session_limit_refuses_after_max_wait() -> None:
     harness = LeaderHarness(broker={"group.share.max.share.sessions": 1, "group.share.max.size": 1})
     first, second = harness.member("m"), harness.member("n")
     first.fetch("0", max_wait_ms=0)
@@ -95,7 +98,7 @@ def test_a_full_cache_refuses_after_max_wait() -> None:
     assert refused.waiting
     harness.pass_time(1)
     assert refused.error is E.SHARE_SESSION_LIMIT_REACHED
-    assert first.fetch(epoch=0, max_wait_ms=0).error is E.NONE, "replacing needs no room"
+    assert first.fetch(epoch=0, max_wait_ms=0).error is E.NONE, "replacing a session needs no room"
     first.close()
     assert second.fetch("0", epoch=0, max_wait_ms=0).error is E.NONE
 
@@ -109,9 +112,11 @@ def test_closing_acknowledges_first_and_releases_the_rest(by_fetch: bool) -> Non
     member = holding(harness)
     harness.hold = True
     closed = member.fetch(acks={0: "0-4:1"}, epoch=-1) if by_fetch else member.close({0: "0-4:1"})
-    assert closed.waiting, "for its acknowledgements"
+    assert closed.waiting, "until its acknowledgements are durable"
     harness.release(0)
-    assert (closed.error, list(closed.parts), len(harness.held)) == (E.NONE, [0], 1), "but not for the release"
+    assert (closed.error, list(closed.parts), len(harness.held)) == (E.NONE, [0], 1), (
+        "the response does not wait for the release"
+    )
     assert member.fetch(epoch=1).error is E.SHARE_SESSION_NOT_FOUND
     harness.release()
     assert harness.member("n").fetch("0").acquired == {0: [(5, 9, 2)]}
@@ -125,7 +130,7 @@ def test_closing_fetches_nothing() -> None:
     assert harness.member("n").fetch("0").acquired == {0: [(0, 9, 2), (10, 19, 1)]}
 
 
-def test_a_fetch_that_waits_ends_empty_when_its_session_is_closed() -> None:
+def test_a_waiting_fetch_ends_without_records_when_its_session_is_closed() -> None:
     harness = LeaderHarness()
     member = harness.member("m")
     member.fetch("0", max_wait_ms=0)
@@ -136,8 +141,8 @@ def test_a_fetch_that_waits_ends_empty_when_its_session_is_closed() -> None:
     assert harness.member("n").fetch("0").acquired == {0: [(0, 9, 1)]}
 
 
-@pytest.mark.parametrize("loaded", [pytest.param(True, id="at once"), pytest.param(False, id="after a wait")])
-def test_a_fetch_whose_log_is_being_read_ends_empty_when_its_session_is_closed(loaded: bool) -> None:
+@pytest.mark.parametrize("loaded", [pytest.param(True, id="without waiting"), pytest.param(False, id="after a wait")])
+def test_a_fetch_that_reads_ends_without_records_when_its_session_is_closed(loaded: bool) -> None:
     harness = LeaderHarness()
     if loaded:
         harness.member("z").fetch("0", max_wait_ms=0)
@@ -153,10 +158,10 @@ def test_a_fetch_whose_log_is_being_read_ends_empty_when_its_session_is_closed(l
     harness.release_logs()
     harness.produce(0, 5)
     harness.pass_time(1000)
-    assert harness.member("k").fetch("0").acquired == {0: [(10, 14, 1)]}, "the late answer acquired nothing for nobody"
+    assert harness.member("k").fetch("0").acquired == {0: [(10, 14, 1)]}, "the late read acquired no record"
 
 
-def test_a_fetch_that_has_its_records_but_not_its_acknowledgements_gives_them_back_on_close() -> None:
+def test_close_releases_records_of_a_fetch_that_waits_for_its_acknowledgements() -> None:
     harness = LeaderHarness()
     member = holding(harness)
     harness.produce(0, 10)
@@ -168,7 +173,7 @@ def test_a_fetch_that_has_its_records_but_not_its_acknowledgements_gives_them_ba
     assert harness.member("n").fetch("0").acquired == {0: [(10, 19, 2)]}
 
 
-def test_release_skips_forgotten_partitions_which_wait_for_their_locks() -> None:
+def test_close_leaves_records_of_forgotten_partitions_locked() -> None:
     harness = LeaderHarness(partitions=2)
     harness.produce(0, 10)
     harness.produce(1, 10)
@@ -182,7 +187,7 @@ def test_release_skips_forgotten_partitions_which_wait_for_their_locks() -> None
     assert other.fetch(max_wait_ms=0).acquired[0] == [(0, 9, 2)]
 
 
-def test_close_counts_as_an_attempt() -> None:
+def test_deliveries_before_a_close_count() -> None:
     """BEHAVIOUR.md, example 18."""
     harness = LeaderHarness(group={"share.delivery.count.limit": "2"})
     harness.produce(0, 5, 5, 5)
@@ -200,7 +205,7 @@ def test_close_counts_as_an_attempt() -> None:
     assert harness.member("k").fetch("0").acquired == {0: [(10, 14, 2)]}
 
 
-def test_release_skips_records_of_other_members() -> None:
+def test_close_leaves_records_of_other_members() -> None:
     """BEHAVIOUR.md, hard case 14."""
     harness = LeaderHarness()
     harness.produce(0, 5, 5, 5)
@@ -216,7 +221,7 @@ def test_release_skips_records_of_other_members() -> None:
 # ---- connections -----------------------------------------------------------------------------------------------------
 
 
-def test_a_lost_connection_gives_back_what_was_held() -> None:
+def test_a_lost_connection_releases_its_records() -> None:
     harness = LeaderHarness(traced=True)
     member = holding(harness, connection_id=7)
     other = harness.member("n", connection_id=8)
@@ -227,7 +232,7 @@ def test_a_lost_connection_gives_back_what_was_held() -> None:
     assert ShareSessionClosed("g", "m", "connection lost") in harness.events
 
 
-def test_a_lost_connection_leaves_alone_a_session_replaced_from_elsewhere() -> None:
+def test_a_lost_connection_leaves_a_session_replaced_from_another_connection() -> None:
     harness = LeaderHarness()
     holding(harness, connection_id=7)
     again = harness.member("m", connection_id=8)
@@ -243,10 +248,10 @@ def test_a_fetch_of_a_lost_connection_acquires_nothing() -> None:
     assert (waiting.waiting, waiting.acquired) == (False, {})
 
 
-def test_when_nobody_of_a_group_is_connected_its_share_partitions_are_forgotten() -> None:
+def test_share_partitions_are_dropped_with_the_last_connection_of_their_group() -> None:
     harness = LeaderHarness()
     member = holding(harness, connection_id=7)
-    member.fetch(forget="0", max_wait_ms=0)  # so that closing releases nothing
+    member.fetch(forget="0", max_wait_ms=0)  # so that closing releases no record
     other_group = harness.member("m", group_id="h", connection_id=8)
     assert other_group.fetch("0").acquired == {0: [(0, 9, 1)]}
     harness.close_connection(7)
@@ -254,7 +259,7 @@ def test_when_nobody_of_a_group_is_connected_its_share_partitions_are_forgotten(
     assert other_group.acknowledge({0: "0-9:1"}).errors == {0: E.NONE}
 
 
-def test_a_group_whose_last_session_was_closed_is_forgotten_with_its_connection() -> None:
+def test_share_partitions_are_dropped_with_the_connection_of_a_closed_session() -> None:
     harness = LeaderHarness(traced=True)
     member = holding(harness, connection_id=7)
     member.close({0: "0-9:1"})
@@ -264,16 +269,16 @@ def test_a_group_whose_last_session_was_closed_is_forgotten_with_its_connection(
     assert harness.member("n").fetch("0").acquired == {0: [(0, 9, 1)]}
 
 
-def test_an_unknown_connection_is_nobodys() -> None:
+def test_the_loss_of_an_unknown_connection_has_no_effect() -> None:
     harness = LeaderHarness()
     harness.deliver(ConnectionClosed(99))
     assert harness.effects == []
 
 
-# ---- what responses name ---------------------------------------------------------------------------------------------
+# ---- contents of responses -------------------------------------------------------------------------------------------
 
 
-def test_the_first_response_names_all_later_ones_what_has_news() -> None:
+def test_the_first_response_has_all_partitions_and_later_ones_the_changed() -> None:
     harness = LeaderHarness(partitions=3)
     member = harness.member("m")
     assert list(member.fetch("012", max_wait_ms=0).parts) == [0, 1, 2]
@@ -289,7 +294,7 @@ def test_the_first_response_names_all_later_ones_what_has_news() -> None:
     assert member.harness.image.topics["t"].topic_id == TOPIC_ID
 
 
-def test_turns_follow_the_order_in_which_partitions_were_added() -> None:
+def test_partitions_are_fetched_in_the_order_of_adding() -> None:
     harness = LeaderHarness(partitions=3)
     member = harness.member("m")
     member.fetch("120", max_wait_ms=0)
@@ -310,8 +315,8 @@ def test_turns_follow_the_order_in_which_partitions_were_added() -> None:
     ],
 )
 @pytest.mark.parametrize("members", [1, 3])
-def test_every_partition_has_an_even_share(partitions: int, commits: tuple[int, ...], members: int) -> None:
-    """Whatever else moves the session's epoch, the partition that has waited longest is served next."""
+def test_partitions_are_fetched_evenly(partitions: int, commits: tuple[int, ...], members: int) -> None:
+    """The partition that has waited longest is fetched next, whatever else moves the session's epoch."""
     harness, names, rounds = LeaderHarness(partitions=partitions), "0123456789"[:partitions], 10 * partitions
     for partition in range(partitions):
         harness.produce(partition, *[1] * rounds * members)
@@ -320,10 +325,10 @@ def test_every_partition_has_an_even_share(partitions: int, commits: tuple[int, 
         member.fetch(names, max_records=1, max_wait_ms=0)
         if partitions > 10:
             member.fetch(acks=dict.fromkeys(range(10, partitions), ""), max_records=0, max_wait_ms=0)
-    served: Counter[int] = Counter(dict.fromkeys(range(partitions), 0))
+    fetched: Counter[int] = Counter(dict.fromkeys(range(partitions), 0))
     for turn in range(rounds):
         for member in sessions:
-            served.update(list(member.fetch(max_records=1, max_wait_ms=0).acquired))
+            fetched.update(list(member.fetch(max_records=1, max_wait_ms=0).acquired))
             for _ in range(commits[turn % len(commits)]):
                 member.acknowledge({})
-    assert min(served.values()) >= 0.8 * rounds * members / partitions, served
+    assert min(fetched.values()) >= 0.8 * rounds * members / partitions, fetched

@@ -1,4 +1,7 @@
-"""How share-partitions come into memory, how their state becomes durable, and how they are dropped."""
+"""Loading of share-partitions, durability of their state, and dropping.
+
+BEHAVIOUR.md, 6 to 11, 36 to 41 and 56 to 58.
+"""
 
 from typing import Any
 
@@ -18,7 +21,7 @@ from tests.leader.leader_harness import TOPIC_ID, LeaderHarness, Member
 
 E = Errors
 
-SEEN_BY_CLIENTS = [
+CLIENT_ERRORS = [
     (E.NOT_COORDINATOR, E.COORDINATOR_NOT_AVAILABLE),
     (E.COORDINATOR_NOT_AVAILABLE, E.COORDINATOR_NOT_AVAILABLE),
     (E.COORDINATOR_LOAD_IN_PROGRESS, E.COORDINATOR_NOT_AVAILABLE),
@@ -33,7 +36,7 @@ DROPPING = {E.GROUP_ID_NOT_FOUND, E.UNKNOWN_TOPIC_OR_PARTITION, E.NOT_LEADER_OR_
 
 
 def rows() -> list[Any]:
-    return [pytest.param(error, told, id=error.name) for error, told in SEEN_BY_CLIENTS]
+    return [pytest.param(error, client_error, id=error.name) for error, client_error in CLIENT_ERRORS]
 
 
 def holding(harness: LeaderHarness) -> Member:
@@ -64,7 +67,7 @@ def test_the_first_fetch_loads_with_the_leader_epoch_and_the_second_does_not() -
     )
 
 
-def test_what_was_durable_is_what_is_loaded() -> None:
+def test_the_durable_state_is_loaded() -> None:
     harness = LeaderHarness()
     harness.produce(0, 20)
     state = harness.state()
@@ -78,11 +81,11 @@ def test_what_was_durable_is_what_is_loaded() -> None:
     [
         pytest.param("earliest", -2, 0, id="earliest: the log's start"),
         pytest.param("latest", -1, 10, id="latest: the high watermark"),
-        pytest.param("by_duration:PT10S", 990_000, 10, id="by duration: so long ago"),
-        pytest.param("by_duration:P99D", 0, 10, id="by duration: before all time"),
+        pytest.param("by_duration:PT10S", 990_000, 10, id="by duration: 10 s ago"),
+        pytest.param("by_duration:P99D", 0, 10, id="by duration: before the first record"),
     ],
 )
-def test_without_durable_state_the_group_says_where_to_start(reset: str, timestamp: int, first: int) -> None:
+def test_share_auto_offset_reset_sets_the_first_start_offset(reset: str, timestamp: int, first: int) -> None:
     harness = LeaderHarness(group={"share.auto.offset.reset": reset})
     harness.produce(0, 5, 5)
     found = []
@@ -98,7 +101,7 @@ def test_without_durable_state_the_group_says_where_to_start(reset: str, timesta
     assert exchange.acquired[0][0][0] == first
 
 
-def test_latest_is_the_high_watermark_also_for_read_committed() -> None:
+def test_latest_is_the_high_watermark_for_read_committed_too() -> None:
     harness = LeaderHarness(group={"share.auto.offset.reset": "latest", "share.isolation.level": "read_committed"})
     harness.produce(0, 5, 5)
     harness.logs[0].stable = 5
@@ -111,31 +114,31 @@ def test_latest_is_the_high_watermark_also_for_read_committed() -> None:
 @pytest.mark.parametrize(
     ("found", "error"),
     [
-        pytest.param((E.NONE, -1), E.OFFSET_NOT_AVAILABLE, id="nothing so new"),
+        pytest.param((E.NONE, -1), E.OFFSET_NOT_AVAILABLE, id="no such offset"),
         pytest.param((E.NOT_LEADER_OR_FOLLOWER, -1), E.NOT_LEADER_OR_FOLLOWER, id="the log's own error"),
     ],
 )
-def test_a_start_offset_that_cannot_be_found(found: tuple[Errors, int], error: Errors) -> None:
+def test_error_of_a_start_offset_that_is_not_found(found: tuple[Errors, int], error: Errors) -> None:
     harness = LeaderHarness()
     harness.produce(0, 5)
     harness.find_offset = found
     member = harness.member("m")
     assert member.fetch("0").errors == {0: error}
     harness.find_offset = None
-    assert member.fetch().acquired == {0: [(0, 4, 1)]}, "the next fetch loads anew"
+    assert member.fetch().acquired == {0: [(0, 4, 1)]}, "the next fetch loads again"
 
 
-@pytest.mark.parametrize(("error", "told"), rows())
-def test_state_that_cannot_be_read(error: Errors, told: Errors) -> None:
+@pytest.mark.parametrize(("error", "client_error"), rows())
+def test_error_of_state_that_cannot_be_read(error: Errors, client_error: Errors) -> None:
     harness = LeaderHarness(traced=True)
     harness.produce(0, 5)
     harness.persister_errors.append(error)
     member = harness.member("m")
-    assert member.fetch("0").errors == {0: told}
+    assert member.fetch("0").errors == {0: client_error}
     assert [e.reason for e in harness.events if isinstance(e, SharePartitionDropped)] == [
         f"its state could not be read: {error.name}"
     ]
-    assert member.fetch().acquired == {0: [(0, 4, 1)]}, "the next fetch loads anew"
+    assert member.fetch().acquired == {0: [(0, 4, 1)]}, "the next fetch loads again"
 
 
 def read_response(*partitions: int, topic_id: TopicId = TOPIC_ID) -> ReadShareGroupStateResponse:
@@ -151,12 +154,12 @@ def read_response(*partitions: int, topic_id: TopicId = TOPIC_ID) -> ReadShareGr
         pytest.param(None, id="no answer"),
         pytest.param(ReadShareGroupStateResponse(), id="an empty answer"),
         pytest.param(read_response(1), id="another partition"),
-        pytest.param(read_response(0, 1), id="one too many"),
+        pytest.param(read_response(0, 1), id="one partition too many"),
         pytest.param(read_response(0, topic_id=TopicId("X" * 22)), id="another topic"),
-        pytest.param(WriteShareGroupStateResponse(), id="the answer to something else"),
+        pytest.param(WriteShareGroupStateResponse(), id="response of another API"),
     ],
 )
-def test_an_answer_that_is_not_about_this_partition_fails_the_load(response: Any) -> None:
+def test_a_response_about_another_partition_fails_the_load(response: Any) -> None:
     harness = LeaderHarness()
     harness.hold = True
     exchange = harness.member("m").fetch("0")
@@ -168,7 +171,7 @@ def test_an_answer_that_is_not_about_this_partition_fails_the_load(response: Any
     "batch",
     [pytest.param(StateBatch(4, 9, 0, 1), id="below the start"), pytest.param(StateBatch(9, 8, 0, 1), id="backwards")],
 )
-def test_durable_state_that_makes_no_sense_fails_the_load(batch: StateBatch) -> None:
+def test_invalid_durable_state_fails_the_load(batch: StateBatch) -> None:
     harness = LeaderHarness()
     harness.produce(0, 5)
     harness.state().start_offset = 5
@@ -176,7 +179,7 @@ def test_durable_state_that_makes_no_sense_fails_the_load(batch: StateBatch) -> 
     assert harness.member("m").fetch("0").errors == {0: E.UNKNOWN_SERVER_ERROR}
 
 
-def test_dropped_while_it_loads() -> None:
+def test_a_share_partition_can_be_dropped_while_it_loads() -> None:
     harness = LeaderHarness()
     harness.hold = True
     exchange = harness.member("m").fetch("0")
@@ -186,7 +189,7 @@ def test_dropped_while_it_loads() -> None:
     assert harness.effects == []
 
 
-def test_dropped_while_its_start_offset_is_looked_up() -> None:
+def test_a_share_partition_can_be_dropped_while_its_start_offset_is_looked_up() -> None:
     harness = LeaderHarness()
     harness.hold = True
     exchange = harness.member("m").fetch("0")
@@ -198,7 +201,7 @@ def test_dropped_while_its_start_offset_is_looked_up() -> None:
     assert harness.leader.handle(OffsetFound(effects[0].id, E.NONE, 0), harness.now_ms) == []
 
 
-def test_a_session_closed_while_its_partition_loads_has_nothing_to_release() -> None:
+def test_a_session_closed_while_its_partition_loads_releases_no_record() -> None:
     harness = LeaderHarness()
     harness.hold = True
     member = harness.member("m")
@@ -210,7 +213,7 @@ def test_a_session_closed_while_its_partition_loads_has_nothing_to_release() -> 
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_write_carries_the_epochs() -> None:
+def test_a_write_has_the_state_epoch_and_the_leader_epoch() -> None:
     harness = LeaderHarness()
     harness.set_leader(0, 0, 5)
     harness._read = lambda group_id, partition, error: ReadShareGroupStateResponse.Partition(  # type: ignore[method-assign]
@@ -222,7 +225,7 @@ def test_a_write_carries_the_epochs() -> None:
     assert (write.partition, write.state_epoch, write.leader_epoch) == (0, 7, 5)
 
 
-def test_the_answer_waits_until_all_that_was_acknowledged_is_durable() -> None:
+def test_the_response_waits_until_all_acknowledgements_are_durable() -> None:
     harness = LeaderHarness(partitions=2)
     harness.produce(1, 10)
     member = holding(harness)
@@ -235,7 +238,7 @@ def test_the_answer_waits_until_all_that_was_acknowledged_is_durable() -> None:
     assert exchange.errors == {0: E.NONE, 1: E.NONE}
 
 
-def test_a_fetch_with_acknowledgements_waits_for_both() -> None:
+def test_a_fetch_with_acknowledgements_waits_for_records_and_writes() -> None:
     harness = LeaderHarness()
     member = holding(harness)
     harness.hold = True
@@ -275,23 +278,23 @@ def test_records_under_a_write_cannot_be_acknowledged_or_acquired() -> None:
 
 
 @pytest.mark.parametrize("by_fetch", [pytest.param(True, id="on a fetch"), pytest.param(False, id="by itself")])
-@pytest.mark.parametrize(("error", "told"), rows())
-def test_a_write_that_fails(error: Errors, told: Errors, by_fetch: bool) -> None:
+@pytest.mark.parametrize(("error", "client_error"), rows())
+def test_errors_of_a_failed_write(error: Errors, client_error: Errors, by_fetch: bool) -> None:
     harness = LeaderHarness(traced=True)
     member = holding(harness)
     harness.persister_errors.append(error)
     if by_fetch:
         part = member.fetch(acks={0: "0-9:1"}, max_wait_ms=0).parts[0]
-        assert (part.acknowledge_error_code, part.current_leader.leader_epoch) == (told, 0)
+        assert (part.acknowledge_error_code, part.current_leader.leader_epoch) == (client_error, 0)
     else:
-        assert member.acknowledge({0: "0-9:1"}).errors == {0: told}
+        assert member.acknowledge({0: "0-9:1"}).errors == {0: client_error}
     dropped = [e for e in harness.events if isinstance(e, SharePartitionDropped)]
-    assert bool(dropped) == (told in DROPPING)
-    if told in DROPPING:
+    assert bool(dropped) == (client_error in DROPPING)
+    if client_error in DROPPING:
         assert member.acknowledge({0: "0-9:1"}).errors == {0: E.UNKNOWN_TOPIC_OR_PARTITION}
-        assert harness.member("n").fetch("0").acquired == {0: [(0, 9, 1)]}, "loaded anew, as it was last durable"
+        assert harness.member("n").fetch("0").acquired == {0: [(0, 9, 1)]}, "loaded again from the last durable state"
     else:
-        assert member.acknowledge({0: "0-9:1"}).errors == {0: E.NONE}, "the records are still the member's"
+        assert member.acknowledge({0: "0-9:1"}).errors == {0: E.NONE}, "the member still holds the records"
 
 
 @pytest.mark.parametrize(
@@ -310,7 +313,7 @@ def test_a_write_without_a_result_has_failed(answer: Answer) -> None:
     assert exchange.errors == {0: E.UNKNOWN_SERVER_ERROR}
 
 
-def test_fetches_that_wait_are_told_when_a_failed_write_drops_the_share_partition() -> None:
+def test_a_failed_write_that_drops_the_share_partition_ends_waiting_fetches() -> None:
     harness = LeaderHarness()
     member = holding(harness)
     waiting = harness.member("n").fetch("0")
@@ -319,18 +322,20 @@ def test_fetches_that_wait_are_told_when_a_failed_write_drops_the_share_partitio
     assert waiting.errors == {0: E.GROUP_ID_NOT_FOUND}
 
 
-def test_a_lock_time_out_stands_even_if_its_write_fails() -> None:
+def test_a_lock_timeout_holds_even_if_its_write_fails() -> None:
     """BEHAVIOUR.md, hard case 7."""
     harness = LeaderHarness(traced=True)
     holding(harness)
     harness.persister_errors.append(E.FENCED_STATE_EPOCH)
     harness.pass_time(30_000)
     assert len(harness.writes) == 1
-    assert not [e for e in harness.events if isinstance(e, SharePartitionDropped)], "a failed time-out is only noted"
+    assert not [e for e in harness.events if isinstance(e, SharePartitionDropped)], (
+        "a failed write of a timeout drops nothing"
+    )
     assert harness.member("n").fetch("0").acquired == {0: [(0, 9, 2)]}
 
 
-def test_a_lock_that_expires_under_a_write_that_fails() -> None:
+def test_a_lock_that_expires_during_a_failing_write_releases_the_records() -> None:
     """BEHAVIOUR.md, hard case 3."""
     harness = LeaderHarness()
     member = holding(harness)
@@ -370,10 +375,10 @@ def test_locks_of_different_times_expire_one_after_the_other() -> None:
     assert again.acquired == {0: [(5, 9, 2)]}
 
 
-# ---- dropping while writes are on their way --------------------------------------------------------------------------
+# ---- dropping while writes are in flight -----------------------------------------------------------------------------
 
 
-def test_requests_of_a_dropped_share_partition_still_get_the_result_of_their_write() -> None:
+def test_requests_of_a_dropped_share_partition_receive_the_result_of_their_write() -> None:
     harness = LeaderHarness()
     member = holding(harness)
     harness.hold = True
@@ -385,7 +390,7 @@ def test_requests_of_a_dropped_share_partition_still_get_the_result_of_their_wri
     assert two.parts[0].current_leader.leader_id == 1
 
 
-def test_state_is_not_read_again_while_old_writes_are_on_their_way() -> None:
+def test_state_is_not_read_again_while_old_writes_are_in_flight() -> None:
     harness = LeaderHarness()
     member = holding(harness)
     harness.hold = True
@@ -398,7 +403,7 @@ def test_state_is_not_read_again_while_old_writes_are_on_their_way() -> None:
     harness.hold = False
     harness.release()
     assert acknowledged.errors == {0: E.NONE}
-    assert exchange.acquired == {0: [(5, 9, 1)]}, "what was accepted is not delivered again"
+    assert exchange.acquired == {0: [(5, 9, 1)]}, "accepted records are not delivered again"
 
 
 def test_state_is_read_again_after_the_last_of_several_old_writes() -> None:
@@ -418,7 +423,7 @@ def test_state_is_read_again_after_the_last_of_several_old_writes() -> None:
 
 
 @pytest.mark.parametrize("error", [pytest.param(error, id=error.name) for error in (E.NONE, E.FENCED_LEADER_EPOCH)])
-def test_what_was_read_for_a_dropped_share_partition_is_not_its_successor_s(error: Errors) -> None:
+def test_a_read_for_a_dropped_share_partition_is_ignored_by_the_next(error: Errors) -> None:
     harness = LeaderHarness(traced=True)
     harness.produce(0, 10)
     member = harness.member("m")
@@ -435,7 +440,7 @@ def test_what_was_read_for_a_dropped_share_partition_is_not_its_successor_s(erro
     assert [event.leader_epoch for event in harness.events if isinstance(event, SharePartitionLoaded)] == [2]
 
 
-def test_a_successor_dropped_before_it_could_read() -> None:
+def test_a_share_partition_can_be_dropped_before_its_state_is_read() -> None:
     harness = LeaderHarness()
     member = holding(harness)
     harness.hold = True

@@ -1,6 +1,6 @@
-"""The worked examples of the share-partition leader, each with its number.
+"""The worked examples of BEHAVIOUR.md, by number.
 
-Limit 5, lock 30 s, at most 2000 record locks unless told. `speo` is half-open here: the examples' SPEO plus one.
+Limit 5, lock 30 s and 2000 record locks unless given. `speo` is an exclusive end: the SPEO of the examples plus one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from shareq.model.errors import Errors
 from tests.leader.share_partition_harness import SharePartitionHarness, show
 
 
-class TestCutsAtRecordBatches:
+class TestBatchOptimizedLimits:
     """BEHAVIOUR.md, example 1."""
 
     def test_pieces_of_the_batch_size(self) -> None:
@@ -23,11 +23,11 @@ class TestCutsAtRecordBatches:
     @pytest.mark.parametrize(
         ("data", "most", "acquired"),
         [
-            pytest.param("0-9", 1, "0-9(1)", id="one record more than nothing is a whole batch"),
-            pytest.param("0-9,20-29", 12, "0-11(1)", id="in a hole the offset stands for itself"),
+            pytest.param("0-9", 1, "0-9(1)", id="max 1 acquires a whole batch"),
+            pytest.param("0-9,20-29", 12, "0-11(1)", id="a limit in a hole ends at its offset"),
         ],
     )
-    def test_alignment(self, data: str, most: int, acquired: str) -> None:
+    def test_acquired_ranges_end_with_a_record_batch(self, data: str, most: int, acquired: str) -> None:
         assert SharePartitionHarness().fetch("m", data, most=most) == acquired
 
 
@@ -40,17 +40,17 @@ def test_record_limit_leaves_the_rest_of_the_batch_available() -> None:
     assert harness.next == 12
 
 
-def test_the_spso_moves_past_what_is_terminal() -> None:
+def test_the_spso_moves_past_terminal_records() -> None:
     """BEHAVIOUR.md, example 3."""
     harness = SharePartitionHarness()
     harness.fetch("m", "0-9")
-    harness.say("m", "3-5:1")
+    harness.acknowledge("m", "3-5:1")
     assert (harness.spso, harness.dcc) == (0, 3)
     write = harness.ack("m", "0-2:1")
     assert show(write) == "start 0, dcc 6: 0-2 ACK(1)"  # Kafka writes one state batch for each of the three offsets
     assert harness.ok(write)
     assert (harness.spso, harness.dcc) == (6, 0)
-    harness.say("m", "6-9:1221")
+    harness.acknowledge("m", "6-9:1221")
     assert (harness.spso, harness.next, harness.dcc) == (7, 7, 1)
 
 
@@ -60,7 +60,7 @@ def test_a_full_window_acquires_only_its_own_records() -> None:
     harness.fetch("m", "0-59")
     assert harness.fetch("m", "60-119,120-139") == "60-119(1)"
     assert (harness.partition.window_size, harness.can_acquire) == (120, False)
-    harness.say("m", "20:2")
+    harness.acknowledge("m", "20:2")
     assert harness.can_acquire
     assert harness.fetch("m", "0-59,60-119,120-139", offset=20) == "20(2)"
 
@@ -71,14 +71,14 @@ def test_a_failed_write_leaves_all_acquired() -> None:
     harness.fetch("m", "0-9")
     harness.fail(harness.ack("m", "0-4:1,5-9:2"))
     assert (harness.state, harness.dcc) == ("0-9 ACQ(1)@m", 0)
-    harness.say("m", "0-9:1")
+    harness.acknowledge("m", "0-9:1")
     assert harness.spso == 10
 
 
-class TestALockThatRunsOutUnderAWrite:
+class TestLockExpiresDuringAFailingWrite:
     """BEHAVIOUR.md, example 6."""
 
-    def test_comes_back_when_the_write_fails(self) -> None:
+    def test_the_record_is_released(self) -> None:
         harness = SharePartitionHarness()
         harness.fetch("m", "0-9")
         write = harness.ack("m", "0-9:1")
@@ -88,32 +88,32 @@ class TestALockThatRunsOutUnderAWrite:
         harness.fail(write)
         assert (harness.state, harness.next, harness.dcc) == ("0-9 AV(1)", 0, 0)
 
-    def test_is_archived_at_the_limit(self) -> None:
+    def test_the_record_is_archived_at_the_limit(self) -> None:
         harness = SharePartitionHarness(limit=2)
         harness.fetch("m", "0-9")
-        harness.say("m", "0-9:2")
+        harness.acknowledge("m", "0-9:2")
         harness.fetch("m", "0-9")
         write = harness.ack("m", "0-9:1")
         harness.tick(30000)
         harness.fail(write)
         assert (harness.state, harness.dcc, harness.spso) == ("0-9 AR(2)", 10, 0)
-        harness.ok(harness.tick(30000))  # the next completed write, ours for want of another
+        harness.ok(harness.tick(30000))  # the next completed write, here an empty one
         assert (harness.state, harness.spso) == ("", 10)
 
 
-def test_a_gap_window_without_a_hole_does_not_hold_the_spso_back() -> None:
+def test_a_gap_window_without_holes_does_not_hold_the_spso() -> None:
     """BEHAVIOUR.md, example 7."""
     harness = SharePartitionHarness(start=10, stored="21-30:ACK,31-40:AR")
     assert (harness.dcc, harness.next, harness.spso, harness.speo) == (20, 10, 10, 41)
     assert harness.fetch("m", "10-40", most=11) == "10-20(1)"
-    harness.say("m", "10-20:1")
+    harness.acknowledge("m", "10-20:1")
     assert (harness.spso, harness.speo, harness.next, harness.dcc) == (41, 41, 41, 0), "in Kafka the SPSO stays at 21"
     assert harness.fetch("m", "41-45") == "41-45(1)"
-    harness.say("m", "41:1")
+    harness.acknowledge("m", "41:1")
     assert harness.spso == 42
 
 
-def test_a_terminal_prefix_is_passed_at_once() -> None:
+def test_a_loaded_terminal_prefix_is_passed() -> None:
     """BEHAVIOUR.md, example 8."""
     harness = SharePartitionHarness(start=10, stored="10-20:ACK,21-30:AR,31-40:AV")
     assert (harness.spso, harness.dcc, harness.next) == (31, 0, 31)
@@ -124,7 +124,7 @@ def test_a_gap_ends_where_the_next_batch_begins() -> None:
     assert SharePartitionHarness(start=10, stored="15-30:AV").fetch("m", "10-30", most=1) == "10-14(1)"
 
 
-def test_gaps_and_a_hot_batch() -> None:
+def test_gaps_around_a_hot_batch() -> None:
     """BEHAVIOUR.md, example 10."""
     harness = SharePartitionHarness(start=5, stored="15-19:AV2,20-22:AR3,26-30:AV3")
     assert harness.fetch("m", "7-19,20-27") == "7-14(1), 15-19(3), 23-25(1)"
@@ -137,30 +137,30 @@ def test_records_missing_in_a_refetch_are_archived() -> None:
     harness = SharePartitionHarness()
     for data in ("0-4", "5-9", "10-14"):
         harness.fetch("m", data)
-    harness.say("m", "0-9:2")
+    harness.acknowledge("m", "0-9:2")
     assert harness.fetch("n", "7-9,10-14,15-19", offset=0) == "7-9(2), 15-19(1)"
     assert harness.state == "0-6 AR(1), 7-9 ACQ(2)@n, 10-14 ACQ(1)@m, 15-19 ACQ(1)@n"
     assert (harness.dcc, harness.spso) == (7, 0)
 
 
-def test_the_log_start_inside_acquired_records() -> None:
+def test_the_log_start_moves_into_acquired_records() -> None:
     """BEHAVIOUR.md, example 12."""
     harness = SharePartitionHarness()
     harness.fetch("m", "0-9")
     harness.fetch("m", "10-19")
     harness.fetch("n", "20-29")
-    harness.say("m", "0-9:2")
+    harness.acknowledge("m", "0-9:2")
     harness.log_start(15)
     assert harness.state == "0-9 AR(1), 10-19 ACQ(1)@m, 20-29 ACQ(1)@n"
     assert (harness.spso, harness.next) == (15, 30)
-    harness.say("m", "10-19:1")
+    harness.acknowledge("m", "10-19:1")
     assert harness.state == "0-9 AR(1), 10-14 ACQ(1)@m, 15-19 ACK(1), 20-29 ACQ(1)@n"
     assert (harness.dcc, harness.spso) == (5, 15)
     harness.expire_all()
     assert (harness.state, harness.spso, harness.dcc) == ("20-29 AV(1)", 20, 0)
 
 
-def test_the_log_start_under_a_write_that_fails() -> None:
+def test_the_log_start_moves_during_a_failing_write() -> None:
     """BEHAVIOUR.md, example 13."""
     harness = SharePartitionHarness()
     harness.fetch("m", "0-9")
@@ -170,29 +170,29 @@ def test_the_log_start_under_a_write_that_fails() -> None:
     assert (harness.state, harness.spso, harness.dcc) == ("0-2 AR(1), 3-9 ACQ(1)@m", 3, 0)
 
 
-def test_aborted_transactions_are_cut_out() -> None:
+def test_records_of_aborted_transactions_are_not_acquired() -> None:
     """BEHAVIOUR.md, example 14."""
     harness = SharePartitionHarness(committed=True)
     assert harness.fetch("m", "0-4,5-9:t,10-10:x,11-15", aborted="5-10") == "0-4(1), 10-15(1)"
     assert harness.dcc == 5
-    harness.say("m", "0-4:1")
+    harness.acknowledge("m", "0-4:1")
     assert harness.spso == 10
-    harness.say("m", "10:0,11-15:1")
+    harness.acknowledge("m", "10:0,11-15:1")
     assert harness.spso == 16
 
 
 class TestThrottledDelivery:
     """BEHAVIOUR.md, example 15."""
 
-    def test_a_quarter_is_a_half_and_then_one_by_one(self) -> None:
+    def test_a_hot_batch_is_halved_and_then_delivered_one_by_one(self) -> None:
         harness = SharePartitionHarness(stored="0-499:AV3")
         assert harness.fetch("m", "0-499") == "0-249(4)"
         assert harness.fetch("m", "0-499", offset=0) == "250-499(4)"
-        harness.say("m", "0-499:2")
+        harness.acknowledge("m", "0-499:2")
         assert harness.fetch("m", "0-499") == "0(5)"
         assert harness.fetch("m", "0-499") == "1(5)"
 
-    def test_a_hot_batch_waits_for_its_own_call(self) -> None:
+    def test_a_hot_batch_is_delivered_alone(self) -> None:
         harness = SharePartitionHarness(limit=4, stored="0-9:AV1,10-19:AV2")
         assert harness.fetch("m", "0-9,10-19,20-29") == "0-9(2)"
         assert harness.fetch("m", "10-19,20-29") == "10-14(3)"
@@ -211,21 +211,21 @@ def test_the_cap_counts_the_whole_batch() -> None:
     """BEHAVIOUR.md, example 16."""
     harness = SharePartitionHarness()
     harness.fetch("m", "0-9")
-    harness.say("m", "0-9:2")
+    harness.acknowledge("m", "0-9:2")
     for count in (2, 3):
         assert harness.fetch("m", "6-9", offset=6) == f"6-9({count})"
-        harness.say("m", "6-9:2")
+        harness.acknowledge("m", "6-9:2")
     assert harness.state == "0-5 AV(1), 6-9 AV(3)"
     assert harness.fetch("m", "0-9") == "0-5(2), 6-9(4)"
 
 
-@pytest.mark.parametrize("back", ["release", "time-out"])
-def test_a_lowered_limit_allows_one_last_attempt(back: str) -> None:
+@pytest.mark.parametrize("cause", ["release", "lock timeout"])
+def test_a_lowered_limit_allows_one_last_attempt(cause: str) -> None:
     """BEHAVIOUR.md, example 17."""
     harness = SharePartitionHarness(stored="0-9:AV3")
     harness.configure(limit=2)
     assert harness.fetch("m", "0-9") == "0-1(4)"
-    if back == "release":
+    if cause == "release":
         harness.ok(harness.close("m"))
     else:
         harness.expire_all()
@@ -233,24 +233,23 @@ def test_a_lowered_limit_allows_one_last_attempt(back: str) -> None:
 
 
 def test_limit_two_has_no_throttling() -> None:
-    """One less than the limit is not the last of a few attempts then: what has failed once is not held up.
-    BEHAVIOUR.md, example 17."""
+    """Limit 2 does not isolate a record before its last attempt. BEHAVIOUR.md, example 17."""
     harness = SharePartitionHarness(stored="0-9:AV1")
     assert harness.fetch("m", "4-9", offset=4, most=6) == "4-9(2)"
-    harness.say("m", "4-9:2")
+    harness.acknowledge("m", "4-9:2")
     assert harness.fetch("m", "7-9", offset=7) == "7-9(3)"
-    harness.say("m", "7-9:2")
+    harness.acknowledge("m", "7-9:2")
     harness.configure(limit=2)
     assert harness.state == "0-3 AV(1), 4-6 AV(2), 7-9 AV(3)"
     assert harness.fetch("m", "0-9") == "0-3(2), 4(3)"
 
 
-def test_a_closed_session_releases_and_the_attempt_counts() -> None:
+def test_a_closed_session_releases_and_its_deliveries_count() -> None:
     """BEHAVIOUR.md, example 18."""
     harness = SharePartitionHarness(limit=2)
     for member, data in (("m", "0-4"), ("m", "5-9"), ("n", "10-14")):
         harness.fetch(member, data)
-    harness.say("m", "2:1")
+    harness.acknowledge("m", "2:1")
     harness.ok(harness.close("m"))
     assert harness.state == "0-1 AV(1), 2 ACK(1), 3-9 AV(1), 10-14 ACQ(1)@n"
     harness.fetch("n", "0-4,5-9")
@@ -260,11 +259,11 @@ def test_a_closed_session_releases_and_the_attempt_counts() -> None:
     assert (harness.spso, harness.state) == (10, "10-14 AV(1)")
 
 
-class TestAcknowledgingTheWrongOffsets:
+class TestInvalidAcknowledgements:
     """BEHAVIOUR.md, example 19."""
 
     @pytest.mark.parametrize("offsets", ["12-15", "8-15", "25-35", "35-36"])
-    def test_beyond_what_was_fetched(self, offsets: str) -> None:
+    def test_offsets_that_were_not_fetched(self, offsets: str) -> None:
         harness = SharePartitionHarness()
         harness.fetch("m", "0-9")
         harness.fetch("m", "20-29")
@@ -274,18 +273,18 @@ class TestAcknowledgingTheWrongOffsets:
         harness = SharePartitionHarness()
         harness.fetch("m", "0-9")
         harness.fetch("m", "20-29")
-        harness.say("m", "0-29:1")
+        harness.acknowledge("m", "0-29:1")
         assert harness.spso == 30
         assert harness.outcome("m", "5-25:1") is None
 
-    def test_the_same_offset_twice(self) -> None:
+    def test_overlapping_batches(self) -> None:
         harness = SharePartitionHarness()
         harness.fetch("m", "0-9")
         assert harness.error("m", "0-5:1,5-9:1") is Errors.INVALID_RECORD_STATE
         assert harness.state == "0-9 ACQ(1)@m"
 
 
-def test_a_renewal_stands_whatever_comes_after_it() -> None:
+def test_a_renewal_holds_despite_a_later_error() -> None:
     """BEHAVIOUR.md, example 20."""
     harness = SharePartitionHarness()
     harness.fetch("m", "0-4")
@@ -299,17 +298,20 @@ def test_a_renewal_stands_whatever_comes_after_it() -> None:
 
 
 class TestWithoutADeadLetterQueue:
-    """The dead-letter queue is Kafka 4.4's; its states are read, and what would be archived in the end is at once.
-    BEHAVIOUR.md, example 21."""
+    """The dead-letter queue is new in Kafka 4.4: its stored states are read, and records without it are archived
+    immediately.
 
-    def test_reject(self) -> None:
+    BEHAVIOUR.md, example 21.
+    """
+
+    def test_reject_archives(self) -> None:
         harness = SharePartitionHarness()
         harness.fetch("m", "0-4")
         harness.fetch("m", "5-9")
         harness.fetch("m", "10-14")
-        harness.say("m", "0-4:1,5-9:3")
+        harness.acknowledge("m", "0-4:1,5-9:3")
         assert (harness.spso, harness.state) == (10, "10-14 ACQ(1)@m")
 
-    def test_load(self) -> None:
+    def test_archiving_is_loaded_as_archived(self) -> None:
         harness = SharePartitionHarness(stored="0-4:AI5")
         assert (harness.spso, harness.state) == (5, "")

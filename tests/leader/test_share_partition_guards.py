@@ -1,4 +1,4 @@
-"""Rules of the share-partition that could be broken by hand without any other test noticing."""
+"""Single rules of the share-partition that the other tests leave open."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.leader.share_partition_harness import SharePartitionHarness, show
 
 @pytest.mark.parametrize("status", [status for status in PartitionLoadState if status is not PartitionLoadState.ACTIVE])
 def test_only_an_active_share_partition_acquires(status: PartitionLoadState) -> None:
-    """Fetches do not ask one that is not: this is the share-partition's own word."""
+    """Fetches do not acquire from an inactive share-partition; this checks `acquire` itself. BEHAVIOUR.md, 16."""
     harness = SharePartitionHarness()
     harness.partition.status = status
     assert harness.fetch("m", "0-9") == ""
@@ -23,13 +23,13 @@ def test_only_an_active_share_partition_acquires(status: PartitionLoadState) -> 
     [pytest.param(True, "5-9(1)", id="read_committed"), pytest.param(False, "0-4(1), 5-9(1)", id="read_uncommitted")],
 )
 def test_aborted_records_are_archived_for_read_committed_only(committed: bool, acquired: str) -> None:
-    """The group may be configured anew while the log is being read: what holds then is what holds now."""
+    """The configuration can change while the log is being read; the value at the acquire counts. BEHAVIOUR.md, 30."""
     harness = SharePartitionHarness(committed=committed)
     assert harness.fetch("m", "0-4:t,5-9", size=5, aborted="0-4") == acquired
 
 
-def test_what_came_back_and_was_acquired_again_is_not_written_as_come_back() -> None:
-    """Only settled states are stored: ACQUIRED is no state that a leader could be loaded from."""
+def test_a_released_and_reacquired_record_is_not_written_as_available() -> None:
+    """Only settled states are written: a leader cannot load ACQUIRED."""
     harness = SharePartitionHarness()
     harness.fetch("m", "0-4")
     harness.fetch("m", "5-9")
@@ -41,14 +41,14 @@ def test_what_came_back_and_was_acquired_again_is_not_written_as_come_back() -> 
     assert show(harness.tick(30000)) == "start 0, dcc 0: 5-9 AV(1)"
 
 
-def test_an_abort_ends_with_its_marker() -> None:
-    """The producer's next transaction may be a good one. Markers are delivered: clients acknowledge them as gaps."""
+def test_records_after_an_abort_marker_are_delivered() -> None:
+    """The producer's next transaction can commit. Clients acknowledge markers as gaps. BEHAVIOUR.md, 30."""
     harness = SharePartitionHarness(committed=True)
     assert harness.fetch("m", "0-4:t,5:x,6-9:t,10:x", aborted="0-5") == "5-10(1)"
 
 
-def test_a_lock_under_a_write_is_not_forgotten_among_many() -> None:
-    """Locks that were given back are cleared away in bulk. One whose write is under way may be needed yet."""
+def test_the_lock_of_a_record_with_a_write_in_flight_survives_a_rebuild() -> None:
+    """Bulk removal of the locks of released records keeps that of a record with a write in flight. BEHAVIOUR.md, 42."""
     harness = SharePartitionHarness()
     harness.fetch("m", "0")
     write = harness.ack("m", "0:1")

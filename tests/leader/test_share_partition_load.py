@@ -1,4 +1,4 @@
-"""What a share-partition makes of durable state that makes no sense: it fails, and acquires nothing."""
+"""Loading of a share-partition from durable state; invalid state fails the load. BEHAVIOUR.md, 8 and 9."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def loaded(start_offset: int, *batches: tuple[int, int, int, int]) -> ShareParti
 @pytest.mark.parametrize(
     "batches",
     [
-        pytest.param([(9, 12, 0, 1)], id="begins below the start offset"),
-        pytest.param([(12, 11, 0, 1)], id="ends before it begins"),
+        pytest.param([(9, 12, 0, 1)], id="starts below the start offset"),
+        pytest.param([(12, 11, 0, 1)], id="last offset below the first"),
         pytest.param([(10, 14, 0, 1), (14, 20, 2, 1)], id="overlapping"),
         pytest.param([(10, 14, 1, 1)], id="acquired is never stored"),
-        pytest.param([(10, 14, 7, 1)], id="no such state"),
+        pytest.param([(10, 14, 7, 1)], id="unknown state"),
     ],
 )
-def test_state_that_makes_no_sense(batches: list[tuple[int, int, int, int]]) -> None:
+def test_invalid_state_fails_the_load(batches: list[tuple[int, int, int, int]]) -> None:
     partition = loaded(10, *batches)
     assert partition.status is PartitionLoadState.FAILED
     assert partition.runs() == ()
@@ -39,14 +39,14 @@ def test_state_that_makes_no_sense(batches: list[tuple[int, int, int, int]]) -> 
 @pytest.mark.parametrize(
     ("batches", "spso", "speo"),
     [
-        pytest.param([], 10, 10, id="nothing in flight"),
+        pytest.param([], 10, 10, id="no batches"),
         pytest.param([(10, 14, 2, 1), (15, 19, 0, 2)], 15, 20, id="a terminal prefix is passed"),
         pytest.param([(10, 14, 3, 5), (15, 19, 0, 2)], 15, 20, id="archiving without a dead-letter queue is archived"),
         pytest.param([(12, 14, 0, 1)], 10, 15, id="a hole at the start"),
-        pytest.param([(15, 20, 2, 1), (10, 14, 0, 1)], 10, 21, id="in any order"),
+        pytest.param([(15, 20, 2, 1), (10, 14, 0, 1)], 10, 21, id="unsorted batches"),
     ],
 )
-def test_state_that_does(batches: list[tuple[int, int, int, int]], spso: int, speo: int) -> None:
+def test_valid_state_is_loaded(batches: list[tuple[int, int, int, int]], spso: int, speo: int) -> None:
     partition = loaded(10, *batches)
     assert (partition.status, partition.spso, partition.speo) == (PartitionLoadState.ACTIVE, spso, speo)
     assert partition.state_epoch == 5

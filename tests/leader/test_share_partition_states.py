@@ -1,6 +1,6 @@
-"""Every event in every state: what becomes of the record, or that nothing does.
+"""Every event in every record state, with its outcome. BEHAVIOUR.md, 2.
 
-States are reached by the share-partition's own doing. `~` is a record whose write is under way.
+The states are reached by events of the share-partition. `~` marks a record with a write in flight.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ ACKNOWLEDGEMENTS = ("gap", "accept", "release", "reject", "renew")
 
 
 def prepare(state: str, *, limit: int = 5) -> SharePartitionHarness:
-    """Record 5 in this state, @m where held; 0-4 and 6-9 are held by z and keep the window in place."""
+    """Record 5 in this state, held by m if it is held; 0-4 and 6-9 are held by z, which keeps the window in place."""
     harness = SharePartitionHarness(limit=limit, committed=True)
     harness.fetch("z", "0-4")
     if state == "ACQ":
         harness.fetch("m", "5")
     elif state == "AV":
         harness.fetch("n", "5")
-        harness.say("n", "5:2")
+        harness.acknowledge("n", "5:2")
     elif state in ("ACK", "AR"):
         harness.fetch("n", "5")
-        harness.say("n", "5:1" if state == "ACK" else "5:3")
+        harness.acknowledge("n", "5:1" if state == "ACK" else "5:3")
     else:
         harness.fetch("m", "5")
-        harness.under_way = harness.ack("m", f"5:{state[-1]}")
+        harness.in_flight = harness.ack("m", f"5:{state[-1]}")
     harness.fetch("z", "6-9", offset=6)
     return harness
 
 
 def record(harness: SharePartitionHarness) -> str:
-    """What 5 is now; below the window it is gone."""
+    """State of record 5, "gone" if it is below the window."""
     cell = harness.partition._window.states.get(5)
     return "gone" if cell is None else cell.state.name + ("~" if cell.write_id is not None else "")
 
@@ -100,8 +100,8 @@ EVENTS: dict[str, Callable[[SharePartitionHarness], str]] = {
     "aborted": aborted,
 }
 
-# Per event: AVAILABLE, ACQUIRED by m, ACKNOWLEDGED, ARCHIVED, and with an accept and a release of m under way.
-# "aborted" reaches a record only together with its acquisition; what somebody else holds it leaves alone.
+# Outcomes by event: AVAILABLE, ACQUIRED by m, ACKNOWLEDGED, ARCHIVED, and an accept and a release of m in flight.
+# "aborted" applies to a record only at its acquisition; a record held by another member is left alone.
 TABLE = {
     "gap": (IRS, "ARCHIVED", IRS, IRS, IRS, IRS),
     "accept": (IRS, "ACKNOWLEDGED", IRS, IRS, IRS, IRS),
@@ -136,8 +136,8 @@ def test_every_event_in_every_state(state: str, event: str, outcome: str) -> Non
 
 @pytest.mark.parametrize("event", [event for event in TABLE if event != "aborted"])
 @pytest.mark.parametrize("state", [RecordState.AVAILABLE, RecordState.ACQUIRED])
-def test_the_table_is_the_vocabulary_s(event: str, state: RecordState) -> None:
-    """Without a write under way the outcomes above are those of the table of transitions."""
+def test_the_table_agrees_with_the_transitions(event: str, state: RecordState) -> None:
+    """Without a write in flight the outcomes are those of TRANSITIONS."""
     target = TRANSITIONS.get((state, RecordEvent(event)))
     illegal = IRS if event in ACKNOWLEDGEMENTS else state.name
     assert TABLE[event][state] == (illegal if target is None else target.name)
@@ -145,7 +145,7 @@ def test_the_table_is_the_vocabulary_s(event: str, state: RecordState) -> None:
 
 @pytest.mark.parametrize("event", ["release", "lock_timeout", "session_release"])
 @pytest.mark.parametrize(("limit", "outcome"), [(2, "ARCHIVED"), (3, "AVAILABLE")])
-def test_at_the_limit_what_comes_back_is_archived(event: str, limit: int, outcome: str) -> None:
+def test_a_release_at_the_limit_archives(event: str, limit: int, outcome: str) -> None:
     harness = prepare("AV", limit=limit)
     harness.fetch("m", "5", offset=5)
     assert EVENTS[event](harness) == outcome
@@ -156,7 +156,7 @@ def test_at_the_limit_what_comes_back_is_archived(event: str, limit: int, outcom
 
 
 @pytest.mark.parametrize("kind", range(5), ids=ACKNOWLEDGEMENTS)
-def test_only_the_owner_acknowledges(kind: int) -> None:
+def test_only_the_holder_can_acknowledge(kind: int) -> None:
     harness = prepare("ACQ")
     assert harness.error("n", f"5:{kind}") is Errors.INVALID_RECORD_STATE
     assert record(harness) == "ACQUIRED"
@@ -164,41 +164,41 @@ def test_only_the_owner_acknowledges(kind: int) -> None:
 
 class TestWhenTheWriteFails:
     @pytest.mark.parametrize("kind", ["~0", "~1", "~2", "~3"])
-    def test_held_as_before(self, kind: str) -> None:
+    def test_the_record_is_held_as_before(self, kind: str) -> None:
         harness = prepare(kind)
         held = prepare("ACQ")
-        harness.fail(harness.under_way)
+        harness.fail(harness.in_flight)
         assert (harness.state, harness.dcc) == (held.state, held.dcc)
 
     @pytest.mark.parametrize(
         ("limit", "outcome"),
-        [pytest.param(5, "AVAILABLE", id="comes back"), pytest.param(1, "ARCHIVED", id="at the limit")],
+        [pytest.param(5, "AVAILABLE", id="below the limit"), pytest.param(1, "ARCHIVED", id="at the limit")],
     )
     @pytest.mark.parametrize("kind", ["~0", "~1", "~2", "~3"])
-    def test_the_lock_has_run_out_meanwhile(self, kind: str, limit: int, outcome: str) -> None:
+    def test_an_expired_lock_releases_the_record(self, kind: str, limit: int, outcome: str) -> None:
         harness = prepare(kind, limit=limit)
         harness.tick(30000)
-        harness.fail(harness.under_way)
+        harness.fail(harness.in_flight)
         assert record(harness) == outcome
 
     @pytest.mark.parametrize(("happens", "state"), [(log_start, "~2"), (missing, "~2")])
-    def test_archived_meanwhile_stays_archived(
+    def test_a_record_archived_meanwhile_stays_archived(
         self, happens: Callable[[SharePartitionHarness], str], state: str
     ) -> None:
         harness = prepare(state)
         assert happens(harness) == "ARCHIVED"
-        harness.fail(harness.under_way)
+        harness.fail(harness.in_flight)
         assert record(harness) == "ARCHIVED"
 
-    def test_the_same_when_it_comes_through(self) -> None:
+    def test_a_record_archived_meanwhile_stays_archived_after_success(self) -> None:
         harness = prepare("~2")
         missing(harness)
-        harness.ok(harness.under_way)
+        harness.ok(harness.in_flight)
         assert record(harness) == "ARCHIVED"
 
 
 @pytest.mark.parametrize("log_start_offset", [0, 4, 5])
-def test_a_log_start_at_or_below_the_spso_changes_nothing(log_start_offset: int) -> None:
+def test_a_log_start_at_or_below_the_spso_has_no_effect(log_start_offset: int) -> None:
     harness = SharePartitionHarness(start=5)
     harness.fetch("m", "5-9")
     harness.log_start(log_start_offset)
@@ -206,19 +206,19 @@ def test_a_log_start_at_or_below_the_spso_changes_nothing(log_start_offset: int)
 
 
 class TestBelowTheSpso:
-    """What was held when the log's start passed stays held, and comes to nothing."""
+    """Records held when the log start passes stay held, and are then dropped. BEHAVIOUR.md, 4."""
 
     @pytest.mark.parametrize("event", [time_out, close])
-    def test_given_back_is_archived_and_forgotten(self, event: Callable[[SharePartitionHarness], str]) -> None:
+    def test_a_released_record_is_archived_and_dropped(self, event: Callable[[SharePartitionHarness], str]) -> None:
         harness = prepare("ACQ")
         harness.log_start(7)
         harness.close("z")
         assert event(harness) == "ARCHIVED"
 
     @pytest.mark.parametrize("kind", range(5))
-    def test_acknowledged_is_fine_and_has_no_effect(self, kind: int) -> None:
+    def test_an_acknowledgement_is_accepted_without_effect(self, kind: int) -> None:
         harness = prepare("ACQ")
         harness.log_start(7)
         assert harness.outcome("m", f"5:{kind}") is None
-        assert harness.outcome("nobody", f"5:{kind}") is None
+        assert harness.outcome("unknown", f"5:{kind}") is None
         assert record(harness) == "ACQUIRED"

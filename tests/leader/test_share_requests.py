@@ -1,4 +1,4 @@
-"""What the leader refuses on sight, row by row, and how it puts answers together."""
+"""Checks of requests before they reach a share-partition, and the construction of responses. BEHAVIOUR.md, 70 to 77."""
 
 from typing import Any
 
@@ -45,28 +45,28 @@ def acknowledge(**changes: Any) -> ShareAcknowledgeRequest:
     [
         pytest.param(fetch(), 1, Errors.NONE, id="fetch"),
         pytest.param(acknowledge(), 1, Errors.NONE, id="acknowledge"),
-        pytest.param(fetch(), 0, Errors.UNSUPPORTED_VERSION, id="fetch: share groups are off"),
-        pytest.param(acknowledge(), 0, Errors.UNSUPPORTED_VERSION, id="acknowledge: share groups are off"),
-        pytest.param(fetch(group_id=None), 0, Errors.UNSUPPORTED_VERSION, id="off comes before the group"),
+        pytest.param(fetch(), 0, Errors.UNSUPPORTED_VERSION, id="fetch: share groups disabled"),
+        pytest.param(acknowledge(), 0, Errors.UNSUPPORTED_VERSION, id="acknowledge: share groups disabled"),
+        pytest.param(fetch(group_id=None), 0, Errors.UNSUPPORTED_VERSION, id="disabled before the group id"),
         pytest.param(fetch(group_id=None), 1, Errors.INVALID_REQUEST, id="fetch: no group"),
         pytest.param(acknowledge(group_id=None), 1, Errors.INVALID_REQUEST, id="acknowledge: no group"),
         pytest.param(fetch(member_id=None), 1, Errors.INVALID_REQUEST, id="fetch: no member"),
         pytest.param(fetch(member_id=""), 1, Errors.INVALID_REQUEST, id="fetch: empty member"),
         pytest.param(acknowledge(member_id=""), 1, Errors.INVALID_REQUEST, id="acknowledge: empty member"),
-        pytest.param(fetch(member_id="m" * 36), 1, Errors.NONE, id="member of 36"),
-        pytest.param(fetch(member_id="m" * 37), 1, Errors.INVALID_REQUEST, id="member of 37"),
+        pytest.param(fetch(member_id="m" * 36), 1, Errors.NONE, id="member id of 36 characters"),
+        pytest.param(fetch(member_id="m" * 37), 1, Errors.INVALID_REQUEST, id="member id of 37 characters"),
         pytest.param(fetch(is_renew_ack=True, **NO_LIMITS), 1, Errors.NONE, id="renew"),
-        pytest.param(fetch(is_renew_ack=True, **NO_LIMITS, batch_size=9), 1, Errors.NONE, id="renew: batch size free"),
+        pytest.param(fetch(is_renew_ack=True, **NO_LIMITS, batch_size=9), 1, Errors.NONE, id="renew: any batch size"),
         *(
             pytest.param(
                 fetch(is_renew_ack=True, **{**NO_LIMITS, field: 1}), 1, Errors.INVALID_REQUEST, id=f"renew: {field}"
             )
             for field in NO_LIMITS
         ),
-        pytest.param(acknowledge(is_renew_ack=True), 1, Errors.NONE, id="acknowledge: renew has no limits to test"),
+        pytest.param(acknowledge(is_renew_ack=True), 1, Errors.NONE, id="acknowledge: renew"),
     ],
 )
-def test_a_request_as_a_whole(
+def test_errors_of_whole_requests(
     request_: ShareFetchRequest | ShareAcknowledgeRequest, share_version: int, error: Errors
 ) -> None:
     assert request_error(request_, share_version) is error
@@ -80,10 +80,10 @@ A, B, R, RENEW = (1,), (2,), (3,), (4,)
     [
         pytest.param([], False, Errors.NONE, id="none"),
         pytest.param([(0, 9, A)], False, Errors.NONE, id="one type for all"),
-        pytest.param([(0, 2, (1, 2, 3))], False, Errors.NONE, id="one type each"),
+        pytest.param([(0, 2, (1, 2, 3))], False, Errors.NONE, id="one type per offset"),
         pytest.param([(5, 5, (0,))], False, Errors.NONE, id="a gap"),
         pytest.param([(0, 4, A), (5, 9, B)], False, Errors.NONE, id="ascending"),
-        pytest.param([(0, 5, A), (5, 9, B)], False, Errors.NONE, id="touching passes"),
+        pytest.param([(0, 5, A), (5, 9, B)], False, Errors.NONE, id="shared boundary"),
         pytest.param([(0, 5, A), (4, 9, B)], False, Errors.INVALID_REQUEST, id="overlapping"),
         pytest.param([(5, 9, A), (0, 4, B)], False, Errors.INVALID_REQUEST, id="descending"),
         pytest.param([(9, 5, A)], False, Errors.INVALID_REQUEST, id="first after last"),
@@ -92,14 +92,14 @@ A, B, R, RENEW = (1,), (2,), (3,), (4,)
         pytest.param([(0, 2, (1, 1, 1, 1))], False, Errors.INVALID_REQUEST, id="too many types"),
         pytest.param([(0, 0, (-1,))], False, Errors.INVALID_REQUEST, id="type below 0"),
         pytest.param([(0, 1, (1, -1))], False, Errors.INVALID_REQUEST, id="one type of several below 0"),
-        pytest.param([(0, 0, RENEW)], False, Errors.INVALID_REQUEST, id="renew in an ordinary request"),
+        pytest.param([(0, 0, RENEW)], False, Errors.INVALID_REQUEST, id="renew without is_renew_ack"),
         pytest.param([(0, 1, (1, 4))], False, Errors.INVALID_REQUEST, id="renew among others"),
-        pytest.param([(0, 0, RENEW)], True, Errors.NONE, id="renew where announced"),
+        pytest.param([(0, 0, RENEW)], True, Errors.NONE, id="renew with is_renew_ack"),
         pytest.param([(0, 0, (5,))], True, Errors.INVALID_REQUEST, id="type above 4"),
-        pytest.param([(0, 4, A), (5, 9, ())], False, Errors.INVALID_REQUEST, id="a bad one spoils all"),
+        pytest.param([(0, 4, A), (5, 9, ())], False, Errors.INVALID_REQUEST, id="an invalid batch after a valid one"),
     ],
 )
-def test_acknowledgement_batches_on_the_wire(
+def test_wire_check_of_acknowledgement_batches(
     batches: list[tuple[int, int, tuple[int, ...]]], renew: bool, error: Errors
 ) -> None:
     on_wire = [AcknowledgementBatch(first_offset=f, last_offset=e, acknowledge_types=t) for f, e, t in batches]
@@ -117,29 +117,29 @@ def topic(topic_id: TopicId, *parts: tuple[int, tuple[AcknowledgementBatch, ...]
     )
 
 
-def test_a_fetch_without_acknowledgements_acknowledges_nothing() -> None:
+def test_a_fetch_without_acknowledgements_has_no_results() -> None:
     assert acknowledgements(fetch(topics=(topic(T0, (0, ()), (1, ())),))) == {}
 
 
-def test_a_fetch_with_some_has_a_result_for_all_it_lists() -> None:
+def test_a_fetch_with_acknowledgements_has_a_result_for_every_listed_partition() -> None:
     found = acknowledgements(fetch(topics=(topic(T0, (0, ()), (1, (BATCH,))), topic(T1, (0, ())))))
     at = TopicIdPartition
     assert found == {at(T0, 0): (), at(T0, 1): (BATCH,), at(T1, 0): ()}
 
 
-def test_a_share_acknowledge_has_a_result_for_all_it_lists() -> None:
+def test_a_share_acknowledge_has_a_result_for_every_listed_partition() -> None:
     parts = (ShareAcknowledgeRequest.Partition(partition_index=3),)
     request = acknowledge(topics=(ShareAcknowledgeRequest.Topic(topic_id=T0, partitions=parts),))
     assert acknowledgements(request) == {TopicIdPartition(T0, 3): ()}
 
 
-def test_of_a_partition_listed_twice_the_last_one_counts() -> None:
+def test_the_last_entry_of_a_partition_listed_twice_counts() -> None:
     found = acknowledgements(fetch(topics=(topic(T0, (0, (BATCH,)), (0, (BATCH, BATCH))),)))
     assert found == {TopicIdPartition(T0, 0): (BATCH, BATCH)}
 
 
 def image() -> ClusterImage:
-    """Broker 1 leads partition 0, nobody leads partition 1, a dead broker leads partition 2."""
+    """Broker 1 leads partition 0, partition 1 has no leader, and a stopped broker leads partition 2."""
     parts = tuple(
         PartitionImage(leader=leader, leader_epoch=epoch, replicas=(0, 1), isr=(1,))
         for leader, epoch in ((1, 7), (-1, 8), (2, 9))
@@ -162,12 +162,12 @@ def image() -> ClusterImage:
         pytest.param(0, Errors.UNKNOWN_TOPIC_OR_PARTITION, (0, 0), (), id="another error, no hint"),
         pytest.param(0, Errors.NOT_LEADER_OR_FOLLOWER, (1, 7), (1,), id="not the leader"),
         pytest.param(0, Errors.FENCED_LEADER_EPOCH, (1, 7), (1,), id="fenced"),
-        pytest.param(1, Errors.NOT_LEADER_OR_FOLLOWER, (-1, 8), (), id="nobody leads"),
-        pytest.param(2, Errors.NOT_LEADER_OR_FOLLOWER, (2, 9), (), id="its leader is dead"),
-        pytest.param(5, Errors.NOT_LEADER_OR_FOLLOWER, (-1, -1), (), id="it is gone"),
+        pytest.param(1, Errors.NOT_LEADER_OR_FOLLOWER, (-1, 8), (), id="no leader"),
+        pytest.param(2, Errors.NOT_LEADER_OR_FOLLOWER, (2, 9), (), id="stopped leader"),
+        pytest.param(5, Errors.NOT_LEADER_OR_FOLLOWER, (-1, -1), (), id="unknown partition"),
     ],
 )
-def test_who_came_to_the_wrong_broker_is_pointed_to_the_right_one(
+def test_leadership_errors_have_the_current_leader_and_its_address(
     partition: int, error: Errors, hint: tuple[int, int], endpoints: tuple[int, ...]
 ) -> None:
     at = TopicIdPartition(T0, partition)
@@ -182,7 +182,7 @@ def test_who_came_to_the_wrong_broker_is_pointed_to_the_right_one(
         assert acked.node_endpoints == (NodeEndpoint(node_id=1, host="b1", port=9093, rack="r"),)
 
 
-def test_in_a_fetch_the_acknowledgements_error_gives_no_hint() -> None:
+def test_an_acknowledgement_error_of_a_fetch_has_no_current_leader() -> None:
     at = TopicIdPartition(T0, 0)
     response = fetch_response(
         image(), 30000, {at: FetchedPartition()}, {at: acknowledge_result(Errors.NOT_LEADER_OR_FOLLOWER)}
@@ -195,7 +195,7 @@ def test_in_a_fetch_the_acknowledgements_error_gives_no_hint() -> None:
     assert response.node_endpoints == ()
 
 
-def test_a_fetch_answers_by_topic_and_joins_acknowledgements_to_records() -> None:
+def test_a_fetch_response_joins_acknowledgements_and_records_by_topic() -> None:
     run = AcquiredRecords(first_offset=0, last_offset=4, delivery_count=1)
     fetched = {
         TopicIdPartition(T1, 2): FetchedPartition(Errors.NONE, (), (run,)),
@@ -216,7 +216,7 @@ def test_a_fetch_answers_by_topic_and_joins_acknowledgements_to_records() -> Non
     assert response.responses[1].partitions[0].acknowledge_error_code is Errors.INVALID_REQUEST
 
 
-def test_a_request_refused_as_a_whole_says_so_and_nothing_else() -> None:
+def test_a_refused_request_has_only_the_top_level_error() -> None:
     assert error_response(fetch(), Errors.INVALID_REQUEST) == ShareFetchResponse(error_code=Errors.INVALID_REQUEST)
     expected = ShareAcknowledgeResponse(error_code=Errors.SHARE_SESSION_NOT_FOUND)
     assert error_response(acknowledge(), Errors.SHARE_SESSION_NOT_FOUND) == expected

@@ -1,4 +1,4 @@
-"""Share sessions by themselves: epochs, what is in them, what a response names, connections."""
+"""Share sessions alone: epochs, their partitions, the contents of responses, connections. BEHAVIOUR.md, 60 to 69."""
 
 import pytest
 
@@ -62,30 +62,34 @@ def session(partitions: str = "", epoch: int = 1) -> ShareSession:
         pytest.param(fetch(0), None, Errors.NONE, id="fetch 0: opens"),
         pytest.param(fetch(0), 5, Errors.NONE, id="fetch 0: replaces"),
         pytest.param(fetch(0, "0", acks=True), None, Errors.INVALID_REQUEST, id="fetch 0 with acknowledgements"),
-        pytest.param(fetch(0, "0", acks=True), 5, Errors.INVALID_REQUEST, id="fetch 0 with acknowledgements, known"),
-        pytest.param(fetch(1), None, Errors.SHARE_SESSION_NOT_FOUND, id="fetch 1: unknown"),
-        pytest.param(fetch(-1), None, Errors.SHARE_SESSION_NOT_FOUND, id="fetch -1: unknown"),
+        pytest.param(
+            fetch(0, "0", acks=True), 5, Errors.INVALID_REQUEST, id="fetch 0 with acknowledgements, existing session"
+        ),
+        pytest.param(fetch(1), None, Errors.SHARE_SESSION_NOT_FOUND, id="fetch 1: no session"),
+        pytest.param(fetch(-1), None, Errors.SHARE_SESSION_NOT_FOUND, id="fetch -1: no session"),
         pytest.param(fetch(-1), 5, Errors.NONE, id="fetch -1: closes at any epoch"),
         pytest.param(fetch(5), 5, Errors.NONE, id="fetch: the expected epoch"),
-        pytest.param(fetch(4), 5, Errors.INVALID_SHARE_SESSION_EPOCH, id="fetch: an old epoch"),
-        pytest.param(fetch(6), 5, Errors.INVALID_SHARE_SESSION_EPOCH, id="fetch: an epoch ahead"),
-        pytest.param(fetch(-2), 5, Errors.INVALID_SHARE_SESSION_EPOCH, id="fetch: nonsense"),
-        pytest.param(acknowledge(0), None, Errors.INVALID_SHARE_SESSION_EPOCH, id="acknowledge 0: unknown"),
-        pytest.param(acknowledge(0), 5, Errors.INVALID_SHARE_SESSION_EPOCH, id="acknowledge 0: known"),
-        pytest.param(acknowledge(1), None, Errors.SHARE_SESSION_NOT_FOUND, id="acknowledge 1: unknown"),
-        pytest.param(acknowledge(-1), None, Errors.SHARE_SESSION_NOT_FOUND, id="acknowledge -1: unknown"),
+        pytest.param(fetch(4), 5, Errors.INVALID_SHARE_SESSION_EPOCH, id="fetch: a lower epoch"),
+        pytest.param(fetch(6), 5, Errors.INVALID_SHARE_SESSION_EPOCH, id="fetch: a higher epoch"),
+        pytest.param(fetch(-2), 5, Errors.INVALID_SHARE_SESSION_EPOCH, id="fetch: below -1"),
+        pytest.param(acknowledge(0), None, Errors.INVALID_SHARE_SESSION_EPOCH, id="acknowledge 0: no session"),
+        pytest.param(acknowledge(0), 5, Errors.INVALID_SHARE_SESSION_EPOCH, id="acknowledge 0: existing session"),
+        pytest.param(acknowledge(1), None, Errors.SHARE_SESSION_NOT_FOUND, id="acknowledge 1: no session"),
+        pytest.param(acknowledge(-1), None, Errors.SHARE_SESSION_NOT_FOUND, id="acknowledge -1: no session"),
         pytest.param(acknowledge(-1), 5, Errors.NONE, id="acknowledge -1: closes"),
         pytest.param(acknowledge(5), 5, Errors.NONE, id="acknowledge: the expected epoch"),
-        pytest.param(acknowledge(4), 5, Errors.INVALID_SHARE_SESSION_EPOCH, id="acknowledge: an old epoch"),
+        pytest.param(acknowledge(4), 5, Errors.INVALID_SHARE_SESSION_EPOCH, id="acknowledge: a lower epoch"),
     ],
 )
-def test_epochs(request_: ShareFetchRequest | ShareAcknowledgeRequest, expected: int | None, error: Errors) -> None:
+def test_errors_of_session_epochs(
+    request_: ShareFetchRequest | ShareAcknowledgeRequest, expected: int | None, error: Errors
+) -> None:
     found = None if expected is None else session(epoch=expected)
     assert epoch_error(request_, found) is error
 
 
 @pytest.mark.parametrize(("epoch", "following"), [(0, 1), (1, 2), (INT_MAX - 1, INT_MAX), (INT_MAX, 1)])
-def test_the_epoch_after(epoch: int, following: int) -> None:
+def test_next_epoch(epoch: int, following: int) -> None:
     assert next_epoch(epoch) == following
 
 
@@ -93,11 +97,11 @@ def test_the_epoch_after(epoch: int, following: int) -> None:
     ("before", "lists", "forgets", "after"),
     [
         pytest.param("", "012", "", "012", id="added in the order listed"),
-        pytest.param("012", "", "", "012", id="nothing said, nothing changed"),
-        pytest.param("012", "3", "", "0123", id="one more"),
+        pytest.param("012", "", "", "012", id="none listed"),
+        pytest.param("012", "3", "", "0123", id="one added"),
         pytest.param("012", "1", "", "012", id="listed again keeps its place"),
         pytest.param("012", "", "1", "02", id="forgotten"),
-        pytest.param("012", "", "7", "012", id="forgetting the unknown"),
+        pytest.param("012", "", "7", "012", id="an unknown one forgotten"),
         pytest.param("012", "34", "03", "124", id="listed and forgotten: out"),
     ],
 )
@@ -107,7 +111,7 @@ def test_partitions_are_added_then_forgotten(before: str, lists: str, forgets: s
     assert list(found.partitions) == [at(int(p)) for p in after]
 
 
-def test_an_unknown_topic_id_stays_unknown_until_forgotten_and_added_again() -> None:
+def test_an_unknown_topic_id_stays_unknown_until_it_is_forgotten_and_added_again() -> None:
     found = session()
     found.update(fetch(1, "0", topic_id=T1), image(T0))
     found.update(fetch(2, "0", topic_id=T1), image(T0, T1))
@@ -122,7 +126,7 @@ RECORDS = FetchedPartition(Errors.NONE, (BATCH,))
 FAILED = FetchedPartition(Errors.NOT_LEADER_OR_FOLLOWER)
 
 
-def test_the_first_response_names_everything() -> None:
+def test_the_first_response_has_every_partition() -> None:
     assert session("012").to_report({at(1): RECORDS}, full=True) == {
         at(0): NOTHING_FETCHED,
         at(1): RECORDS,
@@ -130,17 +134,19 @@ def test_the_first_response_names_everything() -> None:
     }
 
 
-def test_later_responses_name_what_has_news() -> None:
+def test_later_responses_have_changed_partitions_only() -> None:
     found = session("012")
     found.to_report({}, full=True)
     assert found.to_report({}, full=False) == {}
     assert found.to_report({at(1): RECORDS}, full=False) == {at(1): RECORDS}
     assert found.to_report({at(2): FAILED}, full=False) == {at(2): FAILED}
-    assert found.to_report({}, full=False) == {at(2): NOTHING_FETCHED}, "an error of the last time is taken back"
+    assert found.to_report({}, full=False) == {at(2): NOTHING_FETCHED}, (
+        "a partition with an error in the last response is repeated"
+    )
     assert found.to_report({}, full=False) == {}
 
 
-def test_a_new_partition_is_named_once() -> None:
+def test_a_new_partition_is_reported_once() -> None:
     found = session("01")
     found.to_report({}, full=True)
     found.update(fetch(1, "2"), image(T0))
@@ -148,7 +154,7 @@ def test_a_new_partition_is_named_once() -> None:
     assert found.to_report({}, full=False) == {}
 
 
-def test_a_forgotten_partition_is_not_named() -> None:
+def test_a_forgotten_partition_is_not_reported() -> None:
     found = session("01")
     found.update(fetch(1, "2"), image(T0))
     found.update(fetch(2, "", "2"), image(T0))
@@ -156,7 +162,7 @@ def test_a_forgotten_partition_is_not_named() -> None:
     assert found.to_report({}, full=False) == {}
 
 
-def test_what_was_fetched_and_forgotten_meanwhile_is_named_all_the_same() -> None:
+def test_a_partition_forgotten_during_the_fetch_is_reported() -> None:
     found = session("01")
     found.to_report({}, full=True)
     found.update(fetch(1, "", "1"), image(T0))
@@ -171,7 +177,7 @@ def test_what_was_fetched_and_forgotten_meanwhile_is_named_all_the_same() -> Non
         pytest.param(False, [0, 2, 3, 1], id="later ones do"),
     ],
 )
-def test_a_partition_that_gave_records_goes_to_the_end(full: bool, order: list[int]) -> None:
+def test_a_partition_that_returned_records_moves_to_the_end(full: bool, order: list[int]) -> None:
     found = session("0123")
     found.to_report({at(1): RECORDS, at(0): FAILED}, full=full)
     assert list(found.partitions) == [at(p) for p in order]
@@ -193,7 +199,7 @@ def test_sessions_are_found_by_group_and_member() -> None:
     assert (cache.get(key("a")), len(cache)) == (None, 1)
 
 
-def test_a_group_is_here_as_long_as_a_member_is() -> None:
+def test_a_group_is_present_until_its_last_session_is_closed() -> None:
     cache = ShareSessionCache()
     a, b = cache.open(key("a"), 1), cache.open(key("b"), 2)
     cache.close(a)
@@ -202,7 +208,7 @@ def test_a_group_is_here_as_long_as_a_member_is() -> None:
     assert not cache.has_group("g")
 
 
-def test_a_connection_takes_its_sessions_with_it() -> None:
+def test_a_lost_connection_closes_its_sessions() -> None:
     cache = ShareSessionCache()
     a, b, other = cache.open(key("a"), 1), cache.open(key("b", "h"), 1), cache.open(key("c"), 2)
     assert cache.lose_connection(1) == ([a, b], ["g", "h"])
@@ -210,7 +216,7 @@ def test_a_connection_takes_its_sessions_with_it() -> None:
     assert cache.get(key("c")) is other
 
 
-def test_a_session_replaced_from_another_connection_does_not_break_with_the_old_one() -> None:
+def test_a_session_replaced_from_another_connection_outlives_the_old_connection() -> None:
     cache = ShareSessionCache()
     cache.close(cache.open(key("a"), 1))
     replaced = cache.open(key("a"), 2)
@@ -218,7 +224,7 @@ def test_a_session_replaced_from_another_connection_does_not_break_with_the_old_
     assert cache.lose_connection(2) == ([replaced], ["g"])
 
 
-def test_a_closed_session_leaves_its_group_to_the_connection() -> None:
+def test_the_group_of_a_closed_session_is_present_until_its_connection_is_lost() -> None:
     cache = ShareSessionCache()
     cache.close(cache.open(key("a"), 1))
     assert cache.lose_connection(1) == ([], ["g"])

@@ -154,10 +154,10 @@ class FakeCluster(Fake):
         return DescribeConfigsResponse(results=(result,))
 
     def list_offsets(self, node: int, request: ListOffsetsRequest) -> ListOffsetsResponse:
-        def offset(name: str, asked: ListOffsetsRequest.Partition) -> int:
-            assert self.topics[name][asked.partition_index] == node, "not the leader"
-            offsets = self.starts if asked.timestamp == EARLIEST_TIMESTAMP else self.ends
-            return offsets.get((name, asked.partition_index), 0)
+        def offset(name: str, requested: ListOffsetsRequest.Partition) -> int:
+            assert self.topics[name][requested.partition_index] == node, "not the leader"
+            offsets = self.starts if requested.timestamp == EARLIEST_TIMESTAMP else self.ends
+            return offsets.get((name, requested.partition_index), 0)
 
         return ListOffsetsResponse(
             topics=tuple(
@@ -176,20 +176,20 @@ class FakeCluster(Fake):
         assert node == STATE_LEADER, "not the leader"
         (topic,) = request.topics
         assert topic.topic_id == self.ids[SHARE_STATE_TOPIC]
-        answers = tuple(self._fetched(asked) for asked in topic.partitions)
+        answers = tuple(self._fetched(requested) for requested in topic.partitions)
         return FetchResponse(responses=(FetchResponse.Topic(topic_id=topic.topic_id, partitions=answers),))
 
-    def _fetched(self, asked: FetchRequest.Partition) -> FetchResponse.Partition:
-        log, error = self.state[asked.partition], self.wrong.get(FetchRequest, Errors.NONE)
-        end = log[-1].last_offset + 1 if log else self._start(asked.partition)
-        if not self._start(asked.partition) <= asked.fetch_offset <= end:
+    def _fetched(self, requested: FetchRequest.Partition) -> FetchResponse.Partition:
+        log, error = self.state[requested.partition], self.wrong.get(FetchRequest, Errors.NONE)
+        end = log[-1].last_offset + 1 if log else self._start(requested.partition)
+        if not self._start(requested.partition) <= requested.fetch_offset <= end:
             error = Errors.OFFSET_OUT_OF_RANGE
         if error:
-            return FetchResponse.Partition(partition_index=asked.partition, error_code=error)
-        found = [batch for batch in log if batch.last_offset >= asked.fetch_offset]
+            return FetchResponse.Partition(partition_index=requested.partition, error_code=error)
+        found = [batch for batch in log if batch.last_offset >= requested.fetch_offset]
         records = tuple(found[: self.batches_per_fetch])
-        return FetchResponse.Partition(partition_index=asked.partition, high_watermark=end, records=records)
+        return FetchResponse.Partition(partition_index=requested.partition, high_watermark=end, records=records)
 
 
-def asked_partitions(requests: Iterable[FetchRequest]) -> set[int]:
-    return {asked.partition for request in requests for topic in request.topics for asked in topic.partitions}
+def fetched_partitions(requests: Iterable[FetchRequest]) -> set[int]:
+    return {partition.partition for request in requests for topic in request.topics for partition in topic.partitions}

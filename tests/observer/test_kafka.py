@@ -44,8 +44,7 @@ class Stage:
         return consumer
 
     def expect(self, text: str) -> None:
-        """Wait until the strip has shown the text, now or at any event since the last expected text: a lock may run out
-        before the next call."""
+        """Wait until the strip has shown the text since the last expected one: a lock may expire between two calls."""
         assert self.observer.wait(partial(self._shown, text), PATIENCE_S), self.view
 
     def _shown(self, text: str) -> bool:

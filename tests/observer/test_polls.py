@@ -45,7 +45,7 @@ from shareq.model.transport import tell
 from shareq.observer import Observer
 from shareq.observer.journal_writer import MEMBER_TIMEOUT_MS
 from tests.client.fake import Later
-from tests.observer.fake_cluster import GROUP, FakeCluster, asked_partitions, member
+from tests.observer.fake_cluster import GROUP, FakeCluster, fetched_partitions, member
 
 WHERE = (GROUP, "t", 0)
 READS = {
@@ -120,13 +120,13 @@ def test_an_observer_sends_only_read_requests() -> None:
 
 
 @pytest.mark.parametrize(
-    ("named", "asked"),
+    ("named", "expected"),
     [pytest.param((), {"t", "u"}, id="all topics of the group"), pytest.param(("u",), {"u"}, id="the named topics")],
 )
-def test_the_named_topics_or_all_topics_of_the_group_are_observed(named: tuple[str, ...], asked: set[str]) -> None:
+def test_the_named_topics_or_all_topics_of_the_group_are_observed(named: tuple[str, ...], expected: set[str]) -> None:
     cluster = FakeCluster(t=[1], u=[1])
     observer = watch(cluster, *named)
-    assert {topic for topic, _ in observer.places()} == asked
+    assert {topic for topic, _ in observer.places()} == expected
     assert bool(cluster.requests(DescribeShareGroupOffsetsRequest)) is not bool(named)
 
 
@@ -140,7 +140,7 @@ NO_STATE: tuple[Any, ...] = (-1, (), -1, -1, -1, -1)
     ("records", "known"),
     [
         pytest.param(lambda k: [], NO_STATE, id="none"),
-        pytest.param(lambda k: [snapshot(k, -1)], (-1, (), 0, 0, 1, 0), id="initialized, not begun"),
+        pytest.param(lambda k: [snapshot(k, -1)], (-1, (), 0, 0, 1, 0), id="initialized, start not decided"),
         pytest.param(lambda k: [snapshot(k, 5, "6-7/0/2")], (5, (Run(6, 8, 0, 2),), 0, 0, 1, 0), id="a snapshot"),
         pytest.param(
             lambda k: [snapshot(k, 0), update(k, 0, "0-3/0/1"), update(k, 0, "2-5/2/1", complete=4)],
@@ -194,7 +194,7 @@ def test_only_state_partitions_that_can_hold_the_groups_keys_are_read() -> None:
     cluster = FakeCluster(t=[1, 1], u=[1])
     keys = [cluster.key(0), cluster.key(1)]
     observer = watch(cluster, "t")
-    assert asked_partitions(cluster.requests(FetchRequest)) == {cluster.state_partition(key) for key in keys}
+    assert fetched_partitions(cluster.requests(FetchRequest)) == {cluster.state_partition(key) for key in keys}
     assert observer.places() == [("t", 0), ("t", 1)]
 
 
@@ -240,7 +240,7 @@ def anna_joins(cluster: FakeCluster) -> None:
     cluster.members, cluster.group_epoch = (member("anna", 0),), 2
 
 
-def anna_gets_another_partition(cluster: FakeCluster) -> None:
+def anna_is_assigned_another_partition(cluster: FakeCluster) -> None:
     cluster.members = (member("anna", 0, 1, epoch=2),)
 
 
@@ -276,17 +276,17 @@ def locks_get_shorter(cluster: FakeCluster) -> None:
             [anna_joins],
             [GroupEpochBumped(GROUP, 2, "as its coordinator describes it"),
              MemberJoined(GROUP, "id-anna", "anna", ("t",)), MemberReconciled(GROUP, "id-anna", 1, (("t", (0,)),))],
-            id="a member comes",
+            id="a member joins",
         ),
         pytest.param(
-            [anna_joins, anna_gets_another_partition],
+            [anna_joins, anna_is_assigned_another_partition],
             [MemberReconciled(GROUP, "id-anna", 2, (("t", (0, 1)),))],
             id="another partition",
         ),
         pytest.param(
             [anna_joins, lambda cluster: setattr(cluster, "members", ())],
             [MemberLeft(GROUP, "id-anna", "not described any more")],
-            id="it goes",
+            id="a member leaves",
         ),
         pytest.param([group_is_deleted], [GroupDeleted(GROUP)], id="the group is deleted"),
         pytest.param([group_is_deleted, lambda cluster: None], [], id="written once"),
@@ -297,8 +297,8 @@ def locks_get_shorter(cluster: FakeCluster) -> None:
              DurableStateRead(GROUP, "t", 1, *NO_STATE)],
             id="the topic grows",
         ),
-        pytest.param([records_are_appended], [RecordsAppended("t", 0, 0, 7)], id="records come"),
-        pytest.param([records_are_appended, records_are_deleted], [LogStartMoved("t", 0, 5)], id="records go"),
+        pytest.param([records_are_appended], [RecordsAppended("t", 0, 0, 7)], id="records are appended"),
+        pytest.param([records_are_appended, records_are_deleted], [LogStartMoved("t", 0, 5)], id="records are deleted"),
         pytest.param([locks_get_shorter], [ConfigChanged("group:g", "share.record.lock.duration.ms", "1000")],
                      id="a configuration"),
         pytest.param([lambda cluster: cluster.topics.pop("t")], [TopicDeleted("t", FakeCluster().ids["t"])],
@@ -360,7 +360,7 @@ def no_leader_of_state(cluster: FakeCluster) -> None:
     cluster.topics[SHARE_STATE_TOPIC] = [-1] * 3
 
 
-MENDED: dict[str, Any] = {"silent": False, "wrong": {}}
+REPAIRED: dict[str, Any] = {"silent": False, "wrong": {}}
 
 
 @pytest.mark.parametrize(
@@ -368,7 +368,7 @@ MENDED: dict[str, Any] = {"silent": False, "wrong": {}}
     [
         pytest.param(no_broker_responds, "the cluster does not answer: NETWORK_EXCEPTION", 1, id="no broker responds"),
         pytest.param(
-            wrong(MetadataRequest, Errors.UNSUPPORTED_VERSION), "Unsupported version", 1, id="a cluster of long ago"
+            wrong(MetadataRequest, Errors.UNSUPPORTED_VERSION), "Unsupported version", 1, id="a cluster with older APIs"
         ),
         pytest.param(
             wrong(ShareGroupDescribeRequest, Errors.GROUP_AUTHORIZATION_FAILED),
@@ -398,7 +398,7 @@ MENDED: dict[str, Any] = {"silent": False, "wrong": {}}
 def test_a_trouble_is_written_and_polling_continues(
     breaks: Callable[[FakeCluster], None], trouble: str, after: int
 ) -> None:
-    """An unreachable cluster is written at once, any other trouble at the second poll that has it; and its end."""
+    """An unreachable cluster is written at the first poll, other trouble at the second poll in a row; then its end."""
     cluster = FakeCluster(t=[1])
     cluster.write(snapshot(cluster.key(), 1))
     observer = watch(cluster)
@@ -475,7 +475,7 @@ def test_refresh_waits_for_a_poll_that_began_after_the_call() -> None:
     cluster = FakeCluster(t=[1])
     observer = watch(cluster)
     cluster.answers[MetadataRequest] = lambda fake, node, request: Later(300, cluster.metadata(node, request))
-    observer.wait(lambda: False, 0.6)  # a poll is under way and has sent its requests
+    observer.wait(lambda: False, 0.6)  # a poll has sent its requests
     cluster.write(snapshot(cluster.key(), 4))
     assert observer.refresh()
     assert observer.view("t").snapshot()["spso"] == 4
@@ -523,7 +523,7 @@ def test_a_bounded_journal_still_gives_the_state() -> None:
         assert observer.view("t").snapshot()["text"] == "SPSO 7 | ? ? | log end 9"
 
 
-# ---- who holds what --------------------------------------------------------------------------------------------------
+# ---- events of clients -----------------------------------------------------------------------------------------------
 
 
 def delivered(name: str, *, group: str = GROUP, topic: str = "t", count: int = 1) -> RecordsDelivered:
@@ -545,7 +545,9 @@ SENT = AcknowledgementsSent(GROUP, "id-anna", "t", 0, (0, 3, 0, 0, 0), 0)
         pytest.param(delivered("ben"), [], id="a client of another cluster"),
         pytest.param(delivered("anna", group="h"), [], id="another group"),
         pytest.param(delivered("anna", topic="u"), [], id="a topic that is not watched"),
-        pytest.param(MemberJoined(GROUP, "id-anna", "anna", ()), [], id="what the coordinator knows better"),
+        pytest.param(
+            MemberJoined(GROUP, "id-anna", "anna", ()), [], id="an event that the coordinator's description replaces"
+        ),
     ],
 )
 def test_events_of_clients_in_this_process_are_written(event: Event, expected: list[Event]) -> None:
@@ -586,22 +588,22 @@ def test_the_time_of_entries_never_decreases() -> None:
     assert times == sorted(times)
 
 
-# ---- arguments and looks ---------------------------------------------------------------------------------------------
+# ---- arguments and HTML ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("arguments", "why"),
+    ("arguments", "message"),
     [
         pytest.param({"group": ""}, "group=''", id="no group"),
         pytest.param({"topics": "orders"}, "topics='orders': must be a list", id="a topic for a list of them"),
         pytest.param({"topics": [""]}, "must be non-empty names", id="a topic without a name"),
-        pytest.param({"interval_ms": 0}, "interval_ms=0", id="no pause"),
-        pytest.param({"capacity": 0}, "capacity=0", id="nothing kept"),
+        pytest.param({"interval_ms": 0}, "interval_ms=0", id="interval 0"),
+        pytest.param({"capacity": 0}, "capacity=0", id="capacity 0"),
         pytest.param({"interval_ms": True}, "interval_ms=True", id="no number"),
     ],
 )
-def test_invalid_arguments_are_refused(arguments: dict[str, Any], why: str) -> None:
-    with pytest.raises(ConfigException, match=why):
+def test_invalid_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigException, match=message):
         observe(**{"bootstrap_servers": "localhost:1", "group": "g", **arguments})
 
 

@@ -1,4 +1,4 @@
-"""What two clients saw is shown side by side where it differs."""
+"""Assertions of `scene.py` are rewritten, so that pytest shows the differing observations."""
 
 import pytest
 

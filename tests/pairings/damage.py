@@ -1,4 +1,4 @@
-"""Bytes of a stored record that change behind a broker's back, as on a bad disk."""
+"""Changes bytes of a stored record without the broker's knowledge, as a faulty disk would."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def damage(broker: Any, topic: str, old: bytes, new: bytes) -> None:
-    """Replace `old`, which stands once in partition 0 of a topic, by `new` of the same length."""
+    """Replace `old`, which occurs once in partition 0 of the topic, with `new` of the same length."""
     assert len(old) == len(new)
     if isinstance(broker, Server):
         _damage_log(broker, topic, old, new)
@@ -28,7 +28,7 @@ def _damage_log(server: Server, topic: str, old: bytes, new: bytes) -> None:
 
 
 def _damage_file(kafka: LocalKafka, topic: str, old: bytes, new: bytes) -> None:
-    """Kafka sends what the file says."""
+    """Kafka sends the bytes of the file."""
     (path,) = kafka._brokers[0].data.glob(f"{topic}-0/*.log")
     with path.open("r+b") as file:
         content = file.read()

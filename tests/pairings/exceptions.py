@@ -1,40 +1,40 @@
-"""Where one of the four pairings sees something else, with the reason: none but these differ."""
+"""Deviations of single pairings from the common observation, with the reason."""
 
 from __future__ import annotations
 
 from typing import Any
 
-_HOW_OFTEN = "what cannot be read was delivered so often all the same"
-_AT_ONCE = "a with block over a consumer that is closed is refused where it begins"
-_STANDS_STILL = "a window moves only with a completed write, and nothing causes one"
-_WHO_REFUSES = "a group's name is the broker's to refuse, as any of its answers: with the first poll"
+_DELIVERY_COUNT = "a record that cannot be read was delivered that often, too"
+_CLOSED = "`with` on a closed consumer is refused at its start"
+_NO_PROGRESS = "a window moves only with a completed write, and no event causes one"
+_GROUP_ID = "the broker checks the group id, so the first poll raises the error"
 
 _TABLE: list[tuple[str, str, str, Any]] = [
     (
         "test_a_batch_that_cannot_be_decompressed_is_released",
         "confluent",
-        _HOW_OFTEN,
+        _DELIVERY_COUNT,
         {"first": [b"a", "-198", b"c"], "again": ("-198", None)},
     ),
     (
-        "test_after_closing",
+        "test_calls_on_a_closed_consumer_are_refused",
         "confluent",
-        _AT_ONCE,
+        _CLOSED,
         {"uses": {"IllegalStateException"}, "with": "nothing", "close": "nothing"},
     ),
     (
-        "test_a_group_without_a_name",
+        "test_an_empty_group_id_is_refused",
         "shareq",
-        _WHO_REFUSES,
+        _GROUP_ID,
         {"subscribe": "nothing", "poll": "KafkaException INVALID_REQUEST", "close": "nothing"},
     ),
     (
-        "test_a_full_finished_window_whose_start_the_log_has_passed",
+        "test_a_full_finished_window_moves_after_its_start_is_deleted",
         "kafka",
-        _STANDS_STILL,
+        _NO_PROGRESS,
         {"in hand": 150, "accepted": None, "new records that arrive": 0},
     ),
 ]
-"""(scenario, who differs: a client or a broker, why, what is seen there)."""
+"""(scenario, client or broker that differs, reason, observation)."""
 
-EXCEPTIONS = {(scenario, who): seen for scenario, who, _, seen in _TABLE}
+EXCEPTIONS = {(scenario, where): seen for scenario, where, _, seen in _TABLE}

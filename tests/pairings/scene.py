@@ -1,8 +1,8 @@
-"""One scenario, four pairings: {our share consumer, confluent's} on {our broker, Apache Kafka}.
+"""One scenario, four pairings: {shareq's share consumer, confluent-kafka's} on {shareq's broker, Apache Kafka}.
 
-A scenario does what an application does with a share consumer and returns what it saw, as plain data. `pairing` makes
-a test of it that runs both clients on one broker at the same time, each with a topic and a group of its own; so what
-is written over the scenario is what all four see, but for what tests/pairings/exceptions.py says and why.
+A scenario uses a share consumer as an application does and returns its observations as plain data. `pairing` makes a
+test of it that runs both clients on one broker at the same time, each with its own topic and group. The value given to
+`pairing` is the expected observation of all four, except for the entries of tests/pairings/exceptions.py.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ CLIENTS: dict[str, ModuleType] = {"shareq": shareq, "confluent": confluent_kafka
 Fresh = Callable[[str], str]
 Observation = Any
 LONG_LOCKS = {"share.record.lock.duration.ms": 600_000}
-"""What is counted on in hand stays there, however long a machine stalls."""
+"""Acquired records stay acquired however slow the machine is."""
 Scenario = Callable[["Scene"], Observation]
 
 
 class Scene:
-    """A topic, a group that reads it from its beginning, and clients of one kind; all are closed at the end.
+    """A topic, a group that reads it from the beginning, and clients of one library; all are closed at the end.
 
-    `client` is the module that the clients come from: ours is a drop-in for the other. What is not observed (topics,
-    configurations, most of the records) is made by our own producer and admin in both cases.
+    `client` is the module of the clients: shareq is a drop-in replacement for confluent-kafka. Everything that is not
+    observed (topics, configurations, most records) is made by shareq's producer and admin in both cases.
     """
 
     def __init__(self, client: str, broker: Reachable, fresh: Fresh) -> None:
@@ -50,7 +50,7 @@ class Scene:
         self._producer: Producer | None = None
 
     def create(self, partitions: int = 1, **group_config: object) -> None:
-        forever = {"retention.ms": "-1"}  # every five minutes a broker deletes what looks old, as some records do here
+        forever = {"retention.ms": "-1"}  # brokers delete records with old timestamps every five minutes
         self.admin.create_topics([NewTopic(self.topic, partitions, config=forever)]).check()
         self.configure(**group_config)
 
@@ -59,11 +59,11 @@ class Scene:
         configure(self.admin, self.group, quick | dotted(group_config))
 
     def lengthen_locks(self) -> None:
-        """From here on a lock lasts for as long as a test may take."""
+        """From here on a lock lasts longer than any test."""
         configure(self.admin, self.group, LONG_LOCKS)
 
     def consumer(self, *topics: str, kind: str = "ShareConsumer", **conf: object) -> Any:
-        """A consumer that is subscribed to the topic, or to what is named."""
+        """A consumer subscribed to `topics`, by default to the scene's topic."""
         given = {"bootstrap.servers": self.address, "group.id": self.group, **dotted(conf)}
         made = getattr(self.client, kind)(given)
         self.stack.callback(made.close)
@@ -77,14 +77,14 @@ class Scene:
         return self.stack.enter_context(Producer({"bootstrap.servers": self.address, "linger.ms": 0, **dotted(conf)}))
 
     def write(self, *values: str, topic: str | None = None, partition: int = 0) -> None:
-        """Records, each in a batch of its own."""
+        """Produce each value in its own batch."""
         self._producer = self._producer or self.producer()
         for value in values:
             self._producer.produce(topic or self.topic, value, partition=partition)
             assert self._producer.flush(PATIENCE_S) == 0
 
     def write_batch(self, *values: str) -> None:
-        """Records in one batch."""
+        """Produce all values in one batch."""
         with Producer({"bootstrap.servers": self.address, "linger.ms": 60_000}) as producer:
             for value in values:
                 producer.produce(self.topic, value, partition=0)
@@ -94,21 +94,21 @@ class Scene:
         return self.client.TopicPartition(self.topic, partition)
 
     def results(self, committed: dict[Any, Any]) -> dict[int, str | None]:
-        """What commit_sync returned: partition -> None or the name of the error."""
+        """Result of commit_sync as {partition: None or the name of the error}."""
         assert {place.topic for place in committed} <= {self.topic}
-        return {place.partition: None if error is None else said(error) for place, error in committed.items()}
+        return {place.partition: None if error is None else error_name(error) for place, error in committed.items()}
 
-    def listen(self, consumer: Any) -> list[tuple[dict[int, list[int]], str | None]]:
-        """All that the acknowledgement commit callback will be told: ({partition: offsets}, error)."""
-        told: list[tuple[dict[int, list[int]], str | None]] = []
+    def record_callbacks(self, consumer: Any) -> list[tuple[dict[int, list[int]], str | None]]:
+        """Set a callback that appends its arguments, as ({partition: offsets}, error name), to the returned list."""
+        calls: list[tuple[dict[int, list[int]], str | None]] = []
 
-        def note(offsets: dict[Any, set[int]], error: Any) -> None:
+        def callback(offsets: dict[Any, set[int]], error: Any) -> None:
             assert all(isinstance(some, set) for some in offsets.values())
             places = {place.partition: sorted(some) for place, some in offsets.items()}
-            told.append((places, None if error is None else said(error)))
+            calls.append((places, None if error is None else error_name(error)))
 
-        consumer.set_acknowledgement_commit_callback(note)
-        return told
+        consumer.set_acknowledgement_commit_callback(callback)
+        return calls
 
 
 def dotted(given: dict[str, object]) -> dict[str, object]:
@@ -116,7 +116,7 @@ def dotted(given: dict[str, object]) -> dict[str, object]:
 
 
 def pairing(expected: Observation) -> Callable[[Scenario], Callable[..., None]]:
-    """Make a test of a scenario: both clients see this on the broker at hand."""
+    """Make a test of a scenario: both clients have the expected observation on the broker under test."""
 
     def made(scenario: Scenario) -> Callable[..., None]:
         name = scenario.__name__
@@ -135,7 +135,7 @@ def pairing(expected: Observation) -> Callable[[Scenario], Callable[..., None]]:
 
 
 def observe(scenario: Scenario, broker: Reachable, fresh: Fresh) -> dict[str, Observation]:
-    """What either client sees, at the same time."""
+    """Run the scenario with both clients at the same time; the observation by client."""
     with ThreadPoolExecutor(len(CLIENTS)) as pool:
         return dict(zip(CLIENTS, pool.map(partial(_observed, scenario, broker, fresh), CLIENTS), strict=True))
 
@@ -146,30 +146,30 @@ def _observed(scenario: Scenario, broker: Reachable, fresh: Fresh, client: str) 
         return scenario(scene)
 
 
-# ---- what an application sees ----------------------------------------------------------------------------------------
+# ---- observations ----------------------------------------------------------------------------------------------------
 
 
-def take_at_once(consumer: Any, count: int) -> list[Any]:
-    """So many records in hand at the same time, in explicit mode: if a poll has fewer they go back and come again."""
+def take_together(consumer: Any, count: int) -> list[Any]:
+    """Poll until one poll returns at least `count` records; the records of smaller polls are released."""
     deadline = time.monotonic() + PATIENCE_S
     while len(found := list(consumer.poll(1))) < count:
-        assert time.monotonic() < deadline, f"{len(found)} of {count} records came"
+        assert time.monotonic() < deadline, f"{len(found)} of {count} records arrived"
         for message in found:
             consumer.acknowledge(message, 2)
     return found
 
 
 def until(condition: Callable[[], object], *consumers: Any) -> None:
-    """Poll the consumers until it holds, whatever comes."""
+    """Poll the consumers until the condition holds."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
-        assert time.monotonic() < deadline, "it does not come about"
+        assert time.monotonic() < deadline, "the condition does not hold"
         for consumer in consumers:
             consumer.poll(0.05)
 
 
 def seen(messages: Iterable[Any]) -> list[tuple[str | None, int]]:
-    """(value, delivery count) of each in order."""
+    """(value, delivery count) of each record in order."""
     return [(message.value() and message.value().decode(), message.delivery_count()) for message in messages]
 
 
@@ -177,8 +177,8 @@ def values(messages: Iterable[Any]) -> list[str]:
     return [value or "" for value, _ in seen(messages)]
 
 
-def said(error: Any) -> str:
-    """An error by its protocol name, or by librdkafka's number for what is local to a client."""
+def error_name(error: Any) -> str:
+    """Name of a protocol error, or the number of an error local to librdkafka."""
     inner = error.args[0] if isinstance(error, Exception) else error
     code = int(inner.code())
     with suppress(ValueError):
@@ -187,10 +187,10 @@ def said(error: Any) -> str:
 
 
 def raised(call: Callable[..., object], *args: Any, **kwargs: Any) -> str:
-    """How a call failed: the exception's name, and which error a KafkaException brings."""
+    """Name of the exception that the call raises, with the error of a KafkaException; "nothing" if it returns."""
     try:
         call(*args, **kwargs)
     except Exception as error:
         name = type(error).__name__
-        return f"{name} {said(error)}" if name == "KafkaException" else name
+        return f"{name} {error_name(error)}" if name == "KafkaException" else name
     return "nothing"

@@ -1,10 +1,10 @@
-"""What becomes of records: implicit and explicit, now and later, said and unsaid. The four pairings see the same."""
+"""Acknowledgements: both modes, commits, the callback, locks and limits, with the same results in all four pairings."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tests.pairings.scene import Scene, pairing, raised, seen, take_at_once, until, values
+from tests.pairings.scene import Scene, pairing, raised, seen, take_together, until, values
 from tests.polling import take
 
 # ---- implicit --------------------------------------------------------------------------------------------------------
@@ -29,7 +29,7 @@ def test_implicit_mode_accepts_with_the_next_poll(scene: Scene) -> Any:
 
 
 @pairing({"before": [("a", 1), ("b", 1)], "after": [("a", 2), ("b", 2)]})
-def test_implicit_mode_accepts_nothing_by_closing(scene: Scene) -> Any:
+def test_close_in_implicit_mode_releases(scene: Scene) -> Any:
     scene.create()
     scene.write("a", "b")
     with scene.consumer() as consumer:
@@ -38,7 +38,7 @@ def test_implicit_mode_accepts_nothing_by_closing(scene: Scene) -> Any:
 
 
 @pairing([{}, {0: None}, {}, {0: None}, {}])
-def test_commit_sync_tells_the_result_of_what_it_sent(scene: Scene) -> Any:
+def test_commit_sync_returns_results_of_sent_acknowledgements(scene: Scene) -> Any:
     scene.create()
     consumer = scene.consumer()
     results = [scene.results(consumer.commit_sync())]
@@ -50,7 +50,7 @@ def test_commit_sync_tells_the_result_of_what_it_sent(scene: Scene) -> Any:
 
 
 @pairing([{0: None}, {1: None}, {2: None}])
-def test_commit_sync_tells_of_the_partitions_it_sent_to(scene: Scene) -> Any:
+def test_commit_sync_returns_the_acknowledged_partitions(scene: Scene) -> Any:
     scene.create(partitions=3)
     consumer = scene.consumer()
     results = []
@@ -65,13 +65,13 @@ def test_commit_sync_tells_of_the_partitions_it_sent_to(scene: Scene) -> Any:
 
 
 @pairing({"commit": {0: None}, "again": [("released", 2)], "then": {0: None}, "left": []})
-def test_every_verdict_by_commit_sync(scene: Scene) -> Any:
-    """W2: what is accepted or rejected is gone, what is released comes again."""
+def test_every_acknowledge_type_by_commit_sync(scene: Scene) -> Any:
+    """W2: an accepted or rejected record is not delivered again, a released one is."""
     scene.create()
     scene.write_batch("accepted", "released", "rejected")
     consumer = scene.explicit()
-    for message, verdict in zip(take(consumer, 3), (1, 2, 3), strict=True):
-        consumer.acknowledge(message, verdict)
+    for message, kind in zip(take(consumer, 3), (1, 2, 3), strict=True):
+        consumer.acknowledge(message, kind)
     commit = scene.results(consumer.commit_sync())
     again = take(consumer, 1)
     consumer.acknowledge(again[0])
@@ -80,23 +80,23 @@ def test_every_verdict_by_commit_sync(scene: Scene) -> Any:
 
 
 @pairing([("released", 2)])
-def test_every_verdict_by_the_next_poll(scene: Scene) -> Any:
+def test_every_acknowledge_type_by_the_next_poll(scene: Scene) -> Any:
     scene.create()
     scene.write_batch("accepted", "released", "rejected")
     consumer = scene.explicit()
-    for message, verdict in zip(take(consumer, 3), (1, 2, 3), strict=True):
-        consumer.acknowledge(message, verdict)
+    for message, kind in zip(take(consumer, 3), (1, 2, 3), strict=True):
+        consumer.acknowledge(message, kind)
     return seen(take(consumer, 1))
 
 
 @pairing({"again": [("b", 2)], "lag": 0})
-def test_the_last_word_before_the_commit_counts(scene: Scene) -> Any:
+def test_the_last_acknowledgement_before_the_commit_counts(scene: Scene) -> Any:
     scene.create()
     scene.write_batch("a", "b")
     consumer = scene.explicit()
     first, second = take(consumer, 2)
-    for message, verdict in ((first, 2), (first, 3), (second, 1), (second, 2), (first, 1)):
-        consumer.acknowledge(message, verdict)
+    for message, kind in ((first, 2), (first, 3), (second, 1), (second, 2), (first, 1)):
+        consumer.acknowledge(message, kind)
     consumer.commit_sync()
     again = take(consumer, 1)
     consumer.acknowledge(again[0])
@@ -105,7 +105,7 @@ def test_the_last_word_before_the_commit_counts(scene: Scene) -> Any:
 
 
 @pairing([("b", 2)])
-def test_records_are_acknowledged_by_their_place(scene: Scene) -> Any:
+def test_records_are_acknowledged_by_offset(scene: Scene) -> Any:
     scene.create()
     scene.write_batch("a", "b")
     consumer = scene.explicit()
@@ -117,7 +117,7 @@ def test_records_are_acknowledged_by_their_place(scene: Scene) -> Any:
 
 
 @pairing({"poll": "IllegalStateException", "commit": {0: None}, "still": "IllegalStateException", "left": []})
-def test_explicit_mode_insists_on_a_word_for_each_record(scene: Scene) -> Any:
+def test_explicit_mode_requires_an_acknowledgement_of_each_record(scene: Scene) -> Any:
     scene.create()
     scene.write_batch("a", "b")
     consumer = scene.explicit()
@@ -131,7 +131,7 @@ def test_explicit_mode_insists_on_a_word_for_each_record(scene: Scene) -> Any:
 
 
 @pairing({"before": [("a", 1), ("b", 1), ("c", 1)], "after": [("b", 2), ("c", 2)]})
-def test_closing_sends_what_is_said_and_gives_back_the_rest(scene: Scene) -> Any:
+def test_close_sends_acknowledgements_and_releases_the_rest(scene: Scene) -> Any:
     scene.create()
     scene.write_batch("a", "b", "c")
     with scene.explicit() as consumer:
@@ -155,7 +155,7 @@ def test_closing_sends_what_is_said_and_gives_back_the_rest(scene: Scene) -> Any
         "a float": "TypeError",
     }
 )
-def test_what_may_not_be_acknowledged(scene: Scene) -> Any:
+def test_invalid_acknowledgements_are_refused(scene: Scene) -> Any:
     scene.create()
     scene.write("a")
     with scene.consumer() as implicit:
@@ -183,57 +183,57 @@ def test_what_may_not_be_acknowledged(scene: Scene) -> Any:
 
 
 @pairing([({0: [0, 1, 2]}, None)])
-def test_the_callback_tells_of_commit_async(scene: Scene) -> Any:
+def test_the_callback_receives_results_of_commit_async(scene: Scene) -> Any:
     scene.create()
     scene.write_batch("a", "b", "c")
     consumer = scene.explicit()
-    told = scene.listen(consumer)
+    calls = scene.record_callbacks(consumer)
     for message in take(consumer, 3):
         consumer.acknowledge(message)
     consumer.commit_async()
-    until(lambda: told, consumer)
-    return told
+    until(lambda: calls, consumer)
+    return calls
 
 
 @pairing({"before it returns": [({0: [0, 1]}, None)], "result": {0: None}})
-def test_the_callback_tells_of_commit_sync_before_it_returns(scene: Scene) -> Any:
+def test_the_callback_runs_before_commit_sync_returns(scene: Scene) -> Any:
     scene.create()
     scene.write_batch("a", "b")
     consumer = scene.explicit()
-    told = scene.listen(consumer)
+    calls = scene.record_callbacks(consumer)
     for message in take(consumer, 2):
         consumer.acknowledge(message)
     result = scene.results(consumer.commit_sync())
-    return {"before it returns": list(told), "result": result}
+    return {"before it returns": list(calls), "result": result}
 
 
 @pairing([({0: [0, 1]}, None), ({0: [2]}, None)])
-def test_the_callback_tells_of_what_rides_with_polls(scene: Scene) -> Any:
+def test_the_callback_receives_results_of_acknowledgements_sent_by_polls(scene: Scene) -> Any:
     scene.create()
     scene.write_batch("a", "b")
     consumer = scene.consumer()
-    told = scene.listen(consumer)
+    calls = scene.record_callbacks(consumer)
     take(consumer, 2)
-    until(lambda: told, consumer)
+    until(lambda: calls, consumer)
     scene.write("c")
     take(consumer, 1)
-    until(lambda: len(told) == 2, consumer)
-    return told
+    until(lambda: len(calls) == 2, consumer)
+    return calls
 
 
 @pairing([({0: [0]}, None)])
-def test_the_callback_tells_of_what_closing_sends(scene: Scene) -> Any:
+def test_the_callback_receives_results_of_acknowledgements_sent_by_close(scene: Scene) -> Any:
     scene.create()
     scene.write_batch("a", "b")
     consumer = scene.explicit()
-    told = scene.listen(consumer)
+    calls = scene.record_callbacks(consumer)
     consumer.acknowledge(take(consumer, 2)[0])
     consumer.close()
-    return told
+    return calls
 
 
 @pairing({"commit": "ZeroDivisionError", "inside": "IllegalStateException", "afterwards": [("b", 1)]})
-def test_what_a_callback_raises_comes_out(scene: Scene) -> Any:
+def test_an_exception_of_the_callback_is_raised_by_the_call(scene: Scene) -> Any:
     scene.create()
     scene.write("a")
     consumer = scene.explicit()
@@ -251,11 +251,11 @@ def test_what_a_callback_raises_comes_out(scene: Scene) -> Any:
     return {"commit": commit, "inside": inside[0], "afterwards": seen(take(consumer, 1))}
 
 
-# ---- time and number -------------------------------------------------------------------------------------------------
+# ---- locks and limits ------------------------------------------------------------------------------------------------
 
 
 @pairing({"again": [("a", 2)], "late": {0: "INVALID_RECORD_STATE"}, "in time": {0: None}})
-def test_a_lock_that_expires(scene: Scene) -> Any:
+def test_acknowledgement_after_the_lock_expired_is_refused(scene: Scene) -> Any:
     scene.create(share_record_lock_duration_ms=1000)
     scene.write("a")
     slow = scene.explicit()
@@ -269,23 +269,23 @@ def test_a_lock_that_expires(scene: Scene) -> Any:
     return {"again": seen(again), "late": late, "in time": scene.results(quick.commit_sync())}
 
 
-@pairing({"told": [({0: [0]}, "INVALID_RECORD_STATE")], "again": [("a", 2)]})
-def test_the_callback_tells_of_a_lock_that_had_expired(scene: Scene) -> Any:
+@pairing({"calls": [({0: [0]}, "INVALID_RECORD_STATE")], "again": [("a", 2)]})
+def test_the_callback_receives_the_error_of_an_expired_lock(scene: Scene) -> Any:
     scene.create(share_record_lock_duration_ms=1000)
     scene.write("a")
     slow = scene.explicit()
-    told = scene.listen(slow)
+    calls = scene.record_callbacks(slow)
     (message,) = take(slow, 1)
     scene.lengthen_locks()
     again = take(scene.explicit(), 1)
     slow.acknowledge(message)
     slow.commit_async()
-    until(lambda: told, slow)
-    return {"told": told, "again": seen(again)}
+    until(lambda: calls, slow)
+    return {"calls": calls, "again": seen(again)}
 
 
 @pairing({"seen": [("poison", 1), ("good", 1), ("poison", 2), ("poison", 3)], "left": [], "lag": 0})
-def test_a_record_is_delivered_so_many_times(scene: Scene) -> Any:
+def test_a_record_is_delivered_up_to_the_limit(scene: Scene) -> Any:
     scene.create(share_delivery_count_limit=3)
     scene.write_batch("poison", "good")
     consumer = scene.explicit()
@@ -300,12 +300,12 @@ def test_a_record_is_delivered_so_many_times(scene: Scene) -> Any:
 
 
 @pairing({"held": 100, "behind": 0, "after": list(range(100, 150))})
-def test_no_more_records_are_locked_than_may_be(scene: Scene) -> Any:
+def test_the_number_of_locked_records_is_limited(scene: Scene) -> Any:
     scene.create(share_partition_max_record_locks=100)
     for start in range(0, 150, 50):
         scene.write_batch(*map(str, range(start, start + 50)))
     first = scene.explicit()
-    held = take_at_once(first, 100)
+    held = take_together(first, 100)
     second = scene.consumer()
     behind = len(second.poll(1))
     for message in held:

@@ -1,4 +1,4 @@
-"""DescribeConfigs on a cluster of ours and on Apache Kafka: the same keys, values, sources, types and synonyms."""
+"""DescribeConfigs on a shareq cluster and on Apache Kafka: equal keys, values, sources, types and synonyms."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.polling import configure
 from tests.wire.raw import Raw
 
 Configs = dict[str, str | None]
-OF_TOPICS: Configs = {"cleanup.policy": "compact", "retention.ms": "5000", "flush.ms": "1000"}
-OF_GROUPS: Configs = {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": "20000"}
+TOPIC_OVERRIDES: Configs = {"cleanup.policy": "compact", "retention.ms": "5000", "flush.ms": "1000"}
+GROUP_OVERRIDES: Configs = {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": "20000"}
 
 OURS = {
     "group.consumer.regex.refresh.interval.ms",
@@ -25,11 +25,11 @@ OURS = {
     "share.coordinator.cold.partition.snapshot.interval.ms",
     "share.coordinator.state.topic.prune.interval.ms",
 }
-"""Keys of brokers that Kafka has and keeps to itself."""
+"""Keys of brokers that exist in Kafka but are not described there."""
 
 
-def described(broker: Server | LocalKafka, kind: ResourceType, name: str) -> dict[str, DescribeConfigsResponse.Config]:
-    """By key, without the words that document it."""
+def describe(broker: Server | LocalKafka, kind: ResourceType, name: str) -> dict[str, DescribeConfigsResponse.Config]:
+    """Configurations by key, without their documentation."""
     resource = DescribeConfigsRequest.Resource(resource_type=kind, resource_name=name, configuration_keys=None)
     with Raw(int(broker.bootstrap_servers.rpartition(":")[2])) as raw:
         (result,) = raw.ask(DescribeConfigsRequest(resources=(resource,), include_synonyms=True)).results
@@ -37,32 +37,36 @@ def described(broker: Server | LocalKafka, kind: ResourceType, name: str) -> dic
     return {config.name: config for config in result.configs}
 
 
-@pytest.mark.parametrize("configs", [{}, OF_TOPICS], ids=["as it comes", "with configurations of its own"])
-def test_a_topic(served: Server, kafka: LocalKafka, fresh: Callable[[str], str], configs: Configs) -> None:
+@pytest.mark.parametrize("configs", [{}, TOPIC_OVERRIDES], ids=["defaults", "overrides"])
+def test_topic_configurations_are_those_of_kafka(
+    served: Server, kafka: LocalKafka, fresh: Callable[[str], str], configs: Configs
+) -> None:
     topic = fresh("topic")
     for broker in (served, kafka):
         with Admin({"bootstrap.servers": broker.bootstrap_servers}) as admin:
             admin.create_topics([NewTopic(topic, 1, config=configs)]).check()
-    assert described(served, ResourceType.TOPIC, topic) == described(kafka, ResourceType.TOPIC, topic)
+    assert describe(served, ResourceType.TOPIC, topic) == describe(kafka, ResourceType.TOPIC, topic)
 
 
-@pytest.mark.parametrize("configs", [{}, OF_GROUPS], ids=["as it comes", "with configurations of its own"])
-def test_a_group(served: Server, kafka: LocalKafka, fresh: Callable[[str], str], configs: Configs) -> None:
-    """Groups of streams are not offered; `group.type` is ours."""
+@pytest.mark.parametrize("configs", [{}, GROUP_OVERRIDES], ids=["defaults", "overrides"])
+def test_group_configurations_are_those_of_kafka(
+    served: Server, kafka: LocalKafka, fresh: Callable[[str], str], configs: Configs
+) -> None:
+    """shareq offers no streams groups, and `group.type` is a key of shareq."""
     group = fresh("group")
     for broker in (served, kafka):
         with Admin({"bootstrap.servers": broker.bootstrap_servers}) as admin:
             if configs:
                 configure(admin, group, configs)
-    ours = described(served, ResourceType.GROUP, group)
-    apache = described(kafka, ResourceType.GROUP, group)
+    ours = describe(served, ResourceType.GROUP, group)
+    apache = describe(kafka, ResourceType.GROUP, group)
     assert ours.pop("group.type").value == ""
     assert ours == {key: config for key, config in apache.items() if not key.startswith("streams.")}
 
 
-def test_a_broker(served: Server, kafka: LocalKafka) -> None:
-    """Ours has the keys that mean something here, and more of them can be altered while it runs."""
-    ours, apache = (described(broker, ResourceType.BROKER, "0") for broker in (served, kafka))
+def test_broker_configurations_are_those_of_kafka(served: Server, kafka: LocalKafka) -> None:
+    """shareq describes only keys with an effect, and more of them can be altered while the broker runs."""
+    ours, apache = (describe(broker, ResourceType.BROKER, "0") for broker in (served, kafka))
     assert ours.keys() - apache.keys() == OURS
     for key in ours.keys() & apache.keys():
         assert ours[key] == replace(apache[key], read_only=ours[key].read_only), key

@@ -1,4 +1,4 @@
-"""The table of exceptions names what there is."""
+"""The table of exceptions refers to existing scenarios, clients and brokers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tests.pairings.exceptions import EXCEPTIONS
 from tests.pairings.scene import CLIENTS
 
 
-@pytest.mark.parametrize(("scenario", "who"), EXCEPTIONS)
-def test_an_exception_is_of_a_scenario_and_of_a_client_or_a_broker(scenario: str, who: str) -> None:
+@pytest.mark.parametrize(("scenario", "where"), EXCEPTIONS)
+def test_an_exception_names_a_scenario_and_a_client_or_broker(scenario: str, where: str) -> None:
     modules = (test_acknowledging, test_groups, test_misuse, test_progress, test_records)
     assert sum(hasattr(module, scenario) for module in modules) == 1
-    assert who in {*CLIENTS, "served", "kafka"}
+    assert where in {*CLIENTS, "served", "kafka"}

@@ -1,4 +1,4 @@
-"""Members, groups, subscriptions, topics that come and go. The four pairings see the same."""
+"""Members, groups, subscriptions, topics that are created and deleted. All four pairings observe the same."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka import Consumer
 
 from shareq import Errors
-from tests.pairings.scene import Scene, pairing, raised, seen, take_at_once, until, values
+from tests.pairings.scene import Scene, pairing, raised, seen, take_together, until, values
 from tests.polling import PATIENCE_S, configure, take
 
 # ---- members ---------------------------------------------------------------------------------------------------------
@@ -16,13 +16,13 @@ from tests.polling import PATIENCE_S, configure, take
 
 @pairing({"values": list(range(200)), "counts": {1}})
 def test_members_share_the_work_on_one_partition(scene: Scene) -> Any:
-    """All of them work: none can take so much that nothing is left for another."""
+    """Every member receives records: the batches are small, so that no member acquires all of them."""
     scene.create()
     members = [scene.consumer(max_poll_records=10) for _ in range(3)]
-    until(lambda: _members(scene) == 3, *members)
+    until(lambda: _members_with_partitions(scene) == 3, *members)
     for start in range(0, 200, 10):
         scene.write_batch(*map(str, range(start, start + 10)))
-    found = {member: take(member, 1) for member in members}  # nobody gets more before everybody has some
+    found = {member: take(member, 1) for member in members}  # each member has records before any member polls again
     deadline = time.monotonic() + PATIENCE_S
     while sum(map(len, found.values())) < 200:
         assert time.monotonic() < deadline
@@ -35,19 +35,19 @@ def test_members_share_the_work_on_one_partition(scene: Scene) -> Any:
     }
 
 
-def _members(scene: Scene) -> int:
-    """How many members of the group have a partition."""
+def _members_with_partitions(scene: Scene) -> int:
+    """Number of members of the group with a partition."""
     group = scene.admin.describe_share_groups([scene.group])[scene.group]
     return 0 if group.error else sum(bool(member.assignment) for member in group.members)
 
 
-@pairing({"first": [("a", 1), ("b", 1)], "other while they are held": [], "other when its holder has left": [("b", 2)]})
-def test_what_a_member_leaves_behind_goes_to_others(scene: Scene) -> Any:
+@pairing({"first": [("a", 1), ("b", 1)], "other while they are held": [], "other when the holder has left": [("b", 2)]})
+def test_records_released_by_a_leaving_member_go_to_others(scene: Scene) -> Any:
     scene.create()
     first = scene.explicit()
-    until(lambda: _members(scene) == 1, first)
+    until(lambda: _members_with_partitions(scene) == 1, first)
     scene.write_batch("a", "b")
-    held = take_at_once(first, 2)
+    held = take_together(first, 2)
     first.acknowledge(held[0])
     other = scene.consumer()
     waiting = seen(other.poll(1))
@@ -55,12 +55,12 @@ def test_what_a_member_leaves_behind_goes_to_others(scene: Scene) -> Any:
     return {
         "first": seen(held),
         "other while they are held": waiting,
-        "other when its holder has left": seen(take(other, 1)),
+        "other when the holder has left": seen(take(other, 1)),
     }
 
 
 @pairing({"one": [("a", 1), ("b", 1)], "other": [("a", 1), ("b", 1)]})
-def test_each_group_gets_everything(scene: Scene) -> Any:
+def test_each_group_receives_every_record(scene: Scene) -> Any:
     scene.create()
     scene.write("a", "b")
     one = seen(take(scene.consumer(), 2))
@@ -70,7 +70,7 @@ def test_each_group_gets_everything(scene: Scene) -> Any:
 
 
 @pairing({"default": {"new"}, "earliest": ["old", "new"]})
-def test_a_group_starts_at_the_end_unless_it_is_told(scene: Scene) -> Any:
+def test_a_group_starts_at_latest_by_default(scene: Scene) -> Any:
     scene.create()
     scene.write("old")
     earliest, scene.group = scene.group, scene.fresh("late")
@@ -90,7 +90,7 @@ def test_a_group_starts_at_the_end_unless_it_is_told(scene: Scene) -> Any:
 
 
 @pairing({"none": "IllegalStateException", "first": ["a"], "second": ["b"], "both": ["a2", "b2"], "end": []})
-def test_a_subscription_changes(scene: Scene) -> Any:
+def test_a_subscription_can_be_replaced(scene: Scene) -> Any:
     scene.create()
     other = scene.fresh("other")
     scene.admin.create_topics([other]).check()
@@ -114,7 +114,7 @@ def test_a_subscription_changes(scene: Scene) -> Any:
 
 
 @pairing({"commit": {0: None}, "poll": "IllegalStateException", "again": ["b"]})
-def test_records_in_hand_are_committed_after_unsubscribing(scene: Scene) -> Any:
+def test_acquired_records_are_committed_after_unsubscribing(scene: Scene) -> Any:
     scene.create()
     scene.write("a")
     consumer = scene.consumer()
@@ -131,7 +131,7 @@ def test_records_in_hand_are_committed_after_unsubscribing(scene: Scene) -> Any:
 
 
 @pairing({"before": [], "after": ["a"]})
-def test_a_topic_that_is_not_there_yet(scene: Scene) -> Any:
+def test_a_topic_created_after_subscribing_is_consumed(scene: Scene) -> Any:
     scene.configure()
     consumer = scene.consumer(topic_metadata_refresh_interval_ms=200)
     before = seen(consumer.poll(0.5))
@@ -140,23 +140,23 @@ def test_a_topic_that_is_not_there_yet(scene: Scene) -> Any:
     return {"before": before, "after": values(take(consumer, 1))}
 
 
-@pairing({"known": ["a"], "poll": []})
-def test_a_topic_that_never_is_there_disturbs_no_other(scene: Scene) -> Any:
+@pairing({"existing": ["a"], "poll": []})
+def test_a_missing_topic_does_not_affect_others(scene: Scene) -> Any:
     scene.create()
     scene.write("a")
     consumer = scene.consumer(scene.topic, scene.fresh("nowhere"))
-    return {"known": values(take(consumer, 1)), "poll": seen(consumer.poll(0.3))}
+    return {"existing": values(take(consumer, 1)), "poll": seen(consumer.poll(0.3))}
 
 
 @pairing([])
-def test_an_expression_is_a_name_like_any_other(scene: Scene) -> Any:
+def test_a_regular_expression_is_taken_as_a_topic_name(scene: Scene) -> Any:
     scene.create()
     scene.write("a")
     return seen(scene.consumer(f"^{scene.topic}.*").poll(1))
 
 
 @pairing({"old": ["old"], "new": ["new"]})
-def test_partitions_that_come_later(scene: Scene) -> Any:
+def test_partitions_added_later_are_consumed(scene: Scene) -> Any:
     scene.create()
     consumer = scene.consumer(topic_metadata_refresh_interval_ms=200)
     scene.write("old")
@@ -167,26 +167,26 @@ def test_partitions_that_come_later(scene: Scene) -> Any:
 
 
 @pairing({"old": [("old", 1)], "new": [("new", 1)]})
-def test_a_topic_that_is_made_anew(scene: Scene) -> Any:
+def test_a_recreated_topic_is_consumed(scene: Scene) -> Any:
     scene.create()
     consumer = scene.consumer(topic_metadata_refresh_interval_ms=200)
     scene.write("old")
     old = seen(take(consumer, 1))
     consumer.commit_sync()
-    _make_anew(scene)
+    _recreate(scene)
     scene.write("new")
     return {"old": old, "new": seen(take(consumer, 1))}
 
 
-def _make_anew(scene: Scene) -> None:
+def _recreate(scene: Scene) -> None:
     scene.admin.delete_topics([scene.topic]).check()
     deadline = time.monotonic() + PATIENCE_S
     while scene.admin.create_topics([scene.topic])[scene.topic].error == Errors.TOPIC_ALREADY_EXISTS:
-        assert time.monotonic() < deadline, "the old topic does not go"
+        assert time.monotonic() < deadline, "the old topic still exists"
 
 
 @pairing({0: "UNKNOWN_TOPIC_ID"})
-def test_committing_to_a_topic_that_is_gone(scene: Scene) -> Any:
+def test_commit_to_a_deleted_topic_has_an_error(scene: Scene) -> Any:
     scene.create()
     scene.write("a")
     consumer = scene.explicit()
@@ -197,11 +197,11 @@ def test_committing_to_a_topic_that_is_gone(scene: Scene) -> Any:
     return scene.results(consumer.commit_sync())
 
 
-# ---- groups that cannot be -------------------------------------------------------------------------------------------
+# ---- invalid groups --------------------------------------------------------------------------------------------------
 
 
 @pairing({"poll": "KafkaException GROUP_ID_NOT_FOUND", "later": []})
-def test_the_group_is_one_of_consumers(scene: Scene) -> Any:
+def test_poll_of_a_consumer_group_s_id_is_refused(scene: Scene) -> Any:
     scene.create()
     consumer = Consumer({"bootstrap.servers": scene.address, "group.id": scene.group, "group.protocol": "consumer"})
     consumer.subscribe([scene.topic])
@@ -217,7 +217,7 @@ def test_the_group_is_one_of_consumers(scene: Scene) -> Any:
 
 
 @pairing({"subscribe": "KafkaException -179", "poll": "IllegalStateException", "close": "KafkaException -179"})
-def test_a_group_without_a_name(scene: Scene) -> Any:
+def test_an_empty_group_id_is_refused(scene: Scene) -> Any:
     scene.create()
     consumer = scene.client.ShareConsumer({"bootstrap.servers": scene.address, "group.id": ""})
     return {

@@ -1,4 +1,4 @@
-"""A broker of three dies while both clients consume, on a cluster of ours and on Apache Kafka: all come through."""
+"""No record is lost if one of three brokers is killed while both clients consume, on shareq and on Apache Kafka."""
 
 from __future__ import annotations
 
@@ -16,58 +16,60 @@ from tests.polling import QUICK, take
 
 CONFIG = QUICK | {"default.replication.factor": 3}
 LOCKS = {"share_record_lock_duration_ms": 30_000}
-"""What is in hand when a broker dies may be lost to all for so long; how often a record comes is not counted."""
+"""Records acquired when a broker is killed can stay locked for this time; deliveries are not counted."""
 
 PARTITIONS = 3
-"""As many as brokers: each leads one of every topic."""
+"""As many partitions as brokers, so that each broker leads one of every topic."""
 
 
-class Three(Reachable, Protocol):
+class BrokersOfThree(Reachable, Protocol):
     """A cluster of three brokers, all alive before and after a test."""
 
     def kill_broker(self, broker_id: int) -> None: ...
     def start_broker(self, broker_id: int) -> None: ...
 
 
-class Ours:
+class ServedByThree:
     def __init__(self, cluster: Cluster, bootstrap_servers: str) -> None:
         self.bootstrap_servers = bootstrap_servers
         self.kill_broker, self.start_broker = cluster.kill_broker, cluster.start_broker
 
 
 @pytest.fixture
-def served_by_three() -> Iterator[Ours]:
+def served_by_three() -> Iterator[ServedByThree]:
     with Cluster(brokers=3, clock="wall", seed=11, config=CONFIG) as cluster, cluster.serve() as server:
-        yield Ours(cluster, server.bootstrap_servers)
+        yield ServedByThree(cluster, server.bootstrap_servers)
 
 
 @pytest.fixture(params=["served_by_three", "kafka_of_three"], ids=["shareq", "apache-kafka"])
-def three(request: pytest.FixtureRequest) -> Three:
-    found: Three = request.getfixturevalue(request.param)
+def three(request: pytest.FixtureRequest) -> BrokersOfThree:
+    found: BrokersOfThree = request.getfixturevalue(request.param)
     return found
 
 
 @pytest.mark.parametrize("victim", ["leader", "group coordinator", "share coordinator"])
-def test_a_broker_dies(three: Three, fresh: Callable[[str], str], victim: str) -> None:
+def test_clients_continue_after_a_broker_is_killed(
+    three: BrokersOfThree, fresh: Callable[[str], str], victim: str
+) -> None:
     with ExitStack() as stack:
         first, second = (Scene(client, three, fresh) for client in CLIENTS)
         for scene in (first, second):
             stack.enter_context(scene.stack)
             scene.create(PARTITIONS, **LOCKS)
-        found = {first: begin(first)}
+        found = {first: start_consuming(first)}
         lost = broker(first, victim)
         while victim != "leader" and broker(second, victim) != lost:
             second.group = second.fresh("group")
         second.configure(**LOCKS)
-        found[second] = begin(second)
+        found[second] = start_consuming(second)
         three.kill_broker(lost)
         stack.callback(three.start_broker, lost)
         for scene, (consumer, messages) in found.items():
-            go_on(scene, consumer, messages)
+            continue_consuming(scene, consumer, messages)
 
 
-def begin(scene: Scene) -> tuple[Any, list[Any]]:
-    """Consume a record of every partition, and go on consuming."""
+def start_consuming(scene: Scene) -> tuple[Any, list[Any]]:
+    """Consume a record of every partition; the consumer stays subscribed."""
     for partition in range(PARTITIONS):
         scene.write(f"before {partition}", partition=partition)
     consumer = scene.consumer(topic_metadata_refresh_interval_ms=200)
@@ -76,8 +78,8 @@ def begin(scene: Scene) -> tuple[Any, list[Any]]:
     return consumer, found
 
 
-def go_on(scene: Scene, consumer: Any, found: list[Any]) -> None:
-    """Whatever the client meets, all that is written comes, and in the end all of it is accepted."""
+def continue_consuming(scene: Scene, consumer: Any, found: list[Any]) -> None:
+    """Every record produced from now on is delivered, and in the end all are accepted."""
     for partition in range(PARTITIONS):
         scene.write(f"after {partition}", partition=partition)
     wanted = {f"{when} {partition}" for when in ("before", "after") for partition in range(PARTITIONS)}
@@ -88,13 +90,13 @@ def go_on(scene: Scene, consumer: Any, found: list[Any]) -> None:
 
 
 def broker(scene: Scene, what: str) -> int:
-    """Which broker of a scene it is."""
+    """Id of the broker with this role for the scene."""
     topic = scene.admin.describe_topics([scene.topic]).check()[scene.topic]
     if what == "leader":
         return topic.partitions[0].leader
-    key, kept = {
+    key, topic_of_coordinator = {
         "group coordinator": (scene.group, GROUP_METADATA_TOPIC),
         "share coordinator": (f"{scene.group}:{topic.topic_id}:0", SHARE_STATE_TOPIC),
     }[what]
-    partitions = scene.admin.describe_topics([kept]).check()[kept].partitions
+    partitions = scene.admin.describe_topics([topic_of_coordinator]).check()[topic_of_coordinator].partitions
     return partitions[partition_for(key, len(partitions))].leader

@@ -1,4 +1,4 @@
-"""Configurations and calls that are refused: both clients refuse the same in the same way."""
+"""Configurations and calls that both clients refuse in the same way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.pairings.scene import CLIENTS, Scene, pairing, raised
 from tests.polling import PATIENCE_S, take
 
-NOBODY = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
+NO_BROKER = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
 
 # ---- configurations --------------------------------------------------------------------------------------------------
 
@@ -49,38 +49,46 @@ OF_PLAIN_CONSUMERS = {
         ),
         pytest.param({}, "ValueError", id="no group"),
         pytest.param({"group.id": "g"}, "nothing", id="a group"),
-        pytest.param({"group.id": "g", "auto.commit.interval.ms": 5}, "nothing", id="ignored"),
+        pytest.param({"group.id": "g", "auto.commit.interval.ms": 5}, "nothing", id="key without effect"),
         pytest.param({"group.id": "g", "max.poll.records": 0}, "KafkaException -186", id="too few records"),
         pytest.param({"group.id": "g", "max.poll.records": 1}, "nothing", id="one record"),
         pytest.param({"group.id": "g", "max.poll.records": 2**31}, "KafkaException -186", id="too many records"),
         pytest.param({"group.id": "g", "max.poll.records": "ten"}, "KafkaException -186", id="no number"),
-        pytest.param({"group.id": "g", "fetch.wait.max.ms": -1}, "KafkaException -186", id="no time"),
+        pytest.param({"group.id": "g", "fetch.wait.max.ms": -1}, "KafkaException -186", id="negative time"),
         pytest.param({"group.id": "g", "no.such.key": 1}, "KafkaException -186", id="an unknown key"),
-        pytest.param({"group.id": "g", "reconnect.backoff.ms": -1}, "KafkaException -186", id="no pause"),
-        pytest.param({"group.id": "g", "reconnect.backoff.ms": 1000}, "nothing", id="as long as the longest"),
+        pytest.param({"group.id": "g", "reconnect.backoff.ms": -1}, "KafkaException -186", id="negative back-off"),
+        pytest.param({"group.id": "g", "reconnect.backoff.ms": 1000}, "nothing", id="back-off equal to the maximum"),
         pytest.param(
             {"group.id": "g", "reconnect.backoff.ms": 1001, "reconnect.backoff.max.ms": 1000},
             "ValueError",
-            id="longer than the longest",
+            id="back-off above the maximum",
         ),
-        pytest.param({"group.id": "g", "reconnect.backoff.max.ms": 3_600_001}, "KafkaException -186", id="too long"),
         pytest.param(
-            {"group.id": "g", "socket.connection.setup.timeout.ms": 999}, "KafkaException -186", id="too hasty"
+            {"group.id": "g", "reconnect.backoff.max.ms": 3_600_001},
+            "KafkaException -186",
+            id="maximum back-off above an hour",
         ),
-        pytest.param({"group.id": "g", "socket.send.buffer.bytes": 10**8 + 1}, "KafkaException -186", id="too large"),
-        pytest.param({"group.id": "g", "socket.keepalive.enable": "x"}, "KafkaException -186", id="no truth"),
-        pytest.param({"group.id": "g", "socket.nagle.disable": "false"}, "nothing", id="truth as text"),
+        pytest.param(
+            {"group.id": "g", "socket.connection.setup.timeout.ms": 999},
+            "KafkaException -186",
+            id="setup timeout too short",
+        ),
+        pytest.param(
+            {"group.id": "g", "socket.send.buffer.bytes": 10**8 + 1}, "KafkaException -186", id="send buffer too large"
+        ),
+        pytest.param({"group.id": "g", "socket.keepalive.enable": "x"}, "KafkaException -186", id="no bool"),
+        pytest.param({"group.id": "g", "socket.nagle.disable": "false"}, "nothing", id="bool as text"),
     ],
 )
-def test_configurations(conf: dict[str, object], expected: str) -> None:
+def test_valid_and_invalid_configurations(conf: dict[str, object], expected: str) -> None:
     def made(client: Any) -> None:
-        client.ShareConsumer(NOBODY | conf).close()
+        client.ShareConsumer(NO_BROKER | conf).close()
 
     assert {name: raised(made, client) for name, client in CLIENTS.items()} == dict.fromkeys(CLIENTS, expected)
 
 
 @pytest.mark.parametrize("args", [(), ("g",), (None,)], ids=["nothing", "a name", "None"])
-def test_what_is_no_configuration(args: tuple[object, ...]) -> None:
+def test_a_configuration_that_is_no_dict_raises_type_error(args: tuple[object, ...]) -> None:
     found = {name: raised(lambda client=client: client.ShareConsumer(*args)) for name, client in CLIENTS.items()}
     assert found == dict.fromkeys(CLIENTS, "TypeError")
 
@@ -93,12 +101,12 @@ def test_what_is_no_configuration(args: tuple[object, ...]) -> None:
         "subscribe to a str": "TypeError",
         "subscribe to a tuple": "TypeError",
         "subscribe to ''": "ValueError",
-        "subscribe twice to one": "ValueError",
+        "subscribe to a topic twice": "ValueError",
         "poll None": "TypeError",
         "poll '1'": "TypeError",
         "commit_sync '1'": "TypeError",
-        "commit_sync of nothing": "nothing",
-        "commit_async of nothing": "nothing",
+        "commit_sync without records": "nothing",
+        "commit_async without records": "nothing",
         "callback 3": "TypeError",
         "callback None": "nothing",
         "credentials": "nothing",
@@ -106,19 +114,19 @@ def test_what_is_no_configuration(args: tuple[object, ...]) -> None:
         "initialize again": "RuntimeError",
     }
 )
-def test_arguments(scene: Scene) -> Any:
+def test_valid_and_invalid_arguments(scene: Scene) -> Any:
     scene.create()
     consumer = scene.consumer()
     return {
         "subscribe to a str": raised(consumer.subscribe, scene.topic),
         "subscribe to a tuple": raised(consumer.subscribe, (scene.topic,)),
         "subscribe to ''": raised(consumer.subscribe, [""]),
-        "subscribe twice to one": raised(consumer.subscribe, ["a", "a"]),
+        "subscribe to a topic twice": raised(consumer.subscribe, ["a", "a"]),
         "poll None": raised(consumer.poll, None),
         "poll '1'": raised(consumer.poll, "1"),
         "commit_sync '1'": raised(consumer.commit_sync, "1"),
-        "commit_sync of nothing": raised(consumer.commit_sync),
-        "commit_async of nothing": raised(consumer.commit_async),
+        "commit_sync without records": raised(consumer.commit_sync),
+        "commit_async without records": raised(consumer.commit_async),
         "callback 3": raised(consumer.set_acknowledgement_commit_callback, 3),
         "callback None": raised(consumer.set_acknowledgement_commit_callback, None),
         "credentials": raised(consumer.set_sasl_credentials, "me", "secret"),
@@ -128,7 +136,7 @@ def test_arguments(scene: Scene) -> Any:
 
 
 @pairing({"uses": {"IllegalStateException"}, "with": "IllegalStateException", "close": "nothing"})
-def test_after_closing(scene: Scene) -> Any:
+def test_calls_on_a_closed_consumer_are_refused(scene: Scene) -> Any:
     scene.create()
     scene.write("a")
     consumer = scene.explicit()
@@ -148,21 +156,21 @@ def test_after_closing(scene: Scene) -> Any:
 
 
 @pairing({"beside a poll": "ConcurrentModificationException", "the poll": ["a"]})
-def test_two_threads_at_once(scene: Scene) -> Any:
+def test_concurrent_calls_are_refused(scene: Scene) -> Any:
     scene.create()
     consumer = scene.consumer()
     polled: list[Any] = []
     deadline = time.monotonic() + PATIENCE_S
 
     def poll() -> None:
-        """It is in the way of the other thread as the other is in its way, and then tries again."""
+        """Its call and the other thread's call conflict, so it retries until it has a record."""
         while not polled and time.monotonic() < deadline:
             raised(lambda: polled.extend(consumer.poll(1)))
 
     thread = threading.Thread(target=poll)
     thread.start()
     beside = "nothing"
-    while beside == "nothing" and time.monotonic() < deadline:  # until the other has begun to poll
+    while beside == "nothing" and time.monotonic() < deadline:  # until the other thread polls
         beside = raised(consumer.subscription)
     scene.write("a")
     thread.join()

@@ -1,4 +1,4 @@
-"""confluent-kafka's `Producer` on real sockets, read back by its `Consumer`: ours first, then Apache Kafka alike."""
+"""confluent-kafka's `Producer` over TCP, read back by its `Consumer`, on a shareq cluster and on Apache Kafka."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
 from tests.kafka.fixtures import Reachable
-from tests.pairings.scene import dotted, raised, said
+from tests.pairings.scene import dotted, error_name, raised
 from tests.polling import PATIENCE_S, eventually
 
 Fresh = Callable[[str], str]
 COMPRESSIONS = ["none", "gzip", "snappy", "lz4", "zstd"]
 
 
-class Bench:
-    """One topic with one partition, and producers of it."""
+class ProducerScene:
+    """A topic with one partition, and its producers."""
 
     def __init__(self, servers: str, topic: str, **config: object) -> None:
         self.servers, self.topic = servers, topic
         settings = {key: str(value) for key, value in dotted(config).items()}
         admin = AdminClient({"bootstrap.servers": servers})
         admin.create_topics([NewTopic(topic, 1, 1, config=settings)])[topic].result(PATIENCE_S)
-        # A plain producer's first batch is overtaken by its second where its leader is not ready yet.
-        eventually(lambda: self._led(admin), True)
+        # Without idempotence the second batch can overtake the first while the leader is not ready.
+        eventually(lambda: self._has_leader(admin), True)
 
-    def _led(self, admin: AdminClient) -> bool:
-        asked = TopicPartition(self.topic, 0)
+    def _has_leader(self, admin: AdminClient) -> bool:
+        place = TopicPartition(self.topic, 0)
         try:
-            admin.list_offsets({asked: OffsetSpec.latest()})[asked].result(PATIENCE_S)
+            admin.list_offsets({place: OffsetSpec.latest()})[place].result(PATIENCE_S)
         except KafkaException:
             return False
         return True
@@ -43,19 +43,19 @@ class Bench:
         return Producer({"bootstrap.servers": self.servers, "linger.ms": 5, **dotted(conf)})
 
     def send(self, producer: Producer, *values: bytes) -> list[int | str | None]:
-        """The offset of each, or the error."""
-        told: list[int | str | None] = []
+        """Produce the values; the offset or the error name of each."""
+        reports: list[int | str | None] = []
 
-        def note(error: Any, message: Any) -> None:
-            told.append(said(error) if error else message.offset())
+        def report(error: Any, message: Any) -> None:
+            reports.append(error_name(error) if error else message.offset())
 
         for value in values:
-            producer.produce(self.topic, value, on_delivery=note)
+            producer.produce(self.topic, value, on_delivery=report)
         assert producer.flush(PATIENCE_S) == 0
-        return told
+        return reports
 
     def read(self, count: int, isolation: str = "read_committed") -> list[bytes | None]:
-        """The first records of the topic."""
+        """The first `count` values of the topic."""
         conf = {"bootstrap.servers": self.servers, "group.id": "none", "check.crcs": True, "isolation.level": isolation}
         consumer = Consumer(conf)
         consumer.assign([TopicPartition(self.topic, 0, OFFSET_BEGINNING)])
@@ -71,8 +71,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench(broker: Reachable, fresh: Fresh) -> Bench:
-    return Bench(broker.bootstrap_servers, fresh("topic"))
+def scene(broker: Reachable, fresh: Fresh) -> ProducerScene:
+    return ProducerScene(broker.bootstrap_servers, fresh("topic"))
 
 
 # ---- records ---------------------------------------------------------------------------------------------------------
@@ -80,90 +80,96 @@ def bench(broker: Reachable, fresh: Fresh) -> Bench:
 
 @pytest.mark.parametrize("idempotent", [False, True], ids=["plain", "idempotent"])
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_every_compression(bench: Bench, compression: str, idempotent: bool) -> None:
+def test_records_of_every_compression_type_are_read_back(
+    scene: ProducerScene, compression: str, idempotent: bool
+) -> None:
     wanted = [b"%d" % number * 50 for number in range(200)]
-    producer = bench.producer(compression_type=compression, enable_idempotence=idempotent)
-    assert bench.send(producer, *wanted) == list(range(200))
-    assert bench.read(200) == wanted
+    producer = scene.producer(compression_type=compression, enable_idempotence=idempotent)
+    assert scene.send(producer, *wanted) == list(range(200))
+    assert scene.read(200) == wanted
 
 
 @pytest.mark.parametrize("stored", COMPRESSIONS)
-def test_a_topic_with_a_compression_of_its_own(broker: Reachable, fresh: Fresh, stored: str) -> None:
-    bench = Bench(broker.bootstrap_servers, fresh("topic"), compression_type=stored.replace("none", "uncompressed"))
+def test_the_topic_s_compression_type_recompresses(broker: Reachable, fresh: Fresh, stored: str) -> None:
+    scene = ProducerScene(
+        broker.bootstrap_servers, fresh("topic"), compression_type=stored.replace("none", "uncompressed")
+    )
     for compression in COMPRESSIONS:
-        bench.send(bench.producer(compression_type=compression), b"a" * 100, b"b" * 100)
-    assert bench.read(10) == [b"a" * 100, b"b" * 100] * 5
+        scene.send(scene.producer(compression_type=compression), b"a" * 100, b"b" * 100)
+    assert scene.read(10) == [b"a" * 100, b"b" * 100] * 5
 
 
 @pytest.mark.parametrize(("acks", "offsets"), [("0", [None]), ("1", [1]), ("all", [1])], ids=["none", "one", "all"])
-def test_acknowledgements(bench: Bench, acks: str, offsets: list[int | None]) -> None:
-    """A leader that is not quite ready loses what nobody wants acknowledged: the first record shows that it is."""
-    assert bench.send(bench.producer(), b"first") == [0]
-    assert bench.send(bench.producer(acks=acks), b"a") == offsets
-    assert bench.read(2) == [b"first", b"a"]
+def test_offsets_by_acks_setting(scene: ProducerScene, acks: str, offsets: list[int | None]) -> None:
+    """acks=0 loses records that reach a leader before it is ready; the first record shows that it is."""
+    assert scene.send(scene.producer(), b"first") == [0]
+    assert scene.send(scene.producer(acks=acks), b"a") == offsets
+    assert scene.read(2) == [b"first", b"a"]
 
 
-def test_an_idempotent_producer_keeps_the_order_of_many_requests(bench: Bench) -> None:
-    producer = bench.producer(enable_idempotence=True, linger_ms=0, batch_num_messages=1)
+def test_an_idempotent_producer_keeps_the_order_of_many_requests(scene: ProducerScene) -> None:
+    producer = scene.producer(enable_idempotence=True, linger_ms=0, batch_num_messages=1)
     wanted = [b"%d" % number for number in range(300)]
-    assert bench.send(producer, *wanted) == list(range(300))
-    assert bench.read(300) == wanted
+    assert scene.send(producer, *wanted) == list(range(300))
+    assert scene.read(300) == wanted
 
 
-def test_the_time_of_a_record_is_the_brokers_where_the_topic_says_so(broker: Reachable, fresh: Fresh) -> None:
-    bench = Bench(broker.bootstrap_servers, fresh("topic"), message_timestamp_type="LogAppendTime")
-    told: list[tuple[int, int]] = []
-    producer = bench.producer()
+def test_log_append_time_replaces_the_producer_s_timestamp(broker: Reachable, fresh: Fresh) -> None:
+    scene = ProducerScene(broker.bootstrap_servers, fresh("topic"), message_timestamp_type="LogAppendTime")
+    timestamps: list[tuple[int, int]] = []
+    producer = scene.producer()
     producer.produce(
-        bench.topic, b"a", timestamp=1, on_delivery=lambda error, message: told.append(message.timestamp())
+        scene.topic, b"a", timestamp=1, on_delivery=lambda error, message: timestamps.append(message.timestamp())
     )
     assert producer.flush(PATIENCE_S) == 0
-    ((kind, when),) = told
+    ((kind, when),) = timestamps
     assert (kind, when > 1) == (2, True)
 
 
-# ---- what is refused -------------------------------------------------------------------------------------------------
+# ---- refused records -------------------------------------------------------------------------------------------------
 
 
-def test_a_record_that_is_too_large_for_the_topic(broker: Reachable, fresh: Fresh) -> None:
-    bench = Bench(broker.bootstrap_servers, fresh("topic"), max_message_bytes=1000)
-    assert bench.send(bench.producer(), b"x" * 2000) == ["MESSAGE_TOO_LARGE"]
-    assert bench.send(bench.producer(), b"x" * 500) == [0]
+def test_a_record_above_max_message_bytes_is_refused(broker: Reachable, fresh: Fresh) -> None:
+    scene = ProducerScene(broker.bootstrap_servers, fresh("topic"), max_message_bytes=1000)
+    assert scene.send(scene.producer(), b"x" * 2000) == ["MESSAGE_TOO_LARGE"]
+    assert scene.send(scene.producer(), b"x" * 500) == [0]
 
 
-def test_a_record_without_a_key_where_keys_are_needed(broker: Reachable, fresh: Fresh) -> None:
-    bench = Bench(broker.bootstrap_servers, fresh("topic"), cleanup_policy="compact")
-    assert bench.send(bench.producer(), b"x") == ["INVALID_RECORD"]
+def test_a_record_without_key_is_refused_by_a_compacted_topic(broker: Reachable, fresh: Fresh) -> None:
+    scene = ProducerScene(broker.bootstrap_servers, fresh("topic"), cleanup_policy="compact")
+    assert scene.send(scene.producer(), b"x") == ["INVALID_RECORD"]
 
 
-def test_a_record_that_is_too_old(broker: Reachable, fresh: Fresh) -> None:
-    bench = Bench(broker.bootstrap_servers, fresh("topic"), message_timestamp_before_max_ms=1000)
-    told: list[str] = []
-    producer = bench.producer()
-    producer.produce(bench.topic, b"x", timestamp=1, on_delivery=lambda error, _: told.append(said(error)))
+def test_a_record_older_than_timestamp_before_max_is_refused(broker: Reachable, fresh: Fresh) -> None:
+    scene = ProducerScene(broker.bootstrap_servers, fresh("topic"), message_timestamp_before_max_ms=1000)
+    errors: list[str] = []
+    producer = scene.producer()
+    producer.produce(scene.topic, b"x", timestamp=1, on_delivery=lambda error, _: errors.append(error_name(error)))
     assert producer.flush(PATIENCE_S) == 0
-    assert told == ["INVALID_TIMESTAMP"]
+    assert errors == ["INVALID_TIMESTAMP"]
 
 
-def test_a_topic_and_a_partition_that_are_not_there(broker: Reachable, bench: Bench, fresh: Fresh) -> None:
-    told: list[str] = []
-    producer = bench.producer(allow_auto_create_topics=False, topic_metadata_propagation_max_ms=300)
-    for topic, partition in ((fresh("nowhere"), -1), (bench.topic, 7)):
+def test_produce_to_a_missing_topic_or_partition_fails(broker: Reachable, scene: ProducerScene, fresh: Fresh) -> None:
+    errors: list[str] = []
+    producer = scene.producer(allow_auto_create_topics=False, topic_metadata_propagation_max_ms=300)
+    for topic, partition in ((fresh("nowhere"), -1), (scene.topic, 7)):
         try:
-            producer.produce(topic, b"x", partition=partition, on_delivery=lambda error, _: told.append(said(error)))
-        except KafkaException as error:  # where the partitions of the topic are known already
-            told.append(said(error))
+            producer.produce(
+                topic, b"x", partition=partition, on_delivery=lambda error, _: errors.append(error_name(error))
+            )
+        except KafkaException as error:  # raised if the client has the topic's metadata already
+            errors.append(error_name(error))
     assert producer.flush(PATIENCE_S) == 0
-    assert sorted(told) == ["-190", "UNKNOWN_TOPIC_OR_PARTITION"]
+    assert sorted(errors) == ["-190", "UNKNOWN_TOPIC_OR_PARTITION"]
 
 
 # ---- transactions ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_transactions(bench: Bench, fresh: Fresh, compression: str) -> None:
-    """0 1 [commit] 3 4 [abort] 6 [commit]: markers take offsets too."""
-    producer = bench.producer(transactional_id=fresh("id"), compression_type=compression)
+def test_committed_and_aborted_transactions_are_read_back(scene: ProducerScene, fresh: Fresh, compression: str) -> None:
+    """0 1 [commit] 3 4 [abort] 6 [commit]: each marker takes an offset."""
+    producer = scene.producer(transactional_id=fresh("id"), compression_type=compression)
     producer.init_transactions(PATIENCE_S)
     offsets = []
     for values, end in (
@@ -172,47 +178,47 @@ def test_transactions(bench: Bench, fresh: Fresh, compression: str) -> None:
         ((b"6",), producer.commit_transaction),
     ):
         producer.begin_transaction()
-        offsets += bench.send(producer, *values)
+        offsets += scene.send(producer, *values)
         end(PATIENCE_S)
     assert offsets == [0, 1, 3, 4, 6]
-    assert bench.read(3) == [b"0", b"1", b"6"]
-    assert bench.read(5, "read_uncommitted") == [b"0", b"1", b"3", b"4", b"6"]
+    assert scene.read(3) == [b"0", b"1", b"6"]
+    assert scene.read(5, "read_uncommitted") == [b"0", b"1", b"3", b"4", b"6"]
 
 
-def test_what_is_aborted_before_it_was_sent_is_told(bench: Bench, fresh: Fresh) -> None:
-    producer = bench.producer(transactional_id=fresh("id"), linger_ms=30_000)
+def test_records_aborted_before_they_are_sent_have_an_error(scene: ProducerScene, fresh: Fresh) -> None:
+    producer = scene.producer(transactional_id=fresh("id"), linger_ms=30_000)
     producer.init_transactions(PATIENCE_S)
     producer.begin_transaction()
-    told: list[str] = []
-    producer.produce(bench.topic, b"lost", on_delivery=lambda error, _: told.append(said(error)))
+    errors: list[str] = []
+    producer.produce(scene.topic, b"lost", on_delivery=lambda error, _: errors.append(error_name(error)))
     producer.abort_transaction(PATIENCE_S)
     producer.begin_transaction()
-    producer.produce(bench.topic, b"kept")
+    producer.produce(scene.topic, b"kept")
     producer.commit_transaction(PATIENCE_S)
-    assert told == ["-152"]
-    assert bench.read(1) == [b"kept"]
+    assert errors == ["-152"]
+    assert scene.read(1) == [b"kept"]
 
 
-def test_a_successor_fences_its_predecessor(bench: Bench, fresh: Fresh) -> None:
+def test_a_second_producer_fences_the_first(scene: ProducerScene, fresh: Fresh) -> None:
     name = fresh("id")
-    first, second = bench.producer(transactional_id=name), bench.producer(transactional_id=name)
+    first, second = scene.producer(transactional_id=name), scene.producer(transactional_id=name)
     first.init_transactions(PATIENCE_S)
     first.begin_transaction()
-    bench.send(first, b"lost")
+    scene.send(first, b"lost")
     second.init_transactions(PATIENCE_S)
     with pytest.raises(KafkaException) as fenced:
         first.commit_transaction(PATIENCE_S)
     assert (fenced.value.args[0].name(), fenced.value.args[0].fatal()) == ("_FENCED", True)
     second.begin_transaction()
-    bench.send(second, b"kept")
+    scene.send(second, b"kept")
     second.commit_transaction(PATIENCE_S)
-    assert bench.read(1) == [b"kept"]
+    assert scene.read(1) == [b"kept"]
 
 
-def test_calls_out_of_order(bench: Bench, fresh: Fresh) -> None:
-    producer = bench.producer(transactional_id=fresh("id"))
+def test_transaction_calls_out_of_order_are_refused(scene: ProducerScene, fresh: Fresh) -> None:
+    producer = scene.producer(transactional_id=fresh("id"))
     assert raised(producer.begin_transaction) == "KafkaException -172"
     producer.init_transactions(PATIENCE_S)
     assert raised(producer.commit_transaction, 1) == "KafkaException -172"
-    assert raised(producer.produce, bench.topic, b"x") == "KafkaException -172"
-    assert raised(bench.producer().init_transactions, 1) == "KafkaException -145"
+    assert raised(producer.produce, scene.topic, b"x") == "KafkaException -172"
+    assert raised(scene.producer().init_transactions, 1) == "KafkaException -145"

@@ -1,4 +1,4 @@
-"""What records look like, and records that are not there or cannot be read. The four pairings see the same."""
+"""Contents of records, and records that are missing or cannot be read. All four pairings observe the same."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 
 from shareq import TopicPartition
 from tests.pairings.damage import damage
-from tests.pairings.scene import Scene, pairing, said, seen, until, values
+from tests.pairings.scene import Scene, error_name, pairing, seen, until, values
 from tests.polling import PATIENCE_S, eventually, take
 
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -21,7 +21,7 @@ COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
         (0, 2, b"", b"", None, (1, 1), 1, 0, None, 0),
     ]
 )
-def test_a_record_has_all_that_was_written(scene: Scene) -> Any:
+def test_a_record_has_all_produced_fields(scene: Scene) -> Any:
     scene.create()
     producer = scene.producer()
     headers = [("trace", b"1"), ("trace", None), ("", b"")]
@@ -49,7 +49,7 @@ def test_a_record_has_all_that_was_written(scene: Scene) -> Any:
 
 
 @pairing([f"{name} {number}" for name in COMPRESSIONS for number in range(10)])
-def test_every_compression(scene: Scene) -> Any:
+def test_records_of_every_compression_type(scene: Scene) -> Any:
     scene.create()
     for name in COMPRESSIONS:
         producer = Producer({"bootstrap.servers": scene.address, "compression.type": name, "linger.ms": 60_000})
@@ -60,7 +60,7 @@ def test_every_compression(scene: Scene) -> Any:
 
 
 @pairing({"records": 500, "polls": [100, 100, 100, 100, 100]})
-def test_a_poll_returns_so_many_records(scene: Scene) -> Any:
+def test_a_poll_returns_max_poll_records(scene: Scene) -> Any:
     scene.create()
     for _ in range(10):
         scene.write_batch(*["x"] * 50)
@@ -72,7 +72,7 @@ def test_a_poll_returns_so_many_records(scene: Scene) -> Any:
 
 
 @pairing([25, 25])
-def test_a_poll_finishes_the_record_batch(scene: Scene) -> Any:
+def test_a_poll_returns_whole_record_batches(scene: Scene) -> Any:
     scene.create()
     scene.write_batch(*["x"] * 25)
     scene.write_batch(*["x"] * 25)
@@ -83,7 +83,7 @@ def test_a_poll_finishes_the_record_batch(scene: Scene) -> Any:
 # ---- transactions ----------------------------------------------------------------------------------------------------
 
 
-def _worked_example_6(scene: Scene) -> None:
+def _produce_worked_example_6(scene: Scene) -> None:
     """0 1 [commit 2] 3 4 [abort 5] 6 [commit 7]."""
     producer = scene.producer(transactional_id=scene.fresh("id"))
     producer.init_transactions(PATIENCE_S)
@@ -97,14 +97,14 @@ def _worked_example_6(scene: Scene) -> None:
             producer.produce(scene.topic, value, partition=0)
         assert producer.flush(PATIENCE_S) == 0
         end(PATIENCE_S)
-    place = TopicPartition(scene.topic, 0)  # a transaction may end before its marker is written
+    place = TopicPartition(scene.topic, 0)  # commit_transaction can return before the marker is written
     eventually(lambda: scene.admin.list_offsets({place: "latest"}).check()[place].offset, 8)
 
 
 @pairing({"seen": list("01346"), "lag": 0})
-def test_who_reads_uncommitted_sees_aborted_records_too(scene: Scene) -> Any:
+def test_read_uncommitted_delivers_aborted_records(scene: Scene) -> Any:
     scene.create()
-    _worked_example_6(scene)
+    _produce_worked_example_6(scene)
     consumer = scene.consumer()
     found = values(take(consumer, 5))
     consumer.commit_sync()
@@ -112,32 +112,32 @@ def test_who_reads_uncommitted_sees_aborted_records_too(scene: Scene) -> Any:
 
 
 @pairing(list("016"))
-def test_who_reads_committed_does_not(scene: Scene) -> Any:
+def test_read_committed_delivers_no_aborted_records(scene: Scene) -> Any:
     scene.create(share_isolation_level="read_committed")
-    _worked_example_6(scene)
+    _produce_worked_example_6(scene)
     consumer = scene.consumer()
     found = take(consumer, 3)
     return values([*found, *consumer.poll(0.3)])
 
 
-@pairing({"told": {0, 1, 2, 3, 4, 5, 6, 7}, "errors": set()})
-def test_the_callback_tells_of_gaps_too(scene: Scene) -> Any:
-    """W6: control records are gaps, and acknowledged as such by the client."""
+@pairing({"offsets": {0, 1, 2, 3, 4, 5, 6, 7}, "errors": set()})
+def test_the_callback_receives_gaps(scene: Scene) -> Any:
+    """W6: control records are gaps, and the client acknowledges them as such."""
     scene.create()
-    _worked_example_6(scene)
+    _produce_worked_example_6(scene)
     consumer = scene.consumer()
-    told = scene.listen(consumer)
+    calls = scene.record_callbacks(consumer)
     take(consumer, 5)
     consumer.commit_sync()
-    until(lambda: sum(len(offsets) for places, _ in told for offsets in places.values()) == 8, consumer)
+    until(lambda: sum(len(offsets) for places, _ in calls for offsets in places.values()) == 8, consumer)
     return {
-        "told": {offset for places, _ in told for offset in places[0]},
-        "errors": {error for _, error in told if error is not None},
+        "offsets": {offset for places, _ in calls for offset in places[0]},
+        "errors": {error for _, error in calls if error is not None},
     }
 
 
 @pairing({"while open": [], "then": ["in", "behind"]})
-def test_an_open_transaction_holds_readers_of_the_committed_back(scene: Scene) -> Any:
+def test_an_open_transaction_delays_later_records(scene: Scene) -> Any:
     scene.create(share_isolation_level="read_committed")
     producer = scene.producer(transactional_id=scene.fresh("id"))
     producer.init_transactions(PATIENCE_S)
@@ -151,11 +151,11 @@ def test_an_open_transaction_holds_readers_of_the_committed_back(scene: Scene) -
     return {"while open": while_open, "then": values(take(consumer, 2))}
 
 
-# ---- what is gone, what is broken ------------------------------------------------------------------------------------
+# ---- deleted and damaged records -------------------------------------------------------------------------------------
 
 
 @pairing(["c", "d"])
-def test_records_that_were_deleted_do_not_come(scene: Scene) -> Any:
+def test_deleted_records_are_not_delivered(scene: Scene) -> Any:
     scene.create()
     scene.write("a", "b", "c")
     scene.admin.delete_records({TopicPartition(scene.topic, 0): 2}).check()
@@ -166,7 +166,7 @@ def test_records_that_were_deleted_do_not_come(scene: Scene) -> Any:
 
 
 @pairing({"held": ["a", "b", "c"], "commit": {0: None}, "then": ["d"], "lag": 0})
-def test_records_that_are_deleted_while_they_are_in_hand(scene: Scene) -> Any:
+def test_records_deleted_while_they_are_acquired_can_be_accepted(scene: Scene) -> Any:
     scene.create()
     scene.write_batch("a", "b", "c")
     consumer = scene.explicit()
@@ -183,19 +183,19 @@ def test_records_that_are_deleted_while_they_are_in_hand(scene: Scene) -> Any:
     return {"held": values(held), "commit": commit, "then": values(then), "lag": scene.admin.lag(scene.group).total}
 
 
-def _good_and_bad(messages: list[Any]) -> list[Any]:
-    """The value of each good record, the error of each bad one."""
-    return [message.value() if message.error() is None else said(message.error()) for message in messages]
+def _values_and_errors(messages: list[Any]) -> list[Any]:
+    """Value of each record without error, error name of each other."""
+    return [message.value() if message.error() is None else error_name(message.error()) for message in messages]
 
 
 @pairing({"first": [b"a", "-199", b"c"], "left": []})
-def test_a_batch_whose_checksum_is_wrong_is_rejected(scene: Scene) -> Any:
+def test_a_batch_with_a_wrong_checksum_is_rejected(scene: Scene) -> Any:
     scene.create()
     scene.write("a", "sound", "c")
     damage(scene.broker, scene.topic, b"sound", b"wrong")
     consumer = scene.consumer(check_crcs=True)
     messages = take(consumer, 3)
-    first = _good_and_bad(messages)
+    first = _values_and_errors(messages)
     consumer.commit_sync()
     return {"first": first, "left": seen(consumer.poll(0.5))}
 
@@ -211,10 +211,10 @@ def test_a_batch_that_cannot_be_decompressed_is_released(scene: Scene) -> Any:
     scene.write("c")
     consumer = scene.consumer()
     messages = take(consumer, 3)
-    first = _good_and_bad(messages)
+    first = _values_and_errors(messages)
     consumer.commit_sync()
     (again,) = take(consumer, 1)
-    return {"first": first, "again": (said(again.error()), again.delivery_count())}
+    return {"first": first, "again": (error_name(again.error()), again.delivery_count())}
 
 
 @pairing(
@@ -232,17 +232,20 @@ def test_a_record_that_cannot_be_deserialized_keeps_its_bytes(scene: Scene) -> A
     for key, value in (("key 0", "0"), ("key 1", "one"), ("key 2", "2"), ("bad", "3"), ("key 4", None)):
         producer.produce(scene.topic, value, key, partition=0)
     assert producer.flush(PATIENCE_S) == 0
-    consumer = scene.consumer(kind="DeserializingShareConsumer", key_deserializer=_good_key, value_deserializer=_number)
+    consumer = scene.consumer(
+        kind="DeserializingShareConsumer", key_deserializer=_deserialize_key, value_deserializer=_deserialize_number
+    )
     return [
-        (message.key(), message.value(), message.error() and said(message.error())) for message in take(consumer, 5)
+        (message.key(), message.value(), message.error() and error_name(message.error()))
+        for message in take(consumer, 5)
     ]
 
 
-def _good_key(data: bytes, context: Any) -> bytes:
+def _deserialize_key(data: bytes, context: Any) -> bytes:
     if data == b"bad":
         raise ValueError(data)
     return data
 
 
-def _number(data: bytes | None, context: Any) -> int | None:
+def _deserialize_number(data: bytes | None, context: Any) -> int | None:
     return None if data is None else int(data)

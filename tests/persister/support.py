@@ -1,4 +1,4 @@
-"""A stage for the default persister: what it sends is kept, and answered when the test says so."""
+"""A harness for the default persister: its calls are kept until the test answers them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Write = WriteShareGroupStateRequest
 
 
 def cluster(*leaders: int, brokers: tuple[int, ...] = (1, 2, 3), dead: tuple[int, ...] = ()) -> ClusterImage:
-    """A state topic whose partitions are led by `leaders`; without any there is no such topic."""
+    """An image with a state topic whose partitions are led by `leaders`; without leaders the topic does not exist."""
     partitions = tuple(
         PartitionImage(leader=leader, leader_epoch=0, replicas=(leader,), isr=(leader,)) for leader in leaders
     )
@@ -49,18 +49,18 @@ def read(*partitions: int, group: str = "g", topic: TopicId = TOPIC) -> Read:
 
 
 def entries(message: Any) -> list[tuple[TopicId, int]]:
-    """(topic id, partition) of a request or response."""
+    """(topic id, partition) of each entry of a request or response."""
     topics = message.topics if hasattr(message, "topics") else message.results
     return [(topic.topic_id, entry.partition) for topic in topics for entry in topic.partitions]
 
 
 def codes(response: Any) -> list[tuple[int, Errors]]:
-    """(partition, error) of a response."""
+    """(partition, error) of each entry of a response."""
     return [(entry.partition, entry.error_code) for topic in response.results for entry in topic.partitions]
 
 
 def answer_to(request: Any, error: Errors = Errors.NONE, **failing: Errors) -> Any:
-    """A coordinator's answer: `error` everywhere, but for partitions given as `p7=Errors...`."""
+    """A coordinator's response: `error` for every partition, except those given as `p7=Errors...`."""
     response = RESPONSES[type(request)]
     return response(
         results=tuple(
@@ -77,7 +77,7 @@ def answer_to(request: Any, error: Errors = Errors.NONE, **failing: Errors) -> A
 
 
 class Stage:
-    """Hands the persister its messages and keeps what comes out."""
+    """Delivers messages to the persister and keeps its calls and responses."""
 
     def __init__(self, image: ClusterImage, seed: int = 1) -> None:
         self.persister = StateTopicPersister(1, random.Random(seed))
@@ -90,7 +90,7 @@ class Stage:
     def send(self, message: Message) -> None:
         for effect in self.persister.handle(message, self.now_ms):
             if isinstance(effect, Respond):
-                assert effect.id not in self.answers, "a request was answered twice"
+                assert effect.id not in self.answers, "a request has a second response"
                 self.answers[effect.id] = effect.response
             else:
                 assert isinstance(effect, Call)
@@ -102,7 +102,7 @@ class Stage:
         return self.last_id
 
     def taken(self) -> list[Call]:
-        """The calls since the last look."""
+        """The calls since the last call of this method."""
         calls, self.calls = self.calls, []
         return calls
 
@@ -117,14 +117,14 @@ class Stage:
         self.send(Answer(call.id, None, error))
 
     def found(self, call: Call, node: int = -1, error: Errors = Errors.NONE) -> None:
-        """Answer a lookup."""
+        """Answer a FindCoordinator call."""
         request = cast(FindCoordinatorRequest, call.request)
         (key,) = request.coordinator_keys
         coordinator = FindCoordinatorResponse.Coordinator(key=key, node_id=node, error_code=error)
         self.send(Answer(call.id, FindCoordinatorResponse(coordinators=(coordinator,))))
 
     def wait(self) -> int:
-        """Let time pass until the next retry; answers how long that took."""
+        """Advance the clock to the next retry; returns the milliseconds that this took."""
         wake_at_ms = self.persister.wake_at_ms
         assert wake_at_ms is not None
         waited, self.now_ms = wake_at_ms - self.now_ms, wake_at_ms

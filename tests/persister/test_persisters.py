@@ -1,4 +1,4 @@
-"""Choosing a persister, the one that forgets, and what no persister takes."""
+"""Selection of a persister, the no-op persister, and invalid requests. BEHAVIOUR.md, 1 to 3."""
 
 from __future__ import annotations
 
@@ -31,12 +31,13 @@ PACKAGE = "org.apache.kafka.server.share.persister"
         pytest.param("", NoOpPersister, id="empty"),
     ],
 )
-def test_the_config_chooses(class_name: str, expected: type) -> None:
+def test_the_class_name_selects_the_persister(class_name: str, expected: type) -> None:
+    """BEHAVIOUR.md, 1."""
     assert type(make_persister(class_name, 1, random.Random(1))) is expected
     assert class_name in BROKER_CONFIGS["group.share.persister.class.name"].choices
 
 
-def test_any_other_class_stops_the_broker() -> None:
+def test_an_unknown_class_name_is_a_config_exception() -> None:
     with pytest.raises(
         ConfigException, match=r"group\.share\.persister\.class\.name='org\.example\.Mine': must be one of"
     ):
@@ -62,7 +63,7 @@ def request(kind: Any, *partitions: int, group: str = "g") -> Any:
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "expected"),
     [
         pytest.param(InitializeShareGroupStateRequest, {}, id="initialize"),
         pytest.param(
@@ -77,7 +78,8 @@ def request(kind: Any, *partitions: int, group: str = "g") -> Any:
         ),
     ],
 )
-def test_the_no_op_persister_forgets_and_succeeds(kind: Any, told: dict[str, object]) -> None:
+def test_the_no_op_persister_succeeds_and_stores_nothing(kind: Any, expected: dict[str, object]) -> None:
+    """BEHAVIOUR.md, 2."""
     (answer,) = NoOpPersister().handle(Incoming(7, request(kind, 0, 1)), 0)
     assert isinstance(answer, Respond)
     assert answer.id == 7
@@ -86,10 +88,10 @@ def test_the_no_op_persister_forgets_and_succeeds(kind: Any, told: dict[str, obj
     for topic in response.results:
         for entry in topic.partitions:
             assert entry.error_code is Errors.NONE
-            assert {name: getattr(entry, name) for name in told} == told
+            assert {name: getattr(entry, name) for name in expected} == expected
 
 
-def test_the_no_op_persister_wants_nothing() -> None:
+def test_the_no_op_persister_has_no_timer() -> None:
     persister = NoOpPersister()
     assert persister.handle(Tick(), 0) == []
     assert persister.wake_at_ms is None
@@ -99,7 +101,8 @@ def test_the_no_op_persister_wants_nothing() -> None:
     "persister", [NoOpPersister(), StateTopicPersister(1, random.Random(1))], ids=["no-op", "default"]
 )
 @pytest.mark.parametrize("kind", FIELDS, ids=lambda kind: kind.__name__)
-def test_absurd_requests_are_a_misuse(persister: Persister, kind: Any) -> None:
-    for absurd in (request(kind, 0, group=""), kind(group_id="g", topics=()), request(kind), request(kind, 0, -1)):
+def test_invalid_requests_raise_value_error(persister: Persister, kind: Any) -> None:
+    """BEHAVIOUR.md, 3."""
+    for invalid in (request(kind, 0, group=""), kind(group_id="g", topics=()), request(kind), request(kind, 0, -1)):
         with pytest.raises(ValueError, match=r"names a group, topics and partitions|cannot be negative"):
-            persister.handle(Incoming(1, absurd), 0)
+            persister.handle(Incoming(1, invalid), 0)

@@ -1,4 +1,4 @@
-"""The default persister over a network that loses, delays and repeats, with brokers that die and come back."""
+"""The default persister over a network that loses, delays and repeats messages, with brokers that stop and start."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ RETRIED = (
 )
 
 
-def mark(group: str, topic: str, partition: int) -> int:
-    """A start offset that tells whose answer this is."""
+def start_offset_of(group: str, topic: str, partition: int) -> int:
+    """A start offset that identifies the entry of a response."""
     return partition * 4 + 2 * (group == "h") + (topic == OTHER)
 
 
-class World:
-    """Brokers that answer at random, some of them dead."""
+class RandomBrokers:
+    """Brokers with random responses; some of them are stopped."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         self.stage = Stage(cluster(1, 2, 3), seed)
-        self.asked: dict[int, Any] = {}
+        self.requests: dict[int, Any] = {}
 
-    def shake(self) -> None:
-        """Another state of the cluster: the state topic there or not, leaders moved, brokers dead."""
+    def change_cluster(self) -> None:
+        """Send a random image: the state topic exists or not, leaders have moved, brokers are stopped."""
         rng = self.rng
         leaders = [rng.choice((-1, *NODES)) for _ in range(rng.choice((0, 3, 3, 3)))]
         dead = tuple(node for node in NODES if rng.random() < 0.2)
@@ -51,16 +51,16 @@ class World:
         rng = self.rng
         partitions = [rng.randrange(12) for _ in range(rng.choice((1, 1, 1, 2, 4)))]
         made = rng.choice((read, write))(*partitions, group=rng.choice("gh"), topic=rng.choice((TOPIC, OTHER)))
-        self.asked[self.stage.ask(made)] = made
+        self.requests[self.stage.ask(made)] = made
 
     def answer(self, call: Call) -> None:
-        """Well, badly, never in time, or twice."""
+        """Answer a call with success or an error, lose it, or answer it twice."""
         rng, stage = self.rng, self.stage
-        fate = rng.random()
-        if fate < 0.1:
+        chance = rng.random()
+        if chance < 0.1:
             stage.lose(call, rng.choice((Errors.NETWORK_EXCEPTION, Errors.REQUEST_TIMED_OUT)))
         elif isinstance(call.request, FindCoordinatorRequest):
-            stage.found(call, rng.choice(NODES), rng.choice((Errors.NONE, *RETRIED)) if fate < 0.3 else Errors.NONE)
+            stage.found(call, rng.choice(NODES), rng.choice((Errors.NONE, *RETRIED)) if chance < 0.3 else Errors.NONE)
         else:
             stage.send(Answer(call.id, self._response(call.request)))
         if rng.random() < 0.1:
@@ -73,7 +73,9 @@ class World:
             if rng.random() < 0.2:
                 return response.Partition(partition=partition, error_code=rng.choice(RETRIED))
             if response is ReadShareGroupStateResponse:
-                return response.Partition(partition=partition, start_offset=mark(request.group_id, topic, partition))
+                return response.Partition(
+                    partition=partition, start_offset=start_offset_of(request.group_id, topic, partition)
+                )
             return response.Partition(partition=partition)
 
         topics = [
@@ -83,21 +85,21 @@ class World:
         return response(results=tuple(rng.sample(topics, len(topics))))
 
     def check(self) -> None:
-        """Every request has its one answer, entry by entry, each entry its own."""
-        assert self.stage.answers.keys() == self.asked.keys()
-        for id_, asked in self.asked.items():
+        """Every request has exactly one response, with the right entry for each of its entries."""
+        assert self.stage.answers.keys() == self.requests.keys()
+        for id_, request in self.requests.items():
             response = self.stage.answers[id_]
-            for topic, results in zip(asked.topics, response.results, strict=True):
+            for topic, results in zip(request.topics, response.results, strict=True):
                 assert topic.topic_id == results.topic_id
                 assert [e.partition for e in topic.partitions] == [r.partition for r in results.partitions]
-                if isinstance(asked, Read):
+                if isinstance(request, Read):
                     for r in results.partitions:
-                        expected = mark(asked.group_id, topic.topic_id, r.partition)
+                        expected = start_offset_of(request.group_id, topic.topic_id, r.partition)
                         assert r.error_code or r.start_offset == expected
 
 
-def test_every_request_is_answered_once_whatever_happens(seed: int) -> None:
-    world = World(seed)
+def test_every_request_has_one_response_under_random_faults(seed: int) -> None:
+    world = RandomBrokers(seed)
     rng, stage = world.rng, world.stage
     for _ in range(STEPS):
         chance = rng.random()
@@ -108,10 +110,10 @@ def test_every_request_is_answered_once_whatever_happens(seed: int) -> None:
         elif chance < 0.98 and stage.persister.wake_at_ms is not None:
             stage.wait()
         elif chance > 0.99:
-            world.shake()
+            world.change_cluster()
         writes = [call for call in stage.calls if isinstance(call.request, Write)]
         open_writes = [(call.node, cast(Write, call.request).group_id) for call in writes]
-        assert len(open_writes) == len(set(open_writes)), "one request of a kind and group under way to a broker"
+        assert len(open_writes) == len(set(open_writes)), "one request of a kind and group in flight to a broker"
     while stage.calls or stage.persister.wake_at_ms is not None:
         if stage.calls:
             world.answer(stage.calls.pop(0))
@@ -120,11 +122,11 @@ def test_every_request_is_answered_once_whatever_happens(seed: int) -> None:
     world.check()
 
 
-# ---- over real coordinators ------------------------------------------------------------------------------------------
+# ---- with a share coordinator ----------------------------------------------------------------------------------------
 
 
-class Coordinated:
-    """A persister over a real share coordinator whose log fails now and then and whose shards are re-elected."""
+class PersisterWithCoordinator:
+    """A persister with a share coordinator whose log fails at random and whose shards are re-elected."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -134,19 +136,19 @@ class Coordinated:
         self.home = coordination.Stage(image)
         self.stage = Stage(image, seed)
 
-    def serve(self) -> None:
-        """Carry one call to the coordinator, and its answer back, unless it gets lost on either way."""
+    def deliver_next(self) -> None:
+        """Deliver one call to the coordinator and its response back; either can get lost."""
         rng, call = self.rng, self.stage.calls.pop(0)
         if isinstance(call.request, FindCoordinatorRequest):
             coordinator = FindCoordinatorResponse.Coordinator(key=call.request.coordinator_keys[0], node_id=1)
             self.stage.send(Answer(call.id, FindCoordinatorResponse(coordinators=(coordinator,))))
             return None
-        fate = rng.random()
-        if fate < 0.05:
+        chance = rng.random()
+        if chance < 0.05:
             return self.stage.lose(call, Errors.NETWORK_EXCEPTION)
-        self.home.append_error = Errors.NOT_ENOUGH_REPLICAS if fate < 0.15 else Errors.NONE
+        self.home.append_error = Errors.NOT_ENOUGH_REPLICAS if chance < 0.15 else Errors.NONE
         response = self.home.ask(cast(Any, call.request))
-        if fate > 0.95:
+        if chance > 0.95:
             self.stage.lose(call, Errors.REQUEST_TIMED_OUT)
         else:
             self.stage.send(Answer(call.id, response))
@@ -157,9 +159,9 @@ class Coordinated:
 
 
 @pytest.mark.parametrize("index", range(4), ids=lambda index: f"run {index}")
-def test_what_the_persister_says_is_durable_is(seed: int, index: int) -> None:
-    """A write that was answered without an error is in the state, whichever answers got lost on the way."""
-    world = Coordinated(seed + index)
+def test_successful_writes_are_durable_under_random_faults(seed: int, index: int) -> None:
+    """A write with a successful response is in the state, whatever messages were lost. BEHAVIOUR.md, 9 and 12."""
+    world = PersisterWithCoordinator(seed + index)
     stage, rng = world.stage, world.rng
     confirmed = dict.fromkeys(range(8), -1)
     initialize = coordination.Initialize
@@ -167,23 +169,23 @@ def test_what_the_persister_says_is_durable_is(seed: int, index: int) -> None:
         world.home.ask(
             coordination.named(initialize, SharePartitionKey("g", TOPIC, partition), state_epoch=0, start_offset=0)
         )
-    asked: dict[int, tuple[int, int]] = {}
+    writes: dict[int, tuple[int, int]] = {}
     for start in range(1, STEPS // 20):
         partition = rng.randrange(8)
         entry = Write.Partition(partition=partition, state_epoch=0, leader_epoch=0, start_offset=start)
         request = Write(group_id="g", topics=(Write.Topic(topic_id=TOPIC, partitions=(entry,)),))
-        asked[stage.ask(request)] = partition, start
+        writes[stage.ask(request)] = partition, start
         while stage.calls and rng.random() < 0.7:
-            world.serve()
+            world.deliver_next()
         if stage.persister.wake_at_ms is not None and rng.random() < 0.3:
             stage.wait()
     while stage.calls or stage.persister.wake_at_ms is not None:
         if stage.calls:
-            world.serve()
+            world.deliver_next()
         else:
             stage.wait()
-    assert stage.answers.keys() == asked.keys()
-    for id_, (partition, start) in asked.items():
+    assert stage.answers.keys() == writes.keys()
+    for id_, (partition, start) in writes.items():
         if not stage.answers[id_].results[0].partitions[0].error_code:
             confirmed[partition] = max(confirmed[partition], start)
     world.home.append_error = Errors.NONE

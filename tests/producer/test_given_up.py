@@ -1,4 +1,4 @@
-"""Records that are given up: when, with which error, and what brokers do with a batch that still travels."""
+"""Records that time out: when, with which error, and batches that arrive after that. BEHAVIOUR.md, 7, 11 and 13."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from shareq.model.messages.transactions import InitProducerIdRequest
 from shareq.model.states import IsolationLevel
 from shareq.producer.transaction import LAST_EPOCH
 from tests.client.fake import Fake, Later
-from tests.producer.test_producer import Desk, Reports, setup
+from tests.producer.test_producer import FakeLeader, Reports, setup
 from tests.producer.test_transactions import places
 from tests.producer.test_transactions import setup as idempotent
 
 TIMED_OUT = KafkaError._MSG_TIMED_OUT
 
 
-# ---- when ------------------------------------------------------------------------------------------------------------
+# ---- timeouts --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("timeout_ms", [3000, 300_000])
 @pytest.mark.parametrize("idempotence", [False, True], ids=["plain", "idempotent"])
-def test_where_no_broker_answers_records_time_out(timeout_ms: int, idempotence: bool) -> None:
+def test_records_time_out_without_a_reachable_broker(timeout_ms: int, idempotence: bool) -> None:
     fake, _, _, producer = idempotent(enable_idempotence=idempotence, message_timeout_ms=timeout_ms)
     fake.answers[MetadataRequest] = lambda *_: Errors.NETWORK_EXCEPTION
     reports = Reports()
@@ -38,7 +38,7 @@ def test_where_no_broker_answers_records_time_out(timeout_ms: int, idempotence: 
     assert (reports, fake.now_ms - 1_000_000) == ([(TIMED_OUT, -1, -1001)], timeout_ms)
 
 
-def test_where_no_broker_gives_an_id_records_time_out() -> None:
+def test_records_time_out_without_a_producer_id() -> None:
     fake, _, coordinator, producer = idempotent(enable_idempotence=True, message_timeout_ms=3000)
     coordinator.errors = [Errors.COORDINATOR_LOAD_IN_PROGRESS] * 1000
     reports = Reports()
@@ -47,22 +47,22 @@ def test_where_no_broker_gives_an_id_records_time_out() -> None:
     assert (reports, fake.now_ms - 1_000_000) == ([(TIMED_OUT, 0, -1001)], 3000)
 
 
-def test_a_silent_broker_is_not_waited_for_longer_than_the_record_lives() -> None:
-    fake, desk, producer = setup(message_timeout_ms=3000)
+def test_a_request_times_out_with_its_records() -> None:
+    fake, leader, producer = setup(message_timeout_ms=3000)
     fake.answers[ProduceRequest] = lambda *_: None
     reports = Reports()
     producer.produce("t", "a", on_delivery=reports)
     assert producer.flush() == 0
     assert (reports, fake.now_ms - 1_000_000) == ([(TIMED_OUT, 0, -1001)], 3000)
     late = fake.pending(ProduceRequest)
-    fake.reply(late.call_id, desk.produce(fake, 1, late.request))
+    fake.reply(late.call_id, leader.produce(fake, 1, late.request))
     fake.run()
     assert reports == [(TIMED_OUT, 0, -1001)]
 
 
-def test_a_topic_is_unknown_only_when_a_broker_has_said_so() -> None:
+def test_a_topic_is_unknown_only_after_a_response_of_a_broker() -> None:
     fake = Fake()
-    Desk(fake)
+    FakeLeader(fake)
     metadata = fake.answers[MetadataRequest]
     fake.answers[MetadataRequest] = lambda *_: Errors.NETWORK_EXCEPTION
     producer = Producer({"bootstrap.servers": fake.address})
@@ -75,7 +75,7 @@ def test_a_topic_is_unknown_only_when_a_broker_has_said_so() -> None:
     assert 1_090_000 <= fake.now_ms < 1_092_000
 
 
-def test_closing_reports_what_it_drops() -> None:
+def test_close_reports_dropped_records() -> None:
     fake, _, producer = setup()
     fake.answers[ProduceRequest] = lambda *_: None
     reports = Reports()
@@ -87,19 +87,19 @@ def test_closing_reports_what_it_drops() -> None:
     assert (len(producer), fake.now_ms, fake.closed) == (0, 1_002_010, True)
 
 
-def test_closing_with_everything_delivered() -> None:
-    _, desk, producer = setup()
+def test_close_returns_true_if_all_records_are_delivered() -> None:
+    _, leader, producer = setup()
     producer.produce("t", "a")
     assert producer.close(2) is True
-    assert (desk.values(), producer.close()) == ([b"a"], True)
+    assert (leader.values(), producer.close()) == ([b"a"], True)
 
 
 # ---- idempotence -----------------------------------------------------------------------------------------------------
 
 
-def test_what_follows_a_batch_that_was_given_up_is_of_the_next_epoch() -> None:
-    """Of the same producer id, so that brokers refuse the one that comes late (KIP-360); other partitions go on."""
-    fake, desk, _, producer = idempotent(enable_idempotence=True, message_timeout_ms=3000)
+def test_records_after_a_timed_out_batch_have_the_next_epoch() -> None:
+    """The producer id stays the same, so brokers refuse the late batch (KIP-360); other partitions continue."""
+    fake, leader, _, producer = idempotent(enable_idempotence=True, message_timeout_ms=3000)
     producer.produce("t", "one", partition=0)
     producer.produce("t", "one", partition=1)
     producer.flush()
@@ -107,61 +107,61 @@ def test_what_follows_a_batch_that_was_given_up_is_of_the_next_epoch() -> None:
     producer.produce("t", "two", partition=0)
     producer.flush()
     late = parse_batch(fake.pending(ProduceRequest).request.topics[0].partitions[0].records)
-    fake.answers[ProduceRequest] = desk.produce
+    fake.answers[ProduceRequest] = leader.produce
     for partition in (0, 1):
         producer.produce("t", "three", partition=partition)
         producer.flush()
     assert (late.producer_id, late.producer_epoch, late.base_sequence) == (7, 0, 1)
-    assert places(desk) == [(7, 0, 0, False), (7, 0, 0, False), (7, 1, 0, False), (7, 1, 0, False)]
+    assert places(leader) == [(7, 0, 0, False), (7, 0, 0, False), (7, 1, 0, False), (7, 1, 0, False)]
     assert len(fake.requests(InitProducerIdRequest)) == 1
 
 
-def test_a_retry_keeps_its_epoch_when_another_partition_gives_up() -> None:
-    fake, desk, _, producer = idempotent(enable_idempotence=True)
+def test_a_retry_keeps_its_epoch_when_a_batch_of_another_partition_times_out() -> None:
+    fake, leader, _, producer = idempotent(enable_idempotence=True)
     fake.answers[ProduceRequest] = lambda f, n, request: Later(500, Errors.NETWORK_EXCEPTION)
     producer.produce("t", "retried", partition=1)
     fake.run(timeout_ms=100)
-    fake.answers[ProduceRequest] = desk.produce
-    desk.errors = [Errors.INVALID_RECORD]
+    fake.answers[ProduceRequest] = leader.produce
+    leader.errors = [Errors.INVALID_RECORD]
     producer.produce("t", "refused", partition=0)
     fake.run(timeout_ms=100)
     producer.produce("t", "next", partition=1)
     assert producer.flush() == 0
-    assert places(desk) == [(7, 0, 0, False), (7, 1, 0, False)]
-    assert desk.values(1) == [b"retried", b"next"]
+    assert places(leader) == [(7, 0, 0, False), (7, 1, 0, False)]
+    assert leader.values(1) == [b"retried", b"next"]
 
 
-def test_when_the_epochs_are_used_up_a_fresh_id_is_asked_for() -> None:
-    fake, desk, _, producer = idempotent(enable_idempotence=True)
+def test_a_new_producer_id_is_requested_after_the_last_epoch() -> None:
+    fake, leader, _, producer = idempotent(enable_idempotence=True)
     producer.produce("t", "a", partition=0)
     producer.flush()
     producer._core.identity.producer_epoch = LAST_EPOCH
-    desk.errors = [Errors.INVALID_RECORD]
+    leader.errors = [Errors.INVALID_RECORD]
     for value in "bc":
         producer.produce("t", value, partition=0)
         producer.flush()
-    assert places(desk) == [(7, 0, 0, False), (7, 0, 0, False)]
+    assert places(leader) == [(7, 0, 0, False), (7, 0, 0, False)]
     assert len(fake.requests(InitProducerIdRequest)) == 2
 
 
-@pytest.mark.parametrize("in_flight", [False, True], ids=["the queue", "everything"])
-def test_purging_a_batch_that_waits_for_its_retry_leaves_no_hole(in_flight: bool) -> None:
-    fake, desk, _, producer = idempotent(enable_idempotence=True, retry_backoff_ms=3000, retry_backoff_max_ms=3000)
+@pytest.mark.parametrize("in_flight", [False, True], ids=["queue", "queue and in flight"])
+def test_purging_a_batch_that_waits_for_its_retry_leaves_no_gap_in_sequences(in_flight: bool) -> None:
+    fake, leader, _, producer = idempotent(enable_idempotence=True, retry_backoff_ms=3000, retry_backoff_max_ms=3000)
     reports = Reports()
     producer.produce("t", "one", partition=0, on_delivery=reports)
     producer.flush()
-    desk.errors = [Errors.NETWORK_EXCEPTION]
+    leader.errors = [Errors.NETWORK_EXCEPTION]
     producer.produce("t", "two", partition=0, on_delivery=reports)
     fake.run(timeout_ms=1000)
     producer.purge(in_queue=True, in_flight=in_flight)
     producer.produce("t", "three", partition=0, on_delivery=reports)
     assert producer.flush() == 0
-    assert places(desk) == [(7, 0, 0, False), (7, 1, 0, False)]
+    assert places(leader) == [(7, 0, 0, False), (7, 1, 0, False)]
     assert [code for code, _, _ in reports] == [None, KafkaError._PURGE_QUEUE, None]
 
 
-def test_the_log_refuses_the_batch_that_comes_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Through the public API, on a cluster in process: the batch is held back, and comes after its successor."""
+def test_the_log_refuses_a_late_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through the public API on a cluster in process: the batch is delayed, and arrives after its successor."""
     hand_over, held = Network._hand_over, []
     answers: list[Any] = []
 

@@ -1,4 +1,4 @@
-"""Records that fail without a callback are logged; BEHAVIOUR.md 9."""
+"""Records that fail without a callback are logged. BEHAVIOUR.md, 9."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     return caplog
 
 
-def test_a_flush_names_the_topic_that_does_not_exist(log: pytest.LogCaptureFixture) -> None:
+def test_flush_logs_the_missing_topic(log: pytest.LogCaptureFixture) -> None:
     with Cluster(brokers=1) as cluster, Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
         for _ in range(3):
             producer.produce("nope", b"x")
@@ -30,7 +30,7 @@ def test_a_flush_names_the_topic_that_does_not_exist(log: pytest.LogCaptureFixtu
     assert len(log.messages) == 2
 
 
-def test_a_flush_names_the_partition_that_does_not_exist(log: pytest.LogCaptureFixture) -> None:
+def test_flush_logs_the_missing_partition(log: pytest.LogCaptureFixture) -> None:
     with Cluster(brokers=1) as cluster, Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
         cluster.create_topic("t", 2)
         producer.produce("t", b"x", partition=7)
@@ -52,7 +52,7 @@ def test_records_with_a_callback_and_purged_ones_are_not_logged(log: pytest.LogC
     assert log.messages == []
 
 
-def test_a_flush_without_any_broker_says_so_within_seconds(log: pytest.LogCaptureFixture) -> None:
+def test_flush_without_a_reachable_broker_is_logged(log: pytest.LogCaptureFixture) -> None:
     fake = Fake(t=[1])
     fake.answers[MetadataRequest] = lambda *_: Errors.NETWORK_EXCEPTION
     producer = Producer({"bootstrap.servers": fake.address})

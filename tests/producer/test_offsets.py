@@ -1,4 +1,4 @@
-"""`send_offsets_to_transaction`: whose offsets, what is sent, what each answer does to the transaction."""
+"""`send_offsets_to_transaction`: arguments, the request, and the effect of each response. BEHAVIOUR.md, 17."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ POSITIONS = [TopicPartition("t", 0, 5), TopicPartition("t", 1)]
 
 
 class GroupCoordinator:
-    """At node 4; answers `errors` first."""
+    """A group coordinator at node 4; its first responses have the given errors."""
 
     def __init__(self, fake: Fake, *errors: Errors) -> None:
         self.errors = list(errors)
-        self.asked: list[int] = []
+        self.nodes: list[int] = []
         fake.answers[TxnOffsetCommitRequest] = self.commit
         fake.answers[FindCoordinatorRequest] = self.find
 
@@ -35,7 +35,7 @@ class GroupCoordinator:
         return FindCoordinatorResponse(coordinators=(FindCoordinatorResponse.Coordinator(key=key, node_id=at),))
 
     def commit(self, fake: Fake, node: int, request: TxnOffsetCommitRequest) -> Any:
-        self.asked.append(node)
+        self.nodes.append(node)
         error = self.errors.pop(0) if self.errors else Errors.NONE
         if error is Errors.NETWORK_EXCEPTION:
             return error
@@ -43,8 +43,8 @@ class GroupCoordinator:
         return TxnOffsetCommitResponse(topics=(TxnOffsetCommitResponse.Topic(name="t", partitions=(part,)),))
 
 
-def test_offsets_go_to_the_groups_coordinator_and_the_transaction_is_ended_there() -> None:
-    """Partitions without an offset are left out; a transaction of offsets alone needs its end, too."""
+def test_offsets_are_sent_to_the_group_coordinator_and_the_transaction_is_ended() -> None:
+    """Partitions without an offset are left out; a transaction with offsets only is ended, too."""
     fake, _, coordinator, producer = transactional()
     group = GroupCoordinator(fake)
     producer.send_offsets_to_transaction(POSITIONS, ConsumerGroupMetadata("g", 3, "m", "i"))
@@ -61,11 +61,11 @@ def test_offsets_go_to_the_groups_coordinator_and_the_transaction_is_ended_there
         topics=(TxnOffsetCommitRequest.Topic(name="t", partitions=(partition,)),),
     )
     producer.commit_transaction()
-    assert (group.asked, coordinator.ended) == ([4], [True])
+    assert (group.nodes, coordinator.ended) == ([4], [True])
 
 
 @pytest.mark.parametrize("positions", [[], [TopicPartition("t", 0)]], ids=["none", "without an offset"])
-def test_nothing_is_sent_where_there_is_no_offset(positions: list[TopicPartition]) -> None:
+def test_no_request_is_sent_without_an_offset(positions: list[TopicPartition]) -> None:
     fake, _, _, producer = transactional()
     producer.send_offsets_to_transaction(positions, GROUP)
     assert fake.requests(TxnOffsetCommitRequest) == []
@@ -75,12 +75,15 @@ def test_nothing_is_sent_where_there_is_no_offset(positions: list[TopicPartition
     ("error", "attempts", "state"),
     [
         pytest.param(
-            Errors.COORDINATOR_LOAD_IN_PROGRESS, 2, ProducerTransactionState.IN_TRANSACTION, id="loading: again"
+            Errors.COORDINATOR_LOAD_IN_PROGRESS, 2, ProducerTransactionState.IN_TRANSACTION, id="loading: retried"
         ),
-        pytest.param(Errors.NOT_COORDINATOR, 2, ProducerTransactionState.IN_TRANSACTION, id="moved: again"),
-        pytest.param(Errors.NETWORK_EXCEPTION, 2, ProducerTransactionState.IN_TRANSACTION, id="disconnected: again"),
+        pytest.param(Errors.NOT_COORDINATOR, 2, ProducerTransactionState.IN_TRANSACTION, id="moved: retried"),
+        pytest.param(Errors.NETWORK_EXCEPTION, 2, ProducerTransactionState.IN_TRANSACTION, id="disconnected: retried"),
         pytest.param(
-            Errors.CONCURRENT_TRANSACTIONS, 2, ProducerTransactionState.IN_TRANSACTION, id="still ending: again"
+            Errors.CONCURRENT_TRANSACTIONS,
+            2,
+            ProducerTransactionState.IN_TRANSACTION,
+            id="concurrent transactions: retried",
         ),
         pytest.param(Errors.ILLEGAL_GENERATION, 1, ProducerTransactionState.ABORTABLE, id="generation: abort"),
         pytest.param(Errors.UNKNOWN_MEMBER_ID, 1, ProducerTransactionState.ABORTABLE, id="member: abort"),
@@ -89,7 +92,7 @@ def test_nothing_is_sent_where_there_is_no_offset(positions: list[TopicPartition
         pytest.param(Errors.PRODUCER_FENCED, 1, ProducerTransactionState.FATAL, id="fenced: fatal"),
     ],
 )
-def test_each_answer(error: Errors, attempts: int, state: ProducerTransactionState) -> None:
+def test_errors_of_txn_offset_commit(error: Errors, attempts: int, state: ProducerTransactionState) -> None:
     fake, _, coordinator, producer = transactional()
     group = GroupCoordinator(fake, error)
     if attempts == 2:
@@ -101,13 +104,13 @@ def test_each_answer(error: Errors, attempts: int, state: ProducerTransactionSta
             error,
             state is ProducerTransactionState.FATAL,
         )
-    assert (len(group.asked), producer._core.identity.state) == (attempts, state)
+    assert (len(group.nodes), producer._core.identity.state) == (attempts, state)
     if state is ProducerTransactionState.ABORTABLE:
         producer.abort_transaction()
         assert coordinator.ended == [False]
 
 
-def test_a_call_that_timed_out_may_be_repeated() -> None:
+def test_a_call_that_timed_out_can_be_repeated() -> None:
     fake, _, _, producer = transactional()
     group = GroupCoordinator(fake)
     answer, fake.answers[TxnOffsetCommitRequest] = fake.answers[TxnOffsetCommitRequest], lambda *_: None
@@ -116,10 +119,10 @@ def test_a_call_that_timed_out_may_be_repeated() -> None:
     assert raised.value.error == KafkaError._TIMED_OUT
     fake.answers[TxnOffsetCommitRequest] = answer
     producer.send_offsets_to_transaction(POSITIONS, GROUP, 1)
-    assert group.asked == [4]
+    assert group.nodes == [4]
 
 
-def test_a_transaction_has_to_be_open() -> None:
+def test_an_open_transaction_is_required() -> None:
     _, _, _, producer = setup(transactional_id="x")
     with pytest.raises(IllegalStateException, match="is not possible"):
         producer.send_offsets_to_transaction(POSITIONS, GROUP)
@@ -141,19 +144,19 @@ def test_a_transaction_has_to_be_open() -> None:
         pytest.param(POSITIONS, b"", ValueError, "CGMDv2", id="no bytes"),
     ],
 )
-def test_bad_arguments_are_refused_and_the_transaction_goes_on(
+def test_invalid_arguments_are_refused_and_the_transaction_continues(
     positions: Any, group: Any, error: type[Exception], text: str
 ) -> None:
-    _, desk, coordinator, producer = transactional()
+    _, leader, coordinator, producer = transactional()
     with pytest.raises(error, match=text):
         producer.send_offsets_to_transaction(positions, group)
     producer.produce("t", "a", partition=0)
     producer.commit_transaction()
-    assert (desk.values(), coordinator.ended) == ([b"a"], [True])
+    assert (leader.values(), coordinator.ended) == ([b"a"], [True])
 
 
 @pytest.mark.parametrize("instance", [None, "i"], ids=["dynamic", "static"])
-def test_what_a_consumer_of_confluent_kafka_says_of_its_group(instance: str | None) -> None:
+def test_group_metadata_of_a_confluent_kafka_consumer_is_accepted(instance: str | None) -> None:
     static = {} if instance is None else {"group.instance.id": instance}
     consumer = confluent_kafka.Consumer(
         {"bootstrap.servers": "127.0.0.1:1", "group.id": "gruppé", "log_level": 0, **static}
@@ -165,8 +168,8 @@ def test_what_a_consumer_of_confluent_kafka_says_of_its_group(instance: str | No
 
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
 @pytest.mark.parametrize("tcp", [False, True], ids=["in process", "tcp"])
-def test_offsets_count_when_the_transaction_is_committed(tcp: bool, commit: bool) -> None:
-    """Through the public API; confluent-kafka's consumer tells what is committed."""
+def test_offsets_take_effect_when_the_transaction_is_committed(tcp: bool, commit: bool) -> None:
+    """Through the public API; confluent-kafka's consumer reads the committed offset."""
     with Cluster(brokers=1, clock="wall") as cluster:
         cluster.create_topic("t", partitions=1)
         address = cluster.serve().bootstrap_servers

@@ -1,4 +1,4 @@
-"""The producer on a fake cluster: where records go, when they go, and what is told of them."""
+"""The producer on a fake cluster: partitions, batches, delivery reports, errors. BEHAVIOUR.md, 1 to 12."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from shareq.producer.partitioner import PARTITIONERS, Partitioner, murmur2
 from tests.client.fake import Fake
 
 
-class Desk:
-    """Logs as lists of (key, value, headers, timestamp) by topic id and partition; `errors` are answered first."""
+class FakeLeader:
+    """Logs as lists of (key, value, headers, timestamp) by topic id and partition; first responses have `errors`."""
 
     def __init__(self, fake: Fake, *errors: Errors) -> None:
         self.fake = fake
@@ -58,30 +58,30 @@ class Desk:
         return [value for _, value, _, _ in self.logs.get((self.fake.ids[topic], partition), [])]
 
 
-def setup(*errors: Errors, leaders: list[int] | None = None, **conf: Any) -> tuple[Fake, Desk, Producer]:
+def setup(*errors: Errors, leaders: list[int] | None = None, **conf: Any) -> tuple[Fake, FakeLeader, Producer]:
     fake = Fake(t=leaders or [1])
-    desk = Desk(fake, *errors)
+    leader = FakeLeader(fake, *errors)
     keys = {key.replace("_", "."): value for key, value in conf.items()}
-    return fake, desk, Producer({"bootstrap.servers": fake.address, **keys})
+    return fake, leader, Producer({"bootstrap.servers": fake.address, **keys})
 
 
 class Reports(list[Any]):
-    """A delivery callback that keeps (error code, partition, offset)."""
+    """A delivery callback that keeps (error code, partition, offset) of each record."""
 
     def __call__(self, error: Any, message: Any) -> None:
         self.append((error and error.code(), message.partition(), message.offset()))
 
 
-# ---- records on their way --------------------------------------------------------------------------------------------
+# ---- batches and requests --------------------------------------------------------------------------------------------
 
 
-def test_records_arrive_as_they_were_given() -> None:
-    _, desk, producer = setup()
+def test_records_are_sent_unchanged() -> None:
+    _, leader, producer = setup()
     producer.produce("t", "välue", "k", headers={"a": "1", "b": None}, timestamp=77)
     producer.produce("t", None, headers=[("a", b"2")])
     producer.produce("t", memoryview(b"v"))  # type: ignore[arg-type]
     assert producer.flush() == 0
-    (log,) = desk.logs.values()
+    (log,) = leader.logs.values()
     assert log == [
         (b"k", "välue".encode(), [("a", b"1"), ("b", None)], 77),
         (None, None, [("a", b"2")], 1_000_000),
@@ -89,22 +89,22 @@ def test_records_arrive_as_they_were_given() -> None:
     ]
 
 
-def test_records_linger_and_share_a_batch() -> None:
-    fake, desk, producer = setup(linger_ms=50)
+def test_records_within_linger_ms_share_a_batch() -> None:
+    fake, leader, producer = setup(linger_ms=50)
     for value in "abc":
         producer.produce("t", value)
     fake.run(timeout_ms=49)
     assert fake.requests(ProduceRequest) == []
     fake.run(timeout_ms=1)
-    assert desk.values() == [b"a", b"b", b"c"]
+    assert leader.values() == [b"a", b"b", b"c"]
     assert len(fake.requests(ProduceRequest)) == 1
 
 
-def test_without_linger_each_record_goes_at_once() -> None:
-    _, desk, producer = setup(linger_ms=0)
+def test_without_linger_each_record_is_sent_immediately() -> None:
+    _, leader, producer = setup(linger_ms=0)
     producer.produce("t", "a")
     producer.produce("t", "b")
-    assert desk.values() == [b"a", b"b"]
+    assert leader.values() == [b"a", b"b"]
 
 
 @pytest.mark.parametrize(
@@ -115,39 +115,39 @@ def test_without_linger_each_record_goes_at_once() -> None:
         pytest.param({"batch_size": 1}, [1] * 10, id="a record that is larger than a batch"),
     ],
 )
-def test_batches_are_bounded(conf: dict[str, Any], sizes: list[int]) -> None:
-    _, desk, producer = setup(**conf)
+def test_batches_are_bounded_by_number_and_bytes(conf: dict[str, Any], sizes: list[int]) -> None:
+    _, leader, producer = setup(**conf)
     for _ in range(10):
         producer.produce("t", b"x" * 10)
     producer.flush()
-    assert [batch.record_count for _, batch in desk.batches] == sizes
+    assert [batch.record_count for _, batch in leader.batches] == sizes
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_batches_are_compressed(compression: str) -> None:
-    _, desk, producer = setup(compression_type=compression)
+    _, leader, producer = setup(compression_type=compression)
     producer.produce("t", b"x" * 1000)
     producer.flush()
-    assert desk.values() == [b"x" * 1000]
-    assert (desk.batches[0][1].size < 200) == (compression != "none")
+    assert leader.values() == [b"x" * 1000]
+    assert (leader.batches[0][1].size < 200) == (compression != "none")
 
 
-def test_one_request_a_node() -> None:
-    fake, desk, producer = setup(leaders=[1, 2, 1])
+def test_each_node_receives_one_request() -> None:
+    fake, leader, producer = setup(leaders=[1, 2, 1])
     for partition in range(3):
         producer.produce("t", str(partition), partition=partition)
     producer.flush()
     sent = [(s.node, len(s.request.topics[0].partitions)) for s in fake.sent if isinstance(s.request, ProduceRequest)]
     assert sent == [(1, 2), (2, 1)]
-    assert [desk.values(partition) for partition in range(3)] == [[b"0"], [b"1"], [b"2"]]
+    assert [leader.values(partition) for partition in range(3)] == [[b"0"], [b"1"], [b"2"]]
 
 
-def test_a_partition_has_one_batch_under_way_and_keeps_its_order() -> None:
-    _, desk, producer = setup(Errors.NOT_ENOUGH_REPLICAS, batch_num_messages=2)
+def test_a_partition_has_one_batch_in_flight_and_keeps_its_order() -> None:
+    _, leader, producer = setup(Errors.NOT_ENOUGH_REPLICAS, batch_num_messages=2)
     for value in "abcdef":
         producer.produce("t", value)
     assert producer.flush() == 0
-    assert desk.values() == [b"a", b"b", b"c", b"d", b"e", b"f"]
+    assert leader.values() == [b"a", b"b", b"c", b"d", b"e", b"f"]
 
 
 # ---- partitioners ----------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def test_a_partition_has_one_batch_under_way_and_keeps_its_order() -> None:
         pytest.param(b"abc", 479470107, id="abc"),
     ],
 )
-def test_murmur2_is_javas(key: bytes, expected: int) -> None:
+def test_murmur2_is_that_of_java(key: bytes, expected: int) -> None:
     """Kafka's own test values; the partitioner takes them without their sign."""
     assert murmur2(key) == expected & 0x7FFFFFFF
 
@@ -177,7 +177,7 @@ def test_every_partitioner_places_every_key_within_the_topic(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "key", "sticks"),
+    ("name", "key", "fixed"),
     [
         ("random", b"k", False),
         ("consistent", None, True),
@@ -192,32 +192,32 @@ def test_every_partitioner_places_every_key_within_the_topic(name: str) -> None:
     ],
     ids=repr,
 )
-def test_what_a_key_decides(name: str, key: bytes | None, sticks: bool) -> None:
-    """What is not decided sticks until its batch is closed, then moves on."""
+def test_partitioners_fix_the_partition_by_key_or_by_batch(name: str, key: bytes | None, fixed: bool) -> None:
+    """A key without a fixed partition keeps one until its batch is closed."""
     partitioner = Partitioner(name, 50, random.Random(1))
     places = []
     for _ in range(20):
         places.append(partitioner.place(key))
         assert partitioner.place(key) == places[-1]
         partitioner.closed(places[-1])
-    assert (len(set(places)) == 1) == sticks
+    assert (len(set(places)) == 1) == fixed
 
 
 def test_keys_keep_their_partition() -> None:
-    _, desk, producer = setup(leaders=[1, 1, 1])
+    _, leader, producer = setup(leaders=[1, 1, 1])
     for number in range(60):
         producer.produce("t", str(number), str(number % 6))
         if number % 7 == 0:
             producer.flush()
     producer.flush()
-    keys = [{key for key, _, _, _ in log} for log in desk.logs.values()]
+    keys = [{key for key, _, _, _ in log} for log in leader.logs.values()]
     assert sum(map(len, keys)) == 6
 
 
 # ---- delivery reports ------------------------------------------------------------------------------------------------
 
 
-def test_reports_tell_where_each_record_is_and_are_served_by_poll_or_flush_only() -> None:
+def test_reports_have_partition_and_offset_and_run_in_poll_or_flush_only() -> None:
     fake, _, producer = setup()
     reports = Reports()
     for value in "abc":
@@ -238,9 +238,9 @@ def test_poll_waits_for_the_first_report() -> None:
     assert fake.now_ms == 1_000_200
 
 
-def test_a_common_callback_serves_records_without_their_own() -> None:
+def test_the_common_callback_reports_records_without_their_own() -> None:
     fake = Fake(t=[1])
-    Desk(fake)
+    FakeLeader(fake)
     common, own, alias = Reports(), Reports(), Reports()
     producer = Producer({"bootstrap.servers": fake.address}, on_delivery=common)
     producer.produce("t", "a")
@@ -250,7 +250,7 @@ def test_a_common_callback_serves_records_without_their_own() -> None:
     assert (len(common), len(own), len(alias)) == (1, 1, 1)
 
 
-def test_a_report_carries_the_record() -> None:
+def test_a_report_has_the_record() -> None:
     _, _, producer = setup()
     seen: list[Any] = []
     producer.produce("t", "v", "k", on_delivery=lambda _, m: seen.append(m), headers={"h": "1"})
@@ -260,7 +260,7 @@ def test_a_report_carries_the_record() -> None:
     assert (message.headers(), message.timestamp(), message.latency()) == ([("h", b"1")], (1, 1_000_000), 0.0)
 
 
-def test_what_a_callback_raises_surfaces_and_the_others_are_served_later() -> None:
+def test_an_exception_of_a_callback_is_raised_and_the_others_run_later() -> None:
     _, _, producer = setup()
 
     def fail(*_: Any) -> None:
@@ -281,10 +281,10 @@ def test_what_a_callback_raises_surfaces_and_the_others_are_served_later() -> No
 @pytest.mark.parametrize(
     ("error", "attempts", "code"),
     [
-        pytest.param(Errors.NOT_LEADER_OR_FOLLOWER, 2, None, id="not leader: again"),
-        pytest.param(Errors.NOT_ENOUGH_REPLICAS, 2, None, id="not enough replicas: again"),
-        pytest.param(Errors.NETWORK_EXCEPTION, 2, None, id="disconnected: again"),
-        pytest.param(Errors.KAFKA_STORAGE_ERROR, 2, None, id="storage: again"),
+        pytest.param(Errors.NOT_LEADER_OR_FOLLOWER, 2, None, id="not leader: retried"),
+        pytest.param(Errors.NOT_ENOUGH_REPLICAS, 2, None, id="not enough replicas: retried"),
+        pytest.param(Errors.NETWORK_EXCEPTION, 2, None, id="disconnected: retried"),
+        pytest.param(Errors.KAFKA_STORAGE_ERROR, 2, None, id="storage: retried"),
         pytest.param(Errors.MESSAGE_TOO_LARGE, 1, Errors.MESSAGE_TOO_LARGE, id="too large: final"),
         pytest.param(Errors.INVALID_RECORD, 1, Errors.INVALID_RECORD, id="invalid record: final"),
         pytest.param(Errors.INVALID_TIMESTAMP, 1, Errors.INVALID_TIMESTAMP, id="timestamp: final"),
@@ -293,7 +293,7 @@ def test_what_a_callback_raises_surfaces_and_the_others_are_served_later() -> No
         ),
     ],
 )
-def test_each_error_of_an_answer(error: Errors, attempts: int, code: Errors | None) -> None:
+def test_errors_of_produce_responses(error: Errors, attempts: int, code: Errors | None) -> None:
     fake, _, producer = setup(error)
     reports = Reports()
     producer.produce("t", "a", on_delivery=reports)
@@ -302,17 +302,17 @@ def test_each_error_of_an_answer(error: Errors, attempts: int, code: Errors | No
     assert len(fake.requests(ProduceRequest)) == attempts
 
 
-def test_a_leader_that_has_moved_is_followed() -> None:
-    fake, desk, producer = setup(Errors.NONE, Errors.NOT_LEADER_OR_FOLLOWER)
+def test_a_moved_leader_is_looked_up() -> None:
+    fake, leader, producer = setup(Errors.NONE, Errors.NOT_LEADER_OR_FOLLOWER)
     producer.produce("t", "a")
     producer.flush()
     fake.topics["t"] = [2]
     producer.produce("t", "b")
     producer.flush()
-    assert [node for node, _ in desk.batches] == [1, 2]
+    assert [node for node, _ in leader.batches] == [1, 2]
 
 
-def test_records_that_nobody_takes_time_out() -> None:
+def test_records_without_a_reachable_leader_time_out() -> None:
     fake, _, producer = setup(*[Errors.NOT_ENOUGH_REPLICAS] * 1000, message_timeout_ms=5000)
     reports = Reports()
     producer.produce("t", "a", on_delivery=reports)
@@ -323,9 +323,9 @@ def test_records_that_nobody_takes_time_out() -> None:
     assert 5 < len(fake.requests(ProduceRequest)) < 15
 
 
-def test_a_topic_may_appear_while_records_wait_for_it() -> None:
+def test_records_wait_for_a_topic_to_be_created() -> None:
     fake = Fake()
-    desk = Desk(fake)
+    leader = FakeLeader(fake)
     producer = Producer({"bootstrap.servers": fake.address})
     for value in "abc":
         producer.produce("t", value)
@@ -333,12 +333,12 @@ def test_a_topic_may_appear_while_records_wait_for_it() -> None:
     fake.topics["t"], fake.ids["t"] = [1], Fake(t=[1]).ids["t"]
     producer.produce("t", "d")
     assert producer.flush() == 0
-    assert desk.values() == [b"a", b"b", b"c", b"d"]
+    assert leader.values() == [b"a", b"b", b"c", b"d"]
 
 
-def test_a_topic_that_never_appears_is_unknown() -> None:
+def test_a_topic_that_is_never_created_is_unknown() -> None:
     fake = Fake()
-    Desk(fake)
+    FakeLeader(fake)
     producer = Producer({"bootstrap.servers": fake.address})
     reports = Reports()
     producer.produce("typo", "a", on_delivery=reports)
@@ -348,9 +348,9 @@ def test_a_topic_that_never_appears_is_unknown() -> None:
     assert len(fake.requests(MetadataRequest)) < 40
 
 
-def test_a_name_that_no_topic_can_have_fails_at_once() -> None:
+def test_an_invalid_topic_name_fails_without_waiting() -> None:
     fake = Fake()
-    Desk(fake)
+    FakeLeader(fake)
     metadata = fake.answers[MetadataRequest]
 
     def answer(fake: Fake, node: int, request: MetadataRequest) -> Any:
@@ -368,7 +368,7 @@ def test_a_name_that_no_topic_can_have_fails_at_once() -> None:
     assert reports == [(Errors.INVALID_TOPIC_EXCEPTION, -1, -1001)]
 
 
-def test_a_partition_that_does_not_exist() -> None:
+def test_a_missing_partition_fails_its_records() -> None:
     fake, _, producer = setup()
     reports = Reports()
     producer.produce("t", "a", partition=0)
@@ -385,22 +385,22 @@ def test_a_partition_that_does_not_exist() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        pytest.param(("t", 5), TypeError, id="a value that is a number"),
-        pytest.param(("t", b"", 5), TypeError, id="a key that is a number"),
-        pytest.param((5, b""), TypeError, id="a topic that is a number"),
+        pytest.param(("t", 5), TypeError, id="value is a number"),
+        pytest.param(("t", b"", 5), TypeError, id="key is a number"),
+        pytest.param((5, b""), TypeError, id="topic is a number"),
         pytest.param(("t", b"", b"", -2), KafkaException, id="a partition below -1"),
         pytest.param(("t", b"x" * 1_000_001), KafkaException, id="a record that is too large"),
     ],
 )
-def test_bad_arguments(arguments: tuple[Any, ...], error: type[Exception]) -> None:
+def test_invalid_arguments_are_refused(arguments: tuple[Any, ...], error: type[Exception]) -> None:
     _, _, producer = setup()
     with pytest.raises(error):
         producer.produce(*arguments)
     assert len(producer) == 0
 
 
-def test_a_full_queue() -> None:
-    fake, desk, producer = setup(queue_buffering_max_messages=3)
+def test_a_full_queue_raises_buffer_error() -> None:
+    fake, leader, producer = setup(queue_buffering_max_messages=3)
     reports = Reports()
     for value in "abc":
         producer.produce("t", value, on_delivery=reports)
@@ -412,10 +412,10 @@ def test_a_full_queue() -> None:
     producer.poll(0)
     producer.produce("t", "d")
     producer.flush()
-    assert desk.values() == [b"a", b"b", b"c", b"d"]
+    assert leader.values() == [b"a", b"b", b"c", b"d"]
 
 
-def test_flush_gives_up_when_its_time_is_up_and_says_how_many_are_left() -> None:
+def test_flush_returns_the_number_of_remaining_records_at_its_timeout() -> None:
     fake, _, producer = setup()
     fake.answers[ProduceRequest] = lambda *_: None
     producer.produce("t", "a")
@@ -428,12 +428,12 @@ def test_flush_gives_up_when_its_time_is_up_and_says_how_many_are_left() -> None
     ("in_queue", "in_flight", "codes"),
     [
         pytest.param(True, False, [KafkaError._PURGE_QUEUE, None], id="the queue"),
-        pytest.param(False, True, [KafkaError._PURGE_INFLIGHT, None], id="what is under way"),
+        pytest.param(False, True, [KafkaError._PURGE_INFLIGHT, None], id="records in flight"),
         pytest.param(True, True, [KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT], id="both"),
     ],
 )
-def test_purge(in_queue: bool, in_flight: bool, codes: list[int | None]) -> None:
-    fake, desk, producer = setup()
+def test_purge_drops_queued_or_in_flight_records(in_queue: bool, in_flight: bool, codes: list[int | None]) -> None:
+    fake, leader, producer = setup()
     fake.answers[ProduceRequest] = lambda *_: None
     reports = Reports()
     producer.produce("t", "a", on_delivery=reports)
@@ -441,15 +441,15 @@ def test_purge(in_queue: bool, in_flight: bool, codes: list[int | None]) -> None
     producer.produce("t", "b", on_delivery=reports)
     under_way = fake.pending(ProduceRequest)
     producer.purge(in_queue=in_queue, in_flight=in_flight)
-    fake.answers[ProduceRequest] = desk.produce
-    fake.reply(under_way.call_id, desk.produce(fake, 1, under_way.request))
+    fake.answers[ProduceRequest] = leader.produce
+    fake.reply(under_way.call_id, leader.produce(fake, 1, under_way.request))
     assert producer.flush() == 0
     assert [code for code, _, _ in reports] == codes
 
 
-def test_purge_reaches_records_that_have_no_place_yet() -> None:
+def test_purge_drops_records_without_a_partition() -> None:
     fake = Fake()
-    Desk(fake)
+    FakeLeader(fake)
     producer = Producer({"bootstrap.servers": fake.address})
     reports = Reports()
     producer.produce("t", "a", on_delivery=reports)
@@ -462,27 +462,27 @@ def test_purge_reaches_records_that_have_no_place_yet() -> None:
     assert sorted(reports) == [(KafkaError._PURGE_QUEUE, -1, -1001)] * 2
 
 
-def test_a_full_inbox_is_moved_on_without_waiting() -> None:
-    _, desk, producer = setup(batch_num_messages=100, linger_ms=10_000)
+def test_a_full_inbox_is_processed_by_produce() -> None:
+    _, leader, producer = setup(batch_num_messages=100, linger_ms=10_000)
     reports = Reports()
     for number in range(1050):
         producer.produce("t", str(number), on_delivery=reports if number == 5 else None)
-    assert len(desk.values()) == 1000
+    assert len(leader.values()) == 1000
     assert producer.flush() == 0
-    assert desk.values() == [str(number).encode() for number in range(1050)]
+    assert leader.values() == [str(number).encode() for number in range(1050)]
     assert reports == [(None, 0, 5)]
 
 
-def test_a_partition_whose_leader_is_gone_is_waited_for() -> None:
-    fake, desk, producer = setup(leaders=[-1])
+def test_records_wait_for_a_leader() -> None:
+    fake, leader, producer = setup(leaders=[-1])
     producer.produce("t", "a")
     assert producer.flush(2) == 1
     fake.topics["t"] = [2]
     assert producer.flush() == 0
-    assert [node for node, _ in desk.batches] == [2]
+    assert [node for node, _ in leader.batches] == [2]
 
 
-def test_acks_zero_waits_for_nobody() -> None:
+def test_acks_0_waits_for_no_response() -> None:
     fake, _, producer = setup(acks=0)
     fake.answers[ProduceRequest] = lambda *_: None
     reports = Reports()
@@ -491,8 +491,8 @@ def test_acks_zero_waits_for_nobody() -> None:
     assert reports == [(None, 0, -1001)]
 
 
-def test_produce_batch() -> None:
-    _, desk, producer = setup(leaders=[1, 1], queue_buffering_max_messages=3)
+def test_produce_batch_queues_all_records() -> None:
+    _, leader, producer = setup(leaders=[1, 1], queue_buffering_max_messages=3)
     own, common = Reports(), Reports()
     rows: list[dict[str, Any]] = [
         {"value": "a", "key": "k", "timestamp": 5},
@@ -503,13 +503,13 @@ def test_produce_batch() -> None:
     assert producer.produce_batch("t", rows, partition=0, on_delivery=common) == 3
     assert isinstance(rows[3]["_error"], BufferError)
     producer.flush()
-    assert desk.logs[desk.fake.ids["t"], 0] == [(b"k", b"a", [], 5), (None, None, [], 1_000_000)]
+    assert leader.logs[leader.fake.ids["t"], 0] == [(b"k", b"a", [], 5), (None, None, [], 1_000_000)]
     assert (len(own), len(common)) == (1, 2)
     with pytest.raises(TypeError, match="list of dicts"):
         producer.produce_batch("t", {})  # type: ignore[arg-type]
 
 
-# ---- construction and the end ----------------------------------------------------------------------------------------
+# ---- construction and close ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -524,7 +524,7 @@ def test_produce_batch() -> None:
         pytest.param({"transactional_id": "x", "acks": 0}, "must be all", id="transactions need all"),
     ],
 )
-def test_bad_configurations(conf: dict[str, Any], text: str) -> None:
+def test_invalid_configurations_are_refused(conf: dict[str, Any], text: str) -> None:
     with pytest.raises(KafkaException, match=text):
         setup(**conf)
 
@@ -537,32 +537,32 @@ def test_bad_configurations(conf: dict[str, Any], text: str) -> None:
     ],
     ids=["other names", "without effect"],
 )
-def test_keys_that_are_taken(conf: dict[str, Any]) -> None:
-    _, desk, producer = setup(**conf)
+def test_accepted_keys(conf: dict[str, Any]) -> None:
+    _, leader, producer = setup(**conf)
     producer.produce("t", "a")
     producer.flush()
-    assert desk.values() == [b"a"]
+    assert leader.values() == [b"a"]
 
 
-def test_closing_flushes_and_is_repeatable() -> None:
-    fake, desk, producer = setup()
+def test_close_flushes_and_can_be_repeated() -> None:
+    fake, leader, producer = setup()
     with producer:
         producer.produce("t", "a")
     producer.close()
-    assert (desk.values(), fake.closed) == ([b"a"], True)
+    assert (leader.values(), fake.closed) == ([b"a"], True)
     for call in (lambda: producer.produce("t", "b"), producer.flush, lambda: producer.poll(0), producer.__enter__):
         with pytest.raises(IllegalStateException, match="closed"):
             call()
 
 
-def test_a_leader_that_the_answer_names_is_followed_at_once() -> None:
-    fake, desk, producer = setup()
+def test_a_current_leader_in_the_response_is_used_without_a_lookup() -> None:
+    fake, leader, producer = setup()
     producer.produce("t", "a", partition=0)
     producer.flush()
 
     def moved(fake: Fake, node: int, request: ProduceRequest) -> Any:
         if node != 1:
-            return desk.produce(fake, node, request)
+            return leader.produce(fake, node, request)
         part = ProduceResponse.Partition(
             index=0,
             error_code=Errors.NOT_LEADER_OR_FOLLOWER,
@@ -575,13 +575,13 @@ def test_a_leader_that_the_answer_names_is_followed_at_once() -> None:
     began_ms = fake.now_ms
     producer.produce("t", "b", partition=0)
     producer.flush()
-    assert [node for node, _ in desk.batches] == [1, 2]
+    assert [node for node, _ in leader.batches] == [1, 2]
     assert fake.now_ms == began_ms
     assert len(fake.requests(MetadataRequest)) == 1
 
 
-def test_a_broker_that_answers_by_name() -> None:
-    """Before version 13 topics have no ids on their way."""
+def test_a_response_with_topic_names_is_accepted() -> None:
+    """Before version 13 topics have names instead of ids."""
     fake, _, producer = setup()
     reports = Reports()
     part = ProduceResponse.Partition(index=0, base_offset=41)

@@ -1,4 +1,4 @@
-"""Topics that change under a producer: made anew with fewer partitions, grown, refused."""
+"""Topics that change while a producer uses them: recreated smaller, grown, refused. BEHAVIOUR.md, 8 and 12."""
 
 from __future__ import annotations
 
@@ -12,61 +12,61 @@ from shareq.model.errors import Errors, KafkaError
 from shareq.model.messages.cluster import MetadataRequest
 from shareq.model.messages.data import ProduceRequest
 from tests.client.fake import Fake, topic_id
-from tests.producer.test_producer import Desk, Reports, setup
+from tests.producer.test_producer import FakeLeader, Reports, setup
 
 
-def made_anew(fake: Fake, partitions: int) -> None:
+def recreate(fake: Fake, partitions: int) -> None:
     fake.topics["t"], fake.ids["t"] = [1] * partitions, topic_id("t2")
 
 
-def knowing_its_topics(desk: Desk) -> Any:
-    """A broker that refuses the id of the topic as it was before."""
+def refusing_the_former_id(leader: FakeLeader) -> Any:
+    """A broker that refuses the topic's former id."""
 
     def produce(fake: Fake, node: int, request: ProduceRequest) -> Any:
-        known = request.topics[0].topic_id == fake.ids["t"]
-        return desk.produce(fake, node, request) if known else Errors.UNKNOWN_TOPIC_ID
+        current = request.topics[0].topic_id == fake.ids["t"]
+        return leader.produce(fake, node, request) if current else Errors.UNKNOWN_TOPIC_ID
 
     return produce
 
 
-@pytest.mark.parametrize("under_way", [False, True], ids=["produced afterwards", "under way meanwhile"])
-def test_records_go_to_the_partitions_that_are_left(under_way: bool) -> None:
-    fake, desk, producer = setup(leaders=[1, 1, 1, 1])
+@pytest.mark.parametrize("in_flight", [False, True], ids=["produced afterwards", "in flight meanwhile"])
+def test_records_go_to_the_remaining_partitions(in_flight: bool) -> None:
+    fake, leader, producer = setup(leaders=[1, 1, 1, 1])
     producer.produce("t", "a")
     producer.flush()
     reports = Reports()
-    fake.answers[ProduceRequest] = knowing_its_topics(desk)
-    if not under_way:
-        made_anew(fake, 1)
+    fake.answers[ProduceRequest] = refusing_the_former_id(leader)
+    if not in_flight:
+        recreate(fake, 1)
     for number in range(40):
         producer.produce("t", str(number), str(number), on_delivery=reports)
-    if under_way:
+    if in_flight:
         fake.answers[ProduceRequest] = lambda *_: None
         fake.run(timeout_ms=10)
-        made_anew(fake, 1)
-        fake.answers[ProduceRequest] = knowing_its_topics(desk)
+        recreate(fake, 1)
+        fake.answers[ProduceRequest] = refusing_the_former_id(leader)
         fake.reply(fake.pending(ProduceRequest).call_id, Errors.UNKNOWN_TOPIC_ID)
     assert producer.flush() == 0
-    assert len(desk.values(0)) == 40
+    assert len(leader.values(0)) == 40
     assert {(code, partition) for code, partition, _ in reports} == {(None, 0)}
     assert fake.now_ms - 1_000_000 < 5000
 
 
-def test_a_record_for_a_partition_that_is_gone_fails() -> None:
-    fake, desk, producer = setup(leaders=[1, 1], message_timeout_ms=300_000)
+def test_a_record_for_a_removed_partition_fails() -> None:
+    fake, leader, producer = setup(leaders=[1, 1], message_timeout_ms=300_000)
     reports = Reports()
     producer.produce("t", "a", partition=1, on_delivery=reports)
     producer.flush()
-    made_anew(fake, 1)
-    fake.answers[ProduceRequest] = knowing_its_topics(desk)
+    recreate(fake, 1)
+    fake.answers[ProduceRequest] = refusing_the_former_id(leader)
     producer.produce("t", "b", partition=1, on_delivery=reports)
     assert producer.flush() == 0
     assert [code for code, _, _ in reports] == [None, KafkaError._UNKNOWN_PARTITION]
     assert fake.now_ms - 1_000_000 < 5000
 
 
-def test_fewer_partitions_of_the_same_topic_are_the_answer_of_a_broker_that_lags() -> None:
-    fake, desk, producer = setup(leaders=[1, 1])
+def test_fewer_partitions_with_the_same_topic_id_are_ignored() -> None:
+    fake, leader, producer = setup(leaders=[1, 1])
     producer.produce("t", "a", partition=1)
     producer.flush()
     fake.topics["t"] = [1]
@@ -76,11 +76,11 @@ def test_fewer_partitions_of_the_same_topic_are_the_answer_of_a_broker_that_lags
     assert producer.flush(1) == 1
     fake.topics["t"] = [1, 1]
     assert producer.flush() == 0
-    assert desk.values(1) == [b"a", b"b"]
+    assert leader.values(1) == [b"a", b"b"]
 
 
-def test_partitions_that_were_added_are_found_in_time() -> None:
-    fake, desk, producer = setup(topic_metadata_refresh_interval_ms=10_000)
+def test_added_partitions_are_found_at_the_refresh_interval() -> None:
+    fake, leader, producer = setup(topic_metadata_refresh_interval_ms=10_000)
     producer.produce("t", "a", "k")
     producer.flush()
     fake.topics["t"] = [1] * 8
@@ -88,16 +88,16 @@ def test_partitions_that_were_added_are_found_in_time() -> None:
     for number in range(40):
         producer.produce("t", "b", str(number))
     producer.flush()
-    assert {partition for _, partition in desk.logs} == {0}
+    assert {partition for _, partition in leader.logs} == {0}
     fake.run(timeout_ms=1_100)
     for number in range(40):
         producer.produce("t", "c", str(number))
     producer.flush()
-    assert {partition for _, partition in desk.logs} == set(range(8))
+    assert {partition for _, partition in leader.logs} == set(range(8))
 
 
 @pytest.mark.parametrize("interval_ms", [-1, 0])
-def test_without_an_interval_topics_are_not_looked_up_anew(interval_ms: int) -> None:
+def test_without_a_refresh_interval_topics_are_not_looked_up_again(interval_ms: int) -> None:
     fake, _, producer = setup(topic_metadata_refresh_interval_ms=interval_ms)
     producer.produce("t", "a")
     producer.flush()
@@ -105,7 +105,7 @@ def test_without_an_interval_topics_are_not_looked_up_anew(interval_ms: int) -> 
     assert len(fake.requests(MetadataRequest)) == 1
 
 
-def test_a_topic_that_is_refused_fails_its_records_at_once() -> None:
+def test_a_refused_topic_fails_its_records() -> None:
     fake, _, producer = setup()
     metadata = fake.answers[MetadataRequest]
 
@@ -121,8 +121,8 @@ def test_a_topic_that_is_refused_fails_its_records_at_once() -> None:
     assert (reports, fake.now_ms) == ([(Errors.TOPIC_AUTHORIZATION_FAILED, -1, -1001)], 1_000_000)
 
 
-def test_on_a_cluster() -> None:
-    """Through the public API: a topic made anew with one partition, another one grown to eight."""
+def test_recreated_and_grown_topics_on_a_cluster() -> None:
+    """Through the public API: a topic recreated with one partition, another one grown to eight."""
     with Cluster(brokers=1) as cluster:
         conf = {"bootstrap.servers": cluster.bootstrap_servers}
         admin = Admin(conf)

@@ -1,4 +1,4 @@
-"""Idempotence and transactions: every (state, event) pair, ids, sequences, commits and aborts."""
+"""Idempotence and transactions: all states and events, ids, sequences, commits, aborts. BEHAVIOUR.md, 13 to 16."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from shareq.model.messages.transactions import (
 from shareq.producer import Producer
 from shareq.producer.transaction import TRANSITIONS, ProducerTransactionEvent, ProducerTransactionState
 from tests.client.fake import Fake, Later
-from tests.producer.test_producer import Desk, Reports
+from tests.producer.test_producer import FakeLeader, Reports
 
 S, E = ProducerTransactionState, ProducerTransactionEvent
 
@@ -38,12 +38,14 @@ LEGAL = {
 
 
 @pytest.mark.parametrize(("state", "event"), [pytest.param(s, e, id=f"{s} {e}") for s, e in product(S, E)])
-def test_every_pair_of_state_and_event(state: ProducerTransactionState, event: ProducerTransactionEvent) -> None:
+def test_transition_of_every_pair_of_state_and_event(
+    state: ProducerTransactionState, event: ProducerTransactionEvent
+) -> None:
     assert TRANSITIONS.get((state, event)) == (LEGAL[state] | {E.REFUSED: S.FATAL}).get(event)
 
 
 class Coordinator:
-    """Producer id 7, an epoch more with each transaction; `errors` are answered first."""
+    """Gives producer id 7, and a new epoch with each transaction; its first responses have `errors`."""
 
     def __init__(self, fake: Fake, *errors: Errors) -> None:
         self.errors = list(errors)
@@ -66,50 +68,50 @@ class Coordinator:
         return EndTxnResponse(producer_id=7, producer_epoch=self.epoch)
 
 
-def setup(*errors: Errors, **conf: Any) -> tuple[Fake, Desk, Coordinator, Producer]:
+def setup(*errors: Errors, **conf: Any) -> tuple[Fake, FakeLeader, Coordinator, Producer]:
     fake = Fake(t=[1, 1])
     keys = {key.replace("_", "."): value for key, value in conf.items()}
-    return fake, Desk(fake), Coordinator(fake), Producer({"bootstrap.servers": fake.address, **keys})
+    return fake, FakeLeader(fake), Coordinator(fake), Producer({"bootstrap.servers": fake.address, **keys})
 
 
-def transactional(**conf: Any) -> tuple[Fake, Desk, Coordinator, Producer]:
-    fake, desk, coordinator, producer = setup(transactional_id="x", **conf)
+def transactional(**conf: Any) -> tuple[Fake, FakeLeader, Coordinator, Producer]:
+    fake, leader, coordinator, producer = setup(transactional_id="x", **conf)
     producer.init_transactions()
     producer.begin_transaction()
-    return fake, desk, coordinator, producer
+    return fake, leader, coordinator, producer
 
 
-def places(desk: Desk) -> list[tuple[int, int, int, bool]]:
+def places(leader: FakeLeader) -> list[tuple[int, int, int, bool]]:
     """(producer id, epoch, base sequence, transactional) of each batch."""
-    return [(b.producer_id, b.producer_epoch, b.base_sequence, b.is_transactional) for _, b in desk.batches]
+    return [(b.producer_id, b.producer_epoch, b.base_sequence, b.is_transactional) for _, b in leader.batches]
 
 
 # ---- idempotence -----------------------------------------------------------------------------------------------------
 
 
-def test_batches_are_numbered_by_partition() -> None:
-    fake, desk, _, producer = setup(enable_idempotence=True)
+def test_batches_have_sequences_by_partition() -> None:
+    fake, leader, _, producer = setup(enable_idempotence=True)
     for count in (2, 1):
         for value in range(count):
             producer.produce("t", str(value), partition=0)
         producer.flush()
     producer.produce("t", "x", partition=1)
     producer.flush()
-    assert places(desk) == [(7, 0, 0, False), (7, 0, 2, False), (7, 0, 0, False)]
+    assert places(leader) == [(7, 0, 0, False), (7, 0, 2, False), (7, 0, 0, False)]
     assert len(fake.requests(InitProducerIdRequest)) == 1
 
 
-def test_without_idempotence_batches_have_no_number() -> None:
-    fake, desk, _, producer = setup()
+def test_without_idempotence_batches_have_no_sequence() -> None:
+    fake, leader, _, producer = setup()
     producer.produce("t", "a")
     producer.flush()
-    assert places(desk) == [(-1, -1, -1, False)]
+    assert places(leader) == [(-1, -1, -1, False)]
     assert fake.requests(InitProducerIdRequest) == []
 
 
-def test_a_retry_is_the_same_to_the_byte() -> None:
-    fake, desk, _, producer = setup(enable_idempotence=True)
-    desk.errors = [Errors.NETWORK_EXCEPTION]
+def test_a_retry_sends_the_same_bytes() -> None:
+    fake, leader, _, producer = setup(enable_idempotence=True)
+    leader.errors = [Errors.NETWORK_EXCEPTION]
     producer.produce("t", "a", partition=0)
     producer.flush()
     first, second = (request.topics[0].partitions[0].records for request in fake.requests(ProduceRequest))
@@ -117,72 +119,72 @@ def test_a_retry_is_the_same_to_the_byte() -> None:
     assert parse_batch(first).base_sequence == 0
 
 
-def test_after_a_batch_was_refused_numbers_begin_anew_at_the_next_epoch() -> None:
-    fake, desk, _, producer = setup(enable_idempotence=True)
-    desk.errors = [Errors.INVALID_RECORD]
+def test_sequences_restart_at_the_next_epoch_after_a_refused_batch() -> None:
+    fake, leader, _, producer = setup(enable_idempotence=True)
+    leader.errors = [Errors.INVALID_RECORD]
     for value in "ab":
         producer.produce("t", value, partition=0)
         producer.flush()
-    assert places(desk) == [(7, 1, 0, False)]
+    assert places(leader) == [(7, 1, 0, False)]
     assert len(fake.requests(InitProducerIdRequest)) == 1
 
 
-def test_records_wait_for_the_id() -> None:
-    fake, desk, coordinator, producer = setup(enable_idempotence=True)
+def test_records_wait_for_the_producer_id() -> None:
+    fake, leader, coordinator, producer = setup(enable_idempotence=True)
     coordinator.errors = [Errors.COORDINATOR_LOAD_IN_PROGRESS] * 3
     producer.produce("t", "a", partition=0)
     assert producer.flush() == 0
-    assert desk.values() == [b"a"]
+    assert leader.values() == [b"a"]
     assert 500 < fake.now_ms - 1_000_000 < 1000
 
 
 # ---- transactions ----------------------------------------------------------------------------------------------------
 
 
-def test_a_commit_delivers_first_and_each_transaction_has_its_epoch() -> None:
-    _, desk, coordinator, producer = transactional()
+def test_commit_delivers_all_records_and_each_transaction_has_its_epoch() -> None:
+    _, leader, coordinator, producer = transactional()
     reports = Reports()
     producer.produce("t", "a", partition=0, on_delivery=reports)
     producer.commit_transaction()
-    assert (desk.values(), reports, coordinator.ended) == ([b"a"], [(None, 0, 0)], [True])
+    assert (leader.values(), reports, coordinator.ended) == ([b"a"], [(None, 0, 0)], [True])
     producer.begin_transaction()
     producer.produce("t", "b", partition=0)
     producer.commit_transaction()
-    assert places(desk) == [(7, 0, 0, True), (7, 1, 0, True)]
+    assert places(leader) == [(7, 0, 0, True), (7, 1, 0, True)]
 
 
-def test_a_commit_waits_for_records_that_are_under_way() -> None:
-    fake, desk, coordinator, producer = transactional()
-    fake.answers[ProduceRequest] = lambda f, n, request: Later(700, desk.produce(f, n, request))
+def test_commit_waits_for_records_in_flight() -> None:
+    fake, leader, coordinator, producer = transactional()
+    fake.answers[ProduceRequest] = lambda f, n, request: Later(700, leader.produce(f, n, request))
     producer.produce("t", "a", partition=0)
     began_ms = fake.now_ms
     producer.commit_transaction()
     assert (fake.now_ms - began_ms, coordinator.ended) == (700, [True])
 
 
-def test_an_abort_throws_away_what_waits() -> None:
-    _, desk, coordinator, producer = transactional()
+def test_abort_drops_waiting_records() -> None:
+    _, leader, coordinator, producer = transactional()
     reports = Reports()
     producer.produce("t", "a", partition=0)
     producer.flush()
     producer.produce("t", "b", partition=0, on_delivery=reports)
     producer.abort_transaction()
-    assert (desk.values(), coordinator.ended) == ([b"a"], [False])
+    assert (leader.values(), coordinator.ended) == ([b"a"], [False])
     assert reports == [(KafkaError._PURGE_QUEUE, 0, -1001)]
     producer.begin_transaction()
 
 
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
-def test_a_transaction_without_records_needs_nobody(commit: bool) -> None:
+def test_a_transaction_without_records_sends_no_request(commit: bool) -> None:
     fake, _, _, producer = transactional()
     (producer.commit_transaction if commit else producer.abort_transaction)()
     assert fake.requests(EndTxnRequest) == []
     producer.begin_transaction()
 
 
-def test_a_record_that_failed_makes_an_abort_necessary() -> None:
-    _, desk, coordinator, producer = transactional()
-    desk.errors = [Errors.NONE, Errors.INVALID_RECORD]
+def test_a_failed_record_requires_an_abort() -> None:
+    _, leader, coordinator, producer = transactional()
+    leader.errors = [Errors.NONE, Errors.INVALID_RECORD]
     producer.produce("t", "a", partition=0)
     producer.flush()
     producer.produce("t", "b", partition=0)
@@ -192,7 +194,7 @@ def test_a_record_that_failed_makes_an_abort_necessary() -> None:
     assert coordinator.ended == [False]
 
 
-def test_a_commit_that_timed_out_may_be_called_again() -> None:
+def test_a_commit_that_timed_out_can_be_repeated() -> None:
     fake, _, coordinator, producer = transactional()
     producer.produce("t", "a", partition=0)
     end = fake.answers[EndTxnRequest]
@@ -212,7 +214,7 @@ def test_a_commit_that_timed_out_may_be_called_again() -> None:
         pytest.param([Errors.INVALID_PRODUCER_ID_MAPPING], Errors.INVALID_PRODUCER_ID_MAPPING, id="unknown id"),
     ],
 )
-def test_each_answer_to_the_end_of_a_transaction(errors: list[Errors], fatal: Errors | None) -> None:
+def test_errors_of_end_txn(errors: list[Errors], fatal: Errors | None) -> None:
     _, _, coordinator, producer = transactional()
     producer.produce("t", "a", partition=0)
     producer.flush()
@@ -244,7 +246,7 @@ def test_a_refused_id_is_fatal() -> None:
         pytest.param(lambda p: (p.init_transactions(), p.init_transactions()), id="init twice"),
     ],
 )
-def test_calls_out_of_order(call: Any) -> None:
+def test_calls_out_of_order_are_refused(call: Any) -> None:
     _, _, _, producer = setup(transactional_id="x")
     with pytest.raises(IllegalStateException, match="is not possible"):
         call(producer)
@@ -270,10 +272,10 @@ def test_a_fatal_error_is_raised_by_every_later_call(call: Callable[[Producer], 
         assert raised.value.error.fatal()
 
 
-def test_a_commit_after_a_lost_record_is_refused_as_one_that_loses_it() -> None:
-    """The application cannot know whether the record was lost before its call or inside it."""
-    _, desk, coordinator, producer = transactional()
-    desk.errors = [Errors.INVALID_RECORD]
+def test_a_commit_after_a_lost_record_is_refused() -> None:
+    """The application cannot find out whether the record was lost before its call or during it."""
+    _, leader, coordinator, producer = transactional()
+    leader.errors = [Errors.INVALID_RECORD]
     producer.produce("t", "a", partition=0)
     producer.flush()
     for _ in range(2):
@@ -284,20 +286,20 @@ def test_a_commit_after_a_lost_record_is_refused_as_one_that_loses_it() -> None:
     assert coordinator.ended == [False]
 
 
-def test_records_need_a_transaction() -> None:
+def test_produce_requires_an_open_transaction() -> None:
     _, _, _, producer = setup(transactional_id="x")
     with pytest.raises(KafkaException, match="begin_transaction") as raised:
         producer.produce("t", "a")
     assert raised.value.error == KafkaError._STATE
 
 
-def test_transactions_need_an_id() -> None:
+def test_transactions_require_a_transactional_id() -> None:
     _, _, _, producer = setup()
     with pytest.raises(IllegalStateException, match=r"transactional\.id"):
         producer.init_transactions()
 
 
-def test_closing_aborts_an_open_transaction() -> None:
+def test_close_aborts_an_open_transaction() -> None:
     fake, _, coordinator, producer = transactional()
     producer.produce("t", "a", partition=0)
     producer.flush()
@@ -308,12 +310,12 @@ def test_closing_aborts_an_open_transaction() -> None:
 # ---- the coordinator -------------------------------------------------------------------------------------------------
 
 
-def asked_nodes(fake: Fake, kind: type[Any]) -> list[int]:
+def nodes_of(fake: Fake, kind: type[Any]) -> list[int]:
     return [sent.node for sent in fake.sent if isinstance(sent.request, kind)]
 
 
 def coordinators(fake: Fake, *nodes: int) -> None:
-    """The coordinator is at one node after the other, the last one staying."""
+    """Look-ups return one node after the other; the last one repeatedly."""
     left = list(nodes)
 
     def find(fake: Fake, node: int, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
@@ -324,48 +326,48 @@ def coordinators(fake: Fake, *nodes: int) -> None:
     fake.answers[FindCoordinatorRequest] = find
 
 
-def test_the_coordinator_of_the_id_is_asked() -> None:
+def test_requests_go_to_the_coordinator_of_the_transactional_id() -> None:
     fake, _, coordinator, producer = setup(transactional_id="x")
     coordinators(fake, 4)
     producer.init_transactions()
     producer.begin_transaction()
     producer.produce("t", "a", partition=0)
     producer.commit_transaction()
-    assert (asked_nodes(fake, InitProducerIdRequest), asked_nodes(fake, EndTxnRequest)) == ([4], [4])
+    assert (nodes_of(fake, InitProducerIdRequest), nodes_of(fake, EndTxnRequest)) == ([4], [4])
     assert len(fake.requests(FindCoordinatorRequest)) == 1
     assert coordinator.ended == [True]
 
 
-def test_without_transactions_anybody_gives_an_id() -> None:
+def test_without_transactions_any_broker_gives_a_producer_id() -> None:
     fake, _, _, producer = setup(enable_idempotence=True)
     producer.produce("t", "a", partition=0)
     producer.flush()
-    assert asked_nodes(fake, InitProducerIdRequest) == [-1]
+    assert nodes_of(fake, InitProducerIdRequest) == [-1]
     assert fake.requests(FindCoordinatorRequest) == []
 
 
 @pytest.mark.parametrize("error", [Errors.NOT_COORDINATOR, Errors.COORDINATOR_NOT_AVAILABLE, Errors.NETWORK_EXCEPTION])
-def test_a_coordinator_that_moved_is_followed(error: Errors) -> None:
+def test_a_moved_coordinator_is_looked_up(error: Errors) -> None:
     fake, _, coordinator, producer = setup(transactional_id="x")
     coordinators(fake, 4, 5)
     producer.init_transactions()
     producer.begin_transaction()
     producer.produce("t", "a", partition=0)
     producer.flush()
-    end, gone = fake.answers[EndTxnRequest], [error]
+    end, errors = fake.answers[EndTxnRequest], [error]
 
     def moved(fake: Fake, node: int, request: EndTxnRequest) -> Any:
-        if not gone:
+        if not errors:
             return end(fake, node, request)
-        found = gone.pop()
+        found = errors.pop()
         return found if found is Errors.NETWORK_EXCEPTION else EndTxnResponse(error_code=found)
 
     fake.answers[EndTxnRequest] = moved
     producer.commit_transaction()
-    assert (asked_nodes(fake, EndTxnRequest), coordinator.ended) == ([4, 5], [True])
+    assert (nodes_of(fake, EndTxnRequest), coordinator.ended) == ([4, 5], [True])
 
 
-def test_a_coordinator_that_will_not_be_found_is_fatal() -> None:
+def test_a_final_error_of_the_coordinator_lookup_is_fatal() -> None:
     fake, _, _, producer = setup(transactional_id="x")
     refused = FindCoordinatorResponse.Coordinator(
         key="x", error_code=Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, error_message="not yours"
@@ -377,7 +379,7 @@ def test_a_coordinator_that_will_not_be_found_is_fatal() -> None:
     assert raised.value.error.fatal()
 
 
-def test_a_broker_without_such_transactions_is_said_at_once() -> None:
+def test_a_broker_without_transaction_version_2_is_an_error() -> None:
     fake, _, _, producer = setup(transactional_id="x")
     fake.answers[InitProducerIdRequest] = lambda f, n, r: Errors.UNSUPPORTED_VERSION
     with pytest.raises(KafkaException) as raised:
@@ -385,7 +387,7 @@ def test_a_broker_without_such_transactions_is_said_at_once() -> None:
     assert raised.value.error == Errors.UNSUPPORTED_VERSION
 
 
-def test_records_of_an_idempotent_producer_fail_where_no_id_can_be_had() -> None:
+def test_records_of_an_idempotent_producer_fail_without_a_producer_id() -> None:
     fake, _, _, producer = setup(enable_idempotence=True)
     fake.answers[InitProducerIdRequest] = lambda f, n, r: Errors.UNSUPPORTED_VERSION
     reports = Reports()
@@ -394,7 +396,7 @@ def test_records_of_an_idempotent_producer_fail_where_no_id_can_be_had() -> None
     assert reports == [(Errors.UNSUPPORTED_VERSION, 0, -1001)]
 
 
-def test_a_commit_that_has_to_be_an_abort() -> None:
+def test_a_commit_is_refused_if_only_an_abort_is_possible() -> None:
     _, _, coordinator, producer = transactional()
     producer.produce("t", "a", partition=0)
     producer.flush()
@@ -405,7 +407,7 @@ def test_a_commit_that_has_to_be_an_abort() -> None:
     assert coordinator.ended == [False]
 
 
-def test_closing_a_producer_that_was_fenced() -> None:
+def test_a_fenced_producer_can_be_closed() -> None:
     fake, _, coordinator, producer = transactional()
     producer.produce("t", "a", partition=0)
     producer.flush()

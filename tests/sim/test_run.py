@@ -1,4 +1,4 @@
-"""A run's figures: against what queueing theory and plain arithmetic say, and the same for the same seed."""
+"""Figures of a run: compared with queueing theory and arithmetic, and equal for equal seeds."""
 
 import math
 from collections import Counter
@@ -31,14 +31,14 @@ EVERYTHING: dict[str, Any] = {
 
 
 def same(one: Result, other: Result) -> bool:
-    """Equal to the last digit; where there is no figure in both, that is equal too."""
+    """Equal in all digits; NaN equals NaN."""
     return repr(asdict(one)) == repr(asdict(other))
 
 
 # ---- the same seed ---------------------------------------------------------------------------------------------------
 
 
-def test_a_seed_gives_the_same_run_again_and_another_seed_another_one() -> None:
+def test_equal_seeds_give_equal_runs_and_others_do_not() -> None:
     scenario = Scenario(**EVERYTHING)
     assert same(run(scenario, 7), run(scenario, 7))
     assert not same(run(scenario, 7), run(scenario, 8))
@@ -57,7 +57,7 @@ def test_the_journals_of_two_runs_with_one_seed_are_equal() -> None:
 
 
 def test_a_run_whose_log_has_a_hole_ends_with_its_last_record() -> None:
-    """Markers take offsets, so the SPSO at the end is not the number of records."""
+    """Markers take offsets, so the final SPSO is not the number of records."""
     scenario = Scenario(records=100, batch_records=50, service_ms=1, max_duration_s=3600, arrival_rate=1000.0)
     with Simulation(scenario, 1) as simulation:
         log = simulation.cluster.log(TOPIC, 0)
@@ -76,7 +76,7 @@ def test_a_run_whose_log_has_a_hole_ends_with_its_last_record() -> None:
         assert [event.spso for _, event in simulation.outcome().windows(0)][-1] == 103
 
 
-# ---- what arithmetic says --------------------------------------------------------------------------------------------
+# ---- arithmetic ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -86,62 +86,64 @@ def test_a_run_whose_log_has_a_hole_ends_with_its_last_record() -> None:
             {"records": 1000, "consumers": 1, "max_poll_records": 100, "service_ms": 10},
             {"accepted": 1000, "duration_s": 10.0, "throughput": 100.0, "utilisation": 1.0, "fairness": 1.0,
              "latency_p50_ms": 5500.0, "latency_max_ms": 10_000.0, "latency_mean_ms": 5500.0},
-            id="one consumer is done with a poll of 100 each second",
+            id="one consumer finishes a poll of 100 per second",
         ),
         pytest.param(
             {"records": 1000, "consumers": 5, "max_poll_records": 20, "service_ms": 10, "acquire_mode": "record_limit"},
             {"duration_s": 2.0, "throughput": 500.0, "utilisation": 1.0, "fairness": 1.0, "redeliveries": 0,
              "occupancy": 0.05},
-            id="five do five times as much, and hold 100 of 2000 locks",
+            id="five consumers finish five times as much, with 100 of 2000 locks",
         ),
         pytest.param(
             {"records": 1000, "consumers": 5, "partitions": 5, "max_poll_records": 20, "service_ms": 10,
              "acquire_mode": "record_limit", "batch_records": 20},
             {"duration_s": 2.0, "throughput": 500.0, "utilisation": 1.0, "fairness": 1.0},
-            id="over five partitions as well",
+            id="the same over five partitions",
         ),
         pytest.param(
             {"records": 1000, "consumers": 2, "max_poll_records": 500, "service_ms": 10, "max_duration_s": 1},
             {"finished": False, "accepted": 0, "deliveries": 200, "throughput": 0.0},
-            id="time is over before anybody is through",
+            id="max_duration_s ends the run before the first accept",
         ),
         pytest.param(
             {"records": 500, "service_ms": 0},
             {"accepted": 500, "utilisation": 0.0, "latency_max_ms": 0.0},
-            id="work that takes no time",
+            id="service time 0",
         ),
         pytest.param(
             {"records": 200, "failure_rate": 1.0, "delivery_count_limit": 3},
             {"accepted": 0, "archived": 200, "deliveries": 600, "redeliveries": 400, "finished": True},
-            id="all fails: each record is archived after as many deliveries as are allowed",
+            id="failure rate 1: each record is archived at the delivery count limit",
         ),
         pytest.param(
             {"records": 40, "consumers": 1, "max_poll_records": 1, "service_ms": 1500, "lock_duration_ms": 1000,
              "batch_records": 1},
             {"accepted": 0, "archived": 40, "deliveries": 200, "lock_timeouts": 200, "finished": True},
-            id="work that takes longer than the lock lasts is never accepted",
+            id="a service time above the lock duration: no record is accepted",
         ),
         pytest.param(
             {"records": 200, "consumers": 1, "max_poll_records": 100, "service_ms": 15, "lock_duration_ms": 1000,
              "acquire_mode": "record_limit"},
             {"accepted": 200, "archived": 0, "finished": True},
-            id="the leader offers less and less of what keeps failing, until a lock lasts for it",
+            id="throttled delivery shrinks polls until a lock lasts for one",
         ),
         pytest.param(
             {"records": 100, "consumers": 4, "max_poll_records": 100, "max_duration_s": 100},
             {"fairness": 0.25, "accepted": 100},
-            id="one takes it all: as fair as one in four",
+            id="one of four consumers takes all: fairness 0.25",
         ),
     ],
 )  # fmt: skip
-def test_figures_that_can_be_told_beforehand(values: dict[str, Any], figures: dict[str, Any]) -> None:
+def test_figures_that_can_be_calculated(values: dict[str, Any], figures: dict[str, Any]) -> None:
     result = run(Scenario(**values), 5)
     assert {name: getattr(result, name) for name in figures} == pytest.approx(figures)
 
 
 @pytest.mark.parametrize("load", [0.3, 0.5])
 @pytest.mark.parametrize(("service", "queueing"), [("constant", 0.5), ("exponential", 1.0)])
-def test_one_consumer_waits_as_long_as_pollaczek_and_khinchine_say(service: str, queueing: float, load: float) -> None:
+def test_latency_of_one_consumer_follows_the_pollaczek_khinchine_formula(
+    service: str, queueing: float, load: float
+) -> None:
     """M/D/1 and M/M/1: mean time in the system = service + service * load / (1 - load) * (1 + cv^2) / 2."""
     scenario = Scenario(
         records=1000,
@@ -163,29 +165,33 @@ def test_one_consumer_waits_as_long_as_pollaczek_and_khinchine_say(service: str,
     ("worse", "figure", "sign"),
     [
         pytest.param({"failure_rate": 0.3}, "redeliveries", +1, id="failures are delivered again"),
-        pytest.param({"failure_rate": 0.3}, "throughput", -1, id="and cost throughput"),
-        pytest.param({"crash_rate": 0.3}, "lock_timeouts", +1, id="what a crashed consumer held times out"),
-        pytest.param({"crash_rate": 0.3}, "latency_p99_ms", +1, id="and comes late"),
-        pytest.param({"poison_rate": 0.1}, "archived", +1, id="poison is archived"),
-        pytest.param({"consumers": 1}, "throughput", -1, id="fewer consumers do less"),
-        pytest.param({"record_locks": 100, "max_poll_records": 100}, "utilisation", -1, id="few locks leave most idle"),
-        pytest.param({"service": "lognormal"}, "utilisation", -1, id="uneven work leaves some waiting at the end"),
+        pytest.param({"failure_rate": 0.3}, "throughput", -1, id="failures lower throughput"),
+        pytest.param({"crash_rate": 0.3}, "lock_timeouts", +1, id="records of crashed consumers time out"),
+        pytest.param({"crash_rate": 0.3}, "latency_p99_ms", +1, id="crashes raise latency"),
+        pytest.param({"poison_rate": 0.1}, "archived", +1, id="poison records are archived"),
+        pytest.param({"consumers": 1}, "throughput", -1, id="fewer consumers have less throughput"),
+        pytest.param(
+            {"record_locks": 100, "max_poll_records": 100}, "utilisation", -1, id="few locks leave consumers idle"
+        ),
+        pytest.param(
+            {"service": "lognormal"}, "utilisation", -1, id="uneven service times leave consumers idle at the end"
+        ),
     ],
 )
-def test_what_each_dial_turns(worse: dict[str, Any], figure: str, sign: int) -> None:
+def test_each_parameter_changes_its_figure(worse: dict[str, Any], figure: str, sign: int) -> None:
     base: dict[str, Any] = {"records": 800, "max_poll_records": 25, "acquire_mode": "record_limit"}
     good, bad = (getattr(run(Scenario(**values), 2), figure) for values in (base, {**base, **worse}))
     assert (bad - good) * sign > 0
 
 
-def test_poison_is_archived_and_nothing_else_is() -> None:
+def test_only_poison_records_are_archived() -> None:
     result = run(Scenario(records=1000, poison_rate=0.05, delivery_count_limit=4), 9)
     assert 0 < result.archived < 100
     assert result.accepted == 1000 - result.archived
     assert result.redeliveries == 3 * result.archived
 
 
-def test_no_latency_where_nothing_was_accepted() -> None:
+def test_latency_is_nan_without_accepted_records() -> None:
     result = run(Scenario(records=10, failure_rate=1.0))
     assert all(math.isnan(getattr(result, f"latency_{name}_ms")) for name in ("mean", "p50", "p90", "p99", "max"))
     assert math.isnan(result.fairness)
@@ -195,7 +201,7 @@ def test_no_latency_where_nothing_was_accepted() -> None:
 
 
 def recounted(simulation: Simulation) -> dict[str, float]:
-    """The same figures record by record."""
+    """The same figures, counted record by record."""
     arrived: dict[tuple[int, int], int] = {}
     deliveries: Counter[tuple[int, int]] = Counter()
     timeouts = 0
@@ -231,7 +237,7 @@ def test_figures_equal_a_recount_record_by_record(seed: int) -> None:
     assert {name: getattr(result, name) for name in expected} == pytest.approx(expected)
 
 
-# ---- whatever the setting --------------------------------------------------------------------------------------------
+# ---- any scenario ----------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=10)
@@ -257,7 +263,7 @@ def test_figures_equal_a_recount_record_by_record(seed: int) -> None:
     ),
     seed=st.integers(0, 1 << 32),
 )
-def test_every_run_ends_with_every_record_done_with_once(scenario: Scenario, seed: int) -> None:
+def test_every_run_ends_with_every_record_terminal_once(scenario: Scenario, seed: int) -> None:
     result = run(scenario, seed)
     assert result.finished
     assert result.accepted + result.archived == scenario.records
@@ -268,7 +274,7 @@ def test_every_run_ends_with_every_record_done_with_once(scenario: Scenario, see
 
 
 def test_work_after_the_end_of_a_run_is_not_counted() -> None:
-    """The last lock runs out, and ends the run, while its consumer still works on the record."""
+    """The last lock expires, and ends the run, while its consumer still works on the record."""
     scenario = Scenario(
         records=31,
         partitions=1,
@@ -285,14 +291,14 @@ def test_work_after_the_end_of_a_run_is_not_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("forge", "said"),
+    ("forge", "message"),
     [
         pytest.param("twice", "accepted twice", id="accepted twice"),
         pytest.param("lost", "are lost", id="lost"),
     ],
 )
-def test_a_defect_of_the_cluster_fails_the_run(forge: str, said: str) -> None:
-    """The checks are live: a journal that tells of an impossible thing is an AssertionError."""
+def test_a_defect_of_the_cluster_fails_the_run(forge: str, message: str) -> None:
+    """The checks of a run are active: an impossible event in the journal is an AssertionError."""
     with Simulation(Scenario(records=50), 1) as simulation:
         simulation.go()
         outcome, journal = simulation.outcome(), simulation.cluster.journal
@@ -303,14 +309,14 @@ def test_a_defect_of_the_cluster_fails_the_run(forge: str, said: str) -> None:
             appended = RecordsAppended(outcome.topic, 0, 50, 60)
             for forged in (appended, WindowMoved(outcome.group, outcome.topic, 0, 60, 60)):
                 journal.record(simulation.cluster.now_ms, 0, forged)
-        with pytest.raises(AssertionError, match=said):
+        with pytest.raises(AssertionError, match=message):
             measure(simulation.outcome())
 
 
-# ---- what is shown ---------------------------------------------------------------------------------------------------
+# ---- repr and row ----------------------------------------------------------------------------------------------------
 
 
-def test_a_result_tells_itself_and_is_one_flat_row() -> None:
+def test_a_result_has_a_repr_and_a_flat_row() -> None:
     scenario = Scenario(records=1000, consumers=1, max_poll_records=100)
     result = run(scenario, 3)
     assert repr(result) == (

@@ -1,4 +1,4 @@
-"""What a scenario may say: everything else is refused by name, value and range."""
+"""Values of a scenario: invalid ones are refused with name, value and allowed range."""
 
 import random
 from typing import Any
@@ -10,50 +10,56 @@ from shareq.sim import Scenario, run
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
-        pytest.param({"records": 0}, "records=0: must be a whole number in 1..1e+07", id="nothing to do"),
-        pytest.param({"records": 10.5}, "records=10.5: must be a whole number in 1..1e+07", id="half a record"),
-        pytest.param({"consumers": True}, "consumers=True: must be a whole number in 1..1000", id="a flag"),
-        pytest.param({"consumers": None}, "consumers=None: must be a whole number in 1..1000", id="no number at all"),
+        pytest.param({"records": 0}, "records=0: must be a whole number in 1..1e+07", id="no records"),
+        pytest.param({"records": 10.5}, "records=10.5: must be a whole number in 1..1e+07", id="a fraction"),
+        pytest.param({"consumers": True}, "consumers=True: must be a whole number in 1..1000", id="a bool"),
+        pytest.param({"consumers": None}, "consumers=None: must be a whole number in 1..1000", id="None"),
         pytest.param({"partitions": -1}, "partitions=-1: must be a whole number in 1..1000", id="negative"),
-        pytest.param({"max_poll_records": "5"}, "max_poll_records='5': must be a whole", id="a word"),
+        pytest.param({"max_poll_records": "5"}, "max_poll_records='5': must be a whole", id="a text"),
         pytest.param(
             {"lock_duration_ms": 999}, "lock_duration_ms=999: must be a whole number in 1000", id="short lock"
         ),
         pytest.param({"record_locks": 99}, "record_locks=99: must be a whole number in 100..10000", id="few locks"),
-        pytest.param({"delivery_count_limit": 1}, "delivery_count_limit=1: must be a whole number in 2..25", id="once"),
+        pytest.param(
+            {"delivery_count_limit": 1}, "delivery_count_limit=1: must be a whole number in 2..25", id="limit 1"
+        ),
         pytest.param({"batch_records": 0}, "batch_records=0: must be a whole number in 1..100000", id="empty batches"),
-        pytest.param({"arrival_rate": 0}, "arrival_rate=0: must be a number in 0.001..1e+09", id="nothing ever comes"),
-        pytest.param({"service_ms": -0.5}, "service_ms=-0.5: must be a number in 0..3.6e+06", id="done before begun"),
+        pytest.param({"arrival_rate": 0}, "arrival_rate=0: must be a number in 0.001..1e+09", id="no arrivals"),
+        pytest.param(
+            {"service_ms": -0.5}, "service_ms=-0.5: must be a number in 0..3.6e+06", id="negative service time"
+        ),
         pytest.param(
             {"service": "normal"}, "service='normal': must be one of constant, exp", id="unknown distribution"
         ),
-        pytest.param({"failure_rate": 1.01}, "failure_rate=1.01: must be a number in 0..1", id="more than all fail"),
+        pytest.param({"failure_rate": 1.01}, "failure_rate=1.01: must be a number in 0..1", id="failure rate above 1"),
         pytest.param({"failure_rate": float("nan")}, "failure_rate=nan: must be a number in 0..1", id="not a number"),
-        pytest.param({"poison_rate": -1}, "poison_rate=-1: must be a number in 0..1", id="less than none"),
-        pytest.param({"crash_rate": 1.0}, "crash_rate=1.0: must be a number in 0..0.9", id="nobody survives"),
-        pytest.param({"restart_ms": -1}, "restart_ms=-1: must be a whole number in 0..3.6e+06", id="back too soon"),
-        pytest.param({"max_duration_s": 0}, "max_duration_s=0: must be a whole number in 1..1e+07", id="no time"),
+        pytest.param({"poison_rate": -1}, "poison_rate=-1: must be a number in 0..1", id="negative poison rate"),
+        pytest.param({"crash_rate": 1.0}, "crash_rate=1.0: must be a number in 0..0.9", id="crash rate 1"),
+        pytest.param(
+            {"restart_ms": -1}, "restart_ms=-1: must be a whole number in 0..3.6e+06", id="negative restart time"
+        ),
+        pytest.param({"max_duration_s": 0}, "max_duration_s=0: must be a whole number in 1..1e+07", id="no duration"),
         pytest.param({"acquire_mode": "all"}, "acquire_mode='all': must be one of batch_optimized", id="unknown mode"),
     ],
 )
-def test_what_makes_no_sense_is_named_with_its_value_and_what_is_allowed(values: dict[str, Any], said: str) -> None:
+def test_error_names_parameter_value_and_range(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigException) as caught:
         Scenario(**values)
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize("seed", [pytest.param(s, id=repr(s)) for s in (-1, 1.0, "seven", None, True)])
-def test_a_seed_is_a_whole_number_from_zero_on(seed: Any) -> None:
-    """`random.Random` would take them all, -7 for the same as 7."""
+def test_a_seed_must_be_a_whole_number_from_0_on(seed: Any) -> None:
+    """`random.Random` would accept all of them, and -7 would equal 7."""
     with pytest.raises(ConfigException, match="must be a whole number >= 0"):
         run(Scenario(records=1), seed)
 
 
 @pytest.mark.parametrize("service", ["constant", "exponential", "lognormal"])
 @pytest.mark.parametrize("mean_ms", [0.0, 0.2, 40.0])
-def test_service_times_have_the_mean_that_was_asked_for(service: str, mean_ms: float) -> None:
+def test_service_times_have_the_requested_mean(service: str, mean_ms: float) -> None:
     draw, rng = Scenario(service=service, service_ms=mean_ms).service_time(), random.Random(1)
     drawn = [draw(rng) for _ in range(20_000)]
     assert min(drawn) >= 0

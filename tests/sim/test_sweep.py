@@ -1,4 +1,4 @@
-"""Sweeps in one process: what is run, what a row holds, what a checkpoint saves, what a picture shows."""
+"""Sweeps in one process: rows, checkpoints, plots."""
 
 import signal
 import subprocess
@@ -21,7 +21,7 @@ GRID: dict[str, list[Any]] = {"consumers": [1, 3], "lock_duration_ms": [1000, 50
 
 
 def rows(found: Sweep) -> str:
-    """All rows to the last digit, NaN equal to NaN."""
+    """All rows with all digits; NaN equals NaN."""
     return repr(found.table.to_pylist())
 
 
@@ -30,47 +30,49 @@ def small(**more: Any) -> Sweep:
 
 
 @pytest.mark.parametrize(
-    ("grid", "seeds", "said"),
+    ("grid", "seeds", "message"),
     [
         pytest.param({"locks": [1]}, 1, r"grid\['locks'\]: must be one of records, partitions", id="unknown parameter"),
         pytest.param({"consumers": 3}, 1, r"grid\['consumers'\]=3: must be a list of values", id="a bare value"),
-        pytest.param({"service": "constant"}, 1, r"grid\['service'\]='constant': must be a list", id="a bare word"),
+        pytest.param({"service": "constant"}, 1, r"grid\['service'\]='constant': must be a list", id="a bare text"),
         pytest.param({"consumers": []}, 1, r"grid\['consumers'\]=\[\]: must have at least one", id="no values"),
-        pytest.param({"consumers": [1, 0]}, 1, "consumers=0: must be a whole number in 1..1000", id="an absurd value"),
+        pytest.param(
+            {"consumers": [1, 0]}, 1, "consumers=0: must be a whole number in 1..1000", id="a value out of range"
+        ),
         pytest.param({}, 0, "seeds=0: must be a number of seeds", id="no seeds"),
-        pytest.param({}, True, "seeds=True: must be a number of seeds", id="a flag"),
-        pytest.param({}, "12", "seeds='12': must be a number of seeds", id="seeds as a word"),
+        pytest.param({}, True, "seeds=True: must be a number of seeds", id="a bool"),
+        pytest.param({}, "12", "seeds='12': must be a number of seeds", id="seeds as text"),
         pytest.param({}, [], r"seeds=\[\]: must be a number of seeds", id="an empty list of seeds"),
         pytest.param({}, [1, -1], "seed=-1: must be a whole number >= 0", id="a negative seed"),
     ],
 )
-def test_what_makes_no_sense_is_named_before_any_run(grid: Any, seeds: Any, said: str) -> None:
-    with pytest.raises(ConfigException, match=said):
+def test_invalid_arguments_are_refused_before_any_run(grid: Any, seeds: Any, message: str) -> None:
+    with pytest.raises(ConfigException, match=message):
         sweep(grid, seeds, SMALL, progress=False)
 
 
 def test_one_row_for_each_combination_and_seed_in_the_order_of_the_grid() -> None:
     found = small()
-    wanted = [(c, lock, seed) for c in (1, 3) for lock in (1000, 5000) for seed in range(3)]
+    runs = [(c, lock, seed) for c in (1, 3) for lock in (1000, 5000) for seed in range(3)]
     table = found.table
-    assert list(zip(*(table[n].to_pylist() for n in ("consumers", "lock_duration_ms", "seed")), strict=True)) == wanted
+    assert list(zip(*(table[n].to_pylist() for n in ("consumers", "lock_duration_ms", "seed")), strict=True)) == runs
     assert table.column_names == list(COLUMNS)
     assert (len(found), found.computed, found.failed) == (12, 12, 0)
     assert repr(found) == "<Sweep 12 runs over consumers x lock_duration_ms, 12 computed now, 0 failed>"
     assert "12 computed now" in found._repr_html_()
 
 
-def test_a_row_is_what_a_run_of_it_gives() -> None:
+def test_a_row_equals_the_row_of_its_run() -> None:
     row = sweep({"consumers": [3]}, [7], SMALL, progress=False).table.to_pylist()[0]
     scenario = Scenario(records=40, max_poll_records=10, consumers=3, failure_rate=0.1)
     assert repr(row) == repr({**run(scenario, 7).row(), "error": None})
 
 
-def test_what_is_asked_for_twice_is_run_once() -> None:
+def test_duplicate_combinations_and_seeds_are_run_once() -> None:
     assert len(sweep({"service_ms": [10, 10.0]}, [4, 4], SMALL, progress=False)) == 1
 
 
-def test_a_run_that_fails_costs_only_itself(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_failed_run_leaves_the_other_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def failing(scenario: Scenario, seed: int) -> Any:
         if seed == 1:
             raise AssertionError("seed 1: 3 records are lost")
@@ -91,7 +93,7 @@ def test_a_run_that_fails_costs_only_itself(monkeypatch: pytest.MonkeyPatch, tmp
 # ---- checkpoints -----------------------------------------------------------------------------------------------------
 
 
-def test_finished_rows_are_never_computed_twice(tmp_path: Path) -> None:
+def test_finished_rows_are_not_computed_again(tmp_path: Path) -> None:
     whole = small()
     part = sweep({"consumers": [3], "lock_duration_ms": [1000, 5000]}, 2, SMALL, checkpoint=tmp_path, progress=False)
     assert part.computed == 4
@@ -101,12 +103,12 @@ def test_finished_rows_are_never_computed_twice(tmp_path: Path) -> None:
     assert (again.computed, rows(again)) == (0, rows(whole))
 
 
-def test_another_setting_is_another_run(tmp_path: Path) -> None:
+def test_another_base_scenario_is_computed(tmp_path: Path) -> None:
     small(checkpoint=tmp_path)
     assert sweep(GRID, 3, Scenario(records=61), checkpoint=tmp_path, progress=False).computed == 12
 
 
-def test_a_file_with_something_else_is_named(tmp_path: Path) -> None:
+def test_error_names_a_checkpoint_file_with_other_content(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "rows-1.parquet")
     with pytest.raises(ConfigException, match=r"rows-1.parquet lacks the columns of a sweep"):
         small(checkpoint=tmp_path)
@@ -128,8 +130,8 @@ sweep({}, 60, Scenario(records=20, max_poll_records=10), checkpoint=sys.argv[1],
 """
 
 
-def test_a_killed_sweep_goes_on_where_it_was(tmp_path: Path) -> None:
-    """Killed between writing its third file and renaming it: the rows of the two others are kept."""
+def test_a_killed_sweep_continues_from_its_checkpoint(tmp_path: Path) -> None:
+    """Killed between writing its third file and renaming it: the rows of the other two files are kept."""
     root = Path(__file__).parents[2]
     killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], cwd=root, check=False)
     assert killed.returncode == -signal.SIGKILL
@@ -140,10 +142,10 @@ def test_a_killed_sweep_goes_on_where_it_was(tmp_path: Path) -> None:
     assert rows(found) == rows(sweep({}, 60, scenario, progress=False))
 
 
-# ---- pictures --------------------------------------------------------------------------------------------------------
+# ---- plots -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_picture_has_a_line_for_each_colour_and_the_same_in_words() -> None:
+def test_a_plot_has_a_line_and_a_text_for_each_colour() -> None:
     plot = small().plot(y="latency_p99_ms")
     (axis,) = plot.axes
     assert (axis.get_xlabel(), axis.get_ylabel()) == ("consumers", "latency_p99_ms")
@@ -157,18 +159,20 @@ def test_a_picture_has_a_line_for_each_colour_and_the_same_in_words() -> None:
 @pytest.mark.parametrize(
     ("grid", "x", "ticks"),
     [
-        pytest.param({"service": ["constant", "exponential"]}, "service", ["constant", "exponential"], id="words"),
-        pytest.param({"arrival_rate": [None, 50.0]}, "arrival_rate", ["50.0", "None"], id="no rate: all at once"),
+        pytest.param(
+            {"service": ["constant", "exponential"]}, "service", ["constant", "exponential"], id="text values"
+        ),
+        pytest.param({"arrival_rate": [None, 50.0]}, "arrival_rate", ["50.0", "None"], id="None: all records at once"),
     ],
 )
-def test_what_is_no_number_is_named_on_the_axis(grid: Any, x: str, ticks: list[str]) -> None:
+def test_values_that_are_no_numbers_label_the_axis(grid: Any, x: str, ticks: list[str]) -> None:
     (axis,) = sweep(grid, 1, SMALL, progress=False).plot().axes
     assert axis.get_xlabel() == x
     assert [label.get_text() for label in axis.get_xticklabels()] == ticks
 
 
 @pytest.mark.parametrize("role", ["x", "y", "color"])
-def test_a_column_that_is_not_there_is_named(role: str) -> None:
+def test_error_names_a_missing_column(role: str) -> None:
     found = sweep({}, 1, SMALL, progress=False)
     arguments: dict[str, Any] = {role: "speed"}
     with pytest.raises(ConfigException, match=rf"{role}='speed': must be one of"):

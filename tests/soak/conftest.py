@@ -1,4 +1,4 @@
-"""A cluster behind a proxy, for each test or for several; and Spark."""
+"""A cluster behind a proxy, for one test or for several; and Spark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["spark"]
 
 @pytest.fixture
 def latency_ms() -> int:
-    """How long a message takes between two brokers; tests may say more."""
+    """Latency between two brokers in ms; tests can override it."""
     return 0
 
 

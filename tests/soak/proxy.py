@@ -1,6 +1,6 @@
-"""A TCP proxy that knows Kafka's frames and does them harm: between real clients and a served cluster.
+"""A TCP proxy between clients and a served cluster that parses Kafka's frames and injects faults into them.
 
-A rule looks at each frame and names a fault, or None. Brokers advertise the proxy's addresses, so that every connection
+A rule takes each frame and returns a fault or None. Brokers advertise the proxy's addresses, so that every connection
 of every client goes through it.
 """
 
@@ -23,52 +23,52 @@ Address = tuple[str, int]
 
 HOST = "127.0.0.1"
 NAMES = {api.key: api.name for api in APIS}
-ANSWER_OF_UNKNOWN = "?"
+RESPONSE_OF_UNKNOWN = "?"
 
 
 class Fault(StrEnum):
-    """What can become of a frame."""
+    """Faults of a frame."""
 
-    DROP = "drop"  # the connection is closed instead
-    CUT = "cut"  # the connection is closed in the middle of the frame
-    DELAY = "delay"  # the frame, and all behind it, come late
-    DOUBLE = "double"  # the frame comes twice
-    SWALLOW = "swallow"  # the frame is lost, the connection goes on
-    PIECES = "pieces"  # the frame comes in small pieces
-    HALF_CLOSE = "half-close"  # nothing more comes in this direction
+    DROP = "drop"  # close the connection instead of sending the frame
+    CUT = "cut"  # close the connection in the middle of the frame
+    DELAY = "delay"  # delay the frame and all later ones
+    DOUBLE = "double"  # send the frame twice
+    SWALLOW = "swallow"  # drop the frame; the connection stays open
+    PIECES = "pieces"  # send the frame in small pieces
+    HALF_CLOSE = "half-close"  # end this direction of the connection
 
 
 class Frame(NamedTuple):
-    """A request, or the answer to one."""
+    """A request, or the response to one."""
 
     api: str
     is_request: bool
 
 
 UNREPEATED = {Frame("InitProducerId", True), Frame("ShareGroupHeartbeat", True)}
-"""Requests that are not doubled, because no network doubles them for a client that has the first answer.
+"""Requests that are not sent twice, because no network does so after the client has the first response.
 
-TCP doubles no frame: what comes to a broker twice is a client's retry, after an answer that was lost. Then a client
-takes the second producer id, and a member names its topics, to which a coordinator answers with the whole assignment.
-A client that has the first answer does neither. After a doubled heartbeat it would be at the former epoch without
-knowing: the assignment is in the second answer, which it does not wait for, and coordinators repeat none to a heartbeat
-of the former epoch without topics ("epoch 3, null"; Apache Kafka's neither). That a lost answer costs no assignment is
-tested at both actors: `consumer/test_membership`, `coordinator/group/test_heartbeat`.
+TCP duplicates no frame: a broker receives a request twice only if a client retries it after a lost response. A retrying
+client uses the second producer id, and a retrying member sends its topics, so that the coordinator's response has the
+whole assignment. A client with the first response does neither. After a duplicated heartbeat it would have the former
+epoch without the assignment, which is in the second response, and coordinators do not repeat an assignment to a
+heartbeat of the former epoch without topics ("epoch 3, null"; nor does Apache Kafka). Tests of both actors show that a
+lost response loses no assignment: `consumer/test_membership`, `coordinator/group/test_heartbeat`.
 """
 
 Rule = Callable[[Frame], Fault | None]
 
 
 def untouched(frame: Frame) -> Fault | None:
-    """The rule that lets every frame pass."""
+    """The rule without faults."""
     del frame
     return None
 
 
 class Plan:
-    """A rule by chance: one frame of `1 / rate` suffers one of `faults`.
+    """A random rule: a frame has one of `faults` with probability `rate`.
 
-    UNREPEATED requests are not doubled.
+    UNREPEATED requests are not sent twice.
     """
 
     def __init__(self, rng: random.Random, rate: float, faults: Sequence[Fault] = tuple(Fault)) -> None:
@@ -84,12 +84,12 @@ class Plan:
 
 
 class Pair:
-    """One client's connection and the one to the broker that belongs to it."""
+    """A client's connection and its connection to the broker."""
 
     def __init__(self, client: asyncio.StreamWriter, broker: asyncio.StreamWriter) -> None:
         self._writers = (client, broker)
-        self.asked: dict[int, str] = {}
-        """The names of requests by correlation id: answers do not say what they are."""
+        self.requests: dict[int, str] = {}
+        """API names of requests by correlation id, because responses do not have them."""
 
     def close(self) -> None:
         for writer in self._writers:
@@ -97,7 +97,7 @@ class Pair:
 
 
 class Proxy:
-    """Stands before `upstreams` (broker id: address) until `close()`; `rule` may be replaced at any time."""
+    """Listens for `upstreams` (broker id: address) until `close()`; `rule` can be replaced at any time."""
 
     def __init__(self, upstreams: Mapping[int, Address], rule: Rule = untouched, seed: int = 0) -> None:
         self.rule = rule
@@ -115,7 +115,7 @@ class Proxy:
 
     @classmethod
     def before(cls, cluster: Cluster, rule: Rule = untouched, seed: int = 0) -> Self:
-        """Before a cluster that is served: its brokers advertise the proxy from now on."""
+        """A proxy for a served cluster, whose brokers advertise its addresses from now on."""
         brokers = cluster.image.brokers.values()
         made = cls({broker.broker_id: (broker.host, broker.port) for broker in brokers}, rule, seed)
         cluster.readdress(made.addresses)
@@ -126,7 +126,7 @@ class Proxy:
         return ",".join(f"{host}:{port}" for host, port in self.addresses.values())
 
     def cut(self) -> None:
-        """Close all connections that there are."""
+        """Close all current connections."""
         self._run(self._cut())
 
     def close(self) -> None:
@@ -148,7 +148,7 @@ class Proxy:
 
     async def _open(self, upstreams: Mapping[int, Address]) -> None:
         for broker_id, upstream in upstreams.items():
-            server = await asyncio.start_server(self._door(upstream), HOST, 0)
+            server = await asyncio.start_server(self._acceptor(upstream), HOST, 0)
             self._servers.append(server)
             self.addresses[broker_id] = (HOST, server.sockets[0].getsockname()[1])
 
@@ -164,16 +164,16 @@ class Proxy:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _door(self, upstream: Address) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]:
-        def enter(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = self._loop.create_task(self._serve(reader, writer, upstream))
+    def _acceptor(self, upstream: Address) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]:
+        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = self._loop.create_task(self._forward(reader, writer, upstream))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-        return enter
+        return accept
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, upstream: Address) -> None:
-        """Both directions of a connection, until both have ended or one of them has closed it."""
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, upstream: Address) -> None:
+        """Forward both directions of a connection until both have ended or one has closed it."""
         try:
             broker_reader, broker_writer = await asyncio.open_connection(*upstream)
         except OSError:  # the broker is down
@@ -206,22 +206,22 @@ class Proxy:
                     await writer.drain()
                 else:
                     self.injected[fault] += 1
-                    goes_on = await self._harm(fault, data, writer)
+                    goes_on = await self._inject(fault, data, writer)
                 if fault is Fault.HALF_CLOSE:
-                    return  # the other direction goes on
+                    return  # the other direction continues
         pair.close()
 
     @staticmethod
     def _frame(pair: Pair, data: bytes, is_request: bool) -> Frame:
         if not is_request:
             (correlation_id,) = struct.unpack_from(">i", data, 4)
-            return Frame(pair.asked.get(correlation_id, ANSWER_OF_UNKNOWN), is_request)
+            return Frame(pair.requests.get(correlation_id, RESPONSE_OF_UNKNOWN), is_request)
         key, _, correlation_id = struct.unpack_from(">hhi", data, 4)
-        pair.asked[correlation_id] = NAMES[key]
+        pair.requests[correlation_id] = NAMES[key]
         return Frame(NAMES[key], is_request)
 
-    async def _harm(self, fault: Fault, data: bytes, writer: asyncio.StreamWriter) -> bool:
-        """Let a frame suffer a fault; False where nothing more may follow it."""
+    async def _inject(self, fault: Fault, data: bytes, writer: asyncio.StreamWriter) -> bool:
+        """Send a frame with a fault; False if no later frame may follow."""
         match fault:
             case Fault.CUT:
                 writer.write(data[: self._rng.randrange(1, len(data))])

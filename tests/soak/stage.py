@@ -1,6 +1,6 @@
-"""Where clients meet a faulty network: the cluster behind the proxy, what happens to its brokers, what its logs hold.
+"""The set-up of the soak tests: a cluster behind the proxy, moves of its brokers, contents of its logs.
 
-SHAREQ_MOVES says how many moves a run has (250 make a run of minutes).
+The environment variable SHAREQ_MOVES sets the number of moves of a run (250 make a run of minutes).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from tests.soak.team import PARTITIONS, PLAIN, TRANSACTIONAL, Place
 MOVES = int(os.environ.get("SHAREQ_MOVES", "12"))
 GROUPS = {"p": PLAIN, "t": TRANSACTIONAL}
 ATTEMPTS = 10
-"""How often a record is delivered before it is given up: many deliveries are lost on their way here."""
+"""Delivery count limit: many deliveries get lost here."""
 
 CONFIG = QUICK | {
-    "group.share.min.session.timeout.ms": 1000,  # a group may say so; 45 s is what the others have
-    "transaction.state.log.min.isr": 1,  # two of three brokers may be away
+    "group.share.min.session.timeout.ms": 1000,  # allows the short timeout of a group; the others have 45 s
+    "transaction.state.log.min.isr": 1,  # two of three brokers can be down
     "share.coordinator.state.topic.min.isr": 1,
     "group.share.delivery.count.limit": ATTEMPTS,
     "group.share.min.record.lock.duration.ms": 1000,
-    "group.share.record.lock.duration.ms": 10_000,  # the quiet time waits for locks whose owners have vanished
+    "group.share.record.lock.duration.ms": 10_000,  # the test waits for locks of lost consumers
 }
 
 
@@ -41,14 +41,14 @@ def new_cluster(latency_ms: int = 0) -> Iterator[Cluster]:
 
 
 def prepare(cluster: Cluster, topic: str, group: str) -> None:
-    """A topic, and a group that reads it from its beginning: committed records only, but of PLAIN."""
+    """Create a topic, and configure a group to read it from the beginning; committed records only, except for PLAIN."""
     cluster.create_topic(topic, PARTITIONS)
     isolation = "read_uncommitted" if topic == PLAIN else "read_committed"
     cluster.configure_group(group, {"share.auto.offset.reset": "earliest", "share.isolation.level": isolation})
 
 
 class Moves:
-    """What happens to the brokers and their connections, one move a call; at least one broker stays."""
+    """Moves of brokers and connections, one per call; at least one broker stays alive."""
 
     def __init__(self, cluster: Cluster, proxy: Proxy, rng: random.Random) -> None:
         self._cluster = cluster
@@ -59,8 +59,8 @@ class Moves:
         moves = [self._lose_broker, self._start_broker, self._cluster.elect_preferred_leaders, self._proxy.cut]
         return self._rng.choices(moves, [3, 3, 2, 1], k=count)
 
-    def make_peace(self) -> None:
-        """All brokers are there, no frame suffers any more."""
+    def end_faults(self) -> None:
+        """Start all brokers, and inject no further fault."""
         self._proxy.rule = untouched
         while len(self._cluster.brokers_alive) < len(self._cluster.image.brokers):
             self._start_broker()
@@ -79,11 +79,11 @@ class Moves:
 def read_log(
     cluster: Cluster, topic: str, isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
 ) -> dict[Place, str]:
-    """What a plain consumer would read, in order. No transaction is left open."""
+    """Records of a topic in order, as a consumer reads them. No transaction may be open."""
     found: dict[Place, str] = {}
     for partition in range(PARTITIONS):
         log = cluster.log(topic, partition)
-        assert log.last_stable_offset == log.high_watermark, "a transaction hangs"
+        assert log.last_stable_offset == log.high_watermark, "a transaction is still open"
         read = log.read(0, max_bytes=1 << 30, isolation=isolation)
         for batch in read.batches:
             if not batch.is_control and not any(

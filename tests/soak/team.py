@@ -1,4 +1,4 @@
-"""Clients at work, each on a thread, and a naive ledger of what the brokers told them."""
+"""Clients that work in threads, and a naive ledger of the brokers' responses to them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ PARTITIONS = 3
 PLAIN, TRANSACTIONAL = "plain", "transactional"
 
 CONF = {"request.timeout.ms": 2000, "retry.backoff.max.ms": 300, "reconnect.backoff.max.ms": 200}
-"""A lost frame costs two seconds."""
+"""Client timeouts under which a lost frame costs two seconds."""
 
-VERDICTS = {
+ACKNOWLEDGE_TYPES = {
     AcknowledgeType.ACCEPT: 80,
     AcknowledgeType.RELEASE: 6,
     AcknowledgeType.REJECT: 6,
@@ -34,7 +34,7 @@ def place_of(message: Message) -> Place:
 
 
 class Progress:
-    """How much the clients have got done, to wait for."""
+    """Counts completed work, so that a test can wait for it."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -48,11 +48,11 @@ class Progress:
     def wait_for(self, more: int) -> None:
         with self._changed:
             wanted = self.done + more
-            assert self._changed.wait_for(lambda: self.done >= wanted, PATIENCE_S), "the clients stand still"
+            assert self._changed.wait_for(lambda: self.done >= wanted, PATIENCE_S), "the clients make no progress"
 
 
-class Around(NamedTuple):
-    """What a worker has from outside."""
+class WorkerContext(NamedTuple):
+    """What a worker needs from its test."""
 
     address: str
     rng: random.Random
@@ -60,13 +60,13 @@ class Around(NamedTuple):
 
 
 class Worker(ABC, threading.Thread):
-    """Takes turns until it is stopped, then finishes. Clients may fail in bad times: a turn may."""
+    """Takes turns until it is stopped, then finishes. A turn may fail during faults."""
 
-    def __init__(self, name: str, around: Around) -> None:
+    def __init__(self, name: str, context: WorkerContext) -> None:
         super().__init__(name=name, daemon=True)
-        self.conf: dict[str, Any] = {**CONF, "bootstrap.servers": around.address, "client.id": name}
-        self.rng = around.rng
-        self.progress = around.progress
+        self.conf: dict[str, Any] = {**CONF, "bootstrap.servers": context.address, "client.id": name}
+        self.rng = context.rng
+        self.progress = context.progress
         self.refused: Counter[str] = Counter()
         self.failure: BaseException | None = None
         self._stopped = threading.Event()
@@ -76,11 +76,11 @@ class Worker(ABC, threading.Thread):
             while not self._stopped.is_set():
                 self.attempt(self.turn)
             self.finish()
-        except BaseException as failure:  # the test's thread raises it
+        except BaseException as failure:  # raised again by the test's thread
             self.failure = failure
 
     def attempt(self, call: Callable[[], object]) -> KafkaError | None:
-        """The error that a call raised."""
+        """Call; the error of the KafkaException that it raised, or None."""
         try:
             call()
         except KafkaException as failure:
@@ -93,7 +93,7 @@ class Worker(ABC, threading.Thread):
         self._stopped.set()
 
     def end(self) -> None:
-        """Wait until every call has returned."""
+        """Wait until the thread has ended."""
         self.join(PATIENCE_S)
         assert not self.is_alive(), f"a call of {self.name} does not return"
         if self.failure is not None:
@@ -110,7 +110,7 @@ class Worker(ABC, threading.Thread):
 
 
 class Record(NamedTuple):
-    """A record that was produced: its number, which is its value's end, and what its callback said."""
+    """A produced record: topic and partition, and the reports of its callback."""
 
     topic: str
     partition: int
@@ -118,12 +118,12 @@ class Record(NamedTuple):
 
 
 class Writer(Worker):
-    """Produces numbered records, and keeps each one's reports."""
+    """Produces numbered records, and keeps the reports of each."""
 
     topic = PLAIN
 
-    def __init__(self, name: str, around: Around, **conf: object) -> None:
-        super().__init__(name, around)
+    def __init__(self, name: str, context: WorkerContext, **conf: object) -> None:
+        super().__init__(name, context)
         self.conf |= {"linger.ms": 2, "enable.idempotence": True}
         self.conf |= {key.replace("_", "."): value for key, value in conf.items()}
         self.records: dict[str, Record] = {}
@@ -151,7 +151,7 @@ class Writer(Worker):
         assert self.producer.close(PATIENCE_S)
 
     def acknowledged(self) -> dict[Place, str]:
-        """Where the broker has written which value, as reports say. Every record has one report."""
+        """Values by place, from the delivery reports. Every record must have one report."""
         counts = {value: len(record.reports) for value, record in self.records.items() if len(record.reports) != 1}
         assert not counts, f"reports: {counts}"
         return {
@@ -163,12 +163,12 @@ class Writer(Worker):
 
 
 class Transactor(Writer):
-    """Produces transactions, and keeps how each one ended: None where no call has said so."""
+    """Produces transactions, and keeps the result of each: None if no call returned it."""
 
     topic = TRANSACTIONAL
 
-    def __init__(self, name: str, around: Around, transactional_id: str | None = None) -> None:
-        super().__init__(name, around, transactional_id=transactional_id or name)
+    def __init__(self, name: str, context: WorkerContext, transactional_id: str | None = None) -> None:
+        super().__init__(name, context, transactional_id=transactional_id or name)
         self.transactions: list[tuple[list[str], bool | None]] = []
         self.ready = False
 
@@ -188,15 +188,15 @@ class Transactor(Writer):
             self.replace()
 
     def _end_well(self, values: list[str]) -> bool | None:
-        """Produce and commit; None where the transaction has to be aborted."""
+        """Produce and commit; None if the transaction must be aborted."""
         more = (self.produce() for _ in range(self.rng.randrange(1, 30)))
-        self.attempt(partial(values.extend, more))  # one that has failed makes the producer refuse the others
+        self.attempt(partial(values.extend, more))  # after a failed record the producer refuses the others
         if self.rng.random() < 0.5:
             self.producer.flush(1)
         return True if self._settle(self.producer.commit_transaction) is None else None
 
     def _settle(self, step: Callable[[float], None]) -> KafkaError | None:
-        """Call until it has not only run out of time, as clients do."""
+        """Repeat the call while it times out, as clients do."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             error = self.attempt(partial(step, 1))
@@ -205,7 +205,7 @@ class Transactor(Writer):
             assert time.monotonic() < deadline, f"{step.__name__} does not end"
 
     def replace(self) -> None:
-        """A producer that has failed for good has a successor."""
+        """Replace a producer that has a fatal error."""
         self.producer.close(PATIENCE_S)
         self.producer = Producer(self.conf)
         self.ready = False
@@ -215,27 +215,29 @@ class Transactor(Writer):
 
 
 class Reader(Worker):
-    """A member of a share group. Each record in hand has verdicts, and each verdict sent has one callback."""
+    """A member of a share group. Each record in hand has acknowledge types, and each sent one has a callback."""
 
-    def __init__(self, name: str, around: Around, topic: str, group: str, *, explicit: bool) -> None:
-        super().__init__(name, around)
+    def __init__(self, name: str, context: WorkerContext, topic: str, group: str, *, explicit: bool) -> None:
+        super().__init__(name, context)
         self.explicit = explicit
         self.group = group
         mode = "explicit" if explicit else "implicit"
         self.conf |= {"group.id": group, "share.acknowledgement.mode": mode, "max.poll.records": 30}
         self.consumer = ShareConsumer(self.conf)
-        self.consumer.set_acknowledgement_commit_callback(self._told)
+        self.consumer.set_acknowledgement_commit_callback(self._callback)
         self.consumer.subscribe([topic])
         self.deliveries: Counter[Place] = Counter()
         self.values: dict[Place, str] = {}
-        self.verdicts: defaultdict[Place, deque[AcknowledgeType]] = defaultdict(deque)
+        self.types: defaultdict[Place, deque[AcknowledgeType]] = defaultdict(deque)
         self.accepted: set[Place] = set()
         """Places whose ACCEPT was reported without an error."""
         self.ambiguous: set[Place] = set()
-        """Places with different verdicts that wait for callbacks, each sent to the leader of its time. A callback names
-        offsets and no delivery, in Kafka's clients as well: which verdict it reports is open until all have come."""
+        """Places with different acknowledge types that wait for callbacks, each sent to the leader of its time. A
+        callback has offsets but no delivery, in Kafka's clients too, so which type it reports is open until all have
+        arrived.
+        """
         self.gaps: set[Place] = set()
-        """Where callbacks tell of no verdict of this member: in offsets without a record, as Java's do."""
+        """Places with a callback but without an acknowledgement of this member: offsets without a record."""
 
     def turn(self) -> None:
         messages = self.consumer.poll(self.rng.choice([0.02, 0.3]))
@@ -251,47 +253,47 @@ class Reader(Worker):
     def _take(self, message: Message) -> None:
         place = place_of(message)
         assert message.error() is None
-        assert place not in self.accepted, f"{self.name} got {place} again, whose ACCEPT was reported"
+        assert place not in self.accepted, f"{self.name} received {place} again after its ACCEPT was reported"
         self.deliveries[place] += 1
         self.values[place] = (message.value() or b"").decode()
         verdict = AcknowledgeType.ACCEPT
         if self.explicit:
-            (verdict,) = self.rng.choices(list(VERDICTS), list(VERDICTS.values()))
+            (verdict,) = self.rng.choices(list(ACKNOWLEDGE_TYPES), list(ACKNOWLEDGE_TYPES.values()))
             self.consumer.acknowledge(message, verdict)
-        self.verdicts[place].append(verdict)
-        if len(set(self.verdicts[place])) > 1:
+        self.types[place].append(verdict)
+        if len(set(self.types[place])) > 1:
             self.ambiguous.add(place)
 
-    def _told(self, offsets: dict[Any, set[int]], error: KafkaException | None) -> None:
+    def _callback(self, offsets: dict[Any, set[int]], error: KafkaException | None) -> None:
         for at, every in offsets.items():
             for offset in every:
                 self._settle((at.topic, at.partition, offset), error is None)
 
     def _settle(self, place: Place, succeeded: bool) -> None:
-        verdicts = self.verdicts[place]
-        if not verdicts:
+        types = self.types[place]
+        if not types:
             self.gaps.add(place)
-        elif verdicts.popleft() is AcknowledgeType.ACCEPT and succeeded and place not in self.ambiguous:
+        elif types.popleft() is AcknowledgeType.ACCEPT and succeeded and place not in self.ambiguous:
             self.accepted.add(place)
-        if not verdicts:
+        if not types:
             self.ambiguous.discard(place)
 
     def finish(self) -> None:
         self.attempt(partial(self.consumer.commit_sync, PATIENCE_S))
         self.consumer.close(PATIENCE_S)
-        open_places = {place for place, verdicts in self.verdicts.items() if verdicts}
+        open_places = {place for place, types in self.types.items() if types}
         assert not open_places, f"no callback for {sorted(open_places)}"
 
 
-class Onlooker(Worker):
-    """An administrator, who asks for what there is."""
+class AdminReader(Worker):
+    """An admin client that lists and describes."""
 
-    def __init__(self, name: str, around: Around) -> None:
-        super().__init__(name, around)
+    def __init__(self, name: str, context: WorkerContext) -> None:
+        super().__init__(name, context)
         self.admin = Admin(self.conf)
 
     def turn(self) -> None:
-        ask: Callable[[], Any] = self.rng.choice(
+        call: Callable[[], Any] = self.rng.choice(
             [
                 lambda: self.admin.describe_share_groups(["p", "t"]).check(),
                 lambda: self.admin.list_share_group_offsets("p"),
@@ -299,7 +301,7 @@ class Onlooker(Worker):
                 lambda: self.admin.describe_topics([PLAIN, TRANSACTIONAL]).check(),
             ]
         )
-        ask()
+        call()
 
     def finish(self) -> None:
         self.admin.close()

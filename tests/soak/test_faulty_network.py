@@ -1,7 +1,7 @@
-"""Whole clients on a network that drops, cuts, delays, doubles and loses frames, while leaders and coordinators move.
+"""Clients on a network that drops, cuts, delays, duplicates and loses frames, while leaders and coordinators move.
 
-After the faults a quiet time, in which everything has to get done. Then the books: the logs, the journal, and what the
-clients were told.
+After the faults comes a time without faults in which everything must complete. Then the logs, the journal and the
+results of the clients are compared.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from tests.soak.team import (
     PARTITIONS,
     PLAIN,
     TRANSACTIONAL,
-    Around,
-    Onlooker,
+    AdminReader,
     Place,
     Progress,
     Reader,
     Transactor,
     Worker,
+    WorkerContext,
     Writer,
     place_of,
 )
@@ -40,11 +40,11 @@ from tests.soak.team import (
 W = TypeVar("W", bound=Worker)
 
 
-# ---- clients at work while everything moves --------------------------------------------------------------------------
+# ---- clients at work during faults -----------------------------------------------------------------------------------
 
 
-class Trouble:
-    """Clients of every kind, and what happens to their cluster."""
+class FaultyNetwork:
+    """Clients of every kind, and the moves of their cluster."""
 
     def __init__(self, cluster: Cluster, proxy: Proxy, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -52,40 +52,45 @@ class Trouble:
         self.proxy = proxy
         self.moves = Moves(cluster, proxy, self.rng)
         self.progress = Progress()
-        self.writers = [self.made(Writer, "w0"), self.made(Writer, "w1", message_timeout_ms=1500)]
-        self.transactors = [self.made(Transactor, "t0"), self.made(Transactor, "t1")]
+        self.writers = [self.start_worker(Writer, "w0"), self.start_worker(Writer, "w1", message_timeout_ms=1500)]
+        self.transactors = [self.start_worker(Transactor, "t0"), self.start_worker(Transactor, "t1")]
         self.readers = [
-            self.made(Reader, f"{group}{number}", topic, group, explicit=bool(number))
+            self.start_worker(Reader, f"{group}{number}", topic, group, explicit=bool(number))
             for group, topic in GROUPS.items()
             for number in range(2)
         ]
-        self.workers: list[Worker] = [*self.writers, *self.transactors, *self.readers, self.made(Onlooker, "a")]
+        self.workers: list[Worker] = [
+            *self.writers,
+            *self.transactors,
+            *self.readers,
+            self.start_worker(AdminReader, "a"),
+        ]
 
-    def made(self, kind: type[W], name: str, *args: Any, **conf: Any) -> W:
-        around = Around(self.proxy.bootstrap_servers, random.Random(self.rng.random()), self.progress)
-        return kind(name, around, *args, **conf)
+    def start_worker(self, kind: type[W], name: str, *args: Any, **conf: Any) -> W:
+        context = WorkerContext(self.proxy.bootstrap_servers, random.Random(self.rng.random()), self.progress)
+        return kind(name, context, *args, **conf)
 
     def run(self) -> None:
-        """A move whenever the clients have got something done."""
+        """Make a move each time the clients have made progress."""
         for worker in self.workers:
             worker.start()
         with Admin({"bootstrap.servers": self.cluster.bootstrap_servers}) as admin:
-            for group in GROUPS:  # a share-partition that is not initialised when its coordinator dies waits for long
-                eventually(partial(begun, admin, group), PARTITIONS)
+            for group in GROUPS:  # a share-partition that is initializing when its coordinator dies waits for long
+                eventually(partial(initialized, admin, group), PARTITIONS)
         self.proxy.rule = Plan(self.rng, 0.03)
         for move in self.moves.draw(MOVES):
             self.progress.wait_for(100)
             move()
 
-    def make_peace(self) -> None:
-        self.moves.make_peace()
+    def end_faults(self) -> None:
+        self.moves.end_faults()
         for worker in self.workers:
             worker.stop()
         for worker in self.workers:
             worker.end()
 
     def drain(self, group: str) -> dict[Place, str]:
-        """What the group has not read yet, by a patient member; then the group has no lag."""
+        """Records that the group has not read yet, read by one member until the group has no lag."""
         found: dict[Place, str] = {}
         conf = {"bootstrap.servers": self.proxy.bootstrap_servers}
         with Admin(conf) as admin, ShareConsumer({**conf, "group.id": group}) as consumer:
@@ -101,19 +106,19 @@ class Trouble:
         return found
 
 
-def begun(admin: Admin, group: str) -> int:
-    """How many share-partitions of a group are initialised."""
+def initialized(admin: Admin, group: str) -> int:
+    """Number of initialized share-partitions of a group."""
     return sum(row.start_offset is not None for row in admin.lag(group).values())
 
 
 class Audit:
-    """What has to hold, from the logs, the journal and what the clients were told."""
+    """The invariants of logs, journal and client results."""
 
-    def __init__(self, trouble: Trouble) -> None:
-        self.trouble = trouble
-        self.cluster = trouble.cluster
-        self.delivered = {group: trouble.drain(group) for group in GROUPS}
-        for reader in trouble.readers:
+    def __init__(self, network: FaultyNetwork) -> None:
+        self.network = network
+        self.cluster = network.cluster
+        self.delivered = {group: network.drain(group) for group in GROUPS}
+        for reader in network.readers:
             self.delivered[reader.group] |= reader.values
         self.books = {group: Books(group) for group in GROUPS}
         for books in self.books.values():
@@ -121,18 +126,18 @@ class Audit:
 
     def check(self) -> None:
         written = read_log(self.cluster, PLAIN, IsolationLevel.READ_UNCOMMITTED)
-        for writer in self.trouble.writers:
+        for writer in self.network.writers:
             self.check_writer(writer, written)
         self.check_group("p", written)
         everything = read_log(self.cluster, TRANSACTIONAL, IsolationLevel.READ_UNCOMMITTED)
         committed = read_log(self.cluster, TRANSACTIONAL, IsolationLevel.READ_COMMITTED)
-        for transactor in self.trouble.transactors:
+        for transactor in self.network.transactors:
             self.check_writer(transactor, everything)
             check_transactions(transactor, set(committed.values()))
         self.check_group("t", committed)
 
     def check_writer(self, writer: Writer, written: dict[Place, str]) -> None:
-        """Acknowledged records are where the broker said, none is there twice, and a partition keeps their order."""
+        """Acknowledged records are at their reported places, none is there twice, and a partition keeps their order."""
         acknowledged = writer.acknowledged()
         assert acknowledged.items() <= written.items(), f"lost: {acknowledged.items() - written.items()}"
         for partition in range(PARTITIONS):
@@ -145,20 +150,20 @@ class Audit:
 
     def check_group(self, group: str, readable: dict[Place, str]) -> None:
         books, delivered = self.books[group], self.delivered[group]
-        assert delivered.items() <= readable.items(), "what is not in the log, or not committed, was delivered"
+        assert delivered.items() <= readable.items(), "a record that is not in the log, or not committed, was delivered"
         for place in readable.keys() - delivered.keys():
             assert books.deliveries[place] >= ATTEMPTS, f"{place} was never delivered"
         twice = [place for place, times in books.accepted.items() if times > 1]
         assert not twice, f"accepted twice: {twice}"
-        for reader in self.trouble.readers:
+        for reader in self.network.readers:
             if reader.group == group:
-                told = {place for place in reader.accepted if books.accepted[place] != 1}
-                assert not told, f"{reader.name} was told that these are accepted: {told}"
-                assert not reader.gaps & readable.keys(), "a verdict has two callbacks"
+                wrong = {place for place in reader.accepted if books.accepted[place] != 1}
+                assert not wrong, f"{reader.name} has reports of acceptance for records that are not: {wrong}"
+                assert not reader.gaps & readable.keys(), "an acknowledgement has two callbacks"
 
 
 def check_transactions(transactor: Transactor, committed: set[str]) -> None:
-    """Committed transactions are whole, aborted ones are invisible; the others are one of both."""
+    """Committed transactions are complete, aborted ones invisible; the others are one of both."""
     for values, ended in transactor.transactions:
         visible = committed & set(values)
         legal = [set(values)] if ended else [set[str]()]
@@ -167,26 +172,26 @@ def check_transactions(transactor: Transactor, committed: set[str]) -> None:
         assert visible in legal, (ended, values)
 
 
-@pytest.mark.parametrize("latency_ms", [0, 8], ids=["", "brokers 8 ms apart"])
-def test_nothing_is_lost_and_nothing_happens_twice(cluster: Cluster, proxy: Proxy, seed: int, latency_ms: int) -> None:
-    """Where brokers are apart, leaders and coordinators move between a request and its answer."""
-    trouble = Trouble(cluster, proxy, seed + latency_ms)
-    trouble.run()
-    trouble.make_peace()
-    Audit(trouble).check()
-    print(figures(trouble))
+@pytest.mark.parametrize("latency_ms", [0, 8], ids=["", "8 ms latency"])
+def test_no_record_is_lost_or_accepted_twice(cluster: Cluster, proxy: Proxy, seed: int, latency_ms: int) -> None:
+    """With latency between brokers, leaders and coordinators move between a request and its response."""
+    network = FaultyNetwork(cluster, proxy, seed + latency_ms)
+    network.run()
+    network.end_faults()
+    Audit(network).check()
+    print(figures(network))
 
 
-def figures(trouble: Trouble) -> str:
-    ends = Counter(ended for each in trouble.transactors for _, ended in each.transactions)
-    records = sum(len(each.acknowledged()) for each in [*trouble.writers, *trouble.transactors])
-    deliveries = sum(each.deliveries.total() for each in trouble.readers)
-    accepted = sum(len(each.accepted) for each in trouble.readers)
-    refused = sum((each.refused for each in trouble.workers), Counter[str]())
-    faults = {str(fault): count for fault, count in trouble.proxy.injected.items()}
+def figures(network: FaultyNetwork) -> str:
+    ends = Counter(ended for each in network.transactors for _, ended in each.transactions)
+    records = sum(len(each.acknowledged()) for each in [*network.writers, *network.transactors])
+    deliveries = sum(each.deliveries.total() for each in network.readers)
+    accepted = sum(len(each.accepted) for each in network.readers)
+    refused = sum((each.refused for each in network.workers), Counter[str]())
+    faults = {str(fault): count for fault, count in network.proxy.injected.items()}
     return (
         f"{records} records, {ends[True]} transactions committed, {ends[False]} aborted, {ends[None]} unknown, "
-        f"{deliveries} deliveries, {accepted} accepted, {trouble.proxy.frames} frames, faults {faults}, "
+        f"{deliveries} deliveries, {accepted} accepted, {network.proxy.frames} frames, faults {faults}, "
         f"calls refused {dict(refused)}"
     )
 
@@ -195,7 +200,7 @@ def figures(trouble: Trouble) -> str:
 
 
 class Once:
-    """A rule that harms the first frame of each request, or of each answer, that is sent from now on."""
+    """A rule that injects a fault into the first frame of each request, or of each response, from now on."""
 
     def __init__(self, fault: Fault, *, is_request: bool) -> None:
         self._fault = fault
@@ -210,7 +215,7 @@ class Once:
         return self._fault
 
 
-HARMED = {"EndTxn", "FindCoordinator", "Metadata", "Produce", "ShareAcknowledge", "ShareFetch"}
+EXPECTED_APIS = {"EndTxn", "FindCoordinator", "Metadata", "Produce", "ShareAcknowledge", "ShareFetch"}
 
 
 @pytest.mark.parametrize("is_request", [True, False], ids=["request", "answer"])
@@ -218,7 +223,7 @@ HARMED = {"EndTxn", "FindCoordinator", "Metadata", "Produce", "ShareAcknowledge"
 def test_each_request_survives_each_fault(
     warm: tuple[Cluster, Proxy], fresh: Callable[[str], str], fault: Fault, is_request: bool
 ) -> None:
-    """A transaction is written and read; the first frame of each API suffers the fault."""
+    """A transaction is written and read; the first frame of each API has the fault."""
     cluster, proxy = warm
     topic, name = fresh("topic"), fresh("x")
     prepare(cluster, topic, name)
@@ -239,14 +244,14 @@ def test_each_request_survives_each_fault(
         assert [message.value() for message in messages] == [b"a", b"b", b"c"]
         consumer.commit_sync(PATIENCE_S)
     assert proxy.injected[fault] - before == len(rule.seen)
-    assert rule.seen >= HARMED
+    assert rule.seen >= EXPECTED_APIS
 
 
 # ---- two producers of one transactional.id ---------------------------------------------------------------------------
 
 
-class Rival(threading.Thread):
-    """Writes a transaction with a transactional.id that another one takes as well, and commits it."""
+class RivalProducer(threading.Thread):
+    """Writes and commits a transaction with a transactional.id that another producer uses, too."""
 
     def __init__(self, name: str, proxy: Proxy, meeting: threading.Barrier) -> None:
         super().__init__(name=name, daemon=True)
@@ -258,10 +263,11 @@ class Rival(threading.Thread):
 
     def run(self) -> None:
         self._attempt(self._write)
-        self._meeting.wait(PATIENCE_S)  # both have begun: the second one has fenced the first
+        self._meeting.wait(PATIENCE_S)  # both have begun: the second has fenced the first
         if self.error is None:
             self._attempt(partial(self.producer.commit_transaction, PATIENCE_S))
-        if self.error is not None and not self.error.fatal():  # a leader refused a record; the coordinator says why
+        # A leader refused a record; the abort has the coordinator's error, which is the reason.
+        if self.error is not None and not self.error.fatal():
             self._attempt(partial(self.producer.abort_transaction, PATIENCE_S))
         self.producer.close(PATIENCE_S)
 
@@ -280,26 +286,26 @@ class Rival(threading.Thread):
         self.producer.flush(PATIENCE_S)
 
 
-def test_of_two_producers_that_fence_each_other_one_wins(cluster: Cluster, proxy: Proxy, seed: int) -> None:
-    """A broker dies between what they write and their commits, which may be the leader or the coordinator of both."""
+def test_one_of_two_producers_with_one_transactional_id_commits(cluster: Cluster, proxy: Proxy, seed: int) -> None:
+    """A broker is killed between the records and the commits; it can be the leader or the coordinator of both."""
     rng = random.Random(seed)
     proxy.rule = Plan(rng, 0.05)
     winners: set[str] = set()
     for round_ in range(max(3, MOVES // 4)):
         meeting = threading.Barrier(3)
-        rivals = [Rival(f"{name}{round_}", proxy, meeting) for name in "ab"]
-        for rival in rivals:
-            rival.start()
+        producers = [RivalProducer(f"{name}{round_}", proxy, meeting) for name in "ab"]
+        for producer in producers:
+            producer.start()
         meeting.wait(PATIENCE_S)
         lost = rng.choice(cluster.brokers_alive)
         cluster.kill_broker(lost)
-        for rival in rivals:
-            rival.join(PATIENCE_S)
+        for producer in producers:
+            producer.join(PATIENCE_S)
         cluster.start_broker(lost)
-        errors = [rival.error for rival in rivals if rival.error is not None]
+        errors = [producer.error for producer in producers if producer.error is not None]
         assert len(errors) == 1, f"round {round_}: {errors}"
         assert errors[0].fatal(), errors[0]
-        for rival in rivals:
-            assert len(rival.reports) == len(rival.values), "each record has one report"
-            winners |= rival.values if rival.error is None else set()
+        for producer in producers:
+            assert len(producer.reports) == len(producer.values), "each record has one report"
+            winners |= producer.values if producer.error is None else set()
     assert set(read_log(cluster, TRANSACTIONAL, IsolationLevel.READ_COMMITTED).values()) == winners

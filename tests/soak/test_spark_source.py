@@ -1,6 +1,6 @@
-"""Spark reads a share group through the proxy, while brokers come and go; then a quiet query reads what is left.
+"""Spark reads a share group through the proxy while brokers stop and start; then a query without faults reads the rest.
 
-The rows of all batches are compared with the logs, with the reports of the producer, and with the journal.
+The rows of all batches are compared with the logs, the producer's reports and the journal.
 """
 
 from __future__ import annotations
@@ -20,42 +20,42 @@ from tests.broker.ledger import Books, Place
 from tests.polling import PATIENCE_S, eventually
 from tests.soak.proxy import Fault, Frame, Plan, Proxy
 from tests.soak.stage import MOVES, Moves, read_log
-from tests.soak.team import CONF, PLAIN, Around, Progress, Writer
+from tests.soak.team import CONF, PLAIN, Progress, WorkerContext, Writer
 from tests.spark.patience import BUSY, TIMEOUT_S, finish
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FRAMES = 20
-"""A move for so many frames."""
+"""Number of frames between two moves."""
 
 AHEAD = 1000
-"""How many records may be written that no batch has brought yet."""
+"""Upper bound of written records that no batch has yet."""
 
 GROUP = "s"
 CONFIGS = {
     "share.auto.offset.reset": "earliest",
-    "share.session.timeout.ms": 6000,  # Spark stops a query's reader, which is a member, without a word
+    "share.session.timeout.ms": 6000,  # Spark stops a query's reader, a member, without a leave request
 }
 
 
-class Pulse(Plan):
-    """Harms frames by chance, and counts them."""
+class CountingPlan(Plan):
+    """A random rule that counts frames."""
 
     def __init__(self, rng: random.Random, rate: float) -> None:
         super().__init__(rng, rate)
-        self.beats = threading.Semaphore(0)
+        self.ticks = threading.Semaphore(0)
         self._frames = 0
 
     def __call__(self, frame: Frame) -> Fault | None:
         self._frames += 1
         if self._frames % FRAMES == 0:
-            self.beats.release()
+            self.ticks.release()
         return super().__call__(frame)
 
 
 class Sink:
-    """The rows of all batches, with what the journal had of the share-partitions when each batch came."""
+    """The rows of all batches, with the journal's state of the share-partitions at the time of each batch."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -64,8 +64,8 @@ class Sink:
         self.values: dict[Place, str] = {}
         self.deliveries: Counter[Place] = Counter()
         self.batches = 0
-        self.again: list[Place] = []
-        """Places that a batch brought whose acceptance was durable before it came."""
+        self.redelivered: list[Place] = []
+        """Places in a batch whose acceptance was durable before the batch."""
         self.progress = Progress()
 
     def __call__(self, batch: DataFrame, number: int) -> None:
@@ -73,7 +73,7 @@ class Sink:
         rows = batch.select("topic", "partition", "offset", "value").collect()
         places = {(row.topic, row.partition, row.offset): bytes(row.value).decode() for row in rows}
         assert len(places) == len(rows), f"batch {number} has a record twice"
-        self.again += [place for place in places if self._books.state.get(place) is RecordState.ACKNOWLEDGED]
+        self.redelivered += [place for place in places if self._books.state.get(place) is RecordState.ACKNOWLEDGED]
         self.values |= places
         self.deliveries.update(places.keys())
         self.batches += 1
@@ -90,7 +90,7 @@ class Sink:
 
 
 class PacedWriter(Writer):
-    """Writes no more than Spark can follow."""
+    """Writes only as fast as Spark reads."""
 
     def __init__(self, sink: Sink, *args: Any) -> None:
         super().__init__(*args)
@@ -103,22 +103,22 @@ class PacedWriter(Writer):
             self.producer.poll(0.1)
 
 
-def alive(query: Any, start: Callable[[], Any]) -> Any:
-    """The query, which no fault of the network may end."""
+def restarted(query: Any, start: Callable[[], Any]) -> Any:
+    """The query, restarted if it ended with BUSY; no other error may end it."""
     error = query.exception()
     assert error is None or BUSY in str(error), error
     return start() if error else query
 
 
 @pytest.mark.timeout(900)
-def test_every_record_reaches_the_sink(
+def test_every_record_reaches_the_sink_once(
     spark: SparkSession, cluster: Cluster, proxy: Proxy, tmp_path: Path, seed: int
 ) -> None:
     rng = random.Random(seed)
     cluster.configure_group(GROUP, CONFIGS)
     moves = Moves(cluster, proxy, rng)
     sink = Sink(cluster)
-    writer = PacedWriter(sink, "w", Around(proxy.bootstrap_servers, random.Random(seed), Progress()))
+    writer = PacedWriter(sink, "w", WorkerContext(proxy.bootstrap_servers, random.Random(seed), Progress()))
     options = {f"kafka.{key}": str(value) for key, value in CONF.items()}
     options |= {"kafka.bootstrap.servers": proxy.bootstrap_servers, "subscribe": PLAIN, "group.id": GROUP}
     source = spark.readStream.format("shareq").options(**options, maxRecordsPerBatch="200").load()
@@ -127,12 +127,12 @@ def test_every_record_reaches_the_sink(
     writer.start()
     running = query.start()
     sink.progress.wait_for(1)
-    pulse = proxy.rule = Pulse(rng, 0.05)
+    pulse = proxy.rule = CountingPlan(rng, 0.05)
     for move in moves.draw(max(6, MOVES // 5)):
-        assert pulse.beats.acquire(timeout=PATIENCE_S), "the clients stand still"
-        running = alive(running, query.start)
+        assert pulse.ticks.acquire(timeout=PATIENCE_S), "the clients make no progress"
+        running = restarted(running, query.start)
         move()
-    moves.make_peace()
+    moves.end_faults()
     writer.stop()
     writer.end()
     running.stop()
@@ -140,8 +140,8 @@ def test_every_record_reaches_the_sink(
 
     acknowledged, written = writer.acknowledged(), read_log(cluster, PLAIN)
     assert acknowledged.items() <= written.items()
-    assert sink.values == written, "a record is missing, or none of the log's"
-    assert sink.again == [], "an accepted record came again"
+    assert sink.values == written, "the sink and the log differ"
+    assert sink.redelivered == [], "an accepted record was delivered again"
     with Admin({"bootstrap.servers": proxy.bootstrap_servers}) as admin:
         eventually(lambda: {row.lag for row in admin.list_share_group_offsets(GROUP).values()}, {0})
     assert sink.books().accepted == dict.fromkeys(written, 1)

@@ -24,7 +24,7 @@ from shareq.model.events import (
 )
 from shareq.model.messages.share_state import StateBatch
 from shareq.trace import Journal
-from tests.broker.test_random_faults import WEIGHTS, Trouble
+from tests.broker.test_random_faults import WEIGHTS, FaultyCluster
 from tests.trace.histories import ORIGIN_MS, random_history
 
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, _, ARCHIVED = range(5)
@@ -32,13 +32,13 @@ AVAILABLE, ACQUIRED, ACKNOWLEDGED, _, ARCHIVED = range(5)
 
 def in_trouble(seed: int, actions: int) -> Journal:
     """The journal of a cluster under random faults, which recovers at the end."""
-    trouble = Trouble(seed)
+    trouble = FaultyCluster(seed)
     for action in trouble.rng.choices(list(WEIGHTS), list(WEIGHTS.values()), k=actions):
         try:
             getattr(trouble, action)()
         except KafkaException:  # clients may fail under faults
             continue
-    trouble.make_peace()
+    trouble.complete_all()
     return trouble.cluster.journal
 
 

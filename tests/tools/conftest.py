@@ -1,4 +1,4 @@
-"""Java's tools, run on a cluster of ours and on Apache Kafka at once; what they print must be the same."""
+"""Java's tools, run on a shareq cluster and on Apache Kafka at the same time; their output must be equal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.tools.side_by_side import SideBySide, execute
 
 @pytest.fixture(scope="session")
 def classes(served: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tool's classes, kept by Java when it has run: the others start in half the time."""
+    """Java's archive of a tool's classes, with which the tools start in half the time."""
     archive = tmp_path_factory.mktemp("java") / "tools.jsa"
     java, *rest = tools.command("kafka-share-groups", "--bootstrap-server", served.bootstrap_servers, "--list")
     execute([java, f"-XX:ArchiveClassesAtExit={archive}", *rest])
@@ -22,5 +22,5 @@ def classes(served: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def both(served: Server, kafka: LocalKafka, classes: Path) -> SideBySide:
-    """Ours and Apache's, one broker each, configured alike."""
+    """A shareq cluster and Apache Kafka, one broker each, with equal configurations."""
     return SideBySide(served.bootstrap_servers, kafka.bootstrap_servers, classes)

@@ -1,4 +1,4 @@
-"""One command on two brokers, and what has to be equal in what it prints."""
+"""Runs a command on two brokers and compares the output."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from shareq import Admin, NewTopic
 from shareq.kafka import tools
 from tests.polling import PATIENCE_S, configure
 
-# What differs between two clusters, and between two runs on one.
+# Parts of the output that differ between two clusters, or between two runs on one.
 _ACCIDENTS = (
     (re.compile(r"127\.0\.0\.1:\d+"), "ADDRESS"),
     (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "UUID"),
     (re.compile(r"(?<= )\S{22}(?= /127\.0\.0\.1)"), "UUID"),  # librdkafka's member ids
     (re.compile(r"(?<=TopicId: )\S{22}"), "ID"),
     (re.compile(r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[,:.]\d{3}\]?"), "TIME"),
-    (re.compile(r"(?m)^ *streams\..*\n"), ""),  # configurations of streams groups, which are not offered
-    (re.compile(r"(?m)^ *group\.type=.*\n"), ""),  # ours, Kafka has no such configuration
+    (re.compile(r"(?m)^ *streams\..*\n"), ""),  # configurations of streams groups, which shareq does not offer
+    (re.compile(r"(?m)^ *group\.type=.*\n"), ""),  # a configuration of shareq that Kafka does not have
     (re.compile(r"(?m)^\s+at .*\n"), ""),
     (re.compile(r" +"), " "),  # columns are as wide as the longest value
 )
@@ -35,7 +35,7 @@ _EXCEPTION = re.compile(r"\b[A-Z]\w+Exception\b")
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """What a tool has printed, accidents taken out, lines sorted: tools read hash maps in any order."""
+    """Output of a tool without accidental differences, lines sorted because tools print hash maps in any order."""
 
     code: int
     out: tuple[str, ...]
@@ -43,57 +43,57 @@ class Printed:
 
     @property
     def rows(self) -> list[list[str]]:
-        """The lines of its tables as words."""
+        """The words of each output line."""
         return [line.split() for line in self.out]
 
 
 @dataclass(frozen=True, slots=True)
 class SideBySide:
-    """Ours first, Apache's second. `classes`: where Java finds the tools' classes as it has loaded them before."""
+    """Runs each command on shareq's cluster (`ours`) and on Apache Kafka (`apache`). `classes`: Java class archive."""
 
     ours: str
     apache: str
     classes: Path
 
     def run(self, tool: str, *args: str, stdin: str = "", about: str = "") -> Printed:
-        """Run a tool on both, assert that both have printed the same, and tell it; `about`: only lines with it."""
+        """Run a tool on both, assert that the output is equal, and return it; `about` selects lines that contain it."""
         ours, apache = (printed(done, about) for done in self.run_each(tool, *args, stdin=stdin))
         assert ours == apache, f"{tool} {' '.join(args)}\n    ours {ours}\n  apache {apache}"
         return ours
 
     def run_each(self, tool: str, *args: str, stdin: str = "") -> tuple[subprocess.CompletedProcess[str], ...]:
-        """Run a tool on both at once."""
+        """Run a tool on both at the same time."""
         with ThreadPoolExecutor(2) as pool:
             return tuple(pool.map(lambda address: self._run(tool, address, args, stdin), (self.ours, self.apache)))
 
     def _run(self, tool: str, address: str, args: tuple[str, ...], stdin: str) -> subprocess.CompletedProcess[str]:
         java, *rest = tools.command(tool, "--bootstrap-server", address, *args)
-        known = [f"-XX:SharedArchiveFile={self.classes}"] if self.classes.exists() else []
-        return execute([java, *known, *rest], stdin)
+        archive = [f"-XX:SharedArchiveFile={self.classes}"] if self.classes.exists() else []
+        return execute([java, *archive, *rest], stdin)
 
     def refuse(self, tool: str, *args: str, error: str) -> None:
         """Run a tool on both, and assert that both refuse it with `error` and the same exceptions."""
         ours, apache = self.run_each(tool, *args)
         assert ours.returncode == apache.returncode, f"{tool} {' '.join(args)}"
-        said, apache_said = ours.stdout + ours.stderr, apache.stdout + apache.stderr
-        assert error in apache_said
-        assert error in said
-        assert set(_EXCEPTION.findall(said)) == set(_EXCEPTION.findall(apache_said))
+        output, apache_output = ours.stdout + ours.stderr, apache.stdout + apache.stderr
+        assert error in apache_output
+        assert error in output
+        assert set(_EXCEPTION.findall(output)) == set(_EXCEPTION.findall(apache_output))
 
     def create(self, topic: str, partitions: int = 1) -> None:
-        """Create a topic in both, where no tool is on trial."""
+        """Create a topic in both clusters with shareq's admin client."""
         for address in (self.ours, self.apache):
             with Admin({"bootstrap.servers": address}) as admin:
                 admin.create_topics([NewTopic(topic, partitions, 1)]).check()
 
-    def begin_at_the_start(self, group: str) -> None:
-        """Let a group of both begin at the start of a topic."""
+    def start_at_earliest(self, group: str) -> None:
+        """Configure the group to start at the earliest offset in both clusters."""
         for address in (self.ours, self.apache):
             with Admin({"bootstrap.servers": address}) as admin:
                 configure(admin, group, {"share.auto.offset.reset": "earliest"})
 
     def produce(self, topic: str, *values: str) -> None:
-        """Write records to both, by hand where no tool is on trial."""
+        """Produce records to both clusters with shareq's producer."""
         for address in (self.ours, self.apache):
             producer = Producer({"bootstrap.servers": address, "linger.ms": 0})
             for value in values:
@@ -102,7 +102,7 @@ class SideBySide:
 
     @contextmanager
     def members(self, group: str, topic: str) -> Iterator[None]:
-        """One member in the group of both, which has accepted every record of the topic so far."""
+        """A member in the group of both clusters that has accepted every record of the topic so far."""
         with ExitStack() as closing:
             for address in (self.ours, self.apache):
                 config = {"bootstrap.servers": address, "group.id": group, "client.id": "reader"}

@@ -1,4 +1,4 @@
-"""Records through Java's producers and share consumers, on ours and on Apache Kafka."""
+"""Records through Java's producers and share consumers, on a shareq cluster and on Apache Kafka."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tests.tools.side_by_side import SideBySide
 Fresh = Callable[[str], str]
 
 
-def test_the_console_tools(both: SideBySide, fresh: Fresh) -> None:
+def test_console_producer_and_share_consumer(both: SideBySide, fresh: Fresh) -> None:
     topic, group = fresh("orders"), fresh("payments")
     both.create(topic, partitions=2)
-    both.begin_at_the_start(group)
+    both.start_at_earliest(group)
     lines = "".join(f"k{number}:v{number}\n" for number in range(10))
     both.run(
         "kafka-console-producer",
@@ -30,11 +30,11 @@ def test_the_console_tools(both: SideBySide, fresh: Fresh) -> None:
     assert read.errors == ("Processed a total of 10 messages",)
 
 
-def test_rejected_and_released_records(both: SideBySide, fresh: Fresh) -> None:
-    """What the first consumer releases comes again, delivered twice; what it rejects does not."""
+def test_console_consumer_releases_and_rejects(both: SideBySide, fresh: Fresh) -> None:
+    """Released records are delivered again, with count 2; rejected records are not."""
     topic, group = fresh("orders"), fresh("payments")
     both.create(topic)
-    both.begin_at_the_start(group)
+    both.start_at_earliest(group)
     both.produce(topic, "a", "b", "c")
     again = (
         "kafka-console-share-consumer",
@@ -52,13 +52,13 @@ def test_rejected_and_released_records(both: SideBySide, fresh: Fresh) -> None:
     assert both.run(*again, "--timeout-ms", "3000").out == ()
 
 
-def test_the_perf_tools(both: SideBySide, fresh: Fresh) -> None:
+def test_perf_test_tools(both: SideBySide, fresh: Fresh) -> None:
     topic, group, count = fresh("orders"), fresh("payments"), 20_000
     both.create(topic)
-    both.begin_at_the_start(group)
+    both.start_at_earliest(group)
     sizes = ("--num-records", str(count), "--record-size", "100", "--throughput", "-1")
     for done in both.run_each("kafka-producer-perf-test", "--topic", topic, *sizes):
-        assert done.stdout.splitlines()[-1].startswith(f"{count} records sent, ")  # it counts aloud while it works
+        assert done.stdout.splitlines()[-1].startswith(f"{count} records sent, ")  # earlier lines show progress
         assert (done.returncode, done.stderr) == (0, "")
     limits = ("--num-records", str(count), "--timeout", "60000")
     for done in both.run_each("kafka-share-consumer-perf-test", "--topic", topic, "--group", group, *limits):
@@ -67,11 +67,11 @@ def test_the_perf_tools(both: SideBySide, fresh: Fresh) -> None:
         assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_verifiable_share_consumer(both: SideBySide, fresh: Fresh) -> None:
+def test_verifiable_share_consumer(both: SideBySide, fresh: Fresh) -> None:
     topic, group, count = fresh("orders"), fresh("payments"), 100
     both.create(topic)
     both.produce(topic, *(f"{number}" for number in range(count)))
-    told = []
+    results = []
     for done in both.run_each(
         "kafka-verifiable-share-consumer",
         *("--topic", topic, "--group-id", group, "--max-messages", str(count), "--offset-reset-strategy", "earliest"),
@@ -80,7 +80,7 @@ def test_the_verifiable_share_consumer(both: SideBySide, fresh: Fresh) -> None:
         events = [json.loads(line) for line in done.stdout.splitlines()]
         consumed = [event for event in events if event["name"] == "records_consumed"]
         acknowledged = [event for event in events if event["name"] == "offsets_acknowledged"]
-        told.append(
+        results.append(
             (
                 list(dict.fromkeys(event["name"] for event in events)),
                 sum(event["count"] for event in consumed),
@@ -88,6 +88,6 @@ def test_the_verifiable_share_consumer(both: SideBySide, fresh: Fresh) -> None:
                 sorted(offset for event in consumed for one in event["partitions"] for offset in one["offsets"]),
             )
         )
-    ours, apache = told
+    ours, apache = results
     assert ours == apache
     assert ours[1:] == (count, count, list(range(count)))

@@ -1,4 +1,4 @@
-"""kafka-share-groups against ours and against Apache Kafka: list, describe, reset, delete."""
+"""kafka-share-groups on a shareq cluster and on Apache Kafka: list, describe, reset, delete."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Fresh = Callable[[str], str]
 @pytest.fixture
 def group(both: SideBySide, fresh: Fresh) -> str:
     name = fresh("payments")
-    both.begin_at_the_start(name)
+    both.start_at_earliest(name)
     return name
 
 
@@ -42,7 +42,7 @@ def test_a_group_with_a_member_is_described(both: SideBySide, group: str, topic:
         both.refuse("kafka-share-groups", "--delete", "--group", group, error="is not EMPTY")
 
 
-def test_a_group_without_members(both: SideBySide, group: str, topic: str) -> None:
+def test_a_group_without_members_is_described_and_deleted(both: SideBySide, group: str, topic: str) -> None:
     with both.members(group, topic):
         pass
     describe = ("kafka-share-groups", "--describe", "--group", group)
@@ -62,7 +62,9 @@ def test_offsets_are_reset_and_deleted(both: SideBySide, group: str, topic: str)
     reset = ("kafka-share-groups", "--reset-offsets", "--group", group, "--topic", topic)
     describe = ("kafka-share-groups", "--describe", "--group", group)
     assert [group, topic, "0", "0"] in both.run(*reset, "--to-earliest", "--dry-run").rows
-    assert [group, topic, "0", "0", "0"] in both.run(*describe).rows, "a dry run changes nothing: all are accepted"
+    assert [group, topic, "0", "0", "0"] in both.run(*describe).rows, (
+        "a dry run changes no offset: all records are accepted"
+    )
     assert [group, topic, "0", "0"] in both.run(*reset, "--to-earliest", "--execute").rows
     assert [group, topic, "0", "0", "5"] in both.run(*describe).rows
     assert [group, topic, "0", "5"] in both.run(*reset, "--to-latest", "--execute").rows
@@ -83,9 +85,11 @@ def test_offsets_are_reset_and_deleted(both: SideBySide, group: str, topic: str)
         pytest.param(
             ["--reset-offsets", "--topic", "t", "--to-earliest", "--execute"],
             "UnknownTopicOrPartitionException",
-            id="reset a topic that does not exist either",
+            id="reset, with a missing topic, too",
         ),
     ],
 )
-def test_a_group_that_does_not_exist(both: SideBySide, fresh: Fresh, arguments: list[str], error: str) -> None:
-    both.refuse("kafka-share-groups", *arguments, "--group", fresh("nobody"), error=error)
+def test_commands_for_a_missing_group_are_refused(
+    both: SideBySide, fresh: Fresh, arguments: list[str], error: str
+) -> None:
+    both.refuse("kafka-share-groups", *arguments, "--group", fresh("missing"), error=error)

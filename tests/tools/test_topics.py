@@ -1,4 +1,4 @@
-"""kafka-topics and kafka-configs against ours and against Apache Kafka."""
+"""kafka-topics and kafka-configs on a shareq cluster and on Apache Kafka."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.tools.side_by_side import SideBySide
 Fresh = Callable[[str], str]
 
 
-def test_the_life_of_a_topic(both: SideBySide, fresh: Fresh) -> None:
+def test_a_topic_is_created_described_and_deleted(both: SideBySide, fresh: Fresh) -> None:
     topic = fresh("orders")
     created = both.run(
         "kafka-topics", "--create", "--topic", topic, "--partitions", "2", "--config", "retention.ms=5000"
@@ -30,7 +30,7 @@ def test_the_life_of_a_topic(both: SideBySide, fresh: Fresh) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        pytest.param(["--create", "--topic", "{topic}"], "TopicExistsException", id="it exists"),
+        pytest.param(["--create", "--topic", "{topic}"], "TopicExistsException", id="existing topic"),
         pytest.param(["--create", "--topic", "{topic}/"], "InvalidTopicException", id="an illegal name"),
         pytest.param(
             ["--create", "--topic", "{topic}-3", "--replication-factor", "3"],
@@ -43,19 +43,23 @@ def test_the_life_of_a_topic(both: SideBySide, fresh: Fresh) -> None:
         pytest.param(
             ["--alter", "--topic", "{topic}", "--partitions", "1"],
             "InvalidPartitionsException",
-            id="no more partitions",
+            id="not more partitions",
         ),
-        pytest.param(["--describe", "--topic", "{topic}-gone"], "IllegalArgumentException", id="describing nothing"),
-        pytest.param(["--delete", "--topic", "{topic}-gone"], "IllegalArgumentException", id="deleting nothing"),
+        pytest.param(
+            ["--describe", "--topic", "{topic}-gone"], "IllegalArgumentException", id="describe a missing topic"
+        ),
+        pytest.param(["--delete", "--topic", "{topic}-gone"], "IllegalArgumentException", id="delete a missing topic"),
     ],
 )
-def test_what_kafka_topics_is_refused(both: SideBySide, fresh: Fresh, arguments: list[str], error: str) -> None:
+def test_kafka_topics_commands_that_are_refused(
+    both: SideBySide, fresh: Fresh, arguments: list[str], error: str
+) -> None:
     topic = fresh("orders")
     both.create(topic)
     both.refuse("kafka-topics", *(argument.format(topic=topic) for argument in arguments), error=error)
 
 
-def test_configurations_of_a_group(both: SideBySide, fresh: Fresh) -> None:
+def test_group_configurations_are_altered_and_described(both: SideBySide, fresh: Fresh) -> None:
     group = fresh("payments")
     entity = ("--entity-type", "groups", "--entity-name", group)
     settings = "share.auto.offset.reset=earliest,share.record.lock.duration.ms=20000"
@@ -71,11 +75,11 @@ def test_configurations_of_a_group(both: SideBySide, fresh: Fresh) -> None:
 @pytest.mark.parametrize(
     ("setting", "error"),
     [
-        pytest.param("share.record.lock.duration.ms=999", "InvalidConfigurationException", id="below the least"),
+        pytest.param("share.record.lock.duration.ms=999", "InvalidConfigurationException", id="below the minimum"),
         pytest.param("share.delivery.count.limit=many", "InvalidConfigurationException", id="no number"),
-        pytest.param("share.colour=blue", "InvalidConfigurationException", id="no such key"),
-        pytest.param("share.auto.offset.reset=soon", "InvalidConfigurationException", id="no such choice"),
+        pytest.param("share.colour=blue", "InvalidConfigurationException", id="unknown key"),
+        pytest.param("share.auto.offset.reset=soon", "InvalidConfigurationException", id="invalid choice"),
     ],
 )
-def test_what_kafka_configs_is_refused(both: SideBySide, fresh: Fresh, setting: str, error: str) -> None:
+def test_kafka_configs_values_that_are_refused(both: SideBySide, fresh: Fresh, setting: str, error: str) -> None:
     both.refuse("kafka-configs", "--alter", "--group", fresh("payments"), "--add-config", setting, error=error)

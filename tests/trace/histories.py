@@ -1,4 +1,4 @@
-"""Journals for the tests: written by hand, and by a real leader under random requests."""
+"""Journals for tests: written ones, and those of a leader under random requests."""
 
 from __future__ import annotations
 
@@ -40,6 +40,6 @@ def random_history(rng: Random, steps: int) -> Iterator[tuple[Journal, Rig]]:
         yield journal, rig
         random_step(rng, rig)
         if rng.random() < 0.01:
-            gone = rng.choice(MEMBERS)
-            journal.record(ORIGIN_MS + rig.now_ms, 2, MemberLeft(GROUP, gone, "left"))
-            journal.record(ORIGIN_MS + rig.now_ms, 2, MemberJoined(GROUP, gone, f"client-{gone}", (TOPIC,)))
+            leaving = rng.choice(MEMBERS)
+            journal.record(ORIGIN_MS + rig.now_ms, 2, MemberLeft(GROUP, leaving, "left"))
+            journal.record(ORIGIN_MS + rig.now_ms, 2, MemberJoined(GROUP, leaving, f"client-{leaving}", (TOPIC,)))

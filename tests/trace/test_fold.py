@@ -30,15 +30,15 @@ from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from tests.leader.oracle_rig import Rig
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random_history
 
-Known = dict[int, tuple[Any, ...]]
+Records = dict[int, tuple[Any, ...]]
 
 
-class Naive:
+class NaiveFold:
     """The fold offset by offset, without checks."""
 
     def __init__(self) -> None:
         self.window = (0, 0)
-        self.records: Known = {}
+        self.records: Records = {}
         self.writes: set[int] = set()
 
     def take(self, event: Event) -> None:
@@ -51,18 +51,18 @@ class Naive:
                 self.records |= dict.fromkeys(range(first, end), event[6:12])
             case WindowMoved(spso=spso, speo=speo):
                 self.window = (spso, speo)
-                self.records = {offset: known for offset, known in self.records.items() if offset >= spso}
+                self.records = {offset: record for offset, record in self.records.items() if offset >= spso}
             case StateWritePrepared(write_id=write_id):
                 self.writes.add(write_id)
             case StateWriteSettled(write_id=write_id):
                 self.writes.discard(write_id)
 
 
-def by_offset(state: SharePartitionState) -> Known:
+def by_offset(state: SharePartitionState) -> Records:
     return {offset: status[:6] for first, end, status in state.runs for offset in range(first, end)}
 
 
-def live(rig: Rig) -> Known:
+def oracle_records(rig: Rig) -> Records:
     return {
         offset: (rec.state, rec.count, rec.member, rec.deadline, rec.write, rec.to)
         for offset, rec in rig.oracle.recs.items()
@@ -77,7 +77,7 @@ def test_the_fold_equals_the_leaders_state_after_every_step(seed: int) -> None:
             timeline = timeline or PartitionTimeline(journal, GROUP, TOPIC, 0)
             timeline.refresh()
             state = timeline.state(len(timeline.entries))
-            assert by_offset(state) == live(rig)
+            assert by_offset(state) == oracle_records(rig)
             assert (state.spso, state.speo) == (rig.subject.spso, rig.subject.speo)
             assert state.delivery_complete_count == rig.subject.delivery_complete_count
             assert set(state.writes) == set(rig.oracle.writes)
@@ -90,8 +90,8 @@ def test_states_in_any_order_equal_the_naive_fold(seed: int, monkeypatch: pytest
     *_, (journal, _) = random_history(rng, 900)
     timeline = PartitionTimeline(journal, GROUP, TOPIC, 0)
     timeline.refresh()
-    naive = Naive()
-    naive_states: list[tuple[Known, tuple[int, int]]] = [({}, (0, 0))]
+    naive = NaiveFold()
+    naive_states: list[tuple[Records, tuple[int, int]]] = [({}, (0, 0))]
     for entry in timeline.entries:
         naive.take(entry.event)
         naive_states.append((dict(naive.records), naive.window))
@@ -121,7 +121,7 @@ def test_final_states_below_the_spso_are_kept_up_to_a_limit() -> None:
     assert state.past[0][2].state is RecordState.ACKNOWLEDGED
 
 
-# ---- what happens around the share-partition -------------------------------------------------------------------------
+# ---- events around the share-partition -------------------------------------------------------------------------------
 
 HELD = RecordsChanged(*WHERE, "acquire", 10, 15, 1, 1, "m", 30_000)
 TAGGED = HELD._replace(cause=PREPARED, write_id=0, to_state=2, why="accept")
@@ -145,8 +145,8 @@ def folded(*events: Event, broker: int = 0, partial: bool = False) -> ShareParti
         pytest.param(BrokerStopped(1, True), {"leader": 0, "loaded": True}, id="another broker killed"),
         pytest.param(SharePartitionDropped(*WHERE, "x"), {"leader": 0, "loaded": False, "spso": 10}, id="dropped"),
         pytest.param(TopicDeleted(TOPIC, "id"), {"loaded": False, "spso": 0, "log_end": -1, "lag": None}, id="deleted"),
-        pytest.param(TopicCreated(TOPIC, "id", 1), {"loaded": False, "log_end": 0, "in_flight": 0}, id="created anew"),
-        pytest.param(TopicCreated(TOPIC, "id", 0), {"log_end": -1}, id="created anew with fewer partitions"),
+        pytest.param(TopicCreated(TOPIC, "id", 1), {"loaded": False, "log_end": 0, "in_flight": 0}, id="created again"),
+        pytest.param(TopicCreated(TOPIC, "id", 0), {"log_end": -1}, id="created again with fewer partitions"),
         pytest.param(
             ConfigChanged("group:g", "share.delivery.count.limit", "3"), {"delivery_count_limit": 3}, id="limit set"
         ),
@@ -241,7 +241,7 @@ def test_an_inconsistent_journal_is_refused(events: list[Event], why: str) -> No
     assert str(caught.value).startswith(f"entry {len(events) - 1} ({type(events[-1]).__name__})")
 
 
-def test_the_spso_may_pass_held_records_below_the_log_start() -> None:
+def test_the_spso_can_pass_held_records_below_the_log_start() -> None:
     state = folded(*START, LogStartMoved(TOPIC, 0, 13), WindowMoved(*WHERE, 13, 15))
     assert (state.spso, sorted(by_offset(state))) == (13, [13, 14])
 
@@ -262,15 +262,15 @@ GONE = FREE._replace(state=4)
 CHANGES: dict[str, RecordsChanged] = {
     "acquire": HELD,
     "acquire again": HELD._replace(delivery_count=2),
-    "come in with the batch": FREE._replace(cause=RecordEvent.ACQUIRE, delivery_count=0),
+    "enter with the batch": FREE._replace(cause=RecordEvent.ACQUIRE, delivery_count=0),
     "renew": HELD._replace(cause=RecordEvent.RENEW, deadline_ms=60_000),
     "prepare accept": TAGGED._replace(write_id=1),
     "prepare release": TAGGED._replace(write_id=1, to_state=0, why="release"),
     "prepare reject": TAGGED._replace(write_id=1, to_state=4, why="reject"),
     "prepare gap": TAGGED._replace(write_id=1, to_state=4, why="gap"),
     "prepare session release at the limit": TAGGED._replace(write_id=1, to_state=4, why="session_release"),
-    "prepare by a stranger": TAGGED._replace(write_id=1, member_id="n"),
-    "prepare nonsense": TAGGED._replace(write_id=1, to_state=2, why="reject"),
+    "prepare by another member": TAGGED._replace(write_id=1, member_id="n"),
+    "prepare with mismatched state": TAGGED._replace(write_id=1, to_state=2, why="reject"),
     "settle to acknowledged": DONE,
     "settle to available": DONE._replace(state=0, why="release"),
     "settle to archived": DONE._replace(state=4, why="reject"),
@@ -284,7 +284,7 @@ CHANGES: dict[str, RecordsChanged] = {
     "accept without a write": DONE._replace(cause=RecordEvent.ACCEPT, why=None),
 }
 LEGAL = {
-    "absent": {"acquire", "come in with the batch"},
+    "absent": {"acquire", "enter with the batch"},
     "available": {"acquire again", "log start", "missing"},
     "acquired": {
         "renew", "prepare accept", "prepare release", "prepare reject", "prepare gap", "time out", "abort",

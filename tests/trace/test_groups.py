@@ -17,9 +17,9 @@ HISTORY: list[e.Event] = [
     e.GroupEpochBumped("g", 2, "member joined"),
     e.SharePartitionsInitialized("g", "t", (1,)),
     e.SharePartitionsInitialized("g", "t", (0, 1)),
-    e.TargetAssignmentComputed("g", 2, (("m", ASSIGNED), ("stranger", ()))),
+    e.TargetAssignmentComputed("g", 2, (("m", ASSIGNED), ("unknown", ()))),
     e.MemberReconciled("g", "m", 2, ASSIGNED),
-    e.MemberReconciled("g", "stranger", 2, ASSIGNED),
+    e.MemberReconciled("g", "unknown", 2, ASSIGNED),
     e.ConfigChanged("group:g", "share.delivery.count.limit", "3"),
     e.ConfigChanged("group:h", "share.delivery.count.limit", "4"),
     e.RecordsAppended("t", 0, 0, 9),
@@ -47,8 +47,8 @@ def test_group_view_folds_the_groups_events() -> None:
     assert (member.client_id, member.member_epoch, member.assignment, member.target) == ("c", 2, ASSIGNED, ASSIGNED)
     assert (group.initialized, list(group.members)) == ({"t": (0, 1)}, ["m"])
     assert group.configs == {"share.delivery.count.limit": "3"}
-    gone = group_view(journal_of(), "g")
-    assert (gone.state, gone.group_epoch, gone.initialized, gone.configs) == (GroupState.EMPTY, 0, {}, {})
+    deleted = group_view(journal_of(), "g")
+    assert (deleted.state, deleted.group_epoch, deleted.initialized, deleted.configs) == (GroupState.EMPTY, 0, {}, {})
 
 
 def test_cluster_view_folds_brokers_and_topics() -> None:

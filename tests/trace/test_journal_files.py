@@ -130,29 +130,29 @@ GOOD = '{"order":0,"time_ms":5,"broker":2,"type":"FaultInjected","text":"x"}'
 
 
 @pytest.mark.parametrize(
-    ("line", "why"),
+    ("line", "message"),
     [
-        pytest.param("{", "Expecting property name", id="half a line"),
+        pytest.param("{", "Expecting property name", id="incomplete JSON"),
         pytest.param("[1]", "must be a JSON object", id="no object"),
         pytest.param("{}", "order must be a whole number, not None", id="no order"),
         pytest.param(GOOD.replace("5", '"5"'), "time_ms must be a whole number, not '5'", id="a time as text"),
-        pytest.param(GOOD.replace("2", "true"), "broker must be a whole number, not True", id="a broker as truth"),
+        pytest.param(GOOD.replace("2", "true"), "broker must be a whole number, not True", id="a broker as bool"),
         pytest.param(GOOD.replace("FaultInjected", "Nonsense"), "unknown event type 'Nonsense'", id="unknown type"),
         pytest.param(GOOD.replace('"FaultInjected"', "[]"), r"unknown event type \[\]", id="a list as type"),
         pytest.param(GOOD.replace("text", "words"), "FaultInjected has no field 'words'", id="unknown field"),
         pytest.param(GOOD.replace(',"text":"x"', ""), "FaultInjected lacks the field 'text'", id="missing field"),
         pytest.param(GOOD.replace('"x"', "7"), "FaultInjected.text: must be str, not 7", id="field of another type"),
         pytest.param(GOOD.replace('"order":0', '"order":7'), "order 7, expected 1", id="out of order"),
-        pytest.param(GOOD, "order 0, expected 1", id="twice the same"),
-        pytest.param("\udcff", "codec can't decode", id="bytes that are no text"),
+        pytest.param(GOOD, "order 0, expected 1", id="a duplicate order"),
+        pytest.param("\udcff", "codec can't decode", id="bytes that are not UTF-8"),
     ],
 )
-def test_a_bad_line_is_refused_or_left_out(tmp_path: Path, line: str, why: str) -> None:
+def test_a_bad_line_is_refused_or_left_out(tmp_path: Path, line: str, message: str) -> None:
     path = tmp_path / "j"
     last = GOOD.replace('"order":0', '"order":2')
     lines = ['{"shareq_journal":1,"origin_ms":77}', GOOD, "", line, last]
     path.write_bytes("\n".join(lines).encode("utf-8", "surrogateescape"))
-    with pytest.raises(JournalFileError, match=why) as caught:
+    with pytest.raises(JournalFileError, match=message) as caught:
         Journal.from_jsonl(path)
     assert (caught.value.line, str(path) in str(caught.value)) == (4, True)
     journal = Journal.from_jsonl(path, strict=False)
@@ -161,7 +161,7 @@ def test_a_bad_line_is_refused_or_left_out(tmp_path: Path, line: str, why: str) 
 
 
 @pytest.mark.parametrize(
-    ("content", "why"),
+    ("content", "message"),
     [
         pytest.param("", "not a journal", id="an empty file"),
         pytest.param("hello\n", "not a journal", id="some text"),
@@ -171,9 +171,9 @@ def test_a_bad_line_is_refused_or_left_out(tmp_path: Path, line: str, why: str) 
     ],
 )
 @pytest.mark.parametrize("strict", [True, False])
-def test_a_file_without_a_valid_header_is_refused(tmp_path: Path, content: str, why: str, strict: bool) -> None:
+def test_a_file_without_a_valid_header_is_refused(tmp_path: Path, content: str, message: str, strict: bool) -> None:
     (tmp_path / "j").write_text(content)
-    with pytest.raises(JournalFileError, match=why):
+    with pytest.raises(JournalFileError, match=message):
         Journal.from_jsonl(tmp_path / "j", strict=strict)
 
 
@@ -187,30 +187,30 @@ def test_a_parquet_file_without_a_journal_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "other")
     mine = pa.table(columns).replace_schema_metadata({"shareq_journal": "1", "origin_ms": "0"})
     pq.write_table(mine, tmp_path / "bad")
-    for name, why in [
+    for name, message in [
         ("text", "text"),
         ("foreign", "not a journal"),
         ("other", "other"),
         ("bad", "unknown event type"),
     ]:
-        with pytest.raises(JournalFileError, match=why):
+        with pytest.raises(JournalFileError, match=message):
             Journal.from_parquet(tmp_path / name)
 
 
 @pytest.mark.parametrize(
-    ("event_type", "field", "value", "why"),
+    ("event_type", "field", "value", "message"),
     [
         pytest.param(SharePartitionLoaded, "runs", 3, "must be a list, not 3", id="no list"),
         pytest.param(SharePartitionLoaded, "runs", [[1, 2, 3]], "must be 4 values, not 3", id="a short row"),
         pytest.param(SharePartitionLoaded, "runs", [[1, 2, 3, "4"]], "must be int, not '4'", id="text in a row"),
-        pytest.param(StateWritePrepared, "write_id", True, "must be int, not True", id="truth as a number"),
+        pytest.param(StateWritePrepared, "write_id", True, "must be int, not True", id="a bool as number"),
         pytest.param(TargetAssignmentComputed, "assignment", [["m"]], "must be 2 values, not 1", id="a short pair"),
     ],
 )
-def test_a_field_of_the_wrong_type_is_refused(event_type: type[Any], field: str, value: object, why: str) -> None:
+def test_a_field_of_the_wrong_type_is_refused(event_type: type[Any], field: str, value: object, message: str) -> None:
     zeros = {"group_id": "g", "topic": "t", "runs": [], "state_batches": [], "assignment": []}
     fields = {name: zeros.get(name, 0) for name in event_type._fields} | {field: value}
-    with pytest.raises(BadEvent, match=rf"{event_type.__name__}\.{field}: {why}"):
+    with pytest.raises(BadEvent, match=rf"{event_type.__name__}\.{field}: {message}"):
         decode(event_type.__name__, fields)
 
 

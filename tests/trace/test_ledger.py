@@ -1,4 +1,4 @@
-"""The ledger of every record: by hand, against a recount offset by offset, and after lost leaders."""
+"""The ledger of every record: for written histories, against a recount by offset, and after lost leaders."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def acquire(first: int, end: int, count: int = 1) -> RecordsChanged:
 
 
 def prepare(first: int, end: int, to_state: int, write_id: int = 0, count: int = 1) -> RecordsChanged:
-    why = {0: "release", 2: "accept", 4: "reject"}[to_state]
-    return RecordsChanged(*WHERE, "prepared", first, end, 1, count, "m", 99, write_id, to_state, why)
+    cause = {0: "release", 2: "accept", 4: "reject"}[to_state]
+    return RecordsChanged(*WHERE, "prepared", first, end, 1, count, "m", 99, write_id, to_state, cause)
 
 
 def settle(first: int, end: int, state: int, count: int = 1) -> RecordsChanged:
-    why = {0: "release", 2: "accept", 4: "reject"}[state]
-    return RecordsChanged(*WHERE, "settled", first, end, state, count, None, None, None, None, why)
+    cause = {0: "release", 2: "accept", 4: "reject"}[state]
+    return RecordsChanged(*WHERE, "settled", first, end, state, count, None, None, None, None, cause)
 
 
 def timeout(first: int, end: int, state: int, count: int = 1) -> RecordsChanged:
@@ -46,17 +46,17 @@ def timeout(first: int, end: int, state: int, count: int = 1) -> RecordsChanged:
 
 
 @dataclass
-class By:
+class ByBroker:
     """An event of a broker that is not the leader."""
 
     broker: int
     event: Event
 
 
-def journal_of(*events: Event | By, step_ms: int = 0) -> Journal:
+def journal_of(*events: Event | ByBroker, step_ms: int = 0) -> Journal:
     journal = Journal()
     for number, event in enumerate(events):
-        by = event if isinstance(event, By) else By(0, event)
+        by = event if isinstance(event, ByBroker) else ByBroker(0, event)
         journal.record(number * step_ms, by.broker, by.event)
     return journal
 
@@ -69,10 +69,10 @@ WRITE, WRITTEN = StateWritePrepared(*WHERE, 0, 0, 0, ()), StateWriteSettled(*WHE
 @pytest.mark.parametrize(
     ("events", "expected"),
     [
-        pytest.param([], {"records": 10, "never_delivered": 10, "attempts": {}}, id="nothing happened"),
+        pytest.param([], {"records": 10, "never_delivered": 10, "attempts": {}}, id="no delivery"),
         pytest.param([*SIX], {"in_flight": 6, "never_delivered": 4, "attempts": {1: 6}}, id="acquired"),
         pytest.param(
-            [*SIX, prepare(0, 4, 2), WRITE], {"accepted": 0, "in_flight": 6}, id="an accept is under way"
+            [*SIX, prepare(0, 4, 2), WRITE], {"accepted": 0, "in_flight": 6}, id="an accept in flight"
         ),
         pytest.param(
             [*SIX, prepare(0, 4, 2), prepare(4, 5, 4), WRITE, WRITTEN, settle(0, 4, 2), settle(4, 5, 4),
@@ -131,7 +131,7 @@ WRITE, WRITTEN = StateWritePrepared(*WHERE, 0, 0, 0, ()), StateWriteSettled(*WHE
             id="a write recorded as failed turns out to be durable",
         ),
         pytest.param(
-            [*SIX, prepare(0, 2, 2), WRITE, loaded(0, 0)], {"accepted": 0, "in_flight": 6}, id="a write was lost"
+            [*SIX, prepare(0, 2, 2), WRITE, loaded(0, 0)], {"accepted": 0, "in_flight": 6}, id="a lost write"
         ),
         pytest.param(
             [*SIX, loaded(0, 0), acquire(0, 6), settle(0, 6, 2)],
@@ -139,7 +139,9 @@ WRITE, WRITTEN = StateWritePrepared(*WHERE, 0, 0, 0, ()), StateWriteSettled(*WHE
             id="delivered again by the next leader",
         ),
         pytest.param(
-            [*SIX, By(1, timeout(0, 6, 4)), By(1, WindowMoved(*WHERE, 6, 6))], {"in_flight": 6}, id="superseded leader"
+            [*SIX, ByBroker(1, timeout(0, 6, 4)), ByBroker(1, WindowMoved(*WHERE, 6, 6))],
+            {"in_flight": 6},
+            id="superseded leader",
         ),
         pytest.param(
             [*SIX, settle(0, 6, 2), TopicDeleted(TOPIC, "id"), TopicCreated(TOPIC, "id-2", 1),
@@ -149,7 +151,7 @@ WRITE, WRITTEN = StateWritePrepared(*WHERE, 0, 0, 0, ()), StateWriteSettled(*WHE
         ),
     ],
 )  # fmt: skip
-def test_the_figures_of_a_ledger(events: list[Event | By], expected: dict[str, Any]) -> None:
+def test_the_figures_of_a_ledger(events: list[Event | ByBroker], expected: dict[str, Any]) -> None:
     account = ledger(journal_of(*BEGIN, *events), GROUP, TOPIC)
     assert {name: getattr(account, name) for name in expected} == expected
     adds_up(account)
@@ -214,8 +216,8 @@ def test_the_ledger_equals_a_recount(seed: int) -> None:
         assert account.accepted_twice == 0
         part = account[0]
         final = {part.base + i: int(state) for i, state in enumerate(part.state)}
-        told_accepted = {offset for offset, times in recount.accepted.items() if times}
-        assert all(final[offset] == RecordState.ACKNOWLEDGED for offset in told_accepted)
+        accepted = {offset for offset, times in recount.accepted.items() if times}
+        assert all(final[offset] == RecordState.ACKNOWLEDGED for offset in accepted)
         if loads == 1 and recount.state:
             checked += 1
             expected = {o: s if o >= part.spso or s in (2, 4) else 4 for o, s in recount.state.items()}
@@ -240,18 +242,18 @@ def test_figures_are_summed_over_partitions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("journal", "topic", "why"),
+    ("journal", "topic", "cause"),
     [
         pytest.param(journal_of(*BEGIN), "nope", "topic='nope': must have", id="an unknown topic"),
         pytest.param(None, TOPIC, "must be complete", id="a bounded journal"),
     ],
 )
-def test_a_ledger_that_cannot_be_exact_is_refused(journal: Journal | None, topic: str, why: str) -> None:
+def test_a_ledger_that_cannot_be_exact_is_refused(journal: Journal | None, topic: str, cause: str) -> None:
     if journal is None:
         journal = Journal(capacity=1)
         for event in BEGIN:
             journal.record(0, 0, event)
-    with pytest.raises(ConfigException, match=why):
+    with pytest.raises(ConfigException, match=cause):
         ledger(journal, GROUP, topic)
 
 

@@ -1,4 +1,4 @@
-"""A cluster under random faults: its journal folds to the leaders' memory, and its ledger adds up."""
+"""A cluster under random faults: its journal folds to the state of the leaders, and its ledger adds up."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ GROUP, TOPIC, RECORDS = "payments", "orders", 400
 ANSWERS = (AcknowledgeType.ACCEPT, AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT)
 
 
-def live(cluster: Cluster) -> dict[int, SharePartition]:
-    """The group's share-partitions in the memory of the running brokers."""
+def share_partitions(cluster: Cluster) -> dict[int, SharePartition]:
+    """Share-partitions of the group in the memory of the running brokers."""
     leaders: list[Any] = [broker._leader.actor for broker in cluster._brokers.values()]
     return {
         led.key.partition: led.share_partition
@@ -61,7 +61,7 @@ def consumers_of(cluster: Cluster) -> list[ShareConsumer]:
 
 
 def break_something(rng: Random, cluster: Cluster, consumers: list[ShareConsumer], turn: int) -> None:
-    """Now and then kill or start a broker; crash one consumer."""
+    """Kill or start a broker at some turns; crash one consumer."""
     down = sorted(set(range(3)) - set(cluster._brokers))
     if turn == 4:
         cluster.crash(consumers.pop())
@@ -82,7 +82,7 @@ def test_a_journal_folds_to_the_memory_of_the_leaders_and_adds_up(seed: int, num
                 for message in consumer.poll(0.5):
                     consumer.acknowledge(message, rng.choice(ANSWERS))
             break_something(rng, cluster, consumers, turn)
-            memory = live(cluster)
+            memory = share_partitions(cluster)
             for partition, shown in enumerate(views):
                 assert_same(shown, memory.get(partition))
     for shown in views:

@@ -1,4 +1,4 @@
-"""Protocol messages of a journal: their JSON, filters and forms; and that a cluster without them makes none."""
+"""Protocol messages of a journal: their JSON, filters and forms; a cluster that does not trace them makes none."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_json_of_a_fetched_partition(fields: dict[str, Any], expected: dict[str,
 @pytest.mark.parametrize(("types", "expected"), [
     pytest.param((1,), "3..5: ACCEPT", id="one type for all"),
     pytest.param((0, 2, 3), "3..5: GAP RELEASE REJECT", id="one for each"),
-    pytest.param((9,), "3..5: 9", id="none that there is"),
+    pytest.param((9,), "3..5: 9", id="an unknown type"),
 ])  # fmt: skip
 def test_json_names_acknowledge_types(types: tuple[int, ...], expected: str) -> None:
     request = json.loads(message_json(acknowledged(*types)))
@@ -92,8 +92,8 @@ def test_json_names_acknowledge_types(types: tuple[int, ...], expected: str) -> 
 
 @pytest.mark.parametrize(("records", "expected"), [
     pytest.param(encode_batch([(None, b"v", [], 7)] * 3), ["0..2: 3 records, 85 B"], id="a batch"),
-    pytest.param(b"no batch", "8 B", id="nonsense"),
-    pytest.param(encode_batch([(None, b"v", [], 7)])[:16] + b"\1" * 60, "76 B", id="a batch of another kind"),
+    pytest.param(b"no batch", "8 B", id="invalid bytes"),
+    pytest.param(encode_batch([(None, b"v", [], 7)])[:16] + b"\1" * 60, "76 B", id="a batch of another magic"),
 ])  # fmt: skip
 def test_json_of_produced_batches(records: bytes, expected: object) -> None:
     part = ProduceRequest.Partition(index=0, records=records)
@@ -101,7 +101,7 @@ def test_json_of_produced_batches(records: bytes, expected: object) -> None:
     assert json.loads(message_json(request))["topics"][0]["partitions"][0]["records"] == expected
 
 
-def test_long_lists_are_cut() -> None:
+def test_long_lists_are_shortened() -> None:
     part = tuple(ShareFetchRequest.Partition(partition_index=index) for index in range(MAX_ITEMS + 3))
     request = ShareFetchRequest(
         group_id="g", member_id="m", share_session_epoch=0,
@@ -115,20 +115,20 @@ def test_a_message_of_defaults_is_empty() -> None:
     assert message_json(MetadataRequest(topics=None)) == "{}"
 
 
-# ---- which ones are found --------------------------------------------------------------------------------------------
+# ---- filters ---------------------------------------------------------------------------------------------------------
 
 
 def journal() -> Journal:
     journal = Journal(ORIGIN_MS)
-    asked = message_json(ShareFetchRequest(group_id="g", member_id="m", share_session_epoch=0))
+    request_json = message_json(ShareFetchRequest(group_id="g", member_id="m", share_session_epoch=0))
     body = message_json(fetched(records=(batch(0, 9),)))
     for time_ms, event in (
         (0, e.TopicCreated("orders", T, 1)),
-        (100, e.RequestSent("10.0.0.1:5", "broker-0", "ShareFetchRequest", 7, "reader", 2, asked)),
+        (100, e.RequestSent("10.0.0.1:5", "broker-0", "ShareFetchRequest", 7, "reader", 2, request_json)),
         (200, e.RequestSent("broker-1", "broker-0", "MetadataRequest", 8, "", 32767, "{}")),
         (250, e.ResponseSent("broker-0", "broker-1", "MetadataResponse", 6, 8, "{}")),
         (300, e.ResponseSent("broker-0", "10.0.0.1:5", "ShareFetchResponse", 0, 7, body)),
-        (400, e.RequestSent("10.0.0.1:5", "broker-0", "ShareFetchRequest", 9, "reader", 2, asked)),
+        (400, e.RequestSent("10.0.0.1:5", "broker-0", "ShareFetchRequest", 9, "reader", 2, request_json)),
     ):
         journal.record(ORIGIN_MS + time_ms, -1, event)
     return journal
@@ -179,7 +179,7 @@ def test_a_slice_is_messages_too() -> None:
     assert [one.order for one in found[1:]] == [2, 5]
 
 
-# ---- how they look ---------------------------------------------------------------------------------------------------
+# ---- text and HTML ---------------------------------------------------------------------------------------------------
 
 
 def test_each_exchange_is_two_lines_of_text() -> None:

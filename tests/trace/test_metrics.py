@@ -126,10 +126,10 @@ def test_metrics_at_earlier_entries() -> None:
 
 def test_a_stopped_leader_has_no_gauges() -> None:
     for event in (e.SharePartitionDropped(*WHERE, "x"), e.BrokerStopped(0, True)):
-        gone = at_the_end((4000, 0, event))
-        assert "InFlightMessageCount" not in {metric.name for metric in gone}
-    stays = at_the_end((4000, 1, e.SharePartitionDropped(*WHERE, "a superseded leader")))
-    assert stays.value("InFlightMessageCount", **SP) == 6
+        without_leader = at_the_end((4000, 0, event))
+        assert "InFlightMessageCount" not in {metric.name for metric in without_leader}
+    with_leader = at_the_end((4000, 1, e.SharePartitionDropped(*WHERE, "a superseded leader")))
+    assert with_leader.value("InFlightMessageCount", **SP) == 6
     moved = at_the_end((4000, -1, e.LeaderElected(STATE, 3, 1, 1)))
     assert moved.value("num-partitions", state="active") == 0
     assert "last-pruned-offset" not in {metric.name for metric in moved}
@@ -164,16 +164,16 @@ def test_reads_that_raise_the_leader_epoch_count_as_writes(events: list[e.Event]
 @pytest.mark.parametrize(
     ("request_body", "response_body", "error", "duration_ms", "expired"),
     [
-        pytest.param("", "", 0, 500, 1, id="nothing came for the default time"),
-        pytest.param("", "", 0, 499, 0, id="answered before"),
+        pytest.param("", "", 0, 500, 1, id="no records within the default time"),
+        pytest.param("", "", 0, 499, 0, id="a response before"),
         pytest.param('{"max_wait_ms":900}', "", 0, 500, 0, id="a longer time"),
         pytest.param('{"max_wait_ms":0}', "", 0, 0, 0, id="a fetch that does not wait"),
         pytest.param("", "", 6, 500, 0, id="an error"),
         pytest.param("", RECORDS, 0, 500, 0, id="records at the last moment"),
-        pytest.param('{"min_bytes":9}', RECORDS, 0, 500, 1, id="fewer bytes than wanted"),
+        pytest.param('{"min_bytes":9}', RECORDS, 0, 500, 1, id="fewer than min_bytes"),
     ],
 )
-def test_share_fetches_whose_time_is_up_are_counted(
+def test_share_fetches_that_expired_are_counted(
     request_body: str, response_body: str, error: int, duration_ms: int, expired: int
 ) -> None:
     sent = e.RequestSent("c", "b", "ShareFetchRequest", 7, body=request_body)

@@ -85,9 +85,11 @@ def observed(events: list[Event]) -> View:
             "SPSO 4 | A A ? ? ? | log end 9 (nothing durable)",
             id="nothing durable, but a member reports its records",
         ),
-        pytest.param([*START, read(3)], "SPSO 3 | empty | log end 0", id="before the log is known"),
-        pytest.param(TEN, "SPSO 0 | ?×10 | log end 10", id="nothing is known of any record"),
-        pytest.param([*START, grown(10), read(0)], "SPSO 0 | ?×10 | log end 10", id="the other way round"),
+        pytest.param([*START, read(3)], "SPSO 3 | empty | log end 0", id="without the log end"),
+        pytest.param(TEN, "SPSO 0 | ?×10 | log end 10", id="no information on any record"),
+        pytest.param(
+            [*START, grown(10), read(0)], "SPSO 0 | ?×10 | log end 10", id="the log end before the durable state"
+        ),
         pytest.param([*TEN, read(10)], "SPSO 10 | empty | log end 10", id="all records are terminal"),
         pytest.param([*TEN, MIXED], "SPSO 2 | ? ✓ ✓ ◌1 ✕ ? ◌3 ? | log end 10", id="terminal, returned, unknown"),
         pytest.param(
@@ -96,7 +98,7 @@ def observed(events: list[Event]) -> View:
             id="the SPSO is written later than it moves",
         ),
         pytest.param(
-            [*TEN, read(0, (0, 2, ACKNOWLEDGED, 1)), read(2)], "SPSO 2 | ?×8 | log end 10", id="and then it is written"
+            [*TEN, read(0, (0, 2, ACKNOWLEDGED, 1)), read(2)], "SPSO 2 | ?×8 | log end 10", id="the SPSO is written"
         ),
         pytest.param(
             [*TEN, read(0, (0, 10, ACKNOWLEDGED, 1))],

@@ -104,7 +104,7 @@ def test_a_raster_by_event_has_equal_steps() -> None:
     assert corners(patches(plot, "acquired")) == [(4, 6, 0, 4), (4, 8, 4, 6)]
 
 
-def test_all_partitions_one_below_the_other() -> None:
+def test_all_partitions_are_plotted_one_below_the_other() -> None:
     journal = journal_of([*HISTORY, (8500, 0, RecordsAppended(TOPIC, 1, 0, 5))])
     plot = raster(journal, GROUP, TOPIC)
     assert [axis.get_title(loc="left") for axis in plot.axes] == ["g on t-0", "g on t-1"]
@@ -135,15 +135,15 @@ def test_colours_follow_the_style(style: str, palette: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("partition", "by", "why"),
+    ("partition", "by", "message"),
     [
         pytest.param(0, "mood", "by='mood': must be 'time' or 'event'", id="an unknown axis"),
         pytest.param(None, "time", "topic='nope': the journal has no such topic, it has 't'", id="an unknown topic"),
     ],
 )
-def test_invalid_raster_arguments_are_refused(partition: int | None, by: str, why: str) -> None:
+def test_invalid_raster_arguments_are_refused(partition: int | None, by: str, message: str) -> None:
     topic = TOPIC if partition == 0 else "nope"
-    with pytest.raises(ConfigException, match=why):
+    with pytest.raises(ConfigException, match=message):
         raster(journal_of(HISTORY), GROUP, topic, partition, by=by)
 
 

@@ -20,8 +20,10 @@ def test_runs_equal_a_dict_of_offsets(seed: int) -> None:
             first = rng.randrange(60)
             end = first + rng.randrange(1, 12)
             if rng.random() < 0.1:
-                gone = runs.drop_below(first)
-                assert {o: c for f, e, c in gone for o in range(f, e)} == {o: c for o, c in naive.items() if o < first}
+                dropped = runs.drop_below(first)
+                assert {o: c for f, e, c in dropped for o in range(f, e)} == {
+                    o: c for o, c in naive.items() if o < first
+                }
                 naive = {o: c for o, c in naive.items() if o >= first}
             else:
                 status = rng.choice(STATUSES)

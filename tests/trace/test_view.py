@@ -92,7 +92,7 @@ def test_every_snapshot_keeps_the_contract(seed: int) -> None:
         assert watching.snapshot() == snapshot
 
 
-# ---- a history by hand ----------------------------------------------------------------------------------------------
+# ---- a written history -----------------------------------------------------------------------------------------------
 
 ACQUIRED = RecordsChanged(*WHERE, "acquire", 100, 103, 1, 1, "id-1", ORIGIN_MS + 31_000)
 TAGGED = ACQUIRED._replace(cause="prepared", end=102, write_id=4, to_state=2, why="accept")
@@ -104,7 +104,7 @@ HISTORY: list[tuple[int, int, Event]] = [
     (500, 1, MemberJoined(GROUP, "id-2", "consumer-1", (TOPIC,))),
     (900, 2, loaded(100, 100)),
     (1000, 2, ACQUIRED),
-    (1000, 2, ACQUIRED._replace(first=104, end=105, member_id="long-id-of-a-stranger", deadline_ms=ORIGIN_MS + 40_000)),
+    (1000, 2, ACQUIRED._replace(first=104, end=105, member_id="long-id-without-name", deadline_ms=ORIGIN_MS + 40_000)),
     (1000, 2, WindowMoved(*WHERE, 100, 105)),
     (2000, 2, TAGGED),
     (2000, 2, StateWritePrepared(*WHERE, 4, 100, 2, (StateBatch(100, 101, 2, 1),))),
@@ -130,14 +130,14 @@ def test_a_snapshot_in_full() -> None:
         "runs": [
             [100, 102, "acquired", 1, "id-1", ORIGIN_MS + 31_000, 4, "acknowledged"],
             [102, 103, "acquired", 1, "id-1", ORIGIN_MS + 31_000, None, None],
-            [104, 105, "acquired", 1, "long-id-of-a-stranger", ORIGIN_MS + 40_000, None, None],
+            [104, 105, "acquired", 1, "long-id-without-name", ORIGIN_MS + 40_000, None, None],
         ],
         "past": [],
         "members": [
             {"id": "id-1", "name": "consumer-1", "letter": "A", "held": 3, "deadline_ms": ORIGIN_MS + 31_000,
              "alive": True},
             {"id": "id-2", "name": "consumer-1-2", "letter": "B", "held": 0, "deadline_ms": None, "alive": True},
-            {"id": "long-id-of-a-stranger", "name": "long-id-…", "letter": "C", "held": 1,
+            {"id": "long-id-without-name", "name": "long-id-…", "letter": "C", "held": 1,
              "deadline_ms": ORIGIN_MS + 40_000, "alive": False},
         ],
         "writes": [{"id": 4, "since_ms": ORIGIN_MS + 2000, "text": "100–101 accept"}],
@@ -205,20 +205,20 @@ def test_the_live_snapshot_has_the_time_of_its_source() -> None:
 
 
 def test_a_write_of_records_without_a_holder() -> None:
-    """A lock that ran out changes the records at once; the write only makes it durable."""
-    gone = ACQUIRED._replace(cause="lock_timeout", state=0, member_id=None, deadline_ms=None)
+    """An expired lock changes the records immediately; the write makes that durable."""
+    expired = ACQUIRED._replace(cause="lock_timeout", state=0, member_id=None, deadline_ms=None)
     write = StateWritePrepared(*WHERE, 4, 100, 0, (StateBatch(100, 102, 0, 1),))
-    history = [*HISTORY[:9], (31_000, 2, gone), (31_000, 2, write)]
+    history = [*HISTORY[:9], (31_000, 2, expired), (31_000, 2, write)]
     assert view_of(history).snapshot()["writes"][0]["text"] == "100–102 available"
     history[-1] = (31_000, 2, write._replace(state_batches=()))
     assert view_of(history).snapshot()["writes"][0]["text"] == "SPSO 100"
 
 
 @pytest.mark.parametrize("order", [-1, 12, 1.0, True, "1"])
-@pytest.mark.parametrize("question", ["snapshot", "state", "entry", "sentence"])
-def test_an_invalid_order_is_refused(question: str, order: Any) -> None:
+@pytest.mark.parametrize("method", ["snapshot", "state", "entry", "sentence"])
+def test_an_invalid_order_is_refused(method: str, order: Any) -> None:
     with pytest.raises(ValueError, match=r"order must be a whole number from \d to 11"):
-        getattr(view_of(), question)(order)
+        getattr(view_of(), method)(order)
 
 
 @pytest.mark.parametrize("partition", [-1, True, "0", None])
@@ -290,14 +290,14 @@ FREE = RecordsChanged(*WHERE, "lock_timeout", 100, 101, 0, 1)
 @pytest.mark.parametrize(
     ("history", "marks"),
     [
-        pytest.param([(1, 2, FREE)], [("lock_timeout", "time-out")], id="a lock runs out"),
-        pytest.param([(1, 2, FREE), (1, 2, FREE)], [("lock_timeout", "time-out")], id="two locks at one moment"),
-        pytest.param([(1, 2, FREE._replace(state=4))], [("lock_timeout", "time-out")], id="for the last time"),
+        pytest.param([(1, 2, FREE)], [("lock_timeout", "time-out")], id="a lock expires"),
+        pytest.param([(1, 2, FREE), (1, 2, FREE)], [("lock_timeout", "time-out")], id="two locks at the same time"),
+        pytest.param([(1, 2, FREE._replace(state=4))], [("lock_timeout", "time-out")], id="at the limit"),
         pytest.param([(1, 2, FREE._replace(cause="settled", state=4))], [("archived", "archived 100")], id="archived"),
         pytest.param([(1, 2, FREE._replace(cause="prepared", to_state=4))], [], id="not yet archived"),
-        pytest.param([(1, 1, MemberLeft(GROUP, "id-1", "left"))], [("member_left", "id-1 left")], id="a goodbye"),
+        pytest.param([(1, 1, MemberLeft(GROUP, "id-1", "left"))], [("member_left", "id-1 left")], id="a member leaves"),
         pytest.param(
-            [(1, 1, MemberLeft(GROUP, "id-1", "session expired"))], [("member_left", "id-1 is gone")], id="an expiry"
+            [(1, 1, MemberLeft(GROUP, "id-1", "session expired"))], [("member_left", "id-1 is gone")], id="expiry"
         ),
         pytest.param([(1, -1, LeaderElected(TOPIC, 0, 2, 0))], [], id="the first leader"),
         pytest.param(
@@ -311,7 +311,7 @@ FREE = RecordsChanged(*WHERE, "lock_timeout", 100, 101, 0, 1)
             id="no leader",
         ),
         pytest.param([(1, 2, StateWriteSettled(*WHERE, 0, 0))], [], id="a durable write"),
-        pytest.param([(1, 2, StateWriteSettled(*WHERE, 0, 74))], [("write_failed", "write failed")], id="a failed one"),
+        pytest.param([(1, 2, StateWriteSettled(*WHERE, 0, 74))], [("write_failed", "write failed")], id="a failure"),
         pytest.param([(1, -1, BrokerStopped(1, True))], [("broker_killed", "broker 1 killed")], id="a kill"),
         pytest.param([(1, -1, BrokerStopped(1, False))], [("broker_killed", "broker 1 stopped")], id="a stop"),
         pytest.param([(1, -1, LogStartMoved(TOPIC, 0, 9))], [("log_start", "log starts at 9")], id="the log's start"),

@@ -210,7 +210,7 @@ def every_state() -> dict[str, Any]:
     snapshot = dict(payments().snapshots[-1])
     end = snapshot["speo"]
     extra = [[end, end + 1, "archiving", 5, None, None, None, None]]
-    extra += [[end + 2, end + 3, "acquired", 1, "stranger", snapshot["now_ms"] + 900, None, None]]
+    extra += [[end + 2, end + 3, "acquired", 1, "unlisted", snapshot["now_ms"] + 900, None, None]]
     return {**snapshot, "runs": snapshot["runs"] + extra, "speo": end + 3}
 
 

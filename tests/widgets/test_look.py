@@ -1,4 +1,4 @@
-"""Colours, sizes and shapes have one source; renderers use them by name."""
+"""Colours, sizes and shapes are defined once, and renderers refer to them by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCRIPTS = [path for path in SOURCES if path.suffix == ".js"]
 
 
 @pytest.mark.parametrize("path", DRAWING, ids=lambda path: path.name)
-def test_files_contain_no_colours_of_their_own(path: Path) -> None:
+def test_files_define_no_colours(path: Path) -> None:
     assert not re.findall(r"#[0-9a-fA-F]{3,8}\b(?!\w)", path.read_text(encoding="utf-8"))
 
 
@@ -40,7 +40,7 @@ def test_colour_names_are_known(colour: str) -> None:
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
-def test_scripts_ask_for_sizes_that_exist(path: Path) -> None:
+def test_sizes_that_scripts_name_are_defined(path: Path) -> None:
     source = path.read_text(encoding="utf-8")
     taken = re.findall(r"{([^{}]*)} = (?:this\.)?(?:look\.)?sizes\b", source)
     names = {name.strip() for group in taken for name in group.split(",")} | set(re.findall(r"\bsizes\.(\w+)", source))

@@ -30,7 +30,7 @@ ALL = snapshot(*SEEN)
 
 
 class Watching:
-    """An observer as a strip uses it: a journal, and a clock that runs by itself."""
+    """An observer as a strip uses it: a journal, and a clock in real time."""
 
     clock = "wall"
 
@@ -49,7 +49,7 @@ class Watching:
 @pytest.mark.parametrize(
     ("offset", "cell"),
     [
-        pytest.param(2, Cell("run", "unknown"), id="nothing is known"),
+        pytest.param(2, Cell("run", "unknown"), id="unknown"),
         pytest.param(3, Cell("run", "acknowledged", 1), id="accepted"),
         pytest.param(5, Cell("run", "returned", 1), id="returned"),
         pytest.param(6, Cell("run", "archived", 5), id="archived"),
@@ -100,9 +100,9 @@ def test_a_wide_window_is_drawn_as_blocks() -> None:
 @pytest.mark.parametrize(
     ("events", "shown"),
     [
-        pytest.param(SEEN, ["unknown 2", "returned 2", "lag 5"], id="what is unknown and what is returned"),
-        pytest.param(TEN, ["unknown 10", "lag 10"], id="all is unknown"),
-        pytest.param([*START, NOTHING], ["lag 0"], id="there is nothing"),
+        pytest.param(SEEN, ["unknown 2", "returned 2", "lag 5"], id="unknown and returned"),
+        pytest.param(TEN, ["unknown 10", "lag 10"], id="all are unknown"),
+        pytest.param([*START, NOTHING], ["lag 0"], id="an empty partition"),
         pytest.param(
             [*TEN, ObservationDisturbed("why")],
             ["not all can be seen!", "unknown 10", "lag 10"],
@@ -128,7 +128,7 @@ def test_where(events: list[Event], text: str) -> None:
     assert where(snapshot(*events)) == text
 
 
-def test_the_legend_has_the_states_that_can_be_shown() -> None:
+def test_the_legend_has_the_states_of_the_strip() -> None:
     assert in_legend(ALL) == ["acquired", "acknowledged", "archived", "returned", "unknown"]
     assert in_legend(payments().snapshots[-1]) == ["available", "acquired", "acknowledged", "archived"]
 

@@ -1,4 +1,4 @@
-"""The static picture: well-formed, complete, in the palette's colours, with the cells of a naive reading."""
+"""The static picture: well-formed, complete, in the palette's colours, with the same cells as a scan of all runs."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_delivery_count(pitch: float, limit: int, circles: int) -> None:
     ("window", "cells"),
     [
         pytest.param(1, True, id="one offset"),
-        pytest.param(18, True, id="the study"),
+        pytest.param(18, True, id="eighteen offsets"),
         pytest.param(40, True, id="narrow cells"),
         pytest.param(200, False, id="blocks"),
         pytest.param(100_000, False, id="a very wide window"),

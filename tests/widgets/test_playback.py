@@ -27,10 +27,10 @@ def cluster(shown: int = 5, clock: str | float = "virtual", scale: float = 0.0) 
 
 Move = Callable[[Playback], Any]
 MOVES = [
-    pytest.param(3, lambda p: p.step(), 4, False, id="step goes one event on"),
+    pytest.param(3, lambda p: p.step(), 4, False, id="step shows the next event"),
     pytest.param(END - 1, lambda p: p.step(), END, True, id="step onto the end follows it"),
     pytest.param(END, lambda p: p.step(), END, True, id="step at the end stays"),
-    pytest.param(3, lambda p: p.back(), 2, False, id="back goes one event back"),
+    pytest.param(3, lambda p: p.back(), 2, False, id="back shows the previous event"),
     pytest.param(0, lambda p: p.back(), 0, False, id="back at the beginning stays"),
     pytest.param(END, lambda p: p.back(), END - 1, False, id="back leaves the live end"),
     pytest.param(7, lambda p: p.seek(0), 0, False, id="to the beginning"),
@@ -39,7 +39,7 @@ MOVES = [
     pytest.param(END, lambda p: p.follow(False), END, False, id="live off stays where it is"),
     pytest.param(7, lambda p: p.play(), 7, False, id="play starts from here"),
     pytest.param(END, lambda p: p.play(), 0, False, id="play at the end of a journal starts again"),
-    pytest.param(7, lambda p: p.pause(), 7, False, id="pause moves nothing"),
+    pytest.param(7, lambda p: p.pause(), 7, False, id="pause keeps the event"),
 ]
 
 
@@ -239,7 +239,7 @@ def test_back_at_the_beginning_sets_a_message() -> None:
         pytest.param(600, 1, 600, 1.0, id="within bounds, journal time is real time"),
         pytest.param(600, 2, 300, 2.0, id="twice the speed"),
         pytest.param(600, 0.25, 2400, 0.25, id="a quarter of the speed"),
-        pytest.param(30_000, 1, EVENT_MAX_MS, 20.0, id="a silence is shortened, its locks run down faster"),
+        pytest.param(30_000, 1, EVENT_MAX_MS, 20.0, id="a long gap is shortened, and the clock runs faster"),
     ],
 )
 def test_how_long_an_event_is_shown(gap_ms: int, speed: float, wait_ms: float, rate: float) -> None:
@@ -256,7 +256,7 @@ def test_how_long_an_event_is_shown(gap_ms: int, speed: float, wait_ms: float, r
     assert playback.order == 2
 
 
-def test_play_ends_at_the_end_of_a_journal() -> None:
+def test_play_stops_at_the_end_of_a_journal() -> None:
     playback = journal()
     playback.seek(END - 2)
     playback.play()
@@ -319,7 +319,7 @@ def test_a_changed_speed_applies_to_the_rest_of_the_wait() -> None:
     [
         pytest.param(True, 2, 7, id="live shows what arrived"),
         pytest.param(True, 0, 5, id="live with nothing new stays"),
-        pytest.param(False, 2, 5, id="not live stays however the journal grows"),
+        pytest.param(False, 2, 5, id="not live stays while the journal grows"),
     ],
 )
 @pytest.mark.parametrize("scale", [0.0, 1.0, 10.0])
@@ -498,7 +498,7 @@ def test_a_running_clock_does_not_replace_the_snapshot_between_events() -> None:
 @pytest.mark.parametrize(
     ("source", "live", "playing", "scale", "wanted"),
     [
-        pytest.param(False, True, False, 0.0, None, id="a journal at its end moves no more"),
+        pytest.param(False, True, False, 0.0, None, id="a journal at its end needs no tick"),
         pytest.param(True, True, False, 0.0, 500, id="other cells may move a virtual cluster"),
         pytest.param(True, True, False, 1.0, 100, id="a running cluster is followed"),
         pytest.param(True, False, False, 1.0, None, id="nothing follows when not live"),
@@ -546,6 +546,6 @@ def test_any_moves_keep_the_position_within_the_journal(moves: list[str], scale:
         actions[name]()
         assert 0 <= playback.order <= source.view.total()
         assert playback.rate >= 0
-        assert playback.playing or playback.until_ms is None
+        assert playback.playing or playback.live or playback.until_ms is None  # live: scenes of what just happened
         if playback.live and not playback.playing and name in ("step", "tick", "follow"):
             assert playback.order == source.view.total()

@@ -1,4 +1,4 @@
-"""The animation of the README: its story is in the journal, and the stored file has frames of it."""
+"""The animation of the README: the journal has its story, and the stored file has a frame for each picture."""
 
 from __future__ import annotations
 

@@ -236,12 +236,12 @@ def test_strip_refuses(arguments: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("clock", "rate"),
     [
-        pytest.param("virtual", 0.0, id="virtual stands still between steps"),
-        pytest.param("wall", 1.0, id="wall runs as we do"),
+        pytest.param("virtual", 0.0, id="virtual stops between steps"),
+        pytest.param("wall", 1.0, id="wall runs in real time"),
         pytest.param(10.0, 10.0, id="scaled runs faster"),
     ],
 )
-def test_locks_run_down_as_the_clock_does(clock: str | float, rate: float) -> None:
+def test_remaining_lock_time_follows_the_clock(clock: str | float, rate: float) -> None:
     widget, _ = make(clock=clock)
     assert widget.clock == {"rate": rate, "until_ms": None}
 

@@ -61,9 +61,9 @@ KILLED = {"marks": [{"order": WRITING["order"], "time_ms": 0, "kind": "broker_ki
     ("changes", "messages", "what", "why", "hot"),
     [
         pytest.param({}, (), "consumer-2 accepted 111–112", ", state write under way", False, id="event"),
-        pytest.param({"event": None, "step": None}, (), "nothing has happened here yet", "", False, id="nothing yet"),
-        pytest.param({}, ("The end.", ""), "The end.", "", False, id="a message comes before the event"),
-        pytest.param({}, ("The end.", "KeyError: 3"), "KeyError: 3", "", True, id="an error comes before all"),
+        pytest.param({"event": None, "step": None}, (), "nothing has happened here yet", "", False, id="no event yet"),
+        pytest.param({}, ("The end.", ""), "The end.", "", False, id="a message replaces the event"),
+        pytest.param({}, ("The end.", "KeyError: 3"), "KeyError: 3", "", True, id="an error replaces both"),
         pytest.param(KILLED, (), "consumer-2 accepted 111–112", ", state write under way", True, id="alarming mark"),
     ],
 )

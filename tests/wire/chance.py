@@ -1,4 +1,4 @@
-"""Requests by chance, and what may happen to their bytes: everything drawn from a generator that is handed in."""
+"""Random requests and random damage to their bytes; every value comes from the generator that is passed in."""
 
 from __future__ import annotations
 
@@ -20,21 +20,24 @@ from shareq.wire.frames import encode_request
 NUMBERS = (-2, -1, -1, 0, 0, 0, 1, 1, 1, 2, 3, 5, 18, 100, 500, 6000, 32767, 2147483647)
 BATCH = encode_batch([(None, b"x" * 20, (), 1_700_000_000_000)] * 3)
 MAX_LENGTH = 3
-NOTHING = 0.3
-"""How often what may be null is null."""
+NULL_RATE = 0.3
+"""Probability that a nullable value is null."""
 
 
 class Requests:
-    """Valid requests of every API in every version. `names`, `topic_ids`: some that exist where they are sent."""
+    """Valid requests of every API in every version.
+
+    `names` and `topic_ids` are those that exist in the cluster under test.
+    """
 
     def __init__(self, rng: random.Random, names: tuple[str, ...], topic_ids: tuple[TopicId, ...]) -> None:
         self._rng = rng
-        self._strings = (*names, "", "never heard of")
+        self._strings = (*names, "", "unknown")
         self._topic_ids = (*topic_ids, ZERO_TOPIC_ID, TopicId("abcdefghijklmnopqrstuQ"))
         self._versions = [(api.request, v) for api in APIS for v in range(api.min_version, api.max_version + 1)]
 
     def frame(self, correlation_id: int) -> bytes:
-        """One with its size before it. A value that does not fit its field is drawn again."""
+        """A random request as a frame with its size. A value that does not fit its field is drawn again."""
         while True:
             request, version = self._rng.choice(self._versions)
             try:
@@ -43,10 +46,12 @@ class Requests:
                 continue
 
     def draw(self, hint: Any) -> Any:
-        """A value of a type."""
+        """A random value of the type."""
         rng, arguments = self._rng, get_args(hint)
         if NoneType in arguments:
-            return None if rng.random() < NOTHING else self.draw(next(one for one in arguments if one is not NoneType))
+            return (
+                None if rng.random() < NULL_RATE else self.draw(next(one for one in arguments if one is not NoneType))
+            )
         if get_origin(hint) is tuple:
             endless = arguments[1:] == (...,)
             return tuple(map(self.draw, arguments[:1] * rng.randrange(MAX_LENGTH) if endless else arguments))
@@ -71,7 +76,7 @@ def _fields(cls: Any) -> dict[str, Any]:
 
 
 def mutated(frame: bytes, rng: random.Random) -> bytes:
-    """A frame with a few bytes changed, added or missing. The size before it is made right again, mostly."""
+    """The frame with some bytes changed, inserted or deleted. The size field is corrected in 98 % of the cases."""
     body = bytearray(frame[4:])
     for _ in range(rng.choice((0, 0, 0, 0, 1, 1, 1, 2, 4, 16))):
         _damage(body, rng)
@@ -97,7 +102,7 @@ def _damage(body: bytearray, rng: random.Random) -> None:
 
 
 def bodies(data: bytes) -> Iterator[bytes]:
-    """The bodies of whole frames, one after the other; bytes that are none end it."""
+    """The bodies of complete frames in order; ends at the first bytes that are not a complete frame."""
     at = 0
     while len(data) - at >= 4:
         (size,) = struct.unpack_from(">i", data, at)

@@ -1,4 +1,4 @@
-"""A client without logic, on a real socket: it sends a test's bytes and returns the responses."""
+"""A client without logic on a real socket: it sends the requests of a test and returns the responses."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ class Raw:
         self._ids = 0
 
     def frame(self, request: Request, version: int | None = None) -> bytes:
-        """Send a request, by default in the newest version; its response can be read later."""
+        """Encode a request, by default in the newest version, and remember its correlation id for `receive`."""
         chosen = API_BY_KEY[request.API_KEY].max_version if version is None else version
         self._ids += 1
         self._sent[self._ids] = (request.API_KEY, chosen)
         return encode_request(request, chosen, self._ids, self.client_id)
 
     def send(self, request: Request, version: int | None = None) -> int:
-        """Send a request and do not wait; answers its correlation id."""
+        """Send a request without waiting; returns its correlation id."""
         self.socket.sendall(self.frame(request, version))
         return self._ids
 
     def receive(self) -> tuple[int, Any]:
-        """The next answer: its correlation id and the response."""
+        """Read the next response; returns (correlation id, response)."""
         (size,) = struct.unpack(">i", self._exactly(4))
         frame = self._exactly(size)
         (correlation_id,) = struct.unpack_from(">i", frame)
@@ -50,7 +50,7 @@ class Raw:
         return correlation_id, response
 
     def ask(self, request: Request, version: int | None = None) -> Any:
-        """Send, wait, and answer the response."""
+        """Send, wait for the response and return it."""
         sent = self.send(request, version)
         correlation_id, response = self.receive()
         assert correlation_id == sent
@@ -66,11 +66,11 @@ class Raw:
 
     @property
     def silent(self) -> bool:
-        """Whether nothing has come that could be read now."""
+        """True if no bytes can be read now."""
         return not select.select([self.socket], [], [], 0)[0]
 
     def closed_by_server(self) -> bool:
-        """Wait for the end of the connection; False if there is an answer instead."""
+        """Wait for the end of the connection; False if bytes arrive instead."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionResetError:
@@ -87,8 +87,9 @@ class Raw:
 
 
 def quiet_ports(count: int) -> list[int]:
-    """Free ports below those that systems hand out (Linux from 32768, others from 49152): once closed they stay so
-    until the test opens them again, whatever other programs ask for."""
+    """Free ports below the ephemeral ranges (Linux from 32768, others from 49152), so that no other program receives
+    one of them before the test opens it.
+    """
     found: list[int] = []
     with ExitStack() as held:
         while len(found) < count:

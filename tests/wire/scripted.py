@@ -1,9 +1,9 @@
-"""A scripted broker on its own socket; and a client's actor that only notes its messages.
+"""A scripted broker on its own socket, and a client actor that only records its messages.
 
     with ScriptedBroker() as broker:
         broker.answers[MetadataRequest] = lambda peer, request: METADATA
 
-An answer may be a response, bytes (as they are, instead of a frame), or None: the script answers later, or never.
+The answer is a response, bytes that are sent as they are, or None: the script sends the response later, or never.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ METADATA = MetadataResponse(brokers=(), cluster_id="c", controller_id=-1)
 
 
 def versions(*, transactions: int = 2, **ranges: tuple[int, int] | None) -> ApiVersionsResponse:
-    """All that our table offers, with other ranges for some APIs, by name; None: the broker lacks it."""
+    """ApiVersions of all APIs that shareq offers. `ranges` replaces an API's range by name; None removes the API."""
     offered = {api.name: (api.min_version, api.max_version) for api in APIS} | ranges
     keys = {api.name: api.key for api in APIS}
     feature = ApiVersionsResponse.FinalizedFeatureKey(
@@ -53,7 +53,7 @@ class Received(NamedTuple):
 
 
 class Peer:
-    """A connection as the broker sees it. `closed`: the client has closed its side."""
+    """A connection at the broker. `closed` is True after the client has closed its side."""
 
     def __init__(self, broker: ScriptedBroker, opened: socket.socket) -> None:
         self.closed = False
@@ -68,12 +68,12 @@ class Peer:
             while data := self._socket.recv(1 << 16):
                 for frame in reader.feed(data):
                     self._take(frame)
-        self._broker.note(lambda: setattr(self, "closed", True))
+        self._broker.change(lambda: setattr(self, "closed", True))
 
     def _take(self, frame: bytes) -> None:
         header, request = decode_request(frame)
         answer = self._broker.answers.get(type(request), lambda peer, request: None)(self, request)
-        self._broker.note(lambda: self._broker.received.append(Received(self, header, request)))
+        self._broker.change(lambda: self._broker.received.append(Received(self, header, request)))
         if answer is not None:
             self.send(answer if isinstance(answer, bytes) else encode_response(header, answer))
 
@@ -81,7 +81,7 @@ class Peer:
         self._socket.sendall(data)
 
     def hang_up(self) -> None:
-        """Close our side. `closed` follows when the client has noticed."""
+        """Close the broker's side. `closed` follows when the client closes its side."""
         self._socket.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
@@ -91,7 +91,7 @@ class Peer:
 
 
 class ScriptedBroker:
-    """Listens on a free port, or on none (`listening=False`): then connections to `address` are refused."""
+    """Listens on a free port; with `listening=False` connections to `address` are refused."""
 
     def __init__(self, *, listening: bool = True) -> None:
         self.answers: dict[type[Request], Callable[[Peer, Any], Response | bytes | None]] = {
@@ -113,7 +113,7 @@ class ScriptedBroker:
 
     @property
     def node(self) -> MetadataResponse.Broker:
-        """This broker in another broker's metadata: its port is its node id."""
+        """This broker in the metadata of another broker; the port is also its node id."""
         return MetadataResponse.Broker(node_id=self.port, host="127.0.0.1", port=self.port)
 
     def listen(self) -> None:
@@ -124,25 +124,25 @@ class ScriptedBroker:
         with suppress(OSError):
             while True:
                 opened, _ = self._listener.accept()
-                self.note(partial(self._welcome, opened))
+                self.change(partial(self._welcome, opened))
 
     def _welcome(self, opened: socket.socket) -> None:
         self.peers.append(Peer(self, opened))
 
-    def note(self, change: Callable[[], object]) -> None:
+    def change(self, change: Callable[[], object]) -> None:
         with self._changed:
             change()
             self._changed.notify_all()
 
     def wait(self, until: Callable[[], bool]) -> None:
         with self._changed:
-            assert self._changed.wait_for(until, PATIENCE_S), f"the broker waits in vain; it got {self.received}"
+            assert self._changed.wait_for(until, PATIENCE_S), f"condition not met; received {self.received}"
 
     def requests(self, kind: type[Request]) -> list[Received]:
         return [received for received in self.received if isinstance(received.request, kind)]
 
     def wait_for(self, kind: type[Request], count: int = 1) -> list[Received]:
-        """Wait until so many requests of a kind have come."""
+        """Wait for at least `count` requests of a type."""
         self.wait(lambda: len(self.requests(kind)) >= count)
         return self.requests(kind)
 
@@ -161,12 +161,12 @@ class ScriptedBroker:
 
 
 class Probe:
-    """An actor that only notes its messages. `on_answer` returns the effects of an answer."""
+    """An actor that only records its messages. `on_answer` returns the effects of an answer."""
 
     def __init__(self) -> None:
         self.wake_at_ms: int | None = None
         self.answers: dict[int, Answer] = {}
-        """By the id of the call."""
+        """Answers by the id of their call."""
         self.ticks: list[int] = []
         self.on_answer: Callable[[Answer], list[Effect]] = lambda answer: []
 
@@ -185,11 +185,11 @@ def dotted(conf: Mapping[str, object]) -> dict[str, object]:
 
 
 NEVER_MS = 600_000
-"""Longer than any test waits: no script is so slow that its client gives it up, unless the test wants that."""
+"""Longer than any test waits: a client times out only if its test sets a shorter time."""
 
 
 class Client:
-    """A connection with a probe. `conf`: more configurations, with underscores for dots."""
+    """A connection with a probe. `conf` has further configurations, with underscores for dots."""
 
     def __init__(self, *brokers: ScriptedBroker | str, client_id: str = "probe", **conf: object) -> None:
         servers = ",".join(broker if isinstance(broker, str) else broker.address for broker in brokers)
@@ -205,7 +205,7 @@ class Client:
         return call.id
 
     def answer(self, call_id: int) -> Answer:
-        """Wait for the answer to a call."""
+        """Wait for the answer to the call and return it."""
         assert self.connection.wait(lambda: call_id in self.probe.answers, PATIENCE_S * 1000), "no answer"
         return self.probe.answers[call_id]
 
@@ -213,21 +213,21 @@ class Client:
         return self.answer(self.send(request, node, timeout_ms))
 
     def wake_in(self, delay_ms: int) -> int:
-        """Let the probe ask for a tick; when it is due. It may have come already when this returns."""
+        """Set the probe's next tick; returns its due time. The tick can arrive before this call returns."""
         due_ms: list[int] = []
 
-        def ask(now_ms: int) -> list[Effect]:
+        def set_tick(now_ms: int) -> list[Effect]:
             self.probe.wake_at_ms = now_ms + delay_ms
             due_ms.append(self.probe.wake_at_ms)
             return []
 
-        self.connection.run(ask)
+        self.connection.run(set_tick)
         return due_ms[0]
 
-    def meet(self, *brokers: ScriptedBroker) -> None:
-        """Let the first broker's metadata have the addresses of all brokers."""
-        known = MetadataResponse(brokers=tuple(b.node for b in brokers), cluster_id="c", controller_id=-1)
-        brokers[0].answers[MetadataRequest] = lambda peer, request: known
+    def learn_brokers(self, *brokers: ScriptedBroker) -> None:
+        """Send Metadata to the first broker, whose response has the addresses of all brokers."""
+        metadata = MetadataResponse(brokers=tuple(b.node for b in brokers), cluster_id="c", controller_id=-1)
+        brokers[0].answers[MetadataRequest] = lambda peer, request: metadata
         assert self.ask(MetadataRequest()).error is Errors.NONE
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
-"""Any message in any version: Hypothesis strategies made from our classes, and their twins among kio's entities.
+"""Hypothesis strategies for every message in every version, and the equal entities of kio.
 
-What `twin` does field by field and name by name is the naive oracle beside the compiled codec.
+`twin` maps field by field and name by name: it is the naive oracle for the compiled codec.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _PLAIN: Mapping[str, st.SearchStrategy[Any]] = {
 
 @cache
 def messages(ours: Any, entity: Any) -> st.SearchStrategy[Any]:
-    """Instances of a class of ours that can travel as `entity`; what the entity lacks keeps its default."""
+    """Instances of shareq's class that can be encoded as `entity`; fields that the entity lacks keep their defaults."""
     hints = hints_of(ours, entity)
     found = {name: _values(hints[name], field) for field in fields(entity) if (name := our_name(field, hints))}
     if get_origin(ours) is tuple:
@@ -66,7 +66,7 @@ def messages(ours: Any, entity: Any) -> st.SearchStrategy[Any]:
 
 
 def twin(message: Any, entity: Any, ours: Any = None) -> Any:
-    """The same message as kio would have it."""
+    """The same message as an entity of kio."""
     cls: Any = ours or type(message)
     hints = hints_of(cls, entity)
     made = {}
@@ -82,7 +82,7 @@ def twin(message: Any, entity: Any, ours: Any = None) -> Any:
 
 @cache
 def hints_of(ours: Any, entity: Any) -> dict[str, Any]:
-    """The types of a class's fields; a plain tuple stands for a struct by position."""
+    """Types of the fields of a class; a plain tuple stands for a struct by position."""
     if get_origin(ours) is tuple:
         return {field.name: hint for field, hint in zip(fields(entity), get_args(ours), strict=True)}
     hints = get_type_hints(ours, localns=dict(vars(ours)))
@@ -91,13 +91,13 @@ def hints_of(ours: Any, entity: Any) -> dict[str, Any]:
 
 
 def our_name(field: Field[Any], hints: Mapping[str, Any]) -> str | None:
-    """What we call a field of kio's; None where we leave it out."""
+    """shareq's name of a field of kio; None if shareq has no such field."""
     names = (field.name, f"{field.name}_ms", OTHER_NAMES.get(field.name, ""))
     return next((name for name in names if name in hints), None)
 
 
 def left_out(field: Field[Any]) -> Any:
-    """What is written for a field that we leave out."""
+    """Value that is written for a field that shareq does not have."""
     if field.default is not MISSING:
         return field.default
     if NoneType in get_args(field.type):
@@ -113,7 +113,7 @@ def left_out(field: Field[Any]) -> Any:
 
 
 def inner(hint: Any) -> tuple[Any, bool]:
-    """`tuple[X, ...] | None` is X, and may be None."""
+    """`tuple[X, ...] | None` gives (X, True): the element type, and True if None is allowed."""
     options = get_args(hint) if NoneType in get_args(hint) else (hint,)
     (value,) = (option for option in options if option is not NoneType)
     arguments = get_args(value)
@@ -121,7 +121,7 @@ def inner(hint: Any) -> tuple[Any, bool]:
 
 
 def zero(hint: Any) -> Any:
-    """What a field without default is in a version that lacks it."""
+    """Value of a field without default in a version that lacks the field."""
     value, takes_none = inner(hint)
     return None if takes_none else ZERO_TOPIC_ID if value is TopicId else value()
 
@@ -131,7 +131,7 @@ def has_no_default(ours: Any, name: str) -> bool:
 
 
 def element_of(field: Field[Any]) -> tuple[Any, bool, bool]:
-    """kio's type of a field or of its elements; whether it is an array, and whether it may be null."""
+    """kio's type of the field or of its elements; True if it is an array; True if it can be null."""
     options = get_args(field.type) if NoneType in get_args(field.type) else (field.type,)
     (value,) = (option for option in options if option is not NoneType)
     is_array = get_origin(value) is tuple

@@ -1,4 +1,4 @@
-"""The command `shareq`: its output, clients that connect to it, its end, and its errors."""
+"""The command `shareq`: output, clients that connect, end by signals, errors."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def test_serve_runs_until_a_signal(how: signal.Signals, tmp_path: Path) -> None:
         process.send_signal(how)
         out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
-    told, end = out.splitlines(keepends=True)
-    assert " -> 1 till Metadata v13 " in told
+    event, end = out.splitlines(keepends=True)
+    assert " -> 1 till Metadata v13 " in event
     assert end == ENDS
     created = [entry.event for entry in Journal.from_jsonl(file).select(TopicCreated)]
     assert [event.topic for event in created if isinstance(event, TopicCreated)] == ["orders", "letters"]
@@ -72,24 +72,30 @@ def test_serve_runs_until_a_signal(how: signal.Signals, tmp_path: Path) -> None:
     [
         pytest.param(["--brokers", "0"], r"brokers=0: must be 1..100", id="no brokers"),
         pytest.param(["--racks", "a,b"], r"racks=['a', 'b']: must be 1, one for each broker", id="too many racks"),
-        pytest.param(["--port", "70000"], r"ports=70000: the first of 1 must be", id="no such port"),
-        pytest.param(["--clock", "sundial"], r"'sundial': must be wall, or a factor such as 10", id="clock"),
-        pytest.param(["--clock", "0"], r"clock=0.0: must be", id="time that stands still"),
-        pytest.param(["--topic", "orders:many"], r"'orders:many': must be name or name:partitions", id="partitions"),
-        pytest.param(["--topic", "a/b"], r"topic 'a/b': must be 1 to 249 characters", id="topic"),
-        pytest.param(["--config", "num.partitions"], r"'num.partitions': must be key=value", id="no value"),
-        pytest.param(["--config", "no.such=1"], r"no.such='1': unknown broker configuration", id="unknown key"),
-        pytest.param(["--journal", "no/such/folder/file"], r"No such file or directory", id="no folder"),
+        pytest.param(["--port", "70000"], r"ports=70000: the first of 1 must be", id="port out of range"),
+        pytest.param(["--clock", "sundial"], r"'sundial': must be wall, or a factor such as 10", id="unknown clock"),
+        pytest.param(["--clock", "0"], r"clock=0.0: must be", id="clock factor 0"),
+        pytest.param(
+            ["--topic", "orders:many"],
+            r"'orders:many': must be name or name:partitions",
+            id="partitions that are no number",
+        ),
+        pytest.param(["--topic", "a/b"], r"topic 'a/b': must be 1 to 249 characters", id="illegal topic name"),
+        pytest.param(["--config", "num.partitions"], r"'num.partitions': must be key=value", id="config without value"),
+        pytest.param(["--config", "no.such=1"], r"no.such='1': unknown broker configuration", id="unknown config key"),
+        pytest.param(
+            ["--journal", "no/such/folder/file"], r"No such file or directory", id="journal in a missing folder"
+        ),
     ],
 )
-def test_invalid_options_are_named(arguments: list[str], message: str) -> None:
+def test_invalid_options_are_refused(arguments: list[str], message: str) -> None:
     result = CliRunner().invoke(main, ["serve", "--port", "0", *arguments])
     assert result.exit_code != 0
     assert message in result.output
     assert "Traceback" not in result.output
 
 
-def test_a_taken_port_is_named() -> None:
+def test_error_names_a_port_in_use() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = CliRunner().invoke(main, ["serve", "--port", str(port)])
@@ -106,7 +112,7 @@ def test_a_taken_port_is_named() -> None:
         pytest.param("kio", "serve --port 0", f"the package kio is missing: {INSTALL}", id="kio"),
     ],
 )
-def test_a_missing_package_is_named_with_the_command_to_install_it(missing: str, arguments: str, message: str) -> None:
+def test_error_of_a_missing_package_has_the_install_command(missing: str, arguments: str, message: str) -> None:
     hidden = f"import sys; sys.modules[{missing!r}] = None; sys.argv[1:] = {arguments.split()}"
     code = f"{hidden}; import shareq.cli; shareq.cli.main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
@@ -121,7 +127,7 @@ def test_help_lists_the_commands() -> None:
     assert {"serve", "kafka"} <= set(result.output.split())
 
 
-def test_example_lines_of_tools_name_tools_that_exist() -> None:
+def test_example_lines_use_existing_tools() -> None:
     examples = client_examples("127.0.0.1:9092,127.0.0.1:9093")
     assert all("127.0.0.1:9092,127.0.0.1:9093" in lines for lines in examples.values())
     first, *others = next(iter(examples.values())).splitlines()

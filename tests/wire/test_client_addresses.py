@@ -1,4 +1,4 @@
-"""Addresses of brokers: bootstrap servers, and nodes learnt from responses."""
+"""Addresses of brokers: bootstrap servers, and node addresses from responses."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ A, B, C = Address("a", 1), Address("b", 2), Address("c", 3)
     [
         pytest.param("a:9092", [("a", 9092)], id="one"),
         pytest.param("a:9092,b:9093", [("a", 9092), ("b", 9093)], id="several"),
-        pytest.param(" a:9092 , ,b:9093,", [("a", 9092), ("b", 9093)], id="blanks and empty places"),
-        pytest.param("a:9092,a:9092", [("a", 9092)], id="twice the same"),
+        pytest.param(" a:9092 , ,b:9093,", [("a", 9092), ("b", 9093)], id="blanks and empty entries"),
+        pytest.param("a:9092,a:9092", [("a", 9092)], id="duplicates"),
         pytest.param("127.0.0.1:1", [("127.0.0.1", 1)], id="a number, the smallest port"),
         pytest.param("[::1]:65535", [("::1", 65535)], id="IPv6, the largest port"),
     ],
@@ -32,7 +32,7 @@ def test_bootstrap_servers_are_parsed(servers: str, addresses: list[tuple[str, i
 
 
 @pytest.mark.parametrize(
-    ("servers", "why"),
+    ("servers", "message"),
     [
         pytest.param(",", "must name at least one server", id="empty"),
         pytest.param("a", "'a' is not host:port", id="no port"),
@@ -42,14 +42,14 @@ def test_bootstrap_servers_are_parsed(servers: str, addresses: list[tuple[str, i
         pytest.param("a:0", "must have a port in 1..65535", id="port 0"),
         pytest.param("a:65536", "must have a port in 1..65535", id="port too large"),
         pytest.param("a:http", "must have a port in 1..65535", id="port by name"),
-        pytest.param("good:1,a:-1", "'a:-1' must have a port", id="the second is bad"),
-        pytest.param("a:²", "must have a port in 1..65535", id="a digit that is none"),
+        pytest.param("good:1,a:-1", "'a:-1' must have a port", id="second entry invalid"),
+        pytest.param("a:²", "must have a port in 1..65535", id="a superscript digit"),
     ],
 )
 @pytest.mark.parametrize("client", [Admin, Producer, ShareConsumer])
-def test_invalid_bootstrap_servers_are_refused(client: Any, servers: str, why: str) -> None:
+def test_invalid_bootstrap_servers_are_refused(client: Any, servers: str, message: str) -> None:
     conf = {"bootstrap.servers": servers} | ({"group.id": "g"} if client is ShareConsumer else {})
-    with pytest.raises(KafkaException, match=why) as raised:
+    with pytest.raises(KafkaException, match=message) as raised:
         client(conf)
     assert raised.value.error == KafkaError._INVALID_ARG
     assert repr(servers) in raised.value.error.str()
@@ -61,14 +61,14 @@ def test_security_settings_are_refused(protocol: str) -> None:
         Producer({"bootstrap.servers": "127.0.0.1:1", "security.protocol": protocol})
 
 
-def test_plain_text_may_be_asked_for() -> None:
+def test_security_protocol_plaintext_is_accepted() -> None:
     Producer({"bootstrap.servers": "127.0.0.1:1", "security.protocol": "PLAINTEXT"}).close()
 
 
 @pytest.mark.parametrize(
     ("address", "text"), [(A, "a:1"), (Address("::1", 9092), "[::1]:9092"), (Address("127.0.0.1", 1), "127.0.0.1:1")]
 )
-def test_an_address_as_one_writes_it(address: Address, text: str) -> None:
+def test_text_of_an_address(address: Address, text: str) -> None:
     assert str(address) == text
 
 
@@ -90,8 +90,8 @@ ENDPOINTS = (NodeEndpoint(node_id=2, host="b", port=2),)
             ),
             id="FindCoordinator",
         ),
-        pytest.param(ShareFetchResponse(node_endpoints=ENDPOINTS), id="ShareFetch, the leader has moved"),
-        pytest.param(ShareAcknowledgeResponse(node_endpoints=ENDPOINTS), id="ShareAcknowledge, the leader has moved"),
+        pytest.param(ShareFetchResponse(node_endpoints=ENDPOINTS), id="ShareFetch"),
+        pytest.param(ShareAcknowledgeResponse(node_endpoints=ENDPOINTS), id="ShareAcknowledge"),
     ],
 )
 def test_responses_with_node_addresses_update_the_directory(response: Any) -> None:
@@ -102,7 +102,7 @@ def test_responses_with_node_addresses_update_the_directory(response: Any) -> No
     assert directory.name(B) == "broker 2 at b:2"
 
 
-def test_responses_without_addresses_leave_the_directory() -> None:
+def test_responses_without_addresses_leave_the_directory_unchanged() -> None:
     directory = BrokerDirectory((A, B))
     missing = FindCoordinatorResponse.Coordinator(key="g", error_code=Errors.COORDINATOR_NOT_AVAILABLE)
     directory.learn(FindCoordinatorResponse(coordinators=(missing,)))
@@ -112,7 +112,7 @@ def test_responses_without_addresses_leave_the_directory() -> None:
     assert directory.name(C) == "broker at c:3"
 
 
-def test_a_node_that_moves_is_followed() -> None:
+def test_a_later_response_replaces_the_address_of_a_node() -> None:
     directory = BrokerDirectory((A,))
     for port in (2, 3):
         directory.learn(

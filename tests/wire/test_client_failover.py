@@ -1,4 +1,4 @@
-"""Whole clients over TCP while brokers of a served cluster die, restart and hand over leadership."""
+"""Clients over TCP while brokers of a served cluster are killed, restarted and lose leadership."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.polling import PATIENCE_S, QUICK, take
 def cluster() -> Iterator[Cluster]:
     config = QUICK | {
         "group.share.max.record.lock.duration.ms": 600_000,
-        "share.coordinator.state.topic.min.isr": 1,  # two of three brokers die
+        "share.coordinator.state.topic.min.isr": 1,  # two of three brokers are killed
     }
     with Cluster(brokers=3, seed=11, clock="wall", config=config) as made:
         made.create_topic("t", 3)
@@ -114,7 +114,7 @@ def test_clients_survive_a_killed_coordinator(
 ) -> None:
     write(producer, "a")
     assert values(take(consumer, 1)) == ["a"]
-    consumer.commit_sync()  # its leader may be the one that dies
+    consumer.commit_sync()  # the leader may be the broker that is killed
     with Admin({"bootstrap.servers": served.bootstrap_servers}) as admin:
         before = admin.describe_share_groups(["g"]).check()["g"].coordinator
         cluster.kill_broker(before)
@@ -142,7 +142,7 @@ def test_clients_survive_the_loss_of_all_brokers(cluster: Cluster, producer: Pro
 
 
 def test_records_are_delivered_while_brokers_restart(cluster: Cluster, served: Served, producer: Producer) -> None:
-    """Everything that was written is delivered, while each broker in turn is killed and started."""
+    """All produced records are delivered, although each broker in turn is killed and restarted."""
     wanted = [str(i) for i in range(300)]
     found: set[str] = set()
     stop = threading.Event()
@@ -155,23 +155,23 @@ def test_records_are_delivered_while_brokers_restart(cluster: Cluster, served: S
     members = [threading.Thread(target=consume) for _ in range(2)]
     for each in members:
         each.start()
-    for partition in range(3):  # share-partitions that are not initialised when a coordinator dies wait half a minute
+    for partition in range(3):  # an initialization whose coordinator is killed waits for half a minute
         write(producer, "first", partition=partition)
-    eventually(members, lambda: initialised(cluster) == 3)
+    wait_until(members, lambda: initialised(cluster) == 3)
     for step, broker_id in enumerate(cluster.brokers_alive):
         cluster.kill_broker(broker_id)
         write(producer, *wanted[step * 100 : step * 100 + 50], partition=step)
         cluster.start_broker(broker_id)
         write(producer, *wanted[step * 100 + 50 : step * 100 + 100], partition=step)
-    eventually(members, lambda: found >= set(wanted))
+    wait_until(members, lambda: found >= set(wanted))
     stop.set()
     for each in members:
         each.join(PATIENCE_S)
     assert found == {"first", *wanted}
 
 
-def eventually(members: list[threading.Thread], until: Callable[[], bool]) -> None:
-    """Let time pass, at most so long as is patient."""
+def wait_until(members: list[threading.Thread], until: Callable[[], bool]) -> None:
+    """Wait until the condition holds, at most PATIENCE_S seconds."""
     deadline = time.monotonic() + PATIENCE_S
     while not until() and time.monotonic() < deadline:
         members[0].join(0.02)
@@ -182,7 +182,9 @@ def initialised(cluster: Cluster) -> int:
         return sum(row.start_offset is not None for row in admin.lag("g").values())
 
 
-def test_a_transaction_survives_its_coordinator(cluster: Cluster, served: Served, consumer: ShareConsumer) -> None:
+def test_a_transaction_survives_the_loss_of_its_coordinator(
+    cluster: Cluster, served: Served, consumer: ShareConsumer
+) -> None:
     cluster.configure_group("g", {"share.isolation.level": "read_committed"})
     with Producer({"bootstrap.servers": served.bootstrap_servers, "transactional.id": "x", "linger.ms": 0}) as producer:
         producer.init_transactions(PATIENCE_S)
@@ -201,11 +203,11 @@ def coordinator_of_x(producer: Producer) -> int:
     return lookup.node
 
 
-def test_a_client_that_vanishes_releases_its_locks_at_once(
+def test_the_end_of_a_connection_releases_its_locks(
     cluster: Cluster, served: Served, producer: Producer, consumer: ShareConsumer
 ) -> None:
-    """Its connection ends with it, and with the connection its share session: locks need not expire."""
-    cluster.create_topic("one", 1)  # a partition that every member has
+    """The end of its connection closes its share session, which releases its records before the locks expire."""
+    cluster.create_topic("one", 1)  # a partition that every member is assigned
     cluster.configure_group("g", {"share.record.lock.duration.ms": 600_000})
     lost = member(served, share_acknowledgement_mode="explicit")
     for each in (lost, consumer):
@@ -218,7 +220,7 @@ def test_a_client_that_vanishes_releases_its_locks_at_once(
     assert (again.value(), again.delivery_count()) == (b"a", 2)
 
 
-def test_an_acknowledgement_to_a_dead_leader_fails(cluster: Cluster, served: Served, producer: Producer) -> None:
+def test_an_acknowledgement_to_a_killed_leader_fails(cluster: Cluster, served: Served, producer: Producer) -> None:
     write(producer, "a")
     with member(served, share_acknowledgement_mode="explicit") as consumer:
         (message,) = take(consumer, 1)
@@ -228,20 +230,22 @@ def test_an_acknowledgement_to_a_dead_leader_fails(cluster: Cluster, served: Ser
         assert place == TopicPartition("t", 0)
         assert isinstance(error, KafkaException)
         (again,) = take(consumer, 1)
-        assert (again.offset(), again.delivery_count()) == (0, 1)  # that it was delivered died with the leader
+        assert (again.offset(), again.delivery_count()) == (0, 1)  # the killed leader had not stored the delivery count
         consumer.acknowledge(again)
         assert consumer.commit_sync(PATIENCE_S) == {place: None}
 
 
-def test_the_journal_names_clients_from_outside(cluster: Cluster, producer: Producer, consumer: ShareConsumer) -> None:
+def test_the_journal_has_member_ids_of_tcp_clients(
+    cluster: Cluster, producer: Producer, consumer: ShareConsumer
+) -> None:
     write(producer, "a")
     take(consumer, 1)
     members = {entry.event.member_id for entry in cluster.journal if isinstance(entry.event, ShareSessionOpened)}
     assert members == {consumer.member_id()}
 
 
-def test_clients_close_without_any_broker(cluster: Cluster, served: Served, producer: Producer) -> None:
-    """Clients of a cluster that is gone close in time."""
+def test_clients_close_without_a_reachable_broker(cluster: Cluster, served: Served, producer: Producer) -> None:
+    """close() of a client ends in time although no broker is reachable."""
     write(producer, "a")
     consumer = member(served, request_timeout_ms=300)
     take(consumer, 1)

@@ -1,7 +1,7 @@
-"""Whole clients over TCP, the same scenarios on a served cluster of ours and on Apache Kafka: they may not differ.
+"""Clients over TCP: the same scenarios on a served shareq cluster and on Apache Kafka, with equal results.
 
-Brokers are the fixtures of tests/kafka; every test has topics and groups of its own. Consumers check the rules of their
-calls by themselves (`tests/consumer/watched`).
+The fixtures of tests/kafka start the brokers; every test has its own topics and groups. Consumers check the rules of
+their calls (`tests/consumer/watched.py`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tests.polling import PATIENCE_S, configure, eventually, take
 
 
 class World:
-    """A topic, a group that reads it from its beginning, and clients that find the broker; all closed at the end."""
+    """A topic, a group that reads it from the beginning, and clients of the broker; all are closed at the end."""
 
     def __init__(self, broker: Reachable, fresh: Callable[[str], str]) -> None:
         self.address = broker.bootstrap_servers
@@ -52,13 +52,14 @@ class World:
         return client
 
     def create(self, partitions: int = 1, **group_config: object) -> None:
-        forever = {"retention.ms": "-1"}  # every five minutes a broker deletes what looks old, as some records do here
+        # Brokers delete records with old timestamps every five minutes, and some records here have such timestamps.
+        forever = {"retention.ms": "-1"}
         self.admin.create_topics([NewTopic(self.topic, partitions, config=forever)]).check()
         self.configure(**group_config)
 
     def configure(self, **group_config: object) -> None:
         quick = {"share.auto.offset.reset": "earliest", "share.heartbeat.interval.ms": 100}
-        quick["share.record.lock.duration.ms"] = 600_000  # what is in hand stays there, however long a machine stalls
+        quick["share.record.lock.duration.ms"] = 600_000  # records stay acquired however slow the machine is
         given = {key.replace("_", "."): value for key, value in group_config.items()}
         configure(self.admin, self.group, quick | given)
 
@@ -108,13 +109,19 @@ def test_records_are_delivered_as_they_were_produced(world: World) -> None:
     world.create()
     producer = world.producer()
     headers = [("trace", b"1"), ("trace", None)]
-    told: list[tuple[Any, Message]] = []
+    reports: list[tuple[Any, Message]] = []
     producer.produce(
-        world.topic, b"value", b"key", 0, lambda *report: told.append(report), timestamp=1234567890123, headers=headers
+        world.topic,
+        b"value",
+        b"key",
+        0,
+        lambda *report: reports.append(report),
+        timestamp=1234567890123,
+        headers=headers,
     )
     producer.produce(world.topic, None, None, 0)
     assert producer.flush(PATIENCE_S) == 0
-    ((error, report),) = told
+    ((error, report),) = reports
     assert (error, report.offset(), report.partition()) == (None, 0, 0)
     first, second = take(world.consumer(), 2)
     assert (first.key(), first.value(), first.headers()) == (b"key", b"value", headers)
@@ -124,7 +131,7 @@ def test_records_are_delivered_as_they_were_produced(world: World) -> None:
     assert counts([first, second]) == [1, 1]
 
 
-def test_every_compression(world: World) -> None:
+def test_records_of_every_compression_type_are_delivered(world: World) -> None:
     world.create()
     names = ["none", "gzip", "snappy", "lz4", "zstd"]
     for name in names:
@@ -153,14 +160,14 @@ def test_a_thousand_records_over_several_partitions(world: World) -> None:
 @pytest.mark.parametrize("acks", [0, 1, "all"])
 def test_produce_with_each_acks_setting(world: World, acks: object) -> None:
     world.create()
-    world.write("first")  # a leader that is not quite ready loses what nobody wants acknowledged
+    world.write("first")  # acks=0 loses records that reach a leader before it is ready
     producer = world.producer(acks=acks)
     producer.produce(world.topic, "a")
     assert producer.flush(PATIENCE_S) == 0
     assert values(take(world.consumer(), 2)) == ["first", "a"]
 
 
-def test_an_idempotent_producer(world: World) -> None:
+def test_idempotent_batches_are_delivered_once_and_in_order(world: World) -> None:
     world.create()
     producer = world.producer(enable_idempotence=True)
     for round_ in range(5):
@@ -169,12 +176,12 @@ def test_an_idempotent_producer(world: World) -> None:
     assert values(take(world.consumer(), 5)) == list("01234")
 
 
-def test_a_topic_that_does_not_exist(world: World) -> None:
+def test_produce_to_a_missing_topic_fails(world: World) -> None:
     producer = world.producer(topic_metadata_propagation_max_ms=300)
-    told: list[Any] = []
-    producer.produce("no.such.topic", "a", on_delivery=lambda error, message: told.append(error))
+    errors: list[Any] = []
+    producer.produce("no.such.topic", "a", on_delivery=lambda error, message: errors.append(error))
     assert producer.flush(PATIENCE_S) == 0
-    assert told == [KafkaError._UNKNOWN_TOPIC]
+    assert errors == [KafkaError._UNKNOWN_TOPIC]
 
 
 # ---- acknowledging ---------------------------------------------------------------------------------------------------
@@ -202,7 +209,7 @@ def test_close_releases_unacknowledged_records(world: World) -> None:
 
 
 def test_each_acknowledge_type_has_its_effect(world: World) -> None:
-    """W2: what is accepted or rejected is gone, what is released comes again."""
+    """W2: an accepted or rejected record is not delivered again, a released one is."""
     world.create()
     world.write("accepted", "released", "rejected")
     consumer = world.consumer(share_acknowledgement_mode="explicit")
@@ -222,19 +229,19 @@ def test_the_callback_has_the_result_of_each_acknowledgement(world: World) -> No
     world.create()
     world.write("a", "b", "c")
     consumer = world.consumer(share_acknowledgement_mode="explicit")
-    told: list[tuple[Any, Any]] = []
-    consumer.set_acknowledgement_commit_callback(lambda offsets, error: told.append((offsets, error)))
+    calls: list[tuple[Any, Any]] = []
+    consumer.set_acknowledgement_commit_callback(lambda offsets, error: calls.append((offsets, error)))
     for message in take(consumer, 3):
         consumer.acknowledge(message)
     consumer.commit_async()
     deadline = time.monotonic() + PATIENCE_S
-    while not told and time.monotonic() < deadline:
+    while not calls and time.monotonic() < deadline:
         consumer.poll(0.1)
-    assert told == [({TopicPartition(world.topic, 0): {0, 1, 2}}, None)]
+    assert calls == [({TopicPartition(world.topic, 0): {0, 1, 2}}, None)]
 
 
-def test_a_lock_is_renewed(world: World) -> None:
-    """W4: a renewed record stays with its consumer, and is delivered again by the next poll with the same count."""
+def test_renewed_records_are_returned_with_the_same_delivery_count(world: World) -> None:
+    """W4: a renewed record stays with its consumer; the next poll returns it with the same delivery count."""
     world.create()
     world.write("slow")
     consumer = world.consumer(share_acknowledgement_mode="explicit")
@@ -249,8 +256,8 @@ def test_a_lock_is_renewed(world: World) -> None:
     assert consumer.acquisition_lock_timeout_ms() == 600_000
 
 
-def test_a_renewed_record_whose_lock_runs_out_is_returned_once(world: World) -> None:
-    """The fetch that waits acquires it again: the new copy takes the place of the old one."""
+def test_a_renewed_record_whose_lock_expires_is_returned_once(world: World) -> None:
+    """The waiting fetch acquires the record again: the new copy replaces the old one."""
     world.create()
     world.write("slow")
     consumer, place = world.consumer(share_acknowledgement_mode="explicit"), TopicPartition(world.topic, 0)
@@ -259,7 +266,7 @@ def test_a_renewed_record_whose_lock_runs_out_is_returned_once(world: World) -> 
     consumer.acknowledge(message, AcknowledgeType.RENEW)
     assert consumer.commit_sync() == {place: None}
     world.configure()
-    (message,) = consumer.poll(0)  # the renewed record; what fetches goes on fetching
+    (message,) = consumer.poll(0)  # the renewed record; the fetch continues
     eventually(lambda: bool(consumer._core._buffer), True)
     consumer.acknowledge(message, AcknowledgeType.RENEW)
     assert consumer.commit_sync() == {place: None}
@@ -271,7 +278,7 @@ def test_a_renewed_record_whose_lock_runs_out_is_returned_once(world: World) -> 
 
 
 @pytest.mark.parametrize("how", ["commit_sync", "commit_async", "poll alone"])
-def test_a_consumer_that_renews_a_record_in_each_round_gets_the_others(world: World, how: str) -> None:
+def test_a_consumer_that_renews_a_record_in_each_poll_receives_the_others(world: World, how: str) -> None:
     world.create()
     world.write(*map(str, range(10)))
     consumer = world.consumer(share_acknowledgement_mode="explicit", max_poll_records=1)
@@ -290,7 +297,7 @@ def test_a_consumer_that_renews_a_record_in_each_round_gets_the_others(world: Wo
     assert others == [str(i) for i in range(1, 10)]
 
 
-def test_a_lock_that_expires(world: World) -> None:
+def test_acknowledgement_after_the_lock_expired_is_refused(world: World) -> None:
     world.create(share_record_lock_duration_ms=1000)
     world.write("a")
     slow = world.consumer(share_acknowledgement_mode="explicit")
@@ -304,7 +311,7 @@ def test_a_lock_that_expires(world: World) -> None:
     assert error.error == Errors.INVALID_RECORD_STATE
 
 
-def test_a_record_is_delivered_up_to_the_limit(world: World) -> None:
+def test_a_released_record_is_delivered_up_to_the_limit(world: World) -> None:
     world.create(share_delivery_count_limit=2)
     world.write("poison", "good")
     consumer = world.consumer(share_acknowledgement_mode="explicit")
@@ -318,8 +325,8 @@ def test_a_record_is_delivered_up_to_the_limit(world: World) -> None:
     assert sorted(seen) == ["good", "poison", "poison"]
 
 
-def test_a_record_limit_is_kept(world: World) -> None:
-    """W7: without it a poll runs to the end of a batch."""
+def test_record_limit_mode_bounds_a_poll(world: World) -> None:
+    """W7: without record_limit a poll returns whole batches."""
     world.create()
     producer = world.producer(linger_ms=100)
     for i in range(10):
@@ -346,7 +353,7 @@ def test_wakeup_ends_a_poll(world: World) -> None:
 
 
 def consume(address: str, group: str, topic: str, done: Any, taken: Any) -> None:
-    """A member of a group: notes its records until the test sets the end."""
+    """A member of a group: puts its records into the queue until the test sets `done`."""
     with ShareConsumer({"bootstrap.servers": address, "group.id": group, "max.poll.records": 10}) as consumer:
         consumer.subscribe([topic])
         while not done.is_set():
@@ -356,7 +363,7 @@ def consume(address: str, group: str, topic: str, done: Any, taken: Any) -> None
 
 @pytest.mark.parametrize("kind", ["threads", "processes"])
 def test_members_share_the_work_on_one_partition(world: World, kind: str) -> None:
-    """More members than partitions, and each record goes to one of them."""
+    """With more members than partitions, each record is delivered to one member."""
     world.create()
     context: Any = multiprocessing.get_context("spawn")
     done, taken = context.Event(), context.Queue()
@@ -377,7 +384,7 @@ def test_members_share_the_work_on_one_partition(world: World, kind: str) -> Non
     assert sorted(found, key=int) == wanted
 
 
-def test_each_of_two_groups_gets_every_record(world: World) -> None:
+def test_two_groups_each_receive_every_record(world: World) -> None:
     world.create()
     world.write("a", "b")
     assert values(take(world.consumer(), 2)) == ["a", "b"]
@@ -387,7 +394,7 @@ def test_each_of_two_groups_gets_every_record(world: World) -> None:
 
 
 def test_an_unsubscribed_topic_is_no_longer_delivered(world: World) -> None:
-    """The fetch that waits brings its records, and they go back to the group."""
+    """The waiting fetch receives records of the unsubscribed topic; they are released to the group."""
     world.create()
     former, world.topic = world.topic, world.fresh("other")
     world.create()
@@ -405,8 +412,8 @@ def test_an_unsubscribed_topic_is_no_longer_delivered(world: World) -> None:
     assert values(take(world.consumer(), 1)) == ["old"]
 
 
-class Trouble:
-    """What consumers of two topics may live through, by chance."""
+class RandomActions:
+    """Random actions of consumers of two topics."""
 
     def __init__(self, world: World, rng: random.Random) -> None:
         self.world, self.rng = world, rng
@@ -442,25 +449,25 @@ class Trouble:
     def cut(self) -> None:
         cut(self.rng.choice(self.consumers))
 
-    def make_peace(self) -> None:
-        """All members stay and accept everything, until nothing is left."""
+    def complete_all(self) -> None:
+        """All members subscribe and accept every record, until the lag is 0."""
         self.write()
         for consumer in self.consumers:
             consumer.subscribe(self.topics)
         deadline = time.monotonic() + PATIENCE_S
         while (lag := self.world.admin.lag(self.world.group)).total != 0:
-            assert time.monotonic() < deadline, f"not everything gets done: {lag}"
+            assert time.monotonic() < deadline, f"the lag stays above 0: {lag}"
             for consumer in self.consumers:
                 for message in consumer.poll(0.1):
                     consumer.acknowledge(message)
 
 
-def test_any_order_of_calls(world: World, seed: int) -> None:
-    trouble = Trouble(world, random.Random(seed))
+def test_random_calls_leave_no_record_behind(world: World, seed: int) -> None:
+    actions = RandomActions(world, random.Random(seed))
     weights = {"work": 12, "write": 3, "delete": 1, "subscribe": 1, "cut": 1}
     for _ in range(120):
-        getattr(trouble, trouble.rng.choices(list(weights), list(weights.values()))[0])()
-    trouble.make_peace()
+        getattr(actions, actions.rng.choices(list(weights), list(weights.values()))[0])()
+    actions.complete_all()
 
 
 def test_added_partitions_are_consumed(world: World) -> None:
@@ -473,7 +480,7 @@ def test_added_partitions_are_consumed(world: World) -> None:
     assert values(take(consumer, 1)) == ["new"]
 
 
-def test_a_topic_created_again_is_consumed(world: World) -> None:
+def test_a_recreated_topic_is_consumed(world: World) -> None:
     world.create()
     consumer = world.consumer()
     world.write("old")
@@ -481,27 +488,27 @@ def test_a_topic_created_again_is_consumed(world: World) -> None:
     world.admin.delete_topics([world.topic]).check()
     deadline = time.monotonic() + PATIENCE_S
     while world.admin.create_topics([world.topic])[world.topic].error is not None:
-        assert time.monotonic() < deadline, "the old topic does not go"
+        assert time.monotonic() < deadline, "the old topic still exists"
     world.write("new")
     assert values(take(consumer, 1)) == ["new"]
 
 
-def test_a_cut_connection_is_opened_again(world: World) -> None:
-    """Whatever is in the middle of something: the clients go on by themselves."""
+def test_clients_reconnect_after_a_lost_connection(world: World) -> None:
+    """Clients reconnect and continue, whatever requests are in flight."""
     world.create()
     consumer, producer = world.consumer(), world.producer(enable_idempotence=True)
     for round_ in range(3):
         producer.produce(world.topic, str(round_))
         assert producer.flush(PATIENCE_S) == 0
         found: list[str] = []
-        while str(round_) not in found:  # what was not accepted before the cut comes again
+        while str(round_) not in found:  # records that were not accepted before the cut are delivered again
             found += values(take(consumer, 1))
         cut(consumer)
         cut(producer)
 
 
 def cut(client: Any) -> None:
-    """Break all connections of a client, as a network would."""
+    """Shut down all connections of the client, as a network failure would."""
     host = client._connection._host
     with host.lock:
         for link in host._links.values():
@@ -514,7 +521,7 @@ def cut(client: Any) -> None:
 
 
 def test_committed_transactions_are_read_and_aborted_ones_are_not(world: World) -> None:
-    """W6: readers of committed records see the committed ones."""
+    """W6: readers of committed records receive the committed ones only."""
     world.create(share_isolation_level="read_committed")
     producer = world.producer(transactional_id=world.fresh("id"))
     producer.init_transactions(PATIENCE_S)
@@ -530,7 +537,7 @@ def test_committed_transactions_are_read_and_aborted_ones_are_not(world: World) 
     assert values(take(world.consumer(), 2)) == ["0", "2"]
 
 
-def test_a_transaction_that_is_open_holds_readers_back(world: World) -> None:
+def test_an_open_transaction_delays_later_records(world: World) -> None:
     world.create(share_isolation_level="read_committed")
     producer = world.producer(transactional_id=world.fresh("id"))
     producer.init_transactions(PATIENCE_S)
@@ -544,7 +551,7 @@ def test_a_transaction_that_is_open_holds_readers_back(world: World) -> None:
     assert values(take(consumer, 2)) == ["in", "behind"]
 
 
-def test_initializing_a_transactional_id_again_fences_its_producer(world: World) -> None:
+def test_a_second_initialization_of_a_transactional_id_fences_its_producer(world: World) -> None:
     world.create()
     name = world.fresh("id")
     earlier, later = world.producer(transactional_id=name), world.producer(transactional_id=name)
@@ -565,7 +572,7 @@ def test_initializing_a_transactional_id_again_fences_its_producer(world: World)
 # ---- administration --------------------------------------------------------------------------------------------------
 
 
-def test_admin_calls_on_topics(world: World) -> None:
+def test_admin_creates_describes_grows_and_deletes_topics(world: World) -> None:
     admin, name = world.admin, world.topic
     created = admin.create_topics([NewTopic(name, 2, 1, {"retention.ms": "1000000"})]).check()[name]
     assert (created.partitions, created.replication_factor) == (2, 1)
@@ -591,13 +598,13 @@ def test_admin_lists_log_offsets(world: World) -> None:
         return world.admin.list_offsets({place: spec}).check()[place].offset  # type: ignore[no-any-return]
 
     moment = datetime.fromtimestamp(1_000_000_000, UTC)
-    asked = ["earliest", "latest", moment, moment + timedelta(seconds=1.5), moment + timedelta(days=1)]
-    assert [offset(spec) for spec in asked] == [0, 3, 0, 2, None]
+    specs = ["earliest", "latest", moment, moment + timedelta(seconds=1.5), moment + timedelta(days=1)]
+    assert [offset(spec) for spec in specs] == [0, 3, 0, 2, None]
     assert world.admin.delete_records({place: 2}).check()[place].low_watermark == 2
     assert offset("earliest") == 2
 
 
-def test_admin_calls_on_groups_and_offsets(world: World) -> None:
+def test_admin_describes_groups_and_alters_their_offsets(world: World) -> None:
     world.create()
     world.write("a", "b", "c")
     admin, place = world.admin, TopicPartition(world.topic, 0)
@@ -627,20 +634,20 @@ def test_admin_calls_on_groups_and_offsets(world: World) -> None:
         assert admin.lag(world.group) == {}
 
 
-def test_admin_calls_on_configurations(world: World) -> None:
+def test_admin_alters_and_describes_configurations(world: World) -> None:
     world.create()
     admin, key = world.admin, "share.record.lock.duration.ms"
 
-    def told(kind: str, name: str, key: str) -> tuple[str | None, str]:
+    def value_and_source(kind: str, name: str, key: str) -> tuple[str | None, str]:
         entry = admin.describe_configs(kind, name, [key])[key]
         return entry.value, entry.source
 
     admin.alter_group_configs(world.group, {key: 20000})
-    eventually(lambda: told("group", world.group, key), ("20000", "group"))
+    eventually(lambda: value_and_source("group", world.group, key), ("20000", "group"))
     admin.alter_group_configs(world.group, {key: None})
-    eventually(lambda: told("group", world.group, key), ("30000", "default"))
+    eventually(lambda: value_and_source("group", world.group, key), ("30000", "default"))
     admin.incremental_alter_configs("topic", world.topic, {"retention.ms": 5000})
-    eventually(lambda: told("topic", world.topic, "retention.ms"), ("5000", "topic"))
+    eventually(lambda: value_and_source("topic", world.topic, "retention.ms"), ("5000", "topic"))
     broker = str(admin.describe_topics([world.topic])[world.topic].partitions[0].leader)
     assert admin.describe_configs("broker", broker, ["group.share.delivery.count.limit"])
     with pytest.raises(KafkaException) as raised:

@@ -1,4 +1,4 @@
-"""The client's side of a connection, against brokers made of scripts: versions, frames, failures, time, the end."""
+"""The client's connection against scripted brokers: versions, frames, failures, timeouts, close."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ def client(broker: ScriptedBroker) -> Iterator[Client]:
 
 
 def silent(peer: Peer, request: Any) -> None:
-    """An answer that does not come."""
+    """A script that sends no response."""
 
 
 # ---- versions --------------------------------------------------------------------------------------------------------
 
 
-def asked_versions(broker: ScriptedBroker) -> list[int]:
+def api_versions_requested(broker: ScriptedBroker) -> list[int]:
     return [received.header.api_version for received in broker.requests(ApiVersionsRequest)]
 
 
@@ -93,28 +93,28 @@ def listed(low: int, high: int) -> ApiVersionsResponse:
 
 
 @pytest.mark.parametrize(
-    ("refusal", "asked"),
+    ("refusal", "expected"),
     [
-        pytest.param(listed(0, 3), [4, 3], id="the broker lists an older one"),
-        pytest.param(listed(0, 0), [4, 0], id="the broker lists the oldest"),
-        pytest.param(ApiVersionsResponse(error_code=Errors.UNSUPPORTED_VERSION), [4, 0], id="nothing is listed"),
-        pytest.param(listed(0, 9), [4, 3], id="the list makes no sense"),
+        pytest.param(listed(0, 3), [4, 3], id="an older version is listed"),
+        pytest.param(listed(0, 0), [4, 0], id="only version 0 is listed"),
+        pytest.param(ApiVersionsResponse(error_code=Errors.UNSUPPORTED_VERSION), [4, 0], id="no version is listed"),
+        pytest.param(listed(0, 9), [4, 3], id="versions above the refused one are listed"),
     ],
 )
-def test_an_older_broker_is_asked_in_its_version(
-    broker: ScriptedBroker, client: Client, refusal: ApiVersionsResponse, asked: list[int]
+def test_api_versions_is_repeated_in_a_version_that_the_broker_supports(
+    broker: ScriptedBroker, client: Client, refusal: ApiVersionsResponse, expected: list[int]
 ) -> None:
     def answer(peer: Peer, request: Any) -> bytes | ApiVersionsResponse:
-        if len(asked_versions(broker)) + 1 == len(asked):
+        if len(api_versions_requested(broker)) + 1 == len(expected):
             return versions()
-        return encode_response(RequestHeader(18, 0, correlation_id=1), refusal)  # as everybody can read it
+        return encode_response(RequestHeader(18, 0, correlation_id=1), refusal)  # v0, which every client decodes
 
     broker.answers[ApiVersionsRequest] = answer
     assert client.ask(METADATA_NOW).response == METADATA
-    assert asked_versions(broker) == asked
+    assert api_versions_requested(broker) == expected
 
 
-def test_a_broker_that_refuses_api_versions_is_given_up(broker: ScriptedBroker, client: Client) -> None:
+def test_refused_api_versions_fail_the_request(broker: ScriptedBroker, client: Client) -> None:
     broker.answers[ApiVersionsRequest] = lambda peer, request: ApiVersionsResponse(error_code=Errors.INVALID_REQUEST)
     answer = client.ask(METADATA_NOW)
     assert answer.error is Errors.NETWORK_EXCEPTION
@@ -124,10 +124,10 @@ def test_a_broker_that_refuses_api_versions_is_given_up(broker: ScriptedBroker, 
 @pytest.mark.parametrize(
     ("ranges", "request_", "version"),
     [
-        pytest.param({}, METADATA_NOW, 13, id="both know the newest"),
+        pytest.param({}, METADATA_NOW, 13, id="both support the newest"),
         pytest.param({"Metadata": (0, 11)}, METADATA_NOW, 11, id="the broker is older"),
         pytest.param({"Metadata": (12, 99)}, METADATA_NOW, 13, id="the broker is newer"),
-        pytest.param({"Metadata": (0, 10)}, METADATA_NOW, 10, id="our oldest"),
+        pytest.param({"Metadata": (0, 10)}, METADATA_NOW, 10, id="the oldest that shareq supports"),
         pytest.param({}, TRANSACTIONAL_WRITE, 13, id="a transaction"),
         pytest.param({"Produce": (3, 12)}, TRANSACTIONAL_WRITE, 12, id="a transaction in the first version for it"),
         pytest.param({}, END, 5, id="the end of a transaction"),
@@ -142,9 +142,11 @@ def test_the_highest_common_version_is_used(
 
 
 @pytest.mark.parametrize(
-    ("offer", "request_", "why"),
+    ("offer", "request_", "reason"),
     [
-        pytest.param(versions(ShareFetch=None), FETCH, "does not support the API ShareFetch (78)", id="no such API"),
+        pytest.param(
+            versions(ShareFetch=None), FETCH, "does not support the API ShareFetch (78)", id="API not offered"
+        ),
         pytest.param(
             versions(Metadata=(0, 9)), METADATA_NOW, "supports Metadata (3) 0 to 9; needed is 10", id="too old"
         ),
@@ -168,21 +170,21 @@ def test_the_highest_common_version_is_used(
         ),
     ],
 )
-def test_an_api_that_the_broker_lacks_is_named(
-    broker: ScriptedBroker, client: Client, offer: ApiVersionsResponse, request_: Any, why: str
+def test_error_names_the_api_that_the_broker_lacks(
+    broker: ScriptedBroker, client: Client, offer: ApiVersionsResponse, request_: Any, reason: str
 ) -> None:
-    client.meet(broker)
+    client.learn_brokers(broker)
     broker.peers[0].hang_up()
     broker.wait(lambda: broker.peers[0].closed)
     broker.answers[ApiVersionsRequest] = lambda peer, request: offer
     answer = client.ask(request_, node=broker.port)
     assert (answer.response, answer.error) == (None, Errors.UNSUPPORTED_VERSION)
     assert f"broker {broker.port} at {broker.address}" in answer.reason
-    assert why in answer.reason
+    assert reason in answer.reason
 
 
 @pytest.mark.parametrize(
-    ("request_", "why"),
+    ("request_", "reason"),
     [
         pytest.param(
             MetadataRequest(topics=(MetadataRequest.Topic(name="a"), MetadataRequest.Topic(name="b\udc80"))),
@@ -192,17 +194,17 @@ def test_an_api_that_the_broker_lacks_is_named(
         pytest.param(
             CreateTopicsRequest(topics=(CreateTopicsRequest.Topic(name="t", configs=(("k", 5),)),)),  # type: ignore[arg-type]
             "CreateTopicsRequest cannot be encoded: topics[0].configs[0].value=5: must be text",
-            id="a number for a text",
+            id="a number for a string",
         ),
         pytest.param(
             CreateTopicsRequest(topics=(CreateTopicsRequest.Topic(name="t", num_partitions=2**31),)),
             "topics[0].num_partitions=2147483648: must be int32",
-            id="no int32",
+            id="above int32",
         ),
         pytest.param(
             FindCoordinatorRequest(key_type=CoordinatorType.GROUP, coordinator_keys=(None,)),  # type: ignore[arg-type]
             "FindCoordinatorRequest cannot be encoded: coordinator_keys[0]=None: must not be null",
-            id="nothing for a text",
+            id="null for a string",
         ),
         pytest.param(
             MetadataRequest(topics=5),  # type: ignore[arg-type]
@@ -212,15 +214,15 @@ def test_an_api_that_the_broker_lacks_is_named(
     ],
 )
 @pytest.mark.parametrize("connected", [False, True], ids=["not connected", "connected"])
-def test_a_request_that_cannot_be_encoded_fails_alone(
-    broker: ScriptedBroker, client: Client, request_: Any, why: str, connected: bool
+def test_a_request_that_cannot_be_encoded_leaves_other_requests_alone(
+    broker: ScriptedBroker, client: Client, request_: Any, reason: str, connected: bool
 ) -> None:
     if connected:
-        client.meet(broker)
+        client.learn_brokers(broker)
     bad, good = client.send(request_), client.send(METADATA_NOW)
     refused = client.answer(bad)
     assert (refused.response, refused.error) == (None, Errors.INVALID_REQUEST)
-    assert why in refused.reason
+    assert reason in refused.reason
     assert client.answer(good).error is Errors.NONE
     assert len(broker.peers) == 1
 
@@ -256,7 +258,7 @@ def test_several_responses_may_arrive_at_once(broker: ScriptedBroker, client: Cl
 
 
 def test_requests_do_not_wait_for_each_other(broker: ScriptedBroker, client: Client) -> None:
-    """Pipelined, matched by their correlation ids, answered in order."""
+    """Requests are pipelined, matched by correlation id, answered in order."""
     broker.answers[ListGroupsRequest] = broker.answers[MetadataRequest] = silent
     first, second = client.send(ListGroupsRequest()), client.send(METADATA_NOW)
     groups, metadata = broker.wait_for(ListGroupsRequest)[0], broker.wait_for(MetadataRequest)[0]
@@ -267,7 +269,7 @@ def test_requests_do_not_wait_for_each_other(broker: ScriptedBroker, client: Cli
     assert client.answer(second).response == METADATA
 
 
-def test_a_large_answer(broker: ScriptedBroker, client: Client) -> None:
+def test_a_large_response_is_received(broker: ScriptedBroker, client: Client) -> None:
     groups = tuple(
         ListGroupsResponse.Group(group_id=f"group {i}", protocol_type="share", group_state="Empty", group_type="share")
         for i in range(50_000)
@@ -276,8 +278,8 @@ def test_a_large_answer(broker: ScriptedBroker, client: Client) -> None:
     assert client.ask(ListGroupsRequest()).response == ListGroupsResponse(groups=groups)
 
 
-def test_a_large_request_to_a_broker_that_reads_slowly(broker: ScriptedBroker, client: Client) -> None:
-    """More than the sockets' buffers take: the rest goes out when there is room, and in order."""
+def test_large_requests_to_a_slow_broker_are_sent_in_order(broker: ScriptedBroker, client: Client) -> None:
+    """More bytes than the socket buffers hold: the rest is sent in order when there is room."""
     reading = threading.Event()
 
     def answer(peer: Peer, request: Any) -> Any:
@@ -293,17 +295,19 @@ def test_a_large_request_to_a_broker_that_reads_slowly(broker: ScriptedBroker, c
 
 
 @pytest.mark.parametrize(
-    ("spoil", "why"),
+    ("spoil", "reason"),
     [
-        pytest.param(lambda good: good[:4] + b"\0\0\0\x63" + good[8:], "correlation id 99", id="wrong correlation id"),
-        pytest.param(lambda good: b"\0\0\0\x06" + good[4:8] + b"\0\xff", "response of 6 bytes", id="cut off"),
-        pytest.param(lambda good: b"\x7f\xff\xff\xff", "frame size 2147483647", id="absurdly large"),
+        pytest.param(
+            lambda good: good[:4] + b"\0\0\0\x63" + good[8:], "correlation id 99", id="another correlation id"
+        ),
+        pytest.param(lambda good: b"\0\0\0\x06" + good[4:8] + b"\0\xff", "response of 6 bytes", id="truncated"),
+        pytest.param(lambda good: b"\x7f\xff\xff\xff", "frame size 2147483647", id="above the limit"),
         pytest.param(lambda good: b"\0\0\0\0", "frame size 0", id="empty"),
         pytest.param(lambda good: b"HTTP/1.1 400 Bad\r\n", "frame size 1213486160", id="another protocol"),
     ],
 )
 def test_an_undecodable_response_closes_the_connection(
-    broker: ScriptedBroker, client: Client, spoil: Any, why: str
+    broker: ScriptedBroker, client: Client, spoil: Any, reason: str
 ) -> None:
     broker.answers[MetadataRequest] = silent
     calls = [client.send(METADATA_NOW), client.send(METADATA_NOW)]
@@ -312,7 +316,7 @@ def test_an_undecodable_response_closes_the_connection(
     for call in calls:
         answer = client.answer(call)
         assert answer.error is Errors.NETWORK_EXCEPTION
-        assert why in answer.reason
+        assert reason in answer.reason
     broker.wait(lambda: received[0].peer.closed)
 
 
@@ -331,7 +335,7 @@ def test_a_produce_without_acks_is_done_when_it_is_sent(broker: ScriptedBroker, 
     assert len(broker.requests(ProduceRequest)) == 1
 
 
-# ---- connections that break ------------------------------------------------------------------------------------------
+# ---- broken connections ----------------------------------------------------------------------------------------------
 
 
 def test_requests_in_flight_fail_when_the_connection_breaks(broker: ScriptedBroker, client: Client) -> None:
@@ -357,7 +361,7 @@ def test_responses_before_malformed_bytes_are_delivered(broker: ScriptedBroker, 
     assert f"frame size {int.from_bytes(b'HTTP', 'big')}" in client.answer(bad).reason
 
 
-def test_a_broken_connection_is_opened_again(broker: ScriptedBroker, client: Client) -> None:
+def test_a_broken_connection_is_reopened(broker: ScriptedBroker, client: Client) -> None:
     for count in (1, 2, 3):
         assert client.ask(METADATA_NOW).response == METADATA
         assert len(broker.peers) == count
@@ -367,19 +371,19 @@ def test_a_broken_connection_is_opened_again(broker: ScriptedBroker, client: Cli
 
 def test_closing_an_unused_connection_fails_no_request(broker: ScriptedBroker, client: Client) -> None:
     client.ask(METADATA_NOW)
-    told = dict(client.probe.answers)
+    before = dict(client.probe.answers)
     broker.peers[0].hang_up()
     broker.wait(lambda: broker.peers[0].closed)
     client.ask(METADATA_NOW)
     assert [answer.error for answer in client.probe.answers.values()] == [Errors.NONE] * 2
-    assert told.items() <= client.probe.answers.items()
+    assert before.items() <= client.probe.answers.items()
 
 
 def test_an_unreachable_broker_fails_the_request() -> None:
-    with ScriptedBroker(listening=False) as nobody, Client(nobody) as client:
+    with ScriptedBroker(listening=False) as unreachable, Client(unreachable) as client:
         answer = client.ask(METADATA_NOW)
         assert answer.error is Errors.NETWORK_EXCEPTION
-        assert f"broker at {nobody.address} cannot be reached" in answer.reason
+        assert f"broker at {unreachable.address} cannot be reached" in answer.reason
 
 
 def test_an_unknown_host_fails_the_request() -> None:
@@ -389,13 +393,13 @@ def test_an_unknown_host_fails_the_request() -> None:
         assert "broker at nowhere.invalid:9092 cannot be reached" in answer.reason
 
 
-def test_a_host_by_name(broker: ScriptedBroker) -> None:
+def test_a_host_name_is_resolved(broker: ScriptedBroker) -> None:
     with Client(f"localhost:{broker.port}") as client:
         assert client.ask(METADATA_NOW).response == METADATA
 
 
 class Pauses:
-    """A back-off that notes the number of failures at each call, and returns short delays."""
+    """A back-off that records the number of failures of each call and returns 1 ms."""
 
     def __init__(self) -> None:
         self.attempts: list[int] = []
@@ -406,38 +410,38 @@ class Pauses:
 
 
 def test_reconnect_attempts_back_off() -> None:
-    """Even where a client asks again at once: the connection itself waits."""
-    with ScriptedBroker(listening=False) as nobody, Client(nobody) as client:
+    """The connection itself waits, also if the client sends its next request immediately."""
+    with ScriptedBroker(listening=False) as unreachable, Client(unreachable) as client:
         client.connection._host.backoff = pauses = Pauses()  # type: ignore[assignment]
         client.probe.on_answer = lambda answer: [Call(answer.id + 1, -1, METADATA_NOW)] if answer.error else []
         client.send(METADATA_NOW)
         client.connection.wait(lambda: len(client.probe.answers) >= 5, PATIENCE_S * 1000)
         assert pauses.attempts[:5] == [1, 2, 3, 4, 5]
-        nobody.listen()
+        unreachable.listen()
         client.connection.wait(lambda: any(a.response for a in client.probe.answers.values()), PATIENCE_S * 1000)
         failures = len(pauses.attempts)
-        nobody.answers[MetadataRequest], client.probe.on_answer = silent, lambda answer: []
+        unreachable.answers[MetadataRequest], client.probe.on_answer = silent, lambda answer: []
         call = Call(max(client.probe.answers) + 1, -1, METADATA_NOW)
         client.connection.run(lambda now_ms: [call])
-        nobody.wait_for(MetadataRequest, 2)[-1].peer.hang_up()
+        unreachable.wait_for(MetadataRequest, 2)[-1].peer.hang_up()
         assert client.answer(call.id).error is Errors.NETWORK_EXCEPTION
-        assert pauses.attempts[failures:] == [1], "once it has been well they begin anew"
+        assert pauses.attempts[failures:] == [1], "a successful connection resets the count"
 
 
-def test_the_next_server_of_the_list_is_asked(broker: ScriptedBroker) -> None:
-    with ScriptedBroker(listening=False) as nobody, Client(nobody, broker) as client:
+def test_an_unreachable_bootstrap_server_is_replaced_by_the_next(broker: ScriptedBroker) -> None:
+    with ScriptedBroker(listening=False) as unreachable, Client(unreachable, broker) as client:
         answers = [client.ask(METADATA_NOW) for _ in range(3)]
     assert [answer.response for answer in answers][-2:] == [METADATA] * 2
 
 
-# ---- time ------------------------------------------------------------------------------------------------------------
+# ---- timeouts --------------------------------------------------------------------------------------------------------
 
 
 def test_a_request_without_response_times_out(broker: ScriptedBroker, client: Client) -> None:
-    """Nothing behind that request would be answered either: the connection is given up, as Java's clients do."""
+    """Later requests on the connection cannot be answered either, so the connection is closed, as in Java's clients."""
     broker.answers[MetadataRequest] = silent
     patient = client.send(METADATA_NOW)
-    broker.wait_for(MetadataRequest)  # else the connection might take too long, and there would be none to give up
+    broker.wait_for(MetadataRequest)  # without an open connection there is none to close
     hasty = client.send(METADATA_NOW, timeout_ms=20)
     assert client.answer(hasty).error is Errors.REQUEST_TIMED_OUT
     assert client.answer(patient).error is Errors.NETWORK_EXCEPTION
@@ -456,7 +460,7 @@ def test_the_connection_setup_timeout_limits_api_versions(broker: ScriptedBroker
     broker.answers[ApiVersionsRequest] = silent
     with Client(broker, socket_connection_setup_timeout_ms=100) as client:
         answer = client.ask(METADATA_NOW)
-        while "cannot be reached" in answer.reason:  # on a busy machine that alone may take longer
+        while "cannot be reached" in answer.reason:  # on a busy machine connecting alone can take longer
             answer = client.ask(METADATA_NOW)
     assert answer.error is Errors.NETWORK_EXCEPTION
     assert "does not answer in time" in answer.reason
@@ -464,10 +468,10 @@ def test_the_connection_setup_timeout_limits_api_versions(broker: ScriptedBroker
 
 @pytest.mark.parametrize(("longest", "pauses"), [(400, [100, 200, 400]), (150, [100, 150, 150])])
 def test_reconnect_backoff_is_configurable(longest: int, pauses: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It doubles up to the maximum, with 20 % of jitter; no attempt is made before its end."""
+    """The delay doubles up to the maximum, with 20 % of jitter; no attempt is made before it has passed."""
     with (
-        ScriptedBroker(listening=False) as nobody,
-        Client(nobody, reconnect_backoff_ms=100, reconnect_backoff_max_ms=longest) as client,
+        ScriptedBroker(listening=False) as unreachable,
+        Client(unreachable, reconnect_backoff_ms=100, reconnect_backoff_max_ms=longest) as client,
     ):
         chosen: list[int] = []
         backoff = client.connection._host.backoff
@@ -480,7 +484,7 @@ def test_reconnect_backoff_is_configurable(longest: int, pauses: list[int], monk
         before_ms = client.connection.now_ms()
         for _ in [0, *pauses]:
             assert client.ask(METADATA_NOW).error is Errors.NETWORK_EXCEPTION
-        assert client.connection.now_ms() - before_ms >= sum(chosen[:-1])  # the last is that of who would ask again
+        assert client.connection.now_ms() - before_ms >= sum(chosen[:-1])  # no attempt followed the last delay
     assert all(pause * 0.8 <= one <= pause * 1.2 for pause, one in zip(pauses, chosen[:-1], strict=True)), chosen
 
 
@@ -496,11 +500,11 @@ def test_socket_options_are_set(broker: ScriptedBroker, chosen: bool) -> None:
         assert bool(one.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)) == chosen
         assert bool(one.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)) != chosen
         for option, size in ((socket.SO_SNDBUF, 20_000), (socket.SO_RCVBUF, 30_000)):
-            assert (one.getsockopt(socket.SOL_SOCKET, option) in (size, 2 * size)) == chosen  # Linux doubles it
+            assert (one.getsockopt(socket.SOL_SOCKET, option) in (size, 2 * size)) == chosen  # Linux doubles the size
 
 
 def test_answered_requests_leave_no_timer(broker: ScriptedBroker, client: Client) -> None:
-    """The timer of the first request stands for those after it."""
+    """Requests that follow the first use its timer."""
     for _ in range(3):
         client.ask(METADATA_NOW, timeout_ms=200)
     late = client.send(METADATA_NOW)
@@ -516,23 +520,25 @@ def test_ticks_arrive_between_calls_of_the_application(client: Client) -> None:
     assert client.probe.ticks[0] >= due_ms
 
 
-def test_waiting_ends_with_its_time(client: Client) -> None:
+def test_wait_ends_at_its_timeout(client: Client) -> None:
     before_ms = client.connection.now_ms()
     assert not client.connection.wait(lambda: False, 5)
     assert client.connection.now_ms() >= before_ms + 5
     assert client.connection.wait(lambda: True, 0)
 
 
-# ---- which node ------------------------------------------------------------------------------------------------------
+# ---- choice of the node ----------------------------------------------------------------------------------------------
 
 
-def test_nodes_are_learnt_from_metadata(broker: ScriptedBroker, other: ScriptedBroker, client: Client) -> None:
-    client.meet(broker, other)
+def test_node_addresses_are_taken_from_metadata(broker: ScriptedBroker, other: ScriptedBroker, client: Client) -> None:
+    client.learn_brokers(broker, other)
     assert client.ask(METADATA_NOW, node=other.port).response == METADATA
     assert len(other.requests(MetadataRequest)) == 1
 
 
-def test_nodes_are_learnt_from_coordinators(broker: ScriptedBroker, other: ScriptedBroker, client: Client) -> None:
+def test_node_addresses_are_taken_from_find_coordinator(
+    broker: ScriptedBroker, other: ScriptedBroker, client: Client
+) -> None:
     found = FindCoordinatorResponse.Coordinator(key="g", node_id=7, host="127.0.0.1", port=other.port)
     broker.answers[FindCoordinatorRequest] = lambda peer, request: FindCoordinatorResponse(coordinators=(found,))
     client.ask(FindCoordinatorRequest(coordinator_keys=("g",)))
@@ -551,7 +557,7 @@ def test_nodes_are_learnt_from_coordinators(broker: ScriptedBroker, other: Scrip
         ),
     ],
 )
-def test_nodes_are_learnt_from_leader_hints(
+def test_node_addresses_are_taken_from_leader_endpoints(
     broker: ScriptedBroker, other: ScriptedBroker, client: Client, request_: Any, response: Any
 ) -> None:
     endpoint = NodeEndpoint(node_id=9, host="127.0.0.1", port=other.port)
@@ -567,15 +573,15 @@ def test_an_unknown_node_fails_the_request(client: Client) -> None:
     assert answer.reason == "the address of broker 5 is unknown"
 
 
-def test_any_node_is_one_that_is_connected(broker: ScriptedBroker, other: ScriptedBroker, client: Client) -> None:
-    client.meet(broker, other)
+def test_any_node_prefers_a_connected_node(broker: ScriptedBroker, other: ScriptedBroker, client: Client) -> None:
+    client.learn_brokers(broker, other)
     for _ in range(3):
         client.ask(METADATA_NOW)
     assert not other.peers
 
 
-def test_any_node_is_the_one_that_is_least_busy(broker: ScriptedBroker, other: ScriptedBroker, client: Client) -> None:
-    client.meet(broker, other)
+def test_any_node_prefers_the_least_busy_node(broker: ScriptedBroker, other: ScriptedBroker, client: Client) -> None:
+    client.learn_brokers(broker, other)
     client.ask(METADATA_NOW, node=other.port)
     broker.answers[ListGroupsRequest] = silent
     client.send(ListGroupsRequest(), node=broker.port)
@@ -583,8 +589,8 @@ def test_any_node_is_the_one_that_is_least_busy(broker: ScriptedBroker, other: S
     assert len(other.requests(MetadataRequest)) == 2
 
 
-def test_a_fetch_that_waits_holds_back_nothing_else(broker: ScriptedBroker, client: Client) -> None:
-    """Brokers answer the requests of a connection one by one, hence fetches have a connection of their own."""
+def test_a_waiting_fetch_delays_no_other_request(broker: ScriptedBroker, client: Client) -> None:
+    """A broker answers the requests of a connection in order, so fetches have a connection of their own."""
     broker.answers[ShareFetchRequest] = silent
     joined = ShareGroupHeartbeatResponse(member_epoch=1, heartbeat_interval_ms=5000)
     broker.answers[ShareGroupHeartbeatRequest] = lambda peer, request: joined
@@ -595,14 +601,14 @@ def test_a_fetch_that_waits_holds_back_nothing_else(broker: ScriptedBroker, clie
     assert fetch.peer is not heartbeat.peer
 
 
-# ---- the end ---------------------------------------------------------------------------------------------------------
+# ---- closing ---------------------------------------------------------------------------------------------------------
 
 
 def io_threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name == "shareq-io"]
 
 
-def test_clients_share_a_thread_and_leave_none(broker: ScriptedBroker) -> None:
+def test_clients_share_one_thread_that_ends_with_the_last(broker: ScriptedBroker) -> None:
     with Client(broker) as one, Client(broker) as two:
         one.ask(METADATA_NOW)
         two.ask(METADATA_NOW)
@@ -611,7 +617,7 @@ def test_clients_share_a_thread_and_leave_none(broker: ScriptedBroker) -> None:
     broker.wait(lambda: all(peer.closed for peer in broker.peers))
 
 
-def test_closing_ends_what_is_under_way(broker: ScriptedBroker) -> None:
+def test_close_fails_requests_in_flight(broker: ScriptedBroker) -> None:
     broker.answers[MetadataRequest] = silent
     client = Client(broker)
     client.send(METADATA_NOW)
@@ -627,20 +633,20 @@ def test_closing_ends_what_is_under_way(broker: ScriptedBroker) -> None:
         client.connection.wait(lambda: False, 0)
 
 
-def test_close_before_the_first_request() -> None:
+def test_close_before_the_first_request_leaves_no_thread() -> None:
     Client("127.0.0.1:1").close()
     assert not io_threads()
 
 
-def test_closing_while_connecting(broker: ScriptedBroker) -> None:
+def test_close_while_connecting_ends_the_thread(broker: ScriptedBroker) -> None:
     client = Client(broker)
     client.send(METADATA_NOW)
     client.close()
     assert not io_threads()
 
 
-def test_close_sends_what_has_been_written(broker: ScriptedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request without response, larger than the sockets' buffers."""
+def test_close_sends_pending_bytes(broker: ScriptedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request without response that is larger than the socket buffers."""
     monkeypatch.setattr(client_host, "GOODBYE_S", PATIENCE_S)  # however slowly the broker reads
     client = Client(broker)
     records = bytes(20_000_000)
@@ -673,7 +679,7 @@ def test_close_gives_up_on_a_broker_that_does_not_read(broker: ScriptedBroker) -
     reading.set()
 
 
-def test_waiting_ends_when_another_thread_closes(broker: ScriptedBroker) -> None:
+def test_wait_ends_when_another_thread_closes_the_client(broker: ScriptedBroker) -> None:
     client = Client(broker)
     inside = threading.Event()
     raised: list[str] = []
@@ -705,7 +711,7 @@ def test_an_unreferenced_client_closes_its_connections(broker: ScriptedBroker) -
     assert not io_threads()
 
 
-def test_an_unhandled_error_fails_the_calls_that_wait(broker: ScriptedBroker, other: ScriptedBroker) -> None:
+def test_an_unhandled_error_fails_waiting_calls(broker: ScriptedBroker, other: ScriptedBroker) -> None:
     def fail(answer: Answer) -> Any:
         raise ZeroDivisionError("a defect")
 
@@ -722,32 +728,32 @@ def test_an_unhandled_error_fails_the_calls_that_wait(broker: ScriptedBroker, ot
 # ---- processes -------------------------------------------------------------------------------------------------------
 
 
-def in_child(client: Client, address: str, told: Any) -> None:
-    """What a child of fork can do: nothing with its parent's client, everything with one of its own."""
+def in_child(client: Client, address: str, results: Any) -> None:
+    """In a forked child the parent's client fails; a client of its own works."""
     try:
         client.send(METADATA_NOW)
     except KafkaException as error:
-        told.put(error.error.str())
+        results.put(error.error.str())
     client.close()
     with Client(address) as own:
-        told.put(own.ask(METADATA_NOW).error.name)
+        results.put(own.ask(METADATA_NOW).error.name)
 
 
 def test_a_forked_child_cannot_use_the_clients_of_its_parent(broker: ScriptedBroker) -> None:
     context = multiprocessing.get_context("fork")
-    told = context.Queue()
+    results = context.Queue()
     with Client(broker) as client:
         client.ask(METADATA_NOW)
-        child = context.Process(target=in_child, args=(client, broker.address, told))
+        child = context.Process(target=in_child, args=(client, broker.address, results))
         child.start()
-        assert "created before a fork" in told.get(timeout=PATIENCE_S)
-        assert told.get(timeout=PATIENCE_S) == "NONE"
+        assert "created before a fork" in results.get(timeout=PATIENCE_S)
+        assert results.get(timeout=PATIENCE_S) == "NONE"
         child.join(PATIENCE_S)
         assert child.exitcode == 0
         assert client.ask(METADATA_NOW).response == METADATA
 
 
-def test_a_process_may_end_without_closing_its_clients(broker: ScriptedBroker) -> None:
+def test_a_process_can_end_without_closing_its_clients(broker: ScriptedBroker) -> None:
     script = f"""
 import shareq
 consumer = shareq.ShareConsumer({{"bootstrap.servers": {broker.address!r}, "group.id": "g"}})
@@ -764,5 +770,5 @@ def test_the_thread_ends_with_the_interpreter() -> None:
     thread = io_thread.enter()
     io_thread._end()
     assert not io_threads()
-    io_thread.leave(thread)  # who closes after that finds it gone
+    io_thread.leave(thread)  # leave() after the end of the thread has no effect
     thread.soon(print, "never")

@@ -1,4 +1,4 @@
-"""Messages and bytes: what we write is what kio writes, byte for byte, and what we read is what was written."""
+"""The codec: encoded bytes equal kio's bytes, and decoding returns the encoded message."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ EVERY_MESSAGE = [
 ]
 
 LEFT_OUT = {
-    "ApiVersionsResponse": {"zk_migration_ready"},  # there is no ZooKeeper any more
-    "CreateTopicsResponse.Topic": {"topic_config_error_code"},  # configurations are for everybody to see
+    "ApiVersionsResponse": {"zk_migration_ready"},  # Kafka 4 has no ZooKeeper
+    "CreateTopicsResponse.Topic": {"topic_config_error_code"},  # configurations are not restricted
     "DescribeLogDirsResponse.Result": {"is_cordoned"},
-    "FetchRequest": {"cluster_id", "replica_state"},  # replicas alone tell these
+    "FetchRequest": {"cluster_id", "replica_state"},  # used by replicas only
     "FetchRequest.Partition": {"high_watermark", "log_start_offset", "replica_directory_id"},
     "FetchResponse.Partition": {"diverging_epoch", "preferred_read_replica", "snapshot_id"},  # for replicas and racks
     "ListOffsetsRequest": {"replica_id", "timeout"},
     "OffsetForLeaderEpochRequest": {"replica_id"},
 }
-"""Fields of Kafka's schema that the messages leave out, beside `throttle_time`: there are no quotas."""
+"""Fields of Kafka's schema that shareq's messages leave out, besides `throttle_time`: shareq has no quotas."""
 
 BETWEEN_BROKERS = {
     "AddPartitionsToTxnRequest": {"transactions"},
     "AddPartitionsToTxnResponse": {"error_code", "results_by_transaction"},
 }
-"""Fields of versions that no client uses, and that are not offered for that reason."""
+"""Fields of versions that only brokers use; shareq does not offer those versions."""
 
 
 def entity_of(cls: type, api_key: int, version: int) -> Any:
@@ -79,7 +79,7 @@ def written(cls: Any, api_key: int, version: int, message: Any) -> bytes:
 @pytest.mark.parametrize(("cls", "api_key", "version"), EVERY_MESSAGE)
 @settings(max_examples=settings().max_examples // 3)
 @given(data=st.data())
-def test_the_same_bytes_as_kio(cls: Any, api_key: int, version: int, data: st.DataObject) -> None:
+def test_encoded_bytes_are_those_of_kio(cls: Any, api_key: int, version: int, data: st.DataObject) -> None:
     entity, variant = entity_of(cls, api_key, version), variant_of(cls, version)
     message = data.draw(messages(variant.cls, entity))
     if variant.from_wire:
@@ -94,8 +94,10 @@ def test_the_same_bytes_as_kio(cls: Any, api_key: int, version: int, data: st.Da
 @pytest.mark.parametrize(("cls", "api_key", "version"), EVERY_MESSAGE)
 @settings(max_examples=settings().max_examples // 15)
 @given(data=st.data())
-def test_one_byte_at_a_time(cls: Any, api_key: int, version: int, data: st.DataObject) -> None:
-    """Whole frames, with a header as kio writes it, arrive in the smallest pieces."""
+def test_frames_that_arrive_one_byte_at_a_time_are_decoded(
+    cls: Any, api_key: int, version: int, data: st.DataObject
+) -> None:
+    """Complete frames, with a header as kio writes it, arrive one byte at a time."""
     entity, variant = entity_of(cls, api_key, version), variant_of(cls, version)
     message = data.draw(messages(variant.cls, entity))
     if variant.from_wire:
@@ -118,11 +120,11 @@ def test_one_byte_at_a_time(cls: Any, api_key: int, version: int, data: st.DataO
     if issubclass(cls, Request):
         assert decode_request(frame) == (header, read)
     elif api_key != ApiVersionsRequest.API_KEY or getattr(read, "error_code", None) is not Errors.UNSUPPORTED_VERSION:
-        assert decode_response(api_key, version, frame) == (77, read)  # that one error is always told in version 0
+        assert decode_response(api_key, version, frame) == (77, read)  # this error is always encoded in version 0
 
 
 def test_every_field_of_a_schema_is_read_or_listed_as_left_out() -> None:
-    """A misspelt field would neither be written nor read: each field travels in some version, or stands in a table."""
+    """Each field is used in some version or listed here, so a misspelt field fails."""
     ours, travelling = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
     left_out = defaultdict[str, set[str]](set)
 

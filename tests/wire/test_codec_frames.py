@@ -1,4 +1,4 @@
-"""Frames and headers, and what happens to bytes that are not what they claim to be."""
+"""Frames and headers: recorded bytes, versions, malformed bytes, streams of frames."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SHARE_FETCH = ShareFetchRequest(group_id="g", member_id="m", share_session_epoch
 
 
 def body_of(frame: bytes) -> bytes:
-    """A frame without its size."""
+    """The frame without its size field."""
     return frame[4:]
 
 
@@ -75,7 +75,7 @@ def body_of(frame: bytes) -> bytes:
             ApiVersionsRequest(client_software_name="a", client_software_version="1"),
             3,
             "0012 0003 00000007 0002 6d65 00 02 61 02 31 00",
-            id="header v2: a tag byte behind the client id",
+            id="header v2: a tag byte after the client id",
         ),
         pytest.param(
             HEARTBEAT, 3, "000c 0003 00000007 0002 6d65 0001 67 00000003 0001 6d ffff", id="legacy strings, null: -1"
@@ -108,11 +108,11 @@ def test_requests_have_the_recorded_bytes(request_: Request, version: int, expec
                 api_keys=(ApiVersionsResponse.ApiVersion(api_key=18, min_version=0, max_version=4),),
             ),
             "0023 00000001 0012 0000 0004",
-            id="ApiVersions v0: 2.2, the answer to an unsupported version",
+            id="ApiVersions v0: 2.2, the response to an unsupported version",
         ),
         pytest.param(18, 3, ApiVersionsResponse(), "0000 01 00000000 00", id="ApiVersions v3: no tags in its header"),
         pytest.param(12, 3, HeartbeatResponse(), "00000000 0000", id="inflexible: throttle time, error code"),
-        pytest.param(12, 4, HeartbeatResponse(), "00 00000000 0000 00", id="flexible: a tag byte before and behind"),
+        pytest.param(12, 4, HeartbeatResponse(), "00 00000000 0000 00", id="flexible: a tag byte before and after"),
         pytest.param(
             78,
             1,
@@ -158,17 +158,17 @@ def test_the_api_table_is_sorted_without_duplicates() -> None:
 
 @pytest.mark.parametrize("version", [-1, 5, 32767])
 def test_api_versions_of_a_newer_client_is_decoded(version: int) -> None:
-    """The response is in version 0, which the client decodes for any requested version."""
-    frame = struct.pack(">hhihB", 18, version, 7, -1, 0) + b"whatever comes then"
+    """The response is in version 0, which the client decodes whatever version it requested."""
+    frame = struct.pack(">hhihB", 18, version, 7, -1, 0) + b"any other bytes"
     header, request = decode_request(frame)
     assert (header, request) == (RequestHeader(18, version, 7, None), ApiVersionsRequest())
     refusal = ApiVersionsResponse(
         error_code=Errors.UNSUPPORTED_VERSION,
         api_keys=(ApiVersionsResponse.ApiVersion(api_key=18, min_version=0, max_version=4),),
     )
-    answer = body_of(encode_response(header, refusal))
-    assert answer == bytes.fromhex("00000007 0023 00000001 0012 0000 0004")
-    assert decode_response(18, 4, answer) == (7, refusal)
+    response_frame = body_of(encode_response(header, refusal))
+    assert response_frame == bytes.fromhex("00000007 0023 00000001 0012 0000 0004")
+    assert decode_response(18, 4, response_frame) == (7, refusal)
 
 
 @pytest.mark.parametrize(
@@ -176,8 +176,8 @@ def test_api_versions_of_a_newer_client_is_decoded(version: int) -> None:
     [
         pytest.param(78, 0, id="below the lowest"),
         pytest.param(78, 3, id="above the highest"),
-        pytest.param(4, 0, id="an API that clients do not speak"),
-        pytest.param(-1, 0, id="no API at all"),
+        pytest.param(4, 0, id="an API between brokers only"),
+        pytest.param(-1, 0, id="negative API key"),
     ],
 )
 def test_apis_and_versions_outside_the_table_are_unsupported(api_key: int, version: int) -> None:
@@ -261,12 +261,12 @@ def test_a_field_that_a_version_lacks_cannot_be_encoded(request_: Request, versi
             MetadataRequest(include_cluster_authorized_operations=True),
             11,
             "include_cluster",
-            id="left to DescribeCluster",
+            id="cluster operations since DescribeCluster",
         ),
         pytest.param(LeaveGroupRequest(group_id="g", member_id="m"), 3, "member_id", id="one member since version 3"),
     ],
 )
-def test_newer_versions_change_the_form_of_a_message(request_: Request, version: int, reason: str) -> None:
+def test_a_field_that_newer_versions_removed_cannot_be_encoded(request_: Request, version: int, reason: str) -> None:
     frame = encode_request(request_, version - 1, 7, None)
     assert decode_request(body_of(frame)) == (RequestHeader(request_.API_KEY, version - 1, 7, None), request_)
     with pytest.raises(UnsupportedVersion, match=reason):
@@ -282,7 +282,7 @@ def test_a_response_that_a_version_lacks_cannot_be_encoded() -> None:
 
 
 @pytest.mark.parametrize("version", [10, 11, 12, 13])
-def test_topics_of_produce_have_a_name_or_an_id(version: int) -> None:
+def test_produce_topics_have_a_name_before_version_13_and_an_id_from_it_on(version: int) -> None:
     partition = ProduceRequest.Partition(index=0, records=b"records")
     topic = ProduceRequest.Topic(name="t", topic_id=TOPIC_ID, partitions=(partition,))
     _, read = decode_request(body_of(encode_request(ProduceRequest(topics=(topic,)), version, 7, None)))
@@ -292,7 +292,7 @@ def test_topics_of_produce_have_a_name_or_an_id(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3, 4, 5, 6])
-def test_one_coordinator_in_every_version(version: int) -> None:
+def test_find_coordinator_has_one_coordinator_in_every_version(version: int) -> None:
     request = FindCoordinatorRequest(coordinator_keys=("g",), key_type=1)
     assert decode_request(body_of(encode_request(request, version, 7, None)))[1] == request
     found = FindCoordinatorResponse.Coordinator(key="g", node_id=2, host="h", port=9)
@@ -304,7 +304,7 @@ def test_one_coordinator_in_every_version(version: int) -> None:
 
 
 @pytest.mark.parametrize(("version", "shown"), [(3, ["share.version"]), (4, ["kraft.version", "share.version"])])
-def test_features_that_may_be_at_zero_are_shown_since_version_4(version: int, shown: list[str]) -> None:
+def test_features_with_minimum_0_are_encoded_since_version_4(version: int, shown: list[str]) -> None:
     feature = ApiVersionsResponse.SupportedFeatureKey
     response = ApiVersionsResponse(
         supported_features=(
@@ -317,7 +317,7 @@ def test_features_that_may_be_at_zero_are_shown_since_version_4(version: int, sh
     assert [feature.name for feature in read.supported_features] == shown
 
 
-# ---- what a lenient reader accepts -----------------------------------------------------------------------------------
+# ---- deviations that a reader accepts --------------------------------------------------------------------------------
 
 
 def test_trailing_bytes_are_accepted() -> None:
@@ -352,7 +352,7 @@ def test_null_records_are_none() -> None:
 
 
 def test_a_truncated_batch_is_left_out() -> None:
-    """A broker may cut the last batch where its limit of bytes is."""
+    """A broker may truncate the last batch at its limit of bytes."""
     whole, cut = BATCHES[1], BATCHES[2].data[:-1]
     partition = FetchResponse.Partition(partition_index=0, records=(whole._replace(data=whole.data + cut),))
     response = FetchResponse(responses=(FetchResponse.Topic(topic_id=TOPIC_ID, partitions=(partition,)),))
@@ -361,31 +361,31 @@ def test_a_truncated_batch_is_left_out() -> None:
     assert read.responses[0].partitions[0].records == (whole,)
 
 
-# ---- what is malformed -----------------------------------------------------------------------------------------------
+# ---- malformed frames ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        pytest.param("", id="nothing"),
+        pytest.param("", id="empty frame"),
         pytest.param("004e 0001 000000", id="a short header"),
         pytest.param("004e 0001 00000007 0009 6d65", id="a client id beyond the frame"),
-        pytest.param("004e 0001 00000007 0002 ffff 00", id="a client id that is no text"),
-        pytest.param("004c 0001 00000007 ffff 00 00 0000000000 00 00 00", id="null where there must be a group"),
+        pytest.param("004e 0001 00000007 0002 ffff 00", id="a client id that is not UTF-8"),
+        pytest.param("004c 0001 00000007 ffff 00 00 0000000000 00 00 00", id="null for the group id"),
         pytest.param("004e 0001 00000007 ffff 00 05 6d65", id="a string beyond the frame"),
-        pytest.param("004e 0001 00000007 ffff ff", id="tags that never come"),
-        pytest.param("004e 0001 00000007 ffff 00 00 00" + "00" * 24 + "ffffffff0f", id="2^32 topics in no bytes"),
+        pytest.param("004e 0001 00000007 ffff ff", id="missing tags"),
+        pytest.param("004e 0001 00000007 ffff 00 00 00" + "00" * 24 + "ffffffff0f", id="2^32 topics without bytes"),
         pytest.param("000b 0005 00000007 ffff 0000 00000000 00000000 0000 ffff 0000 7fffffff", id="2^31 protocols"),
         pytest.param("000c 0003 00000007 ffff 0001 67 00000003 0001 6d", id="a body that ends early"),
     ],
 )
-def test_malformed_requests(body: str) -> None:
+def test_a_malformed_request_raises_malformed_frame(body: str) -> None:
     with pytest.raises(MalformedFrame):
         decode_request(bytes.fromhex(body))
 
 
 @pytest.mark.parametrize("size", [0, 8, 10, 100])
-def test_a_tagged_field_of_the_wrong_size(size: int) -> None:
+def test_a_tagged_field_of_the_wrong_size_is_malformed(size: int) -> None:
     leader = LeaderIdAndEpoch(leader_id=1, leader_epoch=2)
     partition = FetchResponse.Partition(partition_index=0, current_leader=leader)
     response = FetchResponse(responses=(FetchResponse.Topic(topic_id=TOPIC_ID, partitions=(partition,)),))
@@ -414,15 +414,15 @@ def test_a_tagged_field_of_the_wrong_size(size: int) -> None:
         ),
     ],
 )
-def test_every_cut_of_a_frame_is_malformed(request_: Request, version: int) -> None:
+def test_every_prefix_of_a_request_is_malformed(request_: Request, version: int) -> None:
     frame = body_of(encode_request(request_, version, 7, "me"))
     for end in range(len(frame)):
         with pytest.raises(MalformedFrame):
             decode_request(frame[:end])
 
 
-def test_a_batch_that_is_no_batch_is_malformed() -> None:
-    """The consumer checks the CRC; a batch with an unknown magic cannot be passed on."""
+def test_a_batch_with_an_unknown_magic_is_malformed() -> None:
+    """The consumer checks the CRC; a batch with an unknown magic is refused here."""
     batch = BATCHES[1]
     old = batch._replace(data=batch.data[:16] + b"\x01" + batch.data[17:])
     partition = FetchResponse.Partition(partition_index=0, records=(old,))
@@ -436,7 +436,7 @@ def test_a_varint_has_at_most_five_bytes() -> None:
         decode_request(bytes.fromhex("004e 0001 00000007 ffff 00 ffffffffff 01"))
 
 
-def test_every_cut_of_an_answer_is_malformed() -> None:
+def test_every_prefix_of_a_response_is_malformed() -> None:
     response = SyncGroupResponse(assignment=b"to the very end")
     frame = body_of(encode_response(RequestHeader(14, 3, 7), response))
     assert decode_response(14, 3, frame) == (7, response)
@@ -453,7 +453,7 @@ def test_every_cut_of_an_answer_is_malformed() -> None:
     cuts=st.sets(st.integers(0, 150)),
     rest=st.binary(max_size=3),
 )
-def test_frames_come_in_any_pieces(frames: list[bytes], cuts: set[int], rest: bytes) -> None:
+def test_frames_are_decoded_from_pieces_of_any_size(frames: list[bytes], cuts: set[int], rest: bytes) -> None:
     stream = b"".join(struct.pack(">i", len(frame)) + frame for frame in frames) + rest
     bounds = [0, *sorted(cut for cut in cuts if cut < len(stream)), len(stream)]
     reader = FrameReader()
@@ -467,8 +467,8 @@ def test_frames_come_in_any_pieces(frames: list[bytes], cuts: set[int], rest: by
         pytest.param(-1, False, id="negative"),
         pytest.param(0, False, id="zero"),
         pytest.param(1, True, id="one byte"),
-        pytest.param(100, True, id="the most that is accepted"),
-        pytest.param(101, False, id="one more"),
+        pytest.param(100, True, id="the largest accepted"),
+        pytest.param(101, False, id="one byte above it"),
         pytest.param((1 << 31) - 1, False, id="the highest"),
     ],
 )
@@ -489,11 +489,11 @@ def test_frames_before_an_invalid_size_are_decoded() -> None:
     reader = FrameReader()
     assert reader.feed(b"\0\0\0\2ab\0\0\0\1c\0\0\0\0\0\0\0\1d") == [b"ab", b"c"]
     assert str(reader.failure) == "frame size 0: must be 1..104857600"
-    assert reader.feed(b"\0\0\0\1e") == [], "nobody knows where a frame begins any more"
+    assert reader.feed(b"\0\0\0\1e") == [], "after an invalid size no later frame can be found"
 
 
-def test_an_announced_frame_allocates_nothing() -> None:
-    """Bytes held are bytes received, whatever was announced."""
+def test_an_announced_frame_size_allocates_no_memory() -> None:
+    """Memory follows the received bytes, not the announced size."""
     reader = FrameReader()
     tracemalloc.start()
     try:
@@ -505,8 +505,10 @@ def test_an_announced_frame_allocates_nothing() -> None:
     assert max(current, peak) < 20_000
 
 
-def test_without_kio_the_error_names_the_command_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_without_kio_has_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "kio"]:
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "kio", None)
-    monkeypatch.delitem(sys.modules, "shareq.wire")
+    monkeypatch.delitem(sys.modules, "shareq.wire.codec.schema")
     with pytest.raises(ModuleNotFoundError, match=re.escape(install_command("kafka"))):
-        import_module("shareq.wire")
+        import_module("shareq.wire.codec.schema")

@@ -15,12 +15,12 @@ from shareq.wire.errors import MalformedFrame, RequestHeader, UnsupportedVersion
 from shareq.wire.frames import decode_request, decode_response, encode_request, encode_response
 from tests.wire.strategies import messages
 
-SPOKEN = [(api, version) for api in APIS for version in range(api.min_version, api.max_version + 1)]
+API_VERSIONS = [(api, version) for api in APIS for version in range(api.min_version, api.max_version + 1)]
 EXTREMES = (b"\0", b"\x7f", b"\x80", b"\xff", b"\xff\xff\xff\xff\x0f", b"\x7f\xff\xff\xff", b"\x80\0\0\0")
 
 
 def mutate(frame: bytes, rng: Random) -> bytes:
-    """A few bytes changed, cut out, doubled or put in."""
+    """The frame with a few bytes changed, deleted, doubled or inserted."""
     for _ in range(rng.randint(1, 4)):
         at, size = rng.randrange(len(frame) + 1), rng.randint(1, 8)
         piece = rng.choice((rng.randbytes(size), rng.choice(EXTREMES), frame[at : at + size] * 2, b""))
@@ -35,9 +35,11 @@ def drawn(data: st.DataObject, cls: Any, entity: Any, version: int) -> Any:
 
 
 @settings(max_examples=settings().max_examples * 10)
-@given(spoken=st.sampled_from(SPOKEN), rng=st.randoms(use_true_random=False), data=st.data())
-def test_mutated_requests(spoken: tuple[Api, int], rng: Random, data: st.DataObject) -> None:
-    api, version = spoken
+@given(api_version=st.sampled_from(API_VERSIONS), rng=st.randoms(use_true_random=False), data=st.data())
+def test_mutated_requests_are_decoded_or_malformed(
+    api_version: tuple[Api, int], rng: Random, data: st.DataObject
+) -> None:
+    api, version = api_version
     request = drawn(data, api.request, load_request_schema(api.key, version), version)
     frame = encode_request(request, version, 7, "me")[4:]
     for _ in range(20):
@@ -49,9 +51,11 @@ def test_mutated_requests(spoken: tuple[Api, int], rng: Random, data: st.DataObj
 
 
 @settings(max_examples=settings().max_examples * 10)
-@given(spoken=st.sampled_from(SPOKEN), rng=st.randoms(use_true_random=False), data=st.data())
-def test_mutated_responses(spoken: tuple[Api, int], rng: Random, data: st.DataObject) -> None:
-    api, version = spoken
+@given(api_version=st.sampled_from(API_VERSIONS), rng=st.randoms(use_true_random=False), data=st.data())
+def test_mutated_responses_are_decoded_or_malformed(
+    api_version: tuple[Api, int], rng: Random, data: st.DataObject
+) -> None:
+    api, version = api_version
     response = drawn(data, api.response, load_response_schema(api.key, version), version)
     frame = encode_response(RequestHeader(api.key, version, 7), response)[4:]
     for _ in range(20):
@@ -62,9 +66,9 @@ def test_mutated_responses(spoken: tuple[Api, int], rng: Random, data: st.DataOb
         assert type(read) is api.response
 
 
-@given(spoken=st.sampled_from(SPOKEN), noise=st.binary(max_size=100))
-def test_noise(spoken: tuple[Api, int], noise: bytes) -> None:
-    api, version = spoken
+@given(api_version=st.sampled_from(API_VERSIONS), noise=st.binary(max_size=100))
+def test_random_bytes_are_decoded_or_malformed(api_version: tuple[Api, int], noise: bytes) -> None:
+    api, version = api_version
     head = api.key.to_bytes(2, "big") + version.to_bytes(2, "big")
     try:
         header, _ = decode_request(head + noise)

@@ -1,4 +1,4 @@
-"""One server connection without a socket: how much it keeps for a peer that does not read."""
+"""A server connection without a socket: memory that it uses for a peer that does not read."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from shareq.wire.frames import MAX_FRAME_BYTES, FrameReader, encode_request
 REQUESTS = 1000
 RESPONSE = MetadataResponse(brokers=(), controller_id=0, cluster_id="x" * 30_000)
 RESPONSE_BYTES = 31_000
-"""An upper bound of the response as a frame."""
+"""Upper bound of the response frame's size, in bytes."""
 
 
 class Transport(asyncio.Transport):
-    """A socket whose peer reads only by `drain`: everything written until then stays in the server's memory."""
+    """A socket whose peer reads only by `drain`: bytes written before that stay in the server's memory."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class Transport(asyncio.Transport):
         return False
 
     def drain(self) -> bytes:
-        """The peer reads all that has been written."""
+        """Read all written bytes, as the peer."""
         data, self.unread = bytes(self.unread), bytearray()
         if len(data) > self._high:
             self.connection.resume_writing()
@@ -60,14 +60,14 @@ class Transport(asyncio.Transport):
 
 
 class Backend:
-    """A server and its broker, which answers each request at once; it is the loop and the network as well."""
+    """A server and its broker, which responds to each request immediately; it is also the loop and the network."""
 
     observer = None
 
     def __init__(self, *, answers: bool = True) -> None:
         self.answers = answers
         self.inbox = memoryview(bytearray(1 << 18))
-        self.asked = 0
+        self.calls = 0
         self.loop = self.network = self
 
     def now_ms(self) -> int:
@@ -77,7 +77,7 @@ class Backend:
         action()
 
     def call(self, connection: ServerConnection, *_: object) -> None:
-        self.asked += 1
+        self.calls += 1
         if self.answers:
             connection.deliver(Answer(0, RESPONSE))
 
@@ -87,34 +87,34 @@ class Backend:
         raise failure
 
 
-@pytest.mark.parametrize("at_once", [1, 50])
-def test_a_peer_that_does_not_read_takes_bounded_memory_and_gets_every_answer_later(at_once: int) -> None:
-    """Bytes written and not read count as well as requests that wait: the broker is asked no more above the limit."""
+@pytest.mark.parametrize("frames_per_read", [1, 50])
+def test_a_peer_that_does_not_read_uses_bounded_memory_and_receives_every_response_later(frames_per_read: int) -> None:
+    """Unread bytes and waiting requests both count: above the limit the broker receives no further request."""
 
     async def converse() -> None:
         backend, transport = Backend(), Transport()
         transport.connection = connection = ServerConnection(cast(Any, backend), 0, 1, MAX_FRAME_BYTES)
         connection.connection_made(transport)
         frame = encode_request(MetadataRequest(topics=()), 13, 1, "slow")
-        chunk, sent, answers, received = frame * at_once, 0, 0, FrameReader()
+        chunk, sent, answers, received = frame * frames_per_read, 0, 0, FrameReader()
         while answers < REQUESTS:
             while transport.reading and sent < REQUESTS:
                 backend.inbox[: len(chunk)] = chunk
                 connection.buffer_updated(len(chunk))
-                sent += at_once
+                sent += frames_per_read
                 await asyncio.sleep(0)
             assert len(transport.unread) <= UNSENT_BYTES + TURN * RESPONSE_BYTES
-            assert len(connection._kept) <= KEPT_FRAMES + at_once
+            assert len(connection._kept) <= KEPT_FRAMES + frames_per_read
             answers += len(received.feed(transport.drain()))
             await asyncio.sleep(0)
-        assert (answers, backend.asked) == (REQUESTS, REQUESTS)
+        assert (answers, backend.calls) == (REQUESTS, REQUESTS)
 
     asyncio.run(converse())
 
 
 @pytest.mark.parametrize("answers", [False, True], ids=["open requests", "answered requests"])
-def test_requests_that_wait_are_bounded_in_bytes(answers: bool) -> None:
-    """Section 2.1.6. A request that is answered no longer counts."""
+def test_waiting_requests_are_bounded_in_bytes(answers: bool) -> None:
+    """BEHAVIOUR.md, 2.1, rule 6. A request that has its response no longer counts."""
 
     async def send() -> None:
         backend, transport = Backend(answers=answers), Transport()

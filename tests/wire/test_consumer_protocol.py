@@ -1,6 +1,6 @@
-"""confluent-kafka's `Consumer` with `group.protocol=consumer` on real sockets: ours first, then Apache Kafka alike.
+"""confluent-kafka's `Consumer` with `group.protocol=consumer` over TCP: on a shareq cluster and on Apache Kafka.
 
-Consumers are polled round and round until a condition holds; nothing is timed but the patience.
+Consumers are polled in turn until a condition holds; the only time limit is PATIENCE_S.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from tests.kafka.fixtures import Reachable
 from tests.polling import PATIENCE_S, commits
 
 SPEED = 10.0
-"""How much faster than the wall a cluster's clock runs where something takes long."""
+"""Factor of a cluster's clock in tests of long intervals."""
 Fresh = Callable[[str], str]
 
 
 class Listener:
-    """A consumer with all that happened to it. `assigned` is what it may use now."""
+    """A consumer and the events of its group. `assigned` has its current partitions."""
 
     def __init__(self, servers: str, group: str, topics: list[str], **conf: object) -> None:
         self.consumer = Consumer(
@@ -46,9 +46,9 @@ class Listener:
         self.assigned |= {(partition.topic, partition.partition) for partition in partitions}
 
     def _revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        gone = {(partition.topic, partition.partition) for partition in partitions}
-        self.assigned -= gone
-        self.revoked |= gone
+        revoked = {(partition.topic, partition.partition) for partition in partitions}
+        self.assigned -= revoked
+        self.revoked |= revoked
 
     def poll(self) -> None:
         message = self.consumer.poll(0.02)
@@ -67,7 +67,7 @@ def _value(message: Message) -> bytes:
 
 
 class Stage:
-    """One topic and its group on a broker; listeners that are closed at the end."""
+    """A topic and a group on a broker, with listeners that are closed at the end."""
 
     def __init__(self, servers: str, topic: str, group: str, partitions: int, stack: ExitStack) -> None:
         self.servers, self.topic, self.group, self.stack = servers, topic, group, stack
@@ -81,7 +81,7 @@ class Stage:
         self.admin.create_topics([NewTopic(topic, partitions, -1)])[topic].result(PATIENCE_S)
 
     def send(self, count: int) -> None:
-        """Records to all partitions in turn."""
+        """Produce records to the partitions in turn."""
         for number in range(count):
             value = str(len(self.sent)).encode()
             self.producer.produce(self.topic, value, partition=number % self.partitions)
@@ -100,7 +100,7 @@ class Stage:
             for one in listeners:
                 one.poll()
 
-    def everything(self, *listeners: Listener) -> bool:
+    def received_all_from(self, *listeners: Listener) -> bool:
         return sorted(value for one in listeners for value in one.got) == sorted(self.sent)
 
 
@@ -115,10 +115,10 @@ def stage(broker: Reachable, fresh: Fresh, stack: ExitStack) -> Stage:
     return Stage(broker.bootstrap_servers, fresh("topic"), fresh("group"), 4, stack)
 
 
-def test_a_consumer_reads_everything_and_goes_on_where_it_had_committed(stage: Stage) -> None:
+def test_a_consumer_continues_from_the_committed_offsets(stage: Stage) -> None:
     first = stage.listener()
     stage.send(40)
-    stage.until(lambda: stage.everything(first), first)
+    stage.until(lambda: stage.received_all_from(first), first)
     first.consumer.commit(asynchronous=False)
     first.close()
     stage.send(8)
@@ -127,29 +127,29 @@ def test_a_consumer_reads_everything_and_goes_on_where_it_had_committed(stage: S
     assert sorted(second.got) == sorted(stage.sent[40:])
 
 
-def test_members_share_and_hand_over_while_the_others_go_on(stage: Stage) -> None:
+def test_partitions_move_between_members_without_revoking_others(stage: Stage) -> None:
     first = stage.listener()
     stage.until(lambda: len(first.assigned) == 4, first)
     second = stage.listener()
     stage.until(lambda: len(first.assigned) == len(second.assigned) == 2, first, second)
-    assert first.revoked == second.assigned, "nothing is taken from anybody but what another gets"
+    assert first.revoked == second.assigned, "only partitions that move to the other member are revoked"
     kept = set(first.assigned)
     stage.send(40)
-    stage.until(lambda: stage.everything(first, second), first, second)
+    stage.until(lambda: stage.received_all_from(first, second), first, second)
     second.close()
     stage.until(lambda: len(first.assigned) == 4, first)
     assert kept <= first.assigned
     assert first.revoked.isdisjoint(kept)
 
 
-def test_more_members_than_partitions(stage: Stage) -> None:
+def test_surplus_members_have_no_partition(stage: Stage) -> None:
     listeners = [stage.listener() for _ in range(5)]
     stage.until(lambda: sorted(len(one.assigned) for one in listeners) == [0, 1, 1, 1, 1], *listeners)
     owned = [partition for one in listeners for partition in one.assigned]
     assert len(set(owned)) == 4
 
 
-def test_an_expression_stands_for_all_topics_that_match(stage: Stage) -> None:
+def test_a_regular_expression_subscribes_to_all_matching_topics(stage: Stage) -> None:
     stage.create(f"{stage.topic}-more", 2)
     stage.create(f"no-{stage.topic}", 1)
     listener = stage.listener([f"^{stage.topic}.*"])
@@ -157,7 +157,7 @@ def test_an_expression_stands_for_all_topics_that_match(stage: Stage) -> None:
     assert {topic for topic, _ in listener.assigned} == {stage.topic, f"{stage.topic}-more"}
 
 
-def test_a_static_member_comes_back_to_its_partitions(stage: Stage) -> None:
+def test_a_static_member_rejoins_with_its_partitions(stage: Stage) -> None:
     first, other = stage.listener(group_instance_id="one"), stage.listener(group_instance_id="two")
     stage.until(lambda: len(first.assigned) == len(other.assigned) == 2, first, other)
     had, others = set(first.assigned), set(other.assigned)
@@ -195,7 +195,7 @@ def test_the_group_is_described_and_deleted(stage: Stage) -> None:
     assert stage.group not in {found.group_id for found in listed.valid}
 
 
-# ---- ours alone: what can be broken on purpose -----------------------------------------------------------------------
+# ---- shareq only: injected faults ------------------------------------------------------------------------------------
 
 
 QUICK = {
@@ -205,7 +205,7 @@ QUICK = {
     "default.replication.factor": 3,
 }
 HOURS = {"group.consumer.session.timeout.ms": 36_000_000, "group.consumer.max.session.timeout.ms": 36_000_000}
-"""No member is expired on a fast clock because its thread did not run for a while."""
+"""No member expires on a fast clock because its thread did not run for a while."""
 
 
 @pytest.fixture
@@ -218,23 +218,23 @@ def test_a_killed_broker_loses_no_record(cluster: Cluster, stack: ExitStack) -> 
     with cluster.serve() as server:
         stage = Stage(server.bootstrap_servers, "t", "g", 4, stack)
         listeners = [stage.listener(), stage.listener()]
-        # Nothing is committed: who gets a partition from the other reads it from its start once more.
+        # No offset is committed: a member that receives a partition reads it from the start again.
         stage.until(lambda: all(len(one.assigned) == 2 for one in listeners), *listeners)
         stage.send(8)
-        stage.until(lambda: stage.everything(*listeners), *listeners)
+        stage.until(lambda: stage.received_all_from(*listeners), *listeners)
         coordinator = cluster.image.coordinator("__consumer_offsets", "g")
         assert coordinator is not None
         cluster.kill_broker(coordinator.broker_id)
         stage.send(8)
         stage.until(lambda: set(stage.sent) <= {value for one in listeners for value in one.got}, *listeners)
-        # Without a coordinator it would go without a goodbye.
+        # Without a coordinator close() could not send the leave request.
         stage.until(lambda: commits(listeners[0].consumer), *listeners)
         listeners[0].close()
         stage.until(lambda: len(listeners[1].assigned) == 4, listeners[1])
         listeners[1].close()
 
 
-def test_an_expression_finds_topics_that_come_later(stack: ExitStack) -> None:
+def test_a_regular_expression_subscribes_to_topics_created_later(stack: ExitStack) -> None:
     with Cluster(brokers=3, seed=5, clock=SPEED, config=QUICK | HOURS) as cluster, cluster.serve() as server:
         stage = Stage(server.bootstrap_servers, "t", "g", 4, stack)
         listener = stage.listener(["^t.*"])

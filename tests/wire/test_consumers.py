@@ -1,6 +1,6 @@
-"""confluent-kafka's `Consumer` of the classic protocol on real sockets: ours first, then Apache Kafka alike.
+"""confluent-kafka's `Consumer` with the classic protocol over TCP: on a shareq cluster and on Apache Kafka.
 
-Consumers are polled round and round until a condition holds; nothing is timed but the patience.
+Consumers are polled in turn until a condition holds; the only time limit is PATIENCE_S.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ Fresh = Callable[[str], str]
 
 
 class Reader:
-    """A consumer with all that happened to it. `assigned` is what it may use now, `revoked` all it ever gave up."""
+    """A consumer and the events of its group.
+
+    `assigned` has its current partitions, `revoked` every partition that was ever revoked.
+    """
 
     def __init__(self, scene: Scene, **conf: Any) -> None:
         self.consumer = Consumer(
@@ -41,7 +44,7 @@ class Reader:
                 "group.id": scene.group,
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
-                "session.timeout.ms": 120_000,  # nothing is committed: who was missed would read it all again
+                "session.timeout.ms": 120_000,  # no offset is committed: a member that rejoins reads all records again
                 "heartbeat.interval.ms": 300,
                 **{key.replace("_", "."): value for key, value in conf.items()},
             }
@@ -59,9 +62,9 @@ class Reader:
 
     def _revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         del consumer
-        gone = {partition.partition for partition in partitions}
-        self.assigned -= gone
-        self.revoked |= gone
+        revoked = {partition.partition for partition in partitions}
+        self.assigned -= revoked
+        self.revoked |= revoked
 
     def poll(self) -> None:
         for message in self.consumer.consume(100, 0.02):
@@ -76,7 +79,7 @@ class Reader:
 
 
 class Scene:
-    """One topic and a group on a broker; everything is closed at the end."""
+    """A topic and a group on a broker; all clients are closed at the end."""
 
     def __init__(self, servers: str, topic: str, group: str, stack: ExitStack) -> None:
         self.servers, self.topic, self.group, self.stack = servers, topic, group, stack
@@ -86,7 +89,7 @@ class Scene:
         self.sent: list[bytes] = []
 
     def send(self, count: int) -> None:
-        """Records to all partitions in turn."""
+        """Produce records to the partitions in turn."""
         for number in range(count):
             value = str(len(self.sent)).encode()
             self.producer.produce(self.topic, value, partition=number % PARTITIONS)
@@ -103,16 +106,16 @@ class Scene:
             for one in readers:
                 one.poll()
 
-    def everything(self, *readers: Reader) -> bool:
+    def received_all_from(self, *readers: Reader) -> bool:
         return sorted(value for one in readers for value in one.got) == sorted(self.sent)
 
     def partitions(self) -> list[TopicPartition]:
         return [TopicPartition(self.topic, index) for index in range(PARTITIONS)]
 
     def committed(self) -> list[int]:
-        """As an admin sees it."""
-        asked = [ConsumerGroupTopicPartitions(self.group, self.partitions())]
-        found = self.admin.list_consumer_group_offsets(asked)[self.group].result(PATIENCE_S)
+        """Committed offsets of all partitions, read by an admin client."""
+        request = [ConsumerGroupTopicPartitions(self.group, self.partitions())]
+        found = self.admin.list_consumer_group_offsets(request)[self.group].result(PATIENCE_S)
         return [partition.offset for partition in found.topic_partitions]
 
 
@@ -130,10 +133,10 @@ def scene(broker: Reachable, fresh: Fresh, stack: ExitStack) -> Scene:
 # ---- one consumer ----------------------------------------------------------------------------------------------------
 
 
-def test_a_consumer_reads_everything_and_goes_on_where_it_had_committed(scene: Scene) -> None:
+def test_a_consumer_continues_from_the_committed_offsets(scene: Scene) -> None:
     first = scene.reader()
     scene.send(40)
-    scene.until(lambda: scene.everything(first), first)
+    scene.until(lambda: scene.received_all_from(first), first)
     first.consumer.commit(asynchronous=False)
     assert [p.offset for p in first.consumer.committed(scene.partitions())] == [10] * PARTITIONS
     first.close()
@@ -146,7 +149,7 @@ def test_a_consumer_reads_everything_and_goes_on_where_it_had_committed(scene: S
 def test_auto_commit_stores_offsets(scene: Scene) -> None:
     reader = scene.reader(enable_auto_commit=True, auto_commit_interval_ms=100)
     scene.send(8)
-    scene.until(lambda: scene.everything(reader), reader)
+    scene.until(lambda: scene.received_all_from(reader), reader)
     reader.close()
     assert scene.committed() == [2] * PARTITIONS
 
@@ -173,26 +176,26 @@ def test_a_manually_assigned_consumer_commits_without_membership(scene: Scene) -
 
 
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])
-def test_members_share_and_hand_over(scene: Scene, strategy: str) -> None:
+def test_partitions_move_between_members(scene: Scene, strategy: str) -> None:
     first = scene.reader(partition_assignment_strategy=strategy)
     scene.until(lambda: len(first.assigned) == 4, first)
     second = scene.reader(partition_assignment_strategy=strategy)
     scene.until(lambda: len(first.assigned) == len(second.assigned) == 2, first, second)
     assert first.assigned | second.assigned == set(range(PARTITIONS))
     if strategy == "cooperative-sticky":
-        assert first.revoked == second.assigned, "nothing is taken but what another gets"
+        assert first.revoked == second.assigned, "only partitions that move to the other member are revoked"
     scene.send(40)
-    scene.until(lambda: scene.everything(first, second), first, second)
+    scene.until(lambda: scene.received_all_from(first, second), first, second)
     second.close()
     scene.until(lambda: len(first.assigned) == 4, first)
 
 
-def test_more_members_than_partitions(scene: Scene) -> None:
+def test_surplus_members_have_no_partition(scene: Scene) -> None:
     readers = [scene.reader() for _ in range(5)]
     scene.until(lambda: sorted(len(one.assigned) for one in readers) == [0, 1, 1, 1, 1], *readers)
 
 
-def test_members_that_know_several_assignors_agree_on_one(scene: Scene) -> None:
+def test_members_use_an_assignor_that_all_support(scene: Scene) -> None:
     first = scene.reader(partition_assignment_strategy="roundrobin,range")
     second = scene.reader(partition_assignment_strategy="range")
     scene.until(lambda: len(first.assigned) == len(second.assigned) == 2, first, second)
@@ -211,10 +214,10 @@ def test_a_static_member_rejoins_without_a_rebalance(scene: Scene) -> None:
     assert (again.assigned, other.assigned, other.revoked) == (had, others, set())
 
 
-# ---- beside others ---------------------------------------------------------------------------------------------------
+# ---- together with other groups --------------------------------------------------------------------------------------
 
 
-def test_a_share_group_beside_a_consumer_group_gets_every_record(scene: Scene, fresh: Fresh) -> None:
+def test_a_share_group_and_a_consumer_group_each_receive_every_record(scene: Scene, fresh: Fresh) -> None:
     scene.send(40)
     reader = scene.reader()
     group = fresh("share")
@@ -227,7 +230,7 @@ def test_a_share_group_beside_a_consumer_group_gets_every_record(scene: Scene, f
 
     def both() -> bool:
         shared.extend(message.value() for message in sharing.poll(0.05) if not message.error())
-        return scene.everything(reader) and len(shared) >= len(scene.sent)
+        return scene.received_all_from(reader) and len(shared) >= len(scene.sent)
 
     scene.until(both, reader)
     assert sorted(value for value in shared if value is not None) == sorted(scene.sent)
@@ -237,10 +240,10 @@ def test_a_share_group_beside_a_consumer_group_gets_every_record(scene: Scene, f
     }
 
 
-def test_offsets_are_committed_with_the_results_or_not_at_all(scene: Scene, fresh: Fresh) -> None:
+def test_offsets_are_committed_only_with_their_transaction(scene: Scene, fresh: Fresh) -> None:
     scene.send(8)
     reader = scene.reader(isolation_level="read_committed")
-    scene.until(lambda: scene.everything(reader), reader)
+    scene.until(lambda: scene.received_all_from(reader), reader)
     producer = Producer({"bootstrap.servers": scene.servers, "transactional.id": fresh("tx")})
     producer.init_transactions(PATIENCE_S)
     for offset, kept in ((1, False), (2, True)):
@@ -274,7 +277,7 @@ def test_groups_are_described_and_deleted(scene: Scene) -> None:
     assert scene.group not in {found.group_id for found in listed.valid}
 
 
-def test_offsets_are_altered_from_outside(scene: Scene) -> None:
+def test_offsets_of_an_empty_group_are_altered_by_an_admin(scene: Scene) -> None:
     scene.send(8)
     moved = ConsumerGroupTopicPartitions(scene.group, [TopicPartition(scene.topic, 2, 1)])
     scene.admin.alter_consumer_group_offsets([moved])[scene.group].result(PATIENCE_S)
@@ -285,7 +288,7 @@ def test_offsets_are_altered_from_outside(scene: Scene) -> None:
     assert [partition.error.name() for partition in refused.topic_partitions] == ["UNKNOWN_MEMBER_ID"]
 
 
-# ---- ours alone: what can be broken on purpose -----------------------------------------------------------------------
+# ---- shareq only: injected faults ------------------------------------------------------------------------------------
 
 
 def test_a_killed_broker_loses_no_record(stack: ExitStack) -> None:
@@ -293,10 +296,10 @@ def test_a_killed_broker_loses_no_record(stack: ExitStack) -> None:
     with Cluster(brokers=3, seed=5, clock="wall", config=config) as cluster, cluster.serve() as server:
         scene = Scene(server.bootstrap_servers, "t", "g", stack)
         readers = [scene.reader(), scene.reader()]
-        # Nothing is committed yet: who gets a partition from the other reads it from its start once more.
+        # No offset is committed yet: a member that receives a partition reads it from the start again.
         scene.until(lambda: all(len(reader.assigned) == 2 for reader in readers), *readers)
         scene.send(8)
-        scene.until(lambda: scene.everything(*readers), *readers)
+        scene.until(lambda: scene.received_all_from(*readers), *readers)
         for reader in readers:
             reader.consumer.commit(asynchronous=False)
         coordinator = cluster.image.coordinator("__consumer_offsets", "g")
@@ -304,7 +307,7 @@ def test_a_killed_broker_loses_no_record(stack: ExitStack) -> None:
         cluster.kill_broker(coordinator.broker_id)
         scene.send(8)
         scene.until(lambda: set(scene.sent) <= {value for one in readers for value in one.got}, *readers)
-        # Without a coordinator it would go without a goodbye.
+        # Without a coordinator close() could not send the leave request.
         scene.until(lambda: commits(readers[0].consumer), *readers)
         readers[0].close()
         scene.until(lambda: len(readers[1].assigned) == PARTITIONS, readers[1])

@@ -1,6 +1,6 @@
-"""For any bytes the server closes the connection or answers correctly, and serves other connections.
+"""For any bytes the server closes the connection or responds correctly, and other connections continue.
 
-`SHAREQ_FUZZ` says how many mutated frames of every API are sent (20,000 in CI; `make fuzz` sends a million).
+The environment variable `SHAREQ_FUZZ` sets the number of mutated frames (20,000 in CI; `make fuzz` sends a million).
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from tests.wire.raw import Raw
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 FRAMES = int(os.environ.get("SHAREQ_FUZZ") or (20_000 if IN_CI else 2_000))
 ROUND = 5_000
-"""How many frames a cluster gets before a new one takes its place: what a fuzzer happens to create is real."""
+"""Number of frames after which a new cluster replaces the old one: topics that random requests create are real."""
 
 PIPELINED = 5
 GROWTH_MB = 300
-"""How much more memory all rounds may take at most than the first few frames."""
+"""Upper bound of the memory growth over all rounds after the first 100 frames, in MB."""
 
 NAMES = ("orders", "g", "member")
 
 
 @pytest.mark.timeout(300 + FRAMES // 100)
-def test_mutated_frames(seed: int) -> None:
+def test_the_server_survives_mutated_frames(seed: int) -> None:
     rng = random.Random(seed)
     answered = round_of(rng, 100)
     before_mb = peak_mb()
     for start in range(0, FRAMES, ROUND):
         answered += round_of(rng, min(ROUND, FRAMES - start))
     assert peak_mb() - before_mb < GROWTH_MB
-    assert answered > FRAMES // 10, "enough frames should get as far as a broker"
+    assert answered > FRAMES // 10, "too few frames reached a broker"
 
 
 def round_of(rng: random.Random, count: int) -> int:
-    """A cluster is sent so many frames, a few a connection; how many answers came."""
+    """Send `count` frames to a new cluster, PIPELINED per connection; returns the number of responses."""
     answered = 0
     with Cluster(brokers=2, seed=7, journal=False) as cluster:
         cluster.create_topic("orders", 2)
@@ -65,12 +65,12 @@ def round_of(rng: random.Random, count: int) -> int:
 
 
 def peak_mb() -> float:
-    """The most memory that this process has had."""
+    """Largest memory use of this process so far, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
 
 
 def exchange(port: int, sent: list[bytes]) -> int:
-    """Send frames on a new connection, close its writing side, and read the responses to them."""
+    """Send frames on a new connection, close its writing side and read the responses; returns their number."""
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as one:
         received = b""
         try:
@@ -79,33 +79,37 @@ def exchange(port: int, sent: list[bytes]) -> int:
             while more := one.recv(1 << 16):
                 received += more
         except (ConnectionResetError, BrokenPipeError):
-            pass  # the server has closed before it had read all
-    asked = iter([header(body) for body in bodies(b"".join(sent))])
+            pass  # the server closed the connection before it had read all
+    headers = iter([header(body) for body in bodies(b"".join(sent))])
     answers = list(bodies(received))
     for answer in answers:
-        assert any(answers_to(one, answer) for one in asked), f"{answer.hex()} answers nothing that was asked"
+        assert any(is_response_to(one, answer) for one in headers), (
+            f"{answer.hex()} is a response to none of the requests"
+        )
     return len(answers)
 
 
-def answers_to(asked: tuple[int, ...], answer: bytes) -> bool:
-    """Whether it can be read as the answer to a request; damage may give two of them the same correlation id, and
-    a Produce with acks=0 gets none."""
-    key, version, correlation_id = asked
+def is_response_to(request_header: tuple[int, ...], answer: bytes) -> bool:
+    """True if the frame can be decoded as a response to the request.
+
+    Damage can give two requests the same correlation id, and a Produce with acks=0 has no response.
+    """
+    key, version, correlation_id = request_header
     if header(answer, ">i")[0] != correlation_id:
         return False
     try:
-        decode_response(key, version if speaks(key, version) else 0, answer)
+        decode_response(key, version if is_supported(key, version) else 0, answer)
     except (MalformedFrame, UnsupportedVersion):
         return False
     return True
 
 
 def header(body: bytes, fields: str = ">hhi") -> tuple[int, ...]:
-    """API key, version and correlation id, however damaged."""
+    """API key, version and correlation id of a frame, whether damaged or not."""
     return struct.unpack_from(fields, body[:8].ljust(8, b"\0"))
 
 
-def speaks(key: int, version: int) -> bool:
-    """ApiVersions alone is answered where it is not spoken, in version 0."""
+def is_supported(key: int, version: int) -> bool:
+    """True if the API table has this version; for others only ApiVersions has a response, in version 0."""
     api = API_BY_KEY.get(key)
     return api is not None and api.min_version <= version <= api.max_version

@@ -1,4 +1,4 @@
-"""The table of classic groups, every request in every state, asked over the wire: of ours, and of Apache Kafka."""
+"""The table of classic groups, every request in every state, over TCP: on a shareq cluster and on Apache Kafka."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ R = TypeVar("R", bound=Response)
 NOT_READY = (Errors.COORDINATOR_NOT_AVAILABLE, Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.NOT_COORDINATOR)
 
 SESSION_MS, LONG_MS = 10_000, 1_000_000
-"""The session time-out of the table's members, and the longer one here: no member may expire on the wall clock."""
+"""Session timeout of the table's members in ms, and the longer one here: no member may expire on the wall clock."""
 
 LEFT_BEHIND = {("join: no protocols", "absent"): "Empty"}
-"""Steps after which a group of Apache Kafka cannot be joined."""
+"""Steps that leave a group of Apache Kafka in a state that cannot be joined."""
 
 
 class Wire(Members):
-    """Members on connections of their own. `expected`: what the next answer will be, for what waits shows no sign."""
+    """Members on their own connections. `expected` is the next response, as a waiting request shows no sign."""
 
     def __init__(self, bootstrap_servers: str, group_id: str, stack: ExitStack) -> None:
         super().__init__(group_id)
@@ -49,24 +49,24 @@ class Wire(Members):
     def _connection(self, client_id: str) -> Raw:
         return self.stack.enter_context(Raw(*self.address, client_id=client_id))
 
-    def send_as(self, who: str, request: Request, version: int) -> None:
-        self.waiting[who] = self._connection(who.lower())
-        self.come[who] = []
+    def send_as(self, name: str, request: Request, version: int) -> None:
+        self.waiting[name] = self._connection(name.lower())
+        self.come[name] = []
         if isinstance(request, JoinGroupRequest) and request.session_timeout_ms == SESSION_MS:
             request = replace(request, session_timeout_ms=LONG_MS, rebalance_timeout_ms=LONG_MS)
-        self.waiting[who].send(request, min(version, API_BY_KEY[request.API_KEY].max_version))
+        self.waiting[name].send(request, min(version, API_BY_KEY[request.API_KEY].max_version))
 
-    def await_response(self, who: str) -> None:
-        """Wait for the answer, unless none is expected: then look whether there is one by the time of another's."""
-        if who not in self.waiting:
+    def await_response(self, name: str) -> None:
+        """Wait for the response; if none is expected, check after a later one has arrived on another connection."""
+        if name not in self.waiting:
             return
         if self.expected == WAITING:
             self.state()
-        if self.expected != WAITING or not self.waiting[who].silent:
-            self.come[who].append(self.waiting.pop(who).receive()[1])
+        if self.expected != WAITING or not self.waiting[name].silent:
+            self.come[name].append(self.waiting.pop(name).receive()[1])
 
-    def responses_to(self, who: str) -> Sequence[Response]:
-        return self.come[who]
+    def responses_to(self, name: str) -> Sequence[Response]:
+        return self.come[name]
 
     def ask(self, request: Request, kind: type[R], client: ClientContext = IN_PROCESS) -> R:
         answer = self.others.ask(request, min(client.api_version, API_BY_KEY[request.API_KEY].max_version))
@@ -78,7 +78,7 @@ class Wire(Members):
         return "absent" if group.error_code is Errors.GROUP_ID_NOT_FOUND else group.group_state
 
     def until(self, state: str) -> None:
-        """Requests of other connections may still be on their way."""
+        """Wait until the group has this state; requests of other connections can still be in flight."""
         deadline = time.monotonic() + PATIENCE_S
         while (now := self.state()) != state:
             assert time.monotonic() < deadline, f"{now} instead of {state}"
@@ -96,7 +96,7 @@ class Wire(Members):
         assert self.expecting(WAITING, send) == WAITING
 
     def make(self, state: str) -> None:
-        """A group in this state; C has been given an id."""
+        """Bring the group into the state; member C has an id."""
         if state == "absent":
             self.ids = {"A": "a-1", "B": "b-1", "C": "c-1"}
             self.generation = 1
@@ -127,7 +127,7 @@ def stack() -> Iterator[ExitStack]:
 
 @pytest.fixture(scope="session")
 def ready() -> set[str]:
-    """The brokers that have been made ready."""
+    """Brokers that `_make_ready` has prepared."""
     return set()
 
 
@@ -141,7 +141,7 @@ def wire(broker: Reachable, fresh: Callable[[str], str], stack: ExitStack, ready
 
 
 def _make_ready(wire: Wire) -> None:
-    """The topic of the table, and a coordinator that answers."""
+    """Create the topic of the table and wait until the group coordinator responds."""
     topic = CreateTopicsRequest.Topic(name="t1", num_partitions=2, replication_factor=-1)
     wire.others.ask(CreateTopicsRequest(topics=(topic,), timeout_ms=30_000))
     deadline = time.monotonic() + PATIENCE_S
@@ -160,7 +160,7 @@ def test_every_request_in_every_state(
     send, expected = TABLE[request_name]
     answer, _, goes_to = expected[STATES.index(state)].partition(" > ")
     if answer == WAITING and state in ("absent", "Empty"):
-        answer, goes_to = "range leads", "CompletingRebalance"  # these brokers do not wait for more members
+        answer, goes_to = "range leads", "CompletingRebalance"  # shareq does not delay the first rebalance here
     wire.make(state)
     got = wire.expecting(answer, lambda: send(wire))
     if answer.startswith("range"):

@@ -22,8 +22,8 @@ from tests.polling import PATIENCE_S, QUICK, take
 HOST = "127.0.0.1"
 
 
-class Guest(asyncio.Protocol):
-    """Is shown out as soon as it is met."""
+class GreetAndClose(asyncio.Protocol):
+    """Sends a greeting and closes the connection."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -31,20 +31,20 @@ class Guest(asyncio.Protocol):
         transport.close()
 
 
-def run(story: Callable[[Listener], Awaitable[None]]) -> None:
-    async def told() -> None:
-        listener = Listener(HOST, 0, Guest)
+def run(scenario: Callable[[Listener], Awaitable[None]]) -> None:
+    async def main() -> None:
+        listener = Listener(HOST, 0, GreetAndClose)
         try:
             await listener.follow(True)
-            await story(listener)
+            await scenario(listener)
         finally:
             await listener.follow(False)
 
-    asyncio.run(told())
+    asyncio.run(main())
 
 
-def heard(peer: socket.socket) -> bytes | None:
-    """All that comes until the other side closes; None where it has never met us."""
+def received_bytes(peer: socket.socket) -> bytes | None:
+    """All bytes until the peer closes; None if the connection is reset before the first byte."""
     data = b""
     try:
         while more := peer.recv(100):
@@ -56,28 +56,28 @@ def heard(peer: socket.socket) -> bytes | None:
 
 @pytest.mark.parametrize("turns", range(6))
 def test_a_connection_to_a_closing_port_is_closed(turns: int) -> None:
-    """Whether it is at the door, let in or met when the port closes after so many turns of the loop."""
+    """The port closes after `turns` turns of the loop: the connection is pending, accepted or made."""
 
-    async def story(listener: Listener) -> None:
+    async def scenario(listener: Listener) -> None:
         with socket.create_connection((HOST, listener.port), PATIENCE_S) as peer:
             for _ in range(turns):
                 await asyncio.sleep(0)
             await listener.follow(False)
-            assert await asyncio.to_thread(heard, peer) in (b"hello", None)
+            assert await asyncio.to_thread(received_bytes, peer) in (b"hello", None)
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection((HOST, listener.port), PATIENCE_S)
 
-    run(story)
+    run(scenario)
 
 
-class Full(socket.socket):
-    """Belongs to a process that has no more files, the first few times that it is asked."""
+class SocketWithoutDescriptors(socket.socket):
+    """A socket of a process without free file descriptors: its first three accepts fail."""
 
-    asked = 0
+    accepts = 0
 
     def accept(self) -> Any:
-        Full.asked += 1
-        if Full.asked <= 3:
+        SocketWithoutDescriptors.accepts += 1
+        if SocketWithoutDescriptors.accepts <= 3:
             raise OSError(errno.EMFILE, "Too many open files")
         return super().accept()
 
@@ -86,19 +86,19 @@ def test_connections_wait_while_no_file_descriptor_is_free(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def bind(host: str, port: int) -> socket.socket:
-        bound = Full(fileno=real(host, port).detach())
+        bound = SocketWithoutDescriptors(fileno=real(host, port).detach())
         bound.setblocking(False)
         return bound
 
-    async def story(listener: Listener) -> None:
+    async def scenario(listener: Listener) -> None:
         with socket.create_connection((HOST, listener.port), PATIENCE_S) as peer:
-            assert await asyncio.to_thread(heard, peer) == b"hello"
+            assert await asyncio.to_thread(received_bytes, peer) == b"hello"
 
     real = listener_module.bind
     monkeypatch.setattr(listener_module, "bind", bind)
     monkeypatch.setattr(listener_module, "REOPEN_AFTER_S", 0.001)
-    monkeypatch.setattr(Full, "asked", 0)
-    run(story)
+    monkeypatch.setattr(SocketWithoutDescriptors, "accepts", 0)
+    run(scenario)
     ours = [record.getMessage() for record in caplog.records if record.name == "shareq.server"]
     assert [text.split(": ", 1)[1] for text in ours] == ["[Errno 24] Too many open files; trying again"] * 3
 
@@ -116,7 +116,7 @@ def has_ipv6() -> bool:
 
 
 @pytest.mark.parametrize("host", ["2001:db8::1", *([] if has_ipv6() else ["::1"])])
-def test_a_foreign_address_is_refused(host: str) -> None:
+def test_an_address_of_another_machine_is_refused(host: str) -> None:
     with Cluster(clock="wall") as cluster, pytest.raises(ConfigException, match=host):
         cluster.serve(host=host)
 
@@ -132,7 +132,7 @@ def test_ipv6_is_refused_on_a_machine_without_it(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("client", [shareq, confluent_kafka], ids=["shareq", "confluent"])
 @pytest.mark.parametrize("host", ["::1"] if has_ipv6() else ["127.0.0.1"])
-def test_clients_over_ipv6_where_there_is_any(host: str, client: Any) -> None:
+def test_clients_connect_over_ipv6(host: str, client: Any) -> None:
     with Cluster(brokers=2, clock="wall", seed=7, config=QUICK) as cluster, cluster.serve(host=host) as server:
         where = f"[{host}]" if ":" in host else host
         assert all(address.startswith(f"{where}:") for address in server.bootstrap_servers.split(","))

@@ -1,4 +1,4 @@
-"""Requests about committed offsets over the wire, in both versions: of ours, and of Apache Kafka alike."""
+"""Requests about committed offsets over TCP, by topic name and by topic id: on a shareq cluster and on Apache Kafka."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from tests.polling import PATIENCE_S
 from tests.wire.raw import Raw
 
 BY_NAME, BY_ID = 9, 10
-STRANGER = TopicId("B" * 22)
+UNKNOWN_ID = TopicId("B" * 22)
 
 
-class Bookkeeper:
-    """Commits and fetches for one group on one connection. Partitions are written `t-0`; `nope` does not exist."""
+class OffsetClient:
+    """Commits and fetches of one group on one connection. `t-0` is partition 0 of the topic; `nope` does not exist."""
 
     def __init__(self, raw: Raw, topic: str, group: str) -> None:
         self.raw, self.topic, self.group = raw, topic, group
         created = CreateTopicsRequest.Topic(name=topic, num_partitions=2, replication_factor=-1)
         raw.ask(CreateTopicsRequest(topics=(created,), timeout_ms=30_000))
-        asked = MetadataRequest(topics=(MetadataRequest.Topic(name=topic),))
+        metadata = MetadataRequest(topics=(MetadataRequest.Topic(name=topic),))
         deadline = time.monotonic() + PATIENCE_S
-        while (found := raw.ask(asked).topics[0]).error_code:  # the controller knows it, the broker does not yet
+        while (found := raw.ask(metadata).topics[0]).error_code:  # the broker receives the topic after the controller
             assert time.monotonic() < deadline
         self.topic_id = found.topic_id
         while raw.ask(FindCoordinatorRequest(coordinator_keys=(group,))).coordinators[0].error_code:
@@ -40,10 +40,10 @@ class Bookkeeper:
             assert time.monotonic() < deadline
 
     def _topic(self, at: str, version: int) -> dict[str, Any]:
-        known = at.startswith("t-")
+        exists = at.startswith("t-")
         if version == BY_NAME:
-            return {"name": self.topic if known else "nope"}
-        return {"topic_id": self.topic_id if known else STRANGER}
+            return {"name": self.topic if exists else "nope"}
+        return {"topic_id": self.topic_id if exists else UNKNOWN_ID}
 
     def commit(self, *where: str, offset: int = 5, metadata: str = "", version: int = BY_NAME, **committer: Any) -> str:
         topics = tuple(
@@ -64,7 +64,7 @@ class Bookkeeper:
         return _errors(answer.topics)
 
     def fetch(self, *where: str, version: int = BY_NAME, **fetcher: Any) -> str:
-        """Offsets, `-` for none; without arguments all there are."""
+        """Committed offsets, `-` for none; without arguments those of all partitions."""
         topics = tuple(
             OffsetFetchRequest.Topic(**self._topic(at, version), partition_indexes=(int(at.rpartition("-")[2]),))
             for at in where
@@ -88,7 +88,7 @@ class Bookkeeper:
 
 
 def _errors(topics: Any) -> str:
-    """Kafka names topics in whichever order; `nope` comes last here."""
+    """Error names by topic in reverse order, so that `nope` is last; Kafka's order is not defined."""
     ordered = sorted(topics, key=lambda topic: str(topic.name), reverse=True)
     return " ".join(Errors(partition.error_code).name for topic in ordered for partition in topic.partitions)
 
@@ -103,15 +103,15 @@ def _fetched(partition: Any) -> str:
 
 
 @pytest.fixture
-def book(broker: Reachable, fresh: Callable[[str], str]) -> Iterator[Bookkeeper]:
+def book(broker: Reachable, fresh: Callable[[str], str]) -> Iterator[OffsetClient]:
     host, _, port = broker.bootstrap_servers.partition(",")[0].partition(":")
     with ExitStack() as stack:
         raw = stack.enter_context(Raw(int(port), host))
-        yield Bookkeeper(raw, fresh("topic"), fresh("group"))
+        yield OffsetClient(raw, fresh("topic"), fresh("group"))
 
 
 @pytest.mark.parametrize("version", [BY_NAME, BY_ID])
-def test_what_is_committed_is_fetched(book: Bookkeeper, version: int) -> None:
+def test_committed_offsets_are_fetched(book: OffsetClient, version: int) -> None:
     assert book.fetch("t-0", "t-1", version=version) == "- -"
     assert book.fetch(version=version) == ""
     assert book.commit("t-0", metadata=" note", version=version) == "NONE"
@@ -124,24 +124,34 @@ def test_what_is_committed_is_fetched(book: Bookkeeper, version: int) -> None:
 ROWS: list[Any] = [
     pytest.param(lambda b: b.commit("nope-0"), "UNKNOWN_TOPIC_OR_PARTITION", id="commit: an unknown name"),
     pytest.param(lambda b: b.commit("nope-0", version=BY_ID), "UNKNOWN_TOPIC_ID", id="commit: an unknown id"),
-    pytest.param(lambda b: b.commit("t-7", version=BY_ID), "UNKNOWN_TOPIC_OR_PARTITION", id="commit: too far"),
-    pytest.param(lambda b: b.commit("t-0", metadata="x" * 4097), "OFFSET_METADATA_TOO_LARGE", id="commit: a long text"),
-    pytest.param(lambda b: b.commit("t-0", offset=10**15), "NONE", id="commit: no range is checked"),
     pytest.param(
-        lambda b: b.commit("t-0", generation_id_or_member_epoch=3), "GROUP_ID_NOT_FOUND", id="commit: a generation"
+        lambda b: b.commit("t-7", version=BY_ID), "UNKNOWN_TOPIC_OR_PARTITION", id="commit: an unknown partition"
+    ),
+    pytest.param(
+        lambda b: b.commit("t-0", metadata="x" * 4097), "OFFSET_METADATA_TOO_LARGE", id="commit: long metadata"
+    ),
+    pytest.param(lambda b: b.commit("t-0", offset=10**15), "NONE", id="commit: any offset"),
+    pytest.param(
+        lambda b: b.commit("t-0", generation_id_or_member_epoch=3),
+        "GROUP_ID_NOT_FOUND",
+        id="commit: a generation of a missing group",
     ),
     pytest.param(lambda b: b.fetch("nope-0"), "-", id="fetch: an unknown name"),
     pytest.param(lambda b: b.fetch("nope-0", version=BY_ID), "UNKNOWN_TOPIC_ID", id="fetch: an unknown id"),
-    pytest.param(lambda b: b.fetch("t-0", member_id="x", member_epoch=7), "-", id="fetch: members do not matter"),
-    pytest.param(lambda b: b.delete("t-0"), "GROUP_ID_NOT_FOUND", id="delete: nobody's"),
+    pytest.param(
+        lambda b: b.fetch("t-0", member_id="x", member_epoch=7), "-", id="fetch: member id and epoch of a missing group"
+    ),
+    pytest.param(lambda b: b.delete("t-0"), "GROUP_ID_NOT_FOUND", id="delete: a missing group"),
     pytest.param(
         lambda b: (b.commit("t-0"), b.delete("t-0", "t-1", "nope-0"), b.fetch("t-0"))[1:],
         ("NONE NONE UNKNOWN_TOPIC_OR_PARTITION", "-"),
-        id="delete: each for itself",
+        id="delete: an error for each topic",
     ),
 ]
 
 
-@pytest.mark.parametrize(("ask", "expected"), ROWS)
-def test_what_is_answered(book: Bookkeeper, ask: Callable[[Bookkeeper], object], expected: object) -> None:
-    assert ask(book) == expected
+@pytest.mark.parametrize(("query", "expected"), ROWS)
+def test_results_and_errors_of_offset_requests(
+    book: OffsetClient, query: Callable[[OffsetClient], object], expected: object
+) -> None:
+    assert query(book) == expected

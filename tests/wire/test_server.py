@@ -1,4 +1,4 @@
-"""A served cluster on real sockets: requests, responses, and the effect of a connection on others.
+"""A served cluster over TCP: requests, responses, and the effect of a connection on others.
 
 Numbers in ids are sections of shareq/wire/BEHAVIOUR.md.
 """
@@ -37,7 +37,7 @@ EVERYTHING = MetadataRequest(topics=None)
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    """Two brokers whose time stands still."""
+    """Two brokers on a virtual clock, which does not advance by itself."""
     with Cluster(brokers=2, seed=7) as made:
         made.create_topic("orders", 2)
         Admin({"bootstrap.servers": made.bootstrap_servers}).alter_share_group_offsets("g", {"orders": 0}).check()
@@ -60,8 +60,8 @@ def raw(server: Server) -> Iterator[Raw]:
 def produce(cluster: Cluster, *values: bytes, topic: str = "orders", acks: int = -1) -> ProduceRequest:
     records: list[Any] = [(None, value, [], cluster.now_ms) for value in values]
     part = ProduceRequest.Partition(index=0, records=encode_batch(records))
-    known = topic_id(cluster, topic) if topic in cluster.image.topics else TopicId("abcdefghijklmnopqrstuQ")
-    return ProduceRequest(acks=acks, topics=(ProduceRequest.Topic(topic_id=known, partitions=(part,)),))
+    id_ = topic_id(cluster, topic) if topic in cluster.image.topics else TopicId("abcdefghijklmnopqrstuQ")
+    return ProduceRequest(acks=acks, topics=(ProduceRequest.Topic(topic_id=id_, partitions=(part,)),))
 
 
 def share_fetch(cluster: Cluster, epoch: int, member_id: str = "member", **fields: Any) -> ShareFetchRequest:
@@ -87,11 +87,11 @@ def test_api_versions_lists_the_table(raw: Raw, version: int) -> None:
 @pytest.mark.parametrize(
     ("version", "supported"),
     [
-        pytest.param(3, {"metadata.version"}, id="2.2 v3 leaves out what may be 0"),
+        pytest.param(3, {"metadata.version"}, id="2.2 v3 leaves out features with minimum 0"),
         pytest.param(4, {"metadata.version", "transaction.version", "group.version", "share.version"}, id="2.2 v4"),
     ],
 )
-def test_features(raw: Raw, version: int, supported: set[str]) -> None:
+def test_supported_and_finalized_features(raw: Raw, version: int, supported: set[str]) -> None:
     answer = raw.ask(SOFTWARE, version)
     names = {feature.name for feature in answer.supported_features}
     assert names >= supported
@@ -103,8 +103,8 @@ def test_features(raw: Raw, version: int, supported: set[str]) -> None:
     assert answer.finalized_features_epoch >= 0
 
 
-def test_an_unknown_version_of_api_versions_is_answered_in_version_0_and_the_connection_stays(raw: Raw) -> None:
-    """Reference 2.2, byte for byte."""
+def test_an_unknown_version_of_api_versions_has_a_response_in_version_0(raw: Raw) -> None:
+    """The bytes of the response. BEHAVIOUR.md, 2.2, rule 1."""
     raw.socket.sendall(struct.pack(">ihhih", 11, 18, 99, 4711, -1) + b"\x00")
     assert raw._exactly(20) == bytes.fromhex("00000010 00001267 0023 00000001 0012 0000 0004")
     assert raw.ask(SOFTWARE, 4).error_code is Errors.NONE
@@ -113,23 +113,23 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0_and_the_con
 @pytest.mark.parametrize(
     ("name", "version", "error"),
     [
-        pytest.param("librdkafka", "2.16.1", Errors.NONE, id="as clients do"),
-        pytest.param("apache-kafka-java", "4.3.0-rc.1", Errors.NONE, id="inner - and ."),
+        pytest.param("librdkafka", "2.16.1", Errors.NONE, id="a client's name"),
+        pytest.param("apache-kafka-java", "4.3.0-rc.1", Errors.NONE, id="inner '-' and '.'"),
         pytest.param("x", "1", Errors.NONE, id="one character"),
         pytest.param("", "1", Errors.INVALID_REQUEST, id="no name"),
         pytest.param("raw", "", Errors.INVALID_REQUEST, id="no version"),
         pytest.param("-raw", "1", Errors.INVALID_REQUEST, id="- at the front"),
         pytest.param("raw.", "1", Errors.INVALID_REQUEST, id=". at the end"),
         pytest.param("raw", "1 2", Errors.INVALID_REQUEST, id="a space"),
-        pytest.param("räw", "1", Errors.INVALID_REQUEST, id="not a letter of theirs"),
+        pytest.param("räw", "1", Errors.INVALID_REQUEST, id="a non-ASCII letter"),
     ],
 )
 def test_invalid_software_names_are_an_invalid_request(raw: Raw, name: str, version: str, error: Errors) -> None:
-    asked = ApiVersionsRequest(client_software_name=name, client_software_version=version)
-    answer = raw.ask(asked, 3)
+    request_ = ApiVersionsRequest(client_software_name=name, client_software_version=version)
+    answer = raw.ask(request_, 3)
     assert answer.error_code is error
     assert bool(answer.api_keys) == (error is Errors.NONE)
-    assert raw.ask(asked, 2).error_code is Errors.NONE, "before version 3 nobody tells"
+    assert raw.ask(request_, 2).error_code is Errors.NONE, "the name is not part of earlier versions"
 
 
 # ---- frames ----------------------------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ METADATA_HEADER = struct.pack(">hhih", 3, 12, 1, 3) + b"raw" + b"\x00"
         pytest.param(framed(struct.pack(">hhih", 71, 0, 1, -1) + bytes(20)), id="2.13 telemetry"),
         pytest.param(framed(METADATA_HEADER), id="2.1 no body"),
         pytest.param(framed(METADATA_HEADER + b"\xff\xff\xff\xff\x0f"), id="2.1 an array longer than the frame"),
-        pytest.param(framed(b"\xff" * 64), id="ones"),
+        pytest.param(framed(b"\xff" * 64), id="only ones"),
         pytest.param(framed(bytes(64)), id="zeros: Produce in version 0"),
     ],
 )
@@ -167,7 +167,7 @@ def test_a_malformed_frame_closes_the_connection(server: Server, data: bytes) ->
         assert good.ask(EVERYTHING).brokers
 
 
-def test_a_frame_may_be_as_large_as_the_configuration_says() -> None:
+def test_socket_request_max_bytes_limits_a_frame() -> None:
     with Cluster(brokers=1, config={"socket.request.max.bytes": 60}) as small, Server(small) as server:
         with Raw(server.ports[0], client_id="x" * 30) as raw:
             assert raw.ask(EVERYTHING).brokers
@@ -190,7 +190,7 @@ def test_frames_that_kafka_accepts_are_accepted(raw: Raw, body: bytes) -> None:
     assert raw.receive()[1].brokers
 
 
-def test_bytes_may_come_one_at_a_time(raw: Raw) -> None:
+def test_requests_that_arrive_one_byte_at_a_time_are_answered(raw: Raw) -> None:
     raw.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for byte in raw.frame(SOFTWARE) + raw.frame(EVERYTHING):
         raw.socket.sendall(bytes([byte]))
@@ -198,20 +198,20 @@ def test_bytes_may_come_one_at_a_time(raw: Raw) -> None:
 
 
 BAD_FRAMES = [
-    pytest.param(framed(b"\x00\x03\x00"), id="that cannot be read"),
-    pytest.param(b"\xff\xff\xff\xff" + framed(b"anything"), id="of a size that cannot be"),
+    pytest.param(framed(b"\x00\x03\x00"), id="undecodable"),
+    pytest.param(b"\xff\xff\xff\xff" + framed(b"anything"), id="invalid size"),
 ]
 
 
 @pytest.mark.parametrize("bad", BAD_FRAMES)
-def test_good_answers_come_before_a_bad_frame_closes(raw: Raw, bad: bytes) -> None:
+def test_requests_before_a_bad_frame_are_answered(raw: Raw, bad: bytes) -> None:
     raw.socket.sendall(raw.frame(SOFTWARE) + raw.frame(EVERYTHING) + bad)
     assert [raw.receive()[0], raw.receive()[0]] == [1, 2]
     assert raw.closed_by_server()
 
 
 @pytest.mark.parametrize("bad", BAD_FRAMES)
-def test_a_bad_frame_closes_when_what_is_before_it_has_been_answered(
+def test_a_bad_frame_closes_after_the_responses_before_it(
     cluster: Cluster, server: Server, raw: Raw, bad: bytes
 ) -> None:
     raw.socket.sendall(raw.frame(share_fetch(cluster, 0, max_wait_ms=60_000)) + raw.frame(EVERYTHING) + bad)
@@ -236,14 +236,14 @@ def test_an_incomplete_frame_blocks_no_other_connection(cluster: Cluster, server
 # ---- order -----------------------------------------------------------------------------------------------------------
 
 
-def test_pipelined_requests_are_answered_in_their_order(raw: Raw) -> None:
+def test_pipelined_requests_are_answered_in_order(raw: Raw) -> None:
     requests = [SOFTWARE, EVERYTHING, FindCoordinatorRequest(coordinator_keys=("g",)), EVERYTHING] * 50
     raw.socket.sendall(b"".join(raw.frame(request) for request in requests))
     assert [raw.receive()[0] for _ in requests] == list(range(1, len(requests) + 1))
 
 
 def test_a_waiting_request_blocks_its_own_connection_only(cluster: Cluster, server: Server, raw: Raw) -> None:
-    """Reference 2.1. On a virtual clock it waits until time is let pass."""
+    """BEHAVIOUR.md, 2.1, rule 3. On a virtual clock the request waits until the test advances it."""
     raw.send(share_fetch(cluster, 0, max_wait_ms=60_000))
     raw.send(EVERYTHING)
     with Raw(server.ports[0]) as other:
@@ -270,22 +270,22 @@ def test_a_request_of_another_connection_answers_a_waiting_fetch(cluster: Cluste
     ("group_id", "partition", "error", "start_offsets"),
     [
         pytest.param("g", 1, Errors.NONE, [0], id="a partition of the group"),
-        pytest.param("g", 2, Errors.NONE, [-1], id="a partition that is not there"),
+        pytest.param("g", 2, Errors.NONE, [-1], id="a missing partition"),
         pytest.param("g", -1, Errors.NONE, [-1], id="a negative partition"),
         pytest.param("never", 0, Errors.NONE, [-1], id="an unknown group"),
         pytest.param("", 0, Errors.INVALID_GROUP_ID, [], id="no group id"),
     ],
 )
-def test_impossible_offsets_are_answered_with_errors(
+def test_invalid_share_group_offset_requests_have_a_response(
     server: Server, group_id: str, partition: int, error: Errors, start_offsets: list[int]
 ) -> None:
-    """Found by fuzzing: the persister refuses impossible keys, and the request had no response."""
-    ask = DescribeShareGroupOffsetsRequest
-    topic = ask.Topic(topic_name="orders", partitions=(partition,))
+    """Found by fuzzing: the persister refuses invalid keys, and the request had no response."""
+    describe = DescribeShareGroupOffsetsRequest
+    topic = describe.Topic(topic_name="orders", partitions=(partition,))
     with Raw(server.ports[0]) as raw:
         (found,) = raw.ask(FindCoordinatorRequest(coordinator_keys=(group_id or "g",))).coordinators
     with Raw(server.ports[found.node_id]) as raw:
-        (group,) = raw.ask(ask(groups=(ask.Group(group_id=group_id, topics=(topic,)),))).groups
+        (group,) = raw.ask(describe(groups=(describe.Group(group_id=group_id, topics=(topic,)),))).groups
     assert group.error_code is error
     assert [p.start_offset for t in group.topics for p in t.partitions] == start_offsets
 
@@ -296,21 +296,21 @@ def test_impossible_offsets_are_answered_with_errors(
 def test_share_group_offsets_are_described_in_both_versions(
     cluster: Cluster, server: Server, version: int, lags: list[int]
 ) -> None:
-    """Version 0 is version 1 without the lag; a reader without one takes it as unknown."""
-    ask = DescribeShareGroupOffsetsRequest
+    """Version 0 is version 1 without the lag, which a client then takes as unknown."""
+    describe = DescribeShareGroupOffsetsRequest
     with Raw(server.ports[cluster.image.topics["orders"].partitions[0].leader]) as raw:
         assert raw.ask(produce(cluster, b"a")).responses[0].partitions[0].error_code is Errors.NONE
         (found,) = raw.ask(FindCoordinatorRequest(coordinator_keys=("g",))).coordinators
     with Raw(server.ports[found.node_id]) as raw:
-        (group,) = raw.ask(ask(groups=(ask.Group(group_id="g"),)), version).groups
+        (group,) = raw.ask(describe(groups=(describe.Group(group_id="g"),)), version).groups
     (topic,) = group.topics
     assert [(p.partition_index, p.start_offset) for p in topic.partitions] == [(0, 0), (1, 0)]
     assert [p.lag for p in topic.partitions] == lags
 
 
 @pytest.mark.parametrize("count", [10_003, 2_147_483_647])
-def test_too_many_new_partitions_in_a_request_are_refused(cluster: Cluster, raw: Raw, count: int) -> None:
-    """One frame of thirty bytes must not take all memory: Kafka's limit is 10,000."""
+def test_too_many_new_partitions_in_a_request_are_refused_by_policy(cluster: Cluster, raw: Raw, count: int) -> None:
+    """A frame of thirty bytes must not use up the memory: Kafka's limit is 10,000 partitions."""
     create, grow = CreateTopicsRequest, CreatePartitionsRequest
     (made,) = raw.ask(create(topics=(create.Topic(name="huge", num_partitions=count),))).topics
     (grown,) = raw.ask(grow(topics=(grow.Topic(name="orders", count=count),))).results
@@ -323,15 +323,15 @@ def test_too_many_new_partitions_in_a_request_are_refused(cluster: Cluster, raw:
 # ---- acks=0 ----------------------------------------------------------------------------------------------------------
 
 
-def test_produce_without_acknowledgement_is_not_answered(cluster: Cluster, raw: Raw) -> None:
+def test_produce_with_acks_0_has_no_response(cluster: Cluster, raw: Raw) -> None:
     raw.send(produce(cluster, b"a", acks=0))
     raw.send(EVERYTHING)
     assert raw.receive()[0] == 2
     assert cluster.log("orders", 0).log_end_offset == 1
 
 
-def test_an_error_of_a_produce_without_acknowledgement_closes_the_connection(cluster: Cluster, raw: Raw) -> None:
-    """Reference 2.4."""
+def test_an_error_of_a_produce_with_acks_0_closes_the_connection(cluster: Cluster, raw: Raw) -> None:
+    """BEHAVIOUR.md, 2.1, rule 4."""
     raw.send(produce(cluster, b"a", topic="nowhere", acks=0))
     assert raw.closed_by_server()
 
@@ -355,14 +355,15 @@ def test_a_peer_that_does_not_read_is_not_read_from(server: Server) -> None:
             continue
     with Raw(server.ports[0]) as other:
         assert other.ask(EVERYTHING).brokers
-    (connection,) = [c for c in list(server.connections) if c.name == raw.client_id]  # others come and go meanwhile
+    # `list`, because other connections open and close meanwhile.
+    (connection,) = [c for c in list(server.connections) if c.name == raw.client_id]
     assert connection._kept_bytes < 3 << 20
     slow.setblocking(True)
     slow.settimeout(PATIENCE_S)
     requests, answers, frames = sent // (len(pending) // 1000), 0, FrameReader()
     while answers < requests:
         data = slow.recv(1 << 20)
-        assert data, "the server has closed"
+        assert data, "the server closed the connection"
         answers += len(frames.feed(data))
     assert answers == requests
     slow.close()
@@ -371,7 +372,7 @@ def test_a_peer_that_does_not_read_is_not_read_from(server: Server) -> None:
 # ---- idle connections ------------------------------------------------------------------------------------------------
 
 
-def test_idle_connections_are_closed_on_the_clusters_clock(cluster: Cluster, server: Server) -> None:
+def test_idle_connections_are_closed_by_the_cluster_clock(cluster: Cluster, server: Server) -> None:
     with Raw(server.ports[0]) as idle, Raw(server.ports[1]) as busy, Raw(server.ports[0]) as half:
         half.socket.sendall(b"\x00\x00")
         assert idle.ask(EVERYTHING).brokers
@@ -393,7 +394,7 @@ def test_a_connection_with_an_open_request_is_not_idle(cluster: Cluster, server:
     with Raw(server.ports[0]) as idle:
         assert idle.ask(EVERYTHING).brokers
         cluster.advance(600_001)
-        assert idle.closed_by_server(), "the server has looked for idle connections"
+        assert idle.closed_by_server(), "the check for idle connections has run"
     cluster.advance(3_600_000)
     assert raw.receive()[0] == 1
 
@@ -423,18 +424,18 @@ def test_a_timer_that_raises_does_not_end_a_served_wall_clock() -> None:
         assert raw.ask(EVERYTHING).brokers
 
 
-# ---- looking ---------------------------------------------------------------------------------------------------------
+# ---- request log -----------------------------------------------------------------------------------------------------
 
 
-def test_the_observer_gets_every_request(cluster: Cluster) -> None:
+def test_the_observer_receives_every_request(cluster: Cluster) -> None:
     seen: list[ServedRequest] = []
     with Server(cluster, observer=seen.append) as server, Raw(server.ports[1], client_id="till") as raw:
         raw.ask(SOFTWARE)
         raw.ask(ListOffsetsRequest(topics=(_offsets_of("nowhere"),)))
         raw.socket.sendall(framed(struct.pack(">hhih", 9999, 0, 1, -1)))
         assert raw.closed_by_server()
-    told = [(one.broker_id, one.client_id, one.api, one.version, one.answer) for one in seen]
-    assert told == [
+    requests = [(one.broker_id, one.client_id, one.api, one.version, one.answer) for one in seen]
+    assert requests == [
         (1, "till", "ApiVersions", 4, "ok"),
         (1, "till", "ListOffsets", 11, "UNKNOWN_TOPIC_OR_PARTITION"),
     ]

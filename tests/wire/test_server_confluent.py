@@ -1,4 +1,4 @@
-"""confluent-kafka's clients against a served cluster: what a person does on the first day, and when a broker dies."""
+"""confluent-kafka's clients with a served cluster: create, configure, produce, consume, and the loss of a broker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shareq import Cluster
 from shareq.wire.server import Server
 from tests.polling import PATIENCE_S, QUICK
 
-admin: Any = import_module("confluent_kafka.admin")  # it does not tell type checkers what it exports
+admin: Any = import_module("confluent_kafka.admin")  # its stubs do not declare what it exports
 
 
 QUIET = {"log_level": 0, "logger": logging.getLogger("confluent")}
@@ -22,7 +22,7 @@ QUIET = {"log_level": 0, "logger": logging.getLogger("confluent")}
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    config = QUICK | {"group.share.record.lock.duration.ms": 60_000}  # records are counted: none may come twice
+    config = QUICK | {"group.share.record.lock.duration.ms": 60_000}  # records are counted: no lock may expire
     with Cluster(brokers=3, clock="wall", seed=7, config=config) as made:
         yield made
 
@@ -39,7 +39,7 @@ def config(server: Server, **more: Any) -> dict[str, Any]:
 
 
 def prepare(server: Server, topic: str, group_id: str, partitions: int = 3) -> None:
-    """A topic, and a group that starts at its beginning, made as any administrator would."""
+    """Create a topic, and configure the group to start at its beginning, through confluent-kafka's admin client."""
     client = admin.AdminClient(config(server))
     for created in client.create_topics([admin.NewTopic(topic, partitions)]).values():
         created.result(PATIENCE_S)
@@ -59,7 +59,7 @@ def send(server: Server, topic: str, values: set[bytes]) -> None:
 
 
 def take(consumer: Any, count: int) -> list[bytes]:
-    """Poll until so many records have come."""
+    """Poll until at least `count` records are received; their values."""
     values: list[bytes] = []
     while len(values) < count:
         for message in consumer.poll(PATIENCE_S):
@@ -68,7 +68,7 @@ def take(consumer: Any, count: int) -> list[bytes]:
     return values
 
 
-def test_create_configure_produce_consume(cluster: Cluster, server: Server) -> None:
+def test_a_share_group_receives_all_records(cluster: Cluster, server: Server) -> None:
     prepare(server, "orders", "payments")
     sent = {b"%d" % number for number in range(1000)}
     send(server, "orders", sent)

@@ -1,4 +1,4 @@
-"""An interrupt at any step of starting or closing a server leaves neither a thread nor a port behind."""
+"""An interrupt at any step of starting or closing a server leaves no thread and no open port."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def free_ports(number: int) -> list[int]:
 
 
 def server_threads() -> set[threading.Thread]:
-    """Servers of other tests may run beside."""
+    """Running server threads; other tests may have some in the same process."""
     return {thread for thread in threading.enumerate() if thread.name == "shareq-server"}
 
 
@@ -35,7 +35,7 @@ def check_nothing_is_left(ports: list[int], others: set[threading.Thread]) -> No
 
 @pytest.mark.parametrize("clock", ["virtual", "wall"])
 def test_an_interrupted_start_leaves_nothing_open(clock: str) -> None:
-    """The cluster can be served again."""
+    """After an interrupted start the cluster can be served again."""
     ports, others = free_ports(2), server_threads()
     with Cluster(brokers=2, clock=clock) as cluster:
         started: list[Server] = []
@@ -51,7 +51,8 @@ def test_an_interrupted_start_leaves_nothing_open(clock: str) -> None:
             for server in started:
                 server.close()
             started.clear()
-            if cluster._server is not None and not cluster._server.closed:  # it was made, and lost on the way here
+            # The interrupt can come after the start of the server, before `started` has it.
+            if cluster._server is not None and not cluster._server.closed:
                 cluster._server.close()
                 lost += 1
             check_nothing_is_left(ports, others)
@@ -60,7 +61,7 @@ def test_an_interrupted_start_leaves_nothing_open(clock: str) -> None:
 
 
 def test_an_interrupted_close_closes_everything() -> None:
-    """A close that has begun ends; one that has not can be repeated."""
+    """An interrupted close either completes or can be repeated."""
     ports, others = free_ports(2), server_threads()
     with Cluster(brokers=2) as cluster:
         server = Server(cluster, ports=ports)

@@ -1,4 +1,4 @@
-"""A served cluster's life: ports, brokers that come and go, connections that break, clocks, clients in and outside."""
+"""A served cluster: ports, brokers that stop and start, broken connections, clocks, clients in process and over TCP."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from tests.wire.raw import Raw, quiet_ports, topic_id
 
 EVERYTHING = MetadataRequest(topics=None)
 LONG_MS = 3_600_000
-"""What is to end by what happens, and not by itself: six minutes where time runs ten times as fast."""
+"""For waits that an event must end before their time: 6 minutes of real time on a clock of factor 10."""
 
 
-@pytest.fixture(params=["virtual", 10.0], ids=["virtual", "by itself"])
+@pytest.fixture(params=["virtual", 10.0], ids=["virtual", "scaled"])
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    with served_soon(request.param, lock_ms=LONG_MS) as made:
+    with make_cluster(request.param, lock_ms=LONG_MS) as made:
         yield made
 
 
-def served_soon(clock: str | float, lock_ms: int = 30_000) -> Cluster:
-    """Three brokers, one topic of three partitions, and a group that may start. Who is silent is not shown out."""
+def make_cluster(clock: str | float, lock_ms: int = 30_000) -> Cluster:
+    """Three brokers, a topic of three partitions, and an initialized group. Idle connections stay open."""
     config = {
         "connections.max.idle.ms": 24 * LONG_MS,
         "group.share.record.lock.duration.ms": lock_ms,
@@ -63,7 +63,7 @@ def share_fetch(cluster: Cluster, epoch: int = 0, member_id: str = "member", **f
 
 
 def acquired(answer: Any) -> list[tuple[int, int, int]]:
-    """(first, last, delivery count) of what a share fetch brought from its one partition."""
+    """(first offset, last offset, delivery count) of the records acquired from the only partition."""
     (topic,) = answer.responses
     (part,) = topic.partitions
     assert part.error_code is Errors.NONE
@@ -71,26 +71,26 @@ def acquired(answer: Any) -> list[tuple[int, int, int]]:
 
 
 def refuses(port: int) -> bool:
-    """True if the port is closed. A connection that was accepted late is waited for to be closed."""
+    """True if the port is closed. If a connection is still accepted, wait until the server closes it."""
     try:
         with Raw(port) as late:
             assert late.closed_by_server()
     except ConnectionRefusedError:
         return True
-    except ConnectionResetError:  # it stood in the queue of a port that was closed
+    except ConnectionResetError:  # the connection was pending when the port closed
         return False
     return False
 
 
-def happened(cluster: Cluster, server: Server, event: type, times: int = 1) -> None:
-    """Wait until the journal has it so often: what has been sent on another connection may be on its way still."""
+def wait_for_event(cluster: Cluster, server: Server, event: type, times: int = 1) -> None:
+    """Wait until the journal has `times` events of the type: a request on another connection may be in flight."""
     with Raw(server.ports[next(iter(cluster.brokers_alive))]) as other:
         while len(cluster.journal.select(event)) < times:
             other.ask(EVERYTHING)
 
 
-def connected(port: int) -> Raw:
-    """A connection to a port that is about to open."""
+def connect(port: int) -> Raw:
+    """Connect to a port that is about to open."""
     while True:
         try:
             return Raw(port)
@@ -101,7 +101,7 @@ def connected(port: int) -> Raw:
 # ---- serving ---------------------------------------------------------------------------------------------------------
 
 
-def test_metadata_shows_where_the_brokers_are(cluster: Cluster) -> None:
+def test_metadata_has_the_addresses_of_the_ports(cluster: Cluster) -> None:
     with Server(cluster, ports=quiet_ports(3)) as server:
         assert isinstance(server, Server)
         with Raw(server.ports[1]) as raw:
@@ -138,10 +138,10 @@ def test_closing_the_cluster_closes_its_server(cluster: Cluster) -> None:
         Server(cluster)
 
 
-def test_a_taken_port_is_named(cluster: Cluster) -> None:
+def test_error_names_a_port_in_use(cluster: Cluster) -> None:
     (port,) = quiet_ports(1)
-    said = f"port {port} on 127.0.0.1 is in use by another program: stop that"
-    with socket.create_server(("127.0.0.1", port)), pytest.raises(ConfigException, match=said):
+    message = f"port {port} on 127.0.0.1 is in use by another program: stop that"
+    with socket.create_server(("127.0.0.1", port)), pytest.raises(ConfigException, match=message):
         Server(cluster, ports=[0, port, 0])
     with Server(cluster, ports=[0, port, 0]) as server:
         assert isinstance(server, Server)
@@ -151,18 +151,22 @@ def test_a_taken_port_is_named(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param({"ports": 0}, r"ports=0: the first of 3 must be 1\.\.65533", id="no first port"),
-        pytest.param({"ports": 65534}, r"ports=65534: the first of 3 must be", id="the last would be too high"),
-        pytest.param({"ports": True}, r"ports=True", id="truth for a number"),
+        pytest.param({"ports": 0}, r"ports=0: the first of 3 must be 1\.\.65533", id="port 0 for all"),
+        pytest.param({"ports": 65534}, r"ports=65534: the first of 3 must be", id="last port above 65535"),
+        pytest.param({"ports": True}, r"ports=True", id="bool for a number"),
         pytest.param({"ports": [1, 2]}, r"must be 3, one for each broker", id="too few"),
-        pytest.param({"ports": [0, 70000, 0]}, r"70000 must be 0\.\.65535", id="too high"),
+        pytest.param({"ports": [0, 70000, 0]}, r"70000 must be 0\.\.65535", id="above 65535"),
         pytest.param({"ports": [0, "x", 0]}, r"'x' must be", id="text for a number"),
-        pytest.param({"ports": [0, 4711, 4711]}, r"must differ, one for each broker", id="twice the same"),
-        pytest.param({"host": "0.0.0.0"}, r"clients connect to this name", id="every address"),
+        pytest.param({"ports": [0, 4711, 4711]}, r"must differ, one for each broker", id="duplicate ports"),
+        pytest.param({"host": "0.0.0.0"}, r"clients connect to this name", id="wildcard address"),
         pytest.param(
-            {"host": "no.such.host.invalid"}, r"host='no\.such\.host\.invalid': cannot be resolved", id="nowhere"
+            {"host": "no.such.host.invalid"}, r"host='no\.such\.host\.invalid': cannot be resolved", id="unknown host"
         ),
-        pytest.param({"host": "192.0.2.1"}, r"host='192\.0\.2\.1': not an address of this machine", id="elsewhere"),
+        pytest.param(
+            {"host": "192.0.2.1"},
+            r"host='192\.0\.2\.1': not an address of this machine",
+            id="address of another machine",
+        ),
     ],
 )
 def test_invalid_addresses_are_refused(arguments: dict[str, Any], message: str) -> None:
@@ -170,11 +174,11 @@ def test_invalid_addresses_are_refused(arguments: dict[str, Any], message: str) 
         cluster.serve(**arguments)
 
 
-# ---- brokers come and go ---------------------------------------------------------------------------------------------
+# ---- brokers that stop and start -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("end", [Cluster.kill_broker, Cluster.stop_broker], ids=["killed", "stopped"])
-def test_a_port_closes_and_opens_with_its_broker(cluster: Cluster, end: Callable[[Cluster, int], None]) -> None:
+def test_a_port_closes_and_reopens_with_its_broker(cluster: Cluster, end: Callable[[Cluster, int], None]) -> None:
     with Server(cluster, ports=quiet_ports(3)) as server, Raw(server.ports[0]) as zero, Raw(server.ports[1]) as one:
         lost = leader(cluster)
         mine, other = (zero, one) if lost == 0 else (one, zero)
@@ -184,7 +188,7 @@ def test_a_port_closes_and_opens_with_its_broker(cluster: Cluster, end: Callable
             end(cluster, lost)
             assert mine.closed_by_server() == (lost in (0, 1))
             while not waiting.closed_by_server():
-                continue  # a stopped broker may answer first: what it led has moved
+                continue  # a stopped broker may send a response first
         while not refuses(server.ports[lost]):
             continue
         seen = other.ask(EVERYTHING)
@@ -193,12 +197,12 @@ def test_a_port_closes_and_opens_with_its_broker(cluster: Cluster, end: Callable
         with Raw(server.ports[leader(cluster)]) as moved:
             assert moved.ask(produce(cluster, b"a")).responses[0].partitions[0].error_code is Errors.NONE
         cluster.start_broker(lost)
-        with connected(server.ports[lost]) as back:
+        with connect(server.ports[lost]) as back:
             assert len(back.ask(EVERYTHING).brokers) == 3
         assert not server.failures
 
 
-def test_a_port_taken_while_its_broker_is_down_opens_when_it_is_free(cluster: Cluster) -> None:
+def test_a_port_taken_while_its_broker_is_down_opens_when_it_is_released(cluster: Cluster) -> None:
     with Server(cluster, ports=quiet_ports(3)) as server:
         cluster.kill_broker(2)
         while not refuses(server.ports[2]):
@@ -208,20 +212,20 @@ def test_a_port_taken_while_its_broker_is_down_opens_when_it_is_free(cluster: Cl
             thief.settimeout(0)
             with Raw(server.ports[0]) as other:
                 assert len(other.ask(EVERYTHING).brokers) == 3
-        with connected(server.ports[2]) as back:
+        with connect(server.ports[2]) as back:
             assert len(back.ask(EVERYTHING).brokers) == 3
 
 
-def test_a_dead_broker_s_port_opens_when_it_is_started(cluster: Cluster) -> None:
+def test_the_port_of_a_stopped_broker_opens_when_it_starts(cluster: Cluster) -> None:
     cluster.kill_broker(1)
     with Server(cluster, ports=quiet_ports(3)) as server:
         assert refuses(server.ports[1])
         cluster.start_broker(1)
-        with connected(server.ports[1]) as back:
+        with connect(server.ports[1]) as back:
             assert len(back.ask(EVERYTHING).brokers) == 3
 
 
-def test_a_leader_that_moved_is_named_in_the_answer(cluster: Cluster) -> None:
+def test_not_leader_response_has_the_leader_and_its_address(cluster: Cluster) -> None:
     with Server(cluster, ports=quiet_ports(3)) as server:
         other = next(b for b in cluster.brokers_alive if b != leader(cluster))
         with Raw(server.ports[other]) as raw:
@@ -233,17 +237,17 @@ def test_a_leader_that_moved_is_named_in_the_answer(cluster: Cluster) -> None:
         assert (leader(cluster), "127.0.0.1", server.ports[leader(cluster)]) in endpoints
 
 
-# ---- connections that break ------------------------------------------------------------------------------------------
+# ---- broken connections ----------------------------------------------------------------------------------------------
 
 
-def test_a_dropped_connection_releases_its_locks(cluster: Cluster) -> None:
+def test_a_closed_connection_releases_its_locks(cluster: Cluster) -> None:
     with Server(cluster, ports=quiet_ports(3)) as server:
         port = server.ports[leader(cluster)]
         with Raw(port) as first, Raw(port) as second:
             first.ask(produce(cluster, b"a", b"b"))
             assert acquired(first.ask(share_fetch(cluster, member_id="first"))) == [(0, 1, 1)]
             second.send(share_fetch(cluster, member_id="second", max_wait_ms=LONG_MS))
-            happened(cluster, server, ShareSessionOpened, 2)
+            wait_for_event(cluster, server, ShareSessionOpened, 2)
             first.close()
             assert acquired(second.receive()[1]) == [(0, 1, 2)]
         closed = cluster.journal.select(ShareSessionClosed)[0].event
@@ -251,14 +255,14 @@ def test_a_dropped_connection_releases_its_locks(cluster: Cluster) -> None:
         assert closed.member_id == "first"
 
 
-def test_a_connection_that_breaks_while_it_waits_leaves_nothing_behind(cluster: Cluster) -> None:
+def test_a_connection_that_breaks_during_a_fetch_leaves_no_session(cluster: Cluster) -> None:
     with Server(cluster, ports=quiet_ports(3)) as server:
         port = server.ports[leader(cluster)]
         with Raw(port) as other:
             with Raw(port) as waiting:
                 waiting.send(share_fetch(cluster, member_id="gone", max_wait_ms=LONG_MS))
-                happened(cluster, server, ShareSessionOpened)
-            happened(cluster, server, ShareSessionClosed)
+                wait_for_event(cluster, server, ShareSessionOpened)
+            wait_for_event(cluster, server, ShareSessionClosed)
             other.ask(produce(cluster, b"a"))
             assert acquired(other.ask(share_fetch(cluster, member_id="other"))) == [(0, 0, 1)]
 
@@ -267,14 +271,14 @@ def test_a_connection_that_breaks_while_it_waits_leaves_nothing_behind(cluster: 
 
 
 def test_advancing_a_virtual_clock_expires_a_lock() -> None:
-    """What the author of a client tests with it: thirty seconds of lock pass in no time, and not before."""
-    with served_soon("virtual") as cluster, Server(cluster, ports=quiet_ports(3)) as server:
+    """A lock of 30 s expires on a virtual clock exactly when the test has advanced it by 30 s."""
+    with make_cluster("virtual") as cluster, Server(cluster, ports=quiet_ports(3)) as server:
         port = server.ports[leader(cluster)]
         with Raw(port) as first, Raw(port) as second:
             first.ask(produce(cluster, b"a"))
             assert acquired(first.ask(share_fetch(cluster, member_id="first"))) == [(0, 0, 1)]
             second.send(share_fetch(cluster, member_id="second", max_wait_ms=LONG_MS))
-            happened(cluster, server, ShareSessionOpened, 2)
+            wait_for_event(cluster, server, ShareSessionOpened, 2)
             cluster.advance(29_999)
             assert first.ask(EVERYTHING).brokers
             assert second.silent
@@ -282,9 +286,10 @@ def test_advancing_a_virtual_clock_expires_a_lock() -> None:
             assert acquired(second.receive()[1]) == [(0, 0, 2)]
 
 
-def test_a_scaled_clock_runs_by_itself() -> None:
-    """A minute of waiting takes 0.6 s. A plain Fetch waits for it: a share fetch needs coordinators, whose time-outs of
-    seconds are milliseconds on this clock and pass on a busy machine."""
+def test_a_scaled_clock_advances_without_calls() -> None:
+    """A minute of waiting takes 0.6 s. The request is a plain Fetch, because a share fetch needs coordinators, whose
+    timeouts of seconds are milliseconds on this clock and expire on a busy machine.
+    """
     with Cluster(brokers=1, clock=100.0, config={"connections.max.idle.ms": 24 * LONG_MS}) as cluster:
         cluster.create_topic("orders")
         part = FetchRequest.Partition(partition=0, fetch_offset=0)
@@ -297,11 +302,11 @@ def test_a_scaled_clock_runs_by_itself() -> None:
         assert (found.error_code, found.records) == (Errors.NONE, ())
 
 
-# ---- within and without ----------------------------------------------------------------------------------------------
+# ---- clients in process and over TCP ---------------------------------------------------------------------------------
 
 
 def test_clients_in_process_and_over_tcp_share_a_group() -> None:
-    with served_soon("wall") as cluster, Server(cluster, ports=quiet_ports(3)) as server:
+    with make_cluster("wall") as cluster, Server(cluster, ports=quiet_ports(3)) as server:
         with Raw(server.ports[leader(cluster)]) as raw:
             inside = Producer({"bootstrap.servers": cluster.bootstrap_servers})
             inside.produce("orders", b"from within", partition=0)
@@ -315,4 +320,4 @@ def test_clients_in_process_and_over_tcp_share_a_group() -> None:
                 raw.close()
                 assert [one.value() for one in consumer.poll(PATIENCE_S)] == [b"from within"]
         changes = [entry.event for entry in cluster.journal.select(RecordsChanged)]
-        assert "member" in {one.member_id for one in changes if isinstance(one, RecordsChanged)}, "who came over TCP"
+        assert "member" in {one.member_id for one in changes if isinstance(one, RecordsChanged)}, "the member over TCP"

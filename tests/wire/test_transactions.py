@@ -1,6 +1,6 @@
-"""Transactions over real sockets, ours first, then Apache Kafka: the same requests, the same answers.
+"""Transactions over TCP: equal requests have equal responses from a shareq cluster and from Apache Kafka.
 
-What is expected is written down once, for both. Then real producers: confluent-kafka's and ours.
+The expected results are written once for both. The last tests use the producers of confluent-kafka and of shareq.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Fresh = Callable[[str], str]
 
 @pytest.fixture
 def producer(broker: Reachable, fresh: Fresh) -> Iterator[WireTransactor]:
-    """With producer id and epoch 0."""
+    """A producer with epoch 0."""
     with WireTransactor(broker.bootstrap_servers, fresh("orders"), fresh("id")) as made:
         assert made.init() == 0
         yield made
@@ -39,7 +39,7 @@ def producer(broker: Reachable, fresh: Fresh) -> Iterator[WireTransactor]:
 
 
 def reach(producer: WireTransactor, state: str, *, new: bool) -> int:
-    """Bring the transaction there; the epoch that is in force then."""
+    """Bring the transaction into the state; returns the current epoch."""
     if state == "Empty":
         return 0
     epoch = 0
@@ -63,21 +63,23 @@ V5: dict[str, tuple[Errors | str, ...]] = {
     "CompleteCommit": (WRONG, "same", "next", WRONG),
     "CompleteAbort": (WRONG, WRONG, "next", "same"),
 }
-ASKED = {"commit": (True, 0), "commit, retry": (True, 1), "abort": (False, 0), "abort, retry": (False, 1)}
+END_REQUESTS = {"commit": (True, 0), "commit, retry": (True, 1), "abort": (False, 0), "abort, retry": (False, 1)}
 
 
 @pytest.mark.parametrize(
     ("state", "commit", "behind", "expected"),
     [
-        pytest.param(state, *asked, V5[state][column], id=f"{state}: {title}")
+        pytest.param(state, *end_request, V5[state][column], id=f"{state}: {title}")
         for state in V5
-        for column, (title, asked) in enumerate(ASKED.items())
+        for column, (title, end_request) in enumerate(END_REQUESTS.items())
     ],
 )
-def test_end_v5(producer: WireTransactor, state: str, commit: bool, behind: int, expected: Errors | str) -> None:
+def test_end_txn_v5_results(
+    producer: WireTransactor, state: str, commit: bool, behind: int, expected: Errors | str
+) -> None:
     epoch = reach(producer, state, new=True)
-    told = {"next": epoch + 1, "same": epoch}.get(str(expected), expected)
-    assert producer.end(epoch - behind, commit=commit) == told
+    result = {"next": epoch + 1, "same": epoch}.get(str(expected), expected)
+    assert producer.end(epoch - behind, commit=commit) == result
 
 
 V4: dict[str, tuple[Errors, Errors]] = {
@@ -96,7 +98,7 @@ V4: dict[str, tuple[Errors, Errors]] = {
         for commit in (True, False)
     ],
 )
-def test_end_v4(producer: WireTransactor, state: str, commit: bool, expected: Errors) -> None:
+def test_end_txn_v4_results(producer: WireTransactor, state: str, commit: bool, expected: Errors) -> None:
     epoch = reach(producer, state, new=False)
     assert producer.end(epoch, commit=commit, version=4) is expected
 
@@ -105,7 +107,7 @@ def test_end_v4(producer: WireTransactor, state: str, commit: bool, expected: Er
     ("version", "error"),
     [pytest.param(1, STALE, id="v1"), pytest.param(2, FENCED, id="v2"), pytest.param(4, FENCED, id="v4")],
 )
-def test_end_with_another_epoch(producer: WireTransactor, version: int, error: Errors) -> None:
+def test_end_with_another_epoch_is_refused(producer: WireTransactor, version: int, error: Errors) -> None:
     producer.init()
     assert producer.end(0, version=version) is error
     assert producer.end(7, version=version) is error
@@ -115,7 +117,7 @@ def test_end_with_another_epoch(producer: WireTransactor, version: int, error: E
 def test_end_of_another_producer_is_refused(producer: WireTransactor, version: int) -> None:
     producer.producer_id += 1
     assert producer.end(0, version=version) is E.INVALID_PRODUCER_ID_MAPPING
-    producer.transactional_id += "-nobody"
+    producer.transactional_id += "-unknown"
     assert producer.end(0, version=version) is E.INVALID_PRODUCER_ID_MAPPING
 
 
@@ -128,18 +130,20 @@ def test_end_of_another_producer_is_refused(producer: WireTransactor, version: i
         pytest.param({"transactional_id": ""}, E.INVALID_REQUEST, id="empty id"),
         pytest.param({"producer_id": 5}, E.INVALID_REQUEST, id="no epoch"),
         pytest.param({"producer_epoch": 5}, E.INVALID_REQUEST, id="no producer id"),
-        pytest.param({"transaction_timeout_ms": 0}, E.INVALID_TRANSACTION_TIMEOUT, id="no time"),
-        pytest.param({"transaction_timeout_ms": 900_001}, E.INVALID_TRANSACTION_TIMEOUT, id="too much time"),
+        pytest.param({"transaction_timeout_ms": 0}, E.INVALID_TRANSACTION_TIMEOUT, id="timeout 0"),
+        pytest.param(
+            {"transaction_timeout_ms": 900_001}, E.INVALID_TRANSACTION_TIMEOUT, id="timeout above the maximum"
+        ),
         pytest.param({"transactional_id": None, "transaction_timeout_ms": -1}, E.NONE, id="idempotent"),
     ],
 )
-def test_init_is_checked(producer: WireTransactor, fields: dict[str, Any], error: Errors) -> None:
+def test_init_producer_id_fields_are_checked(producer: WireTransactor, fields: dict[str, Any], error: Errors) -> None:
     request = InitProducerIdRequest(**{"transactional_id": producer.transactional_id, **fields})
     assert producer.raw.ask(request).error_code is error
 
 
 @pytest.mark.parametrize("state", ["Empty", "CompleteCommit", "CompleteAbort"])
-def test_init_by_a_producer_that_goes_on(producer: WireTransactor, state: str) -> None:
+def test_init_by_a_continuing_producer_raises_the_epoch(producer: WireTransactor, state: str) -> None:
     epoch = reach(producer, state, new=True)
     mine = producer.producer_id
     assert producer.init(mine, epoch) == epoch + 1
@@ -149,10 +153,10 @@ def test_init_by_a_producer_that_goes_on(producer: WireTransactor, state: str) -
     assert producer.init(mine + 1, epoch + 2) is FENCED
     assert producer.init(mine, epoch + 3) is FENCED
     assert producer.init() == epoch + 3
-    assert producer.init(mine, epoch + 2) is FENCED, "somebody else has taken over"
+    assert producer.init(mine, epoch + 2) is FENCED, "another producer has taken over"
 
 
-def test_init_aborts_what_is_open_and_is_repeated(producer: WireTransactor) -> None:
+def test_init_aborts_the_open_transaction_and_is_repeated(producer: WireTransactor) -> None:
     reach(producer, "Ongoing", new=True)
     assert producer.init() is E.CONCURRENT_TRANSACTIONS
     assert producer.settle() == "CompleteAbort"
@@ -162,7 +166,7 @@ def test_init_aborts_what_is_open_and_is_repeated(producer: WireTransactor) -> N
     assert producer.end(0) is FENCED
 
 
-def test_init_by_a_producer_whose_own_transaction_is_open(producer: WireTransactor) -> None:
+def test_init_by_a_producer_with_an_open_transaction_aborts_it(producer: WireTransactor) -> None:
     reach(producer, "Ongoing", new=True)
     assert producer.init(producer.producer_id, 0) is E.CONCURRENT_TRANSACTIONS
     assert producer.settle() == "CompleteAbort"
@@ -170,21 +174,21 @@ def test_init_by_a_producer_whose_own_transaction_is_open(producer: WireTransact
     assert producer.init() == 2
 
 
-def test_init_after_a_lost_end_response_gets_the_current_epoch(producer: WireTransactor) -> None:
+def test_init_after_a_lost_end_response_returns_the_current_epoch(producer: WireTransactor) -> None:
     reach(producer, "CompleteCommit", new=True)
     assert producer.init(producer.producer_id, 0) == 1
 
 
-# ---- adding ----------------------------------------------------------------------------------------------------------
+# ---- adding partitions -----------------------------------------------------------------------------------------------
 
 
-def test_one_unknown_partition_keeps_all_out(producer: WireTransactor) -> None:
+def test_one_unknown_partition_refuses_all_partitions(producer: WireTransactor) -> None:
     assert producer.add(0, 0, 1, 9) == [E.OPERATION_NOT_ATTEMPTED] * 2 + [E.UNKNOWN_TOPIC_OR_PARTITION]
     assert producer.state().transaction_state == "Empty"
 
 
 @pytest.mark.parametrize(("version", "error"), [pytest.param(0, STALE, id="v0"), pytest.param(3, FENCED, id="v3")])
-def test_add_with_another_epoch(producer: WireTransactor, version: int, error: Errors) -> None:
+def test_add_with_another_epoch_is_refused(producer: WireTransactor, version: int, error: Errors) -> None:
     assert producer.add(1, 0, version=version) == [error]
     producer.producer_id += 1
     assert producer.add(0, 0, version=version) == [E.INVALID_PRODUCER_ID_MAPPING]
@@ -199,7 +203,9 @@ def test_add_with_another_epoch(producer: WireTransactor, version: int, error: E
         pytest.param(13, E.NONE, id="v13"),
     ],
 )
-def test_produce_to_a_partition_that_was_not_added(producer: WireTransactor, version: int, error: Errors) -> None:
+def test_error_of_produce_to_a_partition_that_was_not_added(
+    producer: WireTransactor, version: int, error: Errors
+) -> None:
     assert producer.produce(0, version=version) is error
     assert producer.state().transaction_state == ("Empty" if error else "Ongoing")
     added = [topic.partitions for topic in producer.state().topics]
@@ -219,7 +225,7 @@ def test_produce_by_another_producer_is_refused(producer: WireTransactor, versio
         assert producer.produce(0 if change == "older epoch" else 2, version=version) is STALE
 
 
-def test_a_plain_batch_while_the_transaction_is_open(producer: WireTransactor) -> None:
+def test_a_plain_batch_in_an_open_transaction_is_refused(producer: WireTransactor) -> None:
     reach(producer, "Ongoing", new=True)
     assert producer.produce(0, 1, transactional=False) is WRONG
 
@@ -232,7 +238,9 @@ def test_a_plain_batch_while_the_transaction_is_open(producer: WireTransactor) -
         pytest.param(False, 10, WRONG, id="librdkafka"),
     ],
 )
-def test_a_duplicate_batch_after_the_end(producer: WireTransactor, new: bool, version: int, error: Errors) -> None:
+def test_a_duplicate_batch_after_the_end_is_refused(
+    producer: WireTransactor, new: bool, version: int, error: Errors
+) -> None:
     reach(producer, "CompleteCommit", new=new)
     assert producer.produce(0, 0, version=version) is error
 
@@ -254,7 +262,9 @@ def test_sequences_after_an_end_restart_or_continue_by_version(producer: WireTra
 
 @pytest.mark.parametrize("version", [3, 4, 5], ids=lambda v: f"v{v}")
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
-def test_offsets_in_a_transaction(producer: WireTransactor, fresh: Fresh, version: int, commit: bool) -> None:
+def test_offsets_take_effect_when_the_transaction_is_committed(
+    producer: WireTransactor, fresh: Fresh, version: int, commit: bool
+) -> None:
     group = fresh("g")
     if version < 5:
         assert producer.add_offsets(0, group) is E.NONE
@@ -285,11 +295,13 @@ def test_offsets_of_another_producer_are_refused(producer: WireTransactor, fresh
 
 
 @pytest.mark.parametrize(("version", "error"), [pytest.param(0, STALE, id="v0"), pytest.param(4, FENCED, id="v4")])
-def test_add_offsets_with_another_epoch(producer: WireTransactor, fresh: Fresh, version: int, error: Errors) -> None:
+def test_add_offsets_with_another_epoch_is_refused(
+    producer: WireTransactor, fresh: Fresh, version: int, error: Errors
+) -> None:
     assert producer.add_offsets(1, fresh("g"), version=version) is error
 
 
-# ---- tools -----------------------------------------------------------------------------------------------------------
+# ---- describing and listing ------------------------------------------------------------------------------------------
 
 
 def test_a_transaction_is_described_and_listed(producer: WireTransactor) -> None:
@@ -301,22 +313,22 @@ def test_a_transaction_is_described_and_listed(producer: WireTransactor) -> None
     listed = producer.raw.ask(request)
     assert [t.transactional_id for t in listed.transaction_states] == [producer.transactional_id]
     assert listed.unknown_state_filters == ("Asleep",)
-    producer.transactional_id += "-nobody"
+    producer.transactional_id += "-unknown"
     assert producer.state().error_code is E.TRANSACTIONAL_ID_NOT_FOUND
 
 
-def test_an_empty_transactional_id(producer: WireTransactor) -> None:
+def test_an_empty_transactional_id_is_refused(producer: WireTransactor) -> None:
     producer.transactional_id = ""
     assert producer.end(0) is E.INVALID_REQUEST
     assert producer.state().error_code is E.INVALID_REQUEST
     assert producer.add(0, 0) == [E.INVALID_REQUEST]
 
 
-# ---- real producers --------------------------------------------------------------------------------------------------
+# ---- client libraries ------------------------------------------------------------------------------------------------
 
 
 class Reader:
-    """What a consumer of committed records sees in the end."""
+    """A consumer of committed records."""
 
     def __init__(self, servers: str, topic: str) -> None:
         self.consumer = Consumer(
@@ -331,7 +343,7 @@ class Reader:
         self.topic = topic
 
     def values(self, count: int) -> list[str]:
-        """So many values, and none beyond them up to the last stable offset."""
+        """Read until at least `count` values are received and the last stable offset is reached; the values, sorted."""
         partitions = [TopicPartition(self.topic, p, OFFSET_BEGINNING) for p in range(3)]
         self.consumer.assign(partitions)
         found: list[str] = []
@@ -354,13 +366,13 @@ class Reader:
 Make = Callable[..., Any]
 MAKERS: dict[str, Make] = {
     "librdkafka": confluent_kafka.Producer,
-    "ours": shareq.Producer,
+    "shareq": shareq.Producer,
 }
 
 
 @pytest.fixture(params=list(MAKERS.values()), ids=list(MAKERS))
 def make(request: pytest.FixtureRequest, broker: Reachable) -> Iterator[Make]:
-    """Producers of a library, on a broker, with a transactional id."""
+    """Makes producers of a library with a transactional id."""
     made: list[Any] = []
 
     def new(transactional_id: str) -> Any:
@@ -384,7 +396,7 @@ def create(broker: Reachable, name: str) -> str:
     return name
 
 
-def test_only_what_is_committed_is_read(broker: Reachable, make: Make, topic: str, fresh: Fresh) -> None:
+def test_only_committed_records_are_read(broker: Reachable, make: Make, topic: str, fresh: Fresh) -> None:
     producer = make(fresh("id"))
     kept = []
     for number in range(12):
@@ -394,8 +406,8 @@ def test_only_what_is_committed_is_read(broker: Reachable, make: Make, topic: st
             value = f"{number}-{partition}"
             producer.produce(topic, value, partition=partition)
             kept += [value] if commit else []
-        # What is aborted stands in the log, too. (librdkafka might end a transaction of which no broker knew yet, and
-        # which the one before it still keeps waiting: INVALID_TXN_STATE.)
+        # Aborted records are in the log, too. (librdkafka can end a transaction whose partitions no broker has added
+        # yet while the previous one is still completing: INVALID_TXN_STATE.)
         assert producer.flush(PATIENCE_S) == 0
         if commit:
             producer.commit_transaction(PATIENCE_S)
@@ -405,13 +417,13 @@ def test_only_what_is_committed_is_read(broker: Reachable, make: Make, topic: st
 
 
 def refusal(call: Callable[[float], None]) -> Any:
-    """The error with which a call has to fail."""
+    """The error that the call raises."""
     with pytest.raises((confluent_kafka.KafkaException, shareq.KafkaException)) as refused:
         call(PATIENCE_S)
     return refused.value.args[0]
 
 
-def test_a_successor_fences_a_producer(broker: Reachable, make: Make, topic: str, fresh: Fresh) -> None:
+def test_a_new_producer_fences_the_former_one(broker: Reachable, make: Make, topic: str, fresh: Fresh) -> None:
     name = fresh("id")
     zombie = make(name)
     zombie.begin_transaction()
@@ -423,12 +435,13 @@ def test_a_successor_fences_a_producer(broker: Reachable, make: Make, topic: str
     successor.commit_transaction(PATIENCE_S)
     zombie.produce(topic, "late", partition=0)
     refused = [refusal(zombie.commit_transaction), refusal(zombie.abort_transaction)]
-    assert any(error.fatal() for error in refused), refused  # ours, like Java's, is told to abort before it is fenced
+    # in shareq and in Java an abortable error precedes the fencing
+    assert any(error.fatal() for error in refused), refused
     assert Reader(broker.bootstrap_servers, topic).values(1) == ["kept"]
 
 
-def test_offsets_are_committed_with_the_records_made_of_them(broker: Reachable, topic: str, fresh: Fresh) -> None:
-    """Consume, transform, produce: an aborted round leaves no trace, so its input is read again."""
+def test_offsets_are_committed_with_the_produced_records(broker: Reachable, topic: str, fresh: Fresh) -> None:
+    """Consume, transform, produce: an aborted round has no effect, so its input is read again."""
     conf: dict[str, Any] = {"bootstrap.servers": broker.bootstrap_servers}
     group, output, source = fresh("g"), topic, create(broker, fresh("source"))
     plain = confluent_kafka.Producer(conf)

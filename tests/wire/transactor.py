@@ -1,4 +1,4 @@
-"""A transactional producer on a raw socket, with the test's requests and versions."""
+"""A transactional producer on a raw socket, with the requests and versions of a test."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ NOT_YET = frozenset(
         Errors.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-"""What was created a moment ago may not have arrived everywhere: clients ask again, and so do we."""
+"""Errors until new topics and coordinators are available on the broker: clients retry, and so does this producer."""
 
 AT_REST = ("Empty", "CompleteCommit", "CompleteAbort")
 
 
 def _itself(response: Any) -> Any:
-    """The error code is at the top."""
+    """The response itself: its error code is at the top level."""
     return response
 
 
 class WireTransactor:
-    """Speaks to a broker that leads and coordinates everything. `producer_id` is the last one that it was given."""
+    """Sends to the only broker, the leader and coordinator of everything. `producer_id` is the last one received."""
 
     def __init__(self, address: str, topic: str, transactional_id: str) -> None:
         host, port = address.split(",", maxsplit=1)[0].rsplit(":", 1)
@@ -62,13 +62,13 @@ class WireTransactor:
 
     def _topic_id(self) -> Any:
         request = MetadataRequest(topics=(MetadataRequest.Topic(name=self.topic),))
-        return self._patiently(request, lambda response: response.topics[0]).topic_id
+        return self._retry(request, lambda response: response.topics[0]).topic_id
 
     def _find(self, key: str, kind: CoordinatorType) -> None:
-        self._patiently(FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,)), lambda r: r.coordinators[0])
+        self._retry(FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,)), lambda r: r.coordinators[0])
 
-    def _patiently(self, request: Request, part: Any, version: int | None = None) -> Any:
-        """Ask until it is there; answers the part of the response that has the error code."""
+    def _retry(self, request: Request, part: Any, version: int | None = None) -> Any:
+        """Repeat the request until the error is not in NOT_YET; the part of the response with the error code."""
         until = time.monotonic() + PATIENCE_S
         while (found := part(self.raw.ask(request, version))).error_code in NOT_YET:
             assert time.monotonic() < until, found
@@ -77,18 +77,18 @@ class WireTransactor:
     # ---- the producer ------------------------------------------------------------------------------------------------
 
     def init(self, producer_id: int = -1, epoch: int = -1, *, version: int = 5) -> Errors | int:
-        """The epoch that it got, or the error."""
+        """The epoch, or the error."""
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id, producer_id=producer_id, producer_epoch=epoch
         )
-        got = self._patiently(request, _itself, version)
+        got = self._retry(request, _itself, version)
         if got.error_code:
             return Errors(got.error_code)
         self.producer_id = got.producer_id
         return int(got.producer_epoch)
 
     def add(self, epoch: int, *partitions: int, version: int = 3) -> list[Errors]:
-        """What became of each partition, in order of their numbers."""
+        """Error of each partition, in ascending order of partitions."""
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.transactional_id,
             v3_and_below_producer_id=self.producer_id,
@@ -102,7 +102,7 @@ class WireTransactor:
     def produce(
         self, epoch: int, sequence: int = 0, partition: int = 0, *, version: int = 13, transactional: bool = True
     ) -> Errors:
-        """One batch of one record."""
+        """Produce one batch of one record."""
         batch = encode_batch(
             [(None, b"x", (), int(time.time() * 1000))],
             producer_id=self.producer_id,
@@ -113,17 +113,17 @@ class WireTransactor:
         part = ProduceRequest.Partition(index=partition, records=batch)
         topic = ProduceRequest.Topic(topic_id=self.topic_id, name=self.topic, partitions=(part,))
         request = ProduceRequest(transactional_id=self.transactional_id, topics=(topic,))
-        return Errors(self._patiently(request, lambda r: r.responses[0].partitions[0], version).error_code)
+        return Errors(self._retry(request, lambda r: r.responses[0].partitions[0], version).error_code)
 
     def end(self, epoch: int, *, commit: bool = True, version: int = 5) -> Errors | int:
-        """The error, or in version 5 the epoch to go on with."""
+        """The error; in version 5 the next epoch if there is none."""
         request = EndTxnRequest(
             transactional_id=self.transactional_id,
             producer_id=self.producer_id,
             producer_epoch=epoch,
             committed=commit,
         )
-        got = self._patiently(request, _itself, version)
+        got = self._retry(request, _itself, version)
         if got.error_code or version < 5:
             return Errors(got.error_code)
         assert got.producer_id == self.producer_id
@@ -139,7 +139,7 @@ class WireTransactor:
             producer_epoch=epoch,
             group_id=group_id,
         )
-        return Errors(self._patiently(request, _itself, version).error_code)
+        return Errors(self._retry(request, _itself, version).error_code)
 
     def commit_offset(self, epoch: int, group_id: str, offset: int, *, version: int = 5) -> Errors:
         self._find(group_id, CoordinatorType.GROUP)
@@ -151,7 +151,7 @@ class WireTransactor:
             producer_epoch=epoch,
             topics=(TxnOffsetCommitRequest.Topic(name=self.topic, partitions=(part,)),),
         )
-        return Errors(self._patiently(request, lambda r: r.topics[0].partitions[0], version).error_code)
+        return Errors(self._retry(request, lambda r: r.topics[0].partitions[0], version).error_code)
 
     def committed_offset(self, group_id: str, *, require_stable: bool = False) -> Errors | int:
         topic = OffsetFetchRequest.Topic(name=self.topic, partition_indexes=(0,))
@@ -160,7 +160,7 @@ class WireTransactor:
         partition = found.topics[0].partitions[0]
         return Errors(partition.error_code) if partition.error_code else int(partition.committed_offset)
 
-    # ---- looking -----------------------------------------------------------------------------------------------------
+    # ---- describing --------------------------------------------------------------------------------------------------
 
     def state(self) -> DescribeTransactionsResponse.TransactionState:
         request = DescribeTransactionsRequest(transactional_ids=(self.transactional_id,))
@@ -169,7 +169,7 @@ class WireTransactor:
         return state
 
     def settle(self) -> str:
-        """The state once all markers are written."""
+        """State of the transaction after all markers are written."""
         until = time.monotonic() + PATIENCE_S
         while (state := self.state().transaction_state) not in AT_REST:
             assert time.monotonic() < until, state

@@ -9,7 +9,7 @@ from shareq.extras import install_command
 try:
     from kio.index import load_request_schema, load_response_schema
 except ModuleNotFoundError as missing:
-    if missing.name != "kio":
+    if (missing.name or "").partition(".")[0] != "kio":
         raise
     raise ModuleNotFoundError(
         f"Kafka's protocol needs the package kio: {install_command('kafka')}", name="kio"
