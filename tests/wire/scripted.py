@@ -101,6 +101,7 @@ class ScriptedBroker:
         self.received: list[Received] = []
         self.peers: list[Peer] = []
         self._changed = threading.Condition()
+        self._accepting: threading.Thread | None = None
         self._listener = socket.socket()
         self._listener.bind(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -118,7 +119,8 @@ class ScriptedBroker:
 
     def listen(self) -> None:
         self._listener.listen()
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
 
     def _accept(self) -> None:
         with suppress(OSError):
@@ -149,6 +151,8 @@ class ScriptedBroker:
     def close(self) -> None:
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
+        if self._accepting is not None:  # an accept under way must not meet the next socket of this number
+            self._accepting.join(PATIENCE_S)
         self._listener.close()
         for peer in self.peers:
             peer.close()
