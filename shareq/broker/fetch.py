@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from shareq.broker.data_plane import ISOLATION_LEVELS, DataPlane
-from shareq.broker.fetch_sessions import FetchSessions, Reads, Turn
+from shareq.broker.fetch_sessions import FetchSessions, FetchTurn, Reads
 from shareq.log.results import ReadResult
 from shareq.model.actor import ConnectionClosed, Effect, ImageChanged, Incoming, LogGrew, Message, Respond, Tick
 from shareq.model.errors import Errors
@@ -43,7 +43,7 @@ class _Fetch:
         "waits_on",
     )
 
-    def __init__(self, incoming: Incoming, request: FetchRequest, turn: Turn, max_bytes: int) -> None:
+    def __init__(self, incoming: Incoming, request: FetchRequest, turn: FetchTurn, max_bytes: int) -> None:
         self.id = incoming.id
         self.connection_id = incoming.client.connection_id
         self.turn = turn

@@ -68,7 +68,7 @@ class FetchSession:
         return changed
 
 
-class Turn(NamedTuple):
+class FetchTurn(NamedTuple):
     """One fetch of a session. `session`: set for an incremental fetch; `opens`: the fetch opens a session."""
 
     wanted: Wanted
@@ -88,11 +88,11 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def enter(self, request: FetchRequest, now_ms: int) -> Errors | Turn:
+    def enter(self, request: FetchRequest, now_ms: int) -> Errors | FetchTurn:
         """The partitions to read: those in the request, or those of its updated session. Or the session's error."""
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sessions.pop(request.session_id, None)
-            return Turn(wanted_by(request), opens=request.session_epoch == INITIAL_EPOCH)
+            return FetchTurn(wanted_by(request), opens=request.session_epoch == INITIAL_EPOCH)
         session = self._sessions.get(request.session_id)
         if session is None:
             return Errors.FETCH_SESSION_ID_NOT_FOUND
@@ -101,13 +101,13 @@ class FetchSessions:
         session.update(request)
         if not session.wanted:
             del self._sessions[session.id]
-            return Turn({})
+            return FetchTurn({})
         session.epoch = next_epoch(session.epoch)
         session.used_ms = now_ms
         self._sessions[session.id] = self._sessions.pop(session.id)
-        return Turn(dict(session.wanted), session, session.epoch)
+        return FetchTurn(dict(session.wanted), session, session.epoch)
 
-    def leave(self, turn: Turn, reads: Reads, now_ms: int) -> tuple[Errors, int, Reads]:
+    def leave(self, turn: FetchTurn, reads: Reads, now_ms: int) -> tuple[Errors, int, Reads]:
         """The error, the session id and the partitions of the response."""
         session = turn.session
         if session is None:
@@ -119,7 +119,7 @@ class FetchSessions:
         session.sent(changed)
         return Errors.NONE, session.id, changed
 
-    def _open(self, turn: Turn, reads: Reads, now_ms: int) -> int:
+    def _open(self, turn: FetchTurn, reads: Reads, now_ms: int) -> int:
         if len(self._sessions) >= self._slots:
             idlest = next(iter(self._sessions.values()))
             if now_ms - idlest.used_ms < EVICTION_MS:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from shareq.broker.data_plane import DataPlane, below_min_isr
 from shareq.log.memory import MemoryLog
 from shareq.log.results import AppendResult
-from shareq.log.validation import Refusal, frame, looks_transactional
+from shareq.log.validation import BatchRefusal, frame, looks_transactional
 from shareq.model.actor import NEWEST_VERSION, ClientContext
 from shareq.model.errors import Errors
 from shareq.model.ids import INTERNAL_TOPICS, ZERO_TOPIC_ID, TopicPartition
@@ -121,7 +121,7 @@ class _ProduceHandler:
             transaction_version=self._transaction_version,
         )
         if done.error:
-            no_start = done.error in _NO_LOG_START or isinstance(frame(part.records), Refusal)
+            no_start = done.error in _NO_LOG_START or isinstance(frame(part.records), BatchRefusal)
             return _refused_by_log(index, done, -1 if no_start else log.log_start_offset)
         if log.log_end_offset > first:  # otherwise a duplicate
             self.grown.append(AppendedRange(at, first, log.log_end_offset))
@@ -152,7 +152,7 @@ class _ProduceHandler:
     def _not_written(self, at: TopicPartition, error: Errors, records: bytes) -> ProduceResponse.Partition:
         """The response for a batch that was not appended. If the batch is unreadable, that is the error."""
         batch = frame(records)
-        if isinstance(batch, Refusal):
+        if isinstance(batch, BatchRefusal):
             return ProduceResponse.Partition(index=at.partition, error_code=batch.error, error_message=batch.message)
         hint = UNKNOWN_LEADER
         if error is Errors.NOT_LEADER_OR_FOLLOWER:

@@ -16,7 +16,7 @@ from shareq.log.producer_states import ProducerStates
 from shareq.log.results import AppendResult, EpochEndOffset, OffsetForTimestamp, ProducerState, ReadResult
 from shareq.log.segments import Segments, retained_from
 from shareq.log.timestamp_lookup import find_timestamp
-from shareq.log.validation import Refusal, admit
+from shareq.log.validation import BatchRefusal, admit
 from shareq.model.errors import Errors
 from shareq.model.records import AbortedTransaction, RecordBatch
 from shareq.model.states import IsolationLevel
@@ -97,7 +97,7 @@ class MemoryLog:
         if leader_epoch < self._epochs.latest:
             return self._deposed(leader_epoch)
         batch = admit(data, self.config, now_ms, validate, from_coordinator=from_coordinator)
-        if isinstance(batch, Refusal):
+        if isinstance(batch, BatchRefusal):
             return AppendResult(batch.error, message=batch.message, record_errors=batch.record_errors)
         if batch.producer_id >= 0:
             earlier = self._producers.duplicate(batch)

@@ -35,7 +35,7 @@ _REJECTED = "one or more records have been rejected"
 _timestamp = attrgetter("timestamp")
 
 
-class Refusal(NamedTuple):
+class BatchRefusal(NamedTuple):
     """Why a batch is refused. `record_errors`: (index, text) of each invalid record."""
 
     error: Errors
@@ -45,13 +45,13 @@ class Refusal(NamedTuple):
 
 def admit(
     data: bytes, config: LogConfig, now_ms: int, validate: bool, *, from_coordinator: bool = False
-) -> RecordBatch | Refusal:
+) -> RecordBatch | BatchRefusal:
     """The batch to store, still at base offset 0, or the first refusal.
 
     Records are decoded only if `validate` is set or the topic's configuration requires it.
     """
     batch = frame(data)
-    if isinstance(batch, Refusal):
+    if isinstance(batch, BatchRefusal):
         return batch
     refusal = _check_header(batch, config, validate) or (None if from_coordinator else _check_producer(batch))
     if refusal:
@@ -60,7 +60,7 @@ def admit(
         batch = _stamped(batch, batch.attributes & ~LOG_APPEND_TIME, batch.max_timestamp)
     if validate or _needs_records(batch, config, now_ms):
         batch = _with_records(batch, config, now_ms)
-        if isinstance(batch, Refusal):
+        if isinstance(batch, BatchRefusal):
             return batch
     return _stamped(batch, batch.attributes | LOG_APPEND_TIME, now_ms) if config.log_append_time else batch
 
@@ -70,45 +70,45 @@ def looks_transactional(data: bytes) -> bool:
     return len(data) >= HEADER_BYTES and data[_MAGIC_AT] == MAGIC and bool(data[ATTRIBUTES_AT + 1] & TRANSACTIONAL)
 
 
-def frame(data: bytes) -> RecordBatch | Refusal:
+def frame(data: bytes) -> RecordBatch | BatchRefusal:
     """The one complete batch in `data`; a cut-off second one is dropped silently, as in Kafka."""
     size = complete_size(data)
     if not size:
-        return Refusal(Errors.INVALID_RECORD, "there is no complete record batch")
+        return BatchRefusal(Errors.INVALID_RECORD, "there is no complete record batch")
     magic = data[_MAGIC_AT]
     if magic > MAGIC:
-        return Refusal(Errors.CORRUPT_MESSAGE, f"magic {magic} is unknown")
+        return BatchRefusal(Errors.CORRUPT_MESSAGE, f"magic {magic} is unknown")
     if magic < MAGIC:
-        return Refusal(Errors.INVALID_RECORD, f"magic {magic} is not supported, only magic {MAGIC}")
+        return BatchRefusal(Errors.INVALID_RECORD, f"magic {magic} is not supported, only magic {MAGIC}")
     if len(data) > size and complete_size(data, size):
-        return Refusal(Errors.INVALID_RECORD, "there is more than one record batch")
+        return BatchRefusal(Errors.INVALID_RECORD, "there is more than one record batch")
     return parse_batch(data[:size])
 
 
-def _check_header(batch: RecordBatch, config: LogConfig, validate: bool) -> Refusal | None:
+def _check_header(batch: RecordBatch, config: LogConfig, validate: bool) -> BatchRefusal | None:
     if batch.base_offset:
-        return Refusal(Errors.INVALID_RECORD, f"the base offset is {batch.base_offset} instead of 0")
+        return BatchRefusal(Errors.INVALID_RECORD, f"the base offset is {batch.base_offset} instead of 0")
     if batch.size > config.max_message_bytes:
         return _too_large(batch.size, config)
     if validate and not crc_matches(batch.data):
-        return Refusal(Errors.CORRUPT_MESSAGE, "the CRC does not match")
+        return BatchRefusal(Errors.CORRUPT_MESSAGE, "the CRC does not match")
     if batch.record_count <= 0 or batch.record_count != batch.last_offset + 1:
-        return Refusal(
+        return BatchRefusal(
             Errors.INVALID_RECORD, f"{batch.record_count} records, but the last offset delta is {batch.last_offset}"
         )
     if batch.attributes & CONTROL:
-        return Refusal(Errors.INVALID_RECORD, "a client must not write a control batch")
+        return BatchRefusal(Errors.INVALID_RECORD, "a client must not write a control batch")
     return None
 
 
-def _check_producer(batch: RecordBatch) -> Refusal | None:
+def _check_producer(batch: RecordBatch) -> BatchRefusal | None:
     """Check producer id and sequence. Coordinators are exempt: they write for producers without sequences."""
     if batch.producer_id >= 0 and batch.base_sequence < 0:
-        return Refusal(
+        return BatchRefusal(
             Errors.INVALID_RECORD, f"producer {batch.producer_id} sent sequence {batch.base_sequence}: must be >= 0"
         )
     if batch.producer_id < 0 and batch.is_transactional:
-        return Refusal(Errors.INVALID_RECORD, "a transactional batch without a producer id")
+        return BatchRefusal(Errors.INVALID_RECORD, "a transactional batch without a producer id")
     return None
 
 
@@ -120,14 +120,14 @@ def _needs_records(batch: RecordBatch, config: LogConfig, now_ms: int) -> bool:
     return not config.log_append_time and (bounded or ahead)
 
 
-def _with_records(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch | Refusal:
+def _with_records(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch | BatchRefusal:
     """The batch in the topic's codec and with its true largest timestamp, or the refusal of its records."""
     largest = _largest_timestamp_by_columns(batch, config, now_ms)
     if largest is None:
         try:
             records = decode(batch)
         except CorruptBatch as error:
-            return Refusal(Errors.INVALID_RECORD, error.reason)
+            return BatchRefusal(Errors.INVALID_RECORD, error.reason)
         timestamps = list(map(_timestamp, records))
         refusal = _check_keys(records, config) or _check_timestamps(timestamps, config, now_ms)
         if refusal:
@@ -154,7 +154,7 @@ def _largest_timestamp_by_columns(batch: RecordBatch, config: LogConfig, now_ms:
     return None if too_new else largest
 
 
-def _check_keys(records: Sequence[Record], config: LogConfig) -> Refusal | None:
+def _check_keys(records: Sequence[Record], config: LogConfig) -> BatchRefusal | None:
     if not config.compact:
         return None
     keyless = tuple(
@@ -162,10 +162,10 @@ def _check_keys(records: Sequence[Record], config: LogConfig) -> Refusal | None:
         for index, record in enumerate(records)
         if record.key is None
     )
-    return Refusal(Errors.INVALID_RECORD, _REJECTED, keyless) if keyless else None
+    return BatchRefusal(Errors.INVALID_RECORD, _REJECTED, keyless) if keyless else None
 
 
-def _check_timestamps(timestamps: Sequence[int], config: LogConfig, now_ms: int) -> Refusal | None:
+def _check_timestamps(timestamps: Sequence[int], config: LogConfig, now_ms: int) -> BatchRefusal | None:
     if config.log_append_time:
         return None
     earliest = now_ms - config.message_timestamp_before_max_ms
@@ -177,7 +177,7 @@ def _check_timestamps(timestamps: Sequence[int], config: LogConfig, now_ms: int)
         for index, timestamp in enumerate(timestamps)
         if timestamp > latest or -1 != timestamp < earliest
     )
-    return Refusal(Errors.INVALID_TIMESTAMP, _REJECTED, off) if off else None
+    return BatchRefusal(Errors.INVALID_TIMESTAMP, _REJECTED, off) if off else None
 
 
 def _recompresses(batch: RecordBatch, config: LogConfig) -> bool:
@@ -189,7 +189,7 @@ def _stamped(batch: RecordBatch, attributes: int, max_timestamp: int) -> RecordB
     return parse_batch(restamp_timestamps(batch, attributes, max_timestamp))
 
 
-def _too_large(size: int, config: LogConfig) -> Refusal:
-    return Refusal(
+def _too_large(size: int, config: LogConfig) -> BatchRefusal:
+    return BatchRefusal(
         Errors.MESSAGE_TOO_LARGE, f"the batch has {size} bytes, max.message.bytes is {config.max_message_bytes}"
     )

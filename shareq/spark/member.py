@@ -89,7 +89,7 @@ class RangeCore(ShareConsumerCore):
         super()._settled(acknowledgements, error, now_ms)
 
 
-class Member:
+class SourceMember:
     """A member of a share group. Only `renew` runs in another thread.
 
     `_held`: the ranges of the batch in progress; `_surplus`: those for later batches; `_beyond`: those for no batch.

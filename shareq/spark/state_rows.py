@@ -81,7 +81,7 @@ class Raw(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class ReadEnd:
     """The end of a read of the log: at offset `end`, or at `ends` by partition, and not beyond `time_us`."""
 
     end: int | None = None
@@ -89,14 +89,14 @@ class Moment:
     time_us: int | None = None
 
     @staticmethod
-    def of(at: int | Mapping[int, int] | datetime | None) -> Moment:
+    def of(at: int | Mapping[int, int] | datetime | None) -> ReadEnd:
         """From an offset, offsets by partition, a datetime (without zone: local time) or None. ValueError otherwise."""
         if isinstance(at, datetime):
-            return Moment(time_us=(at.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1))
+            return ReadEnd(time_us=(at.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1))
         if isinstance(at, Mapping):
-            return Moment(ends=dict(at))
+            return ReadEnd(ends=dict(at))
         if at is None or (isinstance(at, int) and not isinstance(at, bool)):
-            return Moment(end=at)
+            return ReadEnd(end=at)
         raise ValueError(f"at={at!r}: must be an offset, offsets by partition, or a datetime")
 
     def includes(self, partition: int, raw: Raw) -> bool:
@@ -227,7 +227,7 @@ def history(table: pa.Table, *, names: Names) -> pa.Table:
     return pa.Table.from_pylist(rows, STATES)
 
 
-def states(table: pa.Table, *, moment: Moment, names: Names) -> pa.Table:
+def states(table: pa.Table, *, moment: ReadEnd, names: Names) -> pa.Table:
     """The rows of STATES of one partition of the state topic at a moment, without deleted keys."""
     fold = StateFold()
     partition = table.column("partition")[0].as_py()

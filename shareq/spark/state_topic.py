@@ -82,7 +82,7 @@ class StateTopic:
         """
         from shareq.spark import state_rows
 
-        return self._folded(partial(state_rows.states, moment=state_rows.Moment.of(at), names=self.topics))
+        return self._folded(partial(state_rows.states, moment=state_rows.ReadEnd.of(at), names=self.topics))
 
     def _folded(self, fold: Callable[[pa.Table], pa.Table]) -> DataFrame:
         """Apply a fold to each partition of the state topic as a whole."""

@@ -23,7 +23,7 @@ from shareq.admin import Admin
 from shareq.model.states import AcknowledgeType
 from shareq.spark.acknowledge import LetterBox
 from shareq.spark.held import Held
-from shareq.spark.member import Member
+from shareq.spark.member import SourceMember
 from shareq.spark.options import Options
 from shareq.spark.ranges import NO_BATCH, Batch, from_json, merged, to_json
 from shareq.spark.reader import read
@@ -45,7 +45,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: Options, verdicts: str) -> None:
         self._options = options
         self._verdicts = verdicts
-        self._member: Member | None = None
+        self._member: SourceMember | None = None
         self._box: LetterBox | None = None
         self._planned = NO_BATCH
         self._begun = 0
@@ -108,9 +108,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for place, end in self._ends.items()
         )
 
-    def _joined(self) -> Member:
+    def _joined(self) -> SourceMember:
         if self._member is None:
-            self._member = Member(
+            self._member = SourceMember(
                 self._options.conf,
                 self._options.topics,
                 renews=self._options.lock_renewal,

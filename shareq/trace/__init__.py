@@ -10,7 +10,7 @@ from shareq.trace.analysis.lag import Attempts, attempts, lag_over_time
 from shareq.trace.analysis.metrics import Metric
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal import Entry, Journal, JournalFileError
-from shareq.trace.views.messages import Messages, messages
+from shareq.trace.views.messages import Exchanges, messages
 from shareq.trace.views.plots import Plot, lag_plot, raster
 from shareq.trace.views.state_diagram import state_diagram
 from shareq.trace.views.tables import (
@@ -30,12 +30,12 @@ __all__ = [
     "ClusterView",
     "Entry",
     "Exchange",
+    "Exchanges",
     "GroupView",
     "Journal",
     "JournalCorrupt",
     "JournalFileError",
     "Ledger",
-    "Messages",
     "Metric",
     "Metrics",
     "Plot",

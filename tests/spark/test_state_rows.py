@@ -20,7 +20,7 @@ from shareq.log.records import encode_coordinator_records
 from shareq.model.ids import SHARE_STATE_TOPIC, SharePartitionKey
 from shareq.model.messages.share_state import StateBatch
 from shareq.model.records import CoordinatorRecord
-from shareq.spark.state_rows import RECORDS, STATES, Moment, history, records, segments, states
+from shareq.spark.state_rows import RECORDS, STATES, ReadEnd, history, records, segments, states
 from tests.coordinator.share_state.support import KEY, OTHER, TOPIC, Stage, batches, image, topic_image
 
 OLD = SharePartitionKey("g1", OTHER, 0)
@@ -122,7 +122,7 @@ def test_an_unknown_topic_id_has_no_name() -> None:
 
 
 def test_a_state_is_a_snapshot_with_its_updates() -> None:
-    found = states(table(log_of(SNAPSHOT, UPDATE)), moment=Moment(), names=NAMES)
+    found = states(table(log_of(SNAPSHOT, UPDATE)), moment=ReadEnd(), names=NAMES)
     assert found.schema == STATES
     (row,) = found.to_pylist()
     assert (row["kind"], row["offset"], row["topic"], row["complete"]) == ("update", 1, "orders", True)
@@ -154,14 +154,14 @@ def test_a_state_is_a_snapshot_with_its_updates() -> None:
     ],
 )
 def test_a_state_without_gaps_is_complete(first: int, log: list[Any], complete: bool) -> None:
-    (row,) = states(table(log, first), moment=Moment(), names={}).to_pylist()
+    (row,) = states(table(log, first), moment=ReadEnd(), names={}).to_pylist()
     assert row["complete"] == complete
 
 
 def test_a_gap_makes_states_incomplete_until_the_next_snapshot() -> None:
     other = SNAPSHOT._replace(key=OLD)
     log = table(log_of(SNAPSHOT, other, UPDATE, UPDATE, other))
-    found = states(log.take([4, 0, 1, 3]), moment=Moment(), names={})  # in any order, without the record at 2
+    found = states(log.take([4, 0, 1, 3]), moment=ReadEnd(), names={})  # in any order, without the record at 2
     assert {key: row["complete"] for key, row in by_key(found.to_pylist()).items()} == {KEY: False, OLD: True}
 
 
@@ -194,14 +194,14 @@ def test_the_history_has_the_state_after_each_record() -> None:
 )
 def test_states_are_those_at_a_moment(at: Any, spso: list[int]) -> None:
     log = log_of(SNAPSHOT, UPDATE, UPDATE._replace(start_offset=120, state_batches=()))
-    found = states(table(log), moment=Moment.of(at), names={}).to_pylist()
+    found = states(table(log), moment=ReadEnd.of(at), names={}).to_pylist()
     assert [row["start_offset"] for row in found] == spso
 
 
 @pytest.mark.parametrize("at", ["yesterday", 1.5, True])
 def test_invalid_moments_are_refused(at: Any) -> None:
     with pytest.raises(ValueError, match=r"at=.*: must be an offset, offsets by partition, or a datetime"):
-        Moment.of(at)
+        ReadEnd.of(at)
 
 
 # ---- the coordinator's states ----------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ def coordinated(rng: random.Random, steps: int) -> tuple[list[Any], list[tuple[i
 def test_states_equal_the_coordinators_at_every_moment(seed: int) -> None:
     log, moments = coordinated(random.Random(seed), 120)
     for end, truth in moments:
-        found = by_key(states(table(log), moment=Moment(end=end), names={}).to_pylist())
+        found = by_key(states(table(log), moment=ReadEnd(end=end), names={}).to_pylist())
         assert {key: as_state(row) for key, row in found.items()} == {
             key: logged_state(state) for key, state in truth.items()
         }
@@ -254,7 +254,7 @@ def test_complete_states_of_a_truncated_log_are_right(seed: int) -> None:
     end, truth = moments[-1]
     assert end == len(log)
     for first in range(0, end, 7):
-        rows = by_key(states(table(log[first:], first), moment=Moment(), names={}).to_pylist())
+        rows = by_key(states(table(log[first:], first), moment=ReadEnd(), names={}).to_pylist())
         found = {key: as_state(row) for key, row in rows.items() if row["complete"]}
         for state in found.values():
             del state["leader_epoch_fence"], state["state_epoch_fence"]

@@ -23,7 +23,7 @@ from shareq.model.messages.share_fetch import (
     ShareFetchResponse,
 )
 from shareq.model.records import RecordBatch
-from shareq.trace import Journal, Messages, messages, view
+from shareq.trace import Exchanges, Journal, messages, view
 from shareq.trace.journal.message_json import MAX_ITEMS, message_json
 
 T = TopicId("AAAAAAAAAAAAAAAAAAAARA")
@@ -175,7 +175,7 @@ def test_events_without_bodies_are_exchanges_without_fields() -> None:
 
 def test_a_slice_is_messages_too() -> None:
     found = messages(journal())
-    assert isinstance(found[1:], Messages)
+    assert isinstance(found[1:], Exchanges)
     assert [one.order for one in found[1:]] == [2, 5]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
-from shareq.coordinator.groups.deadlines import DeadlineKey, Deadlines
+from shareq.coordinator.groups.deadlines import DeadlineKey, GroupDeadlines
 from shareq.coordinator.groups.metadata_hash import MetadataHash
 from shareq.coordinator.groups.shard import GroupShard
 from shareq.coordinator.runtime import ShardRuntime
@@ -28,7 +28,7 @@ class Context:
         self.rng = rng
         self.traced = traced
         self.image = ClusterImage()
-        self.deadlines = Deadlines()
+        self.deadlines = GroupDeadlines()
         self.metadata_hash = MetadataHash()
 
     @property

@@ -30,7 +30,7 @@ class DeadlineKey(NamedTuple):
     member_id: str = ""
 
 
-class Deadlines:
+class GroupDeadlines:
     """Deadlines by key.
 
     The heap holds one entry for each key. A restart with a later deadline leaves the entry in place; when the entry is

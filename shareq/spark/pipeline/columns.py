@@ -15,7 +15,7 @@ class Column(NamedTuple):
     says: str
 
 
-class Table(NamedTuple):
+class TableSpec(NamedTuple):
     """`time`: the column whose day (UTC) is `date`; such tables are partitioned by group_id and date."""
 
     says: str

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from shareq.spark.pipeline import events, figures, tables
-from shareq.spark.pipeline.columns import Table, columns
+from shareq.spark.pipeline.columns import TableSpec, columns
 
 VERSION: Final = 1
 
 
 _KEY = "journal group_id topic partition"
 
-TABLES: Final[Mapping[str, Table]] = {
-    "journals": Table(
+TABLES: Final[Mapping[str, TableSpec]] = {
+    "journals": TableSpec(
         "The journals, and what is missing in them.",
         tables.JOURNALS,
         columns("""
@@ -30,7 +30,7 @@ TABLES: Final[Mapping[str, Table]] = {
             until_ms i; time of the last event
         """),
     ),
-    "leaderships": Table(
+    "leaderships": TableSpec(
         "The leaderships: each time a broker loaded a share-partition.",
         tables.LEADERSHIPS,
         columns(f"""
@@ -52,7 +52,7 @@ TABLES: Final[Mapping[str, Table]] = {
         """),
         "since_ms",
     ),
-    "deliveries": Table(
+    "deliveries": TableSpec(
         "The records that polls returned to applications.",
         tables.DELIVERIES,
         columns(f"""
@@ -62,7 +62,7 @@ TABLES: Final[Mapping[str, Table]] = {
         """),
         "time_ms",
     ),
-    "locks": Table(
+    "locks": TableSpec(
         "Every acquisition, renewal and expiration of locks.",
         tables.LOCKS,
         columns(f"""
@@ -75,7 +75,7 @@ TABLES: Final[Mapping[str, Table]] = {
         """),
         "time_ms",
     ),
-    "windows": Table(
+    "windows": TableSpec(
         "The window of a share-partition after each of its moves.",
         tables.WINDOWS,
         columns(f"""
@@ -92,7 +92,7 @@ TABLES: Final[Mapping[str, Table]] = {
         """),
         "time_ms",
     ),
-    "attempts": Table(
+    "attempts": TableSpec(
         "The outcomes of acquisitions: one row per run of offsets with the same history.",
         tables.ATTEMPTS,
         columns(f"""
@@ -108,7 +108,7 @@ TABLES: Final[Mapping[str, Table]] = {
         """),
         "acquired_ms",
     ),
-    "members": Table(
+    "members": TableSpec(
         "The memberships: each time a member was in a group.",
         tables.MEMBERS,
         columns("""
@@ -126,7 +126,7 @@ TABLES: Final[Mapping[str, Table]] = {
         """),
         "since_ms",
     ),
-    "writes": Table(
+    "writes": TableSpec(
         "State writes, as recorded by the leaders that sent them.",
         tables.WRITES,
         columns(f"""
@@ -143,7 +143,7 @@ TABLES: Final[Mapping[str, Table]] = {
         """),
         "prepared_ms",
     ),
-    "latency": Table(
+    "latency": TableSpec(
         "Waiting times of records: from the append to the first acquisition (delivery), from an acquisition to its "
         "durable acceptance (processing), and from the append to the acceptance (whole).",
         figures.LATENCY,
@@ -159,7 +159,7 @@ TABLES: Final[Mapping[str, Table]] = {
             max_ms d; the maximum
         """),
     ),
-    "redeliveries": Table(
+    "redeliveries": TableSpec(
         "The outcomes of the nth deliveries.",
         figures.REDELIVERIES,
         columns("""
@@ -168,7 +168,7 @@ TABLES: Final[Mapping[str, Table]] = {
             records
         """),
     ),
-    "rates": Table(
+    "rates": TableSpec(
         "The outcomes of the records of a topic.",
         figures.RATES,
         columns("""
@@ -187,7 +187,7 @@ TABLES: Final[Mapping[str, Table]] = {
             accepted_per_s d; accepted / length of the journal
         """),
     ),
-    "activity": Table(
+    "activity": TableSpec(
         "Records by what happened to them, over time.",
         figures.ACTIVITY,
         columns("""
@@ -197,7 +197,7 @@ TABLES: Final[Mapping[str, Table]] = {
             records
         """),
     ),
-    "occupancy": Table(
+    "occupancy": TableSpec(
         "The occupancy of windows, averaged over the time of a leadership.",
         figures.OCCUPANCY,
         columns(f"""
@@ -209,14 +209,14 @@ TABLES: Final[Mapping[str, Table]] = {
             full_share d; part of the time in which in_flight was at its limit
         """),
     ),
-    "shares": Table(
+    "shares": TableSpec(
         "The work of each member.",
         figures.SHARES,
         columns("""
             journal group_id member_id client_id acquired accepted
         """),
     ),
-    "fairness": Table(
+    "fairness": TableSpec(
         "The distribution of work among the members of a group.",
         figures.FAIRNESS,
         columns("""
@@ -226,7 +226,7 @@ TABLES: Final[Mapping[str, Table]] = {
             fairness d; Jain's index of accepted records: 1 if all accepted the same, 1 / members if one accepted all
         """),
     ),
-    "poison": Table(
+    "poison": TableSpec(
         "Records that failed twice or more, or were archived after a failure.",
         figures.POISON,
         columns(f"""
@@ -239,7 +239,7 @@ TABLES: Final[Mapping[str, Table]] = {
             archived b; true if the records were archived
         """),
     ),
-    "lag": Table(
+    "lag": TableSpec(
         "The lag of a group at the end of each time bin.",
         figures.LAG,
         columns(f"""

@@ -15,7 +15,7 @@ SUMMARY_LENGTH = 90
 _PRE = "margin: 4px 0; white-space: pre-wrap; font-size: 90%"
 
 
-class Messages(Sequence[Exchange], Tables):
+class Exchanges(Sequence[Exchange], Tables):
     """Exchanges in the order of their requests; a table in a notebook, lines elsewhere."""
 
     def __init__(self, exchanges: list[Exchange], origin_ms: int) -> None:
@@ -28,10 +28,10 @@ class Messages(Sequence[Exchange], Tables):
     @overload
     def __getitem__(self, key: int) -> Exchange: ...
     @overload
-    def __getitem__(self, key: slice) -> Messages: ...
-    def __getitem__(self, key: int | slice) -> Exchange | Messages:
+    def __getitem__(self, key: slice) -> Exchanges: ...
+    def __getitem__(self, key: int | slice) -> Exchange | Exchanges:
         found = self._exchanges[key]
-        return found if isinstance(found, Exchange) else Messages(found, self._origin_ms)
+        return found if isinstance(found, Exchange) else Exchanges(found, self._origin_ms)
 
     def __repr__(self) -> str:
         return "\n".join(self._lines()) or "<no messages>"
@@ -71,7 +71,7 @@ def messages(
     api: str | Collection[str] | None = None,
     since_ms: int | None = None,
     until_ms: int | None = None,
-) -> Messages:
+) -> Exchanges:
     """The protocol exchanges of a journal. `source`: a `Journal`, or an object with one as `.journal`.
 
     `client`: only those of this client id, connection or broker. `api`: only this one, such as "ShareFetch", or these.
@@ -80,7 +80,7 @@ def messages(
     journal = journal_of(source)
     apis = {api} if isinstance(api, str) else api
     found = exchanges(journal, client=client, apis=apis, since_ms=since_ms, until_ms=until_ms)
-    return Messages(found, journal.origin_ms)
+    return Exchanges(found, journal.origin_ms)
 
 
 # ---- formatting ------------------------------------------------------------------------------------------------------

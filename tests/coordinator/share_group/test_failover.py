@@ -2,7 +2,7 @@
 
 import pytest
 
-from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind, Deadlines
+from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind, GroupDeadlines
 from shareq.model.actor import ImageChanged, ShardElected
 from shareq.model.errors import Errors
 from shareq.model.events import (
@@ -211,7 +211,7 @@ A, B = DeadlineKey(DeadlineKind.SHARE_SESSION, "g", "A"), DeadlineKey(DeadlineKi
 
 
 def test_deadlines_expire_in_order_and_once() -> None:
-    deadlines = Deadlines()
+    deadlines = GroupDeadlines()
     deadlines.restart(A, 20)
     deadlines.restart(B, 10)
     assert deadlines.wake_at_ms == 10
@@ -222,7 +222,7 @@ def test_deadlines_expire_in_order_and_once() -> None:
 
 
 def test_restarted_deadline_moves_later_or_earlier() -> None:
-    deadlines = Deadlines()
+    deadlines = GroupDeadlines()
     deadlines.restart(A, 10)
     deadlines.restart(A, 30)
     assert deadlines.take_expired(29) == []
@@ -233,7 +233,7 @@ def test_restarted_deadline_moves_later_or_earlier() -> None:
 
 
 def test_removed_deadline_does_not_expire() -> None:
-    deadlines = Deadlines()
+    deadlines = GroupDeadlines()
     deadlines.restart(A, 10)
     deadlines.forget(A)
     assert not deadlines.is_over(A, 99)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from shareq.coordinator.other.transaction.context import Context
+from shareq.coordinator.other.transaction.context import TransactionContext
 from shareq.coordinator.other.transaction.records import Transaction, encode_transaction
 from shareq.coordinator.other.transaction.states import TRANSITIONS, TransactionEvent, TransactionState
 from shareq.coordinator.turn import Append
@@ -40,7 +40,7 @@ def check_producer(known: Transaction | None, producer_id: int, producer_epoch: 
     return Errors.CONCURRENT_TRANSACTIONS if known.state.is_preparing else Errors.NONE
 
 
-def add_partitions(context: Context, addition: Addition, failure: Callable[[Errors], R]) -> Workflow[R]:
+def add_partitions(context: TransactionContext, addition: Addition, failure: Callable[[Errors], R]) -> Workflow[R]:
     """Add all partitions; this begins a transaction if none is open. Nothing is recorded if all are in it already.
 
     The result is `failure(error)`, also for NONE.
@@ -63,7 +63,9 @@ def add_partitions(context: Context, addition: Addition, failure: Callable[[Erro
     return failure((yield Append([encode_transaction(grown)])))
 
 
-def verify_partitions(context: Context, addition: Addition, failure: Callable[[Errors], Results]) -> Workflow[Results]:
+def verify_partitions(
+    context: TransactionContext, addition: Addition, failure: Callable[[Errors], Results]
+) -> Workflow[Results]:
     """The error of each partition: NONE if the transaction contains it, else TRANSACTION_ABORTABLE. Adds nothing."""
     shard = yield context.turn(addition.transactional_id, failure)
     known = shard.transactions.get(addition.transactional_id)

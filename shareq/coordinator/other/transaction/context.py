@@ -14,7 +14,7 @@ from shareq.model.ids import TRANSACTION_STATE_TOPIC, partition_for
 from shareq.model.image import ClusterImage
 
 
-class Context:
+class TransactionContext:
     """Shared by all modules of one coordinator. `epochs`: the leader epoch of each partition that this broker leads."""
 
     def __init__(self, broker_id: int, runtime: ShardRuntime[TransactionShard]) -> None:

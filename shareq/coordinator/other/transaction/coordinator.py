@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from shareq.coordinator.other.transaction.context import Context
+from shareq.coordinator.other.transaction.context import TransactionContext
 from shareq.coordinator.other.transaction.decisions import end_transaction
 from shareq.coordinator.other.transaction.describe import describe, list_transactions, refused
 from shareq.coordinator.other.transaction.housekeeping import Housekeeping
@@ -73,7 +73,7 @@ class TransactionCoordinator:
             traced=traced,
             retry_ms=RETRY_BACKOFF_MS,
         )
-        self._context = Context(broker_id, self._runtime)
+        self._context = TransactionContext(broker_id, self._runtime)
         self._endings = Endings(self._context)
         self._housekeeping = Housekeeping(self._context, self._endings)
 

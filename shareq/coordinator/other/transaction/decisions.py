@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from shareq.coordinator.other.transaction.context import Context
+from shareq.coordinator.other.transaction.context import TransactionContext
 from shareq.coordinator.other.transaction.markers import Endings
 from shareq.coordinator.other.transaction.producer_ids import ProducerIds
 from shareq.coordinator.other.transaction.records import Transaction, encode_transaction
@@ -83,7 +83,7 @@ def verdict_on(known: Transaction | None, request: EndTxnRequest, version: int) 
 
 
 def end_transaction(
-    context: Context, endings: Endings, request: EndTxnRequest, version: int
+    context: TransactionContext, endings: Endings, request: EndTxnRequest, version: int
 ) -> Workflow[EndTxnResponse]:
     """EndTxn: record the decision, answer, then write the markers in the background."""
     if not request.transactional_id:
@@ -149,7 +149,7 @@ def decide(
 
 
 def abort(
-    context: Context, endings: Endings, known: Transaction, shard: TransactionShard, *, last_epoch: int = -1
+    context: TransactionContext, endings: Endings, known: Transaction, shard: TransactionShard, *, last_epoch: int = -1
 ) -> Workflow[Errors]:
     """During a turn, abort the open transaction of a fenced or timed-out producer; this always raises the epoch.
 

@@ -7,7 +7,7 @@ Source: Kafka's TransactionStateManager (startup of the expiration tasks).
 
 from __future__ import annotations
 
-from shareq.coordinator.other.transaction.context import Context
+from shareq.coordinator.other.transaction.context import TransactionContext
 from shareq.coordinator.other.transaction.decisions import abort
 from shareq.coordinator.other.transaction.markers import Endings
 from shareq.coordinator.other.transaction.records import Transaction, tombstone
@@ -22,7 +22,9 @@ def is_timed_out(known: Transaction, now_ms: int) -> bool:
     return known.state is TransactionState.ONGOING and known.start_ms + known.timeout_ms < now_ms
 
 
-def abort_timed_out(context: Context, endings: Endings, partition: int, transactional_id: str) -> Workflow[None]:
+def abort_timed_out(
+    context: TransactionContext, endings: Endings, partition: int, transactional_id: str
+) -> Workflow[None]:
     """Abort a timed-out transaction, unless it has ended before the turn."""
     shard = yield Turn(partition, no_result)
     known = shard.transactions.get(transactional_id)
@@ -30,7 +32,7 @@ def abort_timed_out(context: Context, endings: Endings, partition: int, transact
         yield from abort(context, endings, known, shard)
 
 
-def delete_expired(context: Context, partition: int, expiration_ms: int) -> Workflow[None]:
+def delete_expired(context: TransactionContext, partition: int, expiration_ms: int) -> Workflow[None]:
     """Delete all transactional ids at rest that were not updated for `expiration_ms`."""
     shard = yield Turn(partition, no_result)
     oldest_ms = context.now_ms - expiration_ms
@@ -46,7 +48,7 @@ def delete_expired(context: Context, partition: int, expiration_ms: int) -> Work
 class Housekeeping:
     """The periodic rounds of one coordinator. `wake_at_ms` is None if there are no transactional ids to check."""
 
-    def __init__(self, context: Context, endings: Endings) -> None:
+    def __init__(self, context: TransactionContext, endings: Endings) -> None:
         self._context = context
         self._endings = endings
         self._config = BrokerConfig()

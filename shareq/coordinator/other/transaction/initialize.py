@@ -5,7 +5,7 @@ Source: KIP-98, KIP-360 (producers that continue after an error); Kafka's Transa
 
 from __future__ import annotations
 
-from shareq.coordinator.other.transaction.context import Context
+from shareq.coordinator.other.transaction.context import TransactionContext
 from shareq.coordinator.other.transaction.decisions import LAST_EPOCH, abort
 from shareq.coordinator.other.transaction.markers import Endings
 from shareq.coordinator.other.transaction.producer_ids import ProducerIds
@@ -32,7 +32,7 @@ def check_request(request: InitProducerIdRequest, max_timeout_ms: int) -> Errors
 
 
 def init_producer_id(
-    context: Context, endings: Endings, request: InitProducerIdRequest
+    context: TransactionContext, endings: Endings, request: InitProducerIdRequest
 ) -> Workflow[InitProducerIdResponse]:
     """InitProducerId: a producer id and epoch that were never used. An open transaction of the id is aborted first."""
     error = check_request(request, context.image.broker_config["transaction.max.timeout.ms"])
@@ -67,7 +67,7 @@ def init_producer_id(
 
 
 def _begin(
-    context: Context, request: InitProducerIdRequest, known: Transaction | None, last_epoch: int
+    context: TransactionContext, request: InitProducerIdRequest, known: Transaction | None, last_epoch: int
 ) -> tuple[Transaction, int] | Errors:
     """The transaction with its new producer id or epoch, and the epoch before; or the error."""
     if known is None:

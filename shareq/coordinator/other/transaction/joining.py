@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from shareq.coordinator.other.transaction.adding import Addition, Results, add_partitions, verify_partitions
-from shareq.coordinator.other.transaction.context import Context
+from shareq.coordinator.other.transaction.context import TransactionContext
 from shareq.coordinator.other.transaction.records import by_topic
 from shareq.model.errors import Errors
 from shareq.model.ids import GROUP_METADATA_TOPIC, TopicPartition, partition_for
@@ -24,7 +24,7 @@ BROKERS_CLIENT_VERSION = 2
 
 
 def from_client(
-    context: Context, request: AddPartitionsToTxnRequest, fencing: Callable[[Errors], Errors]
+    context: TransactionContext, request: AddPartitionsToTxnRequest, fencing: Callable[[Errors], Errors]
 ) -> Workflow[AddPartitionsToTxnResponse]:
     """Add all partitions or none. `fencing` translates an error for the client's version."""
     partitions = _partitions(request.v3_and_below_topics)
@@ -46,7 +46,9 @@ def from_client(
     return (yield from add_partitions(context, addition, lambda error: response(dict.fromkeys(partitions, error))))
 
 
-def from_leader(context: Context, request: AddPartitionsToTxnRequest) -> Workflow[AddPartitionsToTxnResponse]:
+def from_leader(
+    context: TransactionContext, request: AddPartitionsToTxnRequest
+) -> Workflow[AddPartitionsToTxnResponse]:
     """Add to or verify several transactions; each has its own result. The response waits for all of them."""
     results = yield [_one(context, requested) for requested in request.transactions]
     result = AddPartitionsToTxnResponse.Transaction
@@ -58,7 +60,7 @@ def from_leader(context: Context, request: AddPartitionsToTxnRequest) -> Workflo
     )
 
 
-def _one(context: Context, requested: AddPartitionsToTxnRequest.Transaction) -> Workflow[Results]:
+def _one(context: TransactionContext, requested: AddPartitionsToTxnRequest.Transaction) -> Workflow[Results]:
     partitions = _partitions(requested.topics)
     addition = Addition(
         requested.transactional_id, requested.producer_id, requested.producer_epoch, partitions, BROKERS_CLIENT_VERSION
@@ -67,7 +69,7 @@ def _one(context: Context, requested: AddPartitionsToTxnRequest.Transaction) -> 
     return work(context, addition, lambda error: dict.fromkeys(partitions, error))
 
 
-def add_offsets(context: Context, request: AddOffsetsToTxnRequest) -> Workflow[AddOffsetsToTxnResponse]:
+def add_offsets(context: TransactionContext, request: AddOffsetsToTxnRequest) -> Workflow[AddOffsetsToTxnResponse]:
     """AddOffsetsToTxn: add the partition of the group's offsets to the transaction."""
     topic = context.image.topics.get(GROUP_METADATA_TOPIC)
     if not request.transactional_id:

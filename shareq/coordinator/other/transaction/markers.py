@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shareq.coordinator.other.transaction.context import Context
+from shareq.coordinator.other.transaction.context import TransactionContext
 from shareq.coordinator.other.transaction.records import Transaction, by_topic, encode_transaction
 from shareq.coordinator.other.transaction.state import TransactionShard
 from shareq.coordinator.other.transaction.states import TRANSITIONS, TransactionEvent, TransactionState
@@ -34,7 +34,7 @@ class Ending:
 
     __slots__ = ("_context", "_coordinator_epoch", "_is_over", "_open", "shard", "transaction", "written")
 
-    def __init__(self, context: Context, shard: int, transaction: Transaction) -> None:
+    def __init__(self, context: TransactionContext, shard: int, transaction: Transaction) -> None:
         self._context = context
         self._coordinator_epoch = context.epochs[shard]
         self._is_over = False
@@ -121,7 +121,7 @@ def _results(reply: Reply) -> dict[TopicPartition, Errors]:
 class Endings:
     """The decided transactions of one coordinator."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: TransactionContext) -> None:
         self._context = context
         self._endings: set[Ending] = set()
 
