@@ -1,7 +1,8 @@
-"""The command that installs an optional dependency."""
+"""Optional dependencies, and the command that installs them."""
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 _CHECKOUT = Path(__file__).parents[1]
@@ -12,3 +13,10 @@ def install_command(extra: str, checkout: Path = _CHECKOUT) -> str:
     if (checkout / "pyproject.toml").is_file():
         return f"pip install -e '{checkout}[{extra}]'"
     return f"pip install 'shareq[{extra}]'"
+
+
+def require(extra: str, *packages: str) -> None:
+    """Raise ModuleNotFoundError with the command that installs `extra` if one of its packages is missing."""
+    for package in packages:
+        if find_spec(package) is None:
+            raise ModuleNotFoundError(f"the package {package} is missing: {install_command(extra)}", name=package)

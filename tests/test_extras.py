@@ -1,13 +1,20 @@
-"""What an installation and a checkout are told to run for an optional dependency."""
+"""Optional dependencies: the command that installs them, and the calls that need them."""
 
 from __future__ import annotations
 
+import re
+import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from shareq.extras import install_command
+from shareq.extras import install_command, require
+from shareq.sim import Scenario, run, sweep
+from shareq.trace import Journal, attempts, lag_plot, ledger, metrics, raster, state_diagram
+from tests.trace.histories import GROUP, TOPIC, random_history
 
 ROOT = Path(__file__).parents[1]
 
@@ -20,7 +27,43 @@ def test_a_checkout_is_installed_from_its_folder() -> None:
     assert install_command("spark") == f"pip install -e '{ROOT}[spark]'"
 
 
-@pytest.mark.parametrize("extra", ["kafka", "spark"])
+@pytest.mark.parametrize("extra", ["kafka", "lab", "spark"])
 def test_the_extra_exists(extra: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert extra in project["optional-dependencies"]
+
+
+JOURNAL = [journal for journal, _ in random_history(Random(1), 40)][-1]
+FEW = Scenario(records=20, consumers=1)
+
+
+@pytest.mark.parametrize(
+    ("package", "call"),
+    [
+        pytest.param("matplotlib", lambda folder: raster(JOURNAL, GROUP, TOPIC), id="a raster"),
+        pytest.param("matplotlib", lambda folder: lag_plot(JOURNAL, GROUP), id="a lag plot"),
+        pytest.param("matplotlib", lambda folder: state_diagram(), id="a state diagram"),
+        pytest.param("numpy", lambda folder: raster(JOURNAL, GROUP, TOPIC), id="the samples of a raster"),
+        pytest.param("numpy", lambda folder: ledger(JOURNAL, GROUP, TOPIC), id="a ledger"),
+        pytest.param("numpy", lambda folder: attempts(JOURNAL, GROUP, TOPIC), id="attempts"),
+        pytest.param("numpy", lambda folder: run(FEW, 1), id="a simulation"),
+        pytest.param("pandas", lambda folder: metrics(JOURNAL).to_frame(), id="metrics as a DataFrame"),
+        pytest.param("pandas", lambda folder: ledger(JOURNAL, GROUP, TOPIC).to_frame(), id="a ledger as a DataFrame"),
+        pytest.param("pyarrow", lambda folder: JOURNAL.to_parquet(folder / "j"), id="writing Parquet"),
+        pytest.param("pyarrow", lambda folder: Journal.from_parquet(folder / "j"), id="reading Parquet"),
+        pytest.param("pyarrow", lambda folder: sweep({"consumers": [1]}, 1, FEW, progress=False), id="a sweep"),
+        pytest.param("tqdm", lambda folder: sweep({"consumers": [1]}, 1, FEW, progress=False), id="its progress"),
+    ],
+)
+def test_a_call_names_the_package_that_is_missing(
+    package: str, call: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    message = f"the package {package} is missing: {install_command('lab')}"
+    with pytest.raises(ModuleNotFoundError, match=f"^{re.escape(message)}$") as raised:
+        call(tmp_path)
+    assert raised.value.name == package
+
+
+def test_what_is_installed_is_not_missing() -> None:
+    require("lab", "numpy", "pytest")

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-MISSING = "regular expressions need RE2, which comes with `pip install shareq[kafka]`"
+from shareq.extras import install_command
+
+MISSING = f"regular expressions need the package google-re2: {install_command('kafka')}"
 
 
 class ExpressionError(ValueError):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+from shareq.extras import require
 from shareq.model.events import RecordsAppended, RecordsChanged, WindowMoved
 from shareq.model.states import PREPARED, SETTLED, RecordEvent, RecordState
 from shareq.sim.scenario import Scenario
@@ -122,6 +123,7 @@ class _RecordCounts:
 
 def measure(outcome: FinishedRun) -> Result:
     """The figures from the journal. AssertionError if a record was accepted twice or lost."""
+    require("lab", "numpy")
     import numpy as np
 
     scenario, seed = outcome.scenario, outcome.seed

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from shareq.extras import require
 from shareq.model.errors import ConfigException
 from shareq.sim.scenario import Scenario
 from shareq.sim.sweep_grid import FIGURES, PARAMETERS, SweepRun, expand
@@ -102,6 +103,7 @@ def gather(
     compute: Compute,
 ) -> Sweep:
     """The common part of all sweeps: skip finished runs, keep new rows, put all in order."""
+    require("lab", "pyarrow", "tqdm")
     import pyarrow as pa
 
     varied = dict(grid)

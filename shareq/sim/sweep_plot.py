@@ -6,6 +6,7 @@ from math import isnan
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from shareq.extras import require
 from shareq.trace import Plot
 from shareq.trace.views.palette import SERIES
 
@@ -34,6 +35,7 @@ def _place(item: tuple[Any, ...]) -> tuple[bool, Any]:
 
 def draw(table: Any, x: str, y: str, color: str | None, ax: Axes | None) -> Plot:
     """One line per value of `color`, distinguished by hue, dash and marker."""
+    require("lab", "matplotlib")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 4.5), layout="constrained") if ax is None else ax.get_figure(root=True)

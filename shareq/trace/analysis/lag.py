@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from shareq.extras import require
 from shareq.model.events import RecordsChanged
 from shareq.model.states import SETTLED, RecordEvent, RecordState
 from shareq.trace.analysis.fold import apply_entry
@@ -47,6 +48,7 @@ class Attempts:
 
 def attempts(source: Any, group: str, topic: str) -> Attempts:
     """Deliveries and latencies of a topic's records in a group. Needs numpy and the whole journal, as `ledger` does."""
+    require("lab", "numpy")
     import numpy as np
 
     journal = journal_of(source)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from shareq.extras import require
 from shareq.model.errors import ConfigException
 from shareq.model.events import (
     DurableStateRead,
@@ -140,6 +141,7 @@ class TopicLedger(Mapping[int, PartitionLedger]):
 
     def to_frame(self) -> Any:
         """One row for each record, as a pandas DataFrame."""
+        require("lab", "pandas")
         import numpy as np
         import pandas as pd
 
@@ -168,6 +170,7 @@ def partition_ledgers(source: Any, group: str, topic: str) -> list[PartitionLedg
     Needs numpy, and the whole journal: ConfigException if a bounded journal has dropped entries, has no such topic, or
     is an observer's.
     """
+    require("lab", "numpy")
     journal = journal_of(source)
     if journal.dropped:
         raise ConfigException(f"journal={journal!r}: must be complete, but entries were dropped")

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from shareq.extras import require
 from shareq.trace.analysis.metric_derivations import DERIVATIONS, JournalReader, Metric
 from shareq.trace.journal import journal_of
 
@@ -71,6 +72,7 @@ class Metrics(Mapping[Metric, float]):
 
     def to_frame(self) -> Any:
         """A pandas DataFrame: name, tags (as a mapping), attribute, value."""
+        require("lab", "pandas")
         import pandas as pd
 
         rows = [(m.name, dict(m.tags), m.attribute, value) for m, value in self._values.items()]

@@ -24,6 +24,7 @@ from itertools import repeat
 from os import PathLike, fspath
 from typing import Any
 
+from shareq.extras import require
 from shareq.model.states import RecordState
 from shareq.trace.journal.entry_log import Entry, EntryLog
 from shareq.trace.journal.event_codec import decode, encode
@@ -54,6 +55,7 @@ _STATES = {int(state): state.name.lower() for state in RecordState}
 
 def write(log: EntryLog, path: str | PathLike[str]) -> None:
     """Write the kept entries."""
+    require("lab", "pyarrow")
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -83,6 +85,7 @@ def write(log: EntryLog, path: str | PathLike[str]) -> None:
 
 def read(path: str | PathLike[str]) -> JournalFile:
     """Read a file; JournalFileError if it is not a journal."""
+    require("lab", "pyarrow")
     import pyarrow as pa
     import pyarrow.parquet as pq
 

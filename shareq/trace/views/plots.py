@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+from shareq.extras import require
 from shareq.model.errors import ConfigException
 from shareq.model.events import DurableStateRead, MemberLeft, RecordsAppended, RecordsChanged, WindowMoved
 from shareq.trace.analysis.lag import lag_over_time
@@ -133,6 +134,7 @@ def lag_plot(source: Any, group: str, topic: str | None = None, ax: Axes | None 
 
 def _axes(ax: Axes | None, count: int, height: float) -> tuple[Figure, list[Axes]]:
     """The given axes, or those of a new figure outside pyplot, which a notebook shows once."""
+    require("lab", "matplotlib", "numpy")
     from matplotlib.figure import Figure
 
     if ax is not None:

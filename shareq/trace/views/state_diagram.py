@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from shareq.extras import require
 from shareq.model.states import TRANSITIONS, RecordEvent, RecordState, next_state
 from shareq.trace.views.palette import LIGHT, SYMBOLS
 from shareq.trace.views.plots import Plot
@@ -40,6 +41,7 @@ def arrows() -> list[Arrow]:
 
 def state_diagram(ax: Axes | None = None) -> Plot:
     """The states of the transition table, with one arrow for all events from one state to another."""
+    require("lab", "matplotlib")
     from matplotlib.figure import Figure
 
     drawn = arrows()
