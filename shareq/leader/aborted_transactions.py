@@ -1,4 +1,4 @@
-"""Which of the fetched records belong to aborted transactions."""
+"""Finds the fetched records of aborted transactions."""
 
 from __future__ import annotations
 
