@@ -30,7 +30,7 @@ FLOOR, CEILING = -(1 << 62), 1 << 62
 MAX_RUNS = 512
 """A chunk with more runs is cut in two, or kept by offset."""
 SHORT_RUN = 8
-"""A chunk whose runs have at most this average length is kept by offset, until the average is four times as long."""
+"""A full chunk with runs of this average length or less is kept by offset until the average is four times as long."""
 
 
 class RunMap(Generic[C]):
@@ -146,7 +146,7 @@ class RunMap(Generic[C]):
     # ---- changes -----------------------------------------------------------------------------------------------------
 
     def assign(self, first: int, end: int, value: C | None) -> None:
-        """Give [first, end) this value; None makes a hole."""
+        """Set the value of [first, end); None makes a hole."""
         mins = self._mins
         k = bisect_right(mins, first) - 1
         limit = mins[k + 1] if k + 1 < len(mins) else CEILING

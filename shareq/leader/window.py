@@ -192,7 +192,7 @@ class Window:
         return [(first, spso), (spso, end)] if first < spso < end else [(first, end)]
 
     def start_at(self, first: int) -> None:
-        """The first batch begins at `first`: offsets between it and the SPSO do not exist."""
+        """Move the SPSO up to `first`, where the first batch begins: the offsets below do not exist."""
         self.spso = max(self.spso, first)
 
     def grow(self, end: int) -> None:
