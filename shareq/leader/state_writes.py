@@ -58,7 +58,7 @@ class StateWrites:
             self.unwritten_since_ms = now_ms
 
     def request_write(self, now_ms: int) -> None:
-        """Request a write without changes: the SPSO could move, but moves only when a write settles."""
+        """Request a write without changes, so that the SPSO can move when it settles."""
         if not self._under_way and self.unwritten_since_ms is None:
             self.unwritten_since_ms = now_ms
 
