@@ -18,7 +18,7 @@ MANY_RUNS = 16
 """With more runs than this, adjacent short runs share a batch with one type per offset."""
 
 SHORT_RUN = 11
-"""From this length on, a run has a batch of its own, as in Java."""
+"""A run of at least this length has its own batch, as in Java."""
 
 RECORDS_LOST = frozenset(
     {
@@ -117,7 +117,7 @@ def merge_runs(several: Iterable[Sequence[AcknowledgeRun]]) -> list[AcknowledgeR
 
 
 def counts_of(runs: Iterable[AcknowledgeRun]) -> tuple[int, int, int, int, int]:
-    """How many offsets have each type, GAP to RENEW."""
+    """The number of offsets of each type, GAP to RENEW."""
     counts = [0] * len(AcknowledgeType)
     for first, end, kind in runs:
         counts[kind] += end - first

@@ -1,4 +1,4 @@
-"""A share consumer's configuration: confluent-kafka's keys, and two of Java's."""
+"""A share consumer's configuration: confluent-kafka's keys, and two keys of Java's client."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from shareq.consumer.membership import Membership
 from shareq.model.errors import Errors
 
 SETTLE_MS = 1000
-"""Time after the first poll without hints about assignment and start offset: joining takes a moment."""
+"""Time after the first poll without hints about assignment and start offset: the member may still be joining."""
 
 
 class EmptyPollHints:

@@ -25,7 +25,7 @@ _log = logging.getLogger("shareq.consumer")
 AcknowledgementCommitCallback = Callable[[dict[TopicPartition, set[int]], KafkaException | None], object]
 
 CLOSE_TIMEOUT_S = 30
-"""How long `close` waits for brokers without a response, as in Java."""
+"""Default time-out of `close`, as in Java."""
 
 
 class ShareConsumer(UntilClosed):

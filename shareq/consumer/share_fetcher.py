@@ -317,7 +317,7 @@ class ShareFetcher:
             self._on_error(KafkaError(error, partition.error_message))
 
     def _take_leader(self, key: TopicIdPartition, error: Errors, leader: LeaderIdAndEpoch) -> bool:
-        """Use a response's hint at the new leader, if it has one."""
+        """Use the new leader that a response names, if any."""
         moved = error in LEADER_MOVED and self._metadata.moved(key, leader)
         if moved:
             self._fetch_plan.stale = True

@@ -1,4 +1,4 @@
-"""Which of the fetched records belong to aborted transactions."""
+"""Finds the fetched records of aborted transactions."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from shareq.model.records import NO_PRODUCER_ID, AbortedTransaction, RecordBatch
 
 
 def aborted_ranges(batches: Sequence[RecordBatch], aborted: Sequence[AbortedTransaction]) -> list[tuple[int, int]]:
-    """The ranges [first, end) of transactional batches whose producer aborted, in order.
+    """The ranges [first, end) of the batches of aborted transactions, in order.
 
-    A transaction begins to count at its first offset and ends at its producer's next marker. Markers themselves are
-    delivered, as in Kafka: clients acknowledge them as gaps.
+    A transaction extends from its first offset to its producer's next marker. Markers themselves are delivered, as in
+    Kafka: clients acknowledge them as gaps.
     """
     waiting = sorted(aborted, key=lambda transaction: transaction.first_offset, reverse=True)
     open_producers: set[int] = set()

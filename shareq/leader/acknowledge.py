@@ -106,7 +106,7 @@ class Acknowledgement:
         return Errors.NONE
 
     def _state_after(self, in_flight: InFlightState, kind: int) -> InFlightState | None:
-        """The state of an acknowledged record, or None if the member must not acknowledge it so."""
+        """The state of an acknowledged record, or None if the member cannot acknowledge it with this type."""
         state, _, count, member_id, deadline_ms, write_id, _ = in_flight
         if member_id != self._member_id or write_id is not None:
             return None
@@ -121,8 +121,7 @@ class Acknowledgement:
         return new_state((state, target, count, member_id, deadline_ms, self._write_id, event))
 
     def _target_state(self, count: int, event: RecordEvent) -> tuple[RecordEvent, RecordState | None]:
-        """The event and the record state that it leads to. For an acquired record this depends only on its delivery
-        count."""
+        """The event, and the next state of an acquired record after it, which depends only on the delivery count."""
         limit = self._config.delivery_count_limit
         return event, next_state(RecordState.ACQUIRED, event, delivery_count=count, delivery_count_limit=limit)
 

@@ -1,7 +1,7 @@
 """Deadlines of acquisition locks as ranges in a heap, without a timer per record.
 
-The deadline in a record's in-flight state is authoritative. This heap only tells where and when to look for expired
-locks: every lock is added, a lock that ends early is not removed, and stale entries are dropped in bulk.
+The deadline in a record's in-flight state is authoritative. This heap only locates locks that may have
+expired: every lock is added, a lock that ends early is not removed, and stale entries are dropped in bulk.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Deadlines(Generic[T]):
             heapify(self._heap)
 
     def bring_forward(self, thing: T, at_ms: int) -> None:
-        """Set the deadline of `thing` to `at_ms` unless it has an earlier one, which costs one needless check."""
+        """Set the deadline of `thing` to `at_ms` unless it has an earlier one. Too early a deadline is harmless."""
         entry = self._entries.get(thing)
         if entry is None or at_ms < entry[0]:
             self.set(thing, at_ms)

@@ -1,5 +1,4 @@
-"""Runs fetches and lets them wait: for records, for room in the window, or for another fetch's lock on a
-share-partition.
+"""Runs fetches. A fetch may wait for records, for room in the window, or for the fetch lock of a share-partition.
 
 A fetch visits its share-partitions in turn. It takes the fetch lock of each one that can offer records and reads its
 log from exactly the next fetch offset. If the bytes offered meet the fetch's minimum, it acquires and ends; else it
@@ -30,7 +29,7 @@ from shareq.model.states import IsolationLevel
 
 
 class FetchScheduler:
-    """The fetches of this broker. `ended(fetch)` is called when a fetch has all that it will get."""
+    """The fetches of this broker. `ended(fetch)` is called once, at the end of the fetch."""
 
     def __init__(self, context: LeaderContext, ended: Callable[[ShareFetch], None]) -> None:
         self.partitions: LedPartitions  # set by ShareLeader
@@ -41,7 +40,7 @@ class FetchScheduler:
         self._queues = GroupFetchQueues()
         self._zero_minimum: dict[ShareFetch, None] = {}  # waiting fetches with a minimum of 0 bytes
 
-    # ---- a fetch's life ----------------------------------------------------------------------------------------------
+    # ---- start and end of a fetch ------------------------------------------------------------------------------------
 
     def start(self, fetch: ShareFetch) -> None:
         """Start a fetch. It ends at once if there is nothing to fetch or its limits are 0."""
@@ -74,7 +73,7 @@ class FetchScheduler:
         self._ended(fetch)
 
     def _wait(self, fetch: ShareFetch) -> None:
-        """Queue at every share-partition. What the fetch has just seen without success, it does not try again."""
+        """Queue at every share-partition. The fetch does not retry those that have not changed since its last read."""
         fetch.waiting = True
         if fetch.min_bytes <= 0:
             self._zero_minimum[fetch] = None
@@ -96,7 +95,7 @@ class FetchScheduler:
         """A share-partition has changed: every fetch that waits for it may try again."""
         led.idle = False
         led.fresh = False
-        for fetch in reversed(led.tried):  # a fetch that has tried came before those that have not
+        for fetch in reversed(led.tried):  # tried fetches have waited longer than untried ones
             led.untried[fetch] = None
             led.untried.move_to_end(fetch, last=False)
         led.tried.clear()
@@ -112,7 +111,7 @@ class FetchScheduler:
                 self._end(fetch)
 
     def offer(self) -> None:
-        """Let waiting fetches use the changes that happened while the message was handled."""
+        """Attempt waiting fetches after the changes that the current message has caused."""
         advanced_groups = self._queues.advanced_groups
         while self._woken or advanced_groups:
             if advanced_groups:
@@ -131,13 +130,13 @@ class FetchScheduler:
                 self._end_zero_minimum(led)
 
     def _end_zero_minimum(self, led: LedPartition) -> None:
-        """End the fetches with a minimum of 0 bytes: room for a record is enough for them."""
+        """End the fetches with a minimum of 0 bytes: an acquirable share-partition meets it."""
         for fetch in [fetch for fetch in self._zero_minimum if led in fetch.leds and not fetch.reads]:
             fetch.final = True
             self._attempt(fetch)
 
     def _attempt_first(self, group_id: str) -> None:
-        """The first fetch of the group's queue has finished its attempt: let the next one try."""
+        """Attempt the fetch that is now first in the group's queue."""
         fetch = self._queues.first(group_id)
         if fetch is not None and not fetch.reads:
             self._attempt(fetch)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class GroupFetchQueues:
-    """One queue per group; its first fetch may try. `advanced_groups`: groups whose queue has a new first fetch."""
+    """One queue per group; only its first fetch is attempted. `advanced_groups`: groups with a new first fetch."""
 
     __slots__ = ("_queues", "advanced_groups")
 
@@ -20,7 +20,7 @@ class GroupFetchQueues:
         self.advanced_groups: deque[str] = deque()
 
     def first(self, group_id: str) -> ShareFetch | None:
-        """The fetch that may try, or None."""
+        """The fetch that may be attempted, or None."""
         return next(iter(self._queues.get(group_id, ())), None)
 
     def enter(self, fetch: ShareFetch) -> bool:

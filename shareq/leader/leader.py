@@ -1,8 +1,8 @@
 """The share-partition leader of one broker: sessions, fetches and acknowledgements, as one actor.
 
 It answers ShareFetch and ShareAcknowledge. This module takes a request through the steps in Kafka's order:
-`share_requests` and `share_sessions` check it, `share_partition` decides what happens to records, `fetch_scheduler`
-lets fetches wait, `led_partitions` makes state durable. Source: KIP-932, "Share-partition leader"; Kafka's
+`share_requests` and `share_sessions` check it, `share_partition` changes the records, `fetch_scheduler` keeps waiting
+fetches, `led_partitions` makes state durable. Source: KIP-932, "Share-partition leader"; Kafka's
 SharePartitionManager. Rules: BEHAVIOUR.md in this folder.
 """
 
@@ -238,7 +238,7 @@ class ShareLeader:
                 self._release(session, at)
 
     def _release(self, session: ShareSession, at: TopicIdPartition) -> None:
-        """Release what the member holds in one partition. Locks in forgotten partitions expire instead."""
+        """Release the member's records in one partition. Locks in forgotten partitions expire instead."""
         context, (group_id, member_id) = self._context, session.key
         led = self._partitions.get(SharePartitionKey(group_id, at.topic_id, at.partition))
         if led is None:

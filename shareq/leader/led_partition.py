@@ -1,5 +1,4 @@
-"""A share-partition with what the actor needs beside it: the fetch that holds its lock, waiting fetches, writes under
-way."""
+"""A share-partition on its leader, with its fetch lock, its waiting fetches and the number of its state writes."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ _CLIENT_ERRORS = {
 
 
 def client_error(error: Errors) -> Errors:
-    """The error that a client gets when the persister answered `error`."""
+    """The error for the client after `error` of the persister."""
     return _CLIENT_ERRORS.get(error, Errors.UNKNOWN_SERVER_ERROR)
 
 
@@ -68,7 +68,7 @@ class _Lookup(NamedTuple):
 class LedPartitions:
     """All share-partitions led here, by key.
 
-    `wake(led)` is called when waiting fetches may find more than before, `lost(led)` when it has been dropped,
+    `wake(led)` is called when more records may be available to waiting fetches, `lost(led)` when it has been dropped,
     `acknowledged(pending, led, error)` when a request's write has settled. `generation` grows when partitions that
     sessions have resolved may be stale.
     """
@@ -105,10 +105,10 @@ class LedPartitions:
         """The share-partitions of one group."""
         return [led for key, led in self._leds.items() if key.group_id == group_id]
 
-    # ---- in ----------------------------------------------------------------------------------------------------------
+    # ---- loading -----------------------------------------------------------------------------------------------------
 
     def lead(self, key: SharePartitionKey, topic: str, leader_epoch: int) -> LedPartition:
-        """The share-partition. The first call for a key starts to load it."""
+        """The share-partition of the key. The first call starts its load."""
         led = self._leds.get(key)
         if led is None:
             led = self._leds[key] = LedPartition(key, topic, leader_epoch, traced=self._context.traced)
@@ -172,7 +172,7 @@ class LedPartitions:
         else:
             self.drop(led, Errors.UNKNOWN_SERVER_ERROR, "its durable state is invalid")
 
-    # ---- out ---------------------------------------------------------------------------------------------------------
+    # ---- dropping ----------------------------------------------------------------------------------------------------
 
     def drop(self, led: LedPartition, error: Errors, reason: str) -> None:
         """Remove a share-partition from memory. Fetches that wait for it end with `error`.
@@ -198,7 +198,8 @@ class LedPartitions:
         self._lost(led)
 
     def image_changed(self) -> None:
-        """Drop what this broker no longer leads at the same epoch. For the others, configurations may have changed."""
+        """Drop the share-partitions that this broker no longer leads at the same epoch; wake the others, whose
+        configuration may have changed."""
         context = self._context
         self.generation += 1
         for led in list(self._leds.values()):
@@ -261,7 +262,7 @@ class LedPartitions:
             self._acknowledged(write.pending, led, client_code)
 
     def _drained(self, led: LedPartition) -> None:
-        """After the last write of a dropped share-partition has settled, its successor reads the state."""
+        """After the last write of a dropped share-partition has settled, read the state for its successor."""
         if not led.writes and self._draining.pop(led.key, None) is not None:
             successor = self._leds.get(led.key)
             if successor is not None:
@@ -270,7 +271,7 @@ class LedPartitions:
     # ---- time --------------------------------------------------------------------------------------------------------
 
     def changed(self, led: LedPartition) -> None:
-        """After a change of a share-partition: emit its events, set its deadline, wake waiting fetches."""
+        """Emit the events of a changed share-partition, set its deadline, and wake waiting fetches."""
         context = self._context
         led.share_partition.unblock(context.config(led.key.group_id), context.now_ms)
         self.watch(led)
@@ -285,7 +286,7 @@ class LedPartitions:
             self._context.deadlines.bring_forward(led, deadline_ms)
 
     def expire(self, led: LedPartition) -> None:
-        """Its deadline has come: release expired locks. After an early deadline only set the next one."""
+        """The deadline has passed: release expired locks. If none has expired, only set the next deadline."""
         context = self._context
         deadline_ms = led.share_partition.next_deadline_ms
         if deadline_ms is not None and deadline_ms <= context.now_ms:

@@ -2,11 +2,11 @@
 
 A map is a step function over all offsets: sorted bounds, each with the value from there to the next bound; None is a
 hole. Assigning a range moves at most two bounds, and equal neighbours are merged, so a batch of a thousand records and
-a single record are the same thing, of different length.
+a single record differ only in length.
 
 The bounds are kept in chunks. A window of a few runs is one chunk, a plain sorted array; a million runs are some
 thousand chunks, and a change touches only its own. A chunk whose runs have become short keeps one value per offset
-instead of bounds, like a roaring bitmap: that takes less memory than the bounds would, and needs no search.
+instead of bounds, like a roaring bitmap: this takes less memory than bounds, and no search.
 
 Ranges are half-open, [first, end), and not empty. Values are immutable, compared by value, and shared freely.
 """
@@ -28,17 +28,17 @@ FLOOR, CEILING = -(1 << 62), 1 << 62
 """Below and above every offset."""
 
 MAX_RUNS = 512
-"""A chunk with more of them is cut in two, or kept by offset."""
+"""A chunk with more runs is cut in two, or kept by offset."""
 SHORT_RUN = 8
-"""Runs of so many offsets on average or fewer are kept by offset; when they have grown to four times that, no more."""
+"""A full chunk with runs of this average length or less is kept by offset until the average is four times as long."""
 
 
 class RunMap(Generic[C]):
     """A map of [first, end) -> value.
 
     Chunk k covers [_mins[k], _mins[k + 1]). With bounds: `_starts[k]` are the bounds and `_values[k]` the values from
-    there on; by offset: `_starts[k]` is None and `_values[k]` has one value per offset. `_credits[k]` is how many
-    changes such a chunk may see before its runs are counted again.
+    there on; by offset: `_starts[k]` is None and `_values[k]` has one value per offset. `_credits[k]` is the number
+    of changes to such a chunk until its runs are counted again.
     """
 
     __slots__ = ("_credits", "_mins", "_starts", "_values")
@@ -47,7 +47,7 @@ class RunMap(Generic[C]):
         self.clear()
 
     def clear(self) -> None:
-        """Make everything one hole."""
+        """Remove all values: the map is one hole."""
         self._mins: list[int] = [FLOOR]
         self._starts: list[array[int] | None] = [array("q", (FLOOR,))]
         self._values: list[list[C | None]] = [[None]]
@@ -64,8 +64,7 @@ class RunMap(Generic[C]):
         return self._values[k][bisect_right(starts, offset) - 1]
 
     def uniform(self, firsts: Iterable[int], ends: Iterable[int]) -> list[C | None]:
-        """For each of many ranges the one value of the whole range; None for a hole, and if a single lookup cannot
-        decide."""
+        """The value of each range if it has only one; None for a hole, and if a single lookup cannot decide."""
         mins, all_starts, all_values, found = self._mins, self._starts, self._values, []
         for first, end in zip(firsts, ends, strict=True):
             k = bisect_right(mins, first) - 1
@@ -88,7 +87,7 @@ class RunMap(Generic[C]):
                 return [] if value is None else [(first, end, value)]
         else:
             i = bisect_right(starts, first)
-            if i < len(starts) and end <= starts[i]:  # the ordinary question: all within one run
+            if i < len(starts) and end <= starts[i]:  # the ordinary case: all within one run
                 value = self._values[k][i - 1]
                 return [] if value is None else [(first, end, value)]
         return list(self.runs(first, end))
@@ -147,7 +146,7 @@ class RunMap(Generic[C]):
     # ---- changes -----------------------------------------------------------------------------------------------------
 
     def assign(self, first: int, end: int, value: C | None) -> None:
-        """Give [first, end) this value; None makes a hole."""
+        """Set the value of [first, end); None makes a hole."""
         mins = self._mins
         k = bisect_right(mins, first) - 1
         limit = mins[k + 1] if k + 1 < len(mins) else CEILING
@@ -201,7 +200,7 @@ class RunMap(Generic[C]):
         size, rest = len(starts), values[j - 1]
         at_bound = end == (starts[j] if j < size else limit)
         if starts[i] < first:
-            i += 1  # its left part stays
+            i += 1  # the left part of the run stays
         new_starts, new_values = [], []
         if i == 0 or values[i - 1] != value:  # a chunk keeps its first bound
             new_starts.append(first)

@@ -13,7 +13,7 @@ from shareq.model.states import AcquireMode
 class PartitionRead:
     """One share-partition's read in an attempt. The fetch lock is held from the read until the records are acquired.
 
-    `size`: the bytes that the log returned; `counted_bytes`: what they count towards the fetch's minimum.
+    `size`: the bytes that the log returned; `counted_bytes`: the bytes that count towards the fetch's minimum.
     """
 
     __slots__ = ("answer", "counted_bytes", "fetch", "led", "max_bytes", "offset", "size")
@@ -28,7 +28,7 @@ class PartitionRead:
         self.counted_bytes = 0
 
     def answered(self, answer: LogRead, end: int) -> None:
-        """Take the log's answer; `end` is the first offset that cannot be read.
+        """Store the log's answer; `end` is the first offset that cannot be read.
 
         Kafka counts the distance of two positions in a segment, capped by the partition's maximum. A log without
         segments gives the same result: the size of a read that reaches the end, else the maximum that was allowed.
@@ -43,10 +43,10 @@ class PartitionRead:
 class ShareFetch(PendingRequest):
     """A ShareFetch under way.
 
-    `leds`: its share-partitions in the order of turns; `position`: how many the attempt has visited; `reads`: the ones
-    it has locked; `unread`: reads without an answer. `final`: acquire what was read, because the minimum is met or
-    MaxWaitMs have passed. `again`: a visited share-partition changed during the attempt. `waiting`: the fetch is in the
-    queues. `max_bytes`: the request's limit, capped by the broker's `fetch.max.bytes`.
+    `leds`: its share-partitions in the order of turns; `position`: the number that the attempt has visited; `reads`:
+    those that it has locked; `unread`: reads without an answer. `final`: acquire the records read, because the minimum
+    is met or MaxWaitMs have passed. `again`: a visited share-partition changed during the attempt. `waiting`: the fetch
+    is in the queues. `max_bytes`: the request's limit, capped by the broker's `fetch.max.bytes`.
     """
 
     __slots__ = (

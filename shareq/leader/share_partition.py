@@ -1,8 +1,8 @@
 """One group's state of one partition on its leader: in-flight records, their holders, and what is durable.
 
 Pure state: no I/O and no clock. Methods return the writes to persist; the persister's answer comes in through `settle`.
-Records with a write under way stay ACQUIRED and carry the write's id, so no change is ever rolled back. Changes that no
-request asks for (expired locks, records missing from the log, aborted transactions) take effect at once, and the next
+Records with a write under way stay ACQUIRED and carry the write's id, so no change is ever rolled back. Changes
+without a request (expired locks, records missing from the log, aborted transactions) take effect at once, and the next
 `expire` writes them.
 
 Source: KIP-932, "Share-partition leader"; Kafka's SharePartition for everything that the KIP leaves open. Rules:
@@ -95,12 +95,12 @@ class SharePartition:
 
     @property
     def window_size(self) -> int:
-        """How many offsets the window spans, terminal ones and holes included. The record lock limit bounds it."""
+        """The number of offsets in the window, including terminal ones and holes. The record lock limit bounds it."""
         return self._window.speo - self._window.spso
 
     @property
     def delivery_complete_count(self) -> int:
-        """How many of them are terminal, or will be when their write has settled (KIP-1226)."""
+        """The number of offsets in the window that are terminal, or will be when their write has settled (KIP-1226)."""
         return self._window.delivery_complete_count
 
     @property
@@ -189,8 +189,8 @@ class SharePartition:
     def acknowledge(
         self, member_id: str, batches: Sequence[AcknowledgementBatch], config: GroupConfig, now_ms: int
     ) -> Errors | PreparedWrite | None:
-        """Acknowledge records of a member, all or none. Returns the write, an error, or None if nothing has to be
-        written.
+        """Acknowledge records of a member, all or none. Returns the write, an error, or None if there is nothing
+        to write.
 
         Errors: INVALID_REQUEST for unknown types and for offsets that were never fetched; INVALID_RECORD_STATE for
         records that the member does not hold, or that the request names twice. Offsets below the SPSO are accepted
@@ -232,7 +232,7 @@ class SharePartition:
         return moved
 
     def unblock(self, config: GroupConfig, now_ms: int) -> None:
-        """Ask for a state write if the window is full, has no AVAILABLE record, and its start could move.
+        """Request a state write if the window is full, has no AVAILABLE record, and its start could move.
 
         Only a write that settles moves the start, and a full window has no record left whose acknowledgement would
         cause a write. The owner calls this after each change; the next `expire` returns the write.

@@ -1,6 +1,6 @@
 """ShareFetch and ShareAcknowledge as messages: request checks, and how responses are assembled.
 
-This module knows neither sessions nor share-partitions. Order of checks: KIP-932, "Client protocol", as in Kafka 4.3.
+This module uses neither sessions nor share-partitions. Order of checks: KIP-932, "Client protocol", as in Kafka 4.3.
 Rules: BEHAVIOUR.md, "Requests and responses".
 """
 

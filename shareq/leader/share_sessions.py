@@ -61,7 +61,7 @@ class ShareSession:
         self.epoch = next_epoch(INITIAL_EPOCH)
         self.partitions: dict[TopicIdPartition, SessionPartition] = {}
         self.unreported: dict[TopicIdPartition, None] = {}
-        self.fetches: dict[Any, None] = {}  # of fetch.Fetch, which stands above this file
+        self.fetches: dict[Any, None] = {}  # of ShareFetch, whose module imports this one
         self.leds: list[LedPartition] = []
         self.errors: dict[TopicIdPartition, Errors] = {}
         self.resolved = -1
@@ -112,7 +112,7 @@ class ShareSession:
 
 
 class PendingRequest:
-    """A request without a response yet. It is done when its state writes have settled and its fetch has ended."""
+    """A request without a response yet. It is complete when its state writes have settled and its fetch has ended."""
 
     __slots__ = ("acks", "fetched", "fetching", "group_id", "id", "member_id", "request", "session", "writes")
 

@@ -29,8 +29,8 @@ class StateWrites:
     """The writes under way, and the changes that no write contains yet.
 
     `prepare` writes changes that take effect when the write settles. `prepare_unwritten` writes changes that already
-    took effect because no request waits for them (time-outs, records missing from the log). `request_write` asks for
-    a write without changes.
+    took effect because no request waits for them (time-outs, records missing from the log). `request_write`
+    requests a write without changes.
     """
 
     __slots__ = ("_under_way", "_unwritten", "_window", "next_id", "unwritten_since_ms")
@@ -58,7 +58,7 @@ class StateWrites:
             self.unwritten_since_ms = now_ms
 
     def request_write(self, now_ms: int) -> None:
-        """The SPSO could move but no other write is due: a write that settles moves it."""
+        """Request a write without changes, so that the SPSO can move when it settles."""
         if not self._under_way and self.unwritten_since_ms is None:
             self.unwritten_since_ms = now_ms
 

@@ -68,7 +68,7 @@ class Window:
     # ---- loading -----------------------------------------------------------------------------------------------------
 
     def load(self, start_offset: int, state_batches: Iterable[StateBatch]) -> bool:
-        """Begin at `start_offset` with what was stored; False, and nothing changed, if it makes no sense."""
+        """Begin at `start_offset` with the stored batches. False, without a change, if they are invalid."""
         stored = sorted(state_batches)
         position, first_gap = start_offset, None
         for first, last, state, delivery_count in stored:
@@ -154,7 +154,7 @@ class Window:
                 final = settled(to_state, count)
                 back = back or to_state is RecordState.AVAILABLE
             finals.append((first, end, tagged, final))
-        one_by_one = back or self.recorder is not None  # else no index and no event needs each change
+        one_by_one = back or self.recorder is not None  # otherwise neither an index nor an event needs single changes
         for first, end, tagged, final in finals if one_by_one else self.states.swap(finals):
             for f, e, in_flight in self.states.overlap(first, end):
                 if in_flight.write_id == tagged.write_id:
@@ -192,7 +192,7 @@ class Window:
         return [(first, spso), (spso, end)] if first < spso < end else [(first, end)]
 
     def start_at(self, first: int) -> None:
-        """The first batch begins at `first`: offsets between it and the SPSO do not exist."""
+        """Move the SPSO up to `first`, where the first batch begins: the offsets below do not exist."""
         self.spso = max(self.spso, first)
 
     def grow(self, end: int) -> None:
@@ -232,7 +232,7 @@ class Window:
         return limit
 
     def _terminal(self, first: int, end: int) -> int:
-        """How many of the offsets are terminal or will be."""
+        """The number of offsets that are terminal, or will be when their write has settled."""
         return sum([e - f for f, e, in_flight in self.states.overlap(first, end) if in_flight.to_state in TERMINAL])
 
     def raise_log_start(self, offset: int) -> None:

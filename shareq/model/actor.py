@@ -52,7 +52,7 @@ class Incoming(NamedTuple):
 
 class Answer(NamedTuple):
     """The result of the `Call` or `Persist` of this id. If `response` is None, `error` is the cause: NETWORK_EXCEPTION
-    when the connection broke or the node is dead, REQUEST_TIMED_OUT when the broker stopped waiting,
+    when the connection broke or the node is dead, REQUEST_TIMED_OUT when the response did not arrive in time,
     UNSUPPORTED_VERSION when the broker does not support the request; `reason` is a text with further detail, or
     None."""
 
@@ -266,7 +266,7 @@ class DeleteRecordsBefore(NamedTuple):
 
 
 class CreateInternalTopic(NamedTuple):
-    """Ask the controller to create an internal topic. A later `ImageChanged` contains it."""
+    """Request that the controller creates an internal topic. A later `ImageChanged` contains it."""
 
     topic: str
 

@@ -80,8 +80,7 @@ class ClusterImage:
         return topic.partitions[index]
 
     def coordinator(self, topic: str, key: str) -> BrokerImage | None:
-        """The live broker that leads the partition of a coordinator's topic which holds `key`; None if there is none
-        now."""
+        """The broker that leads the partition of `key` in a coordinator's topic; None if there is no live leader."""
         found = self.topics.get(topic)
         if found is None:
             return None

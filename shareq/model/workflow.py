@@ -45,7 +45,7 @@ class AskPersister(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """The result of a request; if `response` is None, `error` is the cause and `reason` a text about it."""
+    """The result of a request; if `response` is None, `error` is the cause and `reason` describes it."""
 
     response: Any
     error: Errors

@@ -34,7 +34,7 @@ from shareq.observer.poll_result import PartitionId, PollResult
 from shareq.trace import Journal
 
 MEMBER_TIMEOUT_MS = 60_000
-"""How long a client's event waits for the group's coordinator to describe its member."""
+"""Maximum time that a client's event waits until the group's coordinator describes its member."""
 
 Member = ShareGroupDescribeResponse.Member
 
@@ -51,7 +51,7 @@ class JournalWriter:
         self._lock = Lock()
         self._now_ms = 0
         self.trouble = self._written_trouble = ""
-        """The reason why the last poll could not read everything, and the one in the journal."""
+        """The reason why the last poll was incomplete, and the reason that was written last."""
         self._epoch = -1
         self._members: dict[str, Member] = {}
         self._configs: dict[str, str] = {}
@@ -92,7 +92,7 @@ class JournalWriter:
             self._write_waiting(now_ms)
 
     def write_failure(self, reason: str, now_ms: int) -> None:
-        """Write that a poll failed altogether."""
+        """Write the failure of a whole poll."""
         with self._lock:
             self._advance_to(now_ms)
             self._write_trouble(reason, at_once=True)
@@ -112,7 +112,7 @@ class JournalWriter:
     # ---- the cluster -------------------------------------------------------------------------------------------------
 
     def _write_trouble(self, trouble: str, *, at_once: bool) -> None:
-        """Write a trouble that two polls in a row had: leaders and coordinators may move during one."""
+        """Write a trouble of two consecutive polls: leaders and coordinators may move during one."""
         lasts = at_once or not trouble or self.trouble
         self.trouble = trouble
         if lasts and trouble != self._written_trouble:

@@ -21,7 +21,7 @@ MIN_INTERVAL_MS = 10
 
 
 class Observer(Tables):
-    """Observes one share group of a cluster with Kafka's protocol, and changes nothing; `observe` makes one.
+    """Observes one share group of a cluster with Kafka's protocol, and changes nothing; `observe` creates one.
 
     `journal` holds the observed events: views, strips and plots take an observer where they take a cluster. The durable
     state of a share-partition is known. The holder of a record is known if it is a consumer of this process, over TCP;
@@ -66,7 +66,7 @@ class Observer(Tables):
 
     @property
     def trouble(self) -> str:
-        """The reason why the last poll could not read everything; empty if it could."""
+        """The reason why the last poll was incomplete; empty if it was complete."""
         return self._writer.trouble
 
     def refresh(self, timeout: float = 30) -> bool:
@@ -156,7 +156,7 @@ def observe(
 
     `topics` None: all topics that the group is subscribed to or has offsets of. `capacity`: number of newest events to
     keep (None: all), for observations of days. KafkaException for an invalid address, ConfigException for other invalid
-    arguments; that the cluster does not respond is an event in the observer's journal.
+    arguments; a cluster that does not respond is an event in the observer's journal.
     """
     if not isinstance(group, str) or not group:
         raise ConfigException(f"group={group!r}: must be a non-empty name")

@@ -1,6 +1,6 @@
 """Durable state of one group's share-partitions, folded from the log of `__share_group_state`.
 
-The share coordinator's own shard folds the log, so that both merge alike.
+It uses the share coordinator's shard for the fold, so that both merge state batches in the same way.
 """
 
 from __future__ import annotations

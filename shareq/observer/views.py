@@ -1,4 +1,4 @@
-"""Views and plots that also take the bootstrap address of a Kafka cluster, which is then observed for them."""
+"""Views and plots that also accept the bootstrap address of a Kafka cluster, and then observe it."""
 
 from __future__ import annotations
 

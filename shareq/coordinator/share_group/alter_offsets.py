@@ -73,7 +73,7 @@ def _failure(error: Errors) -> Response:
 
 
 def _refuse(shard: GroupShard, group: ShareGroup | None, group_id: str, image: ClusterImage) -> Errors:
-    """The group may be absent, but its id must not be another type's."""
+    """The error of the request, if any. The group may be absent; the id of a group of another type is refused."""
     if group is None and (group_id in shard.groups or reserved_for_others(group_id, GroupType.SHARE, image)):
         return Errors.GROUP_ID_NOT_FOUND
     return Errors.NON_EMPTY_GROUP if group and group.members else Errors.NONE

@@ -1,6 +1,6 @@
 """Deleting a group's offsets of some topics in two phases: recorded as deleting, deleted at the persister, then
-recorded as deleted. A topic that fails stays deleting, and the next request retries it. A whole group is deleted alike.
-Source: KIP-932, "Deleting share groups"; Kafka's GroupCoordinatorService.
+recorded as deleted. A topic that fails stays deleting, and the next request retries it. The deletion of a group
+is similar. Source: KIP-932, "Deleting share groups"; Kafka's GroupCoordinatorService.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class SharePartitions(NamedTuple):
         """All topics in any of the three states."""
         return {*self.initializing, *self.initialized, *self.deleting}
 
-    # ---- moves -------------------------------------------------------------------------------------------------------
+    # ---- transitions -------------------------------------------------------------------------------------------------
 
     def begin(self, more: PartitionSets) -> SharePartitions:
         """`more` become initializing; their topics are no longer deleting."""

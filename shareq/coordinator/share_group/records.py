@@ -211,7 +211,7 @@ _READ: Mapping[RecordType, Callable[[Reader], Value]] = {
     RecordType.STATE_PARTITION_METADATA: _read_state_partitions,
 }
 
-# ---- both ------------------------------------------------------------------------------------------------------------
+# ---- records ---------------------------------------------------------------------------------------------------------
 
 GroupRecord = DecodedRecord[RecordType, Value]
 _RECORDS: RecordCodec[RecordType, Value] = RecordCodec(RecordType, _WITH_MEMBER, _WRITE, _READ)

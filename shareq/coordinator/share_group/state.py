@@ -96,7 +96,7 @@ class ShareGroup:
     def state(self) -> GroupState:
         return GroupState.STABLE if self.members else GroupState.EMPTY
 
-    # ---- what other protocols meet: a share group has no committed offsets ------------------------------------------
+    # ---- for other protocols: a share group has no committed offsets -------------------------------------------------
 
     def refuse_commit(self, committer: Committer) -> Errors:
         del committer
@@ -123,7 +123,7 @@ class ShareGroup:
         kinds = RecordType.TARGET_ASSIGNMENT_METADATA, RecordType.STATE_PARTITION_METADATA, RecordType.METADATA
         return [tombstone(kind, self.group_id) for kind in kinds]
 
-    # ---- questions ---------------------------------------------------------------------------------------------------
+    # ---- queries -----------------------------------------------------------------------------------------------------
 
     def look_again(self) -> None:
         """Reset the soft state after a change of topics or configurations."""

@@ -33,8 +33,8 @@ class AcknowledgementsSent(NamedTuple):
 class RequestSent(NamedTuple):
     """A request was sent; `api` is its class name. Recorded only if the cluster traces messages.
 
-    `exchange` is the number that its response shares; `version` is the version on the wire, if the request came over
-    one; `body` is the content as JSON.
+    `exchange` is the number of the request and its response; `version` is the version on the wire, or
+    `NEWEST_VERSION` in process; `body` is the content as JSON.
     """
 
     source: str

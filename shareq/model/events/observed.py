@@ -39,6 +39,6 @@ class RecordsHeld(NamedTuple):
 
 
 class ObservationDisturbed(NamedTuple):
-    """The observer cannot see a part of the cluster, because of `reason`; "": it sees everything again."""
+    """The observer cannot see a part of the cluster, because of `reason`; "": it sees the whole cluster again."""
 
     reason: str

@@ -45,7 +45,7 @@ class RecordsChanged(NamedTuple):
     """The records [first, end) are now in `state`. One event for every change of a run.
 
     `cause` is a RecordEvent, or "prepared" (a write is under way that would make it `to_state`; the state stays),
-    "settled" (the write came through), "abandoned" (it did not). `member_id`, `deadline_ms` where ACQUIRED; `write_id`,
+    "settled" (the write succeeded), "abandoned" (it failed). `member_id`, `deadline_ms` where ACQUIRED; `write_id`,
     `to_state` while a write is under way.
     """
 

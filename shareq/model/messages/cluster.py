@@ -10,12 +10,12 @@ from shareq.model.ids import ZERO_TOPIC_ID, TopicId
 from shareq.model.messages.base import Request, Response, message
 
 NOT_ASKED = -(1 << 31)
-"""Authorized operations that were not requested; else bit `1 << code` stands for an operation."""
+"""Value of authorized operations that were not requested; in other values bit `1 << code` means an operation."""
 
 
 @message
 class MetadataRequest(Request):
-    """`topics` None asks for all topics, () for none (brokers only).
+    """`topics` None requests all topics, () none (brokers only).
 
     If one topic id is not zero, all topics are looked up by id. Authorized operations of the cluster: up to version 10.
     """

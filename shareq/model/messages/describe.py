@@ -93,7 +93,7 @@ class DescribeTopicPartitionsResponse(Response):
 
 @message
 class ListPartitionReassignmentsRequest(Request):
-    """`topics` None asks for all."""
+    """`topics` None requests all."""
 
     API_KEY: ClassVar[int] = 46
 
@@ -127,7 +127,7 @@ class ListPartitionReassignmentsResponse(Response):
 
 @message
 class DescribeLogDirsRequest(Request):
-    """`topics` None asks for all."""
+    """`topics` None requests all."""
 
     API_KEY: ClassVar[int] = 35
 

@@ -68,7 +68,7 @@ class OffsetFetchRequest(Request):
 
     @message
     class Group:
-        """`topics` None asks for all topics of the group."""
+        """`topics` None requests all topics of the group."""
 
         group_id: str
         member_id: str | None = None

@@ -99,7 +99,7 @@ class DescribeShareGroupOffsetsRequest(Request):
 
     @message
     class Group:
-        """`topics` None asks for all topics of the group."""
+        """`topics` None requests all topics of the group."""
 
         group_id: str
         topics: tuple[DescribeShareGroupOffsetsRequest.Topic, ...] | None = None

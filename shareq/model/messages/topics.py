@@ -121,7 +121,7 @@ class CreatePartitionsResponse(Response):
 
 @message
 class ElectLeadersRequest(Request):
-    """`topic_partitions` None asks for all."""
+    """`topic_partitions` None requests all."""
 
     API_KEY: ClassVar[int] = 43
 
@@ -197,7 +197,7 @@ class DescribeConfigsRequest(Request):
 
     @message
     class Resource:
-        """`configuration_keys` None or () asks for all."""
+        """`configuration_keys` None or () requests all."""
 
         resource_type: int
         resource_name: str
