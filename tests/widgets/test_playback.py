@@ -547,5 +547,9 @@ def test_any_moves_keep_the_position_within_the_journal(moves: list[str], scale:
         assert 0 <= playback.order <= source.view.total()
         assert playback.rate >= 0
         assert playback.playing or playback.live or playback.until_ms is None  # live: scenes of what just happened
-        if playback.live and not playback.playing and name in ("step", "tick", "follow"):
+        scenes = playback.until_ms is not None
+        if playback.live and not playback.playing and not scenes and name in ("step", "tick", "follow"):
             assert playback.order == source.view.total()
+    if playback.live and not playback.playing:
+        run(playback, 60)
+        assert (playback.order, playback.until_ms) == (source.view.total(), None)
