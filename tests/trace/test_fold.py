@@ -85,7 +85,7 @@ def test_the_fold_equals_the_leaders_state_after_every_step(seed: int) -> None:
 
 
 def test_states_in_any_order_equal_the_naive_fold(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shareq.trace.analysis.partition_timeline.CHECKPOINT_EVERY", 16)
+    monkeypatch.setattr("shareq.trace.analysis.replay.CHECKPOINT_EVERY", 16)
     rng = Random(seed)
     *_, (journal, _) = random_history(rng, 900)
     timeline = PartitionTimeline(journal, GROUP, TOPIC, 0)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, TypeVar
 
 from shareq.model.events import (
     BrokerStarted,
@@ -59,6 +59,11 @@ class GroupFold:
         """STABLE with members, else EMPTY."""
         return GroupState.STABLE if self.members else GroupState.EMPTY
 
+    def copy(self) -> Self:
+        """An independent copy."""
+        members = {member_id: replace(member) for member_id, member in self.members.items()}
+        return replace(self, members=members, initialized=dict(self.initialized), configs=dict(self.configs))
+
     def apply(self, entry: Entry) -> None:
         """Apply the next entry about this group."""
         event = entry.event
@@ -107,6 +112,11 @@ class ClusterFold:
     brokers: dict[int, bool] = field(default_factory=dict)
     topics: dict[str, list[PartitionView]] = field(default_factory=dict)
 
+    def copy(self) -> Self:
+        """An independent copy."""
+        topics = {name: [replace(partition) for partition in partitions] for name, partitions in self.topics.items()}
+        return replace(self, brokers=dict(self.brokers), topics=topics)
+
     def apply(self, entry: Entry) -> None:
         """Apply the next entry."""
         event = entry.event
@@ -151,14 +161,14 @@ C = TypeVar("C", bound=ClusterFold)
 
 def fold_group(found: G, source: Any, until: int | None = None) -> G:
     """Apply the journal's entries about the group below order `until` (None: all)."""
-    for entry in _until(journal_of(source).select(*_OF_GROUP, group=found.group_id), until):
+    for entry in _until(journal_of(source).select(*OF_GROUP, group=found.group_id), until):
         found.apply(entry)
     return found
 
 
 def fold_cluster(found: C, source: Any, until: int | None = None) -> C:
     """Apply the journal's entries about brokers and topics below order `until` (None: all)."""
-    for entry in _until(journal_of(source).select(*_OF_CLUSTER), until):
+    for entry in _until(journal_of(source).select(*OF_CLUSTER), until):
         found.apply(entry)
     return found
 
@@ -172,7 +182,7 @@ def _until(entries: list[Entry], until: int | None) -> list[Entry]:
     return entries if until is None else [entry for entry in entries if entry.order < until]
 
 
-_OF_GROUP = (
+OF_GROUP = (
     MemberJoined,
     MemberLeft,
     MemberReconciled,
@@ -182,7 +192,7 @@ _OF_GROUP = (
     ConfigChanged,
     GroupDeleted,
 )
-_OF_CLUSTER = (
+OF_CLUSTER = (
     BrokerStarted,
     BrokerStopped,
     TopicCreated,

@@ -32,10 +32,9 @@ from shareq.model.events import (
     WindowMoved,
 )
 from shareq.trace.analysis.fold import apply_entry
+from shareq.trace.analysis.replay import Replay
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal import Entry, Journal, Subject
-
-CHECKPOINT_EVERY = 256
 
 _LEADER = (
     SharePartitionLoaded,
@@ -63,7 +62,6 @@ class PartitionTimeline:
 
     def __init__(self, journal: Journal, group: str, topic: str, partition: int) -> None:
         self.journal = journal
-        self.entries: list[Entry] = []
         self._subjects = {
             Subject(group, topic, partition): _LEADER,
             Subject(None, topic, partition): _LOG,
@@ -74,9 +72,9 @@ class PartitionTimeline:
         }
         self._seen = 0
         self._gaps: set[int] = set()
-        self._checkpoints = [SharePartitionState(group, topic, partition)]
-        self._cursor = self._checkpoints[0].copy()
-        self._folded = 0
+        self._replay = Replay(SharePartitionState(group, topic, partition), self._apply)
+        self.entries = self._replay.entries
+        self.state, self.count, self.at_time = self._replay.state, self._replay.count, self._replay.at_time
 
     def refresh(self) -> list[Entry]:
         """Add the entries since the last call, and return them."""
@@ -95,28 +93,11 @@ class PartitionTimeline:
         self.entries += new
         return new
 
-    def state(self, count: int) -> SharePartitionState:
-        """The state after the first `count` entries. The next call changes the object: copy it to keep it."""
-        nearest = min(count // CHECKPOINT_EVERY, len(self._checkpoints) - 1)
-        if not nearest * CHECKPOINT_EVERY <= self._folded <= count:
-            self._cursor, self._folded = self._checkpoints[nearest].copy(), nearest * CHECKPOINT_EVERY
-        for position in range(self._folded, count):
-            if position in self._gaps:
-                self._cursor.partial = True
-            apply_entry(self._cursor, self.entries[position])
-            self._folded = position + 1
-            if self._folded == CHECKPOINT_EVERY * len(self._checkpoints):
-                self._checkpoints.append(self._cursor.copy())
-        return self._cursor
-
-    def at_time(self, time_ms: int) -> int:
-        """The number of entries up to and including this time."""
-        return bisect_right(self.entries, time_ms, key=_time)
+    def _apply(self, state: SharePartitionState, position: int, entry: Entry) -> None:
+        if position in self._gaps:
+            state.partial = True
+        apply_entry(state, entry)
 
 
 def _order(entry: Entry) -> int:
     return entry.order
-
-
-def _time(entry: Entry) -> int:
-    return entry.time_ms

@@ -39,6 +39,14 @@ LIGHT: Final[dict[str, str]] = {
     "card": "#fafbfc",
     "bg": "#ffffff",
     "onfill": "#14181f",
+    "member0": "#3f51d1",
+    "member1": "#9a3fb5",
+    "member2": "#00798c",
+    "member3": "#8c5a00",
+    "member4": "#b5345c",
+    "member5": "#4a7a1e",
+    "member6": "#5d5a88",
+    "member7": "#2f6f9f",
 }
 
 DARK: Final[dict[str, str]] = {
@@ -58,7 +66,25 @@ DARK: Final[dict[str, str]] = {
     "card": "#191d25",
     "bg": "#14171d",
     "onfill": "#14181f",
+    "member0": "#8c9bff",
+    "member1": "#d78bee",
+    "member2": "#4cc3d4",
+    "member3": "#d9a441",
+    "member4": "#f08bab",
+    "member5": "#9ccf6a",
+    "member6": "#b3afe0",
+    "member7": "#7fc0ee",
 }
+
+MEMBER_COLOURS: Final = 8
+"""Members have the colours member0, member1, ... by their place, repeated after this many; the letter is what tells
+them apart."""
+
+
+def member_colour(place: int) -> str:
+    """The name of the colour of the member at a place, from 0."""
+    return f"member{place % MEMBER_COLOURS}"
+
 
 HATCHES: Final[dict[str, str]] = {
     "available": "...",

@@ -1,0 +1,65 @@
+"""A drawing and its SVG: keys, subjects, colours of both themes, countdowns."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from shareq_widgets.drawing import Drawing
+from shareq_widgets.look import THEMES
+from shareq_widgets.selection import member, parse, record
+from shareq_widgets.svg import to_svg
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def small() -> Drawing:
+    drawing = Drawing(200, 50, text="one lock")
+    with drawing.about(member("m-a")):
+        drawing.rect("bar", 10.123, 4, 50, 20, fill="acquired", stroke="alarm", title="A <holds> 3")
+        with drawing.about(record("orders", 0, 7)):
+            drawing.label("left", 70, 16, "", countdown=9_500, style="hot small")
+    drawing.path("edge", "M0 0h9", marker_end="arrow")
+    return drawing
+
+
+def test_a_key_is_unique() -> None:
+    drawing = small()
+    with pytest.raises(ValueError, match="key='bar'"):
+        drawing.rect("bar", 0, 0, 1, 1)
+    with pytest.raises(ValueError, match="key='edge'"):
+        drawing.extend(small().elements[2:])
+
+
+def test_elements_name_their_subjects() -> None:
+    drawing = small()
+    assert drawing.find("bar")["about"] == ["member:m-a"]
+    assert drawing.find("left")["about"] == ["member:m-a", "record:orders-0:7"]
+    assert "about" not in drawing.find("edge")
+    assert parse("record:orders-0:7").name == "orders-0:7"
+    for bad in ("", "member", "member:", "planet:mars"):
+        with pytest.raises(ValueError, match="subject must be"):
+            parse(bad)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_svg_has_the_colours_of_its_theme(theme: str) -> None:
+    root = ET.fromstring(to_svg(small(), theme=theme, now_ms=2_000))
+    bar, left = root.find(f"{SVG}rect"), root.find(f"{SVG}text")
+    assert bar is not None
+    assert left is not None
+    assert (bar.get("fill"), bar.get("stroke"), bar.get("x")) == (
+        THEMES[theme]["acquired"],
+        THEMES[theme]["alarm"],
+        "10.12",
+    )
+    assert bar.findtext(f"{SVG}title") == "A <holds> 3"
+    assert left.text == "7.5 s"
+    assert left.get("font-size") == "10.5"
+    assert root.findtext(f"{SVG}title") == "one lock"
+
+
+def test_an_unknown_theme_is_refused() -> None:
+    with pytest.raises(ValueError, match="theme must be one of light, dark, not 'blue'"):
+        to_svg(small(), theme="blue")

@@ -1,0 +1,86 @@
+"""A drawing as a static, self-contained SVG: for saved notebooks, exported pages and files."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any, Final
+
+from shareq_widgets.drawing import Drawing, Element
+from shareq_widgets.look import THEMES
+
+FONT: Final = "Inter,system-ui,'DejaVu Sans',sans-serif"
+
+STYLES: Final[dict[str, dict[str, str]]] = {
+    "strong": {"font-weight": "700"},
+    "small": {"font-size": "10.5"},
+    "soft": {"fill": "soft"},
+    "hot": {"fill": "alarm", "font-weight": "650"},
+    "faded": {"opacity": ".45"},
+    "struck": {"text-decoration": "line-through"},
+}
+
+Colours = dict[str, str]
+
+
+def to_svg(drawing: Drawing, *, theme: str = "light", now_ms: int = 0) -> str:
+    """The drawing as SVG markup. `now_ms`: the displayed time, which countdowns are relative to.
+
+    ValueError for an unknown theme.
+    """
+    if theme not in THEMES:
+        raise ValueError(f"theme must be one of {', '.join(THEMES)}, not {theme!r}")
+    colours = THEMES[theme]
+    width, height = f"{drawing.width:g}", f"{drawing.height:g}"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'role="img" font-family="{FONT}" font-size="12" fill="{colours["ink"]}" '
+        f'style="background:{colours["bg"]};max-width:100%;height:auto"><title>{escape(drawing.text)}</title>'
+        f"{patterns(colours)}{''.join(_markup(element, colours, now_ms) for element in drawing.elements)}</svg>"
+    )
+
+
+def patterns(colours: Colours) -> str:
+    """Hatch (archived), dots (archiving), veil (unknown): fills that differ without colour; and the arrowhead."""
+    grey = colours["archived"]
+    ground = f'<rect width="6" height="6" fill="{grey}" opacity=".28"/>'
+    return (
+        f'<defs><pattern id="sq-hatch" width="6" height="6" patternUnits="userSpaceOnUse" '
+        f'patternTransform="rotate(45)">{ground}<path d="M0 0v6" stroke="{grey}" stroke-width="2.4"/></pattern>'
+        f'<pattern id="sq-dots" width="6" height="6" patternUnits="userSpaceOnUse">{ground}'
+        f'<circle cx="3" cy="3" r="1.3" fill="{grey}"/></pattern>'
+        f'<pattern id="sq-veil" width="6" height="5" patternUnits="userSpaceOnUse">'
+        f'<path d="M0 1h6" stroke="{colours["unknown"]}" stroke-width="1.6" opacity=".5"/></pattern>'
+        f'<marker id="sq-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+        f'<path d="M0 0L8 4L0 8z" fill="{colours["soft"]}"/></marker></defs>'
+    )
+
+
+def paint(name: Any, colours: Colours) -> str:
+    """A colour or a pattern of the palette by its name; "none" is itself. KeyError for other names."""
+    if name in ("hatch", "dots", "veil", "arrow"):
+        return f"url(#sq-{name})"
+    return "none" if name == "none" else colours[name]
+
+
+def _markup(element: Element, colours: Colours, now_ms: int) -> str:
+    attributes: dict[str, Any] = dict(element["attributes"])
+    for style in element.get("style", "").split():
+        attributes |= STYLES[style]
+    for name in ("fill", "stroke", "marker-end"):
+        if name in attributes:
+            attributes[name] = paint(attributes[name], colours)
+    drawn = "".join(f' {name}="{escape(_value(value))}"' for name, value in attributes.items())
+    text = element.get("text", "")
+    if "countdown" in element:
+        text = seconds_left(element["countdown"] - now_ms)
+    title = f"<title>{escape(element['title'])}</title>" if "title" in element else ""
+    return f"<{element['tag']}{drawn}>{title}{escape(text)}</{element['tag']}>"
+
+
+def seconds_left(ms: int) -> str:
+    """A time left, never negative, in seconds."""
+    return f"{max(ms, 0) / 1000:.1f} s"
+
+
+def _value(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
