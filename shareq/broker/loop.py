@@ -117,10 +117,10 @@ class EventLoop:
     def enter(self, action: Callable[[], object]) -> None:
         """Run `action` and the calls that it posts, with the loop locked."""
         if uninterrupted.depth:  # the caller's block, or another thread's, which is as good: this one needs none
-            self._enter(action)
+            self.run(action)
         else:
             with uninterrupted:
-                self._enter(action)
+                self.run(action)
 
     def wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
         """Run events until `until()` holds or the time-out; return whether it holds."""
@@ -129,7 +129,8 @@ class EventLoop:
         with uninterrupted:
             return self._wait(until, timeout_ms)
 
-    def _enter(self, action: Callable[[], object]) -> None:
+    def run(self, action: Callable[[], object]) -> None:
+        """As `enter`, for a thread that runs no signal handlers, or inside `uninterrupted`."""
         raise NotImplementedError
 
     def _wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
@@ -153,7 +154,7 @@ class VirtualLoop(EventLoop):
     def now_ms(self) -> int:
         return self._now_ms
 
-    def _enter(self, action: Callable[[], object]) -> None:
+    def run(self, action: Callable[[], object]) -> None:
         if not self.lock.acquire(False):
             acquire(self.lock)
         try:
@@ -247,7 +248,7 @@ class WallLoop(EventLoop):
     def now_ms(self) -> int:
         return self._origin_ms + int((time.monotonic() - self._started) * self._ms_per_s)
 
-    def _enter(self, action: Callable[[], object]) -> None:
+    def run(self, action: Callable[[], object]) -> None:
         if not self.lock.acquire(False):
             acquire(self.lock)
         try:

@@ -167,7 +167,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             return
         self._entering = True
         try:
-            self._backend.loop.enter(self._ask)
+            self._backend.loop.run(self._ask)
         finally:
             self._entering = False
 

@@ -21,8 +21,9 @@ class Loop(Protocol):
     """The event loop of the brokers; all may be called in any thread."""
 
     def now_ms(self) -> int: ...
-    def enter(self, call: Callable[[], object], /) -> None:
-        """Run `call` with exclusive access to the brokers, then the events that it causes."""
+    def run(self, call: Callable[[], object], /) -> None:
+        """Run `call` with exclusive access to the brokers, then the events that it causes. For a thread that runs no
+        signal handlers: not the main thread."""
         ...
 
     def at(self, due_ms: int, call: Callable[[], object], /) -> Timer:

@@ -208,7 +208,7 @@ class Server:
     def lost(self, connection: ServerConnection) -> None:
         """Inform the broker of a lost connection: it closes the share sessions and releases their locks."""
         self.connections.discard(connection)
-        self.loop.enter(lambda: self.network.disconnect(connection.connection_id, connection.broker_id))
+        self.loop.run(lambda: self.network.disconnect(connection.connection_id, connection.broker_id))
 
     def answered(self, connection: ServerConnection) -> None:
         self._answered.append(connection)
@@ -253,7 +253,7 @@ class Server:
             if connection.active_ms + limit_ms <= now_ms:
                 connection.abort()
         due_ms = min((c.active_ms for c in quiet if c.active_ms + limit_ms > now_ms), default=now_ms) + limit_ms
-        self.loop.enter(partial(self._watch_again, due_ms))
+        self.loop.run(partial(self._watch_again, due_ms))
 
     def _watch_again(self, due_ms: int) -> None:
         self._idle_timer = self.loop.at(due_ms, lambda: self._soon(self._watch_idle))

@@ -73,7 +73,7 @@ class Backend:
     def now_ms(self) -> int:
         return 0
 
-    def enter(self, action: Any) -> None:
+    def run(self, action: Any) -> None:
         action()
 
     def call(self, connection: ServerConnection, *_: object) -> None:
