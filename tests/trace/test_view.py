@@ -31,13 +31,12 @@ from shareq.trace.views.member_names import letter
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random_history
 
 KEYS: dict[str, Any] = {
-    "version": int, "group": str, "topic": str, "partition": int, "leader": int, "now_ms": int, "origin_ms": int,
-    "order": int, "total": int, "loaded": bool, "observed": bool, "disturbed": str,
+    "group": str, "now_ms": int, "origin_ms": int, "order": int, "total": int,
+    "event": (dict, type(None)), "step": (dict, type(None)), "marks": list,
+    "version": int, "topic": str, "partition": int, "leader": int, "loaded": bool, "observed": bool, "disturbed": str,
     "spso": int, "speo": int, "log_start": int, "log_end": int,
     "delivery_count_limit": int, "max_record_locks": int, "lock_duration_ms": int, "in_flight": (int, type(None)),
-    "lag": (int, type(None)), "runs": list, "past": list, "members": list, "writes": list, "event": (dict, type(None)),
-    "step": (dict, type(None)),
-    "marks": list, "text": str,
+    "lag": (int, type(None)), "runs": list, "past": list, "members": list, "writes": list, "text": str,
 }  # fmt: skip
 NONE_OR_INT, NONE_OR_STR = (int, type(None)), (str, type(None))
 RUN: tuple[Any, ...] = (int, int, str, int, NONE_OR_STR, NONE_OR_INT, NONE_OR_INT, NONE_OR_STR)
@@ -196,7 +195,7 @@ def test_a_view_follows_its_journal() -> None:
 
 def test_the_live_snapshot_has_the_time_of_its_source() -> None:
     class Source:
-        journal = view_of()._journal
+        journal = view_of().journal
         now_ms = ORIGIN_MS + 77_000
 
     watching = view(Source(), GROUP, TOPIC)

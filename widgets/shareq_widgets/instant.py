@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from shareq.trace.analysis.group_history import GroupHistory
-from shareq.trace.views.member_names import MemberNames
+from shareq.trace.views.member_names import MemberNames, names_of
 from shareq.trace.views.palette import member_colour
 
 
@@ -34,17 +34,13 @@ class Instant(NamedTuple):
 
     def colour(self, member_id: str) -> str:
         """The palette's name of the member's colour."""
-        try:
-            return member_colour(self.names.member(member_id).place)
-        except KeyError:
-            return "soft"
+        return member_colour(self.names.member(member_id).place)
 
 
 def instant_of(history: GroupHistory, until: int | None = None, now_ms: int | None = None) -> Instant:
-    """A moment of a history, with names of its own. None: the end of the journal, the time of the last entry."""
-    names = MemberNames()
-    for entry in history.refresh():
-        names.add(entry.order + 1, entry)
+    """A moment of a history. None: the end of the journal, the time of the last entry."""
+    history.refresh()
+    names = names_of(history.journal, history.group_id)
     entries = history.journal.entries()
     shown = history.total if until is None else until
     last_ms = entries[min(shown, history.total) - 1 - history.journal.dropped].time_ms if shown else 0

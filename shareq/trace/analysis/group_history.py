@@ -12,7 +12,7 @@ from typing import Any
 from shareq.model.events import DurableStateRead, SharePartitionLoaded, SharePartitionsInitialized
 from shareq.trace.analysis.groups import OF_CLUSTER, OF_GROUP, ClusterFold, GroupFold
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
-from shareq.trace.analysis.replay import Replay
+from shareq.trace.analysis.replay import Replay, time_of
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal import Entry, Journal, journal_of
 
@@ -65,7 +65,7 @@ class GroupHistory:
     def until_at(self, time_ms: int) -> int:
         """The moment after the last entry at or before `time_ms` (since the epoch)."""
         entries = self.journal.entries()
-        place = bisect_right(entries, time_ms, hi=len(entries), key=lambda entry: entry.time_ms)
+        place = bisect_right(entries, time_ms, key=time_of)
         return entries[place - 1].order + 1 if place else 0
 
     # ---- states ------------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from shareq.model.events import (
     WindowMoved,
 )
 from shareq.trace.analysis.fold import apply_entry
-from shareq.trace.analysis.replay import Replay
+from shareq.trace.analysis.replay import Replay, order_of
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal import Entry, Journal, Subject
 
@@ -62,6 +62,7 @@ class PartitionTimeline:
 
     def __init__(self, journal: Journal, group: str, topic: str, partition: int) -> None:
         self.journal = journal
+        self.group = group
         self._subjects = {
             Subject(group, topic, partition): _LEADER,
             Subject(None, topic, partition): _LOG,
@@ -84,7 +85,7 @@ class PartitionTimeline:
         new: list[Entry] = []
         for subject, types in self._subjects.items():
             entries = self.journal.about(subject)
-            start = bisect_right(entries, self._seen - 1, key=_order)
+            start = bisect_right(entries, self._seen - 1, key=order_of)
             new += [e for e in entries[start:] if e.order < total and isinstance(e.event, types)]
         if dropped > self._seen:
             self._gaps.add(len(self.entries))
@@ -97,7 +98,3 @@ class PartitionTimeline:
         if position in self._gaps:
             state.partial = True
         apply_entry(state, entry)
-
-
-def _order(entry: Entry) -> int:
-    return entry.order

@@ -47,16 +47,16 @@ class Replay(Generic[S]):
 
     def count(self, until: int) -> int:
         """The number of entries whose order in the journal is below `until`."""
-        return bisect_left(self.entries, until, key=_order)
+        return bisect_left(self.entries, until, key=order_of)
 
     def at_time(self, time_ms: int) -> int:
         """The number of entries up to and including this time."""
-        return bisect_right(self.entries, time_ms, key=_time)
+        return bisect_right(self.entries, time_ms, key=time_of)
 
 
-def _order(entry: Entry) -> int:
+def order_of(entry: Entry) -> int:
     return entry.order
 
 
-def _time(entry: Entry) -> int:
+def time_of(entry: Entry) -> int:
     return entry.time_ms

@@ -1,11 +1,14 @@
-"""Names and letters of a group's members, constant at every point of a view."""
+"""Names and letters of a group's members, the same in all views and at every moment of a journal."""
 
 from __future__ import annotations
 
+import re
+import weakref
+from bisect import bisect_left
 from typing import NamedTuple
 
-from shareq.model.events import MemberJoined, MemberLeft, RecordsChanged, RecordsHeld
-from shareq.trace.journal import Entry
+from shareq.model.events import MemberJoined, MemberLeft
+from shareq.trace.journal import Journal, Subject
 from shareq.trace.journal.event_text import member_name
 
 
@@ -28,23 +31,37 @@ class MemberName(NamedTuple):
 
 
 class MemberNames:
-    """The members in order of first appearance. A member's name is its client id, or else its shortened member id."""
+    """The members of a group in a journal. A member's name is its client id, or else its shortened member id.
 
-    def __init__(self) -> None:
+    A letter never changes. Letters follow the order of names among the members that join between two calls of
+    `refresh`, and otherwise the order in which they join.
+    """
+
+    def __init__(self, journal: Journal, group: str) -> None:
+        self._journal = weakref.ref(journal)
+        self._subject = Subject(group)
         self._members: dict[str, MemberName] = {}
         self._names: set[str] = set()
         self._changes: list[tuple[int, str, bool]] = []
+        self._seen = 0
 
-    def add(self, count: int, entry: Entry) -> None:
-        """Add the `count`th entry of the view."""
-        event = entry.event
-        if isinstance(event, MemberJoined):
-            self._add_member(event.member_id, event.client_id)
-            self._changes.append((count, event.member_id, True))
-        elif isinstance(event, MemberLeft):
-            self._changes.append((count, event.member_id, False))
-        elif isinstance(event, (RecordsChanged, RecordsHeld)) and event.member_id is not None:
-            self._add_member(event.member_id, "")
+    def refresh(self) -> None:
+        """Read the journal to its end."""
+        journal = self._journal()
+        if journal is None or journal.total == self._seen:
+            return
+        entries = journal.about(self._subject)
+        new = entries[bisect_left(entries, self._seen, key=lambda entry: entry.order) :]
+        self._seen = journal.total
+        joined: dict[str, str] = {}
+        for entry in new:
+            event = entry.event
+            if isinstance(event, (MemberJoined, MemberLeft)):
+                self._changes.append((entry.order, event.member_id, isinstance(event, MemberJoined)))
+            if isinstance(event, MemberJoined):
+                joined.setdefault(event.member_id, event.client_id)
+        for member_id, client_id in sorted(joined.items(), key=lambda item: _by_number(item[1])):
+            self._add_member(member_id, client_id)
 
     def _add_member(self, member_id: str, client_id: str) -> None:
         if member_id in self._members:
@@ -58,22 +75,39 @@ class MemberNames:
         self._members[member_id] = MemberName(len(self._members), name, letter(len(self._members)))
 
     def name(self, member_id: str) -> str:
-        member = self._members.get(member_id)
-        return member_name(member_id) if member is None else member.name
+        return self.member(member_id).name
 
     def letter(self, member_id: str) -> str:
-        member = self._members.get(member_id)
-        return "?" if member is None else member.letter
+        return self.member(member_id).letter
 
     def member(self, member_id: str) -> MemberName:
-        """Name and letter; KeyError for a member that never appeared."""
+        """Name and letter. A member whose arrival is not in the journal has its place from now on."""
+        if member_id not in self._members:
+            self._add_member(member_id, "")
         return self._members[member_id]
 
-    def present(self, count: int) -> set[str]:
-        """Ids of the members in the group after the first `count` entries."""
+    def present(self, until: int) -> set[str]:
+        """Ids of the members in the group after the entries whose order is below `until`."""
         present_ids: set[str] = set()
-        for at, member_id, joined in self._changes:
-            if at > count:
+        for order, member_id, joined in self._changes:
+            if order >= until:
                 break
             (present_ids.add if joined else present_ids.discard)(member_id)
         return present_ids
+
+
+def _by_number(name: str) -> tuple[tuple[int, int, str], ...]:
+    """The sort key of a name: clerk-2 is before clerk-10."""
+    return tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name) if part)
+
+
+_NAMES: weakref.WeakKeyDictionary[Journal, dict[str, MemberNames]] = weakref.WeakKeyDictionary()
+
+
+def names_of(journal: Journal, group: str) -> MemberNames:
+    """The names of a group's members, the same for all views of a journal, up to its end."""
+    of_journal = _NAMES.setdefault(journal, {})
+    if group not in of_journal:
+        of_journal[group] = MemberNames(journal, group)
+    of_journal[group].refresh()
+    return of_journal[group]

@@ -18,7 +18,7 @@ from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.journal import Journal, journal_of
 from shareq.trace.journal.event_text import count_text, list_text
 from shareq.trace.views.marks import Mark, Marks
-from shareq.trace.views.member_names import MemberNames
+from shareq.trace.views.member_names import names_of
 from shareq.trace.views.palette import DARK, HATCHES, LIGHT, SERIES, STATES, UNKNOWNS
 from shareq.trace.views.raster_sampling import PAST, Raster, sample
 from shareq.trace.views.subjects import check_subject
@@ -206,9 +206,8 @@ def _draw_states(axis: Axes, picture: Raster, colours: dict[str, str]) -> None:
 
 def _failures(timeline: PartitionTimeline) -> list[Mark]:
     """The marks drawn as lines; a member that leaves by itself is no failure."""
-    names, marks = MemberNames(), Marks()
+    names, marks = names_of(timeline.journal, timeline.group), Marks()
     for count, entry in enumerate(timeline.entries, start=1):
-        names.add(count, entry)
         if not (isinstance(entry.event, MemberLeft) and entry.event.reason == "left"):
             marks.add(count, entry, names.name)
     return [mark for mark in marks.shown() if mark["kind"] in MARKED]

@@ -1,0 +1,166 @@
+"""A timeline as a person moves through it: its events as sentences, its steps, its marks and its time axis."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from typing import Any
+from weakref import finalize
+
+from shareq.model.events import RecordsChanged
+from shareq.model.states import PREPARED
+from shareq.trace.analysis.replay import order_of, time_of
+from shareq.trace.analysis.steps import Steps
+from shareq.trace.analysis.time_axis import Folds, TimeAxis
+from shareq.trace.journal import Entry, journal_of
+from shareq.trace.journal.event_text import event_text
+from shareq.trace.views.marks import Mark, Marks
+from shareq.trace.views.member_names import names_of
+from shareq.trace.views.step_text import step_text
+
+Snapshot = dict[str, Any]
+
+
+class EventView:
+    """The entries of a source that concern one subject: `total()` of them so far, counted from 1.
+
+    A position is a count of entries; a moment of the whole journal is an `until`, see `GroupHistory`. Letters and names
+    of members stay the same. For use by one thread, while another one may write the journal.
+    """
+
+    def __init__(self, source: Any, group: str, close: Callable[[], None] | None = None) -> None:
+        self.group = group
+        self.source = getattr(source, "cluster", source)
+        self.journal = journal_of(self.source)
+        self._close = None if close is None else finalize(self, close)
+        self._names = names_of(self.journal, group)
+        self._entries: list[Entry] = []
+        self._marks = Marks()
+        self._steps = Steps()
+        self._folds = Folds(self.journal.origin_ms)
+
+    def close(self) -> None:
+        """Close what was opened for this view only, such as an observer; its journal stays. Repeatable."""
+        if self._close is not None:
+            self._close()
+
+    def _refresh(self) -> list[Entry]:
+        """Append the new entries of the journal to `_entries`, and return them."""
+        raise NotImplementedError
+
+    # ---- where and when ----------------------------------------------------------------------------------------------
+
+    def total(self) -> int:
+        """Events recorded so far for this subject."""
+        self._names.refresh()
+        count = len(self._entries)
+        for entry in self._refresh():
+            count += 1
+            if member_id := getattr(entry.event, "member_id", None):
+                self._names.member(member_id)  # a member whose arrival is unknown has its letter by its first event
+            self._marks.add(count, entry, self._names.name)
+            self._steps.add(entry)
+            self._folds.add(entry.time_ms)
+        return count
+
+    def at_time(self, time_ms: int) -> int:
+        """The order of the last event at or before `time_ms` (since the epoch); 0 if there is none."""
+        self.total()
+        return bisect_right(self._entries, time_ms, key=time_of)
+
+    def at_moment(self, until: int) -> int:
+        """The number of entries whose order in the journal is below `until`."""
+        self.total()
+        return bisect_left(self._entries, until, key=order_of)
+
+    def moment(self, order: int) -> int:
+        """The moment of the journal directly after the event at `order`."""
+        self._check(order, low=0)
+        return self._entries[order - 1].order + 1 if order else 0
+
+    def axis(self) -> TimeAxis:
+        """The time axis: from the origin of the journal to the last event, or to the source's own time."""
+        self.total()
+        return self._folds.axis(int(getattr(self.source, "now_ms", 0)))
+
+    def next_step(self, order: int) -> int:
+        """The order of the last event of the next step: of all that one cause has changed. At the end, the last one."""
+        self._check(order, low=0)
+        return self._steps.after(order)
+
+    def previous_step(self, order: int) -> int:
+        """The order at which the step before the event at `order` has ended; 0 at the beginning."""
+        self._check(order, low=0)
+        return self._steps.before(order)
+
+    def entry(self, order: int) -> Entry:
+        """The journal's entry behind an order from 1 to `total()`."""
+        self._check(order, low=1)
+        return self._entries[order - 1]
+
+    def sentence(self, order: int) -> str:
+        """The event at an order from 1 to `total()` as a sentence."""
+        entry = self.entry(order)
+        return event_text(entry.broker_id, entry.event, self._names.name)
+
+    def _check(self, order: int, *, low: int) -> None:
+        total = self.total()
+        if isinstance(order, bool) or not isinstance(order, int) or not low <= order <= total:
+            raise ValueError(f"order must be a whole number from {low} to {total}, not {order!r}")
+
+    # ---- snapshots ---------------------------------------------------------------------------------------------------
+
+    def snapshot(self, order: int | None = None) -> Snapshot:
+        """The state after `order` events, as a dict of JSON values; None is the live end, at the source's own time.
+
+        ValueError outside 0..total.
+        """
+        total = self.total()
+        if order is not None:
+            self._check(order, low=0)
+        shown = total if order is None else order
+        return {
+            "group": self.group,
+            "now_ms": self._now_ms(shown, live=order is None),
+            "origin_ms": self.journal.origin_ms,
+            "order": shown,
+            "total": total,
+            "event": self._event(shown) if shown else None,
+            "step": self._step(shown) if shown else None,
+            "marks": [dict(mark) for mark in self._shown_marks()],
+        }
+
+    def _now_ms(self, order: int, *, live: bool) -> int:
+        last_ms = self._entries[order - 1].time_ms if order else self.journal.origin_ms
+        return max(last_ms, int(getattr(self.source, "now_ms", 0))) if live else last_ms
+
+    def _event(self, order: int) -> dict[str, Any]:
+        entry = self._entries[order - 1]
+        event = entry.event
+        cause = _snake(type(event).__name__)
+        if isinstance(event, RecordsChanged):
+            cause = str(event.why) if event.cause == PREPARED else str(event.cause)
+        return {
+            "order": order,
+            "time_ms": entry.time_ms,
+            "cause": cause,
+            "first": getattr(event, "first", 0),
+            "end": getattr(event, "end", 0),
+            "member": getattr(event, "member_id", None),
+            "text": event_text(entry.broker_id, event, self._names.name),
+        }
+
+    def _step(self, order: int) -> dict[str, Any] | None:
+        """The step that ends at `order`, from its first event; None inside a step."""
+        before = self._steps.before(order)
+        if self._steps.after(before) != order:
+            return None
+        return {"first": before + 1, "text": step_text(self._entries[before:order], self._names.name)}
+
+    def _shown_marks(self) -> list[Mark]:
+        return self._marks.shown()
+
+
+def _snake(name: str) -> str:
+    """StateWriteSettled -> state_write_settled."""
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
