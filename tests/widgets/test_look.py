@@ -9,12 +9,18 @@ import pytest
 
 import shareq_widgets
 from shareq.trace.views.palette import DARK, LIGHT, STATES, SYMBOLS, UNKNOWNS
+from shareq_widgets import PartitionStrip
 from shareq_widgets.look import MARKS, SHAPES, SIZES, look, palette
-from shareq_widgets.partition_strip import bundle
 
-SOURCES = sorted(Path(shareq_widgets.__file__).parent.iterdir())
-DRAWING = [path for path in SOURCES if path.suffix in (".js", ".css", ".py")]
-SCRIPTS = [path for path in SOURCES if path.suffix == ".js"]
+HERE = Path(shareq_widgets.__file__).parent
+SCRIPTS = sorted((HERE / "js").glob("*.js"))
+BUNDLES = sorted((HERE / "static").iterdir())
+DRAWING = [
+    *sorted(HERE.glob("*.py")),
+    *sorted(HERE.glob("pictures/*.py")),
+    *sorted(HERE.glob("*.css")),
+    *SCRIPTS,
+]
 
 
 @pytest.mark.parametrize("path", DRAWING, ids=lambda path: path.name)
@@ -58,9 +64,22 @@ def test_the_browser_gets_all_colours_sizes_and_shapes() -> None:
     assert look().keys() == {"sizes", "shapes", "marks", "lock_alarm"}
 
 
-def test_bundle_is_one_module() -> None:
-    source = bundle("draw.js", "camera.js", "scene.js", "partition_strip.js")
-    assert "import " not in re.sub(r"//.*", "", source)
-    assert source.count("export default") == 1
-    names = re.findall(r"^(?:export )?(?:const|let|function|class) (\w+)", source, flags=re.MULTILINE)
-    assert len(names) == len(set(names))
+@pytest.mark.parametrize("path", BUNDLES, ids=lambda path: path.name)
+def test_a_bundle_is_one_module(path: Path) -> None:
+    """A file that imports another cannot be loaded by a notebook."""
+    source = path.read_text(encoding="utf-8")
+    assert not re.search(r"\b(import|require)\b\s*[({\"']|\bfrom\s*[\"']", source)
+    assert source.count("export{") == source.count(" as default}") == 1
+    assert "sourceMappingURL" not in source
+
+
+def test_the_strip_loads_its_bundle() -> None:
+    assert (HERE / "static" / "partition_strip.js").read_text(encoding="utf-8") == str(PartitionStrip._esm)
+
+
+def test_the_bundles_are_small() -> None:
+    assert sum(path.stat().st_size for path in BUNDLES) < 250_000
+
+
+def test_the_lock_file_names_no_registry() -> None:
+    assert "://" not in (HERE.parent / "package-lock.json").read_text(encoding="utf-8")

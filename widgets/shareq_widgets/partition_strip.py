@@ -6,7 +6,6 @@ is `{"next_ms": ...}`, the time until the next tick, so at most one message is i
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -27,12 +26,6 @@ TICK_LIMIT_MS: Final = 250
 """The most elapsed time of a late tick: after a minute of other work the play continues without a jump."""
 
 
-def bundle(*names: str) -> str:
-    """JavaScript modules joined to a single one, as anywidget requires: in order, without the imports between them."""
-    source = "\n".join((HERE / name).read_text(encoding="utf-8") for name in names)
-    return re.sub(r"^import\s[^;]*?from \"\./[^;]*;\n", "", source, flags=re.MULTILINE)
-
-
 class PartitionStrip(anywidget.AnyWidget):
     """A share-partition drawn as a strip of offsets. Create one with `strip(...)`.
 
@@ -40,7 +33,7 @@ class PartitionStrip(anywidget.AnyWidget):
     the methods' arguments.
     """
 
-    _esm = bundle("draw.js", "camera.js", "scene.js", "timeline.js", "partition_strip.js")
+    _esm = HERE / "static" / "partition_strip.js"  # of the modules in js/: `make bundle`
     _css = HERE / "partition_strip.css"
 
     snapshot = traitlets.Dict(read_only=True).tag(sync=True)
