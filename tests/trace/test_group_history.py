@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from shareq import Cluster, Producer, ShareConsumer
+from shareq.model.errors import ConfigException
 from shareq.trace.analysis.group_history import GroupHistory
 from shareq.trace.analysis.groups import ClusterFold, GroupFold, fold_cluster, fold_group
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
+from shareq.trace.views.group_timeline import GroupTimeline
 
 
 def busy_cluster() -> Cluster:
@@ -65,11 +69,33 @@ def test_a_history_grows_with_its_journal() -> None:
 
 def test_a_moment_of_time_lies_after_the_last_entry_at_that_time() -> None:
     cluster = busy_cluster()
-    history = GroupHistory(cluster, "g")
-    history.refresh()
-    entries = cluster.journal.entries()
+    entries, timeline = cluster.journal.entries(), GroupTimeline(cluster, "g")
     for entry in entries[:: len(entries) // 40]:
-        until = history.until_at(entry.time_ms)
+        until = timeline.moment_at(entry.time_ms)
         assert entries[until - 1].time_ms == entry.time_ms
         assert until == len(entries) or entries[until].time_ms > entry.time_ms
-    assert history.until_at(entries[0].time_ms - 1) == 0
+    assert timeline.moment_at(entries[0].time_ms - 1) == 0
+    assert timeline.moment() == len(entries)
+
+
+def test_a_group_timeline_has_the_steps_of_the_group() -> None:
+    cluster = busy_cluster()
+    timeline = GroupTimeline(cluster, "g")
+    total, order, moments = timeline.total(), 0, [0]
+    while order < total:
+        before, order = order, timeline.next_step(order)
+        assert order > before
+        assert timeline.previous_step(order) == before
+        moments.append(timeline.moment(order))
+        snapshot = timeline.snapshot(order)
+        assert snapshot["step"]["first"] == before + 1
+        assert timeline.at_moment(timeline.moment(order)) == order
+    assert moments == sorted(set(moments))
+    texts = [timeline.sentence(number) for number in range(1, total + 1)]
+    assert not any("heartbeat" in text or "__share_group_state" in text for text in texts)
+    assert {mark["kind"] for mark in timeline.snapshot()["marks"]} >= {"broker_killed", "leader_moved", "member_left"}
+
+
+def test_a_group_timeline_names_an_unknown_group() -> None:
+    with pytest.raises(ConfigException, match="group='h': the journal has no such group, it has 'g'"):
+        GroupTimeline(busy_cluster(), "h")

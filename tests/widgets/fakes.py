@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from shareq.trace.analysis.time_axis import Folds, TimeAxis
+from shareq.trace.journal import Journal
 from shareq.trace.views.marks import KINDS
 from shareq.trace.views.palette import SYMBOLS
 
@@ -135,6 +136,7 @@ class FakeView:
     def __init__(self, snapshots: list[dict[str, Any]], steps: list[int] | None = None) -> None:
         self.snapshots = snapshots
         self._steps = steps
+        self.journal = Journal(ORIGIN_MS)
 
     @property
     def ends(self) -> list[int]:
@@ -150,6 +152,15 @@ class FakeView:
 
     def at_time(self, time_ms: int) -> int:
         return max((s["order"] for s in self.snapshots if s["now_ms"] <= time_ms), default=0)
+
+    def at_moment(self, until: int) -> int:
+        return min(until, self.total())
+
+    def moment(self, order: int | None = None) -> int:
+        return self.total() if order is None else order
+
+    def moment_at(self, time_ms: int) -> int:
+        return self.at_time(time_ms)
 
     def axis(self) -> TimeAxis:
         folds = Folds(ORIGIN_MS)

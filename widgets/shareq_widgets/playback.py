@@ -10,9 +10,10 @@ ticks, so a busy kernel only pauses the play, and no thread uses the cluster.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from shareq.trace.analysis.time_axis import TimeAxis
+from shareq.trace.journal import Journal
 from shareq_widgets.catch_up import Scene, catch_up
 
 Snapshot = dict[str, Any]
@@ -31,8 +32,25 @@ STEPS_AT_ONCE: Final = 2000
 STEPS_PER_TICK: Final = 50
 
 
+class Position(NamedTuple):
+    """Where a view stands, for the views that are linked to it.
+
+    `until`: the moment of the journal, see `GroupHistory`. `now_ms`: the displayed time, which advances by `rate` ms
+    per real ms up to `until_ms`. `end`: True at rest at the live end.
+    """
+
+    until: int
+    now_ms: int
+    live: bool
+    end: bool
+    rate: float
+    until_ms: int | None
+
+
 class View(Protocol):
-    """The part of `shareq.trace.View` that a playback uses."""
+    """The part of `shareq.trace.views.event_view.EventView` that a playback uses."""
+
+    journal: Journal
 
     def total(self) -> int:
         """The number of events of this share-partition so far."""
@@ -42,6 +60,15 @@ class View(Protocol):
 
     def at_time(self, time_ms: int) -> int:
         """The order of the last event at or before `time_ms`."""
+
+    def at_moment(self, until: int) -> int:
+        """The number of events below a moment of the journal."""
+
+    def moment(self, order: int | None = None) -> int:
+        """The moment of the journal after the event at `order`; None is its end."""
+
+    def moment_at(self, time_ms: int) -> int:
+        """The moment of the journal after all events up to `time_ms`."""
 
     def axis(self) -> TimeAxis:
         """The time axis, ms since the epoch."""
@@ -91,6 +118,24 @@ class Playback:
         return int(self.snapshot["now_ms"])
 
     @property
+    def moving(self) -> bool:
+        """True while the playback advances by itself: it plays, or shows what just happened."""
+        return self.playing or self._next is not None
+
+    @property
+    def position(self) -> Position:
+        """Where the playback stands."""
+        end = self.live and not self.moving
+        event = self.snapshot["event"]
+        if end:
+            until = self.view.moment()
+        elif self.time_ms > (event["time_ms"] if event else self.snapshot["origin_ms"]):
+            until = self.view.moment_at(self.time_ms)
+        else:
+            until = self.view.moment(self.order)
+        return Position(until, self.time_ms, self.live, end, self.rate, self.until_ms)
+
+    @property
     def closed(self) -> bool:
         """True if the source is a closed cluster; its journal can still be played."""
         return bool(getattr(self.source, "closed", False))
@@ -116,6 +161,19 @@ class Playback:
             self._show_end()
         else:
             self._show(self.view.snapshot(order))
+
+    def go_to(self, position: Position) -> None:
+        """Show the position of a linked view, and stop there."""
+        self.playing = self.running_on = False
+        self._next = None
+        self._scenes.clear()
+        self.live = position.live
+        if position.end:
+            self._show_end()
+            return
+        snapshot = self.view.snapshot(self.view.at_moment(position.until))
+        self._show({**snapshot, "now_ms": max(snapshot["now_ms"], position.now_ms)})
+        self.rate, self.until_ms = position.rate, position.until_ms
 
     def seek_event(self, order: Any) -> None:
         """Show the step that the event at `order` belongs to; with internals, the event itself."""

@@ -6,13 +6,12 @@ pictures of one group read the same history, so that they show the same moment.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from typing import Any
 
 from shareq.model.events import DurableStateRead, SharePartitionLoaded, SharePartitionsInitialized
 from shareq.trace.analysis.groups import OF_CLUSTER, OF_GROUP, ClusterFold, GroupFold
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
-from shareq.trace.analysis.replay import Replay, time_of
+from shareq.trace.analysis.replay import Replay
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal import Entry, Journal, journal_of
 
@@ -61,12 +60,6 @@ class GroupHistory:
     def total(self) -> int:
         """The number of entries read so far: the newest moment."""
         return self._seen
-
-    def until_at(self, time_ms: int) -> int:
-        """The moment after the last entry at or before `time_ms` (since the epoch)."""
-        entries = self.journal.entries()
-        place = bisect_right(entries, time_ms, key=time_of)
-        return entries[place - 1].order + 1 if place else 0
 
     # ---- states ------------------------------------------------------------------------------------------------------
 

@@ -73,10 +73,18 @@ class EventView:
         self.total()
         return bisect_left(self._entries, until, key=order_of)
 
-    def moment(self, order: int) -> int:
-        """The moment of the journal directly after the event at `order`."""
+    def moment(self, order: int | None = None) -> int:
+        """The moment of the journal directly after the event at `order`; None is the end of the journal."""
+        if order is None:
+            return self.journal.total
         self._check(order, low=0)
         return self._entries[order - 1].order + 1 if order else 0
+
+    def moment_at(self, time_ms: int) -> int:
+        """The moment of the journal after all events up to and including `time_ms` (since the epoch)."""
+        entries = self.journal.entries()
+        place = bisect_right(entries, time_ms, key=time_of)
+        return entries[place - 1].order + 1 if place else 0
 
     def axis(self) -> TimeAxis:
         """The time axis: from the origin of the journal to the last event, or to the source's own time."""

@@ -46,7 +46,7 @@ class Marks:
 
     def __init__(self) -> None:
         self._found: dict[str, list[Mark]] = {}
-        self._leader = -1
+        self._leaders: dict[tuple[str, int], int] = {}
         self._thinned: tuple[int, list[Mark]] = (0, [])
 
     def add(self, count: int, entry: Entry, name: Name) -> None:
@@ -68,7 +68,8 @@ class Marks:
         if isinstance(event, StateWriteSettled):
             return ("write_failed", "write failed") if event.error else None
         if isinstance(event, LeaderElected):
-            before, self._leader = self._leader, event.leader
+            before = self._leaders.get((event.topic, event.partition), -1)
+            self._leaders[event.topic, event.partition] = event.leader
             moved = f"broker {event.leader} leads" if event.leader >= 0 else "no leader"
             return ("leader_moved", moved) if before not in (-1, event.leader) else None
         if isinstance(event, MemberLeft):

@@ -10,7 +10,7 @@ from shareq.trace.analysis.groups import groups_of
 from shareq.trace.journal import Journal
 
 
-def check_subject(journal: Journal, group: str, topic: str, partition: int | None = None) -> None:
+def check_subject(journal: Journal, group: str, topic: str | None = None, partition: int | None = None) -> None:
     """ConfigException, with the known names, for a group, topic or partition that a journal does not have.
 
     A journal without any topic, or without any group, accepts every name: its events are yet to come. So does a bounded
@@ -18,8 +18,11 @@ def check_subject(journal: Journal, group: str, topic: str, partition: int | Non
     """
     if journal.dropped:
         return
-    _check_name("topic", topic, list(dict.fromkeys(s.topic for s in journal.subjects() if s.topic is not None)))
+    if topic is not None:
+        _check_name("topic", topic, list(dict.fromkeys(s.topic for s in journal.subjects() if s.topic is not None)))
     _check_name("group", group, groups_of(journal))
+    if topic is None:
+        return
     known = _partitions_of(journal, topic)
     if partition is not None and known and partition not in known:
         raise ConfigException(f"partition={partition}: topic {topic!r} has the partitions {_shown(sorted(known))}")

@@ -1,0 +1,300 @@
+"""Base of all views: a position in a journal, the commands that move it, and the traits that a browser draws.
+
+The browser sends commands. The response to each is `{"next_ms": ...}`, the time until the next tick, so at most one
+message is in progress, however busy the kernel is. Views of one journal are linked: they show one moment and mark one
+selection, see `moment`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import anywidget
+import traitlets
+
+from shareq.trace.analysis.time_axis import FOLDED_MS
+from shareq_widgets.look import THEMES, look, palette
+from shareq_widgets.moment import Moment, moment_of
+from shareq_widgets.playback import Playback, Position
+from shareq_widgets.words import words
+
+STATIC: Final = Path(__file__).parent / "static"
+"""The bundles of the modules in js/, made by `make bundle`."""
+
+TICK_LIMIT_MS: Final = 250
+"""The most elapsed time of a late tick: after a minute of other work the play continues without a jump."""
+
+
+class Player(anywidget.AnyWidget):
+    """A view of a journal with the controls of a player.
+
+    `order`, `speed`, `playing`, `live`, `internals`, `animate`, `selection` and `theme` may be set and linked; they are
+    checked like the methods' arguments.
+    """
+
+    _css = Path(__file__).parent / "shareq_widgets.css"
+
+    total = traitlets.Int(read_only=True).tag(sync=True)
+    clock = traitlets.Dict(read_only=True, help="rate: journal ms per real ms; until_ms: where to wait").tag(sync=True)
+    message = traitlets.Unicode(read_only=True, help="why nothing moved, or empty")
+    error = traitlets.Unicode(read_only=True, help="error of the browser's last command, or empty")
+    words = traitlets.Dict(read_only=True).tag(sync=True)
+    palette = traitlets.Dict(read_only=True).tag(sync=True)
+    look = traitlets.Dict(read_only=True).tag(sync=True)
+    order = traitlets.Int().tag(sync=True)
+    playing = traitlets.Bool().tag(sync=True)
+    speed = traitlets.Float(1.0).tag(sync=True)
+    live = traitlets.Bool(True).tag(sync=True)
+    internals = traitlets.Bool(False, help="step by single events, not by causes").tag(sync=True)
+    axis = traitlets.Dict(read_only=True, help="start_ms, end_ms, folds: [[from_ms, to_ms], ...], folded_ms").tag(
+        sync=True
+    )
+    running_on = traitlets.Bool(read_only=True, help="True while `run_on` drives the cluster").tag(sync=True)
+    drivable = traitlets.Bool(read_only=True, help="True if `run_on` can drive the source").tag(sync=True)
+    animate = traitlets.Bool(True, help="play what just happened on a virtual clock").tag(sync=True)
+    selection = traitlets.Unicode("", help="the selected subject, such as member:ID, or empty").tag(sync=True)
+    theme = traitlets.Enum(("auto", *THEMES), "auto").tag(sync=True)
+
+    def __init__(
+        self,
+        playback: Playback,
+        *,
+        theme: str = "auto",
+        linked: bool = True,
+        clock_ms: Callable[[], float] | None = None,
+        end: Callable[[], None] | None = None,
+    ) -> None:
+        """`linked`: show the moment of the other views of the journal. `clock_ms` is the real time that paces the play;
+        tests pass their own. `close` calls `end`."""
+        super().__init__()
+        self._end = end
+        self._playback = playback
+        self._clock_ms = clock_ms or _monotonic_ms
+        self._ticked_ms = self._clock_ms()
+        self._mirroring = False
+        self._led = False
+        self._hidden = False
+        self._missed: Position | None = None
+        self._moment = moment_of(playback.view.journal) if linked else Moment()
+        self.set_trait("palette", palette())
+        self.set_trait("look", look())
+        self.theme = theme
+        self.selection = self._moment.selection
+        self._mirror()
+        self._moment.join(self)
+        self._publish()
+        self.on_msg(self._on_message)
+
+    # ---- moves -------------------------------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """Go one step forward: over all changes with one cause, or over one event with `internals`."""
+        self._do(self._playback.step)
+
+    def back(self) -> None:
+        """Go one step back."""
+        self._do(self._playback.back)
+
+    def first(self) -> None:
+        """Go to the beginning of the journal."""
+        self._do(self._playback.seek, 0)
+
+    def last(self) -> None:
+        """Go to the end, and follow it."""
+        self._do(self._playback.follow, True)
+
+    def seek(self, order: int) -> None:
+        """Go to the state after `order` events; ValueError outside 0..total."""
+        self._do(self._playback.seek, order)
+
+    def seek_time(self, time_ms: int) -> None:
+        """Go to `time_ms` (since the epoch, as in the journal), also between two events. ValueError outside the time
+        axis."""
+        self._do(self._playback.seek_time, time_ms)
+
+    def play(self) -> None:
+        """Play to the end of the recording. The browser sets the pace: nothing moves while no front end shows the
+        view."""
+        self._do(self._playback.play)
+
+    def run_on(self) -> None:
+        """Run a virtual cluster from the end on, until `pause()` or until it has no pending event. The browser sets the
+        pace, as in `play`."""
+        self._do(self._playback.run_on)
+
+    def pause(self) -> None:
+        """Stop playing."""
+        self._do(self._playback.pause)
+
+    def tick(self) -> None:
+        """Show the steps that are due by now. The front end calls this while playing or live."""
+        now_ms = self._clock_ms()
+        elapsed_ms = min(now_ms - self._ticked_ms, TICK_LIMIT_MS)
+        self._ticked_ms = now_ms
+        if self._moment.may_move(self, now_ms):
+            self._led = False
+            before = self._playback.snapshot
+            self._do(self._playback.tick, elapsed_ms, publish=False)
+            if self._playback.moving or self._playback.snapshot is not before:
+                self._publish()
+
+    def select(self, subject: str) -> None:
+        """Mark a subject in all linked views, such as "member:ID" or "record:orders-0:104"; "" marks none.
+
+        ValueError for a text that names no subject.
+        """
+        self._moment.select(subject)
+
+    def close(self) -> None:
+        """Remove the view from the page, and close an observer that was created for it. Idempotent."""
+        self._moment.leave(self)
+        if self._end is not None:
+            self._end()
+        super().close()
+
+    # ---- linked views ------------------------------------------------------------------------------------------------
+
+    def show_moment(self, position: Position) -> None:
+        """Show the position of a linked view; a hidden view shows it when it is visible again."""
+        self._led = not position.end
+        if self._hidden:
+            self._missed = position
+        else:
+            self._missed = None
+            self._playback.go_to(position)
+            self._mirror()
+
+    def show_selection(self, subject: str) -> None:
+        """Mark the subject that was selected in a linked view."""
+        self.selection = subject
+
+    def _publish(self) -> None:
+        """Show the position in the linked views."""
+        self._moment.show(self._playback.position, self, self._clock_ms(), moving=self._playback.moving)
+
+    def set_visible(self, visible: Any) -> None:
+        """Record whether a front end shows the view; without one, it does not follow linked views."""
+        self._hidden = not visible
+        if self._missed is not None and visible:
+            self.show_moment(self._missed)
+
+    # ---- traits and messages -----------------------------------------------------------------------------------------
+
+    @traitlets.observe("order", "playing", "speed", "live", "internals", "animate", "selection")
+    def _on_trait(self, change: dict[str, Any]) -> None:
+        """Run the command of a trait that was set or linked; restore the trait if the command is refused."""
+        if self._mirroring or not hasattr(self, "_playback") or not hasattr(self, "_moment"):
+            return
+        playback, value = self._playback, change["new"]
+        if change["name"] == "selection":
+            self._select(value, change["old"])
+            return
+        commands: dict[str, Callable[[], None]] = {
+            "order": lambda: playback.seek(value),
+            "playing": playback.play if value else playback.pause,
+            "speed": lambda: playback.set_speed(value),
+            "live": lambda: playback.follow(value),
+            "internals": lambda: playback.set_internals(value),
+            "animate": lambda: playback.set_animate(value),
+        }
+        self._do(commands[change["name"]])
+
+    def _select(self, subject: str, before: str) -> None:
+        if subject == self._moment.selection:
+            return
+        try:
+            self._moment.select(subject)
+        except ValueError:
+            self.selection = before
+            raise
+
+    def _on_message(self, _widget: Any, content: dict[str, Any], _buffers: Any) -> None:
+        """Run a command of the browser: {"do": name, "value": ...}. A failed one has a response, too, or ticks end."""
+        try:
+            self._command(content.get("do"), content.get("value"))
+        except Exception as error:
+            self._playback.pause()
+            self._mirror(error=f"{type(error).__name__}: {error}")
+            raise
+        finally:
+            self.send({"next_ms": self._playback.next_tick_ms()})
+
+    def _command(self, name: Any, value: Any) -> None:
+        playback = self._playback
+        plain = {"step", "back", "first", "last", "play", "run_on", "pause", "tick"}
+        valued = {
+            "seek": playback.seek,
+            "seek_event": playback.seek_event,
+            "seek_time": playback.seek_time,
+            "speed": playback.set_speed,
+            "live": playback.follow,
+            "internals": playback.set_internals,
+            "animate": playback.set_animate,
+        }
+        direct = {"select": self.select, "visible": self.set_visible}
+        if name in plain:
+            getattr(self, name)()
+        elif name in valued:
+            self._do(valued[name], value)
+        elif name in direct:
+            direct[name](value)
+        else:
+            known = sorted(plain | valued.keys() | direct.keys())
+            raise ValueError(f"unknown command {name!r}: must be one of {', '.join(known)}")
+
+    def _do(self, command: Callable[..., None], *arguments: Any, publish: bool = True) -> None:
+        """Run a command, update the traits even if it is refused, and show the position in the linked views."""
+        was_playing = self._playback.playing
+        self._led = False
+        try:
+            command(*arguments)
+        finally:
+            if self._playback.playing and not was_playing:
+                self._ticked_ms = self._clock_ms()
+            self._mirror()
+            if publish:
+                self._publish()
+
+    def _mirror(self, error: str = "") -> None:
+        """Copy the playback's state to the traits, in one message."""
+        playback, total = self._playback, self._playback.view.total()
+        self._mirroring = True
+        try:
+            with self.hold_sync():
+                self._draw()
+                self.set_trait("total", total)
+                self.set_trait("words", self._words(total, error))
+                self.set_trait("clock", {"rate": playback.rate, "until_ms": playback.until_ms})
+                self.set_trait("message", playback.message)
+                self.set_trait("error", error)
+                self.order, self.playing = playback.order, playback.playing
+                self.speed, self.live, self.internals = playback.speed, playback.live, playback.internals
+                self.animate = playback.animate
+                self.set_trait("axis", {**playback.view.axis()._asdict(), "folded_ms": FOLDED_MS})
+                self.set_trait("running_on", playback.running_on)
+                self.set_trait("drivable", playback.drivable)
+        finally:
+            self._mirroring = False
+
+    def _draw(self) -> None:
+        """Set the traits of the picture from the playback's snapshot."""
+        raise NotImplementedError
+
+    def _words(self, total: int, error: str) -> dict[str, Any]:
+        """The texts around the picture."""
+        playback = self._playback
+        return words(playback.snapshot, total, playback.message, error, internals=playback.internals)
+
+
+def time_scale_of(source: Any) -> float:
+    """Speed of the source's own clock: 0 for a journal or a virtual clock, 1 for wall, n for scaled."""
+    clock = getattr(source, "clock", "virtual")
+    named = {"virtual": 0.0, "wall": 1.0}
+    return named[clock] if isinstance(clock, str) else float(getattr(clock, "scale", clock))
+
+
+def _monotonic_ms() -> float:
+    return time.monotonic() * 1000
