@@ -12,7 +12,7 @@ from shareq.trace import Journal
 from shareq.trace.views.palette import DARK, LIGHT
 from shareq_widgets import strip
 from shareq_widgets.look import SHAPES, SIZES, in_legend
-from shareq_widgets.picture import Cell, cell_at, cell_markup, draw
+from shareq_widgets.strip_picture import Cell, cell_at, cell_markup, draw
 from shareq_widgets.words import chips, where
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC
 from tests.trace.test_observed import MIXED, NOTHING, START, TEN, grown, held, observed

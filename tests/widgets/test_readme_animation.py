@@ -9,7 +9,7 @@ from PIL import Image
 
 import readme_animation as animation
 from shareq_widgets.look import SIZES
-from shareq_widgets.picture import Stage, draw
+from shareq_widgets.strip_picture import Stage, draw
 
 
 @pytest.fixture(scope="module")

@@ -31,6 +31,9 @@ class Drawing:
         self.height = height
         self.text = text
         self.elements: list[Element] = []
+        self.brush: dict[str, float] | None = None
+        """The area in which a drag selects times: `left`, `right`, `top`, `bottom` in px; `from_ms`, `to_ms` at its
+        left and right edge. None: the picture has no time axis."""
         self._keys: set[str] = set()
         self._about: tuple[str, ...] = ()
 

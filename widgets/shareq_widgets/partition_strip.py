@@ -8,9 +8,10 @@ import traitlets
 
 from shareq import observer
 from shareq_widgets.look import THEMES
-from shareq_widgets.picture import draw
 from shareq_widgets.playback import Playback, View
 from shareq_widgets.player import STATIC, Player, time_scale_of
+from shareq_widgets.words import words
+from shareq_widgets.strip_picture import draw
 
 
 class PartitionStrip(Player):
@@ -22,6 +23,10 @@ class PartitionStrip(Player):
 
     def _draw(self) -> None:
         self.set_trait("snapshot", self._playback.snapshot)
+
+    def _words(self, total: int, error: str) -> dict[str, Any]:
+        playback = self._playback
+        return words(playback.snapshot, total, playback.message, error, internals=playback.internals)
 
     def to_svg(self, theme: str = "light", width: int = 1084) -> str:
         """The shown snapshot as a self-contained SVG picture, for places where no widget runs."""

@@ -19,7 +19,6 @@ from shareq.trace.analysis.time_axis import FOLDED_MS
 from shareq_widgets.look import THEMES, look, palette
 from shareq_widgets.moment import Moment, moment_of
 from shareq_widgets.playback import Playback, Position
-from shareq_widgets.words import words
 
 STATIC: Final = Path(__file__).parent / "static"
 """The bundles of the modules in js/, made by `make bundle`."""
@@ -284,9 +283,8 @@ class Player(anywidget.AnyWidget):
         raise NotImplementedError
 
     def _words(self, total: int, error: str) -> dict[str, Any]:
-        """The texts around the picture."""
-        playback = self._playback
-        return words(playback.snapshot, total, playback.message, error, internals=playback.internals)
+        """The texts around the picture: title, where, chips and sentence."""
+        raise NotImplementedError
 
 
 def time_scale_of(source: Any) -> float:

@@ -113,7 +113,7 @@ export function describe(snap, cell, now) {
 
 export const paint = (name) => `var(--sq-${name})`;
 
-// One cell as markup, its corner at 0,0. picture.py draws the same cell from the same shapes.
+// One cell as markup, its corner at 0,0. strip_picture.py draws the same cell from the same shapes.
 export function cellMarkup(cell, snap, look, pitch, hatch) {
   const { sizes, shapes } = look, w = pitch - sizes.gap, h = sizes.cell_height, run = cell.run;
   const box = `<rect width="${w}" height="${h}" rx="6"`;

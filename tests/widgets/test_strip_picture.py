@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from shareq.trace.views.palette import DARK, LIGHT, STATES
 from shareq_widgets.look import SHAPES, SIZES, fit
-from shareq_widgets.picture import Cell, cell_at, cell_markup, draw
+from shareq_widgets.strip_picture import Cell, cell_at, cell_markup, draw
 from tests.widgets.fakes import every_state, payments, wide
 
 ALL = every_state()

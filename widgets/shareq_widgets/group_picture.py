@@ -1,0 +1,143 @@
+"""A live picture of a share group, drawn by one of the modules in `pictures`, at the moment of all linked views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import traitlets
+
+from shareq.trace.views.group_timeline import GroupTimeline
+from shareq_widgets.drawing import Drawing, Element
+from shareq_widgets.instant import Instant
+from shareq_widgets.playback import Playback
+from shareq_widgets.player import STATIC, Player
+from shareq_widgets.svg import to_svg
+from shareq_widgets.words import sentence
+
+WIDTH = 760
+"""The width of a picture that no front end has laid out, px."""
+
+
+class Frame(NamedTuple):
+    """What a picture is drawn for. `since`: the moment that was shown before, or `until` of the instant after a jump;
+    `selection`: the selected subject, or ""."""
+
+    instant: Instant
+    width: float
+    since: int
+    selection: str
+
+
+Draw = Callable[[Frame], Drawing]
+
+
+class GroupPicture(Player):
+    """A picture of a group with the controls of a player. The functions of `shareq_widgets` create one.
+
+    `width` is set by the front end, px. `controls`: show the buttons and the timeline.
+    """
+
+    _esm = STATIC / "group_picture.js"
+
+    drawing = traitlets.Dict(read_only=True, help="the elements to draw; after the first, changes are sent").tag(
+        sync=True
+    )
+    width = traitlets.Int(WIDTH, help="px").tag(sync=True)
+    controls = traitlets.Bool(True).tag(sync=True)
+
+    def __init__(
+        self, timeline: GroupTimeline, playback: Playback, draw: Draw, *, title: str, controls: bool = True, **more: Any
+    ) -> None:
+        self._timeline = timeline
+        self._draw_frame = draw
+        self._drawn: Drawing | None = None
+        self._shown_until = 0
+        self._named = title
+        super().__init__(playback, **more)
+        self.controls = controls
+
+    # ---- drawing -----------------------------------------------------------------------------------------------------
+
+    def _draw(self) -> None:
+        position = self._playback.position
+        names = self._timeline.names
+        instant = Instant(self._timeline.history, names, position.until, position.now_ms)
+        since = min(self._shown_until, position.until)
+        drawing = self._draw_frame(Frame(instant, self.width, since, self._moment.selection))
+        self._shown_until = position.until
+        self._drawn = drawing
+        self.set_trait("drawing", described(drawing, position.now_ms, self._timeline.journal.origin_ms))
+
+    def _words(self, total: int, error: str) -> dict[str, Any]:
+        playback = self._playback
+        said = sentence(playback.snapshot, total, playback.message, error, internals=playback.internals)
+        return {"title": self._named, "where": f"group {self._timeline.group}", "chips": [], "sentence": list(said)}
+
+    def _should_send_property(self, key: str, value: Any) -> bool:
+        """Send the changes of the drawing instead of the whole of it, once front ends may have one."""
+        if key != "drawing" or self.comm is None or not self._sent:
+            return bool(super()._should_send_property(key, value))
+        before, self._sent = self._sent, value
+        self.send({"drawing": changes(before, value)})
+        return False
+
+    def get_state(self, *arguments: Any, **more: Any) -> dict[str, Any]:
+        """The state for a front end; from now on it is sent changes."""
+        state: dict[str, Any] = super().get_state(*arguments, **more)
+        if "drawing" in state:
+            self._sent = state["drawing"]
+        return state
+
+    _sent: dict[str, Any] | None = None
+
+    def show_selection(self, subject: str) -> None:
+        super().show_selection(subject)
+        self._mirror()
+
+    @traitlets.observe("width")
+    def _on_width(self, _change: dict[str, Any]) -> None:
+        if hasattr(self, "_moment"):
+            self._mirror()
+
+    # ---- for readers without widgets ---------------------------------------------------------------------------------
+
+    def to_svg(self, theme: str = "light", width: int | None = None) -> str:
+        """The shown moment as a self-contained SVG picture. `width` in px; None is the width of the front end."""
+        position = self._playback.position
+        instant = Instant(self._timeline.history, self._timeline.names, position.until, position.now_ms)
+        frame = Frame(instant, width or self.width, position.until, self._moment.selection)
+        return to_svg(self._draw_frame(frame), theme=theme, now_ms=position.now_ms)
+
+    def __repr__(self) -> str:
+        return f"{self._named}\n{self.drawing['text']}"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The live view, with a picture and a text for readers without widgets."""
+        data, metadata = super()._repr_mimebundle_(**kwargs) or ({}, {})
+        return {**data, "text/plain": repr(self), "image/svg+xml": self.to_svg()}, metadata
+
+
+def described(drawing: Drawing, now_ms: int, origin_ms: int) -> dict[str, Any]:
+    """A drawing in the form of the browser."""
+    return {
+        "width": drawing.width,
+        "height": drawing.height,
+        "text": drawing.text,
+        "now_ms": now_ms,
+        "origin_ms": origin_ms,
+        "brush": drawing.brush,
+        "elements": drawing.elements,
+    }
+
+
+def changes(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """What differs between two described drawings: all but the elements as it is now, the elements by key.
+
+    `keys` is the order of the elements; None if it has not changed.
+    """
+    old: dict[str, Element] = {element["key"]: element for element in before["elements"]}
+    changed = [element for element in after["elements"] if old.get(element["key"]) != element]
+    keys = [element["key"] for element in after["elements"]]
+    common = {name: value for name, value in after.items() if name != "elements"}
+    return {**common, "changed": changed, "keys": None if keys == list(old) else keys}
