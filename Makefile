@@ -59,8 +59,9 @@ imports: $(VENV)/.test  ## the arrows between the rooms (import-linter)
 	$(call say,import rules: import-linter)
 	@$(BIN)/lint-imports
 
-scripts: widgets/node_modules/.installed  ## the the bundle of the widgets' JavaScript is up to date (esbuild)
-	$(call say,JavaScript: esbuild)
+scripts: widgets/node_modules/.installed  ## the types of the widgets' JavaScript (TypeScript); its bundle is up to date (esbuild)
+	$(call say,JavaScript: tsc and esbuild)
+	@$(NODE) widgets/node_modules/typescript/bin/tsc --project widgets
 	@$(NODE) widgets/bundle.mjs --check
 
 docs: $(VENV)/.test  ## the API pages, from the docstrings, in build/api (pdoc)

@@ -1,15 +1,33 @@
 // Positions of offsets on the screen: the visible range, how it follows the window, and how it moves smoothly.
 
+/** @import { Sizes, Snapshot } from "./types.d.ts" */
+
 import { clamp, ease } from "./draw.js";
 
 const MOTION_MS = 200;
 
+/**
+ * A visible range, and the positions that move with it.
+ * @typedef {{ first: number, pitch: number, spso: number, speo: number, log_start: number, log_end: number }} Range
+ */
+
+/** @type {Range} */
+const NOWHERE = { first: 0, pitch: 0, spso: 0, speo: 0, log_start: 0, log_end: 0 };
+
 // The visible range. `goal` is its target, `now` the range that is drawn; positions of window and log move with it.
 export class Camera {
+  /** @param {Sizes} sizes */
   constructor(sizes) {
-    Object.assign(this, { sizes, width: 0, auto: true, goal: null, now: null, from: null, start: 0 });
+    this.sizes = sizes;
+    this.width = 0;
+    this.auto = true;
+    this.placed = false; // false until the first snapshot
+    this.goal = this.now = this.from = NOWHERE;
+    this.start = 0;
   }
+  /** @param {number} offset */
   x(offset) { return (offset - this.now.first) * this.now.pitch; }
+  /** @param {number} x */
   offset(x) { return this.now.first + x / this.now.pitch; }
   get cells() { return this.now.pitch >= this.sizes.pitch_cells; }
   // The width for the window between the gutters, which hold the lanes' names and times.
@@ -17,53 +35,65 @@ export class Camera {
   get room() { return Math.max(this.right - this.sizes.gutter_left, 1); }
 
   // The largest step at which the window fits. One step below it is kept: small changes of the window do not zoom.
+  /** @param {number} count */
   fitting(count) {
     let pitch = this.sizes.pitch;
     while (pitch * (count + 1) > this.room) pitch *= this.sizes.pitch_step;
-    const kept = this.goal?.pitch;
+    const kept = this.goal.pitch;
     return kept <= pitch && kept > pitch * this.sizes.pitch_step * 0.99 ? kept : pitch;
   }
   // Follow the window: stay while it is in view, slide when it leaves.
+  /** @param {Snapshot} snap */
   follow(snap, width = this.width) {
     this.width = width;
     const { spso, speo, log_start, log_end } = snap, goal = { ...this.goal, spso, speo, log_start, log_end };
-    const pitch = this.auto || !this.goal ? this.fitting(speo - spso) : goal.pitch;
+    const pitch = this.auto || !this.placed ? this.fitting(speo - spso) : goal.pitch;
     const left = goal.first + this.sizes.gutter_left / pitch, right = goal.first + this.right / pitch;
     const lost = this.auto ? spso < left || speo > right : spso >= goal.first + this.width / pitch || speo <= goal.first;
     if (pitch !== goal.pitch || lost) Object.assign(goal, { pitch, first: this.beginning(spso, pitch) });
     this.glide(goal);
   }
   // The first visible offset if the window begins at the gutter; with cells, on the edge of one.
+  /** @param {number} spso @param {number} pitch */
   beginning(spso, pitch) {
     const columns = this.sizes.gutter_left / pitch;
     return spso - (pitch >= this.sizes.pitch_cells ? Math.ceil(columns) : columns);
   }
+  /** @param {Snapshot} snap */
   fit(snap) {
+    if (!this.placed) return;
     this.auto = true;
     this.goal.pitch = 0;
     this.follow(snap);
   }
+  /** @param {Range} goal */
   glide(goal) {
     this.goal = goal;
-    this.from = this.now ?? goal;
-    this.now ??= { ...goal };
+    this.from = this.placed ? this.now : goal;
+    if (!this.placed) this.now = { ...goal };
+    this.placed = true;
     this.start = performance.now();
   }
+  /** @param {number} factor */
   zoom(factor, x = this.room / 2 + this.sizes.gutter_left) {
+    if (!this.placed) return;
     const pitch = clamp(this.goal.pitch * factor, 0.002, this.sizes.pitch * 1.6), first = this.goal.first + x / this.goal.pitch - x / pitch;
     this.auto = false;
     this.glide({ ...this.goal, pitch, first });
   }
+  /** @param {number} dx */
   pan(dx) {
+    if (!this.placed) return;
     this.auto = false;
     this.goal.first -= dx / this.now.pitch;
     this.now.first = this.goal.first;
     this.from = { ...this.now };
   }
   // One frame of the motion; true until it has ended.
+  /** @param {number} time @param {boolean} still */
   move(time, still) {
     const t = still ? 1 : clamp((time - this.start) / MOTION_MS, 0, 1), part = ease(t);
-    for (const name of Object.keys(this.goal)) {
+    for (const name of /** @type {(keyof Range)[]} */ (Object.keys(this.goal))) {
       this.now[name] = t === 1 ? this.goal[name] : this.from[name] + (this.goal[name] - this.from[name]) * part;
     }
     return t < 1;

@@ -1,54 +1,84 @@
 // Reading and drawing of a share-partition: pure functions of a snapshot, and small tools for the page.
 // Colours, sizes and shapes come from Python (`palette`, `look`); offsets are half-open ranges, as there.
 
+/** @import { Attribute, Box, Cell, Colours, ElementOf, Look, Palette, Run, Shape, Snapshot } from "./types.d.ts" */
+
 const NS = "http://www.w3.org/2000/svg";
 
 // ---- small tools -------------------------------------------------------------------------------------------------
 
+/** @param {number} value @param {number} low @param {number} high */
 export const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
+/** @param {number} t */
 export const ease = (t) => 1 - (1 - t) ** 3;
+/** @param {number} n @param {number} digits */
 const pad = (n, digits) => String(n).padStart(digits, "0");
+/** @param {number} first @param {number} end */
 export const span = (first, end) => (end - first > 1 ? `${first}–${end - 1}` : `${first}`);
+/** @param {number} ms */
 export const seconds = (ms) => `${(Math.max(ms, 0) / 1000).toFixed(1)} s`;
-export const escape = (text) => String(text).replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
+/** @param {string} text */
+export const escape = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
+/** @param {string} text @param {number} n */
 export const short = (text, n) => (text.length > n ? `${text.slice(0, n - 1)}…` : text);
 
+/** @param {number} ms */
 export function clockText(ms) {
   const all = Math.max(Math.floor(ms), 0), hours = Math.floor(all / 3600000);
   const rest = `${pad(Math.floor(all / 60000) % 60, 2)}:${pad(Math.floor(all / 1000) % 60, 2)}.${pad(all % 1000, 3)}`;
   return hours ? `${hours}:${rest}` : rest;
 }
 
+/** @param {Element} node @param {Record<string, Attribute>} attributes */
 export function put(node, attributes) {
   for (const [name, value] of Object.entries(attributes)) {
+    const text = value === true ? "" : String(value);
     if (value === null || value === undefined || value === false) node.removeAttribute(name);
-    else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value === true ? "" : value);
+    else if (node.getAttribute(name) !== text) node.setAttribute(name, text);
   }
-  return node;
 }
 
+/**
+ * @template {string} Tag
+ * @param {Element} parent
+ * @param {Tag} tag
+ * @param {Record<string, Attribute>} attributes
+ * @param {string | null} text
+ */
 export function add(parent, tag, attributes = {}, text = null) {
   const node = parent.namespaceURI === NS || tag === "svg" ? document.createElementNS(NS, tag) : document.createElement(tag);
   put(node, attributes);
   if (text !== null) node.textContent = text;
   parent.append(node);
-  return node;
+  return /** @type {ElementOf<Tag>} */ (/** @type {unknown} */ (node));
 }
 
-export const setText = (node, text) => node.textContent === text || (node.textContent = text);
+/** @param {Node} node @param {string} text */
+export function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
 
-// One node per key: nodes of known keys are moved and not replaced, so nothing blinks.
+/**
+ * One node per key: nodes of known keys are moved and not replaced, so nothing blinks.
+ * @template Item
+ * @template {Element} Kept
+ */
 export class Keyed {
+  /** @param {Element} parent @param {(parent: Element, item: Item) => Kept} make */
   constructor(parent, make) {
-    Object.assign(this, { parent, make, nodes: new Map() });
+    this.parent = parent;
+    this.make = make;
+    /** @type {Map<string | number, Kept>} */
+    this.nodes = new Map();
   }
+  /** @param {Item[]} items @param {(item: Item) => string | number} key @param {(node: Kept, item: Item) => void} update */
   show(items, key, update) {
     const seen = new Set();
     for (const item of items) {
-      const name = key(item);
+      const name = key(item), node = this.nodes.get(name) ?? this.make(this.parent, item);
       seen.add(name);
-      if (!this.nodes.has(name)) this.nodes.set(name, this.make(this.parent, item));
-      update(this.nodes.get(name), item);
+      this.nodes.set(name, node);
+      update(node, item);
     }
     for (const [name, node] of this.nodes) {
       if (seen.has(name)) continue;
@@ -63,6 +93,7 @@ export class Keyed {
 export const FIRST = 0, END = 1, STATE = 2, COUNT = 3, MEMBER = 4, DEADLINE = 5, WRITE = 6, TO = 7; // fields of a run
 
 // Index of the first run that ends above the offset.
+/** @param {Run[]} runs @param {number} offset */
 export function runIndex(runs, offset) {
   let low = 0, high = runs.length;
   while (low < high) {
@@ -73,12 +104,13 @@ export function runIndex(runs, offset) {
   return low;
 }
 
+/** @param {Run[]} runs @param {number} offset */
 export function runAt(runs, offset) {
   const run = runs[runIndex(runs, offset)];
   return run && run[FIRST] <= offset ? run : null;
 }
 
-// The cell of one offset. `kind`: run, past, beyond (above the window) or dash (outside the log, or a natural gap).
+/** @param {Snapshot} snap @param {number} offset @returns {Cell} */
 export function cellAt(snap, offset) {
   const inside = offset >= snap.spso && offset < snap.speo;
   const run = inside ? runAt(snap.runs, offset) : offset < snap.spso ? runAt(snap.past, offset) : null;
@@ -86,14 +118,18 @@ export function cellAt(snap, offset) {
   return { offset, kind: offset >= snap.speo && offset < snap.log_end ? "beyond" : "dash", run: null };
 }
 
+/** @param {Snapshot} snap @param {Run | null} run */
 export const memberOf = (snap, run) => snap.members.find((member) => member.id === run?.[MEMBER]);
+/** @param {Snapshot} snap @param {Run} run */
 export const lastAttempt = (snap, run) => run[STATE] === "acquired" && run[COUNT] >= snap.delivery_count_limit;
 
 // In an observed share-partition no record is known to be available.
+/** @type {Record<string, string>} */
 const UNKNOWN = { unknown: "unknown: available, or held by an unknown member", returned: "returned: available again, or held by an unknown member" };
-export const patterned = (fill) => ["hatch", "dots", "veil"].includes(fill);
+/** @param {string | null} fill */
+export const patterned = (fill) => fill !== null && ["hatch", "dots", "veil"].includes(fill);
 
-// The text of the tooltip of an offset.
+/** The text of the tooltip of an offset. @param {Snapshot} snap @param {Cell} cell @param {number} now */
 export function describe(snap, cell, now) {
   const { offset, run } = cell;
   if (!run) {
@@ -111,9 +147,13 @@ export function describe(snap, cell, now) {
 
 // ---- pictures of single things -----------------------------------------------------------------------------------
 
+/** @param {string} name */
 export const paint = (name) => `var(--sq-${name})`;
 
-// One cell as markup, its corner at 0,0. strip_picture.py draws the same cell from the same shapes.
+/**
+ * One cell as markup, its corner at 0,0. strip_picture.py draws the same cell from the same shapes.
+ * @param {Cell} cell @param {Snapshot} snap @param {Look} look @param {number} pitch @param {string} hatch
+ */
 export function cellMarkup(cell, snap, look, pitch, hatch) {
   const { sizes, shapes } = look, w = pitch - sizes.gap, h = sizes.cell_height, run = cell.run;
   const box = `<rect width="${w}" height="${h}" rx="6"`;
@@ -122,14 +162,17 @@ export function cellMarkup(cell, snap, look, pitch, hatch) {
   const shape = shapes[run[STATE]], fill = patterned(shape.fill) ? `url(#${hatch}-${shape.fill})` : shape.fill ? paint(shape.fill) : "none";
   const ring = `<rect x="-2" y="-2" width="${w + 4}" height="${h + 4}" rx="8" fill="none"`;
   return `${box} fill="${fill}" stroke="${paint(shape.stroke)}" stroke-width="${shape.width}"/>` +
-    glyphMarkup(cell, snap, look, w) + countMarkup(run, snap.delivery_count_limit, look, pitch) +
+    glyphMarkup(run, snap, look, w) + countMarkup(run, snap.delivery_count_limit, look, pitch) +
     (lastAttempt(snap, run) ? `${ring} stroke="${paint("alarm")}" stroke-width="2.2"/>` : "") +
     (run[TO] ? `${ring} stroke="${paint("ink")}" stroke-width="1.4" stroke-dasharray="4 3"/>` : "");
 }
 
-// The state's shape. An acquired cell shows its holder or, dashed, the target state of a write under way.
-function glyphMarkup(cell, snap, { sizes, shapes }, w) {
-  const run = cell.run, shape = shapes[run[TO] ?? run[STATE]], ink = paint(shapes[run[STATE]].ink);
+/**
+ * The state's shape. An acquired cell shows its holder or, dashed, the target state of a write under way.
+ * @param {Run} run @param {Snapshot} snap @param {Look} look @param {number} w
+ */
+function glyphMarkup(run, snap, { sizes, shapes }, w) {
+  const shape = shapes[run[TO] ?? run[STATE]], ink = paint(shapes[run[STATE]].ink);
   if (!shape.glyph) {
     const letter = memberOf(snap, run)?.letter ?? "?";
     return `<text class="sq-glyph" x="${w / 2}" y="${sizes.glyph + 5}" text-anchor="middle" style="fill:${ink}">${escape(letter)}</text>`;
@@ -138,7 +181,10 @@ function glyphMarkup(cell, snap, { sizes, shapes }, w) {
   return `<g transform="translate(${w / 2} ${sizes.glyph})"><path class="sq-glyph" d="${shape.glyph}" fill="none" stroke="${ink}" stroke-linecap="round" ${line}/></g>`;
 }
 
-// The delivery count as pips of the limit, or as a number where pips would not be legible.
+/**
+ * The delivery count as pips of the limit, or as a number where pips would not be legible.
+ * @param {Run} run @param {number} limit @param {Look} look @param {number} pitch
+ */
 function countMarkup(run, limit, { sizes, shapes }, pitch) {
   const w = pitch - sizes.gap, y = sizes.cell_height - 7, solid = shapes[run[STATE]].ink === "onfill";
   if (run[STATE] === "unknown") return "";
@@ -147,21 +193,29 @@ function countMarkup(run, limit, { sizes, shapes }, pitch) {
     return `<text x="${w / 2}" y="${y + 3}" text-anchor="middle" style="fill:${ink};font-size:10px">${run[COUNT]}</text>`;
   }
   const start = w / 2 - (space * (limit - 1)) / 2, r = Math.min(1.9, space * 0.4);
+  /** @param {unknown} _ @param {number} i */
   const pip = (_, i) => `<circle cx="${start + i * space}" cy="${y}" r="${r}" ` +
     (i < run[COUNT] ? `fill="${ink}"/>` : `fill="none" stroke="${ink}" stroke-width=".6"/>`);
   return Array.from({ length: limit }, pip).join("");
 }
 
+/** @param {string} id */
 export function patternMarkup(id) {
   const ground = `<rect width="6" height="6" fill="${paint("archived")}" opacity=".28"/>`;
+  /** @param {string} name @param {string} extra @param {string} drawn */
   const pattern = (name, extra, drawn) => `<pattern id="${id}-${name}" width="6" height="6" patternUnits="userSpaceOnUse" ${extra}>${ground}${drawn}</pattern>`;
   return pattern("hatch", 'patternTransform="rotate(45)"', `<path d="M0 0v6" stroke="${paint("archived")}" stroke-width="2.4"/>`) +
     pattern("dots", "", `<circle cx="3" cy="3" r="1.3" fill="${paint("archived")}"/>`) +
     `<pattern id="${id}-veil" width="6" height="5" patternUnits="userSpaceOnUse"><path d="M0 1h6" stroke="${paint("unknown")}" stroke-width="1.6" opacity=".5"/></pattern>`;
 }
 
-// Blocks: the form of runs where cells are illegible. Height stands for the state as well as colour.
-// Runs that share a pixel column are drawn once, by the tallest: cost follows pixels, not runs.
+/**
+ * Blocks: the form of runs where cells are illegible. Height stands for the state as well as colour.
+ * Runs that share a pixel column are drawn once, by the tallest: cost follows pixels, not runs.
+ * @param {CanvasRenderingContext2D} ctx @param {Snapshot} snap @param {(offset: number) => number} x
+ * @param {{ top: number, height: number, first: number, end: number }} box the offsets from `first` to `end`
+ * @param {Colours} colours @param {Look["shapes"]} shapes @param {boolean} detail
+ */
 export function drawBlocks(ctx, snap, x, box, colours, shapes, detail) {
   const last = runIndex(snap.runs, box.end);
   let filled = -Infinity, tallest = 0;
@@ -172,12 +226,13 @@ export function drawBlocks(ctx, snap, x, box, colours, shapes, detail) {
     if (column === filled && h <= tallest) continue;
     tallest = h;
     filled = column;
-    drawBlock(ctx, run, shape, { left, top: box.top + box.height - h, width, height: h }, colours);
-    if (detail) drawDetail(ctx, run, snap, shape, { left, width, ...box }, colours);
+    drawBlock(ctx, shape, { left, top: box.top + box.height - h, width, height: h }, colours);
+    if (detail) drawDetail(ctx, run, snap, shape, { left, width, top: box.top, height: box.height }, colours);
   }
 }
 
-function drawBlock(ctx, run, shape, at, colours) {
+/** @param {CanvasRenderingContext2D} ctx @param {Shape} shape @param {Box} at @param {Colours} colours */
+function drawBlock(ctx, shape, at, colours) {
   ctx.fillStyle = colours[shape.stroke];
   if (shape.fill) {
     ctx.globalAlpha = patterned(shape.fill) ? 0.75 : 1;
@@ -192,7 +247,11 @@ function drawBlock(ctx, run, shape, at, colours) {
   }
 }
 
-// Marks on a block: last attempt (alarm roof), write under way (dashed roof), and glyph or letter if it is wide enough.
+/**
+ * Marks on a block: last attempt (alarm roof), write under way (dashed roof), and glyph or letter if it is wide enough.
+ * @param {CanvasRenderingContext2D} ctx @param {Run} run @param {Snapshot} snap @param {Shape} shape @param {Box} at
+ * @param {Colours} colours
+ */
 function drawDetail(ctx, run, snap, shape, at, colours) {
   if (lastAttempt(snap, run)) {
     ctx.fillStyle = colours.alarm;
@@ -215,17 +274,22 @@ function drawDetail(ctx, run, snap, shape, at, colours) {
   ctx.restore();
 }
 
-// A canvas as large as asked, sharp on any screen, cleared.
+/**
+ * The context of a canvas as large as asked, sharp on any screen, cleared.
+ * @param {HTMLCanvasElement} canvas @param {number} width @param {number} height
+ */
 export function canvasOf(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1, w = Math.round(width * ratio), h = Math.round(height * ratio);
   Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
   Object.assign(canvas, { width: w, height: h }); // this also clears it, and resets clip and styles
-  const ctx = canvas.getContext("2d");
+  const ctx = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   ctx.scale(ratio, ratio);
   return ctx;
 }
 
+/** @param {Palette} palette @param {Look} look @param {Snapshot} snap @param {boolean} cells */
 export function legendMarkup(palette, look, snap, cells) {
+  /** @param {string} state */
   const sign = (state) => {
     const { glyph, fill, stroke, ink, block } = look.shapes[state], tint = paint(fill && ink === "onfill" ? fill : stroke);
     const box = fill ? `fill="${tint}"` : `fill="none" stroke="${tint}" stroke-width="2"`;
@@ -234,6 +298,7 @@ export function legendMarkup(palette, look, snap, cells) {
       : `<rect x="2" y="2" width="12" height="12" rx="3" ${box}/>`;
     return `<svg width="16" height="16" aria-hidden="true">${drawn}</svg>${escape(state)}${cells && !glyph ? ", by its holder’s letter" : ""}`;
   };
+  /** @param {string} state */
   const there = (state) => snap.runs.some((run) => run[STATE] === state);
   const shown = snap.observed ? palette.states.filter((state) => state !== "available" && (state !== "archiving" || there(state))).concat(palette.unknowns)
     : palette.states.filter((state) => state !== "archiving" || there(state));

@@ -1,6 +1,10 @@
 // The picture: cells or blocks, the window and its flags, lanes with their locks, and the flows between them.
 // It reads the snapshot and the camera's current range, and changes only the page.
 
+/** @import { Attribute, Cell, Colours, Look, Member, Snapshot } from "./types.d.ts" */
+/** @import { Camera } from "./camera.js" */
+/** @import { Page } from "./partition_strip.js" */
+
 import {
   COUNT, DEADLINE, END, FIRST, Keyed, MEMBER, STATE, TO,
   add, canvasOf, cellAt, cellMarkup, clamp, drawBlocks, memberOf, put, runAt, runIndex, setText, seconds, short,
@@ -10,24 +14,51 @@ const OVERVIEW = 18; // height of the overview
 const FLOW_MS = 200;
 const FLOWS = 12; // with more offsets changing at once no flows are drawn
 
+/**
+ * A place is a line (a path) or a label (a text) with its attributes; a name has a text, or a member whose time is shown.
+ * @typedef {{ key: string, tag: "path" | "text", text?: string } & Record<string, Attribute>} Place
+ * @typedef {{ key: string, x: number, y: number, text?: string, member?: Member, "text-anchor"?: string, class?: string }} Name
+ * A cell is drawn again when its face changes.
+ * @typedef {SVGGElement & { face?: string, state?: string }} CellNode
+ * @typedef {SVGTextElement & { member?: Member }} NameNode
+ */
+
 export class Scene {
-  constructor(page, look, camera, id) {
-    Object.assign(this, { page, look, camera, id, height: 0 });
+  /** @param {Page} page @param {Look} look @param {Camera} camera @param {string} id @param {Snapshot} snap @param {Colours} colours */
+  constructor(page, look, camera, id, snap, colours) {
+    this.page = page;
+    this.look = look;
+    this.camera = camera;
+    this.id = id;
+    this.snap = snap;
+    this.colours = colours;
+    this.height = 0;
+    this.hidden = 0;
+    /** @type {Member[]} */
+    this.lanes = [];
+    /** @type {Keyed<Cell, CellNode>} */
     this.cells = new Keyed(page.cells, (parent) => add(parent, "g"));
+    /** @type {Keyed<Place, SVGElement>} */
     this.places = new Keyed(page.places, (parent, item) => add(parent, item.tag));
+    /** @type {Keyed<Name, NameNode>} */
     this.names = new Keyed(page.names, (parent) => add(parent, "text"));
   }
 
-  // Apply a snapshot. The height never shrinks, so that content below the strip does not jump.
+  /**
+   * Apply a snapshot. The height never shrinks, so that content below the strip does not jump.
+   * @param {Snapshot} snap @param {Colours} colours
+   */
   take(snap, colours) {
     const { lane, lane_top, lanes } = this.look.sizes, members = snap.members.filter((member) => member.alive || member.held);
+    /** @param {Member} member */
     const held = (member) => Number(member.held > 0);
     this.lanes = members.length <= lanes ? members : [...members].sort((a, b) => held(b) - held(a)).slice(0, lanes);
     this.hidden = members.length - this.lanes.length;
     this.height = Math.max(lane_top + lane * (this.lanes.length + Math.sign(this.hidden)) + 4, this.height);
     this.page.plot.style.height = `${this.height}px`;
     put(this.page.svg, { width: this.camera.width, height: this.height, "aria-label": snap.text });
-    Object.assign(this, { snap, colours });
+    this.snap = snap;
+    this.colours = colours;
   }
   draw() {
     this.drawGround();
@@ -39,7 +70,9 @@ export class Scene {
 
   drawGround() {
     const { camera, colours, look, page, snap } = this, sizes = look.sizes, { spso, speo, first } = camera.now;
-    const ctx = canvasOf(page.ground, camera.width, sizes.lane_top), edge = (x) => clamp(x, -20, camera.width + 20);
+    const ctx = canvasOf(page.ground, camera.width, sizes.lane_top);
+    /** @param {number} x */
+    const edge = (x) => clamp(x, -20, camera.width + 20);
     const left = edge(camera.x(spso) - 4), right = edge(camera.x(speo) + 1);
     const font = `700 14px ${getComputedStyle(page.root).fontFamily}`;
     Object.assign(ctx, { fillStyle: colours.band, strokeStyle: colours.bandline, lineWidth: 1, textAlign: "center", font });
@@ -58,8 +91,12 @@ export class Scene {
   drawPlaces() {
     const { camera, snap } = this, { spso, speo, log_start, log_end } = camera.now, { band_below, cell_top, cell_height } = this.look.sizes;
     const empty = snap.spso === snap.speo, foot = cell_top + cell_height, left = camera.x(spso) - 4, right = empty ? left : camera.x(speo) + 1;
-    const outside = right - left < 160 && !empty, items = []; // both labels cannot stand inside a narrow window
+    const outside = right - left < 160 && !empty; // both labels cannot stand inside a narrow window
+    /** @type {Place[]} */
+    const items = [];
+    /** @param {string} key @param {string} d @param {string} css */
     const line = (key, d, css) => items.push({ key, tag: "path", d, class: css });
+    /** @param {string} key @param {number} x @param {number} y @param {string} text @param {string} anchor @param {string} css */
     const label = (key, x, y, text, anchor, css) => items.push({ key, tag: "text", y, class: css, ...this.kept(x, text, anchor) });
     line("spso", `M${left} 6V${foot + band_below}`, "sq-flag");
     label("SPSO", left + (outside ? -6 : 6), 18, `SPSO ${snap.spso}${empty ? " · empty window" : ""}`, outside ? "end" : "start", "sq-strong");
@@ -67,7 +104,7 @@ export class Scene {
       line("speo", `M${right} 6V${foot + band_below}`, "sq-flag");
       label("SPEO", right + (outside ? 6 : -6), 18, snap.observed ? "SPEO unknown" : `SPEO ${snap.speo - 1}`, outside ? "start" : "end", "sq-strong");
     }
-    for (const [name, offset, known] of [["log start", log_start, snap.log_start], ["log end", log_end, snap.log_end]]) {
+    for (const { name, offset, known } of [{ name: "log start", offset: log_start, known: snap.log_start }, { name: "log end", offset: log_end, known: snap.log_end }]) {
       if (known < 0) continue;
       line(name, `M${camera.x(offset) - 1.5} 34V${foot + 36}`, "sq-edge");
       label(`${name}:`, camera.x(offset) - 1.5, foot + 48, `${name} ${known}`, "middle", "sq-small");
@@ -75,10 +112,10 @@ export class Scene {
     for (const { offset, x } of this.offsets()) label(`#${offset}`, x, foot + 18, `${offset}`, "middle", "sq-small");
     this.places.show(items, (item) => item.key, (node, { key, tag, text, ...attributes }) => {
       put(node, attributes);
-      if (tag === "text") setText(node, text);
+      if (tag === "text" && text !== undefined) setText(node, text);
     });
   }
-  // A label kept inside the picture.
+  /** A label kept inside the picture. @param {number} x @param {string} text @param {string} anchor */
   kept(x, text, anchor) {
     const { width } = this.camera, half = text.length * 3.2 + 7, edge = anchor === "middle" ? half : 0;
     if (x < 2) return { x: 4, text: `‹ ${text}`, "text-anchor": "start" };
@@ -87,15 +124,17 @@ export class Scene {
   }
   // Round offsets of the log in view, at legible distances.
   offsets() {
-    const { camera, snap } = this, half = camera.cells ? (camera.now.pitch - this.look.sizes.gap) / 2 : 0, shown = [];
+    const { camera, snap } = this, half = camera.cells ? (camera.now.pitch - this.look.sizes.gap) / 2 : 0;
     const exact = Math.max(100, String(snap.speo).length * 7 + 40) / camera.now.pitch, ten = 10 ** Math.floor(Math.log10(exact));
-    const step = Math.max([1, 2, 5, 10].find((n) => n * ten >= exact) * ten, 1), end = Math.min(camera.offset(camera.width - 12), Math.max(snap.log_end, snap.speo));
+    const step = Math.max(([1, 2, 5].find((n) => n * ten >= exact) ?? 10) * ten, 1), end = Math.min(camera.offset(camera.width - 12), Math.max(snap.log_end, snap.speo));
+    const shown = [];
     for (let o = Math.ceil(Math.max(camera.offset(12), snap.log_start, 0) / step) * step; o < end; o += step) shown.push({ offset: o, x: camera.x(o) + half });
     return shown;
   }
 
   drawCells() {
-    const { camera, look, snap } = this, { first, pitch } = camera.now, items = [], end = camera.cells ? camera.offset(camera.width) : -1;
+    const { camera, look, snap } = this, { first, pitch } = camera.now, end = camera.cells ? camera.offset(camera.width) : -1;
+    const items = [];
     for (let o = Math.max(Math.floor(first), 0); o < end; o++) items.push(cellAt(snap, o));
     this.cells.show(items, (cell) => cell.offset, (node, cell) => {
       const { kind, offset, run } = cell, holder = memberOf(snap, run), state = run?.[STATE];
@@ -118,7 +157,9 @@ export class Scene {
     const first = camera.now.first, end = camera.offset(width), all = first <= spso && end >= speo;
     page.overview.style.visibility = all ? "hidden" : "visible";
     if (page.overview.hidden || all) return;
-    const ctx = canvasOf(page.overview, width, OVERVIEW), x = (offset) => ((offset - spso) * width) / (speo - spso);
+    const ctx = canvasOf(page.overview, width, OVERVIEW);
+    /** @param {number} offset */
+    const x = (offset) => ((offset - spso) * width) / (speo - spso);
     drawBlocks(ctx, snap, x, { top: 2, height: OVERVIEW - 4, first: spso, end: speo }, colours, look.shapes, false);
     const left = clamp(x(first), 1, width - 4), right = clamp(x(end), 4, width - 1);
     Object.assign(ctx, { strokeStyle: colours.ink, lineWidth: 2 });
@@ -126,7 +167,10 @@ export class Scene {
   }
 
   drawNames() {
-    const { camera, hidden, lanes, snap } = this, { gutter_left, lane, lane_top } = this.look.sizes, items = [];
+    const { camera, hidden, lanes, snap } = this, { gutter_left, lane, lane_top } = this.look.sizes;
+    /** @type {Name[]} */
+    const items = [];
+    /** @param {string} key @param {number} row @param {string} text @param {string} css */
     const name = (key, row, text, css) => items.push({ key, x: gutter_left - 14, y: lane_top + lane * row + 11, text, "text-anchor": "end", class: css });
     const x = clamp(camera.x(snap.speo) + 12, gutter_left + 8, camera.right + 12);
     lanes.forEach((member, row) => {
@@ -137,23 +181,25 @@ export class Scene {
     this.names.show(items, (item) => item.key, (node, { key, text, member, ...attributes }) => {
       put(node, attributes);
       if (member) node.member = member;
-      else setText(node, text);
+      else if (text !== undefined) setText(node, text);
     });
   }
 
-  // The parts that change with time alone: lock bars, and the seconds beside them.
+  /** The parts that change with time alone: lock bars, and the seconds beside them. @param {number} now */
   drawTime(now) {
     const { camera, colours, look, page, snap } = this, { gap, gutter_left, lane, lane_bar, lane_top, narrow } = look.sizes;
-    const duration = snap.lock_duration_ms, hot = (left) => left * look.lock_alarm < duration;
+    const duration = snap.lock_duration_ms;
+    /** @param {number} left */
+    const hot = (left) => left * look.lock_alarm < duration;
     const ctx = canvasOf(page.lanes, camera.width, this.height - lane_top), rows = new Map(this.lanes.map((member, row) => [member.id, row]));
     ctx.beginPath(); // bars end where names and times begin
     ctx.rect(gutter_left - 8, 0, camera.right + 16 - gutter_left, this.height);
     ctx.clip();
     for (let i = runIndex(snap.runs, camera.now.first); i < snap.runs.length; i++) {
-      const run = snap.runs[i], row = rows.get(run[MEMBER]), x = camera.x(run[FIRST]);
+      const run = snap.runs[i], row = rows.get(run[MEMBER] ?? ""), x = camera.x(run[FIRST]);
       if (x > camera.width) break;
       if (row === undefined || run[STATE] !== "acquired") continue;
-      const left = run[DEADLINE] === null ? duration : run[DEADLINE] - now, width = Math.max(camera.x(run[END]) - x - (camera.cells ? gap : 0), 1);
+      const left = (run[DEADLINE] ?? now + duration) - now, width = Math.max(camera.x(run[END]) - x - (camera.cells ? gap : 0), 1);
       drawLock(ctx, { x, y: row * lane, width, height: lane_bar, full: clamp(left / duration, 0, 1) }, colours[hot(left) ? "alarm" : "acquired"]);
     }
     for (const node of this.names.nodes.values()) {
@@ -164,19 +210,22 @@ export class Scene {
     }
   }
 
-  // Flows: acquired records move down into their holder's lane, returned records up from it.
+  /** Flows: acquired records move down into their holder's lane, returned records up from it. @param {Snapshot} before */
   flow(before) {
-    const { camera, snap } = this, changed = [];
+    const { camera, snap } = this;
+    /** @type {Flow[]} */
+    const changed = [];
     if (!camera.cells) return;
     const stop = Math.min(snap.speo, camera.offset(camera.width));
     for (let offset = Math.max(before.spso, Math.floor(camera.now.first)); offset < stop && changed.length < FLOWS; offset++) {
       const was = runAt(before.runs, offset), is = runAt(snap.runs, offset), down = is?.[STATE] === "acquired";
       const moved = was?.[STATE] !== is?.[STATE] && (down || (was?.[STATE] === "acquired" && is?.[STATE] === "available"));
-      const row = moved ? this.lanes.findIndex((member) => member.id === (down ? is : was)[MEMBER]) : -1;
+      const row = moved ? this.lanes.findIndex((member) => member.id === (down ? is : was)?.[MEMBER]) : -1;
       if (row >= 0) changed.push({ offset, row, down });
     }
     for (const one of changed) this.ghost(one);
   }
+  /** @typedef {{ offset: number, row: number, down: boolean }} Flow @param {Flow} flow */
   ghost({ offset, row, down }) {
     const { camera, page } = this, { cell_top, gap, lane, lane_bar, lane_top } = this.look.sizes;
     const rect = add(page.flows, "rect", { x: camera.x(offset), y: cell_top, width: camera.now.pitch - gap, height: lane_bar, rx: 4, class: "sq-flow" });
@@ -186,16 +235,25 @@ export class Scene {
   }
 }
 
-// Wide bars run down sideways; bars too narrow for that run down from the top.
+/**
+ * Wide bars run down sideways; bars too narrow for that run down from the top.
+ * @param {CanvasRenderingContext2D} ctx
+ * @param {{ x: number, y: number, width: number, height: number, full: number }} bar `full`: the part that is left, 0 to 1
+ * @param {string} colour
+ */
 function drawLock(ctx, { x, y, width, height, full }, colour) {
   ctx.fillStyle = ctx.strokeStyle = colour;
   if (width < 12) {
     ctx.fillRect(x, y + height * (1 - full), width, height * full);
     return;
   }
-  for (const [part, paint] of [[1, "stroke"], [full, "fill"]]) {
+  /** @param {number} part */
+  const trace = (part) => {
     ctx.beginPath();
     ctx.roundRect(x + 0.5, y + 0.5, (width - 1) * part, height - 1, 4);
-    ctx[paint]();
-  }
+  };
+  trace(1);
+  ctx.stroke();
+  trace(full);
+  ctx.fill();
 }

@@ -1,0 +1,170 @@
+// The data of the widgets' traits, in the form that Python sends: shareq/trace/views/view.py (snapshots),
+// shareq_widgets/look.py (sizes, shapes, colours) and shareq_widgets/words.py (texts). Offsets are half-open ranges.
+
+/** Its fields have names in draw.js: FIRST, END, ... A run below the SPSO ends after the count. */
+export type Run = [
+  first: number, end: number, state: string, count: number,
+  member?: string | null, deadline_ms?: number | null, write?: number | null, to?: string | null,
+];
+
+export interface Member {
+  id: string;
+  name: string;
+  letter: string;
+  held: number;
+  deadline_ms: number | null;
+  alive: boolean;
+}
+
+export interface Mark {
+  order: number;
+  time_ms: number;
+  kind: string;
+  rank: number;
+  text: string;
+}
+
+export interface Snapshot {
+  now_ms: number;
+  origin_ms: number;
+  order: number;
+  observed: boolean;
+  spso: number;
+  speo: number;
+  log_start: number;
+  log_end: number;
+  delivery_count_limit: number;
+  lock_duration_ms: number;
+  runs: Run[];
+  past: Run[];
+  members: Member[];
+  marks: Mark[];
+  step: { first: number; text: string } | null;
+  text: string;
+}
+
+/** One offset. `kind`: run, past, beyond (above the window) or dash (outside the log, or a natural gap). */
+export interface Cell {
+  offset: number;
+  kind: string;
+  run: Run | null;
+}
+
+export interface Sizes {
+  pitch: number;
+  pitch_step: number;
+  pitch_cells: number;
+  pitch_pips: number;
+  gap: number;
+  cell_top: number;
+  cell_height: number;
+  glyph: number;
+  band_above: number;
+  band_below: number;
+  lane_top: number;
+  lane: number;
+  lane_bar: number;
+  gutter_left: number;
+  gutter_right: number;
+  gutter_narrow: number;
+  narrow: number;
+  lanes: number;
+}
+
+export interface Shape {
+  fill: string | null;
+  stroke: string;
+  width: number;
+  glyph: string | null;
+  ink: string;
+  block: number;
+}
+
+export interface Look {
+  sizes: Sizes;
+  shapes: Record<string, Shape>;
+  marks: Record<string, string>;
+  lock_alarm: number;
+}
+
+export type Colours = Record<string, string>;
+
+export interface Palette {
+  light: Colours;
+  dark: Colours;
+  states: string[];
+  unknowns: string[];
+  symbols: Record<string, string>;
+}
+
+/** The axis of the timeline, ms since the epoch: a fold takes as much room as `folded_ms`. */
+export interface TimeAxis {
+  start_ms: number;
+  end_ms: number;
+  folds: [from_ms: number, to_ms: number][];
+  folded_ms: number;
+}
+
+/** `rate`: journal ms per real ms; `until_ms`: the time at which the clock waits. */
+export interface Clock {
+  rate: number;
+  until_ms: number | null;
+}
+
+export type Chip = [before: string, value: string, after: string, hot: boolean];
+
+export interface Words {
+  title: string;
+  where: string;
+  chips: Chip[];
+  sentence: [place: string, what: string, why: string, hot: boolean];
+}
+
+export interface Traits {
+  snapshot: Snapshot;
+  total: number;
+  clock: Clock;
+  words: Words;
+  palette: Palette;
+  look: Look;
+  playing: boolean;
+  speed: number;
+  live: boolean;
+  internals: boolean;
+  axis: TimeAxis;
+  running_on: boolean;
+  drivable: boolean;
+  animate: boolean;
+  theme: "auto" | "light" | "dark";
+}
+
+/** The response to each command: the time until the next tick, or null. */
+export interface Answer {
+  next_ms: number | null;
+}
+
+/** The part of anywidget's model that the widgets use. */
+export interface Model {
+  get<Name extends keyof Traits>(name: Name): Traits[Name];
+  send(content: { do: string; value: unknown }): void;
+  on(event: "msg:custom", callback: (answer: Answer) => void): void;
+  on(event: `change:${keyof Traits}`, callback: () => void): void;
+  off(event: "msg:custom", callback: (answer: Answer) => void): void;
+  off(event: `change:${keyof Traits}`, callback: () => void): void;
+}
+
+export type Send = (name: string, value?: unknown) => void;
+
+export type ElementOf<Tag extends string> = Tag extends keyof HTMLElementTagNameMap ? HTMLElementTagNameMap[Tag]
+  : Tag extends keyof SVGElementTagNameMap ? SVGElementTagNameMap[Tag]
+  : never;
+
+export type Attribute = string | number | boolean | null | undefined;
+
+/** The rectangle of a canvas in which a block is drawn. */
+export interface Box {
+  left: number;
+  top: number;
+  width: number;
+  height: number;
+}
