@@ -71,6 +71,13 @@ export class Keyed {
     /** @type {Map<string | number, Kept>} */
     this.nodes = new Map();
   }
+  /** Bring the nodes into the order of their keys. @param {(string | number)[]} keys */
+  arrange(keys) {
+    keys.forEach((key, place) => {
+      const node = this.nodes.get(key), there = this.parent.children[place];
+      if (node && node !== there) this.parent.insertBefore(node, there);
+    });
+  }
   /** @param {Item[]} items @param {(item: Item) => string | number} key @param {(node: Kept, item: Item) => void} update */
   show(items, key, update) {
     const seen = new Set();
@@ -206,7 +213,8 @@ export function patternMarkup(id) {
   const pattern = (name, extra, drawn) => `<pattern id="${id}-${name}" width="6" height="6" patternUnits="userSpaceOnUse" ${extra}>${ground}${drawn}</pattern>`;
   return pattern("hatch", 'patternTransform="rotate(45)"', `<path d="M0 0v6" stroke="${paint("archived")}" stroke-width="2.4"/>`) +
     pattern("dots", "", `<circle cx="3" cy="3" r="1.3" fill="${paint("archived")}"/>`) +
-    `<pattern id="${id}-veil" width="6" height="5" patternUnits="userSpaceOnUse"><path d="M0 1h6" stroke="${paint("unknown")}" stroke-width="1.6" opacity=".5"/></pattern>`;
+    `<pattern id="${id}-veil" width="6" height="5" patternUnits="userSpaceOnUse"><path d="M0 1h6" stroke="${paint("unknown")}" stroke-width="1.6" opacity=".5"/></pattern>` +
+    `<marker id="${id}-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="${paint("soft")}"/></marker>`;
 }
 
 /**

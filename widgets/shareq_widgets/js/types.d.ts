@@ -136,6 +136,53 @@ export interface Traits {
   drivable: boolean;
   animate: boolean;
   theme: "auto" | "light" | "dark";
+  selection: string;
+  drawing: Drawing;
+  width: number;
+  controls: boolean;
+}
+
+/** One element of a drawing, see shareq_widgets/drawing.py. */
+export interface Element {
+  key: string;
+  tag: "rect" | "circle" | "line" | "path" | "text";
+  attributes: Record<string, string | number>;
+  text?: string;
+  title?: string;
+  style?: string;
+  about?: string[];
+  rates?: Record<string, number>;
+  countdown?: number;
+  countup?: number;
+  along?: string;
+}
+
+export interface Brush {
+  left: number;
+  right: number;
+  top: number;
+  bottom: number;
+  from_ms: number;
+  to_ms: number;
+}
+
+interface DrawingFrame {
+  width: number;
+  height: number;
+  text: string;
+  now_ms: number;
+  origin_ms: number;
+  brush: Brush | null;
+}
+
+export interface Drawing extends DrawingFrame {
+  elements: Element[];
+}
+
+/** `keys`: the order of all elements, or null if it is the same. */
+export interface DrawingChange extends DrawingFrame {
+  changed: Element[];
+  keys: string[] | null;
 }
 
 /** The response to each command: the time until the next tick, or null. */
@@ -143,13 +190,17 @@ export interface Answer {
   next_ms: number | null;
 }
 
+export type Message = Answer | { drawing: DrawingChange };
+
 /** The part of anywidget's model that the widgets use. */
 export interface Model {
   get<Name extends keyof Traits>(name: Name): Traits[Name];
   send(content: { do: string; value: unknown }): void;
-  on(event: "msg:custom", callback: (answer: Answer) => void): void;
+  set<Name extends keyof Traits>(name: Name, value: Traits[Name]): void;
+  save_changes(): void;
+  on(event: "msg:custom", callback: (message: Message) => void): void;
   on(event: `change:${keyof Traits}`, callback: () => void): void;
-  off(event: "msg:custom", callback: (answer: Answer) => void): void;
+  off(event: "msg:custom", callback: (message: Message) => void): void;
   off(event: `change:${keyof Traits}`, callback: () => void): void;
 }
 

@@ -1,0 +1,192 @@
+// A picture of a group in the browser: it draws the elements that Python describes, and decides nothing about them.
+// An element with a known key moves to its new place; attributes with a rate run with the displayed time.
+
+/** @import { Drawing, DrawingChange, Element as Drawn, Model } from "./types.d.ts" */
+
+import { Keyed, add, clamp, put, seconds, setText } from "./draw.js";
+import { Player, targetOf } from "./player.js";
+
+const TRAVEL_MS = 600; // along a path
+const STOPS = 16; // points of a path that are stops of the journey
+const PAINTS = ["fill", "stroke", "marker-end"];
+const PATTERNS = ["hatch", "dots", "veil", "arrow"];
+
+/** @typedef {SVGElement & { face?: string, drawn?: Drawn }} Shown */
+
+/** @param {unknown} value @param {string} id */
+const paint = (value, id) => (value === "none" ? "none" : PATTERNS.includes(String(value)) ? `url(#${id}-${value})` : `var(--sq-${value})`);
+
+/**
+ * The text of an element that may also have a tooltip.
+ * @param {SVGElement} node @param {string} text
+ */
+function setLabel(node, text) {
+  if (!(node.firstChild instanceof Text)) node.prepend("");
+  if (node.firstChild && node.firstChild.nodeValue !== text) node.firstChild.nodeValue = text;
+}
+
+/**
+ * A drawing after a change: elements by key, in the order of `keys`.
+ * @param {Drawing} drawing @param {DrawingChange} change @returns {Drawing}
+ */
+export function changed(drawing, { changed: news, keys, ...rest }) {
+  const known = new Map(drawing.elements.map((element) => [element.key, element]));
+  for (const element of news) known.set(element.key, element);
+  const order = keys ?? drawing.elements.map(({ key }) => key);
+  return { ...rest, elements: order.flatMap((key) => known.get(key) ?? []) };
+}
+
+export class Picture extends Player {
+  /** @param {Model} model @param {Element} host */
+  constructor(model, host) {
+    super(model, host, "picture", ["drawing", "controls"]);
+    const { plot, root, svg } = this.page;
+    /** @type {Keyed<Drawn, Shown>} */
+    this.elements = new Keyed(add(svg, "g"), (parent, { tag }) => add(parent, tag));
+    this.brush = add(svg, "rect", { class: "sq-brush", hidden: true });
+    this.text = add(root, "p", { class: "sq-text" });
+    this.asked = 0;
+    this.calm.addEventListener("change", this.onChange, { signal: this.stopped.signal });
+    plot.addEventListener("click", (event) => this.choose(targetOf(event)));
+    plot.addEventListener("keydown", (event) => { if (event.key === "Enter") this.choose(targetOf(event)); });
+    this.drag();
+  }
+
+  // ---- selection and brush
+
+  /** @param {Element} target */
+  choose(target) {
+    const subject = target.closest("[data-about]")?.getAttribute("data-about")?.split("\n")[0];
+    if (subject) this.send("select", subject === this.model.get("selection") ? "" : subject);
+  }
+  // A drag over the time axis goes to the time where it ends.
+  drag() {
+    const { plot } = this.page;
+    /** @type {number | null} */
+    let from = null;
+    /** @param {PointerEvent} event */
+    const at = (event) => {
+      const drawing = this.model.get("drawing"), box = plot.getBoundingClientRect();
+      return ((event.clientX - box.left) * drawing.width) / box.width;
+    };
+    plot.addEventListener("pointerdown", (event) => {
+      const area = this.model.get("drawing").brush, x = at(event);
+      if (!area || x < area.left || x > area.right) return;
+      from = x;
+      plot.setPointerCapture(event.pointerId);
+    });
+    plot.addEventListener("pointermove", (event) => {
+      const area = this.model.get("drawing").brush;
+      if (from === null || !area) return;
+      const to = clamp(at(event), area.left, area.right), left = Math.min(from, to);
+      put(this.brush, { hidden: false, x: left, y: area.top, width: Math.abs(to - from), height: area.bottom - area.top });
+      this.send("seek_time", this.timeAt(to));
+    });
+    plot.addEventListener("pointerup", (event) => {
+      if (from !== null) this.send("seek_time", this.timeAt(at(event)));
+      from = null;
+      put(this.brush, { hidden: true });
+    });
+    plot.addEventListener("pointercancel", () => { from = null; put(this.brush, { hidden: true }); });
+  }
+  /** @param {number} x */
+  timeAt(x) {
+    const area = this.model.get("drawing").brush, axis = this.model.get("axis");
+    if (!area) return axis.end_ms;
+    const share = (clamp(x, area.left, area.right) - area.left) / Math.max(area.right - area.left, 1);
+    return clamp(Math.round(area.from_ms + share * (area.to_ms - area.from_ms)), axis.start_ms, axis.end_ms);
+  }
+
+  // ---- drawing
+
+  /** @override */
+  take() {
+    const { model, page } = this, controls = model.get("controls");
+    page.bar.hidden = !controls;
+    page.time.hidden = !controls;
+    if (this.width !== this.asked && this.visible) { // Python lays the picture out for the width that it has here
+      this.asked = this.width;
+      if (model.get("width") !== this.width) { model.set("width", this.width); model.save_changes(); }
+    }
+  }
+  /** @override */
+  draw() {
+    const { model, page } = this, drawing = model.get("drawing"), selection = model.get("selection");
+    put(page.svg, { viewBox: `0 0 ${drawing.width} ${drawing.height}`, "aria-label": drawing.text, class: this.calm.matches ? "" : "sq-moving" });
+    page.svg.style.width = "100%";
+    page.svg.style.height = "auto";
+    setText(this.text, drawing.text);
+    const known = new Set(this.elements.nodes.keys()), subjects = new Set();
+    this.elements.show(drawing.elements, ({ key }) => key, (node, element) => {
+      const face = JSON.stringify(element);
+      if (face !== node.face) this.put(node, element);
+      node.face = face;
+      const [first] = element.about ?? [], leads = first && !subjects.has(first);
+      if (leads) subjects.add(first);
+      node.classList.toggle("sq-selected", Boolean(selection && element.about?.includes(selection)));
+      put(node, { tabindex: leads ? 0 : null, role: leads ? "button" : null, "aria-label": leads ? element.title ?? element.text ?? first : null });
+      if (element.along && known.size && !known.has(element.key) && !this.calm.matches) travel(node, element.along, page.svg);
+    });
+    this.elements.arrange(drawing.elements.map(({ key }) => key));
+  }
+  /** @param {Shown} node @param {Drawn} element */
+  put(node, element) {
+    const { attributes, style = "", rates, text = "", title, about } = element;
+    node.drawn = element;
+    for (const name of node.getAttributeNames()) if (!(name in attributes) && name !== "style") node.removeAttribute(name);
+    for (const [name, value] of Object.entries(attributes)) put(node, { [name]: PAINTS.includes(name) ? paint(value, this.id) : value });
+    const classes = style.split(" ").filter(Boolean).map((one) => `sq-${one}`);
+    put(node, { class: [...classes, ...(rates ? ["sq-running"] : [])].join(" "), "data-key": element.key, "data-about": about?.join("\n") });
+    if (element.tag === "text") { // x and y of a text are no properties that a browser moves smoothly
+      node.style.transform = `translate(${attributes.x}px, ${attributes.y}px)`;
+      put(node, { x: null, y: null });
+      setLabel(node, text);
+    }
+    node.querySelector("title")?.remove();
+    if (title) add(node, "title", {}, title);
+  }
+  /** @override @param {number} now */
+  drawTime(now) {
+    const passed = now - this.model.get("drawing").now_ms;
+    for (const node of this.elements.nodes.values()) {
+      const { rates, countdown, countup, attributes, text = "{}" } = /** @type {Drawn} */ (node.drawn);
+      if (rates) {
+        for (const [name, rate] of Object.entries(rates)) {
+          const value = Number(attributes[name]) + rate * passed;
+          put(node, { [name]: name === "width" || name === "height" ? Math.max(value, 0) : value });
+        }
+      }
+      if (countdown !== undefined) setLabel(node, seconds(countdown - now));
+      if (countup !== undefined) setLabel(node, (text || "{}").replace("{}", seconds(now - countup)));
+    }
+  }
+}
+
+/**
+ * Let a new element travel along a path to its place, which is the path's end.
+ * @param {SVGElement} node @param {string} d @param {SVGSVGElement} svg
+ */
+function travel(node, d, svg) {
+  const path = add(svg, "path", { d, visibility: "hidden" }), length = path.getTotalLength(), end = path.getPointAtLength(length);
+  const base = node.style.transform, frames = Array.from({ length: STOPS + 1 }, (_, stop) => {
+    const at = path.getPointAtLength((length * stop) / STOPS);
+    return { transform: `translate(${at.x - end.x}px, ${at.y - end.y}px) ${base}` };
+  });
+  path.remove();
+  node.animate(frames, { duration: TRAVEL_MS, easing: "ease-in-out" });
+}
+
+export default {
+  // Python sends the changes of a drawing; the model keeps the whole of it for all its views.
+  /** @param {{ model: Model }} context */
+  initialize({ model }) {
+    model.on("msg:custom", (answer) => {
+      if ("drawing" in answer) model.set("drawing", changed(model.get("drawing"), answer.drawing));
+    });
+  },
+  /** @param {{ model: Model, el: HTMLElement }} context */
+  render({ model, el }) {
+    const picture = new Picture(model, el);
+    return () => picture.close();
+  },
+};

@@ -1,0 +1,274 @@
+// Base of all views in the browser: the frame around a picture, the commands, the ticks and the displayed time.
+// Python responds to every message with {next_ms}: time until the next tick, or null. So one tick at most is under way.
+
+/** @import { Answer, Chip, Clock, Colours, Look, Message, Model, Send, Snapshot, Traits } from "./types.d.ts" */
+
+import { Keyed, add, clockText, patternMarkup, put, setText } from "./draw.js";
+import { Timeline } from "./timeline.js";
+
+const SPEEDS = [0.25, 0.5, 1, 2, 5, 10];
+const BUTTONS = [
+  ["first", "|◀", "to the beginning (Home)"], ["back", "◀ step", "one step back (←)"], ["play", "▶ play", "play to the end of the recording, or pause (space)"],
+  ["step", "step ▶", "one step on: all that one cause has changed (→)"], ["live", "● live", "follow the end (L)"],
+  ["run_on", "run on ▶▶", "let the virtual cluster run on from the end: its clients, locks and timers (R)"],
+];
+/** @type {Record<string, string>} */
+const KEYS = { ArrowLeft: "back", ArrowRight: "step", " ": "play", Home: "first", End: "last", l: "live", i: "internals", r: "run_on" };
+/** @type {(keyof Traits)[]} */
+const DRAWN = ["snapshot", "total", "clock", "words", "theme", "speed", "playing", "live", "axis", "internals", "running_on", "drivable", "selection"];
+/** @type {(keyof Traits)[]} */
+const STEERED = ["playing", "live"]; // a change of these may need a tick
+let instances = 0;
+
+/** @param {Event} event */
+export const targetOf = (event) => /** @type {Element} */ (event.target);
+
+/**
+ * The elements around a picture, made once. Suppressing the notebook's shortcuts keeps the view's keys.
+ * @param {Element} host @param {string} name @param {string} id
+ */
+function build(host, name, id) {
+  const root = add(host, "div", { class: `sq-view sq-${name}`, tabindex: 0, role: "group", "data-lm-suppress-shortcuts": "true" });
+  const head = add(root, "div", { class: "sq-head" }), title = add(head, "b"), where = add(head, "span", { class: "sq-soft" });
+  /** @type {Keyed<Chip, HTMLElement>} */
+  const chips = new Keyed(add(head, "div", { class: "sq-chips" }), (parent) => {
+    const chip = add(parent, "span");
+    for (const tag of ["span", "b", "span"]) add(chip, tag);
+    return chip;
+  });
+  const plot = add(root, "div", { class: "sq-plot" }), svg = add(plot, "svg", { role: "img" });
+  add(svg, "defs").innerHTML = patternMarkup(id);
+  const after = add(root, "div"), time = add(root, "div"), bar = buildBar(root);
+  return { root, title, where, chips, plot, svg, after, time, ...bar };
+}
+
+/** @param {Element} root */
+function buildBar(root) {
+  const bar = add(root, "div", { class: "sq-bar" }), [, , play, , live, run_on] = BUTTONS.map((spec) => button(bar, spec));
+  const speed = add(bar, "select", { title: "speed", "aria-label": "speed" });
+  for (const value of SPEEDS) add(speed, "option", { value }, `${value}×`);
+  const internals = button(bar, ["internals", "internals", "step and play by single events (I)"]);
+  const sentence = add(bar, "output", { class: "sq-sentence" });
+  for (const tag of ["span", "b", "span"]) add(sentence, tag);
+  return { bar, play, live, run_on, speed, internals, sentence };
+}
+
+/** @param {Element} parent @param {string[]} spec */
+export const button = (parent, [name, text, title]) => add(parent, "button", { type: "button", "data-do": name, title }, text);
+
+/**
+ * JupyterLab and VS Code set their theme on the body; elsewhere the system's preference counts.
+ * @param {Traits["theme"]} wish
+ */
+function themeOf(wish) {
+  if (wish !== "auto") return wish;
+  const { jpThemeLight, vscodeThemeKind } = document.body.dataset;
+  if (jpThemeLight !== undefined) return jpThemeLight === "true" ? "light" : "dark";
+  if (vscodeThemeKind !== undefined) return vscodeThemeKind.includes("light") ? "light" : "dark";
+  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+}
+
+// A subclass draws the picture: `take` applies a change, `draw` draws all of it, `drawTime` what time alone changes.
+export class Player {
+  /** @param {Model} model @param {Element} host @param {string} name @param {(keyof Traits)[]} more */
+  constructor(model, host, name, more = []) {
+    this.id = `sq${++instances}`;
+    this.model = model;
+    this.palette = model.get("palette");
+    this.look = /** @type {Look} */ (model.get("look"));
+    this.page = build(host, name, this.id);
+    this.timeline = new Timeline(this.page.time, this.look, (what, value) => this.send(what, value));
+    this.calm = matchMedia("(prefers-reduced-motion: reduce)");
+    this.drawn = [...DRAWN, ...more]; // a change of these traits is drawn
+    /** @type {Snapshot | null} */
+    this.snap = null; // the drawn one
+    /** @type {Colours} */
+    this.colours = this.palette.light;
+    /** @type {Clock} */
+    this.clock = { rate: 0, until_ms: null };
+    this.anchor = { ms: 0, at: 0 };
+    this.underway = 0; // commands without a response yet
+    /** @type {Parameters<Send> | null} */
+    this.wanted = null;
+    this.seen = this.moved = this.gliding = this.shown = false;
+    this.dirty = true;
+    this.width = 0;
+    this.raf = 0;
+    this.timer = 0;
+    this.keys = KEYS;
+    this.stopped = new AbortController();
+    this.onChange = () => { this.dirty = true; this.wake(); };
+    this.onState = () => { this.onChange(); this.look_out(); this.tick(); };
+    /** @param {Message} message */
+    this.onAnswer = (message) => { if ("next_ms" in message) this.answered(message); };
+    const size = new ResizeObserver(this.onChange), themes = new MutationObserver(this.onChange);
+    const view = new IntersectionObserver((seen) => { this.seen = seen[seen.length - 1].isIntersecting; this.onState(); });
+    this.watches = [size, view, themes];
+    this.listen();
+    size.observe(this.page.plot);
+    view.observe(this.page.root);
+    themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-vscode-theme-kind"] });
+    this.still();
+    this.wake();
+  }
+  // For a reader who asked for reduced motion nothing is played unasked.
+  still() {
+    if (this.calm.matches && this.model.get("animate")) this.send("animate", false);
+  }
+
+  // ---- to be overridden
+
+  /** Apply the traits to the picture. @param {Snapshot | null} _before */
+  take(_before) {}
+  /** Draw all of it. */
+  draw() {}
+  /** Draw what the displayed time alone changes. @param {number} _now */
+  drawTime(_now) {}
+  /** One frame of a motion of the picture; true until it has ended. @param {number} _time */
+  glide(_time) { return false; }
+  /** A button or a key of the picture; true if it is one. @param {string} _name */
+  pressed(_name) { return false; }
+
+  // ---- messages received and sent
+
+  listen() {
+    const { model, page } = this, signal = this.stopped.signal, system = matchMedia("(prefers-color-scheme: dark)");
+    for (const name of this.drawn) model.on(`change:${name}`, this.onChange);
+    for (const name of STEERED) model.on(`change:${name}`, this.onState);
+    model.on("msg:custom", this.onAnswer);
+    page.root.addEventListener("click", (event) => this.press(targetOf(event).closest("[data-do]")?.getAttribute("data-do")));
+    page.root.addEventListener("keydown", (event) => this.key(event));
+    page.speed.addEventListener("change", () => this.send("speed", Number(page.speed.value)));
+    page.time.addEventListener("change", this.onChange);
+    document.addEventListener("visibilitychange", this.onState, { signal });
+    system.addEventListener("change", this.onChange, { signal });
+    this.calm.addEventListener("change", () => this.still(), { signal });
+  }
+  close() {
+    this.stopped.abort();
+    clearTimeout(this.timer);
+    cancelAnimationFrame(this.raf);
+    for (const one of this.watches) one.disconnect();
+    for (const name of this.drawn) this.model.off(`change:${name}`, this.onChange);
+    for (const name of STEERED) this.model.off(`change:${name}`, this.onState);
+    this.model.off("msg:custom", this.onAnswer);
+  }
+  get visible() { return this.seen && document.visibilityState === "visible"; }
+
+  // Python draws for a view only while somebody can see it.
+  look_out() {
+    if (this.visible === this.shown) return;
+    this.shown = this.visible;
+    this.send("visible", this.visible);
+  }
+
+  // Of several seeks only the newest waits: a slow kernel gets no queue of them.
+  /** @param {string} name @param {unknown} value */
+  send(name, value = null) {
+    if (name.startsWith("seek") && this.underway) { this.wanted = [name, value]; return; }
+    this.underway++;
+    try {
+      this.model.send({ do: name, value });
+    } catch { /* the kernel is gone: the picture stays as it is, and nothing is awaited any more */ }
+  }
+  /** @param {Answer} answer */
+  answered({ next_ms }) {
+    this.underway = Math.max(this.underway - 1, 0);
+    clearTimeout(this.timer);
+    if (this.wanted !== null && !this.underway) {
+      const wanted = this.wanted;
+      this.wanted = null;
+      this.send(...wanted);
+    } else if (next_ms !== null) this.timer = setTimeout(() => this.tick(), next_ms);
+  }
+  tick() {
+    if (this.visible && !this.underway) this.send("tick");
+  }
+  /** @param {string | null | undefined} name */
+  press(name) {
+    const { model } = this;
+    if (!name || this.pressed(name)) { /* the picture's own */ }
+    else if (name === "play") this.send(model.get("playing") ? "pause" : "play");
+    else if (name === "live" || name === "internals") this.send(name, !model.get(name));
+    else if (name === "run_on") { if (model.get("drivable")) this.send(model.get("running_on") ? "pause" : "run_on"); }
+    else this.send(name);
+    this.wake(true);
+  }
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    const name = this.keys[event.key.length === 1 ? event.key.toLowerCase() : event.key], { tagName } = targetOf(event);
+    const native = tagName === "SELECT" || (event.key === " " && tagName === "BUTTON"); // these elements use the key themselves
+    if (!name || native || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    this.press(name);
+  }
+
+  // ---- one frame
+
+  wake(moved = false) {
+    this.moved ||= moved;
+    this.raf ||= requestAnimationFrame((time) => this.frame(time));
+  }
+  /** @param {number} time */
+  frame(time) {
+    this.raf = 0;
+    const redraw = this.moved || this.dirty || this.gliding;
+    if (this.dirty) this.accept();
+    if (!this.snap || !this.width) return;
+    this.dirty = this.moved = false;
+    this.gliding = this.glide(time);
+    if (redraw) this.draw();
+    this.time(this.snap);
+    if (this.gliding || (this.clock.rate && this.visible)) this.wake();
+  }
+
+  // Journal time now: between snapshots it runs at the rate of the clock trait, up to its `until_ms`.
+  now() {
+    const { rate, until_ms } = this.clock, ms = this.anchor.ms + (performance.now() - this.anchor.at) * rate;
+    return Math.max(this.anchor.ms, Math.min(ms, until_ms ?? Infinity));
+  }
+
+  // Apply a change: a snapshot, a size, a theme, the state of a button.
+  accept() {
+    const { model, page } = this, snap = model.get("snapshot"), before = this.snap;
+    this.anchor = { ms: snap === before ? this.now() : snap.now_ms, at: performance.now() };
+    this.snap = snap;
+    this.clock = model.get("clock");
+    this.width = page.plot.clientWidth || this.width;
+    const theme = themeOf(model.get("theme"));
+    this.colours = this.palette[theme];
+    for (const [name, colour] of Object.entries(this.colours)) page.root.style.setProperty(`--sq-${name}`, colour);
+    page.root.dataset.theme = theme;
+    if (!this.width) return; // not laid out yet: its size will come as a change
+    this.words(snap);
+    this.timeline.take(model.get("axis"), snap, model.get("total"), this.width);
+    this.take(before);
+  }
+  /** @param {Snapshot} snap */
+  words(snap) {
+    const { model, page } = this, { title, where, sentence } = model.get("words"), playing = model.get("playing");
+    put(page.root, { "aria-label": `${title}, ${where}`, "data-order": snap.order, "data-until": snap.now_ms });
+    setText(page.title, title);
+    setText(page.where, where);
+    [...page.sentence.children].forEach((node, i) => setText(node, String(sentence[i])));
+    put(page.sentence, { class: `sq-sentence${sentence[3] ? " sq-hot" : ""}`, "aria-live": playing ? "off" : "polite" });
+    setText(page.play, playing ? "❚❚ pause" : "▶ play");
+    put(page.play, { class: playing && "sq-on" });
+    put(page.live, { class: model.get("live") && "sq-on", "aria-pressed": String(model.get("live")) });
+    put(page.internals, { class: model.get("internals") && "sq-on", "aria-pressed": String(model.get("internals")) });
+    put(page.run_on, { class: model.get("running_on") && "sq-on", "aria-pressed": String(model.get("running_on")), hidden: !model.get("drivable") });
+    page.speed.value = String(model.get("speed"));
+  }
+  /** @param {Snapshot} snap */
+  time(snap) {
+    const { page, model } = this, now = this.now();
+    this.drawTime(now);
+    this.timeline.run(now);
+    /** @type {Chip[]} */
+    const chips = [...model.get("words").chips, [`t ${clockText(now - snap.origin_ms)}`, "", "", false]];
+    page.chips.show(chips, (chip) => chips.indexOf(chip), (node, chip) => {
+      [...node.children].forEach((part, i) => setText(part, String(chip[i])));
+      put(node, { class: `sq-chip${chip[3] ? " sq-hot" : ""}` });
+    });
+  }
+}
