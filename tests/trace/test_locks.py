@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import pytest
@@ -37,8 +38,8 @@ class Held(NamedTuple):
 
     member_id: str | None
     delivery_count: int
-    acquired_ms: int
-    set_ms: int
+    acquired_ms: int | None
+    set_ms: int | None
     deadline_ms: int | None
     renewals: tuple[int, ...] = ()
     write: str = ""
@@ -71,7 +72,7 @@ class Recount:
                     self.ended[offset] = entry.time_ms, "log_start", ARCHIVED
 
     def lose(self, time_ms: int) -> None:
-        self.ended |= {offset: (time_ms, LEADER_LOST, AVAILABLE) for offset in self.held}
+        self.ended |= dict.fromkeys(self.held, (time_ms, LEADER_LOST, AVAILABLE))
         self.held, self.leader = {}, -1
 
     def change(self, time_ms: int, offset: int, event: RecordsChanged) -> None:
@@ -124,7 +125,7 @@ def test_equal_locks_of_adjacent_records_are_one() -> None:
         for topic, partition in history.share_partitions(history.total):
             for until in range(0, history.total, 100):
                 held = history.locks(topic, partition, until).held
-                pairs = list(zip(held, held[1:], strict=False))
+                pairs = list(pairwise(held))
                 assert all(one.end < two.first or one[2:] != two[2:] for one, two in pairs)
 
 

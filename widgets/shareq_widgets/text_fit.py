@@ -6,16 +6,17 @@ from typing import Final
 
 NORMAL: Final = 12.0
 SMALL: Final = 10.5
-_NARROW: Final = frozenset(" .,:;'|!()[]fijlrtI‹›·")
-_WIDE: Final = frozenset("mwMWABCDEFGHKNOQRSUVXYZ–—%@…")
+_EMS: Final = {
+    **dict.fromkeys(" .,:;'|!()[]fijlrtI‹›·-/", 0.38),
+    **dict.fromkeys("ABCDEFGHJKLNOPQRSTUVXYZ", 0.75),
+    **dict.fromkeys("mwMW–—%@…×→♥", 0.98),
+}
+_OTHER_EMS: Final = 0.63
 
 
 def text_width(text: str, size: float = NORMAL, *, strong: bool = False) -> float:
     """An upper estimate of the width of a text in pixels."""
-    narrow = sum(c in _NARROW for c in text)
-    wide = sum(c in _WIDE for c in text)
-    em = 0.38 * narrow + 0.84 * wide + 0.63 * (len(text) - narrow - wide)
-    return em * size * (1.1 if strong else 1.0)
+    return sum(_EMS.get(c, _OTHER_EMS) for c in text) * size * (1.1 if strong else 1.0)
 
 
 def clipped(text: str, width: float, size: float = NORMAL) -> str:

@@ -29,6 +29,9 @@ AXIS: Final = 22.0
 MORE: Final = 18.0
 RIGHT: Final = 46.0
 """Room for the seconds behind the last bar."""
+RIGHT_UNKNOWN: Final = 74.0
+RIGHT_WORDS: Final = 136.0
+"""Room for the words where a deadline is not known, in a narrow and in a wide picture."""
 BADGE: Final = 26.0
 WIDE: Final = 560.0
 """From this width on, rows have the names of members."""
@@ -52,13 +55,20 @@ class _Frame(NamedTuple):
     now_x: float
 
 
+class _Bar(NamedTuple):
+    left: float
+    right: float
+    top: float
+
+
 def draw(content: LocksContent, width: float) -> Drawing:
     """The bars: solid is past, hollow is left, a notch is a renewal."""
     rows = [*content.rows, *content.ended]
     bottom = TOP + max(len(rows), 1) * PITCH
     drawing = Drawing(width, bottom + AXIS + (MORE if content.more else 0), text=words(content))
     gutter = _gutter(content, width)
-    scale = _scale(content, gutter, width - RIGHT)
+    known = all(row.deadline_ms is not None for row in content.rows)
+    scale = _scale(content, gutter, width - (RIGHT if known else RIGHT_UNKNOWN if width < WIDE else RIGHT_WORDS))
     frame = _Frame(drawing, content, scale, gutter, scale.x(content.now_ms))
     _axis(frame, bottom)
     for place, row in enumerate(rows):
@@ -94,7 +104,7 @@ def _scale(content: LocksContent, left: float, right: float) -> TimeScale:
 
 def _axis(frame: _Frame, bottom: float) -> None:
     drawing, origin_ms = frame.drawing, frame.content.origin_ms
-    for tick in frame.scale.ticks(origin_ms):
+    for tick in frame.scale.ticks(origin_ms, max(54, drawing.width / 13)):
         key = f"tick {tick.time_ms - origin_ms}"
         drawing.line(key, tick.x, TOP - 6, tick.x, bottom)
         drawing.label(f"{key} time", tick.x, bottom + 15, tick.text, anchor="middle", style="small soft")
@@ -168,12 +178,27 @@ def _held(frame: _Frame, row: LockRow, top: float, title: str) -> None:
     _renewals(frame, row, top)
     _writing(frame, row, top, left, end)
     if row.deadline_ms is None:
-        x = scale.x(frame.content.now_ms + AHEAD_MS) + 6
-        text = clipped("deadline not known", drawing.width - x, SMALL)
-        drawing.label(f"{key} left", x, top + 12, text, style="small soft", title=title)
+        text = "deadline not known" if drawing.width >= WIDE else "not known"
+        _beside(frame, row, text, _Bar(left, now_x, top))
     else:
         style = "hot" if urgent else "soft"
         drawing.label(f"{key} left", end + 6, top + 12, "", countdown=row.deadline_ms, style=style, title=title)
+
+
+def _beside(frame: _Frame, row: LockRow, text: str, bar: _Bar) -> None:
+    """A text on a solid bar, before it, behind it, or behind the reach of the *now* line: where it fits first."""
+    room, key, y = text_width(text, SMALL), f"{row.key} {'left' if row.ended_ms is None else 'ended'}", bar.top + 11.5
+    solid = row.state in (RecordState.ACQUIRED, RecordState.ACKNOWLEDGED)
+    if solid and room + 8 <= bar.right - bar.left:
+        frame.drawing.label(key, bar.right - 5, y, text, anchor="end", fill="onfill", style="small")
+    elif frame.scale.left + room + 6 <= bar.left:
+        frame.drawing.label(key, bar.left - 5, y, text, anchor="end", style="small soft")
+    elif bar.right + room + 8 <= frame.now_x:
+        frame.drawing.label(key, bar.right + 5, y, text, style="small soft")
+    else:
+        x = frame.scale.x(frame.content.now_ms + AHEAD_MS) + 6
+        text = clipped(text, frame.drawing.width - x, SMALL)
+        frame.drawing.label(key, x, y, text, style="small soft", title=row_words(row, frame.content))
 
 
 def _beginning(frame: _Frame, row: LockRow, top: float) -> None:
@@ -185,7 +210,7 @@ def _beginning(frame: _Frame, row: LockRow, top: float) -> None:
 
 def _renewals(frame: _Frame, row: LockRow, top: float) -> None:
     """A notch for each renewal, and the word beside the last one, where it fits on the solid part."""
-    shown = [time for time in row.renewals if time >= frame.scale.start_ms]
+    shown = sorted({time for time in row.renewals if time >= frame.scale.start_ms})
     for time in shown:
         x = frame.scale.x(time)
         frame.drawing.line(
@@ -218,15 +243,7 @@ def _ended(frame: _Frame, row: LockRow, ended_ms: int, top: float, title: str) -
     end = max(scale.x(ended_ms), left + 2)
     drawing.rect(f"{key} past", left, top, end - left, BAR, rx=3, opacity=0.8, title=title, **STATE_FILL[row.state])
     _beginning(frame, row, top)
-    room = text_width(row.ended, SMALL)
-    x = scale.x(frame.content.now_ms + AHEAD_MS) + 6
-    if room + 8 <= end - left and row.state is RecordState.ACKNOWLEDGED:
-        drawing.label(f"{key} ended", end - 5, top + 11.5, row.ended, anchor="end", fill="onfill", style="small")
-    elif scale.left + room + 6 <= left:
-        drawing.label(f"{key} ended", left - 5, top + 11.5, row.ended, anchor="end", style="small soft")
-    else:
-        text = clipped(row.ended, drawing.width - x, SMALL)
-        drawing.label(f"{key} ended", x, top + 11.5, text, style="small soft", title=title)
+    _beside(frame, row, row.ended, _Bar(left, end, top))
 
 
 def _more(frame: _Frame, y: float) -> None:
