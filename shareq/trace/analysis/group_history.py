@@ -10,6 +10,7 @@ from typing import Any
 
 from shareq.model.events import DurableStateRead, SharePartitionLoaded, SharePartitionsInitialized
 from shareq.trace.analysis.groups import OF_CLUSTER, OF_GROUP, ClusterFold, GroupFold
+from shareq.trace.analysis.locks import LockFold, LockHistory
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.replay import Replay
 from shareq.trace.analysis.share_partition_state import SharePartitionState
@@ -34,6 +35,7 @@ class GroupHistory:
         self._group = Replay(GroupFold(group), lambda state, _, entry: state.apply(entry))
         self._cluster = Replay(ClusterFold(), lambda state, _, entry: state.apply(entry))
         self._timelines: dict[TopicPartition, PartitionTimeline] = {}
+        self._locks: dict[TopicPartition, LockHistory] = {}
         self._first: dict[TopicPartition, int] = {}
         self._seen = 0
 
@@ -79,6 +81,13 @@ class GroupHistory:
         """The records, the window and the writes of one share-partition."""
         timeline = self.timeline(topic, partition)
         return timeline.state(timeline.count(until))
+
+    def locks(self, topic: str, partition: int, until: int) -> LockFold:
+        """The acquisition locks of one share-partition, with the times of their acquisition and renewals."""
+        timeline, key = self.timeline(topic, partition), (topic, partition)
+        if key not in self._locks:
+            self._locks[key] = LockHistory(timeline)
+        return self._locks[key].at(until)
 
     def timeline(self, topic: str, partition: int) -> PartitionTimeline:
         """The entries of one share-partition, up to the end of the journal."""

@@ -1,0 +1,249 @@
+"""The acquisition locks of a share-partition at any moment: since when they are held, renewed when, and how they ended.
+
+The fold of the share-partition has holders and deadlines of records; this one adds the times. It trusts the journal:
+`fold.py` checks it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Final, NamedTuple
+
+from shareq.model.events import (
+    BrokerStopped,
+    DurableStateRead,
+    MemberLeft,
+    RecordsChanged,
+    RecordsHeld,
+    SharePartitionDropped,
+    SharePartitionLoaded,
+    TopicCreated,
+    TopicDeleted,
+    WindowMoved,
+)
+from shareq.model.states import ABANDONED, PREPARED, SETTLED, RecordEvent, RecordState
+from shareq.trace.analysis.partition_timeline import PartitionTimeline
+from shareq.trace.analysis.replay import Replay
+from shareq.trace.analysis.runs import STATE_OF_CODE
+from shareq.trace.journal import Entry
+
+LEADER_LOST: Final = "leader_lost"
+"""The end of a lock whose leader dropped the share-partition or stopped: a leader has locks in memory only."""
+TOPIC_GONE: Final = "topic_gone"
+
+ENDED_KEPT = 64
+"""The number of ended locks that are kept, the latest ones."""
+RENEWALS_KEPT = 8
+
+
+class Lock(NamedTuple):
+    """Records [first, end) that a member holds. None: not known, because the events are not in the journal.
+
+    `set_ms`: the time of the acquisition or of the last renewal, from which the lock runs until `deadline_ms`.
+    `renewals`: the times of the latest RENEWALS_KEPT of `renewed` renewals. `write`: the RecordEvent whose state write
+    is under way, or empty.
+    """
+
+    first: int
+    end: int
+    member_id: str
+    delivery_count: int
+    acquired_ms: int | None = None
+    set_ms: int | None = None
+    deadline_ms: int | None = None
+    renewed: int = 0
+    renewals: tuple[int, ...] = ()
+    write: str = ""
+
+    @property
+    def duration_ms(self) -> int | None:
+        """The duration of the lock as it was set last."""
+        return None if self.deadline_ms is None or self.set_ms is None else self.deadline_ms - self.set_ms
+
+    def renew(self, time_ms: int, deadline_ms: int | None) -> Lock:
+        """The same lock, with a later deadline."""
+        renewals = (*self.renewals, time_ms)[-RENEWALS_KEPT:]
+        return self._replace(set_ms=time_ms, deadline_ms=deadline_ms, renewed=self.renewed + 1, renewals=renewals)
+
+
+class EndedLock(NamedTuple):
+    """A lock that has ended. `how`: a RecordEvent, LEADER_LOST or TOPIC_GONE; `state`: that of the records since."""
+
+    lock: Lock
+    ended_ms: int
+    how: str
+    state: RecordState
+
+
+class LockFold:
+    """The locks of one share-partition after an entry: those held, by offset, and the latest ended ones."""
+
+    def __init__(self) -> None:
+        self._firsts: list[int] = []
+        self._held: list[Lock] = []
+        self._ended: list[EndedLock] = []
+        self._loaded_by = -1
+
+    @property
+    def held(self) -> list[Lock]:
+        """Contiguous records with equal locks are one item."""
+        joined: list[Lock] = []
+        for lock in self._held:
+            if joined and joined[-1].end == lock.first and joined[-1][2:] == lock[2:]:
+                lock = lock._replace(first=joined.pop().first)
+            joined.append(lock)
+        return joined
+
+    def ended(self, since_ms: int) -> list[EndedLock]:
+        """The kept locks that ended at or after this time, the latest first; contiguous equal ones are one item."""
+        joined: list[EndedLock] = []
+        for ended in sorted(self._ended, key=lambda e: (-e.ended_ms, e.how, e.lock.first)):
+            if ended.ended_ms < since_ms:
+                break
+            if joined and _continues(joined[-1], ended):
+                ended = ended._replace(lock=ended.lock._replace(first=joined.pop().lock.first))
+            joined.append(ended)
+        return joined
+
+    def copy(self) -> LockFold:
+        """An independent copy."""
+        other = LockFold()
+        other._firsts, other._held, other._ended = self._firsts[:], self._held[:], self._ended[:]
+        other._loaded_by = self._loaded_by
+        return other
+
+    def apply(self, entry: Entry) -> None:
+        """Apply the next entry about this share-partition."""
+        handler = self.HANDLERS.get(type(entry.event))
+        if handler is not None:
+            handler(self, entry, entry.event)
+
+    # ---- events ------------------------------------------------------------------------------------------------------
+
+    def _changed(self, entry: Entry, event: RecordsChanged) -> None:
+        if self._loaded_by not in (-1, entry.broker_id):
+            return  # a superseded leader
+        self._loaded_by, time_ms, cause = entry.broker_id, entry.time_ms, event.cause
+        before = self._take(event.first, event.end)
+        if event.state != RecordState.ACQUIRED:
+            how = str(event.why if cause == SETTLED else cause)
+            self._end(before, time_ms, how, STATE_OF_CODE[event.state])
+            return
+        member_id, deadline_ms = event.member_id or "", event.deadline_ms
+        found = Lock(event.first, event.end, member_id, event.delivery_count, None, None, deadline_ms)
+        if cause == RecordEvent.ACQUIRE:
+            before = [found._replace(acquired_ms=time_ms, set_ms=time_ms)]
+        before = before or [found]
+        if cause == RecordEvent.RENEW:
+            before = [lock.renew(time_ms, deadline_ms) for lock in before]
+        elif cause in (PREPARED, ABANDONED):
+            write = str(event.why) if cause == PREPARED else ""
+            before = [lock._replace(write=write) for lock in before]
+        self._put(before)
+
+    def _loaded(self, entry: Entry, event: SharePartitionLoaded) -> None:
+        del event
+        self._end_all(entry.time_ms, LEADER_LOST)
+        self._loaded_by = entry.broker_id
+
+    def _unloaded(self, entry: Entry, event: SharePartitionDropped | BrokerStopped) -> None:
+        broker_id = event.broker_id if isinstance(event, BrokerStopped) else entry.broker_id
+        if broker_id == self._loaded_by:
+            self._end_all(entry.time_ms, LEADER_LOST)
+            self._loaded_by = -1
+
+    def _moved(self, entry: Entry, event: WindowMoved) -> None:
+        if entry.broker_id == self._loaded_by and self._firsts and self._firsts[0] < event.spso:
+            below = self._take(self._firsts[0], event.spso)
+            self._end(below, entry.time_ms, RecordEvent.LOG_START, RecordState.ARCHIVED)
+
+    def _topic_changed(self, entry: Entry, event: TopicCreated | TopicDeleted) -> None:
+        del event
+        self._end_all(entry.time_ms, TOPIC_GONE)
+        self._loaded_by = -1
+
+    # ---- events of an observer: deliveries are known, deadlines are not ----------------------------------------------
+
+    def _in_hand(self, entry: Entry, event: RecordsHeld) -> None:
+        self._take(event.first, event.end)
+        self._put([Lock(event.first, event.end, event.member_id, event.delivery_count, entry.time_ms)])
+
+    def _read(self, entry: Entry, event: DurableStateRead) -> None:
+        del entry
+        if self._firsts and self._firsts[0] < event.spso:
+            self._take(self._firsts[0], event.spso)
+
+    def _left(self, entry: Entry, event: MemberLeft) -> None:
+        """A leader releases the locks of a member by events of its own; an observer has none."""
+        del entry
+        kept = [lock for lock in self._held if lock.member_id != event.member_id or lock.deadline_ms is not None]
+        if len(kept) < len(self._held):
+            self._held, self._firsts = kept, [lock.first for lock in kept]
+
+    # ---- held locks --------------------------------------------------------------------------------------------------
+
+    def _take(self, first: int, end: int) -> list[Lock]:
+        """Remove and return the locks within [first, end), cut at its edges."""
+        left = bisect_right(self._firsts, first)
+        left -= left > 0 and self._held[left - 1].end > first
+        right = bisect_left(self._firsts, end, left)
+        found = self._held[left:right]
+        if not found:
+            return found
+        outside = [found[0]._replace(end=first)] if found[0].first < first else []
+        if found[-1].end > end:
+            outside.append(found[-1]._replace(first=end))
+        self._held[left:right], self._firsts[left:right] = outside, [lock.first for lock in outside]
+        found[0] = found[0]._replace(first=max(found[0].first, first))
+        found[-1] = found[-1]._replace(end=min(found[-1].end, end))
+        return found
+
+    def _put(self, locks: list[Lock]) -> None:
+        """Add locks; no lock is held between the first and the last of them."""
+        place = bisect_left(self._firsts, locks[0].first)
+        self._held[place:place] = locks
+        self._firsts[place:place] = [lock.first for lock in locks]
+
+    def _end_all(self, time_ms: int, how: str) -> None:
+        self._end(self._held, time_ms, how, RecordState.AVAILABLE)
+        self._firsts, self._held = [], []
+
+    def _end(self, locks: Iterable[Lock], time_ms: int, how: str, state: RecordState) -> None:
+        self._ended += [EndedLock(lock._replace(write=""), time_ms, str(how), state) for lock in locks]
+        if len(self._ended) > 2 * ENDED_KEPT:
+            self._ended = self._ended[-ENDED_KEPT:]
+
+    HANDLERS: ClassVar[dict[type, Callable[[LockFold, Entry, Any], None]]] = {
+        RecordsChanged: _changed,
+        SharePartitionLoaded: _loaded,
+        SharePartitionDropped: _unloaded,
+        BrokerStopped: _unloaded,
+        WindowMoved: _moved,
+        TopicCreated: _topic_changed,
+        TopicDeleted: _topic_changed,
+        RecordsHeld: _in_hand,
+        DurableStateRead: _read,
+        MemberLeft: _left,
+    }
+
+
+def _continues(one: EndedLock, next_one: EndedLock) -> bool:
+    """True if the records of the second lock follow those of the first, and nothing else differs."""
+    return one.lock.end == next_one.lock.first and (one[1:], one.lock[2:]) == (next_one[1:], next_one.lock[2:])
+
+
+class LockHistory:
+    """The locks of one share-partition at any moment. Not thread-safe."""
+
+    def __init__(self, timeline: PartitionTimeline) -> None:
+        self._timeline = timeline
+        self._replay = Replay(LockFold(), lambda state, _, entry: state.apply(entry))
+        self._read = 0
+
+    def at(self, until: int) -> LockFold:
+        """The locks after the entries below `until`, as far as the timeline has been refreshed."""
+        new = self._timeline.entries[self._read :]
+        self._read += len(new)
+        self._replay.entries += [entry for entry in new if type(entry.event) in LockFold.HANDLERS]
+        return self._replay.state(self._replay.count(until))
