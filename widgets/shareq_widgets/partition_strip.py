@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import traitlets
-
 from shareq import observer
 from shareq_widgets.look import THEMES
 from shareq_widgets.playback import Playback, View
@@ -18,11 +16,6 @@ class PartitionStrip(Player):
     """A share-partition drawn as a strip of offsets. Create one with `strip(...)`."""
 
     _esm = STATIC / "partition_strip.js"
-
-    snapshot = traitlets.Dict(read_only=True).tag(sync=True)
-
-    def _draw(self) -> None:
-        self.set_trait("snapshot", self._playback.snapshot)
 
     def _words(self, total: int, error: str) -> dict[str, Any]:
         playback = self._playback

@@ -325,6 +325,8 @@ class Playback:
                 return
             self._show(self._next)
             self._plan()
+            if not self.playing:  # a late tick must not skip a scene
+                break
         self._wait_ms = 0.0 if self._next is None else max(self._wait_ms, self._lasts_ms)
 
     def _plan(self) -> None:

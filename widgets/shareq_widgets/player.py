@@ -36,6 +36,7 @@ class Player(anywidget.AnyWidget):
 
     _css = Path(__file__).parent / "shareq_widgets.css"
 
+    snapshot = traitlets.Dict(read_only=True).tag(sync=True)
     total = traitlets.Int(read_only=True).tag(sync=True)
     clock = traitlets.Dict(read_only=True, help="rate: journal ms per real ms; until_ms: where to wait").tag(sync=True)
     message = traitlets.Unicode(read_only=True, help="why nothing moved, or empty")
@@ -263,6 +264,7 @@ class Player(anywidget.AnyWidget):
         self._mirroring = True
         try:
             with self.hold_sync():
+                self.set_trait("snapshot", playback.snapshot)
                 self._draw()
                 self.set_trait("total", total)
                 self.set_trait("words", self._words(total, error))
@@ -279,8 +281,7 @@ class Player(anywidget.AnyWidget):
             self._mirroring = False
 
     def _draw(self) -> None:
-        """Set the traits of the picture from the playback's snapshot."""
-        raise NotImplementedError
+        """Set the traits that only this kind of view has."""
 
     def _words(self, total: int, error: str) -> dict[str, Any]:
         """The texts around the picture: title, where, chips and sentence."""

@@ -7,11 +7,13 @@ buttons and the timeline. ConfigException for an unknown group, topic or partiti
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any, TypedDict, Unpack
 
 from shareq import observer
 from shareq.trace.views.group_timeline import GroupTimeline
-from shareq_widgets.group_picture import Draw, GroupPicture
+from shareq_widgets import pictures
+from shareq_widgets.drawing import Drawing
+from shareq_widgets.group_picture import Draw, Frame, GroupPicture
 from shareq_widgets.playback import Playback
 from shareq_widgets.player import time_scale_of
 
@@ -43,3 +45,14 @@ def group_picture(source: Any, group: str, draw: Draw, title: str, options: Opti
     timeline = timeline_of(source, group)
     playback = Playback(timeline, timeline.source, time_scale=time_scale_of(timeline.source), animate=animate)
     return GroupPicture(timeline, playback, draw, title=title, end=timeline.close, **options)
+
+
+def locks(source: Any, *, group: str, by: str = "holder", **options: Unpack[Options]) -> GroupPicture:
+    """The acquisition locks on one time axis: who must finish by when. `by`: a row for each "holder" or "record"."""
+    if by not in ("holder", "record"):
+        raise ValueError(f"by must be 'holder' or 'record', not {by!r}")
+
+    def draw(frame: Frame) -> Drawing:
+        return pictures.locks.draw(pictures.locks.content(frame.instant, by=by), frame.width)
+
+    return group_picture(source, group, draw, "Locks", options)

@@ -9,6 +9,7 @@ import { Player, targetOf } from "./player.js";
 const TRAVEL_MS = 600; // along a path
 const STOPS = 16; // points of a path that are stops of the journey
 const PAINTS = ["fill", "stroke", "marker-end"];
+const SIZES = ["width", "height", "r"]; // never negative
 const PATTERNS = ["hatch", "dots", "veil", "arrow"];
 
 /** @typedef {SVGElement & { face?: string, drawn?: Drawn }} Shown */
@@ -151,10 +152,10 @@ export class Picture extends Player {
     for (const node of this.elements.nodes.values()) {
       const { rates, countdown, countup, attributes, text = "{}" } = /** @type {Drawn} */ (node.drawn);
       if (rates) {
-        for (const [name, rate] of Object.entries(rates)) {
-          const value = Number(attributes[name]) + rate * passed;
-          put(node, { [name]: name === "width" || name === "height" ? Math.max(value, 0) : value });
-        }
+        /** @param {string} name */
+        const at = (name) => Number(attributes[name]) + (rates[name] ?? 0) * passed;
+        if (node.tagName === "text") node.style.transform = `translate(${at("x")}px, ${at("y")}px)`;
+        else for (const name of Object.keys(rates)) put(node, { [name]: SIZES.includes(name) ? Math.max(at(name), 0) : at(name) });
       }
       if (countdown !== undefined) setLabel(node, seconds(countdown - now));
       if (countup !== undefined) setLabel(node, (text || "{}").replace("{}", seconds(now - countup)));
