@@ -20,7 +20,7 @@ const KEYS = {
   ArrowLeft: "back", ArrowRight: "step", " ": "play", Home: "first", End: "last", "+": "in", "=": "in", "-": "out", f: "fit", l: "live", i: "internals", r: "run_on",
 };
 /** @type {(keyof Traits)[]} */
-const DRAWN = ["snapshot", "total", "clock", "words", "theme", "speed", "playing", "live", "axis", "internals", "running_on", "drivable"]; // a change of these is drawn
+const DRAWN = ["snapshot", "total", "clock", "words", "theme", "speed", "playing", "live", "axis", "internals", "running_on", "drivable", "animate"]; // a change of these is drawn
 /** @type {(keyof Traits)[]} */
 const STEERED = ["playing", "live"]; // a change of these may need a tick
 let instances = 0;
@@ -301,7 +301,7 @@ export class Strip {
   /** @param {Snapshot} snap */
   words(snap) {
     const { model, page } = this, { title, where, sentence } = model.get("words"), playing = model.get("playing");
-    put(page.root, { "aria-label": `${title}, ${where}`, "data-spso": snap.spso, "data-speo": snap.speo, "data-order": snap.order });
+    put(page.root, { "aria-label": `${title}, ${where}`, "data-spso": snap.spso, "data-speo": snap.speo, "data-order": snap.order, "data-animate": String(model.get("animate")) });
     setText(page.title, title);
     setText(page.where, where);
     [...page.sentence.children].forEach((node, i) => setText(node, String(sentence[i])));
