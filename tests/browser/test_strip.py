@@ -268,6 +268,7 @@ def test_a_live_strip_plays_what_just_happened(strip: Locator, browser_page: Pag
     expect_order(strip, 14)
     assert browser_page.evaluate("window.seen") == ["10", "11", "12", "13", "14"]
     browser_page.emulate_media(reduced_motion="reduce")
+    expect(strip).to_have_attribute("data-animate", "false")
     execute(browser_page, "for _ in range(3): cluster.arrive()")
     expect_order(strip, 17)
     assert browser_page.evaluate("window.seen") == ["10", "11", "12", "13", "14", "17"]

@@ -15,7 +15,7 @@ const BUTTONS = [
 /** @type {Record<string, string>} */
 const KEYS = { ArrowLeft: "back", ArrowRight: "step", " ": "play", Home: "first", End: "last", l: "live", i: "internals", r: "run_on" };
 /** @type {(keyof Traits)[]} */
-const DRAWN = ["snapshot", "total", "clock", "words", "theme", "speed", "playing", "live", "axis", "internals", "running_on", "drivable", "selection"];
+const DRAWN = ["snapshot", "total", "clock", "words", "theme", "speed", "playing", "live", "axis", "internals", "running_on", "drivable", "animate", "selection"];
 /** @type {(keyof Traits)[]} */
 const STEERED = ["playing", "live"]; // a change of these may need a tick
 let instances = 0;
@@ -247,7 +247,7 @@ export class Player {
   /** @param {Snapshot} snap */
   words(snap) {
     const { model, page } = this, { title, where, sentence } = model.get("words"), playing = model.get("playing");
-    put(page.root, { "aria-label": `${title}, ${where}`, "data-order": snap.order, "data-until": snap.now_ms });
+    put(page.root, { "aria-label": `${title}, ${where}`, "data-order": snap.order, "data-now": snap.now_ms, "data-animate": String(model.get("animate")) });
     setText(page.title, title);
     setText(page.where, where);
     [...page.sentence.children].forEach((node, i) => setText(node, String(sentence[i])));
