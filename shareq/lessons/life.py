@@ -5,17 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from shareq.model.events import MemberJoined, RecordsChanged, SharePartitionLoaded
-from shareq.model.states import PREPARED, SETTLED, RecordEvent, RecordState
+from shareq.model.events import MemberJoined
+from shareq.model.states import ABANDONED, RecordEvent, RecordState
 from shareq.trace import view
+from shareq.trace.analysis.partition_timeline import PartitionTimeline
+from shareq.trace.analysis.record_history import LOADED, RecordChange, RecordHistory
 from shareq.trace.journal import journal_of
 
-LOADED = "loaded"
-"""The event of a record whose durable state, loaded by a new leader, is behind its last state in memory."""
+__all__ = ["LOADED", "Life", "Moment", "life"]
+
+_SHOWN = frozenset({*RecordEvent, ABANDONED, LOADED})
 
 
 class Moment(NamedTuple):
-    """An event of a record: a `RecordEvent`'s name, and the state of the record afterwards."""
+    """An event of a record, and the state of the record afterwards: the name of a `RecordEvent`, "abandoned" for a
+    state write that failed, or LOADED where the state that a new leader loaded is behind the last one in memory."""
 
     time_ms: int
     event: str
@@ -65,27 +69,22 @@ def life(source: Any, group: str, topic: str, partition: int, offset: int) -> Li
 
     `source`: a `Journal`, or an object with one as `.journal`. The first moment is the first acquisition.
     """
-    story, origin_ms = view(source, group, topic, partition), journal_of(source).origin_ms
-    names: dict[str, str] = {}
+    view(source, group, topic, partition)  # checks the names
+    journal = journal_of(source)
+    timeline = PartitionTimeline(journal, group, topic, partition)
+    joined = [entry.event for entry in timeline.refresh() if isinstance(entry.event, MemberJoined)]
+    names = {event.member_id: event.client_id or event.member_id for event in joined}
+    history = RecordHistory(timeline, offset)
+    history.refresh()
     moments: list[Moment] = []
-    for order in range(1, story.total() + 1):
-        _, time_ms, _, event = story.entry(order)
-        since_ms = time_ms - origin_ms
-        if isinstance(event, MemberJoined):
-            names[event.member_id] = event.client_id or event.member_id
-        elif isinstance(event, SharePartitionLoaded):
-            if moments and offset >= event.spso:
-                found = [(run.state, run.delivery_count) for run in event.runs if run.first <= offset < run.end]
-                state, count = found[0] if found else (RecordState.AVAILABLE, 0)
-                if (_name(state), count) != moments[-1][2:4]:
-                    moments.append(Moment(since_ms, LOADED, _name(state), count, None))
-        elif isinstance(event, RecordsChanged) and event.first <= offset < event.end and event.cause != PREPARED:
-            holder = moments[-1].member if moments and moments[-1].state == "acquired" else None
-            member = holder if event.member_id is None else names.get(event.member_id, event.member_id)
-            what = str(event.why if event.cause == SETTLED else event.cause)
-            moments.append(Moment(since_ms, what, _name(event.state), event.delivery_count, member))
+    for change in history.until(journal.total):
+        moment = _moment(change, names, journal.origin_ms)
+        if change.what in _SHOWN and (change.what != LOADED or (moments and moments[-1][2:4] != moment[2:4])):
+            moments.append(moment)
     return Life(offset, tuple(moments))
 
 
-def _name(state: int) -> str:
-    return RecordState(state).name.lower()
+def _moment(change: RecordChange, names: dict[str, str], origin_ms: int) -> Moment:
+    state = RecordState.AVAILABLE if change.state is None else change.state
+    member = None if change.member_id is None else names.get(change.member_id, change.member_id)
+    return Moment(change.time_ms - origin_ms, change.what, state.name.lower(), change.delivery_count, member)

@@ -7,7 +7,7 @@ journal that folds without an error is consistent.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from shareq.model.configs import BrokerConfig, GroupConfig
 from shareq.model.events import (
@@ -187,15 +187,30 @@ def _topic_changed(state: SharePartitionState, entry: Entry, event: TopicCreated
 
 
 def _configured(state: SharePartitionState, entry: Entry, event: ConfigChanged) -> None:
-    """Apply a group configuration at once. A deleted value becomes Kafka's default, until the next load event has the
-    cluster's own default.
-    """
     del entry
-    names = _CONFIGS.get(event.key)
-    if names is not None:
-        overrides = {} if event.value is None else {event.key: event.value}
-        setattr(state, names[0], getattr(GroupConfig.effective(overrides, BrokerConfig()), names[1]))
+    if apply_config(state, event):
         lay_out(state)
+
+
+class Configured(Protocol):
+    """The configuration of a share-partition."""
+
+    delivery_count_limit: int
+    max_record_locks: int
+    lock_duration_ms: int
+
+
+def apply_config(target: Configured, event: ConfigChanged) -> bool:
+    """Apply a group configuration at once; False if it is not one of `Configured`.
+
+    A deleted value becomes Kafka's default, until the next load event has the cluster's own default.
+    """
+    names = _CONFIGS.get(event.key)
+    if names is None:
+        return False
+    overrides = {} if event.value is None else {event.key: event.value}
+    setattr(target, names[0], getattr(GroupConfig.effective(overrides, BrokerConfig()), names[1]))
+    return True
 
 
 _CONFIGS = {
@@ -203,7 +218,7 @@ _CONFIGS = {
     "share.partition.max.record.locks": ("max_record_locks", "partition_max_record_locks"),
     "share.record.lock.duration.ms": ("lock_duration_ms", "record_lock_duration_ms"),
 }
-"""Configuration key -> attribute of SharePartitionState, attribute of GroupConfig."""
+"""Configuration key -> attribute of Configured, attribute of GroupConfig."""
 
 _HANDLERS: dict[type, Callable[[SharePartitionState, Entry, Any], None]] = {
     SharePartitionLoaded: _loaded,

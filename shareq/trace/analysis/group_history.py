@@ -12,11 +12,15 @@ from shareq.model.events import DurableStateRead, SharePartitionLoaded, SharePar
 from shareq.trace.analysis.groups import OF_CLUSTER, OF_GROUP, ClusterFold, GroupFold
 from shareq.trace.analysis.locks import LockFold, LockHistory
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
+from shareq.trace.analysis.record_history import RecordHistory
 from shareq.trace.analysis.replay import Replay
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal import Entry, Journal, journal_of
 
 TopicPartition = tuple[str, int]
+
+RECORDS_KEPT = 8
+"""The number of records whose histories are kept, the latest ones asked for."""
 
 _OF_SHARE_PARTITION = (SharePartitionLoaded, DurableStateRead)
 """The first event of a share-partition of which no initialization is recorded."""
@@ -36,6 +40,7 @@ class GroupHistory:
         self._cluster = Replay(ClusterFold(), lambda state, _, entry: state.apply(entry))
         self._timelines: dict[TopicPartition, PartitionTimeline] = {}
         self._locks: dict[TopicPartition, LockHistory] = {}
+        self._records: dict[tuple[str, int, int], RecordHistory] = {}
         self._first: dict[TopicPartition, int] = {}
         self._seen = 0
 
@@ -88,6 +93,16 @@ class GroupHistory:
         if key not in self._locks:
             self._locks[key] = LockHistory(timeline)
         return self._locks[key].at(until)
+
+    def record(self, topic: str, partition: int, offset: int) -> RecordHistory:
+        """The changes of one record, up to the end of the journal. The first call reads the whole timeline."""
+        timeline, key = self.timeline(topic, partition), (topic, partition, offset)
+        found = self._records.pop(key, None) or RecordHistory(timeline, offset)
+        self._records[key] = found
+        if len(self._records) > RECORDS_KEPT:
+            del self._records[next(iter(self._records))]
+        found.refresh()
+        return found
 
     def timeline(self, topic: str, partition: int) -> PartitionTimeline:
         """The entries of one share-partition, up to the end of the journal."""
