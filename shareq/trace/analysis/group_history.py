@@ -10,6 +10,7 @@ from bisect import bisect_right
 from typing import Any
 
 from shareq.model.events import DurableStateRead, SharePartitionLoaded, SharePartitionsInitialized
+from shareq.trace.analysis.durable_state import DurableState, DurableTimeline
 from shareq.trace.analysis.groups import OF_CLUSTER, OF_GROUP, ClusterFold, GroupFold
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.replay import Replay
@@ -35,6 +36,7 @@ class GroupHistory:
         self._group = Replay(GroupFold(group), lambda state, _, entry: state.apply(entry))
         self._cluster = Replay(ClusterFold(), lambda state, _, entry: state.apply(entry))
         self._timelines: dict[TopicPartition, PartitionTimeline] = {}
+        self._durable: dict[TopicPartition, DurableTimeline] = {}
         self._first: dict[TopicPartition, int] = {}
         self._seen = 0
 
@@ -86,6 +88,19 @@ class GroupHistory:
         """The records, the window and the writes of one share-partition."""
         timeline = self.timeline(topic, partition)
         return timeline.state(timeline.count(until))
+
+    def durable(self, topic: str, partition: int, until: int) -> DurableState:
+        """What the state topic has of one share-partition."""
+        timeline = self.durable_timeline(topic, partition)
+        return timeline.state(timeline.count(until))
+
+    def durable_timeline(self, topic: str, partition: int) -> DurableTimeline:
+        """The records of one share-partition in the state topic, up to the end of the journal."""
+        key = topic, partition
+        if key not in self._durable:
+            self._durable[key] = DurableTimeline(self.journal, self.group_id, topic, partition)
+        self._durable[key].refresh()
+        return self._durable[key]
 
     def timeline(self, topic: str, partition: int) -> PartitionTimeline:
         """The entries of one share-partition, up to the end of the journal."""
