@@ -102,8 +102,9 @@ class Drawing:
         opacity = None if alive else 0.45
         self.rect(f"{key} badge", x, y, 18, 18, rx=5, fill=colour, opacity=opacity, **more)
         self.label(
-            f"{key} letter", x + 9, y + 13, letter, anchor="middle", fill="bg", style="strong small", opacity=opacity
-        )
+            f"{key} letter", x + 9, y + 13, letter, anchor="middle", fill="bg", style="strong small", opacity=opacity,
+            along=more.get("along", ""),
+        )  # fmt: skip
 
     def find(self, key: str) -> Element:
         """The element with this key; KeyError if there is none."""
