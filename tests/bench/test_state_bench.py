@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from shareq.coordinator.share_state import ShareCoordinator, StateSnapshot, combine, decode_state_record
+from shareq.coordinator.share_state import ShareCoordinator, StateSnapshot, decode_state_record
 from shareq.coordinator.share_state.records import encode_state_record
 from shareq.model.actor import (
     Answer,
@@ -23,6 +23,7 @@ from shareq.model.actor import (
 )
 from shareq.model.errors import Errors
 from shareq.model.messages.share_state import StateBatch, WriteShareGroupStateRequest
+from shareq.model.state_batches import combine
 from shareq.persister import StateTopicPersister
 from tests.coordinator.share_state.support import KEY, Stage, image, named, topic_image
 from tests.persister.support import answer_to

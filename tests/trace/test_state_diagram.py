@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from shareq.model.states import TRANSITIONS, RecordEvent, RecordState, next_state
-from shareq.trace.views.state_diagram import Arrow, arrows, state_diagram
+from shareq.trace.analysis.state_arrows import Arrow, arrows
+from shareq.trace.views.state_diagram import state_diagram
 
 LIMIT = 5
 DRAWN = {
@@ -58,7 +59,7 @@ def test_the_diagram_as_text() -> None:
 
 def test_a_new_transition_of_the_table_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     new = {(RecordState.ARCHIVING, RecordEvent.MISSING): RecordState.ARCHIVED}
-    monkeypatch.setattr("shareq.trace.views.state_diagram.TRANSITIONS", TRANSITIONS | new)
+    monkeypatch.setattr("shareq.trace.analysis.state_arrows.TRANSITIONS", TRANSITIONS | new)
     assert Arrow(RecordState.ARCHIVING, RecordState.ARCHIVED, (RecordEvent.MISSING,)) in arrows()
     assert "archiving → archived: missing" in repr(state_diagram())
 

@@ -60,6 +60,16 @@ def test_svg_has_the_colours_of_its_theme(theme: str) -> None:
     assert root.findtext(f"{SVG}title") == "one lock"
 
 
+def test_an_element_that_travels_is_drawn_at_its_place_where_nothing_moves() -> None:
+    drawing = small()
+    drawing.circle("token", 30, 20, 9, along="M0 20H30")
+    assert drawing.find("token")["along"] == "M0 20H30"
+    assert "along" not in drawing.find("bar")
+    circle = ET.fromstring(to_svg(drawing)).find(f"{SVG}circle")
+    assert circle is not None
+    assert circle.attrib == {"cx": "30", "cy": "20", "r": "9", "fill": "none"}
+
+
 def test_an_unknown_theme_is_refused() -> None:
     with pytest.raises(ValueError, match="theme must be one of light, dark, not 'blue'"):
         to_svg(small(), theme="blue")

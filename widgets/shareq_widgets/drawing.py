@@ -12,7 +12,8 @@ from typing import Any, Final, Literal
 
 Element = dict[str, Any]
 """One element. `key`: unique in its drawing; `tag`: rect, circle, line, path or text; `attributes`: of SVG, colours by
-their names in the palette. Where they are not empty: `text`, `title` (the tooltip), `about`, `rates`, `countdown`."""
+their names in the palette. Where they are not empty: `text`, `title` (the tooltip), `about`, `rates`, `countdown`,
+`along`."""
 
 Anchor = Literal["start", "middle", "end"]
 
@@ -57,19 +58,23 @@ class Drawing:
         style: str = "",
         rates: dict[str, float] | None = None,
         countdown: int | None = None,
+        along: str = "",
         **attributes: Any,
     ) -> None:
         """Add an element; ValueError for a key that the drawing has. Attribute names have "_" for "-".
 
         `style`: some of CLASSES. `rates`: change of numeric attributes per ms of displayed time after the moment of the
-        drawing. `countdown`: a time, ms since the epoch; the text is then the seconds left until it.
+        drawing. `countdown`: a time, ms since the epoch; the text is then the seconds left until it. `along`: the data
+        of a path, in the drawing's coordinates, that the element travels when its key first appears: it is moved by
+        the distance from the path's end to the point that it has reached, so it comes to rest at its place. Elements
+        with the same path travel together. Without motion they stand at their place.
         """
         if key in self._keys:
             raise ValueError(f"key={key!r}: the drawing has this element already")
         self._keys.add(key)
         drawn = {name.replace("_", "-"): _rounded(value) for name, value in attributes.items() if value is not None}
         element: Element = {"key": key, "tag": tag, "attributes": drawn}
-        optional = {"text": text, "title": title, "style": style, "about": list(self._about)}
+        optional = {"text": text, "title": title, "style": style, "about": list(self._about), "along": along}
         element |= {name: value for name, value in optional.items() if value}
         if rates:
             element["rates"] = rates
@@ -100,8 +105,9 @@ class Drawing:
         opacity = None if alive else 0.45
         self.rect(f"{key} badge", x, y, 18, 18, rx=5, fill=colour, opacity=opacity, **more)
         self.label(
-            f"{key} letter", x + 9, y + 13, letter, anchor="middle", fill="bg", style="strong small", opacity=opacity
-        )
+            f"{key} letter", x + 9, y + 13, letter, anchor="middle", fill="bg", style="strong small", opacity=opacity,
+            along=more.get("along", ""),
+        )  # fmt: skip
 
     def find(self, key: str) -> Element:
         """The element with this key; KeyError if there is none."""

@@ -2,7 +2,6 @@
 
 from shareq.coordinator.share_state.coordinator import ShareCoordinator
 from shareq.coordinator.share_state.lookup import find_share_coordinator, parse_key
-from shareq.coordinator.share_state.merge import combine
 from shareq.coordinator.share_state.records import (
     StateRecord,
     StateSnapshot,
@@ -17,7 +16,6 @@ __all__ = [
     "StateSnapshot",
     "StateTombstone",
     "StateUpdate",
-    "combine",
     "decode_state_record",
     "find_share_coordinator",
     "parse_key",

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from shareq.coordinator.runtime import ShardRuntime
-from shareq.coordinator.share_state.merge import combine
 from shareq.coordinator.share_state.records import (
     StateRecord,
     StateSnapshot,
@@ -37,6 +36,7 @@ from shareq.model.messages.share_state import (
     WriteShareGroupStateRequest,
     WriteShareGroupStateResponse,
 )
+from shareq.model.state_batches import combine
 from shareq.model.workflow import Workflow
 
 R = TypeVar("R")

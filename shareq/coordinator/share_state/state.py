@@ -9,11 +9,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from shareq.coordinator.share_state.merge import combine
 from shareq.coordinator.share_state.records import StateSnapshot, StateUpdate, decode_state_record
 from shareq.model.ids import SharePartitionKey
 from shareq.model.image import ClusterImage
 from shareq.model.messages.share_state import StateBatch
+from shareq.model.state_batches import combine
 
 
 @dataclass(slots=True)

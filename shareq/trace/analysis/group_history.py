@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from shareq.model.events import DurableStateRead, SharePartitionLoaded, SharePartitionsInitialized
+from shareq.trace.analysis.durable_state import DurableState, DurableTimeline
 from shareq.trace.analysis.groups import OF_CLUSTER, OF_GROUP, ClusterFold, GroupFold
 from shareq.trace.analysis.locks import LockFold, LockHistory
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
@@ -41,6 +42,7 @@ class GroupHistory:
         self._timelines: dict[TopicPartition, PartitionTimeline] = {}
         self._locks: dict[TopicPartition, LockHistory] = {}
         self._records: dict[tuple[str, int, int], RecordHistory] = {}
+        self._durable: dict[TopicPartition, DurableTimeline] = {}
         self._first: dict[TopicPartition, int] = {}
         self._seen = 0
 
@@ -103,6 +105,19 @@ class GroupHistory:
             del self._records[next(iter(self._records))]
         found.refresh()
         return found
+
+    def durable(self, topic: str, partition: int, until: int) -> DurableState:
+        """What the state topic has of one share-partition."""
+        timeline = self.durable_timeline(topic, partition)
+        return timeline.state(timeline.count(until))
+
+    def durable_timeline(self, topic: str, partition: int) -> DurableTimeline:
+        """The records of one share-partition in the state topic, up to the end of the journal."""
+        key = topic, partition
+        if key not in self._durable:
+            self._durable[key] = DurableTimeline(self.journal, self.group_id, topic, partition)
+        self._durable[key].refresh()
+        return self._durable[key]
 
     def timeline(self, topic: str, partition: int) -> PartitionTimeline:
         """The entries of one share-partition, up to the end of the journal."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from shareq.extras import require
-from shareq.model.states import TRANSITIONS, RecordEvent, RecordState, next_state
+from shareq.model.states import RecordState
+from shareq.trace.analysis.state_arrows import Arrow, arrow_text, arrows
 from shareq.trace.views.palette import LIGHT, SYMBOLS
 from shareq.trace.views.plots import Plot
 
@@ -17,26 +18,6 @@ if TYPE_CHECKING:
 
 _AVAILABLE, _ACQUIRED = RecordState.AVAILABLE, RecordState.ACQUIRED
 _ACKNOWLEDGED, _ARCHIVED = RecordState.ACKNOWLEDGED, RecordState.ARCHIVED
-
-
-class Arrow(NamedTuple):
-    """All events from `source` to `target`. `at_limit`: only for records at their delivery limit."""
-
-    source: RecordState
-    target: RecordState
-    events: tuple[RecordEvent, ...]
-    at_limit: bool = False
-
-
-def arrows() -> list[Arrow]:
-    """The transition table as arrows, and an arrow for each transition that the delivery limit changes."""
-    found: dict[tuple[RecordState, RecordState, bool], list[RecordEvent]] = {}
-    for (source, event), target in TRANSITIONS.items():
-        found.setdefault((source, target, False), []).append(event)
-        bent = next_state(source, event, delivery_count=1, delivery_count_limit=1)
-        if bent is not None and bent is not target:
-            found.setdefault((source, bent, True), []).append(event)
-    return [Arrow(source, target, tuple(events), limit) for (source, target, limit), events in found.items()]
 
 
 def state_diagram(ax: Axes | None = None) -> Plot:
@@ -54,7 +35,7 @@ def state_diagram(ax: Axes | None = None) -> Plot:
         _draw_state(axis, state)
     for arrow in drawn:
         _draw_arrow(axis, arrow)
-    return Plot(figure, [axis], "\n".join(_arrow_text(arrow) for arrow in drawn), shown=ax is None)
+    return Plot(figure, [axis], "\n".join(arrow_text(arrow) for arrow in drawn), shown=ax is None)
 
 
 _PLACES: Final = {
@@ -111,14 +92,8 @@ def _draw_arrow(axis: Axes, arrow: Arrow) -> None:
     line = FancyArrowPatch(
         (x + leaves[0] * _SIDE[0], y + leaves[1] * _SIDE[1]), (x2 + arrives[0] * _SIDE[0], y2 + arrives[1] * _SIDE[1]),
         arrowstyle="-|>,head_length=6,head_width=3", connectionstyle=f"arc3,rad={bend}", shrinkA=1, shrinkB=2,
-        linestyle="--" if arrow.at_limit else "-", color=LIGHT["soft"], linewidth=1.4, gid=_arrow_text(arrow),
+        linestyle="--" if arrow.at_limit else "-", color=LIGHT["soft"], linewidth=1.4, gid=arrow_text(arrow),
     )  # fmt: skip
     axis.add_patch(line)
     text = "\n".join([event.value for event in arrow.events] + ["at the limit"] * arrow.at_limit)
     axis.text(*label, text, ha="center", va="center", fontsize="small")
-
-
-def _arrow_text(arrow: Arrow) -> str:
-    """An arrow as text."""
-    limit = " at the limit" if arrow.at_limit else ""
-    return f"{arrow.source.name.lower()} → {arrow.target.name.lower()}{limit}: {', '.join(arrow.events)}"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shareq.coordinator.share_state import combine
 from shareq.model.messages.share_state import StateBatch
+from shareq.model.state_batches import combine
 from tests.coordinator.share_state.support import batches
 
 

@@ -1,0 +1,105 @@
+"""The transitions of records between two moments: who moved which records along which arrow of the state machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from shareq.model.events import AcknowledgementRefused, RecordsChanged, RecordsHeld
+from shareq.model.states import ABANDONED, PREPARED, SETTLED, TRANSITIONS, RecordEvent, RecordState
+from shareq.trace.analysis.partition_timeline import PartitionTimeline
+from shareq.trace.analysis.runs import STATE_OF_CODE, RecordStatus, StatusRun
+from shareq.trace.journal import Entry
+
+SOURCES: dict[str, RecordState] = {event: source for source, event in TRANSITIONS}
+"""Event -> the state that it begins in: each event leaves one state."""
+
+
+class Move(NamedTuple):
+    """The records [first, end) of a share-partition went from `source` to `target` by `event`, or, with `failed`, stay
+    at `source`, because the state write failed. `member_id`: the holder before, or after an acquisition."""
+
+    order: int
+    time_ms: int
+    topic: str
+    partition: int
+    first: int
+    end: int
+    source: RecordState
+    target: RecordState
+    event: RecordEvent
+    delivery_count: int
+    member_id: str | None = None
+    failed: bool = False
+
+    @property
+    def at_limit(self) -> bool:
+        """True if the delivery limit has changed the target."""
+        return TRANSITIONS[self.source, self.event] is not self.target
+
+
+class Moves(NamedTuple):
+    """What happened in an interval, in order."""
+
+    moves: list[Move]
+    refused: list[Entry]
+
+
+def moves_between(timeline: PartitionTimeline, since: int, until: int) -> Moves:
+    """The moves and the refused acknowledgements of a share-partition in entries with `since` <= order < `until`.
+
+    A prepared write moves nothing; its records move when it settles. The cost follows the entries of the interval.
+    """
+    found = Moves([], [])
+    for position in range(timeline.count(since), timeline.count(until)):
+        entry = timeline.entries[position]
+        event = entry.event
+        if isinstance(event, AcknowledgementRefused):
+            found.refused.append(entry)
+        elif isinstance(event, RecordsChanged):
+            state = timeline.state(position)
+            if not state.loaded or entry.broker_id == state.loaded_by:
+                found.moves.extend(_moves_of(entry, event, state.runs.overlap(event.first, event.end)))
+        elif isinstance(event, RecordsHeld):
+            found.moves.append(_acquired(entry, event))
+    return found
+
+
+def _moves_of(entry: Entry, event: RecordsChanged, before: list[StatusRun]) -> Iterator[Move]:
+    """The moves of one change; `before`: the runs within its range, which name the holders."""
+    if event.cause == RecordEvent.ACQUIRE:
+        if event.state == RecordState.ACQUIRED:  # else new records of the batch that stay available
+            yield _acquired(entry, event)
+        return
+    where = (entry.order, entry.time_ms, event.topic, event.partition)
+    failed = event.cause == ABANDONED
+    for first, end, status in before:
+        cause, target = _course(event, status)
+        if cause is not None and target is not None:
+            source, count = SOURCES[cause], event.delivery_count
+            yield Move(*where, first, end, source, target, RecordEvent(cause), count, status.member_id, failed)
+
+
+def _course(event: RecordsChanged, before: RecordStatus) -> tuple[str | None, RecordState | None]:
+    """The record event behind a change, and the state that it leads to. A prepared write leads nowhere yet."""
+    if event.cause == PREPARED:
+        return None, None
+    if event.cause == ABANDONED:
+        return before.why, before.to_state
+    return (before.why or event.why if event.cause == SETTLED else event.cause), STATE_OF_CODE[event.state]
+
+
+def _acquired(entry: Entry, event: RecordsChanged | RecordsHeld) -> Move:
+    return Move(
+        entry.order,
+        entry.time_ms,
+        event.topic,
+        event.partition,
+        event.first,
+        event.end,
+        RecordState.AVAILABLE,
+        RecordState.ACQUIRED,
+        RecordEvent.ACQUIRE,
+        event.delivery_count,
+        event.member_id,
+    )

@@ -1,0 +1,251 @@
+"""The record's state machine: counts at the nodes, records as tokens on the edges, refused acknowledgements as bounces.
+
+The edges are those of the transition table. Tokens show the transitions since an earlier moment; a record with a state
+write under way waits half way, because the write's destination counts only when the write has settled.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Final, Literal, NamedTuple
+
+from shareq.model.errors import Errors
+from shareq.model.events import AcknowledgementRefused
+from shareq.model.states import TERMINAL, TRANSITIONS, RecordEvent, RecordState
+from shareq.trace.analysis.record_moves import SOURCES, Move, moves_between
+from shareq.trace.analysis.share_partition_state import SharePartitionState
+from shareq.trace.analysis.state_arrows import arrows
+from shareq.trace.journal import Entry
+from shareq.trace.journal.event_text import count_text
+from shareq.trace.views.palette import STATES, UNKNOWNS
+from shareq_widgets.instant import Instant
+
+LATELY_MS: Final = 1_000
+"""The time in which records count as done lately; without `since` tokens show its transitions."""
+
+MOVING_ENTRIES: Final = 4_000
+"""Transitions further back than this number of the journal's entries are left out: a jump across a long recording
+shows its end."""
+
+TOKENS: Final = 6
+"""The newest tokens of an edge; further records are only counted."""
+
+BOUNCES: Final = 2
+
+MEANINGS: Final[dict[str, str]] = {
+    "INVALID_RECORD_STATE": "only its holder may, and only once",
+    "INVALID_REQUEST": "never fetched, or an unknown type",
+}
+"""The errors of refused acknowledgements in one phrase."""
+
+Kind = Literal["moved", "writing", "failed"]
+
+_Way = tuple[RecordState, RecordState, bool]
+"""Source and target of an arrow, and whether it is taken only at the delivery limit."""
+
+
+class Token(NamedTuple):
+    """The records [first, end) on an edge: they have travelled along it, wait half way for a state write, or are back
+    at its start because the write failed."""
+
+    kind: Kind
+    topic: str
+    partition: int
+    first: int
+    end: int
+    event: str
+    delivery_count: int
+    member_id: str | None
+
+    @property
+    def key(self) -> str:
+        """The same before and after the write has settled: the token then goes on from half way."""
+        failed = "failed " if self.kind == "failed" else ""
+        return f"{failed}token {self.topic}-{self.partition} {self.first} {self.delivery_count} {self.event}"
+
+
+class Edge(NamedTuple):
+    """An arrow of the state machine with what is on it: numbers of records, and the newest of them as tokens."""
+
+    source: str
+    target: str
+    events: tuple[str, ...]
+    at_limit: bool
+    moved: int
+    writing: int
+    failed: int
+    tokens: tuple[Token, ...]
+
+
+class Bounce(NamedTuple):
+    """A refused acknowledgement. `meaning` is empty for an error that has no phrase."""
+
+    order: int
+    topic: str
+    partition: int
+    member_id: str
+    error: str
+    meaning: str
+
+
+class StatesContent(NamedTuple):
+    """Everything that the picture says.
+
+    `counts`: state -> records in the windows, without `uncertain`: state ("returned", "unknown") -> observed records
+    that are available or held by a member that reports no deliveries. `done`: records that became terminal in the last
+    second; None if that is not known. `not_loaded`: share-partitions that no leader has in memory. `bounces`: the
+    newest ones of `refused`. `letters`: member id -> letter and colour of the members of tokens and bounces.
+    """
+
+    group_id: str
+    scope: str
+    share_partitions: int
+    not_loaded: int
+    observed: bool
+    disturbed: str
+    counts: dict[str, int]
+    uncertain: dict[str, int]
+    done: int | None
+    edges: tuple[Edge, ...]
+    refused: int
+    bounces: tuple[Bounce, ...]
+    letters: dict[str, tuple[str, str]]
+
+    @property
+    def window(self) -> int:
+        """The records in the windows."""
+        return sum(self.counts.values()) + sum(self.uncertain.values())
+
+
+def content(
+    instant: Instant, since: int | None = None, *, topic: str | None = None, partition: int | None = None
+) -> StatesContent:
+    """The record states of the whole group, of one topic, or of one share-partition.
+
+    `since`: the moment that was displayed before; tokens and bounces are what happened after it. None: one second ago.
+    """
+    history, until = instant.history, instant.until
+    lately = min(history.until_at(instant.now_ms - LATELY_MS), until)
+    begin = max(lately if since is None else since, until - MOVING_ENTRIES)
+    found = [
+        place
+        for place in history.share_partitions(until)
+        if topic in (None, place[0]) and partition in (None, place[1])
+    ]
+    counts, uncertain = Counter[str](), Counter[str]()
+    moves: list[Move] = []
+    refused: list[Entry] = []
+    writing: list[tuple[_Way, Token]] = []
+    observed, not_loaded, disturbed = False, 0, ""
+    for place in found:
+        happened = moves_between(history.timeline(*place), min(begin, max(lately, until - MOVING_ENTRIES)), until)
+        moves += happened.moves
+        refused += [entry for entry in happened.refused if entry.order >= begin]
+        state = history.share_partition(*place, until)
+        observed, disturbed = observed or state.observed, disturbed or state.disturbed
+        if state.loaded or state.observed:
+            _count(state, counts, uncertain)
+            writing += _writing(state)
+        else:
+            not_loaded += 1
+    moves.sort()
+    refused.sort()
+    edges = tuple(_edges([move for move in moves if move.order >= begin], writing))
+    bounces = tuple(map(_bounce, refused[-BOUNCES:]))
+    shown = {token.member_id for edge in edges for token in edge.tokens} | {bounce.member_id for bounce in bounces}
+    return StatesContent(
+        history.group_id,
+        _scope(found, topic, partition),
+        len(found),
+        not_loaded,
+        observed,
+        disturbed,
+        {state: counts[state] for state in STATES if counts[state] or state != "archiving"},
+        {state: uncertain[state] for state in UNKNOWNS if uncertain[state]},
+        None if observed else _done(moves, instant.now_ms),
+        edges,
+        len(refused),
+        bounces,
+        {member: (instant.letter(member), instant.colour(member)) for member in sorted(filter(None, shown))},
+    )
+
+
+def _scope(found: list[tuple[str, int]], topic: str | None, partition: int | None) -> str:
+    """What is counted, in words."""
+    if topic is not None and partition is not None:
+        return f"{topic}-{partition}"
+    return (
+        f"{topic}, {count_text(len(found), 'share-partition')}" if topic else count_text(len(found), "share-partition")
+    )
+
+
+def _count(state: SharePartitionState, counts: Counter[str], uncertain: Counter[str]) -> None:
+    for first, end, status in state.runs:
+        (counts if status.known else uncertain)[status.name] += end - first
+
+
+def _done(moves: Iterable[Move], now_ms: int) -> int:
+    recent = [move for move in moves if move.time_ms > now_ms - LATELY_MS and move.target in TERMINAL]
+    return sum(move.end - move.first for move in recent if not move.failed)
+
+
+def _writing(state: SharePartitionState) -> Iterable[tuple[_Way, Token]]:
+    """The records whose state write is under way."""
+    where = (state.topic, state.partition)
+    for first, end, status in state.runs:
+        if status.to_state is not None and status.why is not None:
+            source = SOURCES[status.why]
+            way = (source, status.to_state, TRANSITIONS[source, RecordEvent(status.why)] is not status.to_state)
+            yield way, Token("writing", *where, first, end, status.why, status.delivery_count, status.member_id)
+
+
+# ---- edges -----------------------------------------------------------------------------------------------------------
+
+
+def _edges(moves: Iterable[Move], writing: Iterable[tuple[_Way, Token]]) -> Iterator[Edge]:
+    """All arrows of the transition table with their tokens, in order of the moves."""
+    on: dict[_Way, list[Token]] = {}
+    for move in moves:
+        on.setdefault((move.source, move.target, move.at_limit), []).append(_token(move))
+    for way, token in writing:
+        on.setdefault(way, []).append(token)
+    for arrow in arrows():
+        tokens = on.get((arrow.source, arrow.target, arrow.at_limit), [])
+        records = Counter[str]()
+        for token in tokens:
+            records[token.kind] += token.end - token.first
+        names = (arrow.source.name.lower(), arrow.target.name.lower())
+        shown = tuple(_joined(tokens)[-TOKENS:])
+        yield Edge(
+            *names, tuple(arrow.events), arrow.at_limit, records["moved"], records["writing"], records["failed"], shown
+        )
+
+
+def _token(move: Move) -> Token:
+    _, _, topic, partition, first, end, _, _, event, count, member_id, failed = move
+    return Token("failed" if failed else "moved", topic, partition, first, end, event, count, member_id)
+
+
+def _joined(tokens: Iterable[Token]) -> list[Token]:
+    """One token for neighbouring ranges that travelled one after the other. A repeated token stands at its last
+    place."""
+    joined: list[Token] = []
+    for token in tokens:
+        last = joined[-1] if joined else None
+        if last is not None and last.end == token.first and last == token._replace(first=last.first, end=last.end):
+            joined[-1] = last._replace(end=token.end)
+        else:
+            joined.append(token)
+    by_key: dict[str, Token] = {}
+    for token in joined:
+        by_key.pop(token.key, None)
+        by_key[token.key] = token
+    return list(by_key.values())
+
+
+def _bounce(entry: Entry) -> Bounce:
+    event = entry.event
+    assert isinstance(event, AcknowledgementRefused)
+    error = Errors(event.error).name
+    return Bounce(entry.order, event.topic, event.partition, event.member_id, error, MEANINGS.get(error, ""))
