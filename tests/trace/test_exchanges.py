@@ -140,7 +140,7 @@ def test_events_of_a_partition_belong_to_the_request_that_names_it() -> None:
         (0, -1, e.TopicCreated("t", "id", 2)),
         (0, -1, request(1, "WriteShareGroupState", '{"group_id":"g",' + topics + "}")),
         (0, -1, request(2, "Produce", "{" + topics.replace('"partition"', '"index"') + "}")),
-        (0, -1, request(3, "ShareFetch", "{" + MEMBER + "," + topics.replace('"partition"', '"partition_index"') + "}")),
+        (0, -1, request(3, "ShareFetch", "{" + MEMBER + "," + topics.replace('n":1', 'n_index":1') + "}")),
         (1, 0, e.RecordsAppended("t", 1, 0, 1)), (1, 0, e.RecordsAppended("t", 0, 0, 1)),
         (1, 0, e.StateRecordWritten("g:id:1", "update", 0, 0, ())),
         (1, 1, e.StateRecordWritten("g:id:1", "update", 0, 0, ())),

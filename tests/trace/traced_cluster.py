@@ -44,4 +44,5 @@ def _work(consumer: ShareConsumer, draw: Random) -> None:
     accept, release, reject = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
     for record in consumer.poll(1):
         consumer.acknowledge(record, draw.choice((accept, accept, accept, release, reject)))
-    consumer.commit_sync(2)
+    if draw.random() < 0.3:
+        consumer.commit_sync(2)

@@ -78,22 +78,21 @@ class ExchangeLog:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._replay = Replay(_OpenCalls(), lambda state, _, entry: state.apply(entry))
+        self._requests: list[Entry] = []
         self._seen = 0
-        self._first: int | None = None
 
     def refresh(self) -> None:
         """Read the journal to its end."""
         new = self._journal.since(self._seen)
         if new:
             found = [entry for entry in new if type(entry.event) in _OF_EXCHANGES]
-            if self._first is None:
-                self._first = next((entry.order for entry in found if type(entry.event) is RequestSent), None)
             self._replay.entries += found
+            self._requests += [entry for entry in found if type(entry.event) is RequestSent]
             self._seen = new[-1].order + 1
 
     def traced(self, until: int) -> bool:
         """True if a request is recorded below order `until`."""
-        return self._first is not None and self._first < until
+        return bool(self._requests) and self._requests[0].order < until
 
     def calls(self, since_ms: int | None, until: int) -> list[Call]:
         """The exchanges that are open, sent or answered from `since_ms` on, as recorded below order `until`; in the
@@ -104,6 +103,20 @@ class ExchangeLog:
         for entry in entries[start:end]:
             calls.apply(entry)
         return calls.found
+
+    def call(self, number: int | None, until: int) -> Call | None:
+        """The exchange with this number as recorded below order `until`; None if there is none. Numbers ascend."""
+        requests = self._requests
+        place = bisect_left(requests, -1 if number is None else number, key=_number)
+        if place == len(requests) or _number(requests[place]) != number or requests[place].order >= until:
+            return None
+        request, entries = requests[place], self._replay.entries
+        calls = _Calls({}, 0)
+        for entry in entries[self._replay.count(request.order) : self._replay.count(until)]:
+            calls.apply(entry)
+            if calls.found[0].response or calls.found[0].lost:
+                break
+        return calls.found[0]
 
 
 class _OpenCalls:
@@ -158,6 +171,11 @@ _OF_EXCHANGES = (RequestSent, ResponseSent, BrokerStopped)
 
 def _time(entry: Entry) -> int:
     return entry.time_ms
+
+
+def _number(entry: Entry) -> int:
+    assert isinstance(entry.event, RequestSent)
+    return entry.event.exchange
 
 
 def _is_to(sent: Entry, broker_id: int) -> bool:

@@ -7,7 +7,8 @@ pictures of one group read the same history, so that they show the same moment.
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Any
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
 
 from shareq.model.events import DurableStateRead, SharePartitionLoaded, SharePartitionsInitialized
 from shareq.trace.analysis.groups import OF_CLUSTER, OF_GROUP, ClusterFold, GroupFold
@@ -17,6 +18,7 @@ from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal import Entry, Journal, journal_of
 
 TopicPartition = tuple[str, int]
+T = TypeVar("T")
 
 _OF_SHARE_PARTITION = (SharePartitionLoaded, DurableStateRead)
 """The first event of a share-partition of which no initialization is recorded."""
@@ -36,6 +38,7 @@ class GroupHistory:
         self._cluster = Replay(ClusterFold(), lambda state, _, entry: state.apply(entry))
         self._timelines: dict[TopicPartition, PartitionTimeline] = {}
         self._first: dict[TopicPartition, int] = {}
+        self._kept: dict[Hashable, Any] = {}
         self._seen = 0
 
     def refresh(self) -> list[Entry]:
@@ -94,6 +97,13 @@ class GroupHistory:
             self._timelines[key] = PartitionTimeline(self.journal, self.group_id, topic, partition)
         self._timelines[key].refresh()
         return self._timelines[key]
+
+    def kept(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The object that `make` made at the first call with this key: a fold that only some pictures need."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        found: T = self._kept[key]
+        return found
 
 
 def _concerns(event: Any, group: str) -> bool:
