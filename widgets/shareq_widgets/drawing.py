@@ -31,6 +31,9 @@ class Drawing:
         self.width = width
         self.height = height
         self.text = text
+        self.brush: dict[str, float] | None = None
+        """The area in which a drag selects times: `left`, `right`, `top`, `bottom` in px, and the times `from_ms` and
+        `to_ms` at its left and right edge. None: the picture has no time axis."""
         self.elements: list[Element] = []
         self.brush: dict[str, float] | None = None
         """The area in which a drag selects times: `left`, `right`, `top`, `bottom` in px; `from_ms`, `to_ms` at its

@@ -6,21 +6,27 @@ A cluster with `trace_messages=True` records them; without it they cost nothing.
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from shareq.model.actor import NEWEST_VERSION
-from shareq.model.events import RequestSent, ResponseSent, TopicCreated
+from shareq.model.events import BrokerStopped, RequestSent, ResponseSent, TopicCreated
+from shareq.trace.analysis.replay import Replay
 from shareq.trace.journal import Entry, Journal
 
 Fields = Mapping[str, Any]
+
+GIVEN_UP_MS = 30_000
+"""A request without a response is given up after this time, Kafka's default of request.timeout.ms; no event says so."""
 
 
 class Exchange(NamedTuple):
     """A request and its response, which is None until it is sent.
 
     `client` is the client id, or the name of the connection; `version` is None if both ends are in one process. Fields
-    with default values are left out; topic ids are replaced by names.
+    with default values are left out; topic ids are replaced by names. `number` is -1 in journals without numbers;
+    `lost`: the broker stopped before it sent the response. `source` is the name of the sending host or connection.
     """
 
     order: int
@@ -33,11 +39,154 @@ class Exchange(NamedTuple):
     answered_ms: int | None
     error: int
     response: Fields | None
+    number: int = -1
+    source: str = ""
+    answered_order: int | None = None
+    lost: bool = False
 
     @property
     def duration_ms(self) -> int | None:
         """Time from request to response, ms; None without a response."""
         return None if self.answered_ms is None else self.answered_ms - self.time_ms
+
+
+class Call(NamedTuple):
+    """An exchange that is not decoded: the entries of its request and of its response, and `lost` as in `Exchange`."""
+
+    request: Entry
+    response: Entry | None = None
+    lost: bool = False
+
+    @property
+    def sent(self) -> RequestSent:
+        assert isinstance(self.request.event, RequestSent)
+        return self.request.event
+
+    @property
+    def api(self) -> str:
+        return self.sent.api.removesuffix("Request")
+
+    def is_of(self, client: str | None, apis: Collection[str] | None) -> bool:
+        """True if the request is from this client id, connection or broker, and one of these; None matches all."""
+        named = client is None or client in (self.sent.client_id, self.sent.source)
+        return named and (apis is None or self.api in apis)
+
+
+class ExchangeLog:
+    """The messages of a journal that may still grow; the cost of a span follows the messages in it. Not thread-safe."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._replay = Replay(_OpenCalls(), lambda state, _, entry: state.apply(entry))
+        self._requests: list[Entry] = []
+        self._seen = 0
+
+    def refresh(self) -> None:
+        """Read the journal to its end."""
+        new = self._journal.since(self._seen)
+        if new:
+            found = [entry for entry in new if type(entry.event) in _OF_EXCHANGES]
+            self._replay.entries += found
+            self._requests += [entry for entry in found if type(entry.event) is RequestSent]
+            self._seen = new[-1].order + 1
+
+    def traced(self, until: int) -> bool:
+        """True if a request is recorded below order `until`."""
+        return bool(self._requests) and self._requests[0].order < until
+
+    def calls(self, since_ms: int | None, until: int) -> list[Call]:
+        """The exchanges that are open, sent or answered from `since_ms` on, as recorded below order `until`; in the
+        order of their requests."""
+        entries, end = self._replay.entries, self._replay.count(until)
+        start = 0 if since_ms is None else bisect_left(entries, since_ms, hi=end, key=_time)
+        calls = _Calls(self._replay.state(start).open if start else {}, (since_ms or 0) - GIVEN_UP_MS)
+        for entry in entries[start:end]:
+            calls.apply(entry)
+        return calls.found
+
+    def call(self, number: int | None, until: int) -> Call | None:
+        """The exchange with this number as recorded below order `until`; None if there is none. Numbers ascend."""
+        requests = self._requests
+        place = bisect_left(requests, -1 if number is None else number, key=_number)
+        if place == len(requests) or _number(requests[place]) != number or requests[place].order >= until:
+            return None
+        request, entries = requests[place], self._replay.entries
+        calls = _Calls({}, 0)
+        for entry in entries[self._replay.count(request.order) : self._replay.count(until)]:
+            calls.apply(entry)
+            if calls.found[0].response or calls.found[0].lost:
+                break
+        return calls.found[0]
+
+
+class _OpenCalls:
+    """The requests without a response, by exchange number; without those of stopped brokers, and the given up ones."""
+
+    def __init__(self) -> None:
+        self.open: dict[int, Entry] = {}
+
+    def copy(self) -> Self:
+        other = type(self)()
+        other.open = dict(self.open)
+        return other
+
+    def apply(self, entry: Entry) -> None:
+        event = entry.event
+        if isinstance(event, RequestSent):
+            while self.open and (oldest := next(iter(self.open.items())))[1].time_ms < entry.time_ms - GIVEN_UP_MS:
+                del self.open[oldest[0]]
+            self.open[event.exchange] = entry
+        elif isinstance(event, ResponseSent):
+            self.open.pop(event.exchange, None)
+        elif isinstance(event, BrokerStopped):
+            self.open = {number: sent for number, sent in self.open.items() if not _is_to(sent, event.broker_id)}
+
+
+class _Calls:
+    """The calls of a span."""
+
+    def __init__(self, opened: Mapping[int, Entry], from_ms: int) -> None:
+        self.found = [Call(sent) for sent in opened.values() if sent.time_ms >= from_ms]
+        self._open = {call.sent.exchange: place for place, call in enumerate(self.found)}
+
+    def apply(self, entry: Entry) -> None:
+        event = entry.event
+        if isinstance(event, RequestSent):
+            if event.exchange >= 0:
+                self._open[event.exchange] = len(self.found)
+            self.found.append(Call(entry))
+        elif isinstance(event, ResponseSent):
+            place = self._open.pop(event.exchange, None)
+            if place is not None:
+                self.found[place] = self.found[place]._replace(response=entry)
+        elif isinstance(event, BrokerStopped):
+            lost = [n for n, place in self._open.items() if _is_to(self.found[place].request, event.broker_id)]
+            for number in lost:
+                place = self._open.pop(number)
+                self.found[place] = self.found[place]._replace(lost=True)
+
+
+_OF_EXCHANGES = (RequestSent, ResponseSent, BrokerStopped)
+
+
+def _time(entry: Entry) -> int:
+    return entry.time_ms
+
+
+def _number(entry: Entry) -> int:
+    assert isinstance(entry.event, RequestSent)
+    return entry.event.exchange
+
+
+def _is_to(sent: Entry, broker_id: int) -> bool:
+    return isinstance(sent.event, RequestSent) and broker_of(sent.event.target) == broker_id
+
+
+def broker_of(name: str) -> int | None:
+    """The id of the broker with this name, "broker-2", or of the one that a part "broker-2/persister" belongs to; None
+    for the name of a client."""
+    kind, _, number = name.partition("/")[0].partition("-")
+    return int(number) if kind == "broker" and number.isdecimal() else None
 
 
 def exchanges(
@@ -49,49 +198,44 @@ def exchanges(
     until_ms: int | None = None,
 ) -> list[Exchange]:
     """The exchanges of a journal in the order of their requests; the arguments are those of `messages`."""
-    responses = _responses(journal)
-    topics = {
-        e.event.topic_id: e.event.topic for e in journal.select(TopicCreated) if isinstance(e.event, TopicCreated)
-    }
-    found = []
-    for entry in journal.select(RequestSent):
-        sent = entry.event
-        assert isinstance(sent, RequestSent)
-        if client is not None and client not in (sent.client_id, sent.source):
-            continue
-        if apis is not None and _api_of(sent.api) not in apis:
-            continue
-        if (since_ms is not None and entry.time_ms < since_ms) or (until_ms is not None and entry.time_ms >= until_ms):
-            continue
-        found.append(_exchange(entry, sent, responses.get(sent.exchange), topics))
-    return found
+    log = ExchangeLog(journal)
+    log.refresh()
+    calls = [call for call in log.calls(since_ms, journal.total) if call.is_of(client, apis)]
+    names = topic_names(journal)
+    return [decoded(call, names) for call in calls if _is_between(call.request.time_ms, since_ms, until_ms)]
 
 
-def _responses(journal: Journal) -> dict[int, Entry]:
-    """The entries of responses by exchange number."""
-    entries = journal.select(ResponseSent)
-    return {e.event.exchange: e for e in entries if isinstance(e.event, ResponseSent) and e.event.exchange >= 0}
+def _is_between(time_ms: int, since_ms: int | None, until_ms: int | None) -> bool:
+    return (since_ms is None or time_ms >= since_ms) and (until_ms is None or time_ms < until_ms)
 
 
-def _exchange(entry: Entry, sent: RequestSent, response: Entry | None, topics: Mapping[str, str]) -> Exchange:
+def topic_names(journal: Journal) -> Mapping[str, str]:
+    """Topic id -> name of all topics that were created."""
+    created = (entry.event for entry in journal.select(TopicCreated))
+    return {event.topic_id: event.topic for event in created if isinstance(event, TopicCreated)}
+
+
+def decoded(call: Call, topics: Mapping[str, str]) -> Exchange:
+    """The exchange with the fields of its messages; `topics` as of `topic_names`."""
+    sent, response = call.sent, call.response
     sent_back = response.event if response else None
     assert sent_back is None or isinstance(sent_back, ResponseSent)
     return Exchange(
-        order=entry.order,
-        time_ms=entry.time_ms,
+        order=call.request.order,
+        time_ms=call.request.time_ms,
         client=sent.client_id or sent.source,
         broker=sent.target,
-        api=_api_of(sent.api),
+        api=call.api,
         version=sent.version if 0 <= sent.version < NEWEST_VERSION else None,
         request=_with_topic_names(sent.body, topics),
         answered_ms=response.time_ms if response else None,
         error=sent_back.error if sent_back else 0,
         response=_with_topic_names(sent_back.body, topics) if sent_back else None,
+        number=sent.exchange,
+        source=sent.source,
+        answered_order=response.order if response else None,
+        lost=call.lost,
     )
-
-
-def _api_of(api: str) -> str:
-    return api.removesuffix("Request").removesuffix("Response")
 
 
 def _with_topic_names(body: str, topics: Mapping[str, str]) -> Fields:

@@ -6,7 +6,8 @@ pictures of one group read the same history, so that they show the same moment.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
 
 from shareq.model.events import DurableStateRead, SharePartitionLoaded, SharePartitionsInitialized
 from shareq.trace.analysis.durable_state import DurableState, DurableTimeline
@@ -19,6 +20,7 @@ from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal import Entry, Journal, journal_of
 
 TopicPartition = tuple[str, int]
+T = TypeVar("T")
 
 RECORDS_KEPT = 8
 """The number of records whose histories are kept, the latest ones asked for."""
@@ -39,11 +41,9 @@ class GroupHistory:
         self.group_id = group
         self._group = Replay(GroupFold(group), lambda state, _, entry: state.apply(entry))
         self._cluster = Replay(ClusterFold(), lambda state, _, entry: state.apply(entry))
-        self._timelines: dict[TopicPartition, PartitionTimeline] = {}
-        self._locks: dict[TopicPartition, LockHistory] = {}
         self._records: dict[tuple[str, int, int], RecordHistory] = {}
-        self._durable: dict[TopicPartition, DurableTimeline] = {}
         self._first: dict[TopicPartition, int] = {}
+        self._kept: dict[Hashable, Any] = {}
         self._seen = 0
 
     def refresh(self) -> list[Entry]:
@@ -91,10 +91,8 @@ class GroupHistory:
 
     def locks(self, topic: str, partition: int, until: int) -> LockFold:
         """The acquisition locks of one share-partition, with the times of their acquisition and renewals."""
-        timeline, key = self.timeline(topic, partition), (topic, partition)
-        if key not in self._locks:
-            self._locks[key] = LockHistory(timeline)
-        return self._locks[key].at(until)
+        timeline = self.timeline(topic, partition)
+        return self.kept((LockHistory, topic, partition), lambda: LockHistory(timeline)).at(until)
 
     def record(self, topic: str, partition: int, offset: int) -> RecordHistory:
         """The changes of one record, up to the end of the journal. The first call reads the whole timeline."""
@@ -113,19 +111,28 @@ class GroupHistory:
 
     def durable_timeline(self, topic: str, partition: int) -> DurableTimeline:
         """The records of one share-partition in the state topic, up to the end of the journal."""
-        key = topic, partition
-        if key not in self._durable:
-            self._durable[key] = DurableTimeline(self.journal, self.group_id, topic, partition)
-        self._durable[key].refresh()
-        return self._durable[key]
+        found = self.kept(
+            (DurableTimeline, topic, partition),
+            lambda: DurableTimeline(self.journal, self.group_id, topic, partition),
+        )
+        found.refresh()
+        return found
 
     def timeline(self, topic: str, partition: int) -> PartitionTimeline:
         """The entries of one share-partition, up to the end of the journal."""
-        key = topic, partition
-        if key not in self._timelines:
-            self._timelines[key] = PartitionTimeline(self.journal, self.group_id, topic, partition)
-        self._timelines[key].refresh()
-        return self._timelines[key]
+        found = self.kept(
+            (PartitionTimeline, topic, partition),
+            lambda: PartitionTimeline(self.journal, self.group_id, topic, partition),
+        )
+        found.refresh()
+        return found
+
+    def kept(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The object that `make` made at the first call with this key: a fold that only some pictures need."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        found: T = self._kept[key]
+        return found
 
 
 def _concerns(event: Any, group: str) -> bool:

@@ -6,6 +6,7 @@ by a shorter one instead of deleting from it. An append costs one tuple and one 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple, Self, overload
 
@@ -92,6 +93,12 @@ class EntryLog:
     def __getitem__(self, key: slice) -> list[Entry]: ...
     def __getitem__(self, key: int | slice) -> Entry | list[Entry]:
         return self.entries()[key]
+
+    def until(self, time_ms: int) -> int:
+        """The order after the last kept entry at or before `time_ms`: the entries up to it are those below it."""
+        entries = self.entries()
+        place = bisect_right(entries, time_ms, key=lambda entry: entry.time_ms)
+        return entries[place - 1].order + 1 if place else 0
 
     def since(self, order: int) -> list[Entry]:
         """The kept entries from `order` on."""

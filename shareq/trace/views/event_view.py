@@ -82,9 +82,7 @@ class EventView:
 
     def moment_at(self, time_ms: int) -> int:
         """The moment of the journal after all events up to and including `time_ms` (since the epoch)."""
-        entries = self.journal.entries()
-        place = bisect_right(entries, time_ms, key=time_of)
-        return entries[place - 1].order + 1 if place else 0
+        return self.journal.until(time_ms)
 
     def axis(self) -> TimeAxis:
         """The time axis: from the origin of the journal to the last event, or to the source's own time."""

@@ -110,18 +110,18 @@ def _short(fields: Fields) -> str:
     return line if len(line) <= SUMMARY_LENGTH else f"{line[: SUMMARY_LENGTH - 1]}…"
 
 
-def _tree(value: Fields) -> Iterator[str]:
-    """The lines of a struct; nested structs, and the items of a list of structs, are indented."""
+def message_tree(value: Fields) -> Iterator[str]:
+    """The lines of a message or a struct of it; nested structs, and the items of a list of structs, are indented."""
     for name, inner in value.items():
         items = inner if isinstance(inner, list) and any(isinstance(item, Mapping) for item in inner) else None
         if items is not None:
             yield str(name)
             for item in items:
-                lines = _tree(item) if isinstance(item, Mapping) else iter([_within(item)])
+                lines = message_tree(item) if isinstance(item, Mapping) else iter([_within(item)])
                 yield from (f"{'    ' if number else '  - '}{line}" for number, line in enumerate(lines))
         elif isinstance(inner, Mapping):
             yield str(name)
-            yield from (f"  {line}" for line in _tree(inner))
+            yield from (f"  {line}" for line in message_tree(inner))
         else:
             yield f"{name} {_within(inner)}"
 
@@ -137,5 +137,5 @@ def _folded(fields: Fields) -> Html:
     line = _line(fields)
     if len(line) <= SUMMARY_LENGTH and "{" not in line:
         return html(line)
-    tree = "\n".join(_tree(fields))
+    tree = "\n".join(message_tree(fields))
     return Html(f'<details><summary>{html(_short(fields))}</summary><pre style="{_PRE}">{html(tree)}</pre></details>')

@@ -126,7 +126,7 @@ def content(
     `since`: the moment that was displayed before; tokens and bounces are what happened after it. None: one second ago.
     """
     history, until = instant.history, instant.until
-    lately = min(history.until_at(instant.now_ms - LATELY_MS), until)
+    lately = min(history.journal.until(instant.now_ms - LATELY_MS), until)
     begin = max(lately if since is None else since, until - MOVING_ENTRIES)
     found = [
         place

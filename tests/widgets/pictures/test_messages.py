@@ -1,0 +1,200 @@
+"""The messages picture: its content compared with the journal, its drawing with its content."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from shareq import Cluster
+from shareq.model import events as e
+from shareq.trace import Journal
+from shareq.trace.analysis.caused_events import caused_events
+from shareq.trace.analysis.exchanges import exchanges, topic_names
+from shareq.trace.analysis.group_history import GroupHistory
+from shareq_widgets.drawing import Drawing
+from shareq_widgets.instant import Instant, instant_of
+from shareq_widgets.pictures import messages
+from shareq_widgets.selection import broker, member, message
+from tests.trace.traced_cluster import GROUP, traced_cluster
+from tests.widgets.pictures.drawing_checks import WIDTHS, box, check, texts
+
+
+@pytest.fixture(scope="module")
+def run() -> Instant:
+    """The last moment of a run on a network with latency."""
+    return instant_of(GroupHistory(traced_cluster(3, latency_ms=5), GROUP))
+
+
+def moment(run: Instant, until: int, later_ms: int = 0) -> Instant:
+    last_ms = run.history.journal.entries()[until - 1].time_ms
+    return run._replace(until=until, now_ms=last_ms + later_ms)
+
+
+def test_the_content_at_random_moments_is_that_of_the_journal(run: Instant, seed: int) -> None:
+    draw, journal = Random(seed), run.history.journal
+    everything, names = exchanges(journal), topic_names(journal)
+    caused = caused_events(journal.entries(), everything, names)
+    for _ in range(40):
+        until, span_ms = draw.randrange(1, journal.total + 1), draw.choice((20, 300, 5_000))
+        at = moment(run, until, draw.choice((0, 7)))
+        most = draw.choice((3, messages.MOST))
+        shown = messages.content(at, span_ms, most=most)
+        expected = [
+            one for one in everything
+            if one.order < until and not (one.answered_order and one.answered_order < until
+                                          and (one.answered_ms or 0) < at.now_ms - span_ms)
+        ]  # fmt: skip
+        assert [one.number for one in shown.exchanges] == [one.number for one in expected[-most:]]
+        assert shown.earlier == max(len(expected) - most, 0)
+        for found, one in zip(shown.exchanges, expected[-most:], strict=True):
+            answered = one.answered_order is not None and one.answered_order < until
+            assert found.sent == (one.order, one.time_ms)
+            assert found.answered == ((one.answered_order, one.answered_ms) if answered else None)
+            before = [entry.order for entry in caused[one.order] if entry.order < until]
+            assert found.last_event == (before[-1] if before else None)
+
+
+def test_filters_and_participants(run: Instant) -> None:
+    both = messages.content(run, 60_000)
+    kinds = [who.kind for who in both.participants]
+    assert kinds == sorted(kinds, key=("member", "client", "broker", "coordinator").index)
+    assert [who.name for who in both.participants if who.kind == "broker"] == ["broker 0", "broker 1", "broker 2"]
+    assert [who.present for who in both.participants if who.kind == "broker"] == [True, True, False]
+    only = messages.content(run, 60_000, client="clerk-1", apis=["ShareFetch"])
+    assert {one.api for one in only.exchanges} == {"ShareFetch"}
+    (clerk,) = {one.source for one in only.exchanges}
+    (who,) = [who for who in only.participants if who.key == clerk]
+    assert (who.kind, who.name, who.letter, who.colour) == ("member", "clerk-1", "A", "member0")
+    assert who.about == member(clerk.removeprefix("member:"))
+    writes = messages.content(run, 60_000, apis=["WriteShareGroupState"]).exchanges
+    assert {(one.source.partition(":")[0], one.target.partition(":")[0]) for one in writes} == {
+        ("broker", "coordinator")
+    }
+
+
+def test_the_selected_exchange_has_its_messages_and_events(run: Instant) -> None:
+    journal = run.history.journal
+    one = next(x for x in exchanges(journal, client="clerk-1") if x.api == "ShareAcknowledge" and "topics" in x.request)
+    shown = messages.content(run, selected=one.number)
+    detail = shown.detail
+    assert detail is not None
+    assert detail.title == f"ShareAcknowledge, clerk-1 to {one.broker}, {one.duration_ms} ms"
+    assert "group_id g" in detail.request
+    assert any("acknowledgement_batches" in line for line in detail.request)
+    assert any("is under way" in line for line in detail.events)
+    assert any("is durable" in line for line in detail.events)
+    for width in (374, 1200):
+        drawn = texts(messages.draw(shown, width), "detail")
+        assert {"request", "response", "events that it caused"} <= set(drawn)
+    early = messages.content(moment(run, one.order + 1), selected=one.number).detail
+    assert early is not None
+    assert (early.response, early.events) == (None, ())
+    assert messages.content(moment(run, one.order), selected=one.number).detail is None
+
+
+def test_the_drawing_has_each_message_in_its_order(run: Instant, seed: int) -> None:
+    draw = Random(seed)
+    for width in WIDTHS:
+        shown = messages.content(moment(run, draw.randrange(400, run.until)), 400, most=draw.choice((5, 40)))
+        drawing = messages.draw(shown, width)
+        check(drawing)
+        rows = sorted(
+            [(one.sent[0], f"{one.number} request") for one in shown.exchanges]
+            + [(one.answered[0], f"{one.number} response") for one in shown.exchanges if one.answered]
+        )
+        tops = [box(drawing.find(f"arrow {key}")).top for _, key in rows]
+        assert tops == sorted(set(tops))
+        for one in shown.exchanges:
+            assert drawing.find(f"words {one.number} request")["about"] == [message(one.number)]
+            open_line = drawing.keys(f"open {one.number}")
+            assert bool(open_line) == (one.answered is None and not one.lost)
+            if one.last_event is not None:
+                work, request = (
+                    box(drawing.find(f"work {one.number}")),
+                    box(drawing.find(f"arrow {one.number} request")),
+                )
+                assert work.top >= request.top
+                assert work.left < drawing.find(f"{_column(drawing, one.target)} line")["attributes"]["x1"] < work.right
+        assert (f"and {shown.earlier} earlier" in texts(drawing)) == (shown.earlier > 0)
+
+
+def _column(drawing: Drawing, target: str) -> str:
+    keys = [key.removesuffix(" line") for key in drawing.keys("") if key.endswith(" line")]
+    return target if target in keys else f"other {target.partition(':')[0]}s"
+
+
+def written(*history: tuple[int, e.Event]) -> Instant:
+    journal = Journal()
+    for time_ms, event in history:
+        journal.record(time_ms, -1, event)
+    return instant_of(GroupHistory(journal, GROUP))
+
+
+def sent(number: int, api: str = "Metadata", broker_id: int = 0) -> e.RequestSent:
+    return e.RequestSent("app", f"broker-{broker_id}", f"{api}Request", number, "app")
+
+
+def test_errors_and_lost_requests_have_the_alarm_colour() -> None:
+    body = '{"responses":[{"partitions":[{"partition_index":0,"error_code":"NOT_LEADER_OR_FOLLOWER"}]}]}'
+    shown = messages.content(written(
+        (0, e.BrokerStarted(0)), (0, e.BrokerStarted(1)), (1, sent(1)), (1, sent(2, broker_id=1)), (2, sent(3)),
+        (3, e.ResponseSent("broker-0", "app", "MetadataResponse", 0, 1, body)), (4, e.BrokerStopped(1, True)),
+    ))  # fmt: skip
+    assert [(one.errors, one.lost) for one in shown.exchanges] == [
+        (("NOT_LEADER_OR_FOLLOWER",), False), ((), True), ((), False),
+    ]  # fmt: skip
+    drawing = messages.draw(shown, 480)
+    hot = [key for key in drawing.keys("arrow") if drawing.find(key)["attributes"]["stroke"] == "alarm"]
+    assert hot == ["arrow 2 request", "arrow 1 response"]
+    assert texts(drawing, "words 1 response") == ["NOT_LEADER_OR_FOLLOWER"]
+    assert texts(drawing, "words 2 request") == ["metadata: lost, the broker stopped"]
+    assert drawing.keys("open") == ["open 3"]
+    assert drawing.find("broker:1 line")["about"] == [broker(1)]
+
+
+def test_messages_of_one_instant_are_apart_and_pauses_are_seen() -> None:
+    drawing = messages.draw(messages.content(written((0, sent(1)), (0, sent(2)), (900, sent(3)), (900, sent(4)))), 480)
+    tops = [box(drawing.find(f"arrow {number} request")).top for number in (1, 2, 3, 4)]
+    assert tops[1] - tops[0] == tops[3] - tops[2] < tops[2] - tops[1]
+    assert texts(drawing, "time") == ["0:00.000", "0:00.900"]
+
+
+def test_many_participants_share_columns() -> None:
+    history: list[tuple[int, e.Event]] = [(0, e.BrokerStarted(0))]
+    for number in range(30):
+        request = sent(number)._replace(source=f"app-{number:02}", client_id=f"app-{number:02}")
+        history.append((number, request))
+    shown = messages.content(written(*history))
+    assert len(shown.participants) == 31
+    for width in WIDTHS:
+        drawing = messages.draw(shown, width)
+        check(drawing, overlaps=True)
+        lines = [key for key in drawing.keys("") if key.endswith(" line")]
+        assert len(lines) <= width / messages.COLUMN
+        (more,) = [text for text in texts(drawing) if text.endswith(" more")]
+        assert int(more.split()[0]) + len(lines) - 1 == 31
+        assert "client:app-29 line" in lines
+
+
+@pytest.mark.parametrize(("trace", "words"), [
+    pytest.param(False, "Messages are not known: Cluster(trace_messages=True) records them.", id="not traced"),
+    pytest.param(True, "No messages in the last 1 s.", id="none in the span"),
+])  # fmt: skip
+def test_a_picture_without_messages_says_why(trace: bool, words: str) -> None:
+    with Cluster(trace_messages=trace) as cluster:
+        run = instant_of(GroupHistory(traced_cluster(1, rounds=1) if trace else cluster, GROUP))
+        drawing = messages.draw(messages.content(run._replace(now_ms=run.now_ms + 600_000)), 374)
+    assert drawing.text == words
+    assert texts(drawing) == [words]
+    check(drawing)
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    pytest.param({"most": 0}, "most=0: must be 1..40", id="no exchange"),
+    pytest.param({"most": 41}, "most=41: must be 1..40", id="too many"),
+    pytest.param({"span_ms": 0}, "span_ms=0: must be 1 or more", id="no span"),
+])  # fmt: skip
+def test_bad_arguments_are_refused(run: Instant, arguments: dict[str, int], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        messages.content(run, **arguments)  # type: ignore[arg-type]
