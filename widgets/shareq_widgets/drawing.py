@@ -12,7 +12,8 @@ from typing import Any, Final, Literal
 
 Element = dict[str, Any]
 """One element. `key`: unique in its drawing; `tag`: rect, circle, line, path or text; `attributes`: of SVG, colours by
-their names in the palette. Where they are not empty: `text`, `title` (the tooltip), `about`, `rates`, `countdown`."""
+their names in the palette. Where they are not empty: `text`, `title` (the tooltip), `about`, `rates`, `countup`,
+`countdown`, `along`."""
 
 Anchor = Literal["start", "middle", "end"]
 
@@ -53,13 +54,17 @@ class Drawing:
         title: str = "",
         style: str = "",
         rates: dict[str, float] | None = None,
+        countup: int | None = None,
         countdown: int | None = None,
+        along: str = "",
         **attributes: Any,
     ) -> None:
         """Add an element; ValueError for a key that the drawing has. Attribute names have "_" for "-".
 
         `style`: some of CLASSES. `rates`: change of numeric attributes per ms of displayed time after the moment of the
-        drawing. `countdown`: a time, ms since the epoch; the text is then the seconds left until it.
+        drawing. `countdown`: a time, ms since the epoch; the text is then the seconds left until it. `countup`: the
+        seconds since a time; they replace "{}" in `text`. `along`: the path that the element travels when it first
+        appears.
         """
         if key in self._keys:
             raise ValueError(f"key={key!r}: the drawing has this element already")
@@ -70,8 +75,12 @@ class Drawing:
         element |= {name: value for name, value in optional.items() if value}
         if rates:
             element["rates"] = rates
+        if countup is not None:
+            element["countup"] = countup
         if countdown is not None:
             element["countdown"] = countdown
+        if along:
+            element["along"] = along
         self.elements.append(element)
 
     def rect(self, key: str, x: float, y: float, width: float, height: float, **more: Any) -> None:

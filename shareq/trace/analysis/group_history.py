@@ -10,7 +10,9 @@ from bisect import bisect_right
 from typing import Any
 
 from shareq.model.events import DurableStateRead, SharePartitionLoaded, SharePartitionsInitialized
+from shareq.trace.analysis.accepted import AcceptedRecords
 from shareq.trace.analysis.groups import OF_CLUSTER, OF_GROUP, ClusterFold, GroupFold
+from shareq.trace.analysis.liveness import OF_LIVENESS, Liveness
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.replay import Replay
 from shareq.trace.analysis.share_partition_state import SharePartitionState
@@ -34,7 +36,9 @@ class GroupHistory:
         self.group_id = group
         self._group = Replay(GroupFold(group), lambda state, _, entry: state.apply(entry))
         self._cluster = Replay(ClusterFold(), lambda state, _, entry: state.apply(entry))
+        self._liveness = Replay(Liveness(), lambda state, _, entry: state.apply(entry))
         self._timelines: dict[TopicPartition, PartitionTimeline] = {}
+        self._accepted: dict[TopicPartition, AcceptedRecords] = {}
         self._first: dict[TopicPartition, int] = {}
         self._seen = 0
 
@@ -43,6 +47,8 @@ class GroupHistory:
         new = self.journal.since(self._seen)
         for entry in new:
             event = entry.event
+            if isinstance(event, OF_LIVENESS) and _concerns_liveness(event, self.group_id):
+                self._liveness.entries.append(entry)
             if isinstance(event, OF_CLUSTER):
                 self._cluster.entries.append(entry)
             elif isinstance(event, OF_GROUP):
@@ -74,9 +80,17 @@ class GroupHistory:
         """The members, epochs and assignments of the group."""
         return self._group.state(self._group.count(until))
 
+    def liveness(self, until: int) -> Liveness:
+        """The heartbeats of the members, and the members that have gone."""
+        return self._liveness.state(self._liveness.count(until))
+
     def cluster(self, until: int) -> ClusterFold:
         """The brokers, the topics, their leaders and the ends of their logs."""
         return self._cluster.state(self._cluster.count(until))
+
+    def cluster_entries(self, since: int, until: int) -> list[Entry]:
+        """The entries about brokers, topics, leaders and logs, whose order is in [since, until)."""
+        return self._cluster.entries[self._cluster.count(since) : self._cluster.count(until)]
 
     def share_partitions(self, until: int) -> list[TopicPartition]:
         """The share-partitions that are initialized or loaded so far, sorted."""
@@ -87,6 +101,14 @@ class GroupHistory:
         timeline = self.timeline(topic, partition)
         return timeline.state(timeline.count(until))
 
+    def accepted(self, topic: str, partition: int) -> AcceptedRecords:
+        """The acceptances of one share-partition, up to the end of the journal."""
+        key = topic, partition
+        if key not in self._accepted:
+            self._accepted[key] = AcceptedRecords(self.journal, self.group_id, topic, partition)
+        self._accepted[key].refresh()
+        return self._accepted[key]
+
     def timeline(self, topic: str, partition: int) -> PartitionTimeline:
         """The entries of one share-partition, up to the end of the journal."""
         key = topic, partition
@@ -94,6 +116,13 @@ class GroupHistory:
             self._timelines[key] = PartitionTimeline(self.journal, self.group_id, topic, partition)
         self._timelines[key].refresh()
         return self._timelines[key]
+
+
+def _concerns_liveness(event: Any, group: str) -> bool:
+    """True for an event of this group, of group coordinators, or about the brokers' configuration."""
+    if hasattr(event, "resource"):
+        return bool(event.resource == "broker")
+    return not hasattr(event, "group_id") or bool(event.group_id == group)
 
 
 def _concerns(event: Any, group: str) -> bool:
