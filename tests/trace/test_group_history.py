@@ -8,10 +8,12 @@ import pytest
 
 from shareq import Cluster, Producer, ShareConsumer
 from shareq.model.errors import ConfigException
+from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, SharePartitionKey, TopicId
 from shareq.trace.analysis.group_history import GroupHistory
-from shareq.trace.analysis.groups import ClusterFold, GroupFold, fold_cluster, fold_group
+from shareq.trace.analysis.groups import OF_CLUSTER, ClusterFold, GroupFold, fold_cluster, fold_group
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.views.group_timeline import GroupTimeline
+from tests.trace.random_clusters import GROUP, random_cluster
 
 
 def busy_cluster() -> Cluster:
@@ -99,3 +101,41 @@ def test_a_group_timeline_has_the_steps_of_the_group() -> None:
 def test_a_group_timeline_names_an_unknown_group() -> None:
     with pytest.raises(ConfigException, match="group='h': the journal has no such group, it has 'g'"):
         GroupTimeline(busy_cluster(), "h")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_brokers_and_coordinators_equal_those_of_the_cluster(seed: int) -> None:
+    cluster = random_cluster(seed)
+    history = GroupHistory(cluster, GROUP)
+    history.refresh()
+    found, image = history.cluster(history.total), cluster.image
+    assert sorted(broker for broker, alive in found.brokers.items() if alive) == list(cluster.brokers_alive)
+    keys = {(GROUP_METADATA_TOPIC, GROUP)}
+    for partition in range(3):
+        keys.add((SHARE_STATE_TOPIC, str(SharePartitionKey(GROUP, TopicId(found.topic_ids["orders"]), partition))))
+    for topic, key in keys:
+        coordinator = image.coordinator(topic, key)
+        assert found.coordinator(topic, key) == (coordinator.broker_id if coordinator else -1)
+    assert history.cluster(0).coordinator(GROUP_METADATA_TOPIC, GROUP) is None
+
+
+def test_a_broker_has_the_time_and_the_kind_of_its_last_change() -> None:
+    cluster = Cluster(brokers=3, seed=1)
+    cluster.advance(1_000)
+    cluster.kill_broker(0)
+    cluster.stop_broker(1)
+    history = GroupHistory(cluster, "g")
+    history.refresh()
+    changes = history.cluster(history.total).broker_changes
+    times = {broker: (change.time_ms - cluster.origin_ms, change.killed) for broker, change in changes.items()}
+    assert times == {0: (1_000, True), 1: (1_000, False), 2: (0, False)}
+
+
+def test_entries_about_the_cluster_lie_between_two_moments() -> None:
+    cluster, draw = random_cluster(5), random.Random(5)
+    history = GroupHistory(cluster, GROUP)
+    history.refresh()
+    for _ in range(10):
+        since, until = sorted(draw.randrange(history.total + 1) for _ in range(2))
+        expected = [entry for entry in cluster.journal.select(*OF_CLUSTER) if since <= entry.order < until]
+        assert history.cluster_entries(since, until) == expected

@@ -73,3 +73,28 @@ def test_an_element_that_travels_is_drawn_at_its_place_where_nothing_moves() -> 
 def test_an_unknown_theme_is_refused() -> None:
     with pytest.raises(ValueError, match="theme must be one of light, dark, not 'blue'"):
         to_svg(small(), theme="blue")
+
+
+@pytest.mark.parametrize(
+    ("text", "now_ms", "shown"),
+    [
+        pytest.param("", 3_200, "1.2 s", id="the seconds alone"),
+        pytest.param("silent {} of 45 s", 9_000, "silent 7.0 s of 45 s", id="within a text"),
+        pytest.param("♥ {}", 1_000, "♥ 0.0 s", id="never negative"),
+    ],
+)
+def test_a_countup_shows_the_time_since(text: str, now_ms: int, shown: str) -> None:
+    drawing = Drawing(100, 20)
+    drawing.label("since", 0, 10, text, countup=2_000)
+    found = ET.fromstring(to_svg(drawing, now_ms=now_ms)).find(f"{SVG}text")
+    assert found is not None
+    assert found.text == shown
+
+
+def test_an_element_may_travel_along_a_path() -> None:
+    drawing = Drawing(100, 20)
+    drawing.circle("token", 90, 10, 3, along="M0 10H90")
+    drawing.circle("still", 10, 10, 3)
+    assert drawing.find("token")["along"] == "M0 10H90"
+    assert "along" not in drawing.find("still")
+    assert "along" not in drawing.find("token")["attributes"]

@@ -12,8 +12,8 @@ from typing import Any, Final, Literal
 
 Element = dict[str, Any]
 """One element. `key`: unique in its drawing; `tag`: rect, circle, line, path or text; `attributes`: of SVG, colours by
-their names in the palette. Where they are not empty: `text`, `title` (the tooltip), `about`, `rates`, `countdown`,
-`along`."""
+their names in the palette. Where they are not empty: `text`, `title` (the tooltip), `about`, `rates`, `countup`,
+`countdown`, `along`."""
 
 Anchor = Literal["start", "middle", "end"]
 
@@ -35,9 +35,6 @@ class Drawing:
         """The area in which a drag selects times: `left`, `right`, `top`, `bottom` in px, and the times `from_ms` and
         `to_ms` at its left and right edge. None: the picture has no time axis."""
         self.elements: list[Element] = []
-        self.brush: dict[str, float] | None = None
-        """The area in which a drag selects times: `left`, `right`, `top`, `bottom` in px; `from_ms`, `to_ms` at its
-        left and right edge. None: the picture has no time axis."""
         self._keys: set[str] = set()
         self._about: tuple[str, ...] = ()
 
@@ -60,6 +57,7 @@ class Drawing:
         title: str = "",
         style: str = "",
         rates: dict[str, float] | None = None,
+        countup: int | None = None,
         countdown: int | None = None,
         along: str = "",
         **attributes: Any,
@@ -67,10 +65,10 @@ class Drawing:
         """Add an element; ValueError for a key that the drawing has. Attribute names have "_" for "-".
 
         `style`: some of CLASSES. `rates`: change of numeric attributes per ms of displayed time after the moment of the
-        drawing. `countdown`: a time, ms since the epoch; the text is then the seconds left until it. `along`: the data
-        of a path, in the drawing's coordinates, that the element travels when its key first appears: it is moved by
-        the distance from the path's end to the point that it has reached, so it comes to rest at its place. Elements
-        with the same path travel together. Without motion they stand at their place.
+        drawing. `countdown`: a time, ms since the epoch; the text is then the seconds left until it. `countup`: the
+        seconds since a time; they replace "{}" in `text`. `along`: the data of a path, in the drawing's coordinates,
+        that the element travels when its key first appears: it is moved by the distance from the path's end to the
+        point that it has reached, so it comes to rest at its place. Without motion it stands at its place.
         """
         if key in self._keys:
             raise ValueError(f"key={key!r}: the drawing has this element already")
@@ -81,6 +79,8 @@ class Drawing:
         element |= {name: value for name, value in optional.items() if value}
         if rates:
             element["rates"] = rates
+        if countup is not None:
+            element["countup"] = countup
         if countdown is not None:
             element["countdown"] = countdown
         self.elements.append(element)

@@ -23,7 +23,7 @@ Colours = dict[str, str]
 
 
 def to_svg(drawing: Drawing, *, theme: str = "light", now_ms: int = 0) -> str:
-    """The drawing as SVG markup. `now_ms`: the displayed time, which countdowns are relative to.
+    """The drawing as SVG markup. `now_ms`: the displayed time, which countdowns and countups are relative to.
 
     ValueError for an unknown theme.
     """
@@ -73,12 +73,14 @@ def _markup(element: Element, colours: Colours, now_ms: int) -> str:
     text = element.get("text", "")
     if "countdown" in element:
         text = seconds_left(element["countdown"] - now_ms)
+    if "countup" in element:
+        text = (text or "{}").replace("{}", seconds_left(now_ms - element["countup"]))
     title = f"<title>{escape(element['title'])}</title>" if "title" in element else ""
     return f"<{element['tag']}{drawn}>{title}{escape(text)}</{element['tag']}>"
 
 
 def seconds_left(ms: int) -> str:
-    """A time left, never negative, in seconds."""
+    """A time left or passed, never negative, in seconds."""
     return f"{max(ms, 0) / 1000:.1f} s"
 
 

@@ -7,7 +7,7 @@ buttons and the timeline. ConfigException for an unknown group, topic or partiti
 
 from __future__ import annotations
 
-from typing import Any, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 from shareq import observer
 from shareq.trace.views.group_timeline import GroupTimeline
@@ -47,7 +47,7 @@ def group_picture(source: Any, group: str, draw: Draw, title: str, options: Opti
     return GroupPicture(timeline, playback, draw, title=title, end=timeline.close, **options)
 
 
-def locks(source: Any, *, group: str, by: str = "holder", **options: Unpack[Options]) -> GroupPicture:
+def locks(source: Any, *, group: str, by: Literal["holder", "record"] = "holder", **options: Unpack[Options]) -> GroupPicture:
     """The acquisition locks on one time axis: who must finish by when. `by`: a row for each "holder" or "record"."""
     if by not in ("holder", "record"):
         raise ValueError(f"by must be 'holder' or 'record', not {by!r}")

@@ -10,8 +10,10 @@ from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
 from shareq.model.events import DurableStateRead, SharePartitionLoaded, SharePartitionsInitialized
+from shareq.trace.analysis.accepted import AcceptedRecords
 from shareq.trace.analysis.durable_state import DurableState, DurableTimeline
 from shareq.trace.analysis.groups import OF_CLUSTER, OF_GROUP, ClusterFold, GroupFold
+from shareq.trace.analysis.liveness import OF_LIVENESS, Liveness
 from shareq.trace.analysis.locks import LockFold, LockHistory
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.record_history import RecordHistory
@@ -42,6 +44,7 @@ class GroupHistory:
         self._group = Replay(GroupFold(group), lambda state, _, entry: state.apply(entry))
         self._cluster = Replay(ClusterFold(), lambda state, _, entry: state.apply(entry))
         self._records: dict[tuple[str, int, int], RecordHistory] = {}
+        self._liveness = Replay(Liveness(), lambda state, _, entry: state.apply(entry))
         self._first: dict[TopicPartition, int] = {}
         self._kept: dict[Hashable, Any] = {}
         self._seen = 0
@@ -51,6 +54,8 @@ class GroupHistory:
         new = self.journal.since(self._seen)
         for entry in new:
             event = entry.event
+            if isinstance(event, OF_LIVENESS) and _concerns_liveness(event, self.group_id):
+                self._liveness.entries.append(entry)
             if isinstance(event, OF_CLUSTER):
                 self._cluster.entries.append(entry)
             elif isinstance(event, OF_GROUP):
@@ -76,9 +81,17 @@ class GroupHistory:
         """The members, epochs and assignments of the group."""
         return self._group.state(self._group.count(until))
 
+    def liveness(self, until: int) -> Liveness:
+        """The heartbeats of the members, and the members that have gone."""
+        return self._liveness.state(self._liveness.count(until))
+
     def cluster(self, until: int) -> ClusterFold:
         """The brokers, the topics, their leaders and the ends of their logs."""
         return self._cluster.state(self._cluster.count(until))
+
+    def cluster_entries(self, since: int, until: int) -> list[Entry]:
+        """The entries about brokers, topics, leaders and logs, whose order is in [since, until)."""
+        return self._cluster.entries[self._cluster.count(since) : self._cluster.count(until)]
 
     def share_partitions(self, until: int) -> list[TopicPartition]:
         """The share-partitions that are initialized or loaded so far, sorted."""
@@ -118,6 +131,15 @@ class GroupHistory:
         found.refresh()
         return found
 
+    def accepted(self, topic: str, partition: int) -> AcceptedRecords:
+        """The acceptances of one share-partition, up to the end of the journal."""
+        found = self.kept(
+            (AcceptedRecords, topic, partition),
+            lambda: AcceptedRecords(self.journal, self.group_id, topic, partition),
+        )
+        found.refresh()
+        return found
+
     def timeline(self, topic: str, partition: int) -> PartitionTimeline:
         """The entries of one share-partition, up to the end of the journal."""
         found = self.kept(
@@ -133,6 +155,13 @@ class GroupHistory:
             self._kept[key] = make()
         found: T = self._kept[key]
         return found
+
+
+def _concerns_liveness(event: Any, group: str) -> bool:
+    """True for an event of this group, of group coordinators, or about the brokers' configuration."""
+    if hasattr(event, "resource"):
+        return bool(event.resource == "broker")
+    return not hasattr(event, "group_id") or bool(event.group_id == group)
 
 
 def _concerns(event: Any, group: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from shareq.model.events import (
     BrokerStarted,
@@ -23,7 +23,7 @@ from shareq.model.events import (
     TopicCreated,
     TopicDeleted,
 )
-from shareq.model.ids import INTERNAL_TOPICS
+from shareq.model.ids import INTERNAL_TOPICS, partition_for
 from shareq.model.states import GroupState
 from shareq.trace.journal import Entry, Journal, journal_of
 
@@ -105,27 +105,46 @@ class PartitionView:
     log_end: int = 0
 
 
+class BrokerChange(NamedTuple):
+    """The last start or stop of a broker."""
+
+    time_ms: int
+    killed: bool
+
+
 @dataclass(slots=True)
 class ClusterFold:
     """Brokers and topics after an entry; `brokers`: id -> True if it is running."""
 
     brokers: dict[int, bool] = field(default_factory=dict)
+    broker_changes: dict[int, BrokerChange] = field(default_factory=dict)
     topics: dict[str, list[PartitionView]] = field(default_factory=dict)
+    topic_ids: dict[str, str] = field(default_factory=dict)
 
     def copy(self) -> Self:
         """An independent copy."""
         topics = {name: [replace(partition) for partition in partitions] for name, partitions in self.topics.items()}
-        return replace(self, brokers=dict(self.brokers), topics=topics)
+        return replace(
+            self,
+            brokers=dict(self.brokers),
+            broker_changes=dict(self.broker_changes),
+            topics=topics,
+            topic_ids=dict(self.topic_ids),
+        )
 
     def apply(self, entry: Entry) -> None:
         """Apply the next entry."""
         event = entry.event
         if isinstance(event, (BrokerStarted, BrokerStopped)):
             self.brokers[event.broker_id] = isinstance(event, BrokerStarted)
+            killed = isinstance(event, BrokerStopped) and event.killed
+            self.broker_changes[event.broker_id] = BrokerChange(entry.time_ms, killed)
         elif isinstance(event, TopicCreated):
             self.topics[event.topic] = [PartitionView() for _ in range(event.partition_count)]
+            self.topic_ids[event.topic] = event.topic_id
         elif isinstance(event, TopicDeleted):
             self.topics.pop(event.topic, None)
+            self.topic_ids.pop(event.topic, None)
         elif isinstance(event, PartitionsAdded):
             partitions = self.topics.setdefault(event.topic, [])
             partitions += [PartitionView() for _ in range(event.partition_count - len(partitions))]
@@ -142,6 +161,16 @@ class ClusterFold:
             partition.log_end = event.end
         else:
             partition.log_start = event.log_start_offset
+
+    def coordinating_partition(self, topic: str, key: str) -> int | None:
+        """The partition of a coordinator's topic that holds `key`; None if the topic is not known."""
+        partitions = self.topics.get(topic)
+        return partition_for(key, len(partitions)) if partitions else None
+
+    def coordinator(self, topic: str, key: str) -> int | None:
+        """The leader of the partition of `key` in a coordinator's topic: -1 without a leader, None if not known."""
+        partition = self.coordinating_partition(topic, key)
+        return None if partition is None else self.topics[topic][partition].leader
 
     def own_topics(self) -> dict[str, list[PartitionView]]:
         """The topics without Kafka's internal ones."""
