@@ -40,7 +40,7 @@ KEYS: dict[str, Any] = {
 }  # fmt: skip
 NONE_OR_INT, NONE_OR_STR = (int, type(None)), (str, type(None))
 RUN: tuple[Any, ...] = (int, int, str, int, NONE_OR_STR, NONE_OR_INT, NONE_OR_INT, NONE_OR_STR)
-MEMBER = {"id": str, "name": str, "letter": str, "held": int, "deadline_ms": NONE_OR_INT, "alive": bool}
+MEMBER = {"id": str, "name": str, "letter": str, "colour": str, "held": int, "deadline_ms": NONE_OR_INT, "alive": bool}
 EVENT = {"order": int, "time_ms": int, "cause": str, "first": int, "end": int, "member": NONE_OR_STR, "text": str}
 MARK = {"order": int, "time_ms": int, "kind": str, "rank": int, "text": str}
 
@@ -133,10 +133,11 @@ def test_a_snapshot_in_full() -> None:
         ],
         "past": [],
         "members": [
-            {"id": "id-1", "name": "consumer-1", "letter": "A", "held": 3, "deadline_ms": ORIGIN_MS + 31_000,
-             "alive": True},
-            {"id": "id-2", "name": "consumer-1-2", "letter": "B", "held": 0, "deadline_ms": None, "alive": True},
-            {"id": "long-id-without-name", "name": "long-id-…", "letter": "C", "held": 1,
+            {"id": "id-1", "name": "consumer-1", "letter": "A", "colour": "member0",
+             "held": 3, "deadline_ms": ORIGIN_MS + 31_000, "alive": True},
+            {"id": "id-2", "name": "consumer-1-2", "letter": "B", "colour": "member1",
+             "held": 0, "deadline_ms": None, "alive": True},
+            {"id": "long-id-without-name", "name": "long-id-…", "letter": "C", "colour": "member2", "held": 1,
              "deadline_ms": ORIGIN_MS + 40_000, "alive": False},
         ],
         "writes": [{"id": 4, "since_ms": ORIGIN_MS + 2000, "text": "100–101 accept"}],

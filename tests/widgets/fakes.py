@@ -9,7 +9,7 @@ from typing import Any
 from shareq.trace.analysis.time_axis import Folds, TimeAxis
 from shareq.trace.journal import Journal
 from shareq.trace.views.marks import KINDS
-from shareq.trace.views.palette import SYMBOLS
+from shareq.trace.views.palette import SYMBOLS, member_colour
 
 ORIGIN_MS = 1_767_225_600_000
 LOCK_MS = 30_000
@@ -101,8 +101,8 @@ class History:
         for index, (member, name) in enumerate(self.members.items()):
             deadlines = [record[3] for _, record in inside if record[2] == member and record[3]]
             members.append(
-                {"id": member, "name": name, "letter": chr(65 + index % 26), "held": len(deadlines), "alive": True}
-                | {"deadline_ms": min(deadlines, default=None)}
+                {"id": member, "name": name, "letter": chr(65 + index % 26), "colour": member_colour(index)}
+                | {"held": len(deadlines), "alive": True, "deadline_ms": min(deadlines, default=None)}
             )
         return members
 

@@ -54,7 +54,7 @@ class Watching:
         pytest.param(5, Cell("run", "returned", 1), id="returned"),
         pytest.param(6, Cell("run", "archived", 5), id="archived"),
         pytest.param(8, Cell("run", "returned", 3), id="returned three times"),
-        pytest.param(9, Cell("run", "acquired", 1, "B"), id="held by a reporting member"),
+        pytest.param(9, Cell("run", "acquired", 1, "B", "", "member1"), id="held by a reporting member"),
         pytest.param(10, Cell("dash"), id="not written yet"),
         pytest.param(1, Cell("dash"), id="below the SPSO"),
     ],

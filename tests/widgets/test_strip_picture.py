@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shareq.trace.views.palette import DARK, LIGHT, STATES
-from shareq_widgets.look import SHAPES, SIZES, fit
+from shareq_widgets.look import SHAPES, SIZES, THEMES, fit
 from shareq_widgets.strip_picture import Cell, cell_at, cell_markup, draw
 from tests.widgets.fakes import every_state, payments, wide
 
@@ -133,14 +133,23 @@ def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
 
 def _naive(snapshot: dict[str, Any], offset: int) -> Cell:
     """The cell of an offset, by a scan of all runs."""
-    letters = {member["id"]: member["letter"] for member in snapshot["members"]}
+    holders = {member["id"]: (member["letter"], member["colour"]) for member in snapshot["members"]}
     for first, end, state, count, member, _, _, to_state in snapshot["runs"]:
         if first <= offset < end:
-            return Cell("run", state, count, letters.get(member, "?") if member else "", to_state or "")
+            letter, colour = holders.get(member, ("?", "")) if member else ("", "")
+            return Cell("run", state, count, letter, to_state or "", colour)
     for first, end, state, count in snapshot["past"]:
         if first <= offset < end:
             return Cell("past", state, count)
     return Cell("beyond" if snapshot["speo"] <= offset < snapshot["log_end"] else "dash")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_an_acquired_cell_has_the_colour_of_its_holder(theme: str) -> None:
+    colours = THEMES[theme]
+    held = Cell("run", "acquired", 2, "B", "", "member1")
+    assert f'fill="{colours["member1"]}"' in cell_markup(held, ALL, SIZES["pitch"], colours)
+    assert colours["member1"] not in cell_markup(held._replace(state="available"), ALL, SIZES["pitch"], colours)
 
 
 @given(st.sampled_from([*SNAPSHOTS, ALL]), st.integers(80, 140))

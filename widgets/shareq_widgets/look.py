@@ -18,6 +18,8 @@ SIZES: Final[dict[str, float]] = {
     "cell_top": 40,
     "cell_height": 44,
     "glyph": 19,  # centre of the glyph below the cell's top
+    "pips": 11,  # the line of the delivery count above the cell's bottom
+    "stripe": 3.5,  # height of the holder's colour at the cell's bottom
     "band_above": 14,
     "band_below": 30,
     "lane_top": 146,

@@ -29,6 +29,7 @@ class Cell(NamedTuple):
     delivery_count: int = 0
     letter: str = ""
     to_state: str = ""
+    colour: str = ""
 
 
 class Frame(NamedTuple):
@@ -92,12 +93,13 @@ def draw(snapshot: dict[str, Any], *, theme: str = "light", width: int = 1084, s
 
 def cell_at(snapshot: dict[str, Any], offset: int) -> Cell:
     """The cell of an offset: its run, its faded past, or a place without a record."""
-    letters = {member["id"]: member["letter"] for member in snapshot["members"]}
+    members = {member["id"]: member for member in snapshot["members"]}
     if snapshot["spso"] <= offset < snapshot["speo"]:
         run = _run_at(snapshot["runs"], offset)
         if run is None:
             return Cell("dash")
-        return Cell("run", run[2], run[3], letters.get(run[4], "?") if run[4] else "", run[7] or "")
+        holder = members.get(run[4], {"letter": "?", "colour": ""}) if run[4] else {"letter": "", "colour": ""}
+        return Cell("run", run[2], run[3], holder["letter"], run[7] or "", holder["colour"])
     if offset < snapshot["spso"]:
         run = _run_at(snapshot["past"], offset)
         return Cell("past", run[2], run[3]) if run else Cell("dash")
@@ -202,6 +204,7 @@ def cell_markup(cell: Cell, snapshot: dict[str, Any], pitch: float, colours: Col
     parts = [
         f'{box} fill="{_paint(shape["fill"], colours)}" stroke="{stroke}" stroke-width="{shape["width"]}"/>',
         _glyph(cell, width, colours),
+        _stripe(cell, width, colours),
         _count(cell, snapshot["delivery_count_limit"], pitch, colours),
     ]
     around = f'<rect x="-2" y="-2" width="{width + 4:g}" height="{height + 4:g}" rx="8" fill="none"'
@@ -226,11 +229,19 @@ def _glyph(cell: Cell, width: float, colours: Colours) -> str:
     )
 
 
+def _stripe(cell: Cell, width: float, colours: Colours) -> str:
+    """The holder's colour, beside its letter."""
+    if cell.state != "acquired" or not cell.colour:
+        return ""
+    y, height = SIZES["cell_height"] - SIZES["stripe"] - 2, SIZES["stripe"]
+    return f'<rect x="3" y="{y:g}" width="{width - 6:g}" height="{height:g}" rx="1.5" fill="{colours[cell.colour]}"/>'
+
+
 def _count(cell: Cell, limit: int, pitch: float, colours: Colours) -> str:
     """The delivery count as pips of the limit, or as a number where pips would not be legible."""
     if cell.state == "unknown":
         return ""
-    width, y, solid = pitch - SIZES["gap"], SIZES["cell_height"] - 7, SHAPES[cell.state]["ink"] == "onfill"
+    width, y, solid = pitch - SIZES["gap"], SIZES["cell_height"] - SIZES["pips"], SHAPES[cell.state]["ink"] == "onfill"
     ink = colours["onfill" if solid else "ink"]
     space = min(5, (width - 8) / max(limit - 1, 1))
     if pitch < SIZES["pitch_pips"] or space < 3:

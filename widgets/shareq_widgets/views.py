@@ -47,7 +47,9 @@ def group_picture(source: Any, group: str, draw: Draw, title: str, options: Opti
     return GroupPicture(timeline, playback, draw, title=title, end=timeline.close, **options)
 
 
-def locks(source: Any, *, group: str, by: Literal["holder", "record"] = "holder", **options: Unpack[Options]) -> GroupPicture:
+def locks(
+    source: Any, *, group: str, by: Literal["holder", "record"] = "holder", **options: Unpack[Options]
+) -> GroupPicture:
     """The acquisition locks on one time axis: who must finish by when. `by`: a row for each "holder" or "record"."""
     if by not in ("holder", "record"):
         raise ValueError(f"by must be 'holder' or 'record', not {by!r}")

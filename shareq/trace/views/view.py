@@ -12,6 +12,7 @@ from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal import Entry
 from shareq.trace.journal.event_text import list_text, range_text, write_text
 from shareq.trace.views.event_view import EventView, Snapshot
+from shareq.trace.views.palette import member_colour
 from shareq.trace.views.share_partition_html import ShownState, share_partition_html
 from shareq.trace.views.strip_text import strip_text
 from shareq.trace.views.subjects import check_subject
@@ -107,8 +108,8 @@ class View(EventView):
                 held[status.member_id] = (count + end - first, deadline_ms)
         shown = sorted((self._names.member(member_id), member_id) for member_id in held)
         return [
-            {"id": member_id, "name": member.name, "letter": member.letter, "held": held[member_id][0]}
-            | {"deadline_ms": held[member_id][1], "alive": member_id in present}
+            {"id": member_id, "name": member.name, "letter": member.letter, "colour": member_colour(member.place)}
+            | {"held": held[member_id][0], "deadline_ms": held[member_id][1], "alive": member_id in present}
             for member, member_id in shown
         ]
 

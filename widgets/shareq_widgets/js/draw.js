@@ -169,7 +169,7 @@ export function cellMarkup(cell, snap, look, pitch, hatch) {
   const shape = shapes[run[STATE]], fill = patterned(shape.fill) ? `url(#${hatch}-${shape.fill})` : shape.fill ? paint(shape.fill) : "none";
   const ring = `<rect x="-2" y="-2" width="${w + 4}" height="${h + 4}" rx="8" fill="none"`;
   return `${box} fill="${fill}" stroke="${paint(shape.stroke)}" stroke-width="${shape.width}"/>` +
-    glyphMarkup(run, snap, look, w) + countMarkup(run, snap.delivery_count_limit, look, pitch) +
+    glyphMarkup(run, snap, look, w) + stripeMarkup(snap, run, look, w) + countMarkup(run, snap.delivery_count_limit, look, pitch) +
     (lastAttempt(snap, run) ? `${ring} stroke="${paint("alarm")}" stroke-width="2.2"/>` : "") +
     (run[TO] ? `${ring} stroke="${paint("ink")}" stroke-width="1.4" stroke-dasharray="4 3"/>` : "");
 }
@@ -189,11 +189,20 @@ function glyphMarkup(run, snap, { sizes, shapes }, w) {
 }
 
 /**
+ * The holder's colour, beside its letter.
+ * @param {Snapshot} snap @param {Run} run @param {Look} look @param {number} w
+ */
+function stripeMarkup(snap, run, { sizes }, w) {
+  const holder = run[STATE] === "acquired" ? memberOf(snap, run) : undefined;
+  return holder ? `<rect x="3" y="${sizes.cell_height - sizes.stripe - 2}" width="${w - 6}" height="${sizes.stripe}" rx="1.5" fill="${paint(holder.colour)}"/>` : "";
+}
+
+/**
  * The delivery count as pips of the limit, or as a number where pips would not be legible.
  * @param {Run} run @param {number} limit @param {Look} look @param {number} pitch
  */
 function countMarkup(run, limit, { sizes, shapes }, pitch) {
-  const w = pitch - sizes.gap, y = sizes.cell_height - 7, solid = shapes[run[STATE]].ink === "onfill";
+  const w = pitch - sizes.gap, y = sizes.cell_height - sizes.pips, solid = shapes[run[STATE]].ink === "onfill";
   if (run[STATE] === "unknown") return "";
   const ink = paint(solid ? "onfill" : "ink"), space = Math.min(5, (w - 8) / Math.max(limit - 1, 1));
   if (pitch < sizes.pitch_pips || space < 3) {

@@ -8,6 +8,7 @@ import { Player, button } from "./player.js";
 import { Scene } from "./scene.js";
 
 const ZOOMS = [["out", "−", "zoom out (-)"], ["fit", "fit", "fit the window (F)"], ["in", "+", "zoom in (+)"]];
+const CLICK = 4; // a pointer that moves less than this has clicked, px
 const KEYS = { "+": "in", "=": "in", "-": "out", f: "fit" };
 
 /**
@@ -54,21 +55,27 @@ export class Strip extends Player {
     /** @param {PointerEvent | WheelEvent} event */
     const at = (event) => event.clientX - plot.getBoundingClientRect().left;
     /** @type {number | null} */
-    let held = null;
+    let held = null, moved = false;
     const drop = () => { held = null; };
     plot.addEventListener("pointerdown", (event) => {
       held = at(event);
+      moved = false;
       plot.setPointerCapture(event.pointerId);
     });
     plot.addEventListener("pointermove", (event) => {
       if (held === null) return this.ask(event);
       const x = at(event);
-      if (x !== held) this.camera.pan(x - held);
+      if (Math.abs(x - held) < (moved ? 0.5 : CLICK)) return null;
+      moved = true;
+      this.camera.pan(x - held);
       held = x;
       tip.hidden = true;
       return this.wake(true);
     });
-    plot.addEventListener("pointerup", drop);
+    plot.addEventListener("pointerup", (event) => {
+      if (held !== null && !moved) this.choose(event);
+      drop();
+    });
     plot.addEventListener("pointercancel", drop);
     plot.addEventListener("pointerleave", () => { tip.hidden = true; });
     plot.addEventListener("wheel", (event) => this.wheel(event, at(event)), { passive: false });
@@ -91,6 +98,15 @@ export class Strip extends Player {
     else this.camera.pan(-sideways);
     this.wake(true);
   }
+  /** A click on a cell selects its record, one on a lane its member. @param {PointerEvent} event */
+  choose(event) {
+    if (!this.snap || !this.camera.placed) return;
+    const box = this.parts.plot.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
+    const { cell_top, cell_height, lane, lane_top } = this.look.sizes, { topic, partition, log_end } = this.snap;
+    const offset = Math.floor(this.camera.offset(x)), member = this.scene.lanes[Math.floor((y - lane_top) / lane)];
+    const subject = y < cell_top + cell_height && offset >= 0 && offset < log_end ? `record:${topic}-${partition}:${offset}` : member && `member:${member.id}`;
+    if (subject) this.send("select", subject === this.model.get("selection") ? "" : subject);
+  }
   /** @param {PointerEvent} event */
   ask(event) {
     if (!this.snap || !this.camera.placed) return;
@@ -110,6 +126,7 @@ export class Strip extends Player {
     const { camera, scene, snap } = this;
     if (!snap) return;
     if (snap !== before || this.width !== camera.width) camera.follow(snap, this.width);
+    scene.selection = this.model.get("selection");
     scene.take(snap, this.colours);
     put(this.page.root, { "data-spso": snap.spso, "data-speo": snap.speo });
     if (before && snap.order > before.order && snap.step?.first === before.order + 1 && !this.calm.matches) scene.flow(before);

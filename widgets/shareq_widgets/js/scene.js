@@ -34,6 +34,7 @@ export class Scene {
     this.colours = colours;
     this.height = 0;
     this.hidden = 0;
+    this.selection = ""; // the selected subject
     /** @type {Member[]} */
     this.lanes = [];
     /** @type {Keyed<Cell, CellNode>} */
@@ -139,15 +140,22 @@ export class Scene {
     this.cells.show(items, (cell) => cell.offset, (node, cell) => {
       const { kind, offset, run } = cell, holder = memberOf(snap, run), state = run?.[STATE];
       put(node, { transform: `translate(${camera.x(offset)} ${look.sizes.cell_top})` });
-      const face = [kind, state, run?.[COUNT], holder?.letter, run?.[TO], snap.delivery_count_limit, pitch].join();
+      const selected = this.selects(offset, run?.[MEMBER]);
+      const face = [kind, state, run?.[COUNT], holder?.letter, run?.[TO], snap.delivery_count_limit, pitch, selected].join();
       if (face === node.face) return;
       const fresh = node.face && node.state !== state;
       Object.assign(node, { face, state, innerHTML: cellMarkup(cell, snap, look, pitch, this.id) });
       put(node, {
-        class: `sq-cell sq-${kind}${fresh ? " sq-new" : ""}`, "data-offset": offset, "data-kind": kind, "data-state": state,
+        class: `sq-cell sq-${kind}${fresh ? " sq-new" : ""}${selected ? " sq-selected" : ""}`, "data-offset": offset, "data-kind": kind, "data-state": state,
         "data-count": run?.[COUNT], "data-member": holder?.name, "data-letter": holder?.letter, "data-to": run?.[TO],
       });
     });
+  }
+
+  /** True if the offset, or its holder, is selected. @param {number} offset @param {string | null | undefined} member */
+  selects(offset, member) {
+    const { selection, snap } = this;
+    return Boolean(selection) && (selection === `record:${snap.topic}-${snap.partition}:${offset}` || selection === `member:${member}`);
   }
 
   // The whole window, if it is too wide for cells; hidden, but in place, while all of it is in view.

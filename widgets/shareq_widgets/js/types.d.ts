@@ -11,6 +11,7 @@ export interface Member {
   id: string;
   name: string;
   letter: string;
+  colour: string;
   held: number;
   deadline_ms: number | null;
   alive: boolean;
@@ -25,6 +26,8 @@ export interface Mark {
 }
 
 export interface Snapshot {
+  topic: string;
+  partition: number;
   now_ms: number;
   origin_ms: number;
   order: number;
@@ -59,6 +62,8 @@ export interface Sizes {
   cell_top: number;
   cell_height: number;
   glyph: number;
+  pips: number;
+  stripe: number;
   band_above: number;
   band_below: number;
   lane_top: number;
