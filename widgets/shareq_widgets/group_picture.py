@@ -35,7 +35,7 @@ Draw = Callable[[Frame], Drawing]
 class GroupPicture(Player):
     """A picture of a group with the controls of a player. The functions of `shareq_widgets` create one.
 
-    `width` is set by the front end, px. `controls`: show the buttons and the timeline.
+    `width` is set by the front end, px.
     """
 
     _esm = STATIC / "group_picture.js"
@@ -44,18 +44,14 @@ class GroupPicture(Player):
         sync=True
     )
     width = traitlets.Int(WIDTH, help="px").tag(sync=True)
-    controls = traitlets.Bool(True).tag(sync=True)
 
-    def __init__(
-        self, timeline: GroupTimeline, playback: Playback, draw: Draw, *, title: str, controls: bool = True, **more: Any
-    ) -> None:
+    def __init__(self, timeline: GroupTimeline, playback: Playback, draw: Draw, *, title: str, **more: Any) -> None:
         self._timeline = timeline
         self._draw_frame = draw
         self._drawn: Drawing | None = None
         self._shown_until = 0
         self._named = title
         super().__init__(playback, **more)
-        self.controls = controls
 
     # ---- drawing -----------------------------------------------------------------------------------------------------
 

@@ -45,6 +45,7 @@ def strip(
     speed: float = 1.0,
     animate: bool = True,
     linked: bool = True,
+    controls: bool = True,
 ) -> PartitionStrip:
     """Show one share-partition of a cluster or of a journal.
 
@@ -52,16 +53,19 @@ def strip(
     which is observed until the strip is closed. `view` replaces the view of the source. `theme` is "auto" (the
     notebook's), "light" or "dark"; `speed` is 0.25 to 10. `animate`: play the events that another cell caused on a
     virtual clock in one to three seconds; a browser set to reduced motion turns it off. `linked`: the views of one
-    source show one moment and mark one selection. ValueError for other arguments.
+    source show one moment and mark one selection. `controls`: show the buttons and the timeline. ValueError for other
+    arguments.
     """
-    _check(group=group, topic=topic, partition=partition, theme=theme, animate=animate, linked=linked)
+    _check(
+        group=group, topic=topic, partition=partition, theme=theme, animate=animate, linked=linked, controls=controls
+    )
     end = None
     if view is None:
         view = made = observer.view(source, group, topic, partition)
         source, end = made.source, made.close
     playback = Playback(view, source, time_scale=time_scale_of(source), animate=animate)
     playback.set_speed(speed)
-    return PartitionStrip(playback, theme=theme, linked=linked, end=end)
+    return PartitionStrip(playback, theme=theme, linked=linked, controls=controls, end=end)
 
 
 def _check(**given: Any) -> None:
@@ -74,6 +78,6 @@ def _check(**given: Any) -> None:
         raise ValueError(f"partition must be a whole number from 0, not {partition!r}")
     if theme not in ("auto", *THEMES):
         raise ValueError(f"theme must be one of auto, {', '.join(THEMES)}, not {theme!r}")
-    for name in ("animate", "linked"):
+    for name in ("animate", "linked", "controls"):
         if not isinstance(given[name], bool):
             raise ValueError(f"{name} must be True or False, not {given[name]!r}")

@@ -56,6 +56,7 @@ class Player(anywidget.AnyWidget):
     drivable = traitlets.Bool(read_only=True, help="True if `run_on` can drive the source").tag(sync=True)
     animate = traitlets.Bool(True, help="play what just happened on a virtual clock").tag(sync=True)
     selection = traitlets.Unicode("", help="the selected subject, such as member:ID, or empty").tag(sync=True)
+    controls = traitlets.Bool(True, help="show the buttons and the timeline").tag(sync=True)
     theme = traitlets.Enum(("auto", *THEMES), "auto").tag(sync=True)
 
     def __init__(
@@ -64,6 +65,7 @@ class Player(anywidget.AnyWidget):
         *,
         theme: str = "auto",
         linked: bool = True,
+        controls: bool = True,
         clock_ms: Callable[[], float] | None = None,
         end: Callable[[], None] | None = None,
     ) -> None:
@@ -82,6 +84,7 @@ class Player(anywidget.AnyWidget):
         self.set_trait("palette", palette())
         self.set_trait("look", look())
         self.theme = theme
+        self.controls = controls
         self.selection = self._moment.selection
         self._mirror()
         self._moment.join(self)

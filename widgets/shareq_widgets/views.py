@@ -7,15 +7,20 @@ buttons and the timeline. ConfigException for an unknown group, topic or partiti
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Literal, TypedDict, Unpack
 
 from shareq import observer
 from shareq.trace.views.group_timeline import GroupTimeline
-from shareq_widgets import pictures
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.group_picture import Draw, Frame, GroupPicture
+from shareq_widgets.pictures import group as group_drawing
+from shareq_widgets.pictures import locks as locks_drawing
+from shareq_widgets.pictures import messages as messages_drawing
+from shareq_widgets.pictures import states as states_drawing
 from shareq_widgets.playback import Playback
 from shareq_widgets.player import time_scale_of
+from shareq_widgets.selection import parse
 
 
 class Options(TypedDict, total=False):
@@ -27,7 +32,15 @@ class Options(TypedDict, total=False):
     controls: bool
 
 
-def timeline_of(source: Any, group: str) -> GroupTimeline:
+def group_picture(source: Any, group: str, draw: Draw, title: str, options: Options) -> GroupPicture:
+    """A live picture of a group, drawn by `draw`."""
+    animate = options.pop("animate", True)
+    timeline = _timeline(source, group)
+    playback = Playback(timeline, timeline.source, time_scale=time_scale_of(timeline.source), animate=animate)
+    return GroupPicture(timeline, playback, draw, title=title, end=timeline.close, **options)
+
+
+def _timeline(source: Any, group: str) -> GroupTimeline:
     """The timeline of a group; an address of Kafka is observed until the timeline is closed."""
     if not isinstance(source, str):
         return GroupTimeline(source, group)
@@ -39,22 +52,65 @@ def timeline_of(source: Any, group: str) -> GroupTimeline:
         raise
 
 
-def group_picture(source: Any, group: str, draw: Draw, title: str, options: Options) -> GroupPicture:
-    """A live picture of a group, drawn by `draw`."""
-    animate = options.pop("animate", True)
-    timeline = timeline_of(source, group)
-    playback = Playback(timeline, timeline.source, time_scale=time_scale_of(timeline.source), animate=animate)
-    return GroupPicture(timeline, playback, draw, title=title, end=timeline.close, **options)
+def timeline(source: Any, *, group: str, **options: Unpack[Options]) -> GroupPicture:
+    """The events of the group and the buttons alone, for a page on which they move other views."""
+    return group_picture(source, group, lambda frame: Drawing(frame.width), "Timeline", options)
 
 
 def locks(
     source: Any, *, group: str, by: Literal["holder", "record"] = "holder", **options: Unpack[Options]
 ) -> GroupPicture:
-    """The acquisition locks on one time axis: who must finish by when. `by`: a row for each "holder" or "record"."""
-    if by not in ("holder", "record"):
-        raise ValueError(f"by must be 'holder' or 'record', not {by!r}")
+    """The acquisition locks on one time axis: when each must be acknowledged. `by`: what a row stands for."""
 
     def draw(frame: Frame) -> Drawing:
-        return pictures.locks.draw(pictures.locks.content(frame.instant, by=by), frame.width)
+        return locks_drawing.draw(locks_drawing.content(frame.instant, by), frame.width)
 
     return group_picture(source, group, draw, "Locks", options)
+
+
+def states(
+    source: Any,
+    *,
+    group: str,
+    topic: str | None = None,
+    partition: int | None = None,
+    **options: Unpack[Options],
+) -> GroupPicture:
+    """The record states, with the records that move between them. `topic` None: all of the group."""
+
+    def draw(frame: Frame) -> Drawing:
+        found = states_drawing.content(frame.instant, frame.since, topic=topic, partition=partition)
+        return states_drawing.draw(found, frame.width)
+
+    return group_picture(source, group, draw, "Record states", options)
+
+
+def group(source: Any, *, group: str, **options: Unpack[Options]) -> GroupPicture:
+    """The members with their heartbeats and epochs, and their partitions."""
+
+    def draw(frame: Frame) -> Drawing:
+        return group_drawing.draw(group_drawing.content(frame.instant), frame.width)
+
+    return group_picture(source, group, draw, "Group", options)
+
+
+def messages(
+    source: Any,
+    *,
+    group: str,
+    client: str | None = None,
+    apis: Collection[str] | None = None,
+    **options: Unpack[Options],
+) -> GroupPicture:
+    """Requests and responses over time; the selected one is shown with its fields and the events that it caused.
+
+    `client`: only those of this client id, connection or broker. `apis`: only these, such as "ShareFetch".
+    """
+
+    def draw(frame: Frame) -> Drawing:
+        subject = parse(frame.selection) if frame.selection else None
+        selected = int(subject.name) if subject is not None and subject.kind == "message" else None
+        found = messages_drawing.content(frame.instant, client=client, apis=apis, selected=selected)
+        return messages_drawing.draw(found, frame.width)
+
+    return group_picture(source, group, draw, "Messages", options)

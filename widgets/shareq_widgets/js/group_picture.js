@@ -40,7 +40,7 @@ export function changed(drawing, { changed: news, keys, ...rest }) {
 export class Picture extends Player {
   /** @param {Model} model @param {Element} host */
   constructor(model, host) {
-    super(model, host, "picture", ["drawing", "controls"]);
+    super(model, host, "picture", ["drawing"]);
     const { plot, root, svg } = this.page;
     /** @type {Keyed<Drawn, Shown>} */
     this.elements = new Keyed(add(svg, "g"), (parent, { tag }) => add(parent, tag));
@@ -102,9 +102,7 @@ export class Picture extends Player {
 
   /** @override */
   take() {
-    const { model, page } = this, controls = model.get("controls");
-    page.bar.hidden = !controls;
-    page.time.hidden = !controls;
+    const { model } = this;
     if (this.width !== this.asked && this.visible) { // Python lays the picture out for the width that it has here
       this.asked = this.width;
       if (model.get("width") !== this.width) { model.set("width", this.width); model.save_changes(); }

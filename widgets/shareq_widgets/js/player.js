@@ -15,7 +15,7 @@ const BUTTONS = [
 /** @type {Record<string, string>} */
 const KEYS = { ArrowLeft: "back", ArrowRight: "step", " ": "play", Home: "first", End: "last", l: "live", i: "internals", r: "run_on" };
 /** @type {(keyof Traits)[]} */
-const DRAWN = ["snapshot", "total", "clock", "words", "theme", "speed", "playing", "live", "axis", "internals", "running_on", "drivable", "animate", "selection"];
+const DRAWN = ["snapshot", "total", "clock", "words", "theme", "speed", "playing", "live", "axis", "internals", "running_on", "drivable", "animate", "selection", "controls"];
 /** @type {(keyof Traits)[]} */
 const STEERED = ["playing", "live"]; // a change of these may need a tick
 let instances = 0;
@@ -258,6 +258,7 @@ export class Player {
     put(page.internals, { class: model.get("internals") && "sq-on", "aria-pressed": String(model.get("internals")) });
     put(page.run_on, { class: model.get("running_on") && "sq-on", "aria-pressed": String(model.get("running_on")), hidden: !model.get("drivable") });
     page.speed.value = String(model.get("speed"));
+    page.bar.hidden = page.time.hidden = !model.get("controls");
   }
   /** @param {Snapshot} snap */
   time(snap) {

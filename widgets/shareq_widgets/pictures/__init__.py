@@ -1,5 +1,1 @@
 """The pictures of a share group. Each module has `content`, the data at a moment, and `draw`, its drawing."""
-
-from shareq_widgets.pictures import locks
-
-__all__ = ["locks"]
