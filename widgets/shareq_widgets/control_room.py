@@ -38,6 +38,14 @@ class RoomState(TypedDict):
     views: dict[str, str]
 
 
+class Place(TypedDict):
+    """The share-partition of the views that show one."""
+
+    group: str
+    topic: str
+    partition: int
+
+
 class Slot(ipywidgets.VBox):
     """A place that shows one of several views. `shown` may be set."""
 
@@ -85,23 +93,16 @@ class ControlRoom(ipywidgets.Box):
     """
 
     def __init__(
-        self,
-        source: Any,
-        group: str,
-        topic: str,
-        partition: int,
-        options: views.Options,
-        end: Callable[[], None] | None = None,
+        self, source: Any, place: Place, options: views.Options, end: Callable[[], None] | None = None
     ) -> None:
         """`end` is called by `close`."""
         self._end = end
-        self._title = f"{group} on {topic}"
+        self._title = f"{place['group']} on {place['topic']}"
         quiet: views.Options = {**options, "controls": False}
-        place: dict[str, Any] = {"group": group, "topic": topic, "partition": partition}
         self.strip = strip(source, **place, **quiet)
         makes = self._makes(source, place, quiet)
         self.slots = {name: Slot({view: makes[view] for view in names}) for name, names in SLOTS.items()}
-        self.timeline = views.timeline(source, group=group, **options)
+        self.timeline = views.timeline(source, group=place["group"], **options)
         areas: dict[str, ipywidgets.Widget] = {"strip": self.strip, **self.slots, "timeline": self.timeline}
         for area, widget in areas.items():
             widget.add_class(f"sq-area-{area}")
@@ -111,7 +112,7 @@ class ControlRoom(ipywidgets.Box):
         self.add_class("sq-room-frame")
 
     @staticmethod
-    def _makes(source: Any, place: dict[str, Any], options: views.Options) -> dict[str, Make]:
+    def _makes(source: Any, place: Place, options: views.Options) -> dict[str, Make]:
         group = place["group"]
         return {
             "locks": lambda: views.locks(source, group=group, **options),
@@ -166,11 +167,12 @@ def control_room(
     ConfigException for an unknown group, topic or partition.
     """
     options: views.Options = {"theme": theme, "animate": animate}
+    place: Place = {"group": group, "topic": topic, "partition": partition}
     if not isinstance(source, str):
-        return ControlRoom(source, group, topic, partition, options)
+        return ControlRoom(source, place, options)
     observing = observer.observe(source, group)
     try:
-        return ControlRoom(observing, group, topic, partition, options, observing.close)
+        return ControlRoom(observing, place, options, observing.close)
     except BaseException:
         observing.close()
         raise
