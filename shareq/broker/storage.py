@@ -26,6 +26,8 @@ class Storage:
         self._image = ClusterImage()
         self._record = record
         self._faults: dict[str, deque[Errors]] = defaultdict(deque)
+        self.delays_ms: dict[str, int] = {}
+        """By internal topic: how much longer an append of its coordinator takes."""
 
     def image_changed(self, image: ClusterImage) -> None:
         """Remove the logs of deleted topics, and apply changed configurations."""
@@ -67,6 +69,7 @@ class Storage:
 
     def clear_faults(self) -> None:
         self._faults.clear()
+        self.delays_ms.clear()
 
     def next_fault(self, topic: str) -> Errors:
         """The injected error of the next append to `topic`; NONE without one."""
