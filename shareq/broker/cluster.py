@@ -16,21 +16,19 @@ from shareq.broker.cluster_html import cluster_html
 from shareq.broker.cluster_runtime import ClusterRuntime
 from shareq.broker.loop import VirtualLoop, WallLoop, checked_scale, make_loop
 from shareq.broker.placement import ErrorWithMessage
+from shareq.broker.storage import check_delay
 from shareq.broker.transport import InProcessConnection
 from shareq.log.memory import MemoryLog
 from shareq.model.actor import Actor
 from shareq.model.configs import BROKER_CONFIGS, GROUP_CONFIGS, BrokerConfig
 from shareq.model.errors import ConfigException, Errors, IllegalStateException, KafkaError, KafkaException
 from shareq.model.events import FaultInjected
-from shareq.model.ids import INTERNAL_TOPICS
 from shareq.model.image import ClusterImage
 from shareq.model.transport import Connection, Served
 from shareq.trace import Journal
 from shareq.transports import publish
 
 MAX_BROKERS = 100
-
-MAX_DELAY_MS = 3_600_000
 
 
 class Client(Protocol):
@@ -308,16 +306,15 @@ class Cluster:
 
     def delay_appends(self, topic: str, ms: int) -> None:
         """Let each append of a coordinator to its own topic take `ms` longer, until this is changed; 0: no delay.
-
-        `__share_group_state` delays state writes. ConfigException for another topic, and for `ms` outside 0..3600000.
-        """
-        if topic not in INTERNAL_TOPICS:
-            raise ConfigException(f"topic={topic!r}: must be one of {', '.join(sorted(INTERNAL_TOPICS))}")
-        if isinstance(ms, bool) or not isinstance(ms, int) or not 0 <= ms <= MAX_DELAY_MS:
-            raise ConfigException(f"ms={ms!r}: must be a whole number in 0..{MAX_DELAY_MS}")
+        `__share_group_state` delays state writes. ConfigException for another topic, and outside 0..3600000."""
         self._check_open()
+        check_delay(topic, ms)
         self.record(FaultInjected(f"appends to {topic} take {ms} ms longer" if ms else f"no delay of {topic}"))
         self._runtime.storage.delays_ms[topic] = ms
+
+    def append_delay_ms(self, topic: str) -> int:
+        """The present delay of appends to an internal topic."""
+        return self._runtime.storage.delays_ms.get(topic, 0)
 
     def clear_faults(self) -> None:
         """Remove the injected faults that have not been used, and all delays."""
