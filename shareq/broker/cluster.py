@@ -14,8 +14,9 @@ from typing import Protocol, Self
 
 from shareq.broker.cluster_html import cluster_html
 from shareq.broker.cluster_runtime import ClusterRuntime
-from shareq.broker.loop import VirtualLoop, make_loop
+from shareq.broker.loop import VirtualLoop, WallLoop, checked_scale, make_loop
 from shareq.broker.placement import ErrorWithMessage
+from shareq.broker.storage import check_delay
 from shareq.broker.transport import InProcessConnection
 from shareq.log.memory import MemoryLog
 from shareq.model.actor import Actor
@@ -135,6 +136,31 @@ class Cluster:
 
         IllegalStateException for anything but an open client that was connected through `bootstrap_servers`.
         """
+        connection = self._connection_of(client)
+        self.record(FaultInjected(f"{connection.client_id} crashed"))
+        connection.crash()
+
+    def freeze(self, client: Client) -> None:
+        """Freeze a client of this cluster, as a long pause does: it stays connected, sends no request and no heartbeat,
+        and handles no response until `unfreeze`. Its calls raise IllegalStateException.
+
+        IllegalStateException as for `crash`, and if it is frozen already.
+        """
+        connection = self._connection_of(client)
+        if connection.frozen:
+            raise IllegalStateException(f"{connection.client_id} is frozen already")
+        self.record(FaultInjected(f"{connection.client_id} is frozen"))
+        connection.freeze()
+
+    def unfreeze(self, client: Client) -> None:
+        """Let a frozen client continue. IllegalStateException as for `crash`, and if it is not frozen."""
+        connection = self._connection_of(client)
+        if not connection.frozen:
+            raise IllegalStateException(f"{connection.client_id} is not frozen")
+        self.record(FaultInjected(f"{connection.client_id} is unfrozen"))
+        connection.unfreeze()
+
+    def _connection_of(self, client: Client) -> InProcessConnection:
         self._check_open()
         connection = getattr(client, "connection", None)
         if not (isinstance(connection, InProcessConnection) and connection.alive and connection.belongs_to(self)):
@@ -142,8 +168,7 @@ class Cluster:
                 f"{client!r} is not an open client of {self.bootstrap_servers}: "
                 "pass a ShareConsumer, Producer or Admin that is connected to it"
             )
-        self.record(FaultInjected(f"{connection.client_id} crashed"))
-        connection.crash()
+        return connection
 
     def connection_id(self) -> int:
         """A number for a connection, from within or over TCP; share sessions belong to it."""
@@ -247,6 +272,17 @@ class Cluster:
         self._check_open()
         self.loop.wait(lambda: False, ms)
 
+    def change_speed(self, factor: float) -> None:
+        """Let the clock run `factor` times as fast as the wall clock from now on; ConfigException outside 0.001..1000.
+
+        Waits in progress keep their old time-outs. IllegalStateException on a virtual clock, which does not run.
+        """
+        self._check_open()
+        if not isinstance(self.loop, WallLoop):
+            raise IllegalStateException("clock='virtual' does not run: only clock='wall' or a factor has a speed")
+        self.loop.change_scale(checked_scale("factor", factor))
+        self.clock = factor
+
     def step(self) -> bool:
         """Run the next event of a virtual clock, jumping to its time. False if there is none."""
         self._check_open()
@@ -268,9 +304,26 @@ class Cluster:
         self.record(FaultInjected(f"the next {times} appends to {topic} fail with {error.name}"))
         self._runtime.storage.break_appends(topic, error, times)
 
+    def delay_appends(self, topic: str, ms: int) -> None:
+        """Let each append of a coordinator to its own topic take `ms` longer, until this is changed; 0: no delay.
+        `__share_group_state` delays state writes. ConfigException for another topic, and outside 0..3600000."""
+        self._check_open()
+        check_delay(topic, ms)
+        self.record(FaultInjected(f"appends to {topic} take {ms} ms longer" if ms else f"no delay of {topic}"))
+        self._runtime.storage.delays_ms[topic] = ms
+
+    def append_delay_ms(self, topic: str) -> int:
+        """The present delay of appends to an internal topic."""
+        return self._runtime.storage.delays_ms.get(topic, 0)
+
     def clear_faults(self) -> None:
-        """Remove the injected faults that have not been used."""
+        """Remove the injected faults that have not been used, and all delays."""
         self._runtime.storage.clear_faults()
+
+    def clean_logs(self) -> None:
+        """Run retention and compaction of all logs now; otherwise they run every five minutes."""
+        self._check_open()
+        self.loop.enter(lambda: self._runtime.storage.clean(self.loop.now_ms()))
 
     # ---- looking -----------------------------------------------------------------------------------------------------
 

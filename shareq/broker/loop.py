@@ -15,6 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any
 
 from shareq.client.interruptible import InterruptibleCondition
@@ -28,7 +29,7 @@ STUCK_AFTER_MS = 24 * 3600 * 1000
 """A virtual wait without a time-out gives up after a day: no event can end it."""
 
 
-_AWAKE, _NEVER = -1, 1 << 62
+_AWAKE, _NEVER, _NO_THREAD = -1, 1 << 62, 0
 
 
 class Timer:
@@ -57,6 +58,7 @@ class EventLoop:
         self._ready: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._timers: list[tuple[int, int, Timer]] = []
         self._sequence = 0
+        self._event_thread = _NO_THREAD
         self.lock = threading.RLock()
 
     def now_ms(self) -> int:
@@ -123,11 +125,25 @@ class EventLoop:
                 self.run(action)
 
     def wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
-        """Run events until `until()` holds or the time-out; return whether it holds."""
+        """Run events until `until()` holds or the time-out; return whether it holds.
+
+        Inside `as_event` only the ready calls run, and the time-out is 0.
+        """
+        if self._event_thread == get_ident():
+            self.drain()
+            return until()
         if uninterrupted.depth:
             return self._wait(until, timeout_ms)
         with uninterrupted:
             return self._wait(until, timeout_ms)
+
+    def as_event(self, call: Callable[[], object]) -> None:
+        """Run a call that uses clients as one event, from within the loop: no time passes in it, and no timer fires."""
+        before, self._event_thread = self._event_thread, get_ident()
+        try:
+            call()
+        finally:
+            self._event_thread = before
 
     def run(self, action: Callable[[], object]) -> None:
         """As `enter`, for a thread that runs no signal handlers, or inside `uninterrupted`."""
@@ -234,9 +250,9 @@ class WallLoop(EventLoop):
     def __init__(self, scale: float = 1.0) -> None:
         super().__init__()
         self.scale = scale
-        self._ms_per_s = 1000 * scale
-        self._started = time.monotonic()
-        self._origin_ms = int(time.time() * 1000)
+        self._course = int(time.time() * 1000), time.monotonic(), 1000 * scale
+        """A time of this clock, that of the monotonic clock at the same moment, and ms per second: one tuple, because
+        other threads read it without the lock."""
         self._due = threading.Condition(self.lock)
         self._asleep_until_ms = _AWAKE
         self._progress = InterruptibleCondition(self.lock)
@@ -246,7 +262,19 @@ class WallLoop(EventLoop):
         self._thread.start()
 
     def now_ms(self) -> int:
-        return self._origin_ms + int((time.monotonic() - self._started) * self._ms_per_s)
+        origin_ms, started, ms_per_s = self._course
+        return origin_ms + int((time.monotonic() - started) * ms_per_s)
+
+    def change_scale(self, scale: float) -> None:
+        """Let time pass `scale` times as fast as the wall clock from now on; it neither jumps nor runs backwards."""
+        with uninterrupted:
+            acquire(self.lock)
+            try:
+                self._course = self.now_ms(), time.monotonic(), 1000 * scale
+                self.scale = scale
+                self._due.notify()
+            finally:
+                self.lock.release()
 
     def run(self, action: Callable[[], object]) -> None:
         if not self.lock.acquire(False):
@@ -318,6 +346,11 @@ def make_loop(clock: str | float) -> EventLoop:
         return VirtualLoop()
     if clock == "wall":
         return WallLoop()
-    if isinstance(clock, (int, float)) and not isinstance(clock, bool) and 0.001 <= clock <= 1000:
-        return WallLoop(float(clock))
-    raise ConfigException(f"clock={clock!r}: must be 'virtual', 'wall' or a factor in 0.001..1000")
+    return WallLoop(checked_scale("clock", clock, "'virtual', 'wall' or "))
+
+
+def checked_scale(name: str, scale: object, others: str = "") -> float:
+    """The factor of a clock. ConfigException for anything outside 0.001..1000; `others`: what else is allowed."""
+    if isinstance(scale, (int, float)) and not isinstance(scale, bool) and 0.001 <= scale <= 1000:
+        return float(scale)
+    raise ConfigException(f"{name}={scale!r}: must be {others}a factor in 0.001..1000")

@@ -11,10 +11,20 @@ from collections.abc import Callable
 
 from shareq.log.config import LogConfig
 from shareq.log.memory import MemoryLog
-from shareq.model.errors import Errors
+from shareq.model.errors import ConfigException, Errors
 from shareq.model.events import Event, LogStartMoved
-from shareq.model.ids import TopicId, TopicPartition
+from shareq.model.ids import INTERNAL_TOPICS, TopicId, TopicPartition
 from shareq.model.image import ClusterImage, TopicImage
+
+MAX_DELAY_MS = 3_600_000
+
+
+def check_delay(topic: object, ms: object) -> None:
+    """ConfigException unless a delay of appends is of an internal topic, and within its range."""
+    if topic not in INTERNAL_TOPICS:
+        raise ConfigException(f"topic={topic!r}: must be one of {', '.join(sorted(INTERNAL_TOPICS))}")
+    if isinstance(ms, bool) or not isinstance(ms, int) or not 0 <= ms <= MAX_DELAY_MS:
+        raise ConfigException(f"ms={ms!r}: must be a whole number in 0..{MAX_DELAY_MS}")
 
 
 class Storage:
@@ -26,6 +36,8 @@ class Storage:
         self._image = ClusterImage()
         self._record = record
         self._faults: dict[str, deque[Errors]] = defaultdict(deque)
+        self.delays_ms: dict[str, int] = {}
+        """By internal topic: how much longer an append of its coordinator takes."""
 
     def image_changed(self, image: ClusterImage) -> None:
         """Remove the logs of deleted topics, and apply changed configurations."""
@@ -67,6 +79,7 @@ class Storage:
 
     def clear_faults(self) -> None:
         self._faults.clear()
+        self.delays_ms.clear()
 
     def next_fault(self, topic: str) -> Errors:
         """The injected error of the next append to `topic`; NONE without one."""

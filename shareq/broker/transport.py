@@ -9,7 +9,7 @@ from shareq.broker.host import Host
 from shareq.broker.loop import EventLoop, Timer
 from shareq.broker.network import Network
 from shareq.model.actor import Actor, Call, ClientContext, Effect, Message
-from shareq.model.errors import ClientFailedException, KafkaError, KafkaException
+from shareq.model.errors import ClientFailedException, IllegalStateException, KafkaError, KafkaException
 from shareq.model.events import Event
 from shareq.model.image import ClusterImage
 
@@ -30,9 +30,12 @@ class ClusterAccess(Protocol):
 
 
 class InProcessClientHost(Host):
-    """The host of a client's actor. An exception of the actor ends this client; all else runs on."""
+    """The host of a client's actor. An exception of the actor ends this client; all else runs on.
 
-    __slots__ = ("failure",)
+    A frozen host, like a process after SIGSTOP, keeps the messages that arrive, and handles them when it is unfrozen.
+    """
+
+    __slots__ = ("_kept", "failure", "watcher")
 
     def __init__(
         self,
@@ -44,13 +47,33 @@ class InProcessClientHost(Host):
     ) -> None:
         super().__init__(name, actor, loop, carry, record)
         self.failure: Exception | None = None
+        self.watcher: Callable[[], object] | None = None
+        self._kept: list[Message] | None = None
+        """The messages that a frozen host has not handled; None: it is not frozen."""
 
     def deliver(self, message: Message) -> None:
-        if self.alive and self.failure is None:
+        if self._kept is not None:
+            self._kept.append(message)
+        elif self.alive and self.failure is None:
             try:
                 self.perform(self.actor.handle(message, self._loop.now_ms()))
             except Exception as failure:
                 self.failure = failure
+            if self.watcher is not None:
+                self.watcher()
+
+    @property
+    def frozen(self) -> bool:
+        return self._kept is not None
+
+    def freeze(self) -> None:
+        if self._kept is None:
+            self._kept = []
+
+    def unfreeze(self) -> None:
+        kept, self._kept = self._kept or [], None
+        for message in kept:
+            self.deliver(message)
 
     def carry_out(self, action: Callable[[int], Iterable[Effect]]) -> None:
         """Run `action` on the actor from the application's thread, and carry out its effects."""
@@ -81,6 +104,8 @@ class InProcessConnection:
 
     def run(self, action: Callable[[int], Iterable[Effect]]) -> None:
         self._check()
+        if self._host.frozen:
+            raise IllegalStateException(f"client {self.client_id!r} is frozen: call cluster.unfreeze(client) first")
         self._cluster.loop.enter(lambda: self._host.carry_out(action))
         if self._host.failure is not None:
             self._check()
@@ -97,6 +122,29 @@ class InProcessConnection:
         """Close the client's connections in an orderly way: brokers close its share sessions at once."""
         if self._host.alive:
             self._cluster.loop.enter(self._disconnect)
+
+    def watch(self, watcher: Callable[[], object] | None) -> None:
+        """Call `watcher()` on the event loop after each message that the client has handled, and after `unfreeze`. None
+        ends it. It replaces the previous watcher."""
+        self._host.watcher = watcher
+
+    def freeze(self) -> None:
+        """Stop the client's process without closing its connections: it neither sends nor handles anything."""
+        self._cluster.loop.enter(self._host.freeze)
+
+    def unfreeze(self) -> None:
+        """Let a frozen client continue: it handles the messages that have arrived meanwhile."""
+
+        def go_on() -> None:
+            self._host.unfreeze()
+            if self._host.watcher is not None:
+                self._host.watcher()
+
+        self._cluster.loop.enter(go_on)
+
+    @property
+    def frozen(self) -> bool:
+        return self._host.frozen
 
     def crash(self) -> None:
         """Stop the client as a power failure does: brokers are not informed, and its locks have to expire."""

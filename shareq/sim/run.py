@@ -1,12 +1,11 @@
 """One run: a cluster on virtual time, producers that follow an arrival process, consumers with service times.
 
-Everything runs in one thread. Time advances to the next event: an arrival, the end of a consumer's work, an expiring
-lock, a response that makes a waiting consumer ready.
+Everything is an event of the cluster's loop, whose time jumps to the next one: an arrival, the end of a consumer's
+work, an expiring lock, a response that makes a waiting consumer ready.
 """
 
 from __future__ import annotations
 
-import heapq
 import random
 from collections.abc import Callable
 from functools import partial
@@ -20,6 +19,7 @@ from shareq.model.states import AcknowledgeType
 from shareq.producer import Producer
 from shareq.sim.result import FinishedRun, Result, WorkInterval, measure
 from shareq.sim.scenario import Scenario
+from shareq.team import LoopPoller
 
 GROUP, TOPIC = "group", "work"
 POISON, SOUND = b"poison", b"sound"
@@ -41,16 +41,6 @@ def check_seed(seed: object) -> None:
         raise ConfigException(f"seed={seed!r}: must be a whole number >= 0")
 
 
-class _Worker:
-    """A consumer's number, and the consumer. One that replaces a crashed one keeps the number."""
-
-    __slots__ = ("consumer", "number")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.consumer: ShareConsumer | None = None
-
-
 class Simulation:
     """A run whose cluster (`cluster.journal`, `view`, ...) can be inspected afterwards."""
 
@@ -64,9 +54,7 @@ class Simulation:
         self.cluster.configure_group(GROUP, _group_config(scenario))
         self.work: list[list[WorkInterval]] = [[] for _ in range(scenario.consumers)]
         self._service = scenario.service_time()
-        self._agenda: list[tuple[int, int, Callable[[], object]]] = []
-        self._asked = self._seen = 0
-        self._idle: dict[_Worker, ShareConsumer] = {}
+        self._seen = 0
         self._ends: dict[int, int] = {}
         self._spsos: dict[int, int] = {}
         self._batches_to_come = 0
@@ -79,25 +67,23 @@ class Simulation:
         )
         self._assemble()
         self.started_ms = self.cluster.now_ms
-        self._at(self.started_ms + scenario.max_duration_s * 1000, lambda: None)
+        self._end_ms = self.started_ms + scenario.max_duration_s * 1000
         self._arrange_arrivals()
 
     # ---- setup -------------------------------------------------------------------------------------------------------
 
     def _assemble(self) -> None:
         """Let all consumers join and get their assignments before the clock of the run starts."""
-        team = [_Worker(number) for number in range(self.scenario.consumers)]
-        for worker in team:
-            self._join(worker)
-        consumers = list(self._idle.values())
+        consumers = [self._join(number) for number in range(self.scenario.consumers)]
         assert self.cluster.wait(lambda: all(c.assignment() for c in consumers), 3600)
 
-    def _join(self, worker: _Worker) -> None:
-        worker.consumer = consumer = ShareConsumer(
+    def _join(self, number: int) -> ShareConsumer:
+        """Let a consumer join. One that replaces a crashed one keeps its number."""
+        consumer = ShareConsumer(
             {
                 "bootstrap.servers": self.cluster.bootstrap_servers,
                 "group.id": GROUP,
-                "client.id": f"consumer-{worker.number}",
+                "client.id": f"consumer-{number}",
                 "share.acknowledgement.mode": "explicit",
                 "share.acquire.mode": self.scenario.acquire_mode,
                 "max.poll.records": self.scenario.max_poll_records,
@@ -105,7 +91,9 @@ class Simulation:
             }
         )
         consumer.subscribe([TOPIC])
-        self._poll(worker)
+        worker = LoopPoller(self.cluster, consumer, lambda messages: self._work(number, worker, consumer, messages))
+        worker.poll()
+        return consumer
 
     def _arrange_arrivals(self) -> None:
         """Schedule record batches for the partitions in turn, at once or at exponential intervals."""
@@ -122,21 +110,12 @@ class Simulation:
 
     def go(self) -> None:
         """Run until every record is finished, or the time is over."""
-        cluster = self.cluster
-        end_ms = self.started_ms + self.scenario.max_duration_s * 1000
-        while cluster.now_ms < end_ms and not self._done():
-            cluster.wait(lambda: self._any_ready() or self._done(), max(self._agenda[0][0] - cluster.now_ms, 0) / 1000)
-            for worker in [w for w, consumer in self._idle.items() if consumer.ready()]:
-                self._poll(worker)
-            while self._agenda[0][0] <= cluster.now_ms < end_ms:
-                heapq.heappop(self._agenda)[2]()
+        self.cluster.wait(self._done, self.scenario.max_duration_s)
 
     def _at(self, due_ms: int, call: Callable[[], object]) -> None:
-        self._asked += 1
-        heapq.heappush(self._agenda, (due_ms, self._asked, call))
-
-    def _any_ready(self) -> bool:
-        return any(consumer.ready() for consumer in self._idle.values())
+        """Run `call` as an event, unless the time is over by then."""
+        loop = self.cluster.loop
+        loop.at(due_ms, lambda: loop.as_event(call) if loop.now_ms() < self._end_ms else None)
 
     def _done(self) -> bool:
         """True once all records have arrived and every SPSO is at the end of its log. Offsets without a record, such as
@@ -158,37 +137,28 @@ class Simulation:
         self._batches_to_come -= 1
         self._ends[partition] = self.cluster.log(TOPIC, partition).log_end_offset
 
-    def _poll(self, worker: _Worker) -> None:
-        """Send acknowledgements and take available records. Without any, the consumer waits for some."""
-        assert worker.consumer is not None
-        messages = worker.consumer.poll(0)
-        if not messages:
-            self._idle[worker] = worker.consumer
-            return
-        self._idle.pop(worker, None)
+    def _work(self, number: int, worker: LoopPoller, consumer: ShareConsumer, messages: Messages) -> None:
+        """Work on the records of a poll; the end of the work, or a crash half-way, is a later event."""
         takes_ms = round(sum(self._service(self._rng) for _ in range(len(messages))))
         now_ms = self.cluster.now_ms
         if self.scenario.crash_rate and self._rng.random() < self.scenario.crash_rate:
             takes_ms //= 2
-            self._at(now_ms + takes_ms, lambda: self._crash(worker))
+            self._at(now_ms + takes_ms, lambda: self._crash(number, consumer))
         else:
-            self._at(now_ms + takes_ms, lambda: self._finish(worker, messages))
-        self.work[worker.number].append(WorkInterval(now_ms, now_ms + takes_ms))
+            self._at(now_ms + takes_ms, lambda: self._finish(worker, consumer, messages))
+        self.work[number].append(WorkInterval(now_ms, now_ms + takes_ms))
 
-    def _finish(self, worker: _Worker, messages: Messages) -> None:
+    def _finish(self, worker: LoopPoller, consumer: ShareConsumer, messages: Messages) -> None:
         """The work is done: acknowledge each record, then poll again."""
-        assert worker.consumer is not None
         failure_rate, rng = self.scenario.failure_rate, self._rng
         for message in messages:
             failed = message.value() == POISON or (failure_rate and rng.random() < failure_rate)
-            worker.consumer.acknowledge(message, AcknowledgeType.RELEASE if failed else AcknowledgeType.ACCEPT)
-        self._poll(worker)
+            consumer.acknowledge(message, AcknowledgeType.RELEASE if failed else AcknowledgeType.ACCEPT)
+        worker.poll()
 
-    def _crash(self, worker: _Worker) -> None:
-        if worker.consumer is not None:
-            self.cluster.crash(worker.consumer)
-        worker.consumer = None
-        self._at(self.cluster.now_ms + self.scenario.restart_ms, lambda: self._join(worker))
+    def _crash(self, number: int, consumer: ShareConsumer) -> None:
+        self.cluster.crash(consumer)
+        self._at(self.cluster.now_ms + self.scenario.restart_ms, lambda: self._join(number))
 
     def outcome(self) -> FinishedRun:
         """The data to measure."""

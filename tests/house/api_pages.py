@@ -20,6 +20,7 @@ PUBLIC: Final = (
     "shareq.kafka",
     "shareq.spark",
     "shareq.sim",
+    "shareq.team",
     "shareq.workload",
     "shareq.lessons",
     "shareq_widgets",

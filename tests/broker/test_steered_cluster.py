@@ -1,0 +1,187 @@
+"""What a test or a control panel does to a running cluster: frozen clients, delayed appends, retention, the speed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from shareq import Cluster, Producer, ShareConsumer
+from shareq.broker.loop import VirtualLoop, WallLoop
+from shareq.model.errors import ConfigException, Errors, IllegalStateException
+from shareq.model.events import (
+    FaultInjected,
+    HeartbeatReceived,
+    LogStartMoved,
+    MemberLeft,
+    StateWritePrepared,
+    StateWriteSettled,
+)
+from shareq.model.ids import SHARE_STATE_TOPIC
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(brokers=1, seed=5) as made:
+        made.create_topic("orders")
+        made.configure_group("g", {"share.auto.offset.reset": "earliest"})
+        producer = Producer({"bootstrap.servers": made.bootstrap_servers})
+        producer.produce("orders", "one")
+        producer.flush()
+        yield made
+
+
+def consumer_of(cluster: Cluster) -> ShareConsumer:
+    consumer = ShareConsumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "g", "client.id": "A"})
+    consumer.subscribe(["orders"])
+    return consumer
+
+
+def count(cluster: Cluster, kind: type) -> int:
+    return len(cluster.journal.select(kind))
+
+
+# ---- frozen clients --------------------------------------------------------------------------------------------------
+
+
+def test_a_frozen_client_sends_no_heartbeat_and_loses_its_membership(cluster: Cluster) -> None:
+    consumer = consumer_of(cluster)
+    assert len(consumer.poll(10)) == 1
+    cluster.freeze(consumer)
+    cluster.advance(5)
+    beats = count(cluster, HeartbeatReceived)
+    cluster.advance(60_000)
+    assert (count(cluster, HeartbeatReceived), count(cluster, MemberLeft)) == (beats, 1)
+
+
+def test_an_unfrozen_client_handles_what_has_arrived_and_continues(cluster: Cluster) -> None:
+    consumer = consumer_of(cluster)
+    assert not consumer.poll(0)  # the requests of the first poll are on their way
+    cluster.freeze(consumer)
+    cluster.advance(20_000)
+    with pytest.raises(IllegalStateException, match="client 'A' is frozen: call cluster"):
+        consumer.poll(0)
+    cluster.unfreeze(consumer)
+    assert len(consumer.poll(10)) == 1
+
+
+def test_freezing_is_in_the_journal_and_refused_where_it_makes_no_sense(cluster: Cluster) -> None:
+    consumer = consumer_of(cluster)
+    cluster.freeze(consumer)
+    with pytest.raises(IllegalStateException, match="A is frozen already"):
+        cluster.freeze(consumer)
+    cluster.unfreeze(consumer)
+    with pytest.raises(IllegalStateException, match="A is not frozen"):
+        cluster.unfreeze(consumer)
+    cluster.crash(consumer)
+    with pytest.raises(IllegalStateException, match="is not an open client"):
+        cluster.freeze(consumer)
+    texts = [entry.event.text for entry in cluster.journal if isinstance(entry.event, FaultInjected)]
+    assert texts == ["A is frozen", "A is unfrozen", "A crashed"]
+
+
+# ---- delayed appends -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("delay_ms", "least_ms", "most_ms", "error"),
+    [
+        pytest.param(0, 0, 0, Errors.NONE, id="no delay"),
+        pytest.param(400, 400, 400, Errors.NONE, id="a slow write"),
+        pytest.param(20_000, 5_000, 60_000, Errors.COORDINATOR_NOT_AVAILABLE, id="beyond the write time-out, retried"),
+    ],
+)
+def test_delayed_appends_delay_state_writes(
+    cluster: Cluster, delay_ms: int, least_ms: int, most_ms: int, error: Errors
+) -> None:
+    consumer = consumer_of(cluster)
+    assert len(consumer.poll(10)) == 1
+    seen = cluster.journal.total
+    cluster.delay_appends(SHARE_STATE_TOPIC, delay_ms)
+    consumer.commit_async()
+    cluster.advance(60_000)
+    began_ms = next(e.time_ms for e in cluster.journal.since(seen) if isinstance(e.event, StateWritePrepared))
+    results = [
+        (e.time_ms - began_ms, e.event.error)
+        for e in cluster.journal.since(seen)
+        if isinstance(e.event, StateWriteSettled)
+    ]
+    assert least_ms <= results[0][0] <= most_ms
+    assert results[0][1] == error
+
+
+@pytest.mark.parametrize(
+    ("topic", "ms", "message"),
+    [
+        ("orders", 1, r"topic='orders': must be one of __consumer_offsets, __share_group_state, __transaction_state"),
+        (SHARE_STATE_TOPIC, -1, r"ms=-1: must be a whole number in 0\.\.3600000"),
+        (SHARE_STATE_TOPIC, 1.5, r"ms=1\.5: must be a whole number"),
+    ],
+)
+def test_bad_delays_are_refused(cluster: Cluster, topic: str, ms: Any, message: str) -> None:
+    with pytest.raises(ConfigException, match=message):
+        cluster.delay_appends(topic, ms)
+    assert not count(cluster, FaultInjected)
+
+
+# ---- retention -------------------------------------------------------------------------------------------------------
+
+
+def test_logs_can_be_cleaned_at_once(cluster: Cluster) -> None:
+    cluster.create_topic("short", configs={"retention.ms": 1000})
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+    producer.produce("short", "old")
+    producer.flush()
+    cluster.clean_logs()
+    assert cluster.log("short", 0).log_start_offset == 0
+    cluster.advance(1_001)
+    cluster.clean_logs()
+    assert cluster.log("short", 0).log_start_offset == 1
+    assert [e.event.topic for e in cluster.journal if isinstance(e.event, LogStartMoved)] == ["short"]
+
+
+# ---- the speed of the clock, and calls of clients inside events ------------------------------------------------------
+
+
+def test_the_speed_of_a_running_clock_changes_without_a_jump() -> None:
+    loop = WallLoop()
+    before_ms = loop.now_ms()
+    loop.change_scale(1000)
+    assert 0 <= loop.now_ms() - before_ms < 60_000
+    assert not loop.wait(lambda: False, 60_000)  # 60 ms of wall time
+    assert loop.now_ms() - before_ms >= 60_000
+    loop.close()
+
+
+def test_a_timer_follows_a_faster_clock() -> None:
+    loop, fired = WallLoop(0.001), []
+    loop.at(loop.now_ms() + 1000, lambda: fired.append(True))  # in 1,000 s
+    loop.change_scale(1000)
+    assert loop.wait(lambda: bool(fired), 3_600_000)
+    loop.close()
+
+
+@pytest.mark.parametrize("factor", [0, -1, 1001, "fast", True])
+def test_bad_speeds_are_refused(factor: Any) -> None:
+    with Cluster(brokers=1, clock=10.0) as cluster:
+        with pytest.raises(ConfigException, match=r"factor=.*: must be a factor in 0\.001\.\.1000"):
+            cluster.change_speed(factor)
+        assert cluster.clock == 10.0
+        cluster.change_speed(20)
+        assert cluster.clock == 20
+
+
+def test_a_virtual_clock_has_no_speed(cluster: Cluster) -> None:
+    with pytest.raises(IllegalStateException, match="clock='virtual' does not run"):
+        cluster.change_speed(2)
+
+
+def test_inside_an_event_no_time_passes_and_no_timer_fires() -> None:
+    seen: list[object] = []
+    loop = VirtualLoop()
+    began_ms = loop.now_ms()
+    loop.at(began_ms, lambda: loop.as_event(lambda: seen.append(loop.wait(lambda: False, 5000))))
+    loop.at(began_ms, lambda: seen.append("the next timer"))
+    loop.wait(lambda: False, 10)
+    assert (seen, loop.now_ms()) == ([False, "the next timer"], began_ms + 10)
