@@ -11,10 +11,12 @@ from typing import Any, Final, TypedDict
 import ipywidgets
 import traitlets
 
-from shareq import observer
+from shareq import Cluster, observer
 from shareq_widgets import views
+from shareq_widgets.panel import Panel
 from shareq_widgets.partition_strip import strip
 from shareq_widgets.player import Player
+from shareq_widgets.steering import STORIES, Steering, Story
 
 Make = Callable[[], Player]
 
@@ -85,94 +87,171 @@ class Slot(ipywidgets.VBox):
         super().close()
 
 
-class ControlRoom(ipywidgets.Box):
-    """All views of a group on one screen. Create one with `control_room(...)`.
+class Screen(ipywidgets.Box):
+    """The views of one group, laid out; `panel` stands beside them."""
 
-    `strip` and `timeline` are views; `slots` hold the others. `state` can be copied, and set in another room of the
-    same journal.
+    def __init__(self, source: Any, place: Place, options: views.Options, panel: Panel | None = None) -> None:
+        quiet: views.Options = {**options, "controls": False}
+        self.place = place
+        self.panel = panel
+        self.strip = strip(source, **place, **quiet)
+        makes = _makes(source, place, quiet)
+        self.slots = {name: Slot({view: makes[view] for view in names}) for name, names in SLOTS.items()}
+        self.timeline = views.timeline(source, group=place["group"], **options)
+        areas: dict[str, ipywidgets.DOMWidget] = {"strip": self.strip, **self.slots, "timeline": self.timeline}
+        if panel is not None:
+            areas["panel"] = panel
+            self.timeline.observe(lambda _: panel.refresh(), "total")
+        for area, widget in areas.items():
+            widget.add_class(f"sq-area-{area}")
+        super().__init__(tuple(areas.values()))
+        self.add_class("sq-room")
+        if panel is not None:
+            self.add_class("sq-steered")
+
+    def close(self) -> None:
+        self.strip.close()
+        self.timeline.close()
+        for slot in self.slots.values():
+            slot.close()
+        if self.panel is not None:
+            self.panel.close()
+        super().close()
+
+
+def _makes(source: Any, place: Place, options: views.Options) -> dict[str, Make]:
+    group = place["group"]
+    return {
+        "locks": lambda: views.locks(source, group=group, **options),
+        "record": lambda: views.record(source, **place, **options),
+        "states": lambda: views.states(source, group=group, **options),
+        "state_topic": lambda: views.state_topic(source, **place, **options),
+        "group": lambda: views.group(source, group=group, **options),
+        "cluster": lambda: views.cluster(source, group=group, **options),
+        "raster": lambda: views.raster(source, **place, **options),
+        "charts": lambda: views.charts(source, **place, **options),
+        "messages": lambda: views.messages(source, group=group, **options),
+    }
+
+
+class ControlRoom(ipywidgets.Box):
+    """All views of a group on one screen, with the controls of its cluster. Create one with `control_room(...)`.
+
+    `screen` has the views, `panel` the controls: None for a source that cannot be steered. `state` can be copied, and
+    set in another room of the same journal. `tell(name)` shows a story, a cluster of its own; `leave()` ends it.
     """
 
     def __init__(
-        self, source: Any, place: Place, options: views.Options, end: Callable[[], None] | None = None
+        self,
+        source: Any,
+        place: Place,
+        options: views.Options,
+        *,
+        steering: Steering | None = None,
+        end: Callable[[], None] | None = None,
     ) -> None:
         """`end` is called by `close`."""
-        self._end = end
-        self._title = f"{place['group']} on {place['topic']}"
-        quiet: views.Options = {**options, "controls": False}
-        self.strip = strip(source, **place, **quiet)
-        makes = self._makes(source, place, quiet)
-        self.slots = {name: Slot({view: makes[view] for view in names}) for name, names in SLOTS.items()}
-        self.timeline = views.timeline(source, group=place["group"], **options)
-        areas: dict[str, ipywidgets.Widget] = {"strip": self.strip, **self.slots, "timeline": self.timeline}
-        for area, widget in areas.items():
-            widget.add_class(f"sq-area-{area}")
-        grid = ipywidgets.Box(tuple(areas.values()))
-        grid.add_class("sq-room")
-        super().__init__((grid,))
+        super().__init__()
         self.add_class("sq-room-frame")
+        self._end = end
+        self._options = options
+        self._story: Story | None = None
+        panel = None if steering is None else Panel(steering, tell=self.tell)
+        self._own = Screen(source, place, options, panel)
+        self._show(self._own)
 
-    @staticmethod
-    def _makes(source: Any, place: Place, options: views.Options) -> dict[str, Make]:
-        group = place["group"]
-        return {
-            "locks": lambda: views.locks(source, group=group, **options),
-            "record": lambda: views.record(source, **place, **options),
-            "states": lambda: views.states(source, group=group, **options),
-            "state_topic": lambda: views.state_topic(source, **place, **options),
-            "group": lambda: views.group(source, group=group, **options),
-            "cluster": lambda: views.cluster(source, group=group, **options),
-            "raster": lambda: views.raster(source, **place, **options),
-            "charts": lambda: views.charts(source, **place, **options),
-            "messages": lambda: views.messages(source, group=group, **options),
-        }
+    def _show(self, screen: Screen) -> None:
+        self.screen = screen
+        self.children = (screen,)
+
+    @property
+    def panel(self) -> Panel | None:
+        """The controls of the shown cluster."""
+        return self.screen.panel
+
+    # ---- stories -----------------------------------------------------------------------------------------------------
+
+    def tell(self, name: str) -> Story:
+        """Begin a story, and show its cluster instead. ValueError for an unknown name."""
+        if name not in STORIES:
+            raise ValueError(f"the story must be one of {', '.join(STORIES)}, not {name!r}")
+        story = STORIES[name].begin()
+        steering = story.steering
+        place: Place = {"group": steering.group, "topic": steering.topics[0], "partition": 0}
+        panel = Panel(steering, story=story, tell=self.tell, leave=self.leave)
+        screen = Screen(steering.cluster, place, self._options, panel)
+        self._end_story()
+        self._story = story
+        self._show(screen)
+        return story
+
+    def leave(self) -> None:
+        """End the story, and show the room's own cluster again."""
+        self._end_story()
+        self._show(self._own)
+
+    def _end_story(self) -> None:
+        if self._story is not None:
+            self.screen.close()
+            self._story.close()
+            self._story = None
+
+    # ---- state -------------------------------------------------------------------------------------------------------
 
     @property
     def state(self) -> RoomState:
         """The shown time, selection and views."""
-        time_ms = None if self.timeline.live else int(self.timeline.snapshot["now_ms"])
-        shown = {name: slot.shown for name, slot in self.slots.items()}
-        return {"time_ms": time_ms, "selection": self.timeline.selection, "views": shown}
+        timeline = self.screen.timeline
+        time_ms = None if timeline.live else int(timeline.snapshot["now_ms"])
+        shown = {name: slot.shown for name, slot in self.screen.slots.items()}
+        return {"time_ms": time_ms, "selection": timeline.selection, "views": shown}
 
     @state.setter
     def state(self, state: RoomState) -> None:
+        slots, timeline = self.screen.slots, self.screen.timeline
+        unknown = [name for name in state["views"] if name not in slots]
+        if unknown:
+            raise ValueError(f"the slot must be one of {', '.join(slots)}, not {unknown[0]!r}")
         for name, shown in state["views"].items():
-            if name not in self.slots:
-                raise ValueError(f"the slot must be one of {', '.join(self.slots)}, not {name!r}")
-            self.slots[name].shown = shown
-        self.timeline.select(state["selection"])
+            slots[name].shown = shown
+        timeline.select(state["selection"])
         if state["time_ms"] is None:
-            self.timeline.last()
+            timeline.last()
         else:
-            self.timeline.seek_time(state["time_ms"])
+            timeline.seek_time(state["time_ms"])
 
     def close(self) -> None:
-        """Remove the room and its views."""
-        for widget in (self.strip, self.timeline, *self.slots.values()):
-            widget.close()
+        """Remove the room and its views; end the story, and the clients of the panel."""
+        self._end_story()
+        if self._own.panel is not None:
+            self._own.panel.steering.close()
+        self._own.close()
         if self._end is not None:
             self._end()
         super().close()
 
     def __repr__(self) -> str:
-        shown = ", ".join(slot.shown for slot in self.slots.values())
-        return f"Control room of {self._title}: strip, {shown}"
+        place, shown = self.screen.place, ", ".join(slot.shown for slot in self.screen.slots.values())
+        return f"Control room of {place['group']} on {place['topic']}-{place['partition']}: strip, {shown}"
 
 
 def control_room(
     source: Any, *, group: str, topic: str, partition: int = 0, theme: str = "auto", animate: bool = True
 ) -> ControlRoom:
-    """All views of a share group on one screen, linked, with the controls of a shareq cluster.
+    """All views of a share group on one screen, linked; a `Cluster` in this process with its controls, too.
 
     `source`, `theme` and `animate` are those of the views. `topic` and `partition`: the share-partition of the strip.
     ConfigException for an unknown group, topic or partition.
     """
     options: views.Options = {"theme": theme, "animate": animate}
     place: Place = {"group": group, "topic": topic, "partition": partition}
-    if not isinstance(source, str):
-        return ControlRoom(source, place, options)
-    observing = observer.observe(source, group)
-    try:
-        return ControlRoom(observing, place, options, observing.close)
-    except BaseException:
-        observing.close()
-        raise
+    if isinstance(source, str):
+        observing = observer.observe(source, group)
+        try:
+            return ControlRoom(observing, place, options, end=observing.close)
+        except BaseException:
+            observing.close()
+            raise
+    cluster = getattr(source, "cluster", source)
+    steering = Steering(cluster, group, [topic]) if isinstance(cluster, Cluster) and not cluster.closed else None
+    return ControlRoom(source, place, options, steering=steering)

@@ -1,0 +1,217 @@
+"""The control panel: sliders, buttons and choices over `steering`, and the line of code of what was done last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+from math import log10
+from typing import Any, Final
+
+import ipywidgets
+
+from shareq.model.errors import KafkaException
+from shareq_widgets.steering import STORIES, Control, Steering, Story
+from shareq_widgets.steering.control import BUTTON, SLIDER
+
+OPEN: Final = ("records", "consumers", "clock")
+"""The areas that are open at first."""
+
+REFUSALS = (KafkaException, ValueError)
+
+
+class Row:
+    """The widgets of one control. `act` is called with the control and a value."""
+
+    def __init__(self, control: Control, act: Callable[[Control, Any], None]) -> None:
+        self.control = control
+        self._act = act
+        self._updating = False
+        self._field = self._make_field(control)
+        self._button = ipywidgets.Button(description=_button_text(control), tooltip=_tooltip(control))
+        self._button.on_click(lambda _: self._send())
+        if self._field is not None and not control.momentary:
+            self._field.observe(self._changed, "value")
+        self.widget = self._lay_out(control)
+        self.update(control)
+
+    def _make_field(self, control: Control) -> Any:
+        """The slider or the list of choices; None of a button."""
+        if control.kind == BUTTON:
+            return None
+        if control.kind != SLIDER:
+            return ipywidgets.Dropdown(options=[(str(choice), choice) for choice in control.choices])
+        low, high = control.low or 0, control.high or 0
+        if control.log and low > 0:
+            return ipywidgets.FloatLogSlider(
+                min=log10(low), max=log10(high), step=0.05, continuous_update=False, readout_format=".3~g"
+            )
+        kind = ipywidgets.IntSlider if control.whole else ipywidgets.FloatSlider
+        return kind(min=low, max=high, continuous_update=False)
+
+    def _lay_out(self, control: Control) -> ipywidgets.Widget:
+        if self._field is None:
+            return self._button
+        self._field.tooltip = _tooltip(control)
+        label = ipywidgets.HTML(f'<span title="{escape(_tooltip(control))}">{escape(control.name)}</span>')
+        parts = [label, self._field, *([self._button] if control.momentary else [])]
+        row = ipywidgets.Box(parts)
+        row.add_class("sq-control")
+        return row
+
+    def update(self, control: Control) -> None:
+        """Show the value and the availability of the control."""
+        self.control = control
+        self._button.disabled = not control.available
+        self._button.tooltip = _tooltip(control)
+        if self._field is None:
+            return
+        self._field.disabled = not control.available
+        if control.momentary and self._field.value not in (None, getattr(self._field, "min", None)):
+            return  # a proposal that a person has changed stays
+        self._updating = True
+        try:
+            self._show(control.value)
+        finally:
+            self._updating = False
+
+    def _show(self, value: Any) -> None:
+        field = self._field
+        if isinstance(field, ipywidgets.Dropdown):
+            field.value = value if value in self.control.choices else None
+        elif isinstance(field, ipywidgets.FloatLogSlider):
+            field.value = min(max(value, 10**field.min), 10**field.max)
+        elif value is not None:
+            field.value = min(max(value, field.min), field.max)
+
+    def _changed(self, _change: Any) -> None:
+        if not self._updating:
+            self._send()
+
+    def _send(self) -> None:
+        value = None if self._field is None else self._field.value
+        if self.control.kind == SLIDER and self.control.whole:
+            value = round(value)
+        self._act(self.control, value)
+
+
+class Panel(ipywidgets.VBox):
+    """The controls of a cluster by area, its stories, and the code of what was done.
+
+    `tell` is called with the name of a preset, to show its story. `story`: the story whose steps are shown; `leave` is
+    called to end it.
+    """
+
+    def __init__(
+        self,
+        steering: Steering,
+        *,
+        story: Story | None = None,
+        tell: Callable[[str], object] | None = None,
+        leave: Callable[[], None] | None = None,
+    ) -> None:
+        self.steering = steering
+        self.story = story
+        self._rows: dict[str, Row] = {}
+        self._stories = [self._story_button(name, tell) for name in STORIES] if tell is not None else []
+        self._telling = ipywidgets.HTML()
+        self._next = ipywidgets.Button(description="what happens?", button_style="primary")
+        self._next.on_click(lambda _: self.next())
+        self._leave = ipywidgets.Button(description="end the story", disabled=leave is None)
+        self._leave.on_click(lambda _: leave() if leave is not None else None)
+        self._code = ipywidgets.HTML()
+        self._areas: dict[str, ipywidgets.Accordion] = {}
+        super().__init__()
+        self.add_class("sq-panel")
+        self.refresh()
+        self._tell()
+        self._show_code("")
+
+    def _story_button(self, name: str, tell: Callable[[str], object]) -> ipywidgets.Button:
+        button = ipywidgets.Button(description=STORIES[name].title, tooltip=STORIES[name].about)
+        button.on_click(lambda _: tell(name))
+        return button
+
+    # ---- what a person does ------------------------------------------------------------------------------------------
+
+    def act(self, control: Control, value: Any = None) -> None:
+        """Use a control, and show its line of code, or the reason why it was refused."""
+        try:
+            line = control.do(value)
+        except REFUSALS as refusal:
+            self._show_code("", str(refusal))
+        else:
+            self._show_code(line)
+        self.refresh()
+
+    def next(self) -> None:
+        """Do the next step of the story."""
+        if self.story is not None and not self.story.done:
+            before = len(self.steering.log)
+            self.story.next()
+            self._show_code("\n".join(self.steering.log[before:]))
+            self._tell()
+            self.refresh()
+
+    # ---- what is shown -----------------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Show the present controls, values and availability."""
+        controls = self.steering.controls()
+        if [control.name for control in controls] != list(self._rows):
+            self._rows = {control.name: self._rows.get(control.name) or Row(control, self.act) for control in controls}
+            self._lay_out(controls)
+        for control in controls:
+            self._rows[control.name].update(control)
+
+    def _lay_out(self, controls: list[Control]) -> None:
+        by_area: dict[str, list[ipywidgets.Widget]] = {}
+        for control in controls:
+            by_area.setdefault(control.area, []).append(self._rows[control.name].widget)
+        for area, rows in by_area.items():
+            if area not in self._areas:
+                accordion = ipywidgets.Accordion(selected_index=0 if area in OPEN else None)
+                self._areas[area] = accordion
+            box = ipywidgets.Box(rows)
+            box.add_class("sq-controls")
+            self._areas[area].children = (box,)
+            self._areas[area].set_title(0, area)
+        stories = ipywidgets.Box(self._stories)
+        stories.add_class("sq-controls")
+        moves = ipywidgets.Box((self._next, self._leave))
+        moves.add_class("sq-controls")
+        told = [self._telling, moves] if self.story is not None else []
+        shown = [self._areas[area] for area in by_area]
+        self.children = (*([stories] if self._stories else []), *told, self._code, *shown)
+
+    def _tell(self) -> None:
+        story = self.story
+        if story is None:
+            return
+        answer = f"<p>{escape(story.answer)}</p>" if story.answer else f"<p>{escape(story.preset.about)}</p>"
+        ahead = "" if story.done else f"<p>{escape(story.text)} <b>{escape(story.question)}</b></p>"
+        self._telling.value = (
+            f'<div class="sq-story" aria-live="polite"><b>{escape(story.preset.title)}</b> '
+            f"step {story.position} of {story.count}{answer}{ahead}</div>"
+        )
+        self._next.disabled = story.done
+        self._next.description = "the end" if story.done else "what happens?"
+
+    def _show_code(self, line: str, refusal: str = "") -> None:
+        """`line` is shown as code; a refusal as a sentence."""
+        shown = f'<p class="sq-refused" role="alert">{escape(refusal)}</p>' if refusal else ""
+        code = escape(line) or "# the code of what you do"
+        self._code.value = f'<pre class="sq-code" aria-label="the code of the last click">{code}</pre>{shown}'
+
+
+def _button_text(control: Control) -> str:
+    return control.name if control.kind == BUTTON else "do"
+
+
+def _tooltip(control: Control) -> str:
+    """The meaning, the range and the unit, and the reason if the control is not available."""
+    parts = [control.meaning]
+    if control.kind == SLIDER:
+        parts.append(f"{control.low:g} to {control.high:g} {control.unit}.".replace(" .", "."))
+    if control.reason:
+        parts.append(f"Not available: {control.reason}.")
+    return " ".join(parts)
