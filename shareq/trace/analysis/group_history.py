@@ -94,12 +94,13 @@ class GroupHistory:
         timeline = self.timeline(topic, partition)
         return timeline.state(timeline.count(until))
 
-    def locks(self, topic: str, partition: int, until: int) -> LockFold:
-        """The acquisition locks of one share-partition, with the times of their acquisition and renewals."""
+    def locks(self, topic: str, partition: int, until: int, since_ms: int) -> LockFold:
+        """The acquisition locks of one share-partition, and the latest that ended at or after `since_ms`, with the
+        times of their acquisition and renewals."""
         timeline, key = self.timeline(topic, partition), (topic, partition)
         if key not in self._locks:
             self._locks[key] = LockHistory(timeline)
-        return self._locks[key].at(until)
+        return self._locks[key].at(until, since_ms)
 
     def record(self, topic: str, partition: int, offset: int) -> RecordHistory:
         """The changes of one record, up to the end of the journal. The first call reads the whole timeline."""

@@ -174,10 +174,11 @@ def _check(by: str, recent_ms: int, rows: int) -> None:
 
 def _found(instant: Instant, topic: str, partition: int, recent_ms: int) -> _Found:
     history = instant.history
+    since_ms = instant.now_ms - recent_ms
+    fold = history.locks(topic, partition, instant.until, since_ms)
     state = history.share_partition(topic, partition, instant.until)
-    fold = history.locks(topic, partition, instant.until)
     held = list(_observed(state, fold.held)) if state.observed else fold.held
-    return _Found(state, held, [] if state.observed else fold.ended(instant.now_ms - recent_ms))
+    return _Found(state, held, [] if state.observed else fold.ended(since_ms))
 
 
 def _observed(state: SharePartitionState, reported: list[Lock]) -> Iterator[Lock]:
