@@ -25,6 +25,7 @@ from shareq.model.events import (
 )
 from shareq.model.states import RecordState
 from shareq.trace import Journal
+from shareq.trace.analysis import locks
 from shareq.trace.analysis.group_history import GroupHistory
 from shareq.trace.analysis.locks import ENDED_KEPT, LEADER_LOST, RENEWALS_KEPT, TOPIC_GONE, Lock, LockFold
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded
@@ -98,24 +99,30 @@ def shown(lock: Lock) -> Held:
     return Held(*lock[2:7], lock.renewals, lock.write)
 
 
+@pytest.mark.parametrize("fold_from", [1, 16, 512])
 @pytest.mark.parametrize("seed", range(4))
-def test_locks_at_random_moments_equal_a_recount(seed: int) -> None:
+def test_locks_at_random_moments_equal_a_recount(seed: int, fold_from: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However late the fold begins, locks are complete; those that ended before `since_ms` need not be."""
+    monkeypatch.setattr(locks, "FOLD_FROM", fold_from)
     journal, draw = random_journal(seed), random.Random(seed)
     history = GroupHistory(journal, "g")
     history.refresh()
-    for until in [draw.randrange(history.total + 1) for _ in range(25)]:
+    for until in [draw.randrange(1, history.total + 1) for _ in range(25)]:
+        since_ms = journal[until - 1].time_ms - draw.choice([0, 5_000, 60_000])
         for topic, partition in history.share_partitions(until):
-            fold, expected = history.locks(topic, partition, until), Recount(journal, topic, partition, until)
+            fold, expected = history.locks(topic, partition, until, since_ms), Recount(journal, topic, partition, until)
             held = {offset: shown(lock) for lock in fold.held for offset in range(lock.first, lock.end)}
             assert held == expected.held
-            ended = fold.ended(0)
+            ended = fold.ended(since_ms)
             assert [e.ended_ms for e in ended] == sorted([e.ended_ms for e in ended], reverse=True)
             latest: dict[int, tuple[int, str, int]] = {}
             for lock, ended_ms, how, state in ended:
                 for offset in range(lock.first, lock.end):
                     latest.setdefault(offset, (ended_ms, how, state))
-            assert latest.items() <= expected.ended.items()
-            assert len(latest) == len(expected.ended) or len(fold._ended) >= ENDED_KEPT
+            recent = {offset: end for offset, end in expected.ended.items() if end[0] >= since_ms}
+            assert latest.items() <= recent.items()
+            assert len(latest) == len(recent) or len(fold._ended) >= ENDED_KEPT
+            assert all(end.lock.acquired_ms is not None for end in ended)
 
 
 def test_equal_locks_of_adjacent_records_are_one() -> None:
@@ -124,7 +131,7 @@ def test_equal_locks_of_adjacent_records_are_one() -> None:
         history.refresh()
         for topic, partition in history.share_partitions(history.total):
             for until in range(0, history.total, 100):
-                held = history.locks(topic, partition, until).held
+                held = history.locks(topic, partition, until, 0).held
                 pairs = list(pairwise(held))
                 assert all(one.end < two.first or one[2:] != two[2:] for one, two in pairs)
 
@@ -145,7 +152,7 @@ def folded(*events: tuple[int, int, Event]) -> LockFold:
         journal.record(time_ms, broker_id, event)
     history = GroupHistory(journal, GROUP)
     history.refresh()
-    return history.locks(TOPIC, 0, history.total)
+    return history.locks(TOPIC, 0, history.total, 0)
 
 
 BEGIN = ((0, 1, loaded(0, 0)), (1, 1, changed("acquire", 0, 5)))

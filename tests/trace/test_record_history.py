@@ -191,7 +191,7 @@ def test_the_configuration_is_that_of_the_time() -> None:
 
 
 def test_a_topic_that_is_created_again_has_other_records() -> None:
-    again = [(-1, TopicDeleted(TOPIC, "id")), (-1, TopicCreated(TOPIC, "id2", 1))]
+    again: list[tuple[int, Event]] = [(-1, TopicDeleted(TOPIC, "id")), (-1, TopicCreated(TOPIC, "id2", 1))]
     assert told(*HELD, *again) == []
     assert [c.what for c in told(*HELD, *again, *HELD)] == [APPENDED, "acquire"]
 

@@ -36,5 +36,5 @@ def wrapped(text: str, width: float, size: float = NORMAL, *, strong: bool = Fal
         if lines and text_width(longer, size, strong=strong) <= width:
             lines[-1] = longer
         else:
-            lines.append(clipped(word, width, size))
+            lines.append(clipped(word, width / (1.1 if strong else 1.0), size))
     return lines

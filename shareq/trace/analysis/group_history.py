@@ -102,10 +102,11 @@ class GroupHistory:
         timeline = self.timeline(topic, partition)
         return timeline.state(timeline.count(until))
 
-    def locks(self, topic: str, partition: int, until: int) -> LockFold:
-        """The acquisition locks of one share-partition, with the times of their acquisition and renewals."""
+    def locks(self, topic: str, partition: int, until: int, since_ms: int) -> LockFold:
+        """The acquisition locks of one share-partition, and the latest that ended at or after `since_ms`, with the
+        times of their acquisition and renewals."""
         timeline = self.timeline(topic, partition)
-        return self.kept((LockHistory, topic, partition), lambda: LockHistory(timeline)).at(until)
+        return self.kept((LockHistory, topic, partition), lambda: LockHistory(timeline)).at(until, since_ms)
 
     def record(self, topic: str, partition: int, offset: int) -> RecordHistory:
         """The changes of one record, up to the end of the journal. The first call reads the whole timeline."""

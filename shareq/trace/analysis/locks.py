@@ -26,6 +26,7 @@ from shareq.model.states import ABANDONED, PREPARED, SETTLED, RecordEvent, Recor
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.replay import Replay
 from shareq.trace.analysis.runs import STATE_OF_CODE
+from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal import Entry
 
 LEADER_LOST: Final = "leader_lost"
@@ -35,6 +36,8 @@ TOPIC_GONE: Final = "topic_gone"
 ENDED_KEPT = 64
 """The number of ended locks that are kept, the latest ones."""
 RENEWALS_KEPT = 8
+FOLD_FROM = 512
+"""The number of entries before a moment that are searched first for the acquisitions of its locks."""
 
 
 class Lock(NamedTuple):
@@ -79,11 +82,21 @@ class EndedLock(NamedTuple):
 class LockFold:
     """The locks of one share-partition after an entry: those held, by offset, and the latest ended ones."""
 
-    def __init__(self) -> None:
-        self._firsts: list[int] = []
-        self._held: list[Lock] = []
-        self._ended: list[EndedLock] = []
-        self._loaded_by = -1
+    def __init__(self, held: list[Lock], ended: list[EndedLock], loaded_by: int) -> None:
+        self._firsts = [lock.first for lock in held]
+        self._held, self._ended, self._loaded_by = held, ended, loaded_by
+
+    @classmethod
+    def of(cls, state: SharePartitionState) -> LockFold:
+        """A fold that begins with the records held in this state; when they were acquired is not known."""
+        held = [
+            Lock(first, end, status.member_id or "", status.delivery_count, None, None, status.deadline_ms)._replace(
+                write=status.why or ""
+            )
+            for first, end, status in state.runs
+            if status.deadline_ms is not None or (state.observed and status.member_id is not None)
+        ]
+        return cls(held, [], state.loaded_by)
 
     @property
     def held(self) -> list[Lock]:
@@ -108,10 +121,7 @@ class LockFold:
 
     def copy(self) -> LockFold:
         """An independent copy."""
-        other = LockFold()
-        other._firsts, other._held, other._ended = self._firsts[:], self._held[:], self._ended[:]
-        other._loaded_by = self._loaded_by
-        return other
+        return LockFold(self._held[:], self._ended[:], self._loaded_by)
 
     def apply(self, entry: Entry) -> None:
         """Apply the next entry about this share-partition."""
@@ -234,16 +244,44 @@ def _continues(one: EndedLock, next_one: EndedLock) -> bool:
 
 
 class LockHistory:
-    """The locks of one share-partition at any moment. Not thread-safe."""
+    """The locks of one share-partition at any moment. Not thread-safe.
+
+    The fold begins as late as it can: before the acquisitions of all locks that it has to return. So the cost of the
+    first one follows the age of these locks, and of a later one the distance to it.
+    """
 
     def __init__(self, timeline: PartitionTimeline) -> None:
         self._timeline = timeline
-        self._replay = Replay(LockFold(), lambda state, _, entry: state.apply(entry))
-        self._read = 0
+        self._begin_at = self._read = 0
+        self._replay: Replay[LockFold] | None = None
 
-    def at(self, until: int) -> LockFold:
-        """The locks after the entries below `until`, as far as the timeline has been refreshed."""
-        new = self._timeline.entries[self._read :]
+    def at(self, until: int, since_ms: int) -> LockFold:
+        """The locks after the entries below `until`, as far as the timeline has been refreshed; those that ended at or
+        after `since_ms`, too. The next call changes the object."""
+        count = self._timeline.count(until)
+        if self._replay is None or not self._begin_at <= count <= self._read + FOLD_FROM:
+            self._begin(count, FOLD_FROM)
+        fold = self._fold(until, count)
+        while self._begin_at > 0 and not self._complete(fold, since_ms):
+            self._begin(count, 4 * max(count - self._begin_at, FOLD_FROM))
+            fold = self._fold(until, count)
+        return fold
+
+    def _begin(self, count: int, distance: int) -> None:
+        """Begin `distance` entries before the first `count` ones, with the records that are held there."""
+        self._begin_at = self._read = max(count - distance, 0)
+        start = LockFold.of(self._timeline.state(self._begin_at))
+        self._replay = Replay(start, lambda state, _, entry: state.apply(entry))
+
+    def _fold(self, until: int, count: int) -> LockFold:
+        assert self._replay is not None
+        new = self._timeline.entries[self._read : count]
         self._read += len(new)
         self._replay.entries += [entry for entry in new if type(entry.event) in LockFold.HANDLERS]
         return self._replay.state(self._replay.count(until))
+
+    def _complete(self, fold: LockFold, since_ms: int) -> bool:
+        """True if the fold has the acquisitions of all locks that it has to return."""
+        ended = fold.ended(since_ms)
+        all_ended = len(ended) >= ENDED_KEPT or self._timeline.entries[self._begin_at].time_ms < since_ms
+        return all_ended and all(lock.acquired_ms is not None for lock in (*fold.held, *(end.lock for end in ended)))

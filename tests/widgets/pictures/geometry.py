@@ -33,7 +33,8 @@ def box(element: Element, countdown: str = "00.0 s") -> Box | None:
         return None
     text = countdown if "countdown" in element else element.get("text", "")
     size = SMALL if "small" in element.get("style", "") else NORMAL
-    width = text_width(text, size, strong="strong" in element.get("style", ""))
+    strong = any(style in element.get("style", "") for style in ("strong", "hot"))
+    width = text_width(text, size, strong=strong)
     left = a["x"] - {"start": 0.0, "middle": width / 2, "end": width}[a["text-anchor"]]
     return Box(left, a["y"] - 0.75 * size, left + width, a["y"] + 0.2 * size)
 

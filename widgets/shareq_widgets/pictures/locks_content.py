@@ -10,6 +10,7 @@ from shareq.model.states import RETURNING, RecordEvent, RecordState
 from shareq.trace.analysis.locks import LEADER_LOST, TOPIC_GONE, EndedLock, Lock
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal.event_text import count_text, range_text
+from shareq_widgets.holder import Holder, holder_of
 from shareq_widgets.instant import Instant
 from shareq_widgets.look import LOCK_ALARM
 from shareq_widgets.svg import seconds_left
@@ -34,16 +35,6 @@ ENDINGS: Final[dict[str, str]] = {
     LEADER_LOST: "leader lost",
     TOPIC_GONE: "topic deleted",
 }
-
-
-class Holder(NamedTuple):
-    """`alive`: the member is in the group."""
-
-    member_id: str
-    letter: str
-    name: str
-    colour: str
-    alive: bool
 
 
 class LockRow(NamedTuple):
@@ -137,15 +128,14 @@ def content(
     found = [_found(instant, *place, recent_ms) for place in wanted]
     held = sorted(((lock, one.state) for one in found for lock in one.held), key=_urgency)
     ended = sorted(((lock, one.state) for one in found for lock in one.ended), key=lambda pair: -pair[0].ended_ms)
-    alive = set(instant.history.group(instant.until).members)
     records = sum(lock.end - lock.first for lock, _ in held)
     total = records if by == "record" else len(held)
     places = max(rows - min(ENDED_ROWS, len(ended)), 1)
-    shown = [_row(instant, alive, lock, state) for lock, state in islice(_parts(held, by), places)]
+    shown = [_row(instant, lock, state) for lock, state in islice(_parts(held, by), places)]
     hidden = next(islice(_parts(held, by), places, None), None)
     past: dict[str, LockRow] = {}
     for end, state in ended[: rows - len(shown)]:
-        row = _row(instant, alive, end.lock, state, end)
+        row = _row(instant, end.lock, state, end)
         past.setdefault(row.key, row)
     return LocksContent(
         instant.history.group_id,
@@ -174,10 +164,11 @@ def _check(by: str, recent_ms: int, rows: int) -> None:
 
 def _found(instant: Instant, topic: str, partition: int, recent_ms: int) -> _Found:
     history = instant.history
+    since_ms = instant.now_ms - recent_ms
+    fold = history.locks(topic, partition, instant.until, since_ms)
     state = history.share_partition(topic, partition, instant.until)
-    fold = history.locks(topic, partition, instant.until)
     held = list(_observed(state, fold.held)) if state.observed else fold.held
-    return _Found(state, held, [] if state.observed else fold.ended(instant.now_ms - recent_ms))
+    return _Found(state, held, [] if state.observed else fold.ended(since_ms))
 
 
 def _observed(state: SharePartitionState, reported: list[Lock]) -> Iterator[Lock]:
@@ -206,13 +197,11 @@ def _parts(held: Iterable[Held], by: By) -> Iterator[Held]:
                 yield lock._replace(first=offset, end=offset + 1), state
 
 
-def _row(
-    instant: Instant, alive: set[str], lock: Lock, state: SharePartitionState, ended: EndedLock | None = None
-) -> LockRow:
-    who, where = lock.member_id, f"{state.topic}-{state.partition}"
+def _row(instant: Instant, lock: Lock, state: SharePartitionState, ended: EndedLock | None = None) -> LockRow:
+    where = f"{state.topic}-{state.partition}"
     row = LockRow(
         f"{where} {lock.first}.{lock.delivery_count}@{lock.acquired_ms}",
-        Holder(who, instant.letter(who), instant.name(who), instant.colour(who), who in alive),
+        holder_of(instant, lock.member_id),
         state.topic,
         state.partition,
         lock.first,
