@@ -25,6 +25,15 @@ def text_width(text: str, size: float = 12, *, bold: bool = False) -> float:
     return width * 1.1 if bold else width
 
 
+def cut(text: str, room: float, size: float = 10.5) -> str:
+    """The text, shortened to a width in a font size."""
+    if text_width(text, size) <= room:
+        return text
+    while text and text_width(text + "…", size) > room:
+        text = text[:-1]
+    return text.rstrip(" ,") + "…"
+
+
 class Box(NamedTuple):
     """A rectangle by its edges."""
 

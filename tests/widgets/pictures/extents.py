@@ -11,8 +11,8 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 def extent(element: Element) -> Box:
-    """The box of a rectangle, a circle, a line, a text (its width is estimated), or of the points of a path whose
-    commands are absolute."""
+    """The box of a rectangle, a circle, a line, a text (its width is estimated), or of the points of a path's
+    absolute commands."""
     a = element["attributes"]
     if element["tag"] == "rect":
         return Box(a["x"], a["y"], a["x"] + a["width"], a["y"] + a["height"])
@@ -34,9 +34,9 @@ def _text_box(element: Element) -> Box:
 
 
 def _path_box(d: str) -> Box:
-    """Commands M, L, C with points, H and V with numbers."""
+    """Commands M, L, C with points, H and V with numbers; relative ones, of small glyphs, are left out."""
     xs, ys = [], []
-    for command, rest in re.findall(r"([MLCHVZz])([^MLCHVZz]*)", d):
+    for command, rest in re.findall(r"([A-Za-z])([^A-Za-z]*)", d):
         numbers = [float(number) for number in _NUMBER.findall(rest)]
         xs += numbers if command == "H" else numbers[::2] if command in "MLC" else []
         ys += numbers if command == "V" else numbers[1::2] if command in "MLC" else []

@@ -25,6 +25,7 @@ from shareq.model.events import (
     TopicCreated,
     WindowMoved,
 )
+from shareq.model.messages.share_state import StateBatch
 from shareq.model.states import TRANSITIONS, RecordState
 from shareq.trace import Journal
 from shareq.trace.analysis.group_history import GroupHistory
@@ -54,7 +55,7 @@ def acquired(first: int, end: int, count: int = 1) -> list[Event]:
 def write(first: int, end: int, to: int, why: str, *, write_id: int = 0, count: int = 1) -> list[Event]:
     holder = {"member_id": "m", "deadline_ms": ORIGIN_MS + 30_000}
     prepared = changed("prepared", first, end, Q, count, **holder, write_id=write_id, to_state=to, why=why)
-    return [prepared, StateWritePrepared(*WHERE, write_id, 10, 0, ())]
+    return [prepared, StateWritePrepared(*WHERE, write_id, 10, 0, (StateBatch(first, end - 1, to, count),))]
 
 
 def settle(first: int, end: int, to: int, why: str, *, write_id: int = 0, count: int = 1) -> list[Event]:

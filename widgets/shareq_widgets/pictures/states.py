@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from shareq.trace.journal.event_text import count_text, range_text
 from shareq.trace.views.palette import SYMBOLS
 from shareq_widgets.drawing import Anchor, Drawing
-from shareq_widgets.geometry import Box, Curve, Point, straight, text_width
+from shareq_widgets.geometry import Box, Curve, Point, cut, straight, text_width
 from shareq_widgets.look import SHAPES
 from shareq_widgets.pictures.states_content import Bounce, Edge, Kind, StatesContent, Token, content
 from shareq_widgets.selection import member, record
@@ -21,6 +21,9 @@ WIDEST: Final = 640
 NODE: Final = (112, 44)
 TOP, FOOT, ROW = 86, 244, 58
 """The middles of the two rows of nodes, and the distance to a further row."""
+
+BOUNCE: Final = 260
+"""The least width of a refused acknowledgement; without room for two, only the last one is shown."""
 
 SMALL: Final = 10.5
 TOKEN: Final = 17
@@ -47,7 +50,9 @@ def draw(content: StatesContent, width: float) -> Drawing:
     """The state machine. Tokens travel along the edges to their place there."""
     drawing = Drawing(width, text=_text(content))
     places = _places(content, width)
-    drawing.label("head", places["available"].left, 14, _head(content), style="soft")
+    left = places["available"].left
+    head = cut(_head(content), places["acquired"].right - left, SMALL)
+    drawing.label("head", left, 14, head, style="small soft", title=content.scope)
     drawn = [(edge, _course(edge, places)) for edge in content.edges if {edge.source, edge.target} <= places.keys()]
     for edge, course in drawn:
         dots = "1.5 3" if edge.at_limit else None
@@ -267,9 +272,9 @@ def _token_text(token: Token, content: StatesContent) -> str:
 def _head(content: StatesContent) -> str:
     if content.not_loaded == content.share_partitions and not content.observed:
         return "no share-partition is loaded on a leader"
-    done = "" if content.done is None else f" · {content.done:,} done in the last second"
+    done = "" if content.done is None else f" · {content.done:,} done this second"
     missing = f" · {content.not_loaded} not loaded" if content.not_loaded else ""
-    return f"{content.window:,} in the window{done}{missing}"
+    return f"{content.window:,} in the window{missing}{done}"
 
 
 def _draw_foot(drawing: Drawing, content: StatesContent, places: dict[str, Box], top: float) -> None:
@@ -279,7 +284,7 @@ def _draw_foot(drawing: Drawing, content: StatesContent, places: dict[str, Box],
         for line, text in enumerate(_hints(content)):
             drawing.label(f"hint {line}", left, top + 12 + 14 * line, text, style="small soft")
         return
-    shown = content.bounces[-1:] if right - left < 2 * 190 else content.bounces
+    shown = content.bounces[-1:] if right - left < 2 * BOUNCE else content.bounces
     width = (right - left - 10 * (len(shown) - 1)) / len(shown)
     acquired = places["acquired"]
     for bounce in shown:
