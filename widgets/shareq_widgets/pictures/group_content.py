@@ -1,0 +1,234 @@
+"""The content of the picture of a group: its members, its partitions, and the links between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, Literal, NamedTuple
+
+from shareq.model.configs import GROUP_CONFIGS
+from shareq.model.errors import Errors
+from shareq.model.ids import GROUP_METADATA_TOPIC
+from shareq.trace.analysis.groups import Assignment, GroupFold, MemberView
+from shareq.trace.analysis.liveness import Departure, Heartbeat, Liveness
+from shareq_widgets.instant import Instant
+from shareq_widgets.pictures.partitions import GroupPartitions, PartitionContent, TopicPartition, group_partitions
+
+RATE_WINDOW_MS: Final = 5_000
+"""Throughput is that of the last five seconds of the journal's time."""
+GONE_MS: Final = 30_000
+"""A member that has gone is shown for this time."""
+
+MemberState = Literal["alive", "silent", "gone", "not known"]
+"""silent: no heartbeat for more than twice the heartbeat interval; not known: no heartbeat is recorded."""
+LinkKind = Literal["assigned", "target", "held"]
+"""target: only in the target assignment; held: in neither, but the member holds records."""
+
+
+class MemberContent(NamedTuple):
+    """A member. Times are ms since the epoch. None: not known.
+
+    `group_epoch`: the group's, which `member_epoch` is behind while the member has not received its target assignment.
+    `target` is None if it equals `assignment`. `session_end_ms`: when the coordinator removes the member unless it
+    sends a heartbeat. `error`: of the last heartbeat, "" without one. `gone_ms` and `reason` are those of a member that
+    has gone. `rate`: records accepted a second.
+    """
+
+    member_id: str
+    letter: str
+    name: str
+    colour: str
+    state: MemberState
+    member_epoch: int | None = None
+    group_epoch: int = 0
+    subscribed: tuple[str, ...] = ()
+    assignment: tuple[TopicPartition, ...] = ()
+    target: tuple[TopicPartition, ...] | None = None
+    heartbeat_ms: int | None = None
+    silent_ms: int | None = None
+    session_end_ms: int | None = None
+    session_left_ms: int | None = None
+    error: str = ""
+    gone_ms: int | None = None
+    reason: str = ""
+    held: int | None = None
+    rate: float | None = None
+
+    @property
+    def behind(self) -> bool:
+        return self.member_epoch is not None and self.member_epoch < self.group_epoch
+
+
+class Link(NamedTuple):
+    """A member and a partition; `rate`: records of it that the member accepted a second, `held`: that it holds."""
+
+    member_id: str
+    at: TopicPartition
+    kind: LinkKind
+    rate: float | None
+    held: int
+
+
+class GroupContent(NamedTuple):
+    """A group at a moment. `members`: by letter. None: not known; `observed`: seen from outside."""
+
+    group_id: str
+    state: str
+    group_epoch: int
+    assignment_epoch: int | None
+    session_timeout_ms: int | None
+    heartbeat_interval_ms: int | None
+    observed: bool
+    members: tuple[MemberContent, ...]
+    partitions: tuple[PartitionContent, ...]
+    links: tuple[Link, ...]
+
+
+def content(instant: Instant) -> GroupContent:
+    """The group at a moment."""
+    found = group_partitions(instant)
+    group = instant.history.group(instant.until)
+    liveness = instant.history.liveness(instant.until)
+    times = _Times(instant, liveness, group, observed=found.observed)
+    loads = _Loads(instant, found)
+    views = sorted(group.members.values(), key=lambda view: _place(instant, view.member_id))
+    members = [_member(instant, view, group, times, loads) for view in views]
+    for member_id, departure in liveness.departures.items():
+        if member_id not in group.members and instant.now_ms - departure.time_ms <= GONE_MS:
+            members.append(_gone(instant, member_id, departure, loads))
+    members.sort(key=lambda member: _place(instant, member.member_id))
+    return GroupContent(
+        group_id=group.group_id,
+        state=str(group.state),
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch or None,
+        session_timeout_ms=times.session_timeout_ms,
+        heartbeat_interval_ms=times.heartbeat_interval_ms,
+        observed=found.observed,
+        members=tuple(members),
+        partitions=tuple(found.partitions),
+        links=tuple(link for member in members for link in loads.links(member)),
+    )
+
+
+class _Times:
+    """The heartbeats and the session of each member."""
+
+    def __init__(self, instant: Instant, liveness: Liveness, group: GroupFold, *, observed: bool) -> None:
+        self._now_ms = instant.now_ms
+        self._heartbeats = liveness.heartbeats
+        partition = instant.history.cluster(instant.until).coordinating_partition(GROUP_METADATA_TOPIC, group.group_id)
+        self._loaded_ms = -1 if partition is None else liveness.loaded_ms.get(partition, -1)
+        configs = group.configs, liveness.broker_configs
+        self.session_timeout_ms = _config_ms("session.timeout.ms", *configs, observed=observed)
+        self.heartbeat_interval_ms = _config_ms("heartbeat.interval.ms", *configs, observed=observed)
+
+    def of(self, member_id: str) -> dict[str, Any]:
+        """The fields of a member's content that follow from its heartbeats."""
+        heartbeat = self._heartbeats.get(member_id)
+        if heartbeat is None:
+            return {"state": "not known"}
+        silent_ms, interval_ms = self._now_ms - heartbeat.time_ms, self.heartbeat_interval_ms
+        end_ms = self._session_end_ms(heartbeat)
+        return {
+            "state": "silent" if interval_ms is not None and silent_ms > 2 * interval_ms else "alive",
+            "heartbeat_ms": heartbeat.time_ms,
+            "silent_ms": silent_ms,
+            "session_end_ms": end_ms,
+            "session_left_ms": None if end_ms is None else max(end_ms - self._now_ms, 0),
+            "error": Errors(heartbeat.error).name if heartbeat.error else "",
+        }
+
+    def _session_end_ms(self, heartbeat: Heartbeat) -> int | None:
+        """A new coordinator starts the sessions again when it loads the group."""
+        start_ms = max(heartbeat.accepted_ms, self._loaded_ms)
+        return None if start_ms < 0 or self.session_timeout_ms is None else start_ms + self.session_timeout_ms
+
+
+def _config_ms(key: str, of_group: dict[str, str], of_brokers: dict[str, str], *, observed: bool) -> int | None:
+    """A group's configuration, else the brokers' dynamic one, else the default; None if an observer has not read it.
+
+    The journal does not have the configuration with which brokers were started.
+    """
+    value = of_group.get(f"share.{key}", of_brokers.get(f"group.share.{key}"))
+    if value is None:
+        return None if observed else int(GROUP_CONFIGS[f"share.{key}"].default)
+    return int(value)
+
+
+class _Loads:
+    """The records that members hold, and the rates at which they accept records."""
+
+    def __init__(self, instant: Instant, found: GroupPartitions) -> None:
+        self._held = found.held
+        self._rates: dict[tuple[str, TopicPartition], float] = {}
+        self._known: set[str] | None = set() if found.observed else None
+        since_ms = instant.now_ms - RATE_WINDOW_MS
+        for partition in found.partitions:
+            accepted = instant.history.accepted(partition.topic, partition.partition)
+            counts = accepted.by_member(since_ms, instant.until, observed=found.observed)
+            for member_id, records in counts.items():
+                self._rates[member_id, partition.at] = records * 1000 / RATE_WINDOW_MS
+            if self._known is not None:
+                self._known |= accepted.reporting(instant.until)
+        self._at = [partition.at for partition in found.partitions]
+
+    def of(self, member_id: str) -> dict[str, Any]:
+        """The fields of a member's content about its records. Only members of its own process report to an observer."""
+        if self._known is not None and member_id not in self._known:
+            return {}
+        held = sum(self._held[member_id, at] for at in self._at)
+        return {"held": held, "rate": sum(self._rates.get((member_id, at), 0.0) for at in self._at)}
+
+    def links(self, member: MemberContent) -> list[Link]:
+        """The partitions that the member is assigned, or will be, or holds records of; sorted."""
+        assigned, target = set(member.assignment), set(member.target or ())
+        links = []
+        for at in self._at:
+            held = self._held[member.member_id, at]
+            if at in assigned or at in target or held:
+                kind: LinkKind = "assigned" if at in assigned else "target" if at in target else "held"
+                rate = None if member.rate is None else self._rates.get((member.member_id, at), 0.0)
+                links.append(Link(member.member_id, at, kind, rate, held))
+        return links
+
+
+def _member(instant: Instant, view: MemberView, group: GroupFold, times: _Times, loads: _Loads) -> MemberContent:
+    assignment, target = _flat(view.assignment), _flat(view.target)
+    return MemberContent(
+        **_names(instant, view.member_id),
+        member_epoch=view.member_epoch,
+        group_epoch=group.group_epoch,
+        subscribed=view.subscribed_topic_names,
+        assignment=assignment,
+        target=target if group.assignment_epoch and target != assignment else None,
+        **times.of(view.member_id),
+        **loads.of(view.member_id),
+    )
+
+
+def _gone(instant: Instant, member_id: str, departure: Departure, loads: _Loads) -> MemberContent:
+    """A member that has gone: it may still hold records until its locks run out."""
+    error = Errors(departure.refused).name if departure.refused else ""
+    return MemberContent(
+        **_names(instant, member_id),
+        state="gone",
+        gone_ms=departure.time_ms,
+        reason=departure.reason,
+        error=error,
+        **loads.of(member_id),
+    )
+
+
+def _names(instant: Instant, member_id: str) -> dict[str, Any]:
+    letter, name, colour = instant.letter(member_id), instant.name(member_id), instant.colour(member_id)
+    return {"member_id": member_id, "letter": letter, "name": name, "colour": colour}
+
+
+def _place(instant: Instant, member_id: str) -> tuple[int, str]:
+    letter = instant.letter(member_id)
+    return len(letter), letter
+
+
+def _flat(assignment: Assignment) -> tuple[TopicPartition, ...]:
+    pairs: Iterable[TopicPartition] = ((topic, partition) for topic, parts in assignment for partition in parts)
+    return tuple(sorted(pairs))

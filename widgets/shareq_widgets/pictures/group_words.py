@@ -1,0 +1,120 @@
+"""The picture of a group in words: tooltips, the words of its rows, and the text form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from shareq_widgets.pictures.group_content import GroupContent, Link, LinkKind, MemberContent
+from shareq_widgets.pictures.partitions import PartitionContent, TopicPartition
+from shareq_widgets.pictures.words import rate_words, seconds
+
+
+class Shown(NamedTuple):
+    """The members and partitions that fit, and the numbers of others."""
+
+    members: Sequence[MemberContent]
+    partitions: Sequence[PartitionContent]
+    more_members: int
+    more_partitions: int
+
+
+def beat_words(member: MemberContent, group: GroupContent) -> Sequence[str]:
+    """The heartbeat in words, from the longest to the shortest; "{}" is the time since it."""
+    if member.state == "gone":
+        return f"{member.reason} {{}} ago", member.reason, "gone {}"
+    if member.state == "silent":
+        of = f" of {seconds(group.session_timeout_ms)}" if group.session_timeout_ms else ""
+        return f"silent {{}}{of}", "silent {}"
+    beat = "♥ {}" if member.heartbeat_ms is not None else "♥ not known"
+    if member.error:
+        beat = f"♥ {member.error}"
+    epoch = f"{member.member_epoch} of {member.group_epoch}" if member.behind else f"{member.member_epoch}"
+    return f"epoch {epoch} · {beat}", f"e{epoch} · {beat}", beat
+
+
+def records_words(member: MemberContent) -> Sequence[str]:
+    """What the member holds and its throughput, from the longest to the shortest."""
+    if member.held is None:
+        return "records not known", "not known"
+    held = f"holds {member.held:,}"
+    if member.state == "gone" or member.rate is None:
+        return (held,)
+    rate = f"{rate_words(member.rate)}/s"
+    return f"{held} · {rate}", rate, held
+
+
+def rate_of(links: Iterable[Link]) -> float:
+    return sum(link.rate or 0.0 for link in links)
+
+
+def kind_of(links: Sequence[Link]) -> LinkKind:
+    """The kind of a line: of a bundle, assigned if any of its links is."""
+    kinds = {link.kind for link in links}
+    return "assigned" if "assigned" in kinds else "target" if "target" in kinds else "held"
+
+
+def link_text(member: MemberContent | None, links: Sequence[Link], kind: LinkKind) -> str:
+    who = f"{member.letter} {member.name}" if member else f"{len({link.member_id for link in links})} members"
+    at = {link.at for link in links}
+    where = name_of(links[0].at) if len(at) == 1 else f"{len(at)} partitions"
+    what = {"assigned": "", "target": ", only in the target assignment", "held": ", not assigned"}[kind]
+    rate = ", throughput not known" if links[0].rate is None else f", {rate_words(rate_of(links))} records/s"
+    held = sum(link.held for link in links)
+    return f"{who} – {where}{what}{rate}" + (f", holds {held:,}" if held else "")
+
+
+def name_of(at: TopicPartition) -> str:
+    return f"{at[0]}-{at[1]}"
+
+
+def notes_of(group: GroupContent, hidden: int) -> list[str]:
+    notes = [] if group.members else ["no members"]
+    if group.observed:
+        notes.append("seen from outside: heartbeats not known")
+    if hidden:
+        notes.append(f"{hidden:,} links without a line")
+    return notes
+
+
+def member_text(member: MemberContent, group: GroupContent) -> str:
+    """All that is known of a member."""
+    parts = [f"{member.letter} {member.name}"]
+    if member.state == "gone":
+        parts.append(member.reason + (f", its heartbeat was answered {member.error}" if member.error else ""))
+    else:
+        behind = f" behind group epoch {member.group_epoch}" if member.behind else ""
+        parts += [f"epoch {member.member_epoch}{behind}", *_session_words(member, group)]
+        parts.append("assigned " + (" ".join(map(name_of, member.assignment)) or "nothing"))
+        if member.target is not None:
+            parts.append("target " + (" ".join(map(name_of, member.target)) or "nothing"))
+    parts.append("records not known" if member.held is None else f"holds {member.held:,}")
+    if member.rate is not None and member.state != "gone":
+        parts.append(f"{rate_words(member.rate)} records/s")
+    return ", ".join(parts)
+
+
+def _session_words(member: MemberContent, group: GroupContent) -> list[str]:
+    if member.silent_ms is None:
+        return ["heartbeat not known"]
+    words = [f"{'silent for' if member.state == 'silent' else 'heartbeat'} {seconds(member.silent_ms)}"]
+    if member.state == "alive":
+        words[0] += " ago"
+    if member.error:
+        words.append(f"answered {member.error}")
+    if member.session_left_ms is not None:
+        words.append(f"session {seconds(member.session_left_ms)} left of {seconds(group.session_timeout_ms or 0)}")
+    return words
+
+
+def text_of(group: GroupContent, shown: Shown) -> str:
+    """The picture in words: a line for the group, each shown member and each shown partition."""
+    assignment = "" if group.assignment_epoch is None else f", assignment epoch {group.assignment_epoch}"
+    head = f"{group.group_id}: {group.state}, group epoch {group.group_epoch}{assignment}"
+    lines = [head, *notes_of(group, 0), *(member_text(member, group) for member in shown.members)]
+    if shown.more_members:
+        lines.append(f"and {shown.more_members:,} more members")
+    lines += [f"{one.name}: {one.leader_words}, {one.words}" for one in shown.partitions]
+    if shown.more_partitions:
+        lines.append(f"and {shown.more_partitions:,} more partitions")
+    return "\n".join(lines)
