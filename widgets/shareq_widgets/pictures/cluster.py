@@ -200,11 +200,13 @@ def _draw_clients(
     """Clients in a column, in the middle of the height, and their ends of lines."""
     more = len(cluster.members) - sum(isinstance(one, ClientContent) for one in clients)
     y = room.y + max(room.height - CLIENT_PITCH * (len(clients) + bool(more)), 0) / 2
+    places = {}
     for client in clients:
-        x = _draw_client(drawing, client, y, room.width)
         key = client.key if isinstance(client, Party) else f"member {client.member_id}"
-        ends[key] = Ends((x, y + 9), (x, y + 9))
+        places[key] = _draw_client(drawing, client, y, room.width), y + 9
         y += CLIENT_PITCH
+    x = max((right for right, _ in places.values()), default=0)
+    ends |= {key: Ends((x, middle), (x, middle)) for key, (_, middle) in places.items()}
     if more:
         words = first_fitting((f"and {more:,} more", f"+{more:,}"), room.width, SMALL)
         drawing.label("more members", 2, y + 13, words, style="small soft")
