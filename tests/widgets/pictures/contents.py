@@ -11,7 +11,7 @@ from shareq.trace.analysis.group_history import GroupHistory
 from shareq.trace.views.member_names import letter
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.instant import Instant, instant_of
-from shareq_widgets.pictures.group_content import GroupContent, Link, MemberContent
+from shareq_widgets.pictures.group_content import GroupContent, Link, LinkKind, MemberContent
 from shareq_widgets.pictures.partitions import PartitionContent
 from tests.trace.random_clusters import GROUP, random_cluster
 
@@ -72,7 +72,7 @@ def made_up_group(members: int, partitions: int, seed: int = 1) -> GroupContent:
                 session_left_ms=45_000 - silent_ms,
             )
         made.append(member)
-        kind = "held" if state == "gone" else "assigned"
+        kind: LinkKind = "held" if state == "gone" else "assigned"
         links += [Link(member_id, ("orders", number), kind, rate / len(parts), 3) for number in parts]
     return GroupContent(
         "payments", "Stable", 41, 41, 45_000, 5_000, False, tuple(made), made_up_partitions(partitions), tuple(links)

@@ -21,8 +21,9 @@ from shareq_widgets.pictures.group_words import (
     records_words,
     text_of,
 )
+from shareq_widgets.pictures.partition_chip import CHIP_HEIGHT, NAME_ROOM, draw_chip, partition_box
 from shareq_widgets.pictures.partitions import PartitionContent
-from shareq_widgets.pictures.words import COUNTING, clipped_inside, first_fitting, seconds, short_count
+from shareq_widgets.pictures.words import COUNTING, clipped_inside, first_fitting, seconds
 from shareq_widgets.selection import member as about_member
 from shareq_widgets.selection import partition as about_partition
 from shareq_widgets.text_fit import SMALL, clipped, text_width
@@ -32,14 +33,11 @@ __all__ = ["GroupContent", "content", "draw"]
 TOP: Final = 30.0
 FULL_ROWS: Final = 7
 """With more members or partitions than this, each has one line."""
-FULL, COMPACT, GAP = 48.0, 21.0, 5.0
+FULL, COMPACT, GAP = 48.0, CHIP_HEIGHT, 5.0
 COMPACT_ROWS: Final = 14
 """The most members or partitions that are shown; the others are one bundle."""
 MAX_LINES: Final = 120
 """The most lines that are drawn, the heaviest first."""
-
-NAME_ROOM: Final = 34.0
-"""The least room for a name beside other words."""
 
 BUNDLE: Final = "more"
 """The key of the row of those that are not shown."""
@@ -51,8 +49,8 @@ class Row(NamedTuple):
     """The box of a member or a partition."""
 
     x: float
-    width: float
     y: float
+    width: float
     height: float
 
     @property
@@ -124,7 +122,7 @@ def _rows(x: float, width: float, keys: Sequence[str], more: int) -> Rows:
     """The rows of a column by key, with one for those that are not shown."""
     height = FULL if len(keys) + more <= FULL_ROWS else COMPACT
     all_keys = [*keys, BUNDLE] if more else keys
-    return {key: Row(x, width, TOP + place * (height + GAP), height) for place, key in enumerate(all_keys)}
+    return {key: Row(x, TOP + place * (height + GAP), width, height) for place, key in enumerate(all_keys)}
 
 
 def _end(rows: Rows) -> float:
@@ -161,7 +159,7 @@ def _draw_member(drawing: Drawing, member: MemberContent, row: Row, group: Group
     with drawing.about(about_member(member.member_id)):
         drawing.rect(
             key,
-            *(row.x, row.y, row.width, row.height),
+            *row,
             rx=7,
             fill="card",
             stroke=stroke,
@@ -220,17 +218,11 @@ def _beat(drawing: Drawing, member: MemberContent, words: str, **more: Any) -> N
 
 
 def _draw_partition(drawing: Drawing, one: PartitionContent, row: Row) -> None:
-    with drawing.about(about_partition(one.topic, one.partition)):
-        drawing.rect(
-            f"partition {one.name}",
-            *(row.x, row.y, row.width, row.height),
-            rx=7,
-            fill="card",
-            stroke="alarm" if one.alarming else "line",
-            stroke_dasharray="4 3" if one.leader == -1 else None,
-            title=f"{one.name}: {one.leader_words}, {one.words}",
-        )
-        (_full_partition if row.height == FULL else _compact_partition)(drawing, one, row)
+    if row.height == COMPACT:
+        draw_chip(drawing, one, row.x, row.y, row.width)
+        return
+    with partition_box(drawing, one, row):
+        _full_partition(drawing, one, row)
 
 
 def _full_partition(drawing: Drawing, one: PartitionContent, row: Row) -> None:
@@ -242,17 +234,6 @@ def _full_partition(drawing: Drawing, one: PartitionContent, row: Row) -> None:
     choices = (f"window full, {one.in_flight}", "window full") if one.full else (one.words, one.short_words)
     words = first_fitting(choices, room, SMALL)
     drawing.label(f"{key} lag", x, row.y + 40, words, style="small hot" if one.full else "small soft")
-
-
-def _compact_partition(drawing: Drawing, one: PartitionContent, row: Row) -> None:
-    """Name and lag, or what is wrong, on one line."""
-    short = "no leader" if one.leader == -1 else "window full" if one.full else one.short_words
-    choices = [short] if one.alarming or one.lag is None else [short, f"lag {short_count(one.lag)}"]
-    short = first_fitting(choices, row.width - 20 - min(text_width(one.name), 2 * NAME_ROOM), SMALL)
-    name = clipped_inside(one.name, row.width - 20 - text_width(short, SMALL))
-    key, style = f"partition {one.name}", "small hot" if one.alarming else "small soft"
-    drawing.label(f"{key} name", row.x + 8, row.y + 15, name)
-    drawing.label(f"{key} lag", row.x + row.width - 6, row.y + 15, short, anchor="end", style=style)
 
 
 def _more(drawing: Drawing, what: str, count: int, rows: Rows) -> None:
