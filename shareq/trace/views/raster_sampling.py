@@ -7,13 +7,16 @@ proportion to its share. With fewer offsets than rows, each offset has its own r
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from shareq.model.events import (
     DurableStateRead,
+    Event,
     RecordsAppended,
     RecordsChanged,
+    RecordsHeld,
     SharePartitionDropped,
     SharePartitionLoaded,
     WindowMoved,
@@ -75,19 +78,32 @@ class Raster:
         return np.stack([np.stack(p, axis=-1) for p in ((x0, y0), (x1, y0), (x1, y1), (x0, y1))], axis=1)
 
 
-def sample(entries: list[Entry], xs: list[float], span: tuple[float, float]) -> Raster:
-    """Sample a timeline: `xs` are the ascending x positions of the entries, `span` the range of the x axis."""
+def sample(
+    entries: Sequence[Entry],
+    xs: Sequence[float],
+    span: tuple[float, float],
+    *,
+    start: SharePartitionState | None = None,
+    size: tuple[int, int] = (COLUMNS, ROWS),
+) -> Raster:
+    """Sample a timeline: `xs` are the ascending x positions of the entries, `span` the range of the x axis.
+
+    `start`: the state before the first of the entries; None: they are all entries of the journal. With a `start` the
+    offsets are those that were in the window, without it all that were appended. `size`: maximum columns and rows.
+    """
     import numpy as np
 
     events = [entry.event for entry in entries]
-    ranges = [(e.first, e.end) for e in events if isinstance(e, (RecordsAppended, RecordsChanged))]
-    low, high = min((f for f, _ in ranges), default=0), max((e for _, e in ranges), default=1)
-    rows = min(high - low, ROWS)
+    observed = any(isinstance(event, DurableStateRead) for event in events) or (start is not None and start.observed)
+    low, high = _appended(events) if start is None else _in_window(events, start, observed=observed)
+    columns, rows = size[0], min(high - low, size[1])
     edges = np.linspace(low, high, rows + 1)
-    x = np.linspace(span[0], span[1], COLUMNS + 1)
-    kind = _ObservedPainter if any(isinstance(event, DurableStateRead) for event in events) else _Painter
+    x = np.linspace(span[0], span[1], columns + 1)
+    kind = _ObservedPainter if observed else _Painter
     painter = kind(np.floor((edges[:-1] + edges[1:]) / 2).astype(int).tolist(), low)
-    codes, spso, speo = np.zeros((rows, COLUMNS), np.uint8), np.zeros(COLUMNS), np.zeros(COLUMNS)
+    if start is not None:
+        painter.begin(start)
+    codes, spso, speo = np.zeros((rows, columns), np.uint8), np.zeros(columns), np.zeros(columns)
     position = 0
     for column, centre in enumerate(((x[:-1] + x[1:]) / 2).tolist()):
         while position < len(entries) and xs[position] <= centre:
@@ -97,6 +113,30 @@ def sample(entries: list[Entry], xs: list[float], span: tuple[float, float]) -> 
     for left in range(position, len(entries)):
         painter.apply(entries[left], xs[left])
     return Raster(x, edges, codes, spso, speo, painter.timeouts, painter.outcomes)
+
+
+def _appended(events: Sequence[Event]) -> tuple[int, int]:
+    """The range of all offsets that were appended or in flight."""
+    ranges = [(e.first, e.end) for e in events if isinstance(e, (RecordsAppended, RecordsChanged))]
+    return min((first for first, _ in ranges), default=0), max((end for _, end in ranges), default=1)
+
+
+def _in_window(events: Sequence[Event], start: SharePartitionState, *, observed: bool) -> tuple[int, int]:
+    """The range of the offsets that were in the window, at the start or later; if observed, up to the log end."""
+    known = start.loaded or start.observed or start.speo > start.spso
+    ranges = [(start.spso, max(start.speo, start.runs.end))] if known else []
+    ends = [start.log_end] if observed else []
+    for event in events:
+        if isinstance(event, (RecordsChanged, RecordsHeld)):
+            ranges.append((event.first, event.end))
+        elif isinstance(event, (SharePartitionLoaded, WindowMoved)):
+            ranges.append((event.spso, event.speo))
+        elif isinstance(event, DurableStateRead) and event.spso >= 0:
+            ranges.append((event.spso, event.spso))
+        elif observed and isinstance(event, RecordsAppended):
+            ends.append(event.end)
+    low = min((first for first, _ in ranges), default=0)
+    return low, max([low + 1, *ends, *(end for _, end in ranges)])
 
 
 class _Painter:
@@ -111,6 +151,13 @@ class _Painter:
         self.spso = self.speo = low
         self.timeouts: list[tuple[float, float]] = []
         self.outcomes = dict.fromkeys(("acknowledged", "archived"), 0)
+
+    def begin(self, state: SharePartitionState) -> None:
+        """Start from a state instead of an empty partition."""
+        self._loaded_by = state.loaded_by
+        self.spso, self.speo = state.spso, state.speo
+        for first, end, status in (*state.past, *state.runs):
+            self._paint(first, end, status.name)
 
     def column(self) -> NDArray[Any]:
         """The codes after the last entry, with PAST added below the SPSO."""
@@ -159,6 +206,10 @@ class _ObservedPainter(_Painter):
         super().__init__(offsets, low)
         self._state = SharePartitionState("", "", 0)
         self._completed = Runs()
+
+    def begin(self, state: SharePartitionState) -> None:
+        super().begin(state)
+        self._state = state.copy()
 
     def apply(self, entry: Entry, x: float) -> None:
         del x

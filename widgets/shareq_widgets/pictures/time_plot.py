@@ -75,7 +75,7 @@ def draw_axis(drawing: Drawing, key: str, time: TimeRange, origin_ms: int, y: fl
     """The texts of the ticks, with their base line at y."""
     for x, text in time.ticks(origin_ms):
         half = len(text) * SMALL / 2
-        if time.left - 8 <= x - half and x + half <= time.right + 12:
+        if time.left - 14 <= x - half and x + half <= time.right + 12:
             drawing.label(f"{key} {text}", x, y, text, anchor="middle", style="small soft")
 
 
