@@ -266,7 +266,7 @@ def test_a_life_that_is_not_as_wanted(wanted: dict[str, Any], says: str) -> None
 
 WINDOW = {
     "spso": 110,
-    "speo": 116,
+    "window_end": 116,
     "runs": [
         [110, 111, "acquired", 2, "c4", 0, None, None],
         [111, 113, "acquired", 1, "c1", 0, None, None],

@@ -60,7 +60,7 @@ def check_window(
     snapshot: Mapping[str, Any], *, spso: int | None = None, speo: int | None = None, records: str | None = None
 ) -> Passed:
     """Check a snapshot of a view: SPSO, SPEO (the first offset above the window), and `in_flight(snapshot)`."""
-    truth = {"spso": snapshot["spso"], "speo": snapshot["speo"], "records": in_flight(snapshot)}
+    truth = {"spso": snapshot["spso"], "speo": snapshot["window_end"], "records": in_flight(snapshot)}
     wanted = {"spso": spso, "speo": speo, "records": records}
     wrong = [
         f"{name.upper()} is {truth[name]!r}, and should be {value!r}"

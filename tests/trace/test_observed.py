@@ -290,9 +290,9 @@ HOLDS = st.lists(
 def test_runs_agree_with_a_naive_oracle(runs: tuple[Run, ...], holds: list[Hold], spso: int) -> None:
     """Offset by offset: the terminal state, else the later one of the durable return and the reported deliveries."""
     knowledge = Knowledge(runs, tuple(holds))
-    speo = knowledge.highest_speo(spso, 25, 20)
-    found = {o: status for first, end, status in knowledge.runs(spso, speo) for o in range(first, end)}
-    assert sorted(found) == [*range(spso, speo)]
+    window_end = knowledge.highest_window_end(spso, 25, 20)
+    found = {o: status for first, end, status in knowledge.runs(spso, window_end) for o in range(first, end)}
+    assert sorted(found) == [*range(spso, window_end)]
     for offset, status in found.items():
         kept = next((run for run in runs if run.first <= offset < run.end), Run(0, 0, AVAILABLE, 0))
         if kept.state != AVAILABLE:

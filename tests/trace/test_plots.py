@@ -185,8 +185,8 @@ def test_samples_are_the_states_of_the_fold(seed: int) -> None:
         assert len(picture.codes) < ROWS
         for column in range(0, COLUMNS, 37):
             state = timeline.state(int(centres[column]))
-            window = (state.spso, state.speo) if state.loaded else (low, low)
-            assert (picture.spso[column], picture.speo[column]) == window
+            window = (state.spso, state.window_end) if state.loaded else (low, low)
+            assert (picture.spso[column], picture.window_end[column]) == window
             expected = {o: STATES.index(c.state.name.lower()) + 1 for f, e, c in state.runs for o in range(f, e)}
             codes = picture.codes[:, column]
             drawn = {low + row: int(code) for row, code in enumerate(codes) if 0 < code <= PAST}

@@ -33,7 +33,7 @@ from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random
 KEYS: dict[str, Any] = {
     "version": int, "group": str, "topic": str, "partition": int, "leader": int, "now_ms": int, "origin_ms": int,
     "order": int, "total": int, "loaded": bool, "observed": bool, "disturbed": str,
-    "spso": int, "speo": int, "log_start": int, "log_end": int,
+    "spso": int, "window_end": int, "log_start": int, "log_end": int,
     "delivery_count_limit": int, "max_record_locks": int, "lock_duration_ms": int, "in_flight": (int, type(None)),
     "lag": (int, type(None)), "runs": list, "past": list, "members": list, "writes": list, "event": (dict, type(None)),
     "step": (dict, type(None)),
@@ -122,10 +122,10 @@ def test_a_snapshot_in_full() -> None:
     snapshot = view_of().snapshot()
     keeps_the_contract(snapshot)
     assert snapshot == {
-        "version": 1, "group": "g", "topic": "t", "partition": 0, "leader": 2,
+        "version": 2, "group": "g", "topic": "t", "partition": 0, "leader": 2,
         "now_ms": ORIGIN_MS + 2000, "origin_ms": ORIGIN_MS, "order": 11, "total": 11,
         "loaded": True, "observed": False, "disturbed": "",
-        "spso": 100, "speo": 105, "log_start": 0, "log_end": 126,
+        "spso": 100, "window_end": 105, "log_start": 0, "log_end": 126,
         "delivery_count_limit": 5, "max_record_locks": 20, "lock_duration_ms": 30000, "in_flight": 5, "lag": 24,
         "runs": [
             [100, 102, "acquired", 1, "id-1", ORIGIN_MS + 31_000, 4, "acknowledged"],

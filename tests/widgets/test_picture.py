@@ -140,7 +140,7 @@ def _naive(snapshot: dict[str, Any], offset: int) -> Cell:
     for first, end, state, count in snapshot["past"]:
         if first <= offset < end:
             return Cell("past", state, count)
-    return Cell("beyond" if snapshot["speo"] <= offset < snapshot["log_end"] else "dash")
+    return Cell("beyond" if snapshot["window_end"] <= offset < snapshot["log_end"] else "dash")
 
 
 @given(st.sampled_from([*SNAPSHOTS, ALL]), st.integers(80, 140))

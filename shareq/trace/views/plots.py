@@ -195,7 +195,7 @@ def _draw_states(axis: Axes, picture: Raster, colours: dict[str, str]) -> None:
             axis.add_collection(patches, autolim=False)
     centres = (picture.x[:-1] + picture.x[1:]) / 2
     axis.step(centres, picture.spso, where="mid", color=colours["ink"], linewidth=1.3, label="SPSO")
-    axis.step(centres, picture.speo, where="mid", color=colours["ink"], linewidth=1, linestyle="--", label="SPEO")
+    axis.step(centres, picture.window_end, where="mid", color=colours["ink"], linewidth=1, linestyle="--", label="SPEO")
     if picture.timeouts:
         x, offsets = zip(*picture.timeouts, strict=True)
         axis.plot(
@@ -264,11 +264,12 @@ def _legend(figure: Figure, axes: list[Axes], given: Axes | None) -> None:
 def _raster_text(what: str, picture: Raster, failures: Iterable[Mark], origin_ms: int) -> str:
     """The raster as text."""
     low, high = int(picture.offsets[0]), int(picture.offsets[-1])
+    spso, window_end = int(picture.spso[-1]), int(picture.window_end[-1])
     done = ", ".join(f"{count:,} {state}" for state, count in picture.outcomes.items())
     failed = [f"{mark['text']} at {(mark['time_ms'] - origin_ms) / 1000:,.3f} s" for mark in failures]
     parts = [
         f"{what}: offsets {low:,} to {high - 1:,}; {done}",
-        f"SPSO {int(picture.spso[-1]):,} and SPEO {max(int(picture.speo[-1]) - 1, int(picture.spso[-1])):,} in the end",
+        f"SPSO {spso:,} and SPEO {max(window_end - 1, spso):,} in the end",
         count_text(len(picture.timeouts), "lock") + " ran out" if picture.timeouts else "",
         list_text(failed, 6),
     ]

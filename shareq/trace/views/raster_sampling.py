@@ -48,7 +48,7 @@ class Raster:
     offsets: NDArray[Any]
     codes: NDArray[Any]
     spso: NDArray[Any]
-    speo: NDArray[Any]
+    window_end: NDArray[Any]
     timeouts: list[tuple[float, float]] = field(default_factory=list)
     outcomes: dict[str, int] = field(default_factory=dict)
 
@@ -87,16 +87,16 @@ def sample(entries: list[Entry], xs: list[float], span: tuple[float, float]) -> 
     x = np.linspace(span[0], span[1], COLUMNS + 1)
     kind = _ObservedPainter if any(isinstance(event, DurableStateRead) for event in events) else _Painter
     painter = kind(np.floor((edges[:-1] + edges[1:]) / 2).astype(int).tolist(), low)
-    codes, spso, speo = np.zeros((rows, COLUMNS), np.uint8), np.zeros(COLUMNS), np.zeros(COLUMNS)
+    codes, spso, window_end = np.zeros((rows, COLUMNS), np.uint8), np.zeros(COLUMNS), np.zeros(COLUMNS)
     position = 0
     for column, centre in enumerate(((x[:-1] + x[1:]) / 2).tolist()):
         while position < len(entries) and xs[position] <= centre:
             painter.apply(entries[position], xs[position])
             position += 1
-        codes[:, column], spso[column], speo[column] = painter.column(), painter.spso, painter.speo
+        codes[:, column], spso[column], window_end[column] = painter.column(), painter.spso, painter.window_end
     for left in range(position, len(entries)):
         painter.apply(entries[left], xs[left])
-    return Raster(x, edges, codes, spso, speo, painter.timeouts, painter.outcomes)
+    return Raster(x, edges, codes, spso, window_end, painter.timeouts, painter.outcomes)
 
 
 class _Painter:
@@ -108,7 +108,7 @@ class _Painter:
         self._offsets = offsets
         self._codes = np.zeros(len(offsets), np.uint8)
         self._loaded_by = -1
-        self.spso = self.speo = low
+        self.spso = self.window_end = low
         self.timeouts: list[tuple[float, float]] = []
         self.outcomes = dict.fromkeys(("acknowledged", "archived"), 0)
 
@@ -123,7 +123,7 @@ class _Painter:
         event = entry.event
         if isinstance(event, SharePartitionLoaded):
             self._loaded_by = entry.broker_id
-            self.spso, self.speo = event.spso, event.speo
+            self.spso, self.window_end = event.spso, event.window_end
             self._codes[bisect_left(self._offsets, event.spso) :] = NOTHING
             for first, end, state, _ in event.runs:
                 self._paint(first, end, _NAMES[state])
@@ -132,7 +132,7 @@ class _Painter:
         elif isinstance(event, RecordsChanged):
             self._change(event, x)
         elif isinstance(event, WindowMoved):
-            self.spso, self.speo = event.spso, event.speo
+            self.spso, self.window_end = event.spso, event.window_end
         elif isinstance(event, SharePartitionDropped):
             self._loaded_by = -1
 
@@ -163,7 +163,7 @@ class _ObservedPainter(_Painter):
     def apply(self, entry: Entry, x: float) -> None:
         del x
         apply_entry(self._state, entry)
-        self.spso, self.speo = self._state.spso, self._state.speo
+        self.spso, self.window_end = self._state.spso, self._state.window_end
         for first, end, status in self._state.runs:
             self._paint(first, end, status.name)
         if isinstance(entry.event, DurableStateRead):

@@ -28,13 +28,13 @@ def strip_text(state: SharePartitionState, letter: Callable[[str], str] = lambda
         _add(signs, "–", first - position)
         _add(signs, _sign(status, letter), end - first)
         position = end
-    _add(signs, "–", state.speo - position if len(signs) <= TOKENS else 0)
+    _add(signs, "–", state.window_end - position if len(signs) <= TOKENS else 0)
     shown = " ".join(signs[:TOKENS]) + (" ..." if len(signs) > TOKENS else "")
     if state.observed:
         log_end = state.log_end if state.log_end >= 0 else "unknown"
         return f"SPSO {state.spso} | {shown or 'empty'} | log end {log_end}{_doubt(state)}"
     loaded = "" if state.loaded else " (not loaded)"
-    return f"SPSO {state.spso} | {shown or 'empty'} | SPEO {max(state.speo - 1, state.spso)}{loaded}"
+    return f"SPSO {state.spso} | {shown or 'empty'} | SPEO {max(state.window_end - 1, state.spso)}{loaded}"
 
 
 def _doubt(state: SharePartitionState) -> str:

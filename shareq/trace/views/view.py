@@ -23,7 +23,7 @@ from shareq.trace.views.step_text import step_text
 from shareq.trace.views.strip_text import strip_text
 from shareq.trace.views.subjects import check_subject
 
-VERSION = 1
+VERSION = 2
 Snapshot = dict[str, Any]
 
 
@@ -149,7 +149,7 @@ class View:
             "observed": state.observed,
             "disturbed": state.disturbed,
             "spso": state.spso,
-            "speo": state.speo,
+            "window_end": state.window_end,
             "log_start": state.log_start,
             "log_end": state.log_end,
             "delivery_count_limit": state.delivery_count_limit,

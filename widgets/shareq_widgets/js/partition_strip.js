@@ -225,8 +225,8 @@ export class Strip {
     /** @param {PointerEvent} event */
     const go = (event) => {
       if (!this.snap || (event.type === "pointermove" && !event.buttons)) return;
-      const { spso, speo } = this.snap, { camera } = this;
-      camera.pan(camera.width / 2 - camera.x(spso + (event.offsetX / overview.clientWidth) * (speo - spso)));
+      const { spso, window_end } = this.snap, { camera } = this;
+      camera.pan(camera.width / 2 - camera.x(spso + (event.offsetX / overview.clientWidth) * (window_end - spso)));
       this.wake(true);
     };
     overview.addEventListener("pointerdown", go);
@@ -301,7 +301,7 @@ export class Strip {
   /** @param {Snapshot} snap */
   words(snap) {
     const { model, page } = this, { title, where, sentence } = model.get("words"), playing = model.get("playing");
-    put(page.root, { "aria-label": `${title}, ${where}`, "data-spso": snap.spso, "data-speo": snap.speo, "data-order": snap.order, "data-animate": String(model.get("animate")) });
+    put(page.root, { "aria-label": `${title}, ${where}`, "data-spso": snap.spso, "data-window-end": snap.window_end, "data-order": snap.order, "data-animate": String(model.get("animate")) });
     setText(page.title, title);
     setText(page.where, where);
     [...page.sentence.children].forEach((node, i) => setText(node, String(sentence[i])));
