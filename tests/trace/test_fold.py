@@ -161,6 +161,8 @@ def folded(*events: Event, broker: int = 0, partial: bool = False) -> ShareParti
         ),
         pytest.param(ConfigChanged("group:g", "share.isolation.level", "x"), {"spso": 10}, id="another config"),
         pytest.param(loaded(12, 15, (13, 15, 0, 1)), {"spso": 12, "in_flight": 3, "writes": {}}, id="loaded again"),
+        pytest.param(loaded(12, 15), {"speo": 14, "window_end": 15}, id="the SPEO is the last offset in flight"),
+        pytest.param(loaded(15, 15), {"speo": None, "window_end": 15}, id="an empty window has no SPEO"),
     ],
 )
 def test_events_around_the_share_partition(event: Event, expected: dict[str, Any]) -> None:

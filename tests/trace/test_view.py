@@ -154,7 +154,7 @@ def test_snapshots_at_earlier_events() -> None:
     beginning = watching.snapshot(0)
     keeps_the_contract(beginning)
     assert (beginning["loaded"], beginning["now_ms"], beginning["log_end"]) == (False, ORIGIN_MS, -1)
-    assert beginning["text"] == "SPSO 0 | empty | SPEO 0 (not loaded)"
+    assert beginning["text"] == "SPSO 0 | empty (not loaded)"
     tagged = watching.snapshot(10)
     assert (tagged["event"]["cause"], tagged["event"]["first"], tagged["event"]["end"]) == ("accept", 100, 102)
     assert tagged["event"]["text"] == "consumer-1 accepted 100–101, state write under way"

@@ -126,7 +126,8 @@ def _runs(inside: list[tuple[int, Record]]) -> list[list[Any]]:
 def _text(spso: int, window_end: int, inside: list[tuple[int, Record]]) -> str:
     letters = {member: chr(65 + index) for index, member in enumerate(NAMES)}
     signs = [letters.get(record[2] or "", "?") if record[2] else SYMBOLS[record[0]] for _, record in inside[:40]]
-    return f"SPSO {spso} | {' '.join(signs)}{' ...' if len(inside) > 40 else ''} | SPEO {window_end - 1}"
+    shown = f"{' '.join(signs)}{' ...' if len(inside) > 40 else ''} | SPEO {window_end - 1}"
+    return f"SPSO {spso} | {shown if spso < window_end else 'empty'}"
 
 
 class FakeView:

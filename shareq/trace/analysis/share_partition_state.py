@@ -17,7 +17,9 @@ _DEFAULT = GroupConfig()
 
 @dataclass(slots=True, eq=False, repr=False)
 class SharePartitionState:
-    """One share-partition after an entry of the journal; offsets half-open.
+    """One share-partition after an entry of the journal; offsets half-open, but for `speo`.
+
+    The window is [spso, window_end).
 
     `leader`: the broker that leads the partition, -1 if there is none. `loaded`: a leader has the share-partition in
     memory. If not, `runs` are those of the last leader, without locks and writes; they may or may not be durable.
@@ -61,6 +63,11 @@ class SharePartitionState:
     def observed(self) -> bool:
         """True if the journal is an observer's."""
         return self.knowledge is not None
+
+    @property
+    def speo(self) -> int | None:
+        """The KIP's share-partition end offset: the last offset in flight; None if the window is empty, or observed."""
+        return None if self.observed or self.spso == self.window_end else self.window_end - 1
 
     @property
     def in_flight(self) -> int:

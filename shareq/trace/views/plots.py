@@ -269,7 +269,7 @@ def _raster_text(what: str, picture: Raster, failures: Iterable[Mark], origin_ms
     failed = [f"{mark['text']} at {(mark['time_ms'] - origin_ms) / 1000:,.3f} s" for mark in failures]
     parts = [
         f"{what}: offsets {low:,} to {high - 1:,}; {done}",
-        f"SPSO {spso:,} and SPEO {max(window_end - 1, spso):,} in the end",
+        f"SPSO {spso:,} and {f'SPEO {window_end - 1:,}' if spso < window_end else 'an empty window'} in the end",
         count_text(len(picture.timeouts), "lock") + " ran out" if picture.timeouts else "",
         list_text(failed, 6),
     ]

@@ -45,7 +45,7 @@ def share_partition_html(
         [
             (
                 state.spso,
-                None if state.observed else max(state.window_end - 1, state.spso),
+                "empty" if state.speo is None and not state.observed else state.speo,
                 None if state.observed else state.in_flight,
                 state.delivery_complete_count,
                 state.lag,
