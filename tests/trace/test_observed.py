@@ -259,7 +259,9 @@ def test_plots_of_an_observers_journal() -> None:
     picture = raster(journal, GROUP, TOPIC)
     assert "2 acknowledged, 1 archived" in picture.text
     labels = {text.get_text() for text in picture.figure.legends[0].get_texts()}
-    assert {"acknowledged", "archived", "returned", "unknown", "acquired"} <= labels
+    assert {"acknowledged", "archived", "returned", "unknown", "acquired", "SPEO at most"} <= labels
+    assert "SPEO" not in labels
+    assert "SPSO 2 and SPEO at most 11 in the end" in picture.text
     assert lag_plot(journal, GROUP).text == "Lag of g. t-0: at most 10, 7 in the end."
 
 

@@ -42,6 +42,7 @@ class Raster:
     """`x` and `offsets` are the edges of columns and rows; `codes` has a row for each range of offsets, ascending.
 
     `timeouts`: (x, middle of the range) of each expired lock. `outcomes`: final state -> exact number of records.
+    `observed`: `window_end` is an upper bound.
     """
 
     x: NDArray[Any]
@@ -51,6 +52,7 @@ class Raster:
     window_end: NDArray[Any]
     timeouts: list[tuple[float, float]] = field(default_factory=list)
     outcomes: dict[str, int] = field(default_factory=dict)
+    observed: bool = False
 
     def has(self, code: int) -> bool:
         """True if any sample has this state, in the window or below it."""
@@ -85,8 +87,10 @@ def sample(entries: list[Entry], xs: list[float], span: tuple[float, float]) -> 
     rows = min(high - low, ROWS)
     edges = np.linspace(low, high, rows + 1)
     x = np.linspace(span[0], span[1], COLUMNS + 1)
-    kind = _ObservedPainter if any(isinstance(event, DurableStateRead) for event in events) else _Painter
-    painter = kind(np.floor((edges[:-1] + edges[1:]) / 2).astype(int).tolist(), low)
+    observed = any(isinstance(event, DurableStateRead) for event in events)
+    painter = (_ObservedPainter if observed else _Painter)(
+        np.floor((edges[:-1] + edges[1:]) / 2).astype(int).tolist(), low
+    )
     codes, spso, window_end = np.zeros((rows, COLUMNS), np.uint8), np.zeros(COLUMNS), np.zeros(COLUMNS)
     position = 0
     for column, centre in enumerate(((x[:-1] + x[1:]) / 2).tolist()):
@@ -96,7 +100,7 @@ def sample(entries: list[Entry], xs: list[float], span: tuple[float, float]) -> 
         codes[:, column], spso[column], window_end[column] = painter.column(), painter.spso, painter.window_end
     for left in range(position, len(entries)):
         painter.apply(entries[left], xs[left])
-    return Raster(x, edges, codes, spso, window_end, painter.timeouts, painter.outcomes)
+    return Raster(x, edges, codes, spso, window_end, painter.timeouts, painter.outcomes, observed)
 
 
 class _Painter:
