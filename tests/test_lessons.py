@@ -266,7 +266,7 @@ def test_a_life_that_is_not_as_wanted(wanted: dict[str, Any], says: str) -> None
 
 WINDOW = {
     "spso": 110,
-    "speo": 116,
+    "window_end": 116,
     "runs": [
         [110, 111, "acquired", 2, "c4", 0, None, None],
         [111, 113, "acquired", 1, "c1", 0, None, None],
@@ -288,17 +288,24 @@ def test_runs_that_are_alike_but_apart_stay_apart() -> None:
 @pytest.mark.parametrize(
     ("wanted", "says"),
     [
-        pytest.param({"spso": 110, "speo": 116}, None, id="as wanted"),
+        pytest.param({"spso": 110, "speo": 115}, None, id="as wanted"),
         pytest.param({}, None, id="nothing wanted"),
         pytest.param({"spso": 111}, "✗ SPSO is 110, and should be 111", id="SPSO"),
-        pytest.param({"spso": 0, "speo": 0}, "✗ SPSO is 110, and should be 0; SPEO is 116, and should be 0", id="both"),
+        pytest.param({"spso": 0, "speo": 0}, "✗ SPSO is 110, and should be 0; SPEO is 115, and should be 0", id="both"),
         pytest.param({"records": ""}, "and should be ''", id="records"),
     ],
 )
 def test_a_window(wanted: dict[str, Any], says: str | None) -> None:
     if says is None:
-        assert check_window(WINDOW, **wanted) == f"✓ SPSO 110, SPEO 116: {in_flight(WINDOW)}"
+        assert check_window(WINDOW, **wanted) == f"✓ SPSO 110, SPEO 115: {in_flight(WINDOW)}"
     else:
         with pytest.raises(NotYet) as not_yet:
             check_window(WINDOW, **wanted)
         assert says in str(not_yet.value)
+
+
+def test_an_empty_window_has_no_speo() -> None:
+    empty = {"spso": 110, "window_end": 110, "runs": []}
+    assert check_window(empty, spso=110, records="") == "✓ SPSO 110, the window is empty"
+    with pytest.raises(NotYet, match="SPEO is None, and should be 110"):
+        check_window(empty, speo=110)

@@ -53,15 +53,15 @@ class Acquisition:
 
     def run(self, fetch_offset: int, max_records: int) -> None:
         """Acquire up to `max_records` records of the batches, which were read from `fetch_offset`."""
-        window, speo = self._window, self._window.speo
+        window, window_end = self._window, self._window.window_end
         fetch_offset = max(fetch_offset, window.spso)  # the SPSO may have moved during the read
         base, end = self._batches[0].base_offset, self._batches[-1].last_offset + 1
-        self._goal = min(max_records, self._max_record_locks - (speo - window.spso))
+        self._goal = min(max_records, self._max_record_locks - (window_end - window.spso))
         if self._goal <= 0:  # the window is full: only its own records can be acquired
-            if fetch_offset >= speo:
+            if fetch_offset >= window_end:
                 return
-            self._goal = min(max_records, speo - fetch_offset)
-            end = min(end, speo)
+            self._goal = min(max_records, window_end - fetch_offset)
+            end = min(end, window_end)
         if base > fetch_offset:
             self.archived += window.archive_missing(fetch_offset, base)
         if base < end:
@@ -72,7 +72,7 @@ class Acquisition:
     def _take(self, base: int, end: int) -> None:
         """Acquire from [base, end): records inside the window before those above it."""
         window = self._window
-        if base >= window.speo:  # the ordinary case
+        if base >= window.window_end:  # the ordinary case
             self._take_new(base, end)
         elif self._take_again(base, end) and self._count < self._goal:
             last = window.batches.before(end)

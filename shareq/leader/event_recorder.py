@@ -74,11 +74,11 @@ class EventRecorder:
             )
         )
 
-    def window(self, spso: int, speo: int) -> None:
+    def window(self, spso: int, window_end: int) -> None:
         """Record the bounds of the window if they have changed."""
-        if self._window != (spso, speo):
-            self._window = (spso, speo)
-            self._events.append(WindowMoved(self._group_id, self._topic, self._partition, spso, speo))
+        if self._window != (spso, window_end):
+            self._window = (spso, window_end)
+            self._events.append(WindowMoved(self._group_id, self._topic, self._partition, spso, window_end))
 
     def prepared(
         self, write_id: int, start_offset: int, delivery_complete_count: int, state_batches: tuple[StateBatch, ...]

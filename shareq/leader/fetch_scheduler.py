@@ -179,7 +179,7 @@ class FetchScheduler:
         """
         share_partition, end_offset = led.share_partition, MAX_OFFSET
         if fetch.min_bytes <= 1:
-            end_offset = max(share_partition.spso + config.partition_max_record_locks, share_partition.speo)
+            end_offset = max(share_partition.spso + config.partition_max_record_locks, share_partition.window_end)
         led.owner = fetch
         led.fresh = True
         read = PartitionRead(fetch, led, share_partition.next_fetch_offset, max_bytes)

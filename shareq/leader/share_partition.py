@@ -77,7 +77,7 @@ class SharePartition:
         self.status = PartitionLoadState.ACTIVE
         self.state_epoch = state_epoch
         if self._recorder is not None:
-            bounds = (window.spso, window.speo)
+            bounds = (window.spso, window.window_end)
             self._recorder.loaded(bounds, self.runs(), state_epoch, self.leader_epoch, config)
         return True
 
@@ -89,14 +89,14 @@ class SharePartition:
         return self._window.spso
 
     @property
-    def speo(self) -> int:
-        """First offset above the window: the KIP's SPEO plus one, or the SPSO if nothing is in flight."""
-        return self._window.speo
+    def window_end(self) -> int:
+        """First offset above the window: the offset after the KIP's SPEO, or the SPSO if nothing is in flight."""
+        return self._window.window_end
 
     @property
     def window_size(self) -> int:
         """The number of offsets in the window, including terminal ones and holes. The record lock limit bounds it."""
-        return self._window.speo - self._window.spso
+        return self._window.window_end - self._window.spso
 
     @property
     def delivery_complete_count(self) -> int:
@@ -111,7 +111,7 @@ class SharePartition:
     def can_acquire(self, max_record_locks: int) -> bool:
         """True if the window may grow or holds AVAILABLE records."""
         window = self._window
-        return window.speo - window.spso < max_record_locks or window.next_fetch_offset != window.speo
+        return window.window_end - window.spso < max_record_locks or window.next_fetch_offset != window.window_end
 
     def runs(self) -> tuple[Run, ...]:
         """The records in flight, holes left out."""
@@ -262,7 +262,7 @@ class SharePartition:
         Compaction removed those records; holes need not be fetched again.
         """
         window = self._window
-        if not first < end or first >= window.speo:
+        if not first < end or first >= window.window_end:
             return False
         first_gap = window.first_gap
         archived = window.archive_missing(first, end)
@@ -280,4 +280,4 @@ class SharePartition:
 
     def _record_window(self) -> None:
         if self._recorder is not None:
-            self._recorder.window(self._window.spso, self._window.speo)
+            self._recorder.window(self._window.spso, self._window.window_end)

@@ -4,7 +4,8 @@ Three run maps over the same offsets. `states` has the state of every record. `a
 that the next one is found at once, however many others precede it. `batches` has the bounds of offsets that entered the
 window together (Kafka's cached batches): acquiring again, and throttling, work on these.
 
-Offsets are half-open: `speo` is the first offset above the window, the KIP's SPEO plus one unless the window is empty.
+Offsets are half-open: `window_end` is the first offset above the window. The KIP's SPEO is the offset before it; an
+empty window has none.
 Source: KIP-932, "In-flight records"; Kafka's SharePartition.
 """
 
@@ -51,16 +52,16 @@ class Window:
         "first_gap",
         "floor",
         "recorder",
-        "speo",
         "spso",
         "states",
+        "window_end",
     )
 
     def __init__(self, recorder: EventRecorder | None) -> None:
         self.states: RunMap[InFlightState] = RunMap()
         self.available: RunMap[InFlightState] = RunMap()
         self.batches: RunMap[Bounds] = RunMap()
-        self.spso = self.speo = self.floor = 0
+        self.spso = self.window_end = self.floor = 0
         self.delivery_complete_count = 0
         self.first_gap: int | None = None
         self.recorder = recorder
@@ -78,7 +79,7 @@ class Window:
                 first_gap = position
             position = last + 1
         self.spso = self.floor = start_offset
-        self.speo = position
+        self.window_end = position
         self.first_gap = first_gap
         for first, last, state, delivery_count in stored:
             in_flight = settled(_STORED[RecordState(state)], delivery_count)
@@ -93,7 +94,7 @@ class Window:
     def next_fetch_offset(self) -> int:
         """The first offset that can be acquired: AVAILABLE, a hole to fetch, or the first one above the window."""
         run = self.available.next_run()
-        offset = self.speo if run is None else run[0]
+        offset = self.window_end if run is None else run[0]
         return offset if self.first_gap is None else min(offset, self.first_gap)
 
     @property
@@ -197,8 +198,8 @@ class Window:
 
     def grow(self, end: int) -> None:
         """Move the end of the window to `end`. All its holes are natural from here on."""
-        if end > self.speo:
-            self.speo = end
+        if end > self.window_end:
+            self.window_end = end
             self.first_gap = None
 
     def advance(self) -> bool:
@@ -206,7 +207,7 @@ class Window:
         target = self._first_unfinished()
         moved = target > self.spso
         if moved:
-            done = target == self.speo
+            done = target == self.window_end
             self.delivery_complete_count -= self.delivery_complete_count if done else self._terminal(self.spso, target)
             self.spso = target
         if target >= self.spso and target > self.floor:
@@ -215,7 +216,7 @@ class Window:
 
     def _forget_below(self, offset: int) -> None:
         self.floor = offset
-        if offset == self.speo:
+        if offset == self.window_end:
             self.states.clear()
             self.batches.clear()
         else:
@@ -225,7 +226,7 @@ class Window:
 
     def _first_unfinished(self) -> int:
         """The first offset that is not terminal, or the first hole to fetch; the end of the window if there is none."""
-        limit = self.speo if self.first_gap is None else self.first_gap
+        limit = self.window_end if self.first_gap is None else self.first_gap
         for first, _, in_flight in self.states.runs():
             if in_flight.state not in TERMINAL:
                 return min(first, limit)
@@ -273,4 +274,4 @@ class Window:
         position = max(self.first_gap, offset)
         while (batch := self.batches.get(position)) is not None:
             position = batch.end
-        self.first_gap = position if position < self.speo else None
+        self.first_gap = position if position < self.window_end else None

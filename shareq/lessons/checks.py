@@ -59,15 +59,20 @@ def check_life(
 def check_window(
     snapshot: Mapping[str, Any], *, spso: int | None = None, speo: int | None = None, records: str | None = None
 ) -> Passed:
-    """Check a snapshot of a view: SPSO, SPEO (the first offset above the window), and `in_flight(snapshot)`."""
-    truth = {"spso": snapshot["spso"], "speo": snapshot["speo"], "records": in_flight(snapshot)}
+    """Check a snapshot of a view: SPSO, SPEO (the last offset in flight), and `in_flight(snapshot)`.
+
+    An empty window has no SPEO; its records are "".
+    """
+    last = snapshot["window_end"] - 1 if snapshot["window_end"] > snapshot["spso"] else None
+    truth = {"spso": snapshot["spso"], "speo": last, "records": in_flight(snapshot)}
     wanted = {"spso": spso, "speo": speo, "records": records}
     wrong = [
         f"{name.upper()} is {truth[name]!r}, and should be {value!r}"
         for name, value in wanted.items()
         if value not in (None, truth[name])
     ]
-    summary = f"SPSO {truth['spso']}, SPEO {truth['speo']}: {truth['records'] or 'empty'}"
+    window = "the window is empty" if last is None else f"SPEO {last}: {truth['records']}"
+    summary = f"SPSO {truth['spso']}, {window}"
     return check(not wrong, summary, "; ".join(wrong))
 
 

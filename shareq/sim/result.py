@@ -164,14 +164,14 @@ def _busy_ms(outcome: FinishedRun, ended_ms: int) -> int:
 
 
 def _occupancy(outcome: FinishedRun, ended_ms: int) -> float:
-    """The mean over time and partitions of (SPEO - SPSO) / record locks."""
+    """The mean over time and partitions of offsets in flight / record locks."""
     scenario, total = outcome.scenario, 0
     for partition in range(scenario.partitions):
         since_ms, width = outcome.started_ms, 0
         for time_ms, event in outcome.windows(partition):
             at_ms = max(time_ms, outcome.started_ms)
             total += width * (at_ms - since_ms)
-            since_ms, width = at_ms, event.speo - event.spso
+            since_ms, width = at_ms, event.window_end - event.spso
         total += width * (ended_ms - since_ms)
     return total / (max(ended_ms - outcome.started_ms, 1) * scenario.partitions * scenario.record_locks)
 

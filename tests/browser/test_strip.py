@@ -327,7 +327,7 @@ def test_the_overview_is_dragged_to_another_place(browser_page: Page, jupyterlab
         strip.press("+")
     expect(strip).to_have_attribute("data-mode", "cells")
     overview = strip.locator(".sq-overview")
-    spso, speo = (int(strip.get_attribute(f"data-{end}") or "") for end in ("spso", "speo"))
+    spso, window_end = (int(strip.get_attribute(f"data-{end}") or "") for end in ("spso", "window-end"))
     overview.scroll_into_view_if_needed()
     box = overview.bounding_box()
     assert box is not None
@@ -335,7 +335,7 @@ def test_the_overview_is_dragged_to_another_place(browser_page: Page, jupyterlab
     browser_page.mouse.down()
     for share in (0.75, 0.25):
         browser_page.mouse.move(box["x"] + box["width"] * share, box["y"] + box["height"] / 2)
-        middle = spso + round(share * (speo - spso))
+        middle = spso + round(share * (window_end - spso))
         expect(strip.locator(f"[data-offset='{middle}']")).to_be_attached()
     browser_page.mouse.up()
     browser_page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")

@@ -69,7 +69,7 @@ class Oracle:
 
     def __init__(self) -> None:
         self.recs: dict[int, Rec] = {}
-        self.spso = self.speo = 0
+        self.spso = self.window_end = 0
         self.holes: set[int] = set()  # offsets in the window that were never stored and can be in the log
         self.needs_write = False  # a write without records is needed, so that the window moves
         self.writes: dict[int, OracleWrite] = {}
@@ -87,29 +87,31 @@ class Oracle:
 
     @property
     def next_fetch_offset(self) -> int:
-        waiting = [o for o in range(self.spso, self.speo) if o in self.holes or self.state(o) is AVAILABLE]
-        return min(waiting, default=self.speo)
+        waiting = [o for o in range(self.spso, self.window_end) if o in self.holes or self.state(o) is AVAILABLE]
+        return min(waiting, default=self.window_end)
 
     def state(self, offset: int) -> RecordState | None:
         rec = self.recs.get(offset)
         return None if rec is None else rec.state
 
     def can_acquire(self, max_locks: int) -> bool:
-        return self.speo - self.spso < max_locks or self.next_fetch_offset != self.speo
+        return self.window_end - self.spso < max_locks or self.next_fetch_offset != self.window_end
 
     @property
     def first_unfinished(self) -> int:
-        return min([*self.holes, *(o for o, rec in self.recs.items() if rec.state not in TERMINAL)], default=self.speo)
+        return min(
+            [*self.holes, *(o for o, rec in self.recs.items() if rec.state not in TERMINAL)], default=self.window_end
+        )
 
     # ---- loading -----------------------------------------------------------------------------------------------------
 
     def load(self, start_offset: int, state_batches: Iterable[StateBatch]) -> None:
-        self.spso = self.speo = start_offset
+        self.spso = self.window_end = start_offset
         for first, last, state, count in sorted(state_batches):
             for offset in range(first, last + 1):
                 self.recs[offset] = Rec((first, last + 1), RecordState(state), count)
-            self.speo = last + 1
-        self.holes = set(range(start_offset, self.speo)) - set(self.recs)
+            self.window_end = last + 1
+        self.holes = set(range(start_offset, self.window_end)) - set(self.recs)
         self.advance()
 
     def advance(self) -> None:
@@ -294,7 +296,7 @@ class Oracle:
             if self.spso <= offset < log_start_offset and rec.target is AVAILABLE:
                 rec.set_state(ARCHIVED)
         self.spso = log_start_offset
-        self.speo = max(self.speo, log_start_offset)
+        self.window_end = max(self.window_end, log_start_offset)
         self.skip_gaps(log_start_offset)
 
 
@@ -325,12 +327,12 @@ class _Call:
         oracle = self.oracle
         fetch_offset = max(fetch_offset, oracle.spso)
         base, end = self.batches[0].base_offset, self.batches[-1].last_offset + 1
-        self.goal = min(max_records, self.max_locks - (oracle.speo - oracle.spso))
+        self.goal = min(max_records, self.max_locks - (oracle.window_end - oracle.spso))
         if self.goal <= 0:
-            if fetch_offset >= oracle.speo:
+            if fetch_offset >= oracle.window_end:
                 return []
-            self.goal = min(max_records, oracle.speo - fetch_offset)
-            end = min(end, oracle.speo)
+            self.goal = min(max_records, oracle.window_end - fetch_offset)
+            end = min(end, oracle.window_end)
         oracle.note_missing(fetch_offset, base)
         if base < end:
             self.walk(base, end)
@@ -410,6 +412,6 @@ class _Call:
                 if not self.exact or offset < first + room:
                     self.take(offset, rec)
         oracle.holes -= set(range(first, end))
-        if end > oracle.speo:
-            oracle.speo = end
+        if end > oracle.window_end:
+            oracle.window_end = end
             oracle.holes.clear()

@@ -144,7 +144,7 @@ class Rig:
             self.subject.advance_log_start(self.log.start)
             self.oracle.advance_log_start(self.log.start)
             return self.compare()
-        end_offset = max(self.subject.spso + max_locks, self.subject.speo)
+        end_offset = max(self.subject.spso + max_locks, self.subject.window_end)
         batches, aborted = self.log.read(offset, end_offset, self.config.isolation_level)
         if not batches:
             end = self.log.readable_end(self.config.isolation_level)
@@ -266,13 +266,13 @@ class Rig:
                 self.acknowledge(MEMBERS[0], accept)
             elif self.finished():
                 return
-        raise AssertionError(f"no progress: {self.subject.runs()}, {self.oracle.spso}-{self.oracle.speo}")
+        raise AssertionError(f"no progress: {self.subject.runs()}, {self.oracle.spso}-{self.oracle.window_end}")
 
     def finished(self) -> bool:
         """True if no write is in flight and the log has no batch above the window."""
         oracle = self.oracle
-        above = [batch for batch in self.log.batches if batch.last_offset >= oracle.speo]
-        return not oracle.writes and oracle.spso == oracle.speo and not above
+        above = [batch for batch in self.log.batches if batch.last_offset >= oracle.window_end]
+        return not oracle.writes and oracle.spso == oracle.window_end and not above
 
     # ---- comparing ---------------------------------------------------------------------------------------------------
 
@@ -295,7 +295,7 @@ class Rig:
             available -= end - first
         assert available == 0
         assert [bounds for _, _, bounds in window.batches.runs()] == oracle.batches()
-        assert (subject.spso, subject.speo) == (oracle.spso, oracle.speo)
+        assert (subject.spso, subject.window_end) == (oracle.spso, oracle.window_end)
         assert subject.delivery_complete_count == oracle.delivery_complete_count
         assert subject.next_fetch_offset == oracle.next_fetch_offset
         deadlines = [rec.deadline for rec in recs.values() if rec.deadline is not None and rec.write is None]

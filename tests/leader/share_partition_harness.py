@@ -206,9 +206,9 @@ class SharePartitionHarness:
         return self.partition.spso
 
     @property
-    def speo(self) -> int:
-        """Exclusive end, as in SharePartition: the KIP's SPEO plus one unless the window is empty."""
-        return self.partition.speo
+    def window_end(self) -> int:
+        """Exclusive end, as in SharePartition."""
+        return self.partition.window_end
 
     @property
     def dcc(self) -> int:

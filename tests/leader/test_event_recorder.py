@@ -33,8 +33,8 @@ class Fold:
     def take(self, events: list[Event]) -> None:
         for event in events:
             match event:
-                case SharePartitionLoaded(spso=spso, speo=speo, runs=runs):
-                    self.window, self.writes = (spso, speo), set()
+                case SharePartitionLoaded(spso=spso, window_end=window_end, runs=runs):
+                    self.window, self.writes = (spso, window_end), set()
                     self.records = {
                         offset: (run.state, run.delivery_count, None, None, None, None)
                         for run in runs
@@ -42,9 +42,9 @@ class Fold:
                     }
                 case RecordsChanged(first=first, end=end):
                     self.records |= dict.fromkeys(range(first, end), event[6:12])
-                case WindowMoved(spso=spso, speo=speo):
-                    assert self.window != (spso, speo)
-                    self.window = (spso, speo)
+                case WindowMoved(spso=spso, window_end=window_end):
+                    assert self.window != (spso, window_end)
+                    self.window = (spso, window_end)
                     self.records = {offset: record for offset, record in self.records.items() if offset >= spso}
                 case StateWritePrepared(write_id=write_id):
                     self.writes.add(write_id)
@@ -67,7 +67,7 @@ def test_the_fold_of_the_events_is_the_state(seed: int) -> None:
         fold = Fold()
         for _ in range(200):
             fold.take(rig.subject.take_events())
-            assert fold.window == (rig.subject.spso, rig.subject.speo)
+            assert fold.window == (rig.subject.spso, rig.subject.window_end)
             assert fold.records == live(rig)
             assert fold.writes == set(rig.oracle.writes)
             random_step(rng, rig)

@@ -112,7 +112,7 @@ def test_durable_state_after_each_step(until: int) -> None:
             walk.theirs.read(step["write_state"]["start_offset"], batches)
     step = STEPS[until - 1]
     assert without_members(walk.harness) == in_flight(step)
-    assert (walk.harness.spso, walk.harness.speo) == (step["spso"], step["speo"])
+    assert (walk.harness.spso, walk.harness.window_end) == (step["spso"], step["window_end"])
     assert walk.ours.start == walk.theirs.start == step["spso"]
     assert walk.ours.records == walk.theirs.records
     assert walk.ours.load().state == walk.theirs.load().state
@@ -122,7 +122,7 @@ def test_in_flight_records_of_the_kip_example() -> None:
     """The KIP's first picture. Its SPEO is 8, the last fetched offset; the picture draws it one above."""
     harness = SharePartitionHarness(stored="0-1:AR,3:AV2,5:ACK,6:AR,7-8:AV0", start=0)
     example = FIXTURE["in_flight_example"]
-    assert (harness.spso, harness.speo) == (example["spso"], example["speo"])
+    assert (harness.spso, harness.window_end) == (example["spso"], example["window_end"])
     assert harness.fetch("m", "2-8", most=1) == "2(1)"
     assert harness.fetch("m", "4-8", most=1, offset=4) == "4(1)"
     assert harness.state == "2 ACQ(1)@m, 3 AV(2), 4 ACQ(1)@m, 5 ACK(1), 6 AR(1), 7-8 AV(0)"

@@ -125,7 +125,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
     def the_window_is_in_order(self) -> None:
         if hasattr(self, "rig"):
             subject = self.rig.subject
-            assert self.rig.durable_start <= subject.spso <= subject.speo
+            assert self.rig.durable_start <= subject.spso <= subject.window_end
             assert 0 <= subject.delivery_complete_count <= subject.window_size
 
 

@@ -20,7 +20,7 @@ ACK, AR, AV = RecordState.ACKNOWLEDGED, RecordState.ARCHIVED, RecordState.AVAILA
 
 def window(harness: LeaderHarness) -> tuple[int, int]:
     (led,) = harness.leader._partitions._leds.values()
-    return led.share_partition.spso, led.share_partition.speo
+    return led.share_partition.spso, led.share_partition.window_end
 
 
 def store(harness: LeaderHarness, start_offset: int, *batches: StateBatch) -> None:

@@ -350,9 +350,9 @@ class RandomRun:
     def unfinished(self) -> Iterator[str]:
         """Share-partitions with a record that is not terminal, or with batches above the window."""
         for window, log in self.windows():
-            above = any(batch.last_offset >= window.speo for batch in log.batches)
+            above = any(batch.last_offset >= window.window_end for batch in log.batches)
             if above or any(run.state not in TERMINAL for run in window.runs()):
-                yield f"{window.topic}-{window.key.partition}: {window.spso}-{window.speo} {window.runs()}"
+                yield f"{window.topic}-{window.key.partition}: {window.spso}-{window.window_end} {window.runs()}"
 
     def accept_remaining(self, name: str) -> None:
         """One member acquires and accepts records until a fetch returns none."""

@@ -1,6 +1,6 @@
 """The worked examples of BEHAVIOUR.md, by number.
 
-Limit 5, lock 30 s and 2000 record locks unless given. `speo` is an exclusive end: the SPEO of the examples plus one.
+Limit 5, lock 30 s and 2000 record locks unless given. `window_end` is the offset after the SPEO of the examples.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def test_record_limit_leaves_the_rest_of_the_batch_available() -> None:
     """BEHAVIOUR.md, example 2."""
     harness = SharePartitionHarness()
     assert harness.fetch("m", "0-9,10-19", most=5, mode="R") == "0-4(1)"
-    assert (harness.state, harness.speo, harness.next) == ("0-4 ACQ(1)@m, 5-9 AV(0)", 10, 5)
+    assert (harness.state, harness.window_end, harness.next) == ("0-4 ACQ(1)@m, 5-9 AV(0)", 10, 5)
     assert harness.fetch("n", "0-9,10-19", most=7, mode="R") == "5-9(1), 10-11(1)"
     assert harness.next == 12
 
@@ -104,10 +104,12 @@ class TestLockExpiresDuringAFailingWrite:
 def test_a_gap_window_without_holes_does_not_hold_the_spso() -> None:
     """BEHAVIOUR.md, example 7."""
     harness = SharePartitionHarness(start=10, stored="21-30:ACK,31-40:AR")
-    assert (harness.dcc, harness.next, harness.spso, harness.speo) == (20, 10, 10, 41)
+    assert (harness.dcc, harness.next, harness.spso, harness.window_end) == (20, 10, 10, 41)
     assert harness.fetch("m", "10-40", most=11) == "10-20(1)"
     harness.acknowledge("m", "10-20:1")
-    assert (harness.spso, harness.speo, harness.next, harness.dcc) == (41, 41, 41, 0), "in Kafka the SPSO stays at 21"
+    assert (harness.spso, harness.window_end, harness.next, harness.dcc) == (41, 41, 41, 0), (
+        "in Kafka the SPSO stays at 21"
+    )
     assert harness.fetch("m", "41-45") == "41-45(1)"
     harness.acknowledge("m", "41:1")
     assert harness.spso == 42

@@ -15,7 +15,7 @@ def test_only_an_active_share_partition_acquires(status: PartitionLoadState) -> 
     harness = SharePartitionHarness()
     harness.partition.status = status
     assert harness.fetch("m", "0-9") == ""
-    assert (harness.records, harness.state, harness.speo) == ([], "", 0)
+    assert (harness.records, harness.state, harness.window_end) == ([], "", 0)
 
 
 @pytest.mark.parametrize(

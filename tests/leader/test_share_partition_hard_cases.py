@@ -189,7 +189,7 @@ class TestFullWindow:
         harness.fetch("m", "0-9")
         harness.acknowledge("m", "3-4:2")
         assert harness.fetch("n", "0-9,10-19") == "3-4(2)"
-        assert harness.speo == 10
+        assert harness.window_end == 10
 
     def test_no_record_beyond_the_limit_is_acquired(self) -> None:
         harness = SharePartitionHarness(locks=10)

@@ -37,7 +37,7 @@ def test_invalid_state_fails_the_load(batches: list[tuple[int, int, int, int]]) 
 
 
 @pytest.mark.parametrize(
-    ("batches", "spso", "speo"),
+    ("batches", "spso", "window_end"),
     [
         pytest.param([], 10, 10, id="no batches"),
         pytest.param([(10, 14, 2, 1), (15, 19, 0, 2)], 15, 20, id="a terminal prefix is passed"),
@@ -46,7 +46,7 @@ def test_invalid_state_fails_the_load(batches: list[tuple[int, int, int, int]]) 
         pytest.param([(15, 20, 2, 1), (10, 14, 0, 1)], 10, 21, id="unsorted batches"),
     ],
 )
-def test_valid_state_is_loaded(batches: list[tuple[int, int, int, int]], spso: int, speo: int) -> None:
+def test_valid_state_is_loaded(batches: list[tuple[int, int, int, int]], spso: int, window_end: int) -> None:
     partition = loaded(10, *batches)
-    assert (partition.status, partition.spso, partition.speo) == (PartitionLoadState.ACTIVE, spso, speo)
+    assert (partition.status, partition.spso, partition.window_end) == (PartitionLoadState.ACTIVE, spso, window_end)
     assert partition.state_epoch == 5

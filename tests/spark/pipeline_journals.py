@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from shareq.model.errors import KafkaException
 from shareq.model.events import (
@@ -48,12 +52,30 @@ def of_a_leader(seed: int, steps: int) -> Journal:
     return journal
 
 
+def as_version_1(path: Path) -> None:
+    """Rewrite the file of a journal in version 1 of its format, in which the end of a window had another name."""
+    if path.suffix == ".jsonl":
+        head, *lines = path.read_text(encoding="utf-8").splitlines()
+        lines = [head.replace('"shareq_journal":2', '"shareq_journal":1'), *map(_old_names, lines)]
+        path.write_text("\n".join([*lines, ""]), encoding="utf-8")
+        return
+    table = pq.read_table(path)
+    payload = pa.array([_old_names(body) for body in table["payload"].to_pylist()])
+    old = table.set_column(table.column_names.index("payload"), "payload", payload)
+    old = old.rename_columns([name.replace("window_end", "speo") for name in table.column_names])
+    pq.write_table(old.replace_schema_metadata({**(table.schema.metadata or {}), b"shareq_journal": b"1"}), path)
+
+
+def _old_names(event: str) -> str:
+    return event.replace('"window_end":', '"speo":')
+
+
 AT = ("007", "orders", 0)
 """A group whose name looks like a number in the name of a folder."""
 
 
-def _loaded(spso: int, speo: int, *runs: Run, locks: int = 100) -> SharePartitionLoaded:
-    return SharePartitionLoaded(*AT, spso, speo, runs, 1, 0, 5, locks, 30_000)
+def _loaded(spso: int, window_end: int, *runs: Run, locks: int = 100) -> SharePartitionLoaded:
+    return SharePartitionLoaded(*AT, spso, window_end, runs, 1, 0, 5, locks, 30_000)
 
 
 def _acquired(first: int, end: int, member: str, count: int = 1) -> RecordsChanged:

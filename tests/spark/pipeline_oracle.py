@@ -59,7 +59,7 @@ BASE = f"""
         SELECT s.{KEY.replace(", ", ", s.")}, s."order" AS load, s.next_load, s.broker AS leader, s.time_ms AS since_ms,
                e.time_ms AS until_ms, CASE e.type WHEN 'BrokerStopped' THEN 'stopped' WHEN 'SharePartitionDropped'
                THEN 'dropped' WHEN 'SharePartitionLoaded' THEN 'superseded' END AS ended,
-               s.spso, s.speo, s.max_record_locks, s.delivery_count_limit, s.lock_duration_ms, s.state_epoch,
+               s.spso, s.window_end, s.max_record_locks, s.delivery_count_limit, s.lock_duration_ms, s.state_epoch,
                s.leader_epoch, s.topic_made, s.next_made
         FROM spells s LEFT JOIN spell_ends x ON (s.journal, s.group_id, s.topic, s.partition, s."order")
                                               = (x.journal, x.group_id, x.topic, x.partition, x.load)
@@ -110,7 +110,8 @@ BASE = f"""
 
     CREATE TABLE windows AS
         WITH moves AS (
-            SELECT w.{KEY.replace(", ", ", w.")}, w.load, w."order", w.time_ms, w.broker AS leader, w.spso, w.speo,
+            SELECT w.{KEY.replace(", ", ", w.")}, w.load, w."order", w.time_ms, w.broker AS leader, w.spso,
+                   w.window_end,
                    (SELECT count(*) FROM done d WHERE d.journal = w.journal AND d.group_id = w.group_id
                     AND d.topic = w.topic AND d.partition = w.partition AND d.load = w.load
                     AND d."order" <= w."order" AND d.o >= w.spso) AS complete,
@@ -124,9 +125,9 @@ BASE = f"""
         )
         SELECT *, log_end - spso - complete AS lag FROM (
         SELECT m.{KEY.replace(", ", ", m.")}, m.load, m."order", m.time_ms, coalesce(n.time_ms, l.until_ms) AS until_ms,
-               m.leader, m.spso, m.speo, m.speo - m.spso AS in_flight,
+               m.leader, m.spso, m.window_end, m.window_end - m.spso AS in_flight,
                coalesce(m.locks, l.max_record_locks) AS record_locks,
-               m.complete, greatest(m.speo, (
+               m.complete, greatest(m.window_end, (
                    SELECT arg_max(a."end", a."order") FROM ev a WHERE a.type = 'RecordsAppended'
                    AND a.journal = m.journal AND a.topic = m.topic AND a.partition = m.partition
                    AND a."order" BETWEEN coalesce(l.topic_made, -1) AND m."order")) AS log_end

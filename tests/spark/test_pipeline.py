@@ -22,7 +22,7 @@ from shareq.spark.pipeline.sources import events_of
 from shareq.trace import Journal
 from tests.kafka.fixtures import Reachable
 from tests.spark.patience import finish
-from tests.spark.pipeline_journals import in_trouble, late_story, of_a_leader, story
+from tests.spark.pipeline_journals import as_version_1, in_trouble, late_story, of_a_leader, story
 from tests.spark.pipeline_oracle import BY_RECORD, counted, expected_of, names_of, oracle, written
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ BAD_LINES = {
     '{"order":9003,"time_ms":1,"broker":0,"type":"Nonsense"}': "unknown event type Nonsense",
     '{"order":9004,"time_ms":1,"broker":0}': "unknown event type null",
     '{"order":9005,"time_ms":1,"broker":0,"type":"WindowMoved","group_id":"g","topic":"t","partition":0,"spso":1}': (
-        "WindowMoved lacks the field speo"
+        "WindowMoved lacks the field window_end"
     ),
     '{"order":9006,"time_ms":1,"broker":0,"type":"BrokerStopped","broker_id":1,"killed":"yes"}': "not a JSON object",
 }
@@ -55,20 +55,23 @@ class Trace(NamedTuple):
 
 @pytest.fixture(scope="module")
 def trace(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Trace:
-    """The command on a folder of journals, one of them in Parquet and one with bad lines."""
+    """The command on a folder of journals, some in Parquet, some of version 1, and one with bad lines."""
     del spark  # the command uses the running session
     folder, out = tmp_path_factory.mktemp("journals"), tmp_path_factory.mktemp("out") / "tables"
     in_trouble(11, 120).to_jsonl(folder / "faults.jsonl")
     lines = (folder / "faults.jsonl").read_text().splitlines()
     (folder / "faults.jsonl").write_text("\n".join([*lines[:40], *BAD_LINES, "", *lines[40:], ""]))
     of_a_leader(1, 300).to_jsonl(folder / "leader.jsonl")
+    as_version_1(folder / "leader.jsonl")
     story().to_jsonl(folder / "story.jsonl")
     late_story().to_jsonl(folder / "late.jsonl")
     in_trouble(12, 80).to_parquet(folder / "more.parquet")
+    of_a_leader(2, 100).to_parquet(folder / "old.parquet")
+    as_version_1(folder / "old.parquet")
     done = CliRunner().invoke(main, ["pipeline", "run", str(folder), "--out", str(out)], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     journals = {path.name: Journal.from_jsonl(path, strict=False) for path in folder.glob("*.jsonl")}
-    journals["more.parquet"] = Journal.from_parquet(folder / "more.parquet")
+    journals |= {path.name: Journal.from_parquet(path) for path in folder.glob("*.parquet")}
     return Trace(journals, out, done.output, oracle(journals))
 
 

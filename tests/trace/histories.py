@@ -14,11 +14,11 @@ GROUP, TOPIC = "g", "t"
 WHERE = (GROUP, TOPIC, 0)
 
 
-def loaded(spso: int, speo: int, *runs: tuple[int, int, int, int], limit: int = 5) -> SharePartitionLoaded:
+def loaded(spso: int, window_end: int, *runs: tuple[int, int, int, int], limit: int = 5) -> SharePartitionLoaded:
     """A leader loads the share-partition; runs are (first, end, state, delivery count)."""
     from shareq.model.events import Run
 
-    return SharePartitionLoaded(*WHERE, spso, speo, tuple(Run(*run) for run in runs), 1, 0, limit, 20, 30_000)
+    return SharePartitionLoaded(*WHERE, spso, window_end, tuple(Run(*run) for run in runs), 1, 0, limit, 20, 30_000)
 
 
 def random_history(rng: Random, steps: int) -> Iterator[tuple[Journal, Rig]]:

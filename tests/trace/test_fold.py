@@ -43,14 +43,14 @@ class NaiveFold:
 
     def take(self, event: Event) -> None:
         match event:
-            case SharePartitionLoaded(spso=spso, speo=speo, runs=runs):
-                self.window, self.writes, self.records = (spso, speo), set(), {}
+            case SharePartitionLoaded(spso=spso, window_end=window_end, runs=runs):
+                self.window, self.writes, self.records = (spso, window_end), set(), {}
                 for first, end, state, count in runs:
                     self.records |= dict.fromkeys(range(first, end), (state, count, None, None, None, None))
             case RecordsChanged(first=first, end=end):
                 self.records |= dict.fromkeys(range(first, end), event[6:12])
-            case WindowMoved(spso=spso, speo=speo):
-                self.window = (spso, speo)
+            case WindowMoved(spso=spso, window_end=window_end):
+                self.window = (spso, window_end)
                 self.records = {offset: record for offset, record in self.records.items() if offset >= spso}
             case StateWritePrepared(write_id=write_id):
                 self.writes.add(write_id)
@@ -78,7 +78,7 @@ def test_the_fold_equals_the_leaders_state_after_every_step(seed: int) -> None:
             timeline.refresh()
             state = timeline.state(len(timeline.entries))
             assert by_offset(state) == oracle_records(rig)
-            assert (state.spso, state.speo) == (rig.subject.spso, rig.subject.speo)
+            assert (state.spso, state.window_end) == (rig.subject.spso, rig.subject.window_end)
             assert state.delivery_complete_count == rig.subject.delivery_complete_count
             assert set(state.writes) == set(rig.oracle.writes)
             assert state.in_flight == rig.subject.window_size
@@ -102,7 +102,7 @@ def test_states_in_any_order_equal_the_naive_fold(seed: int, monkeypatch: pytest
         *reversed(range(0, len(naive_states), 7)),
     ]:
         state = timeline.state(order)
-        assert (by_offset(state), (state.spso, state.speo)) == naive_states[order], order
+        assert (by_offset(state), (state.spso, state.window_end)) == naive_states[order], order
 
 
 def test_a_copy_is_independent(seed: int) -> None:
@@ -161,6 +161,8 @@ def folded(*events: Event, broker: int = 0, partial: bool = False) -> ShareParti
         ),
         pytest.param(ConfigChanged("group:g", "share.isolation.level", "x"), {"spso": 10}, id="another config"),
         pytest.param(loaded(12, 15, (13, 15, 0, 1)), {"spso": 12, "in_flight": 3, "writes": {}}, id="loaded again"),
+        pytest.param(loaded(12, 15), {"speo": 14, "window_end": 15}, id="the SPEO is the last offset in flight"),
+        pytest.param(loaded(15, 15), {"speo": None, "window_end": 15}, id="an empty window has no SPEO"),
     ],
 )
 def test_events_around_the_share_partition(event: Event, expected: dict[str, Any]) -> None:
@@ -169,10 +171,10 @@ def test_events_around_the_share_partition(event: Event, expected: dict[str, Any
 
 
 def test_a_topic_created_again_keeps_the_groups_configuration() -> None:
-    state = SharePartitionState(GROUP, TOPIC, 0, spso=7, speo=9, delivery_count_limit=3, lock_duration_ms=15_000)
+    state = SharePartitionState(GROUP, TOPIC, 0, spso=7, window_end=9, delivery_count_limit=3, lock_duration_ms=15_000)
     state.max_record_locks, state.now_ms = 100, 5
     state.reset()
-    assert (state.spso, state.speo, state.log_end, len(state.runs)) == (0, 0, -1, 0)
+    assert (state.spso, state.window_end, state.log_end, len(state.runs)) == (0, 0, -1, 0)
     assert (state.delivery_count_limit, state.lock_duration_ms, state.max_record_locks) == (3, 15_000, 100)
     assert state.now_ms == 5
 
@@ -196,7 +198,7 @@ def test_events_of_a_superseded_leader_do_not_count() -> None:
         apply_entry(state, Entry(9, ORIGIN_MS, 1, event))
     assert by_offset(state) == by_offset(folded(*START))
     assert state.loaded
-    assert (state.spso, state.speo, state.writes) == (10, 15, {})
+    assert (state.spso, state.window_end, state.writes) == (10, 15, {})
 
 
 # ---- inconsistent journals -------------------------------------------------------------------------------------------

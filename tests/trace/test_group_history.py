@@ -53,7 +53,11 @@ def test_states_at_random_moments_equal_folds_from_the_beginning() -> None:
         alone.refresh()
         expected = alone.state(sum(entry.order < until for entry in alone.entries))
         shown = history.share_partition(topic, partition, until)
-        assert (shown.spso, shown.speo, list(shown.runs)) == (expected.spso, expected.speo, list(expected.runs))
+        assert (shown.spso, shown.window_end, list(shown.runs)) == (
+            expected.spso,
+            expected.window_end,
+            list(expected.runs),
+        )
 
 
 def test_a_history_grows_with_its_journal() -> None:

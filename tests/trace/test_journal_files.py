@@ -104,7 +104,7 @@ def test_no_event_has_a_field_named_as_one_of_the_entry() -> None:
 def test_a_jsonl_file_has_a_header_and_a_line_for_each_entry(tmp_path: Path) -> None:
     journal_of([(5, 2, FaultInjected("naïve – ☂"))]).to_jsonl(tmp_path / "j")
     lines = (tmp_path / "j").read_text(encoding="utf-8").splitlines()
-    assert json.loads(lines[0]) == {"shareq_journal": 1, "origin_ms": 77}
+    assert json.loads(lines[0]) == {"shareq_journal": 2, "origin_ms": 77}
     assert lines[1] == '{"order":0,"time_ms":5,"broker":2,"type":"FaultInjected","text":"naïve – ☂"}'
 
 
@@ -150,7 +150,7 @@ GOOD = '{"order":0,"time_ms":5,"broker":2,"type":"FaultInjected","text":"x"}'
 def test_a_bad_line_is_refused_or_left_out(tmp_path: Path, line: str, message: str) -> None:
     path = tmp_path / "j"
     last = GOOD.replace('"order":0', '"order":2')
-    lines = ['{"shareq_journal":1,"origin_ms":77}', GOOD, "", line, last]
+    lines = ['{"shareq_journal":2,"origin_ms":77}', GOOD, "", line, last]
     path.write_bytes("\n".join(lines).encode("utf-8", "surrogateescape"))
     with pytest.raises(JournalFileError, match=message) as caught:
         Journal.from_jsonl(path)
@@ -166,8 +166,8 @@ def test_a_bad_line_is_refused_or_left_out(tmp_path: Path, line: str, message: s
         pytest.param("", "not a journal", id="an empty file"),
         pytest.param("hello\n", "not a journal", id="some text"),
         pytest.param("[]\n", "not a journal", id="other JSON"),
-        pytest.param('{"shareq_journal":2,"origin_ms":0}\n', "shareq_journal=2: must be 1", id="a later version"),
-        pytest.param('{"shareq_journal":1}\n', "shareq_journal=1: must be 1, with", id="no origin"),
+        pytest.param('{"shareq_journal":3,"origin_ms":0}\n', "shareq_journal=3: must be 1 or 2", id="a later version"),
+        pytest.param('{"shareq_journal":2}\n', "shareq_journal=2: must be 1 or 2, with", id="no origin"),
     ],
 )
 @pytest.mark.parametrize("strict", [True, False])
@@ -175,6 +175,39 @@ def test_a_file_without_a_valid_header_is_refused(tmp_path: Path, content: str, 
     (tmp_path / "j").write_text(content)
     with pytest.raises(JournalFileError, match=message):
         Journal.from_jsonl(tmp_path / "j", strict=strict)
+
+
+MOVED = '"order":0,"time_ms":5,"broker":2,"type":"WindowMoved"', '"group_id":"g","topic":"t","partition":1,"spso":3'
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "error"),
+    [
+        pytest.param(1, "speo", None, id="version 1"),
+        pytest.param(2, "window_end", None, id="version 2"),
+        pytest.param(2, "speo", "WindowMoved has no field 'speo'", id="the name of version 1 in version 2"),
+    ],
+)
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_the_end_of_a_window_has_another_name_in_version_1(
+    tmp_path: Path, version: int, name: str, error: str | None, form: str
+) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path, fields = tmp_path / f"j.{form}", f'{MOVED[1]},"{name}":9'
+    if form == "jsonl":
+        path.write_text(f'{{"shareq_journal":{version},"origin_ms":0}}\n{{{MOVED[0]},{fields}}}\n')
+    else:
+        row = json.loads(f"{{{MOVED[0]}}}") | {"payload": f"{{{fields}}}"}
+        table = pa.table({column: [value] for column, value in row.items()})
+        pq.write_table(table.replace_schema_metadata({"shareq_journal": str(version), "origin_ms": "0"}), path)
+    read = getattr(Journal, f"from_{form}")
+    if error is None:
+        assert [entry.event for entry in read(path)] == [EVENT_TYPES["WindowMoved"]("g", "t", 1, 3, 9)]
+    else:
+        with pytest.raises(JournalFileError, match=error):
+            read(path)
 
 
 def test_a_parquet_file_without_a_journal_is_refused(tmp_path: Path) -> None:
@@ -185,7 +218,7 @@ def test_a_parquet_file_without_a_journal_is_refused(tmp_path: Path) -> None:
     columns = {"order": [0], "time_ms": [0], "broker": [0], "type": ["Nonsense"], "payload": ["{}"]}
     pq.write_table(pa.table(columns), tmp_path / "foreign")
     pq.write_table(pa.table({"a": [1]}), tmp_path / "other")
-    mine = pa.table(columns).replace_schema_metadata({"shareq_journal": "1", "origin_ms": "0"})
+    mine = pa.table(columns).replace_schema_metadata({"shareq_journal": "2", "origin_ms": "0"})
     pq.write_table(mine, tmp_path / "bad")
     for name, message in [
         ("text", "text"),

@@ -40,7 +40,7 @@ def assert_same(shown: View, memory: SharePartition | None) -> None:
     by_offset = {offset: run[2:] for run in runs for offset in range(*run[:2])}
     folded = {offset: status[:2] for first, end, status in state.runs for offset in range(first, end)}
     assert folded == by_offset
-    assert (state.spso, state.speo) == (memory.spso, memory.speo)
+    assert (state.spso, state.window_end) == (memory.spso, memory.window_end)
     assert state.delivery_complete_count == memory.delivery_complete_count
 
 

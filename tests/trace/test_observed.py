@@ -259,7 +259,9 @@ def test_plots_of_an_observers_journal() -> None:
     picture = raster(journal, GROUP, TOPIC)
     assert "2 acknowledged, 1 archived" in picture.text
     labels = {text.get_text() for text in picture.figure.legends[0].get_texts()}
-    assert {"acknowledged", "archived", "returned", "unknown", "acquired"} <= labels
+    assert {"acknowledged", "archived", "returned", "unknown", "acquired", "SPEO at most"} <= labels
+    assert "SPEO" not in labels
+    assert "SPSO 2 and SPEO at most 11 in the end" in picture.text
     assert lag_plot(journal, GROUP).text == "Lag of g. t-0: at most 10, 7 in the end."
 
 
@@ -290,9 +292,9 @@ HOLDS = st.lists(
 def test_runs_agree_with_a_naive_oracle(runs: tuple[Run, ...], holds: list[Hold], spso: int) -> None:
     """Offset by offset: the terminal state, else the later one of the durable return and the reported deliveries."""
     knowledge = Knowledge(runs, tuple(holds))
-    speo = knowledge.highest_speo(spso, 25, 20)
-    found = {o: status for first, end, status in knowledge.runs(spso, speo) for o in range(first, end)}
-    assert sorted(found) == [*range(spso, speo)]
+    window_end = knowledge.highest_window_end(spso, 25, 20)
+    found = {o: status for first, end, status in knowledge.runs(spso, window_end) for o in range(first, end)}
+    assert sorted(found) == [*range(spso, window_end)]
     for offset, status in found.items():
         kept = next((run for run in runs if run.first <= offset < run.end), Run(0, 0, AVAILABLE, 0))
         if kept.state != AVAILABLE:

@@ -98,6 +98,11 @@ def test_a_raster_has_lines_marks_and_a_text() -> None:
     )  # fmt: skip
 
 
+def test_the_text_of_a_raster_says_that_the_window_is_empty_in_the_end() -> None:
+    journal = journal_of([(0, 0, loaded(0, 3, (0, 3, 2, 1))), (1, 0, WindowMoved(*WHERE, 3, 3))])
+    assert "; SPSO 3 and an empty window in the end." in raster(journal, GROUP, TOPIC, 0).text
+
+
 def test_a_raster_by_event_has_equal_steps() -> None:
     plot = raster(journal_of(HISTORY), GROUP, TOPIC, 0, by="event")
     assert plot.axes[0].get_xlabel() == "event of the share-partition"
@@ -185,8 +190,8 @@ def test_samples_are_the_states_of_the_fold(seed: int) -> None:
         assert len(picture.codes) < ROWS
         for column in range(0, COLUMNS, 37):
             state = timeline.state(int(centres[column]))
-            window = (state.spso, state.speo) if state.loaded else (low, low)
-            assert (picture.spso[column], picture.speo[column]) == window
+            window = (state.spso, state.window_end) if state.loaded else (low, low)
+            assert (picture.spso[column], picture.window_end[column]) == window
             expected = {o: STATES.index(c.state.name.lower()) + 1 for f, e, c in state.runs for o in range(f, e)}
             codes = picture.codes[:, column]
             drawn = {low + row: int(code) for row, code in enumerate(codes) if 0 < code <= PAST}

@@ -89,6 +89,15 @@ def test_html_and_text_of_a_share_partition() -> None:
     assert "■" in shown(alone._repr_html_())
 
 
+def test_an_empty_window_is_said_to_be_empty() -> None:
+    journal = Journal(ORIGIN_MS)
+    journal.record(ORIGIN_MS, 0, loaded(7, 7))
+    watching = view(journal, "g", "t")
+    assert repr(watching.state()) == "SPSO 7 | empty"
+    assert "SPSO SPEO in flight" in shown(watching._repr_html_())
+    assert "7 empty 0" in shown(watching._repr_html_())
+
+
 def test_html_of_a_group_and_a_cluster() -> None:
     text = shown(group_view(journal(), EVIL)._repr_html_())
     assert f"{EVIL} · Stable · group epoch 0" in text

@@ -34,7 +34,7 @@ KEYS: dict[str, Any] = {
     "group": str, "now_ms": int, "origin_ms": int, "order": int, "total": int,
     "event": (dict, type(None)), "step": (dict, type(None)), "marks": list,
     "version": int, "topic": str, "partition": int, "leader": int, "loaded": bool, "observed": bool, "disturbed": str,
-    "spso": int, "speo": int, "log_start": int, "log_end": int,
+    "spso": int, "window_end": int, "log_start": int, "log_end": int,
     "delivery_count_limit": int, "max_record_locks": int, "lock_duration_ms": int, "in_flight": (int, type(None)),
     "lag": (int, type(None)), "runs": list, "past": list, "members": list, "writes": list, "text": str,
 }  # fmt: skip
@@ -121,10 +121,10 @@ def test_a_snapshot_in_full() -> None:
     snapshot = view_of().snapshot()
     keeps_the_contract(snapshot)
     assert snapshot == {
-        "version": 1, "group": "g", "topic": "t", "partition": 0, "leader": 2,
+        "version": 2, "group": "g", "topic": "t", "partition": 0, "leader": 2,
         "now_ms": ORIGIN_MS + 2000, "origin_ms": ORIGIN_MS, "order": 11, "total": 11,
         "loaded": True, "observed": False, "disturbed": "",
-        "spso": 100, "speo": 105, "log_start": 0, "log_end": 126,
+        "spso": 100, "window_end": 105, "log_start": 0, "log_end": 126,
         "delivery_count_limit": 5, "max_record_locks": 20, "lock_duration_ms": 30000, "in_flight": 5, "lag": 24,
         "runs": [
             [100, 102, "acquired", 1, "id-1", ORIGIN_MS + 31_000, 4, "acknowledged"],
@@ -154,7 +154,7 @@ def test_snapshots_at_earlier_events() -> None:
     beginning = watching.snapshot(0)
     keeps_the_contract(beginning)
     assert (beginning["loaded"], beginning["now_ms"], beginning["log_end"]) == (False, ORIGIN_MS, -1)
-    assert beginning["text"] == "SPSO 0 | empty | SPEO 0 (not loaded)"
+    assert beginning["text"] == "SPSO 0 | empty (not loaded)"
     tagged = watching.snapshot(10)
     assert (tagged["event"]["cause"], tagged["event"]["first"], tagged["event"]["end"]) == ("accept", 100, 102)
     assert tagged["event"]["text"] == "consumer-1 accepted 100–101, state write under way"

@@ -23,7 +23,7 @@ class History:
     """History of a share-partition, offset by offset; each method adds one snapshot."""
 
     def __init__(self, spso: int = 100, log_end: int = 126, limit: int = 5, locks: int = 20) -> None:
-        self.spso = self.speo = spso
+        self.spso = self.window_end = spso
         self.log_start, self.log_end, self.limit, self.locks = max(spso - 3, 0), log_end, limit, locks
         self.now_ms = ORIGIN_MS
         self.records: dict[int, Record] = {}
@@ -38,7 +38,7 @@ class History:
         for offset in range(first, end):
             count = self.records[offset][1] if offset in self.records else 0
             self.records[offset] = ("acquired", count + 1, member, self.now_ms + LOCK_MS, None, None)
-        self.speo = max(self.speo, end)
+        self.window_end = max(self.window_end, end)
         return self._add("acquire", first, end, member, f"{self.members[member]} acquired {_span(first, end)}")
 
     def prepare(self, first: int, end: int, to_state: str, after_ms: int = 300) -> History:
@@ -57,7 +57,7 @@ class History:
             self.records[offset] = (state, self.records[offset][1], None, None, None, None)
         if cause == "lock_timeout":
             self.marks.append(_mark(len(self.snapshots), self.now_ms, cause, "time-out"))
-        while self.spso < self.speo and self.records.get(self.spso, ("archived", 0))[0] in KEPT:
+        while self.spso < self.window_end and self.records.get(self.spso, ("archived", 0))[0] in KEPT:
             if self.spso in self.records:
                 self.past.append([self.spso, self.spso + 1, *self.records[self.spso][:2]])
             self.spso += 1
@@ -77,21 +77,21 @@ class History:
         event = {"order": order, "time_ms": self.now_ms, "cause": cause, "first": first, "end": end}
         event |= {"member": member, "text": text}
         writes = [{"id": 17, "since_ms": self.now_ms, "text": "write"}]
-        inside = sorted((o, record) for o, record in self.records.items() if self.spso <= o < self.speo)
+        inside = sorted((o, record) for o, record in self.records.items() if self.spso <= o < self.window_end)
         in_flight = sum(record[0] not in KEPT for _, record in inside)
         self.snapshots.append(
             {
-                "version": 1, "group": "payments", "topic": "orders", "partition": 0, "leader": 2,
+                "version": 2, "group": "payments", "topic": "orders", "partition": 0, "leader": 2,
                 "now_ms": self.now_ms, "origin_ms": ORIGIN_MS, "order": order, "total": order, "loaded": True,
                 "observed": False, "disturbed": "",
-                "spso": self.spso, "speo": self.speo, "log_start": self.log_start, "log_end": self.log_end,
+                "spso": self.spso, "window_end": self.window_end, "log_start": self.log_start, "log_end": self.log_end,
                 "delivery_count_limit": self.limit, "max_record_locks": self.locks, "lock_duration_ms": LOCK_MS,
                 "in_flight": in_flight, "lag": self.log_end - self.spso - sum(r[0] in KEPT for _, r in inside),
                 "runs": _runs(inside), "past": self.past[-64:], "members": self._members(inside),
                 "writes": writes if any(r[4] for _, r in inside) else [],
                 "event": event if cause else None,
                 "step": {"first": order, "text": text} if cause else None, "marks": list(self.marks),
-                "text": _text(self.spso, self.speo, inside),
+                "text": _text(self.spso, self.window_end, inside),
             }
         )  # fmt: skip
         return self
@@ -124,10 +124,11 @@ def _runs(inside: list[tuple[int, Record]]) -> list[list[Any]]:
     return runs
 
 
-def _text(spso: int, speo: int, inside: list[tuple[int, Record]]) -> str:
+def _text(spso: int, window_end: int, inside: list[tuple[int, Record]]) -> str:
     letters = {member: chr(65 + index) for index, member in enumerate(NAMES)}
     signs = [letters.get(record[2] or "", "?") if record[2] else SYMBOLS[record[0]] for _, record in inside[:40]]
-    return f"SPSO {spso} | {' '.join(signs)}{' ...' if len(inside) > 40 else ''} | SPEO {speo - 1}"
+    shown = f"{' '.join(signs)}{' ...' if len(inside) > 40 else ''} | SPEO {window_end - 1}"
+    return f"SPSO {spso} | {shown if spso < window_end else 'empty'}"
 
 
 class FakeView:
@@ -219,10 +220,10 @@ def payments() -> History:
 def every_state() -> dict[str, Any]:
     """One snapshot that holds every state, a gap and an unknown holder."""
     snapshot = dict(payments().snapshots[-1])
-    end = snapshot["speo"]
+    end = snapshot["window_end"]
     extra = [[end, end + 1, "archiving", 5, None, None, None, None]]
     extra += [[end + 2, end + 3, "acquired", 1, "unlisted", snapshot["now_ms"] + 900, None, None]]
-    return {**snapshot, "runs": snapshot["runs"] + extra, "speo": end + 3}
+    return {**snapshot, "runs": snapshot["runs"] + extra, "window_end": end + 3}
 
 
 def wide(offsets: int = 4000, seed: int = 7, members: int = 3) -> History:
@@ -238,5 +239,5 @@ def wide(offsets: int = 4000, seed: int = 7, members: int = 3) -> History:
         for one in range(offset, end):
             history.records[one] = (state, rng.randint(1, 5), member if held else None, deadline_ms, None, None)
         offset = end
-    history.speo = offset
+    history.window_end = offset
     return history._add("acquire", 1000, offset, "m-0", "a wide window")

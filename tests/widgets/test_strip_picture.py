@@ -141,7 +141,7 @@ def _naive(snapshot: dict[str, Any], offset: int) -> Cell:
     for first, end, state, count in snapshot["past"]:
         if first <= offset < end:
             return Cell("past", state, count)
-    return Cell("beyond" if snapshot["speo"] <= offset < snapshot["log_end"] else "dash")
+    return Cell("beyond" if snapshot["window_end"] <= offset < snapshot["log_end"] else "dash")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -66,7 +66,7 @@ def draw(snapshot: dict[str, Any], *, theme: str = "light", width: int = 1084, s
         raise ValueError(f"width must be at least 320 pixels, not {width!r}")
     colours = THEMES[theme]
     lanes = _lane_owners(snapshot, idle=stage is not None)
-    stage = stage or Stage(snapshot["spso"], snapshot["speo"] - snapshot["spso"], len(lanes))
+    stage = stage or Stage(snapshot["spso"], snapshot["window_end"] - snapshot["spso"], len(lanes))
     pitch = fit(stage.window, width)
     frame = Frame(stage.first - ceil(SIZES["gutter_left"] / pitch), pitch, width)
     cells = pitch >= SIZES["pitch_cells"]
@@ -94,7 +94,7 @@ def draw(snapshot: dict[str, Any], *, theme: str = "light", width: int = 1084, s
 def cell_at(snapshot: dict[str, Any], offset: int) -> Cell:
     """The cell of an offset: its run, its faded past, or a place without a record."""
     members = {member["id"]: member for member in snapshot["members"]}
-    if snapshot["spso"] <= offset < snapshot["speo"]:
+    if snapshot["spso"] <= offset < snapshot["window_end"]:
         run = _run_at(snapshot["runs"], offset)
         if run is None:
             return Cell("dash")
@@ -152,7 +152,7 @@ def _tspan(text: str, hot: bool, colours: Colours) -> str:
 
 
 def _band(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator[str]:
-    left, right = frame.x(snapshot["spso"]) - 4, frame.x(snapshot["speo"]) + 1
+    left, right = frame.x(snapshot["spso"]) - 4, frame.x(snapshot["window_end"]) + 1
     top = SIZES["cell_top"] - SIZES["band_above"]
     height = SIZES["cell_height"] + SIZES["band_above"] + SIZES["band_below"]
     yield (
@@ -163,12 +163,12 @@ def _band(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator[
 
 def _flags(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator[str]:
     """The two flags of the window, and the ends of the log as dotted lines."""
-    spso, speo, foot = snapshot["spso"], snapshot["speo"], SIZES["cell_top"] + SIZES["cell_height"]
-    end = "SPEO unknown" if snapshot["observed"] else f"SPEO {speo - 1}"
-    flags = [(frame.x(spso) - 4, f"SPSO {spso}", "start", 6), (frame.x(speo) + 1, end, "end", -6)]
-    if frame.x(speo) - frame.x(spso) < 160:  # both labels cannot stand inside
+    spso, window_end, foot = snapshot["spso"], snapshot["window_end"], SIZES["cell_top"] + SIZES["cell_height"]
+    end = "SPEO unknown" if snapshot["observed"] else f"SPEO {window_end - 1}"
+    flags = [(frame.x(spso) - 4, f"SPSO {spso}", "start", 6), (frame.x(window_end) + 1, end, "end", -6)]
+    if frame.x(window_end) - frame.x(spso) < 160:  # both labels cannot stand inside
         flags = [(x, label, "end" if side == "start" else "start", -dx) for x, label, side, dx in flags]
-    if spso == speo:
+    if spso == window_end:
         flags = [(frame.x(spso) - 4, f"SPSO {spso} · empty window", "start", 6)]
     for x, label, anchor, dx in flags:
         yield f'<path d="M{x:g} 6V{foot + SIZES["band_below"]:g}" stroke="{colours["bandline"]}" stroke-width="2"/>'
@@ -297,7 +297,7 @@ def _lanes(snapshot: dict[str, Any], members: list[dict[str, Any]], frame: Frame
         if member["deadline_ms"] is not None:
             left_ms, hot = _left(snapshot, member["deadline_ms"])
             text, ink = f"{left_ms / 1000:.1f} s{words}", colours["alarm" if hot else "ink"]
-            yield _text(frame.x(snapshot["speo"]) + 12, y + 11, text, ink)
+            yield _text(frame.x(snapshot["window_end"]) + 12, y + 11, text, ink)
 
 
 def _left(snapshot: dict[str, Any], deadline_ms: int) -> tuple[int, bool]:

@@ -23,7 +23,7 @@ class SharePartitionLoaded(NamedTuple):
     topic: str
     partition: int
     spso: int
-    speo: int
+    window_end: int
     runs: tuple[Run, ...]
     state_epoch: int
     leader_epoch: int
@@ -66,13 +66,16 @@ class RecordsChanged(NamedTuple):
 
 
 class WindowMoved(NamedTuple):
-    """The window is now [spso, speo); records below the SPSO are in a terminal state."""
+    """The window is now [spso, window_end), and empty if they are equal; otherwise the SPEO is `window_end` - 1.
+
+    Records below the SPSO are in a terminal state.
+    """
 
     group_id: str
     topic: str
     partition: int
     spso: int
-    speo: int
+    window_end: int
 
 
 class StateWritePrepared(NamedTuple):

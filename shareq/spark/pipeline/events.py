@@ -6,14 +6,14 @@ The columns follow from the annotations of the events, so that a new event needs
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 from shareq.model.states import RecordState
 from shareq.trace.journal.event_codec import EVENT_TYPES
-from shareq.trace.journal.journal_file import VERSION
+from shareq.trace.journal.journal_file import READABLE, RENAMED
 from shareq.trace.journal.parquet import FIELDS, HEAD
 
 if TYPE_CHECKING:
@@ -61,11 +61,25 @@ def columns() -> dict[str, str]:
 def parquet_schema() -> str:
     """The columns of a journal's Parquet file, in Spark's schema notation."""
     kinds = {"int64": "bigint", "int32": "int", "string": "string"}
-    return ", ".join(f"`{name}` {kinds[kind]}" for name, kind in (*HEAD, *FIELDS, ("payload", "string")))
+    known = {name: kinds[kind] for name, kind in (*HEAD, *FIELDS, ("payload", "string"))}
+    return ", ".join(f"`{name}` {kind}" for name, kind in known.items()) + f", {_old_names(known)}"
 
 
 def _schema(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}` {fields()[name]}" for name in names)
+
+
+def _old_names(kinds: Mapping[str, str]) -> str:
+    """The fields that version 1 of the journals has by other names, in Spark's schema notation."""
+    return ", ".join(f"`{old}` {kinds[new]}" for old, new in RENAMED.items())
+
+
+def _renamed(flat: DataFrame) -> DataFrame:
+    """Fields of version 1 by their present names."""
+    from pyspark.sql import functions as f
+
+    named = {new: f.coalesce(f.col(new), f.col(old)) for old, new in RENAMED.items()}
+    return flat.withColumns(named).drop(*RENAMED)
 
 
 def of_lines(lines: DataFrame) -> DataFrame:
@@ -79,12 +93,13 @@ def of_lines(lines: DataFrame) -> DataFrame:
     parsed = lines.where("trim(value) <> ''").select(
         "journal",
         f.col("value").alias("line"),
-        f.from_json("value", f"{head}, {_schema(fields())}", options).alias("e"),
+        f.from_json("value", f"{head}, {_schema(fields())}, {_old_names(fields())}", options).alias("e"),
     )
-    flat = parsed.select("journal", "line", "e.*")
-    strange = f"shareq_journal <> {VERSION}"
+    flat = _renamed(parsed.select("journal", "line", "e.*"))
+    strange = f"shareq_journal NOT IN ({', '.join(map(str, READABLE))})"
+    allowed = " or ".join(map(str, READABLE))
     strange_version = f.when(
-        f.expr(strange), f.format_string(f"journal version %s: must be {VERSION}", "shareq_journal")
+        f.expr(strange), f.format_string(f"journal version %s: must be {allowed}", "shareq_journal")
     )
     return _rows(
         flat.where(f"shareq_journal IS NULL OR {strange}").withColumn("why_bad", strange_version), f.col("line")
@@ -95,6 +110,7 @@ def of_table(table: DataFrame) -> DataFrame:
     """The events of a journal's Parquet file. JSON is parsed only where the typed columns are incomplete."""
     from pyspark.sql import functions as f
 
+    table = _renamed(table)
     flat = {name for name, _ in FIELDS}
     rest = [name for name in fields() if name not in flat or name == "why"]
     partly = [name for name, t in EVENT_TYPES.items() if not {*t._fields} <= {*flat, "why"}]

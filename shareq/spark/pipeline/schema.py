@@ -11,7 +11,7 @@ from typing import Any, Final
 from shareq.spark.pipeline import events, figures, tables
 from shareq.spark.pipeline.columns import TableSpec, columns
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 
 _KEY = "journal group_id topic partition"
@@ -41,7 +41,7 @@ TABLES: Final[Mapping[str, TableSpec]] = {
             until_ms i; time of its end; null while it lasts
             ended s; dropped, stopped (the broker was), superseded (another broker loaded it), or null
             spso i; SPSO at the load
-            speo i; SPEO at the load
+            window_end i; the offset after the SPEO at the load; spso if the window was empty
             max_record_locks i; the limit of locked records
             delivery_count_limit i; the limit of deliveries of a record
             lock_duration_ms i; the lock duration
@@ -83,7 +83,7 @@ TABLES: Final[Mapping[str, TableSpec]] = {
             until_ms i; time of the next move, or of the end of the leadership; null while it lasts
             leader
             spso i; share-partition start offset: all offsets below are finished
-            speo i; the offset after the last one in flight
+            window_end i; the offset after the SPEO, the last one in flight; spso if the window is empty
             in_flight i; offsets between them
             record_locks i; the limit of in_flight
             complete i; offsets in the window that are durably finished

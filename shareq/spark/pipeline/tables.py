@@ -75,7 +75,7 @@ LEADERSHIPS: Final = f"""
         FROM {{events}} WHERE type = 'TopicCreated' GROUP BY journal, topic
     )
     SELECT l.journal, l.group_id, l.topic, l.partition, l.`order` AS load, l.next_load, l.broker AS leader,
-           l.time_ms AS since_ms, x.until_ms, x.ended, l.spso, l.speo, l.max_record_locks, l.delivery_count_limit,
+           l.time_ms AS since_ms, x.until_ms, x.ended, l.spso, l.window_end, l.max_record_locks, l.delivery_count_limit,
            l.lock_duration_ms, l.state_epoch, l.leader_epoch, t.topic_made, t.next_made
     FROM loads l LEFT JOIN first_ends x ON {_same("l", "x")} AND x.load = l.`order`
     LEFT JOIN topics t ON {_same("l", "t", "journal, topic")}
@@ -187,26 +187,26 @@ ATTEMPTS: Final = f"""
     FROM pieces p JOIN {{reigns}} r ON {_same("p", "r", "journal, reign")}
 """
 
-_STEP = "r.journal, r.reign, e.`order`, e.type, e.time_ms, e.broker, e.spso, e.speo, e.max_record_locks, e.runs"
+_STEP = "r.journal, r.reign, e.`order`, e.type, e.time_ms, e.broker, e.spso, e.window_end, e.max_record_locks, e.runs"
 _DONE = "e.state, e.`first`, e.`end`"
 
 WINDOWS: Final = f"""
     WITH changes AS ({_of_leaders(f"{_STEP}, {_DONE}", "SharePartitionLoaded", "WindowMoved", "RecordsChanged")}
     ), steps AS (
         SELECT journal, reign, `order`, `first` AS at, `end` - `first` AS records, `end` AS until, NULL AS time_ms,
-               NULL AS broker, NULL AS spso, NULL AS speo, NULL AS record_locks
+               NULL AS broker, NULL AS spso, NULL AS window_end, NULL AS record_locks
         FROM changes WHERE type = 'RecordsChanged' AND state IN ('acknowledged', 'archived')
         UNION ALL
         SELECT journal, reign, `order`, run[0] AS at, run[1] - run[0] AS records, run[1] AS until, NULL AS time_ms,
-               NULL AS broker, NULL AS spso, NULL AS speo, NULL AS record_locks
+               NULL AS broker, NULL AS spso, NULL AS window_end, NULL AS record_locks
         FROM changes LATERAL VIEW explode(runs) loaded AS run WHERE type = 'SharePartitionLoaded' AND run[2] IN (2, 4)
         UNION ALL
-        SELECT journal, reign, `order`, spso AS at, 0 AS records, NULL AS until, time_ms, broker, spso, speo,
+        SELECT journal, reign, `order`, spso AS at, 0 AS records, NULL AS until, time_ms, broker, spso, window_end,
                max_record_locks AS record_locks
         FROM changes WHERE type <> 'RecordsChanged'
         UNION ALL
         SELECT r.journal, r.reign, e.`order`, NULL AS at, 0 AS records, NULL AS until, NULL AS time_ms, NULL AS broker,
-               NULL AS spso, NULL AS speo, coalesce(try_cast(e.value AS bigint), {RECORD_LOCKS}) AS record_locks
+               NULL AS spso, NULL AS window_end, coalesce(try_cast(e.value AS bigint), {RECORD_LOCKS}) AS record_locks
         FROM {{events}} e JOIN {{reigns}} r
           ON e.journal = r.journal AND e.resource = concat('group:', r.group_id)
          AND e.`order` > r.load AND e.`order` < r.until
@@ -216,7 +216,7 @@ WINDOWS: Final = f"""
         FROM steps
         WINDOW below AS (PARTITION BY reign, journal ORDER BY at RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
     ), by_order AS (
-        SELECT journal, reign, `order`, time_ms, broker, spso, speo,
+        SELECT journal, reign, `order`, time_ms, broker, spso, window_end,
                last_value(record_locks) IGNORE NULLS OVER so_far AS record_locks,
                (sum(records) OVER so_far) - passed AS complete,
                lead(time_ms) IGNORE NULLS OVER (PARTITION BY reign, journal ORDER BY `order`) AS next_ms
@@ -230,20 +230,20 @@ WINDOWS: Final = f"""
         ) AS log
         FROM (
             SELECT r.journal, r.topic, r.partition, b.`order`, r.group_id, r.load, r.topic_made, b.time_ms,
-                   coalesce(b.next_ms, r.until_ms) AS until_ms, b.broker, b.spso, b.speo, b.record_locks, b.complete,
-                   NULL AS appended
+                   coalesce(b.next_ms, r.until_ms) AS until_ms, b.broker, b.spso, b.window_end, b.record_locks,
+                   b.complete, NULL AS appended
             FROM by_order b JOIN {{reigns}} r ON {_same("b", "r", "journal, reign")} WHERE b.spso IS NOT NULL
             UNION ALL
             SELECT journal, topic, partition, `order`, NULL AS group_id, NULL AS load, NULL AS topic_made,
-                   NULL AS time_ms, NULL AS until_ms, NULL AS broker, NULL AS spso, NULL AS speo, NULL AS record_locks,
-                   NULL AS complete, struct(`order`, `end`) AS appended
+                   NULL AS time_ms, NULL AS until_ms, NULL AS broker, NULL AS spso, NULL AS window_end,
+                   NULL AS record_locks, NULL AS complete, struct(`order`, `end`) AS appended
             FROM {{events}} WHERE type = 'RecordsAppended'
         )
     ), whole AS (
-        SELECT *, greatest(speo, CASE WHEN log.`order` > coalesce(topic_made, -1) THEN log.`end` END) AS log_end
+        SELECT *, greatest(window_end, CASE WHEN log.`order` > coalesce(topic_made, -1) THEN log.`end` END) AS log_end
         FROM with_log WHERE spso IS NOT NULL
     )
-    SELECT {_KEY}, load, `order`, time_ms, until_ms, broker AS leader, spso, speo, speo - spso AS in_flight,
+    SELECT {_KEY}, load, `order`, time_ms, until_ms, broker AS leader, spso, window_end, window_end - spso AS in_flight,
            record_locks, complete, log_end, log_end - spso - complete AS lag
     FROM whole
 """

@@ -57,18 +57,18 @@ def _loaded(state: SharePartitionState, entry: Entry, event: SharePartitionLoade
     """Replace the state by the durable state. A record that was complete below the new SPSO keeps its final state."""
     position, runs = event.spso, Runs()
     for first, end, code, delivery_count in event.runs:
-        if not position <= first < end <= event.speo:
+        if not position <= first < end <= event.window_end:
             raise JournalCorrupt(entry, f"run [{first}, {end}) is out of order or outside the window")
         runs.assign(first, end, RecordStatus(RecordState(code), delivery_count))
         position = end
     state.loaded, state.partial = True, False
     state.leader = state.loaded_by = entry.broker_id
-    state.spso, state.speo = event.spso, event.speo
+    state.spso, state.window_end = event.spso, event.window_end
     state.add_past(state.runs.drop_below(event.spso))
     state.leader_epoch, state.state_epoch = event.leader_epoch, event.state_epoch
     state.delivery_count_limit, state.max_record_locks = event.delivery_count_limit, event.max_record_locks
     state.lock_duration_ms = event.lock_duration_ms
-    state.log_end = max(state.log_end, event.speo)
+    state.log_end = max(state.log_end, event.window_end)
     state.runs, state.writes, state.last_write_id = runs, {}, -1
 
 
@@ -105,15 +105,17 @@ def _records_changed(state: SharePartitionState, entry: Entry, event: RecordsCha
 def _window_moved(state: SharePartitionState, entry: Entry, event: WindowMoved) -> None:
     if not _is_from_leader(state, entry):
         return
-    spso, speo = event.spso, event.speo
-    if not state.partial and not (state.spso <= spso <= speo and state.speo <= speo and state.runs.end <= speo):
-        raise JournalCorrupt(entry, f"[{state.spso}, {state.speo}) cannot become [{spso}, {speo})")
+    spso, window_end = event.spso, event.window_end
+    if not state.partial and not (
+        state.spso <= spso <= window_end and state.window_end <= window_end and state.runs.end <= window_end
+    ):
+        raise JournalCorrupt(entry, f"[{state.spso}, {state.window_end}) cannot become [{spso}, {window_end})")
     dropped = state.runs.drop_below(spso)
     for first, end, status in dropped:
         if not status.state.terminal and end > state.log_start and not state.partial:
             raise JournalCorrupt(entry, f"[{first}, {end}) is passed while {status.state.name}")
-    state.spso, state.speo = spso, speo
-    state.log_end = max(state.log_end, speo)
+    state.spso, state.window_end = spso, window_end
+    state.log_end = max(state.log_end, window_end)
     state.add_past(dropped)
 
 

@@ -139,7 +139,7 @@ def _share_partitions(reader: JournalReader) -> Pairs:
             if windows.get(about, (entry.broker_id, 0))[0] == entry.broker_id:
                 windows.pop(about, None)
         elif isinstance(event, (SharePartitionLoaded, WindowMoved)):
-            windows[about] = (entry.broker_id, event.speo - event.spso)
+            windows[about] = (entry.broker_id, event.window_end - event.spso)
     for about in dict.fromkeys([*windows, *timeouts]):
         tags = (("group", str(about.group)), ("topic", str(about.topic)), ("partition", str(about.partition)))
         if about in windows:

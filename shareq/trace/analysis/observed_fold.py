@@ -13,7 +13,7 @@ from shareq.trace.journal.entry_log import Entry
 
 
 def lay_out(state: SharePartitionState) -> None:
-    """Compute runs and SPEO from the knowledge, and drop holds that later deliveries or durable states have replaced.
+    """Compute the window from the knowledge, and drop holds that later deliveries or durable states have replaced.
 
     A no-op for a state that is not observed. Without a durable start offset, the window begins at the first hold.
     """
@@ -23,8 +23,10 @@ def lay_out(state: SharePartitionState) -> None:
     if not state.loaded:
         state.spso = min([hold.first for hold in knowledge.holds], default=0)
     begun = state.loaded or knowledge.holds
-    state.speo = knowledge.highest_speo(state.spso, state.log_end, state.max_record_locks) if begun else state.spso
-    state.runs = knowledge.runs(state.spso, state.speo)
+    state.window_end = (
+        knowledge.highest_window_end(state.spso, state.log_end, state.max_record_locks) if begun else state.spso
+    )
+    state.runs = knowledge.runs(state.spso, state.window_end)
     if not knowledge.holds:
         return
     held = [(first, end, s.member_id, s.delivery_count) for first, end, s in state.runs if s.member_id is not None]

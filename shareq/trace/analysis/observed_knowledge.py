@@ -48,13 +48,13 @@ class Knowledge(NamedTuple):
         """The knowledge after the member has left, or has lost its locks."""
         return self._replace(holds=tuple(hold for hold in self.holds if hold.member_id != member_id))
 
-    def highest_speo(self, spso: int, log_end: int, max_record_locks: int) -> int:
-        """Upper bound of the SPEO: the limit of record locks, or the end of a known run beyond it."""
+    def highest_window_end(self, spso: int, log_end: int, max_record_locks: int) -> int:
+        """Upper bound of the window's end: the limit of record locks, or the end of a known run beyond it."""
         known = [*[run.end for run in self.durable], *[hold.end for hold in self.holds]]
         return max(spso, min(log_end, spso + max_record_locks), *known)
 
-    def runs(self, spso: int, speo: int) -> Runs:
-        """The status of each record of [spso, speo).
+    def runs(self, spso: int, window_end: int) -> Runs:
+        """The status of each record of [spso, window_end).
 
         A record that was returned after its nth delivery is not held by the member of its nth or an earlier delivery.
         """
@@ -66,8 +66,8 @@ class Knowledge(NamedTuple):
                     runs.append(position, first, UNKNOWN)
                 runs.append(first, end, durable_status(state, delivery_count))
                 position = end
-        if position < speo:
-            runs.append(position, speo, UNKNOWN)
+        if position < window_end:
+            runs.append(position, window_end, UNKNOWN)
         for first, end, member_id, delivery_count in self.holds:
             for begin, stop, status in runs.overlap(first, end):
                 if status.state in _NOT_TERMINAL and status.delivery_count < delivery_count:

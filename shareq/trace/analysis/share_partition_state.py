@@ -17,7 +17,9 @@ _DEFAULT = GroupConfig()
 
 @dataclass(slots=True, eq=False, repr=False)
 class SharePartitionState:
-    """One share-partition after an entry of the journal; offsets half-open.
+    """One share-partition after an entry of the journal; offsets half-open, but for `speo`.
+
+    The window is [spso, window_end).
 
     `leader`: the broker that leads the partition, -1 if there is none. `loaded`: a leader has the share-partition in
     memory. If not, `runs` are those of the last leader, without locks and writes; they may or may not be durable.
@@ -25,7 +27,7 @@ class SharePartitionState:
     `partial`: the first entries are missing, because a bounded journal has dropped them. Until the next load such a
     fold checks nothing and has only the runs that have changed since.
 
-    `observed`: the journal is an observer's, see `observed_knowledge`. Then `speo` is the upper bound of the window,
+    `observed`: the journal is an observer's, see `observed_knowledge`. Then `window_end` is an upper bound,
     and `disturbed` the reason why the observer has no new data, empty if it has.
 
     `writes`: state writes in progress by write id, as (time_ms of the event, event). `past`: final runs below the SPSO.
@@ -43,7 +45,7 @@ class SharePartitionState:
     leader_epoch: int = -1
     state_epoch: int = -1
     spso: int = 0
-    speo: int = 0
+    window_end: int = 0
     log_start: int = 0
     log_end: int = -1
     delivery_count_limit: int = _DEFAULT.delivery_count_limit
@@ -63,9 +65,14 @@ class SharePartitionState:
         return self.knowledge is not None
 
     @property
+    def speo(self) -> int | None:
+        """The KIP's share-partition end offset: the last offset in flight; None if the window is empty, or observed."""
+        return None if self.observed or self.spso == self.window_end else self.window_end - 1
+
+    @property
     def in_flight(self) -> int:
         """Offsets in the window, including terminal ones and gaps: the number that the record locks limit."""
-        return self.speo - self.spso
+        return self.window_end - self.spso
 
     @property
     def delivery_complete_count(self) -> int:
@@ -106,4 +113,4 @@ class SharePartitionState:
 
     def __repr__(self) -> str:
         where = f"{self.group_id} on {self.topic}-{self.partition}"
-        return f"<SharePartitionState {where}: [{self.spso}, {self.speo}) in {len(self.runs)} runs>"
+        return f"<SharePartitionState {where}: [{self.spso}, {self.window_end}) in {len(self.runs)} runs>"

@@ -147,14 +147,16 @@ def list_text(parts: Iterable[str], limit: int) -> str:
 
 def _loaded(broker_id: int, event: SharePartitionLoaded, name: Name) -> str:
     del name
-    return f"broker {broker_id} loaded the share-partition, SPSO {event.spso}, {event.speo - event.spso} in flight"
+    return (
+        f"broker {broker_id} loaded the share-partition, SPSO {event.spso}, {event.window_end - event.spso} in flight"
+    )
 
 
 def _moved(broker_id: int, event: WindowMoved, name: Name) -> str:
     del broker_id, name
-    if event.spso == event.speo:
+    if event.spso == event.window_end:
         return f"the window is empty at {event.spso}"
-    return f"the window is now {range_text(event.spso, event.speo)}"
+    return f"the window is now {range_text(event.spso, event.window_end)}"
 
 
 def _durable(broker_id: int, event: DurableStateRead, name: Name) -> str:

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from shareq.trace.journal.entry_log import Entry
 
-VERSION: Final = 1
+VERSION: Final = 2
+"""The version that is written."""
+READABLE: Final = (1, VERSION)
+RENAMED: Final = {"speo": "window_end"}
+"""Fields of events by their names in version 1."""
+
+
+def current(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of an event in a file of version 1, by their names in this version."""
+    return {RENAMED.get(name, name): value for name, value in fields.items()}
 
 
 class JournalFileError(ValueError):

@@ -1,10 +1,11 @@
 """The journal as JSON Lines: one object per line, for `jq`, pandas, Spark and text editors.
 
-Line 1 is the header:   {"shareq_journal": 1, "origin_ms": 1767225600000}
+Line 1 is the header:   {"shareq_journal": 2, "origin_ms": 1767225600000}
 Each further line:      {"order": 0, "time_ms": ..., "broker": -1, "type": "BrokerStarted", <the event's fields>}
 
 `shareq_journal` is the version of this format; `order` counts up by one; `broker` -1 is a client or the cluster as a
-whole; `type` and the remaining fields are those of `shareq.model.events`, offsets half-open, tuples as lists.
+whole; `type` and the remaining fields are those of `shareq.model.events`, offsets half-open, tuples as lists. In
+version 1, `window_end` has the name `speo`; it can be read.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 from shareq.trace.journal.entry_log import Entry, EntryLog
 from shareq.trace.journal.event_codec import BadEvent, decode, encode
-from shareq.trace.journal.journal_file import VERSION, JournalFile, JournalFileError
+from shareq.trace.journal.journal_file import READABLE, VERSION, JournalFile, JournalFileError, current
 
 
 def header_line(log: EntryLog) -> str:
@@ -70,8 +71,8 @@ def read(path: str | PathLike[str], *, strict: bool = True) -> JournalFile:
     entries: list[Entry] = []
     with Path(path).open("rb") as file:
         lines = enumerate(file, start=1)
-        origin_ms = _header(path, next(lines, (1, b"")))
-        for number, found in _entries(lines):
+        version, origin_ms = _header(path, next(lines, (1, b"")))
+        for number, found in _entries(lines, version):
             error = found if isinstance(found, str) else _out_of_order(entries, found, gaps=bool(errors))
             if error is None and isinstance(found, Entry):
                 entries.append(found)
@@ -82,31 +83,32 @@ def read(path: str | PathLike[str], *, strict: bool = True) -> JournalFile:
     return JournalFile(origin_ms, entries, tuple(errors))
 
 
-def _header(path: str | PathLike[str], first: tuple[int, bytes]) -> int:
-    """The origin. A bad header is an error even for a lenient reader: without it the lines cannot be read."""
+def _header(path: str | PathLike[str], first: tuple[int, bytes]) -> tuple[int, int]:
+    """The version and the origin. A bad header is an error even for a lenient reader."""
     try:
         header = json.loads(first[1])
     except ValueError:
         header = None
     if not isinstance(header, dict) or "shareq_journal" not in header:
         raise JournalFileError(path, 1, "not a journal: the first line must have shareq_journal and origin_ms")
-    if header["shareq_journal"] != VERSION or not isinstance(header.get("origin_ms"), int):
-        why = f"shareq_journal={header['shareq_journal']!r}: must be {VERSION}, with an integer origin_ms"
-        raise JournalFileError(path, 1, why)
-    return int(header["origin_ms"])
+    version = header["shareq_journal"]
+    if version not in READABLE or not isinstance(header.get("origin_ms"), int):
+        allowed = " or ".join(map(str, READABLE))
+        raise JournalFileError(path, 1, f"shareq_journal={version!r}: must be {allowed}, with an integer origin_ms")
+    return int(version), int(header["origin_ms"])
 
 
-def _entries(lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, Entry | str]]:
+def _entries(lines: Iterator[tuple[int, bytes]], version: int) -> Iterator[tuple[int, Entry | str]]:
     """The entry of each line, or its error; empty lines are skipped."""
     for number, line in lines:
         if line.strip():
             try:
-                yield number, _entry(json.loads(line))
+                yield number, _entry(json.loads(line), version)
             except ValueError as error:
                 yield number, str(error)
 
 
-def _entry(fields: Any) -> Entry:
+def _entry(fields: Any, version: int) -> Entry:
     if not isinstance(fields, dict):
         raise BadEvent("must be a JSON object")
     head = []
@@ -115,7 +117,8 @@ def _entry(fields: Any) -> Entry:
         if not isinstance(value, int) or isinstance(value, bool):
             raise BadEvent(f"{name} must be a whole number, not {value!r}")
         head.append(value)
-    return Entry(head[0], head[1], head[2], decode(fields.pop("type", None), fields))
+    event = decode(fields.pop("type", None), fields if version == VERSION else current(fields))
+    return Entry(head[0], head[1], head[2], event)
 
 
 def _out_of_order(entries: list[Entry], entry: Entry, *, gaps: bool) -> str | None:

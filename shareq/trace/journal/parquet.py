@@ -8,13 +8,14 @@ Columns (null where an event has no such field):
     type string             name of the event in shareq.model.events
     group_id, topic string; partition int32
     first, end int64        half-open range of offsets
-    spso, speo int64        the window, half-open
+    spso, window_end int64  the window, half-open
     cause, state, to_state string (available, acquired, ...); delivery_count int32; deadline_ms int64
     member_id, client_id string
     write_id int64; error int32; why string
     payload string          all fields of the event as a JSON object; `read` uses only this column of them
 
-Metadata of the schema: `shareq_journal` (version, 1) and `origin_ms`. Needs pyarrow.
+Metadata of the schema: `shareq_journal` (version, 2) and `origin_ms`. In version 1, `window_end` has the name `speo`;
+it can be read. Needs pyarrow.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from shareq.extras import require
 from shareq.model.states import RecordState
 from shareq.trace.journal.entry_log import Entry, EntryLog
 from shareq.trace.journal.event_codec import decode, encode
-from shareq.trace.journal.journal_file import VERSION, JournalFile, JournalFileError
+from shareq.trace.journal.journal_file import READABLE, VERSION, JournalFile, JournalFileError, current
 
 HEAD = (("order", "int64"), ("time_ms", "int64"), ("broker", "int32"), ("type", "string"))
 FIELDS = (
@@ -38,7 +39,7 @@ FIELDS = (
     ("first", "int64"),
     ("end", "int64"),
     ("spso", "int64"),
-    ("speo", "int64"),
+    ("window_end", "int64"),
     ("cause", "string"),
     ("state", "string"),
     ("to_state", "string"),
@@ -92,10 +93,12 @@ def read(path: str | PathLike[str]) -> JournalFile:
     try:
         table = pq.read_table(fspath(path), columns=["order", "time_ms", "broker", "type", "payload"])
         metadata = table.schema.metadata or {}
-        if metadata.get(b"shareq_journal") != str(VERSION).encode():
-            raise JournalFileError(path, 0, f"not a journal of version {VERSION}")
+        version = metadata.get(b"shareq_journal", b"").decode(errors="replace")
+        if version not in map(str, READABLE):
+            raise JournalFileError(path, 0, f"not a journal of version {' or '.join(map(str, READABLE))}")
+        fields = json.loads if version == str(VERSION) else lambda body: current(json.loads(body))
         rows = zip(*(column.to_pylist() for column in table.itercolumns()), strict=True)
-        entries = [Entry(order, at, broker, decode(kind, json.loads(body))) for order, at, broker, kind, body in rows]
+        entries = [Entry(order, at, broker, decode(kind, fields(body))) for order, at, broker, kind, body in rows]
     except (pa.ArrowException, ValueError) as error:
         if isinstance(error, JournalFileError):
             raise

@@ -195,7 +195,8 @@ def _draw_states(axis: Axes, picture: Raster, colours: dict[str, str]) -> None:
             axis.add_collection(patches, autolim=False)
     centres = (picture.x[:-1] + picture.x[1:]) / 2
     axis.step(centres, picture.spso, where="mid", color=colours["ink"], linewidth=1.3, label="SPSO")
-    axis.step(centres, picture.speo, where="mid", color=colours["ink"], linewidth=1, linestyle="--", label="SPEO")
+    end = "SPEO at most" if picture.observed else "SPEO"
+    axis.step(centres, picture.window_end, where="mid", color=colours["ink"], linewidth=1, linestyle="--", label=end)
     if picture.timeouts:
         x, offsets = zip(*picture.timeouts, strict=True)
         axis.plot(
@@ -249,7 +250,8 @@ def _legend(figure: Figure, axes: list[Axes], given: Axes | None) -> None:
     for axis in axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
-    order = {label: place for place, label in enumerate((*STATES, *UNKNOWNS, "SPSO", "SPEO", "lock ran out"))}
+    known = (*STATES, *UNKNOWNS, "SPSO", "SPEO", "SPEO at most", "lock ran out")
+    order = {label: place for place, label in enumerate(known)}
     labels = sorted(found, key=lambda label: order.get(label, len(order)))
     columns = min(len(labels), 6)
     labels = [label for column in range(columns) for label in labels[column::columns]]  # matplotlib fills columns first
@@ -263,11 +265,13 @@ def _legend(figure: Figure, axes: list[Axes], given: Axes | None) -> None:
 def _raster_text(what: str, picture: Raster, failures: Iterable[Mark], origin_ms: int) -> str:
     """The raster as text."""
     low, high = int(picture.offsets[0]), int(picture.offsets[-1])
+    spso, window_end = int(picture.spso[-1]), int(picture.window_end[-1])
+    speo = f"SPEO {'at most ' if picture.observed else ''}{window_end - 1:,}"
     done = ", ".join(f"{count:,} {state}" for state, count in picture.outcomes.items())
     failed = [f"{mark['text']} at {(mark['time_ms'] - origin_ms) / 1000:,.3f} s" for mark in failures]
     parts = [
         f"{what}: offsets {low:,} to {high - 1:,}; {done}",
-        f"SPSO {int(picture.spso[-1]):,} and SPEO {max(int(picture.speo[-1]) - 1, int(picture.spso[-1])):,} in the end",
+        f"SPSO {spso:,} and {speo if spso < window_end else 'an empty window'} in the end",
         count_text(len(picture.timeouts), "lock") + " ran out" if picture.timeouts else "",
         list_text(failed, 6),
     ]

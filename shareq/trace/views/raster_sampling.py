@@ -45,15 +45,17 @@ class Raster:
     """`x` and `offsets` are the edges of columns and rows; `codes` has a row for each range of offsets, ascending.
 
     `timeouts`: (x, middle of the range) of each expired lock. `outcomes`: final state -> exact number of records.
+    `observed`: `window_end` is an upper bound.
     """
 
     x: NDArray[Any]
     offsets: NDArray[Any]
     codes: NDArray[Any]
     spso: NDArray[Any]
-    speo: NDArray[Any]
+    window_end: NDArray[Any]
     timeouts: list[tuple[float, float]] = field(default_factory=list)
     outcomes: dict[str, int] = field(default_factory=dict)
+    observed: bool = False
 
     def has(self, code: int) -> bool:
         """True if any sample has this state, in the window or below it."""
@@ -103,16 +105,16 @@ def sample(
     painter = kind(np.floor((edges[:-1] + edges[1:]) / 2).astype(int).tolist(), low)
     if start is not None:
         painter.begin(start)
-    codes, spso, speo = np.zeros((rows, columns), np.uint8), np.zeros(columns), np.zeros(columns)
+    codes, spso, window_end = np.zeros((rows, columns), np.uint8), np.zeros(columns), np.zeros(columns)
     position = 0
     for column, centre in enumerate(((x[:-1] + x[1:]) / 2).tolist()):
         while position < len(entries) and xs[position] <= centre:
             painter.apply(entries[position], xs[position])
             position += 1
-        codes[:, column], spso[column], speo[column] = painter.column(), painter.spso, painter.speo
+        codes[:, column], spso[column], window_end[column] = painter.column(), painter.spso, painter.window_end
     for left in range(position, len(entries)):
         painter.apply(entries[left], xs[left])
-    return Raster(x, edges, codes, spso, speo, painter.timeouts, painter.outcomes)
+    return Raster(x, edges, codes, spso, window_end, painter.timeouts, painter.outcomes, observed)
 
 
 def _appended(events: Sequence[Event]) -> tuple[int, int]:
@@ -123,14 +125,14 @@ def _appended(events: Sequence[Event]) -> tuple[int, int]:
 
 def _in_window(events: Sequence[Event], start: SharePartitionState, *, observed: bool) -> tuple[int, int]:
     """The range of the offsets that were in the window, at the start or later; if observed, up to the log end."""
-    known = start.loaded or start.observed or start.speo > start.spso
-    ranges = [(start.spso, max(start.speo, start.runs.end))] if known else []
+    known = start.loaded or start.observed or start.window_end > start.spso
+    ranges = [(start.spso, max(start.window_end, start.runs.end))] if known else []
     ends = [start.log_end] if observed else []
     for event in events:
         if isinstance(event, (RecordsChanged, RecordsHeld)):
             ranges.append((event.first, event.end))
         elif isinstance(event, (SharePartitionLoaded, WindowMoved)):
-            ranges.append((event.spso, event.speo))
+            ranges.append((event.spso, event.window_end))
         elif isinstance(event, DurableStateRead) and event.spso >= 0:
             ranges.append((event.spso, event.spso))
         elif observed and isinstance(event, RecordsAppended):
@@ -148,14 +150,14 @@ class _Painter:
         self._offsets = offsets
         self._codes = np.zeros(len(offsets), np.uint8)
         self._loaded_by = -1
-        self.spso = self.speo = low
+        self.spso = self.window_end = low
         self.timeouts: list[tuple[float, float]] = []
         self.outcomes = dict.fromkeys(("acknowledged", "archived"), 0)
 
     def begin(self, state: SharePartitionState) -> None:
         """Start from a state instead of an empty partition."""
         self._loaded_by = state.loaded_by
-        self.spso, self.speo = state.spso, state.speo
+        self.spso, self.window_end = state.spso, state.window_end
         for first, end, status in (*state.past, *state.runs):
             self._paint(first, end, status.name)
 
@@ -170,7 +172,7 @@ class _Painter:
         event = entry.event
         if isinstance(event, SharePartitionLoaded):
             self._loaded_by = entry.broker_id
-            self.spso, self.speo = event.spso, event.speo
+            self.spso, self.window_end = event.spso, event.window_end
             self._codes[bisect_left(self._offsets, event.spso) :] = NOTHING
             for first, end, state, _ in event.runs:
                 self._paint(first, end, _NAMES[state])
@@ -179,7 +181,7 @@ class _Painter:
         elif isinstance(event, RecordsChanged):
             self._change(event, x)
         elif isinstance(event, WindowMoved):
-            self.spso, self.speo = event.spso, event.speo
+            self.spso, self.window_end = event.spso, event.window_end
         elif isinstance(event, SharePartitionDropped):
             self._loaded_by = -1
 
@@ -214,7 +216,7 @@ class _ObservedPainter(_Painter):
     def apply(self, entry: Entry, x: float) -> None:
         del x
         apply_entry(self._state, entry)
-        self.spso, self.speo = self._state.spso, self._state.speo
+        self.spso, self.window_end = self._state.spso, self._state.window_end
         for first, end, status in self._state.runs:
             self._paint(first, end, status.name)
         if isinstance(entry.event, DurableStateRead):

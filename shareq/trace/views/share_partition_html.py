@@ -45,7 +45,7 @@ def share_partition_html(
         [
             (
                 state.spso,
-                None if state.observed else max(state.speo - 1, state.spso),
+                "empty" if state.speo is None and not state.observed else state.speo,
                 None if state.observed else state.in_flight,
                 state.delivery_complete_count,
                 state.lag,
@@ -66,7 +66,7 @@ def _strip(state: SharePartitionState, letter: Callable[[str], str]) -> str:
         position = end
         if len(cells) >= STRIP_CELLS:
             break
-    rest = state.speo - state.spso - STRIP_CELLS
+    rest = state.window_end - state.spso - STRIP_CELLS
     more = f" … and {rest:,} more" if rest > 0 else ""
     label = html(strip_text(state, letter))
     return f'<div role="img" aria-label="{label}" title="{label}">{"".join(cells[:STRIP_CELLS])}{more}</div>'

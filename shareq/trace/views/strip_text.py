@@ -16,7 +16,7 @@ _SHOWN_SINGLY = 6
 
 def strip_text(state: SharePartitionState, letter: Callable[[str], str] = lambda _: SYMBOLS["acquired"]) -> str:
     """`SPSO 100 | A A ✓ A→✓ – ✕ ○2 B2×30 ... | SPEO 147`: a letter is the holder, a number the delivery count if above
-    one, an arrow the target state of a state write in progress, a dash a gap.
+    one, an arrow the target state of a state write in progress, a dash a gap. An empty window: `SPSO 148 | empty`.
 
     Of an observer: `SPSO 100 | ✓ ◌1 ?×30 | log end 147`; ◌1 is returned after one delivery, ? is unknown.
     """
@@ -28,13 +28,14 @@ def strip_text(state: SharePartitionState, letter: Callable[[str], str] = lambda
         _add(signs, "–", first - position)
         _add(signs, _sign(status, letter), end - first)
         position = end
-    _add(signs, "–", state.speo - position if len(signs) <= TOKENS else 0)
+    _add(signs, "–", state.window_end - position if len(signs) <= TOKENS else 0)
     shown = " ".join(signs[:TOKENS]) + (" ..." if len(signs) > TOKENS else "")
     if state.observed:
         log_end = state.log_end if state.log_end >= 0 else "unknown"
         return f"SPSO {state.spso} | {shown or 'empty'} | log end {log_end}{_doubt(state)}"
     loaded = "" if state.loaded else " (not loaded)"
-    return f"SPSO {state.spso} | {shown or 'empty'} | SPEO {max(state.speo - 1, state.spso)}{loaded}"
+    window = "empty" if state.speo is None else f"{shown} | SPEO {state.speo}"
+    return f"SPSO {state.spso} | {window}{loaded}"
 
 
 def _doubt(state: SharePartitionState) -> str:

@@ -17,7 +17,7 @@ from shareq.trace.views.share_partition_html import ShownState, share_partition_
 from shareq.trace.views.strip_text import strip_text
 from shareq.trace.views.subjects import check_subject
 
-VERSION = 1
+VERSION = 2
 
 
 def view(source: Any, group: str, topic: str, partition: int = 0, *, close: Callable[[], None] | None = None) -> View:
@@ -79,7 +79,7 @@ class View(EventView):
             "observed": state.observed,
             "disturbed": state.disturbed,
             "spso": state.spso,
-            "speo": state.speo,
+            "window_end": state.window_end,
             "log_start": state.log_start,
             "log_end": state.log_end,
             "delivery_count_limit": state.delivery_count_limit,

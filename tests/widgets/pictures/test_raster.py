@@ -16,7 +16,7 @@ from shareq_widgets.instant import Instant, instant_of
 from shareq_widgets.pictures import raster
 from shareq_widgets.selection import partition
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random_history
-from tests.widgets.pictures.geometry import WIDTHS, box, check, texts
+from tests.widgets.pictures.drawing_checks import WIDTHS, box, check, texts
 
 
 def moments(seed: int, count: int = 25) -> list[tuple[Instant, int, int]]:
@@ -63,9 +63,10 @@ def test_samples_and_window_are_those_of_the_fold(seed: int) -> None:
             assert {offset: name for offset, name in drawn.items() if " below" not in name} == expected
             if state.loaded:
                 at = [
-                    [value for time_ms, value in steps if time_ms <= centre][-1:] for steps in (shown.spso, shown.speo)
+                    [value for time_ms, value in steps if time_ms <= centre][-1:]
+                    for steps in (shown.spso, shown.window_end)
                 ]
-                assert at == [[state.spso], [state.speo]]
+                assert at == [[state.spso], [state.window_end]]
 
 
 def test_what_runs_out_and_what_the_spso_waits_for(seed: int) -> None:

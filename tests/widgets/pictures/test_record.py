@@ -87,7 +87,7 @@ def test_a_bounded_journal_that_has_dropped_entries(seed: int) -> None:
         instant = instant_of(history)
         for topic, partition in history.share_partitions(history.total):
             state = history.share_partition(topic, partition, history.total)
-            for offset in range(max(state.spso - 5, 0), state.speo + 2):
+            for offset in range(max(state.spso - 5, 0), state.window_end + 2):
                 told = content(instant, topic, partition, offset)
                 check_chapters(told)
                 check_layout(draw(told, 374))

@@ -8,11 +8,11 @@ const MOTION_MS = 200;
 
 /**
  * A visible range, and the positions that move with it.
- * @typedef {{ first: number, pitch: number, spso: number, speo: number, log_start: number, log_end: number }} Range
+ * @typedef {{ first: number, pitch: number, spso: number, window_end: number, log_start: number, log_end: number }} Range
  */
 
 /** @type {Range} */
-const NOWHERE = { first: 0, pitch: 0, spso: 0, speo: 0, log_start: 0, log_end: 0 };
+const NOWHERE = { first: 0, pitch: 0, spso: 0, window_end: 0, log_start: 0, log_end: 0 };
 
 // The visible range. `goal` is its target, `now` the range that is drawn; positions of window and log move with it.
 export class Camera {
@@ -46,10 +46,10 @@ export class Camera {
   /** @param {Snapshot} snap */
   follow(snap, width = this.width) {
     this.width = width;
-    const { spso, speo, log_start, log_end } = snap, goal = { ...this.goal, spso, speo, log_start, log_end };
-    const pitch = this.auto || !this.placed ? this.fitting(speo - spso) : goal.pitch;
+    const { spso, window_end, log_start, log_end } = snap, goal = { ...this.goal, spso, window_end, log_start, log_end };
+    const pitch = this.auto || !this.placed ? this.fitting(window_end - spso) : goal.pitch;
     const left = goal.first + this.sizes.gutter_left / pitch, right = goal.first + this.right / pitch;
-    const lost = this.auto ? spso < left || speo > right : spso >= goal.first + this.width / pitch || speo <= goal.first;
+    const lost = this.auto ? spso < left || window_end > right : spso >= goal.first + this.width / pitch || window_end <= goal.first;
     if (pitch !== goal.pitch || lost) Object.assign(goal, { pitch, first: this.beginning(spso, pitch) });
     this.glide(goal);
   }

@@ -119,10 +119,10 @@ export function runAt(runs, offset) {
 
 /** @param {Snapshot} snap @param {number} offset @returns {Cell} */
 export function cellAt(snap, offset) {
-  const inside = offset >= snap.spso && offset < snap.speo;
+  const inside = offset >= snap.spso && offset < snap.window_end;
   const run = inside ? runAt(snap.runs, offset) : offset < snap.spso ? runAt(snap.past, offset) : null;
   if (run) return { offset, kind: inside ? "run" : "past", run };
-  return { offset, kind: offset >= snap.speo && offset < snap.log_end ? "beyond" : "dash", run: null };
+  return { offset, kind: offset >= snap.window_end && offset < snap.log_end ? "beyond" : "dash", run: null };
 }
 
 /** @param {Snapshot} snap @param {Run | null} run */

@@ -82,8 +82,8 @@ export class Strip extends Player {
     /** @param {PointerEvent} event */
     const go = (event) => {
       if (!this.snap || (event.type === "pointermove" && !event.buttons)) return;
-      const { spso, speo } = this.snap, { camera } = this;
-      camera.pan(camera.width / 2 - camera.x(spso + (event.offsetX / overview.clientWidth) * (speo - spso)));
+      const { spso, window_end } = this.snap, { camera } = this;
+      camera.pan(camera.width / 2 - camera.x(spso + (event.offsetX / overview.clientWidth) * (window_end - spso)));
       this.wake(true);
     };
     overview.addEventListener("pointerdown", go);
@@ -128,7 +128,7 @@ export class Strip extends Player {
     if (snap !== before || this.width !== camera.width) camera.follow(snap, this.width);
     scene.selection = this.model.get("selection");
     scene.take(snap, this.colours);
-    put(this.page.root, { "data-spso": snap.spso, "data-speo": snap.speo });
+    put(this.page.root, { "data-spso": snap.spso, "data-window-end": snap.window_end });
     if (before && snap.order > before.order && snap.step?.first === before.order + 1 && !this.calm.matches) scene.flow(before);
   }
   /** @override @param {number} time */

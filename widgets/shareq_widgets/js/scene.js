@@ -70,14 +70,14 @@ export class Scene {
   }
 
   drawGround() {
-    const { camera, colours, look, page, snap } = this, sizes = look.sizes, { spso, speo, first } = camera.now;
+    const { camera, colours, look, page, snap } = this, sizes = look.sizes, { spso, window_end, first } = camera.now;
     const ctx = canvasOf(page.ground, camera.width, sizes.lane_top);
     /** @param {number} x */
     const edge = (x) => clamp(x, -20, camera.width + 20);
-    const left = edge(camera.x(spso) - 4), right = edge(camera.x(speo) + 1);
+    const left = edge(camera.x(spso) - 4), right = edge(camera.x(window_end) + 1);
     const font = `700 14px ${getComputedStyle(page.root).fontFamily}`;
     Object.assign(ctx, { fillStyle: colours.band, strokeStyle: colours.bandline, lineWidth: 1, textAlign: "center", font });
-    if (speo > spso) {
+    if (window_end > spso) {
       ctx.beginPath();
       ctx.roundRect(left, sizes.cell_top - sizes.band_above, right - left, sizes.cell_height + sizes.band_above + sizes.band_below, 8);
       ctx.fill();
@@ -90,8 +90,8 @@ export class Scene {
 
   // Flags, ends of the log, offsets. Those out of view are named at the edge, with their direction.
   drawPlaces() {
-    const { camera, snap } = this, { spso, speo, log_start, log_end } = camera.now, { band_below, cell_top, cell_height } = this.look.sizes;
-    const empty = snap.spso === snap.speo, foot = cell_top + cell_height, left = camera.x(spso) - 4, right = empty ? left : camera.x(speo) + 1;
+    const { camera, snap } = this, { spso, window_end, log_start, log_end } = camera.now, { band_below, cell_top, cell_height } = this.look.sizes;
+    const empty = snap.spso === snap.window_end, foot = cell_top + cell_height, left = camera.x(spso) - 4, right = empty ? left : camera.x(window_end) + 1;
     const outside = right - left < 160 && !empty; // both labels cannot stand inside a narrow window
     /** @type {Place[]} */
     const items = [];
@@ -102,8 +102,8 @@ export class Scene {
     line("spso", `M${left} 6V${foot + band_below}`, "sq-flag");
     label("SPSO", left + (outside ? -6 : 6), 18, `SPSO ${snap.spso}${empty ? " · empty window" : ""}`, outside ? "end" : "start", "sq-strong");
     if (!empty) {
-      line("speo", `M${right} 6V${foot + band_below}`, "sq-flag");
-      label("SPEO", right + (outside ? 6 : -6), 18, snap.observed ? "SPEO unknown" : `SPEO ${snap.speo - 1}`, outside ? "start" : "end", "sq-strong");
+      line("window_end", `M${right} 6V${foot + band_below}`, "sq-flag");
+      label("SPEO", right + (outside ? 6 : -6), 18, snap.observed ? "SPEO unknown" : `SPEO ${snap.window_end - 1}`, outside ? "start" : "end", "sq-strong");
     }
     for (const { name, offset, known } of [{ name: "log start", offset: log_start, known: snap.log_start }, { name: "log end", offset: log_end, known: snap.log_end }]) {
       if (known < 0) continue;
@@ -126,8 +126,8 @@ export class Scene {
   // Round offsets of the log in view, at legible distances.
   offsets() {
     const { camera, snap } = this, half = camera.cells ? (camera.now.pitch - this.look.sizes.gap) / 2 : 0;
-    const exact = Math.max(100, String(snap.speo).length * 7 + 40) / camera.now.pitch, ten = 10 ** Math.floor(Math.log10(exact));
-    const step = Math.max(([1, 2, 5].find((n) => n * ten >= exact) ?? 10) * ten, 1), end = Math.min(camera.offset(camera.width - 12), Math.max(snap.log_end, snap.speo));
+    const exact = Math.max(100, String(snap.window_end).length * 7 + 40) / camera.now.pitch, ten = 10 ** Math.floor(Math.log10(exact));
+    const step = Math.max(([1, 2, 5].find((n) => n * ten >= exact) ?? 10) * ten, 1), end = Math.min(camera.offset(camera.width - 12), Math.max(snap.log_end, snap.window_end));
     const shown = [];
     for (let o = Math.ceil(Math.max(camera.offset(12), snap.log_start, 0) / step) * step; o < end; o += step) shown.push({ offset: o, x: camera.x(o) + half });
     return shown;
@@ -160,15 +160,15 @@ export class Scene {
 
   // The whole window, if it is too wide for cells; hidden, but in place, while all of it is in view.
   drawOverview() {
-    const { camera, colours, look, page, snap } = this, { spso, speo } = snap, width = camera.width;
-    page.overview.hidden = (speo - spso) * look.sizes.pitch_cells <= camera.room;
-    const first = camera.now.first, end = camera.offset(width), all = first <= spso && end >= speo;
+    const { camera, colours, look, page, snap } = this, { spso, window_end } = snap, width = camera.width;
+    page.overview.hidden = (window_end - spso) * look.sizes.pitch_cells <= camera.room;
+    const first = camera.now.first, end = camera.offset(width), all = first <= spso && end >= window_end;
     page.overview.style.visibility = all ? "hidden" : "visible";
     if (page.overview.hidden || all) return;
     const ctx = canvasOf(page.overview, width, OVERVIEW);
     /** @param {number} offset */
-    const x = (offset) => ((offset - spso) * width) / (speo - spso);
-    drawBlocks(ctx, snap, x, { top: 2, height: OVERVIEW - 4, first: spso, end: speo }, colours, look.shapes, false);
+    const x = (offset) => ((offset - spso) * width) / (window_end - spso);
+    drawBlocks(ctx, snap, x, { top: 2, height: OVERVIEW - 4, first: spso, end: window_end }, colours, look.shapes, false);
     const left = clamp(x(first), 1, width - 4), right = clamp(x(end), 4, width - 1);
     Object.assign(ctx, { strokeStyle: colours.ink, lineWidth: 2 });
     ctx.strokeRect(left, 1, Math.max(right - left, 3), OVERVIEW - 2);
@@ -180,7 +180,7 @@ export class Scene {
     const items = [];
     /** @param {string} key @param {number} row @param {string} text @param {string} css */
     const name = (key, row, text, css) => items.push({ key, x: gutter_left - 14, y: lane_top + lane * row + 11, text, "text-anchor": "end", class: css });
-    const x = clamp(camera.x(snap.speo) + 12, gutter_left + 8, camera.right + 12);
+    const x = clamp(camera.x(snap.window_end) + 12, gutter_left + 8, camera.right + 12);
     lanes.forEach((member, row) => {
       name(`name ${member.id}`, row, `${short(member.name, 14)}${member.alive ? "" : " †"} ${member.letter}`, member.held ? "" : "sq-small");
       items.push({ key: `left ${member.id}`, x, y: lane_top + lane * row + 11, member });
@@ -224,7 +224,7 @@ export class Scene {
     /** @type {Flow[]} */
     const changed = [];
     if (!camera.cells) return;
-    const stop = Math.min(snap.speo, camera.offset(camera.width));
+    const stop = Math.min(snap.window_end, camera.offset(camera.width));
     for (let offset = Math.max(before.spso, Math.floor(camera.now.first)); offset < stop && changed.length < FLOWS; offset++) {
       const was = runAt(before.runs, offset), is = runAt(snap.runs, offset), down = is?.[STATE] === "acquired";
       const moved = was?.[STATE] !== is?.[STATE] && (down || (was?.[STATE] === "acquired" && is?.[STATE] === "available"));

@@ -33,7 +33,7 @@ export interface Snapshot {
   order: number;
   observed: boolean;
   spso: number;
-  speo: number;
+  window_end: number;
   log_start: number;
   log_end: number;
   delivery_count_limit: number;

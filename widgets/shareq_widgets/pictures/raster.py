@@ -46,8 +46,8 @@ class Notice(NamedTuple):
 
 
 class RasterContent(NamedTuple):
-    """`states`: name -> samples; `past`: those below the SPSO. `offsets`: the range drawn, half-open. `spso`, `speo`:
-    half-open edges of the window over time. `expired`: (time ms, first, end) of expired locks. `ahead`: when the locks
+    """`states`: name -> samples; `past`: those below the SPSO. `offsets`: the range drawn, half-open. `spso`,
+    `window_end`: half-open edges of the window over time. `expired`: (time ms, first, end) of expired locks. `ahead`: when the locks
     of the moment will run out. `waits`: the member that holds the record at the SPSO. `known`: False until the
     share-partition is loaded, or something durable is read. `at_most`: the SPEO is an upper bound: the source is
     observed.
@@ -65,7 +65,7 @@ class RasterContent(NamedTuple):
     states: dict[str, tuple[Rectangle, ...]]
     past: dict[str, tuple[Rectangle, ...]]
     spso: Steps
-    speo: Steps
+    window_end: Steps
     expired: tuple[tuple[float, int, int], ...]
     notices: tuple[Notice, ...]
     ahead: tuple[Notice, ...]
@@ -102,13 +102,13 @@ def content(
     )  # fmt: skip
     state = history.share_partition(topic, partition, instant.until)
     first_known = _first_known(drawn, start, begin)
-    last = (instant.now_ms, state.spso, state.speo) if begin <= instant.now_ms <= end else None
+    last = (instant.now_ms, state.spso, state.window_end) if begin <= instant.now_ms <= end else None
     return RasterContent(
         topic, partition, instant.origin_ms, instant.now_ms, begin, end,
         first_known is not None and shown_to >= begin, state.observed,
         (int(picture.offsets[0]), int(picture.offsets[-1])), _samples(picture, 0), _samples(picture, PAST),
         _steps(picture, picture.spso, first_known, last and (last[0], last[1])),
-        _steps(picture, picture.speo, first_known, last and (last[0], last[2])),
+        _steps(picture, picture.window_end, first_known, last and (last[0], last[2])),
         tuple(_expired(drawn)), tuple(_notices(instant, drawn)), tuple(_ahead(instant, state, end)),
         _waits(instant, state),
     )  # fmt: skip
@@ -125,7 +125,7 @@ def times(instant: Instant, from_ms: int | None, to_ms: int | None, span_ms: int
 
 def _first_known(entries: Sequence[Entry], start: SharePartitionState, begin: int) -> float | None:
     """The time from which on a window is known."""
-    if start.loaded or start.speo > start.spso:
+    if start.loaded or start.window_end > start.spso:
         return begin
     known = ("SharePartitionLoaded", "DurableStateRead", "RecordsHeld")
     return next((entry.time_ms for entry in entries if type(entry.event).__name__ in known), None)
@@ -271,11 +271,11 @@ def _rectangle(part: Rectangle, time: TimeRange, scale: _Scale) -> str:
 def _draw_window(drawing: Drawing, content: RasterContent, time: TimeRange, scale: _Scale) -> None:
     """The lines of the SPSO and of the SPEO with their present offsets."""
     until = min(content.now_ms, content.to_ms)
-    for key, steps, stroke, dash in (("SPSO", content.spso, 1.8, None), ("SPEO", content.speo, 1.4, "5 3")):
+    for key, steps, stroke, dash in (("SPSO", content.spso, 1.8, None), ("SPEO", content.window_end, 1.4, "5 3")):
         if steps:
             path = _line(steps, until, time, scale)
             drawing.path(key, path, stroke="ink", stroke_width=stroke, stroke_dasharray=dash, title=key)
-    low, high = scale.y(content.spso[-1][1]), scale.y(content.speo[-1][1])
+    low, high = scale.y(content.spso[-1][1]), scale.y(content.window_end[-1][1])
     bounds = window_text(content)
     left, right = time.left + 4, time.right - 4
     x = time.x(until)
@@ -300,10 +300,10 @@ def _line(steps: Steps, until: float, time: TimeRange, scale: _Scale) -> str:
 
 def window_text(content: RasterContent) -> tuple[str, str]:
     """The SPSO, with the member that it waits for; and the SPEO, the last offset in flight."""
-    spso, speo = content.spso[-1][1], content.speo[-1][1]
-    if spso >= speo:
+    spso, window_end = content.spso[-1][1], content.window_end[-1][1]
+    if spso >= window_end:
         return f"SPSO {spso:,}", "window empty"
-    return content.waits or f"SPSO {spso:,}", f"SPEO {'at most ' if content.at_most else ''}{speo - 1:,}"
+    return content.waits or f"SPSO {spso:,}", f"SPEO {'at most ' if content.at_most else ''}{window_end - 1:,}"
 
 
 def _draw_notices(drawing: Drawing, content: RasterContent, time: TimeRange, y: tuple[float, float]) -> None:

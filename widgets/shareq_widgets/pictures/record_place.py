@@ -125,9 +125,9 @@ def _ended(asked: _Asked, end: RecordChange) -> str:
 
 def _above(asked: _Asked) -> Place | None:
     state = asked.state
-    if asked.offset < state.speo:
+    if asked.offset < state.window_end:
         return None
-    window = "the window is empty" if state.spso == state.speo else f"above the SPEO {state.speo - 1}"
+    window = "the window is empty" if state.spso == state.window_end else f"above the SPEO {state.window_end - 1}"
     if not state.loaded:
         why = f"No broker has the share-partition {asked.partition} in memory."
     elif state.in_flight >= state.max_record_locks:
@@ -143,7 +143,7 @@ def _above(asked: _Asked) -> Place | None:
 def _holding_back(asked: _Asked) -> str:
     """The record at the SPSO, which holds the window back."""
     state = asked.state
-    for first, _, status in state.runs.overlap(state.spso, state.speo):
+    for first, _, status in state.runs.overlap(state.spso, state.window_end):
         if not status.state.terminal:
             holder = "" if status.member_id is None else f" by {asked.instant.name(status.member_id)}"
             return f": offset {first} is {status.name}{holder}"
@@ -152,7 +152,7 @@ def _holding_back(asked: _Asked) -> str:
 
 def _in_window(asked: _Asked) -> Place:
     state = asked.state
-    window = f"in the window {state.spso}–{state.speo - 1}"
+    window = f"in the window {state.spso}–{state.window_end - 1}"
     found = state.runs.overlap(asked.offset, asked.offset + 1)
     if not found:
         why = "No delivery of it is known: the log has no record there, or no fetch has read it since the last load."

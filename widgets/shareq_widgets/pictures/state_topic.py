@@ -107,7 +107,7 @@ def _strip(drawing: Drawing, content: StateTopicContent, frame: _Frame, side: _S
         drawing.label(f"{side.name} words", MARGIN + 10, side.top + 22, cut(words, room - 20), style="small soft")
         return
     start = content.spso if side.name == "memory" else content.start_offset
-    end = content.speo if side.name == "memory" else max([start, *[run.end for run in side.runs]])
+    end = content.window_end if side.name == "memory" else max([start, *[run.end for run in side.runs]])
     left, right = frame.x(start), frame.x(end)
     drawing.rect(
         f"{side.name} window", left - 3, side.top - 4, right - left + 4, STRIP + 8, rx=7, fill="band", stroke="bandline"
@@ -292,8 +292,8 @@ def _caption(drawing: Drawing, y: float, key: str, words: tuple[str, str], style
 def _memory_caption(content: StateTopicContent) -> tuple[str, str]:
     if content.memory is None:
         return "memory of the leader", ""
-    empty = content.spso == content.speo
-    window = f"SPSO {content.spso} · empty" if empty else f"SPSO {content.spso} · SPEO {content.speo - 1}"
+    empty = content.spso == content.window_end
+    window = f"SPSO {content.spso} · empty" if empty else f"SPSO {content.spso} · SPEO {content.window_end - 1}"
     return content.memory_words, window
 
 

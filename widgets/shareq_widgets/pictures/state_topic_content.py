@@ -61,7 +61,7 @@ class StateTopicContent(NamedTuple):
     memory: tuple[Run, ...] | None
     memory_words: str
     spso: int
-    speo: int
+    window_end: int
     durable: tuple[Run, ...] | None
     durable_words: str
     start_offset: int
@@ -77,7 +77,7 @@ class StateTopicContent(NamedTuple):
     @property
     def bounds(self) -> tuple[int, int]:
         """The offsets from the lower start to the upper end of both sides."""
-        sides = [(self.spso, self.speo)] if self.memory is not None else []
+        sides = [(self.spso, self.window_end)] if self.memory is not None else []
         if self.durable is not None and self.start_offset >= 0:
             sides.append((self.start_offset, max([self.start_offset, *[run.end for run in self.durable]])))
         return min((side[0] for side in sides), default=0), max((side[1] for side in sides), default=0)
@@ -105,7 +105,7 @@ def content(instant: Instant, topic: str, partition: int) -> StateTopicContent:
         memory=tuple(_run(run) for run in state.runs) if in_memory else None,
         memory_words=_memory_words(state),
         spso=state.spso,
-        speo=state.speo,
+        window_end=state.window_end,
         durable=tuple(_run(run) for run in stored) if durable.exists else None,
         durable_words=_durable_words(durable, cut_off=bool(history.journal.dropped) and not state.observed),
         start_offset=durable.start_offset,
