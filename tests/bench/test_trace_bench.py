@@ -19,6 +19,8 @@ from shareq.model.events import (
     WindowMoved,
 )
 from shareq.trace import Journal, lag_over_time, ledger, raster, view
+from shareq.trace.analysis.group_history import GroupHistory
+from shareq.trace.analysis.record_history import RecordHistory
 
 pytestmark = pytest.mark.bench
 
@@ -108,3 +110,28 @@ def test_a_file_of_100k_events(benchmark: BenchmarkFixture, tmp_path: Path, form
     getattr(journal, f"to_{form}")(path)
     action = getattr(journal, f"to_{form}") if way == "write" else getattr(Journal, f"from_{form}")
     benchmark.pedantic(action, (path,), rounds=2)
+
+
+def test_locks_at_random_moments(benchmark: BenchmarkFixture) -> None:
+    past, rng = GroupHistory(history(200_000), GROUP), Random(1)
+    past.refresh()
+    past.share_partition(TOPIC, 0, past.total)
+
+    def seek() -> None:
+        until = rng.randrange(1, past.total)
+        past.locks(TOPIC, 0, until, past.journal[until - 1].time_ms)
+
+    benchmark(seek)
+
+
+def test_the_history_of_a_record(benchmark: BenchmarkFixture) -> None:
+    past = GroupHistory(history(200_000), GROUP)
+    past.refresh()
+    timeline = past.timeline(TOPIC, 0)
+
+    def read() -> int:
+        record = RecordHistory(timeline, 100_000)
+        record.refresh()
+        return len(record.changes)
+
+    assert benchmark(read) == 5

@@ -119,6 +119,11 @@ class LockFold:
             joined.append(ended)
         return joined
 
+    def is_partial(self, since_ms: int) -> bool:
+        """True if the acquisition of a held lock, or of a kept one that ended at or after this time, is not known."""
+        ended = any(end.lock.acquired_ms is None for end in self._ended if end.ended_ms >= since_ms)
+        return ended or any(lock.acquired_ms is None for lock in self._held)
+
     def copy(self) -> LockFold:
         """An independent copy."""
         return LockFold(self._held[:], self._ended[:], self._loaded_by)
@@ -282,6 +287,6 @@ class LockHistory:
 
     def _complete(self, fold: LockFold, since_ms: int) -> bool:
         """True if the fold has the acquisitions of all locks that it has to return."""
-        ended = fold.ended(since_ms)
-        all_ended = len(ended) >= ENDED_KEPT or self._timeline.entries[self._begin_at].time_ms < since_ms
-        return all_ended and all(lock.acquired_ms is not None for lock in (*fold.held, *(end.lock for end in ended)))
+        if fold.is_partial(since_ms):
+            return False
+        return self._timeline.entries[self._begin_at].time_ms < since_ms or len(fold.ended(since_ms)) >= ENDED_KEPT

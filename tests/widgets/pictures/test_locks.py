@@ -248,7 +248,10 @@ def test_dead_holders_last_attempts_and_writes_look_it() -> None:
 def test_a_row_selects_its_holder_and_a_record_itself() -> None:
     shown = told(12.5)
     drawing = draw(shown, 374)
-    assert drawing.find(f"{shown.rows[0].key} lock")["about"] == ["member:m-ann", "partition:t-0"]
+    assert drawing.find(f"{shown.rows[0].key} lock")["about"] == [
+        *("member:m-ann", "partition:t-0", "record:t-0:0", "record:t-0:1", "record:t-0:2")
+    ]
+    assert drawing.find(f"{shown.rows[0].key} past")["about"] == ["member:m-ann", "partition:t-0"]
     assert drawing.find(f"{shown.rows[3].key} lock")["about"] == ["record:t-0:9", "member:m-ann", "partition:t-0"]
 
 

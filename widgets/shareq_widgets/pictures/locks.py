@@ -33,6 +33,7 @@ RIGHT_UNKNOWN: Final = 74.0
 RIGHT_WORDS: Final = 136.0
 """Room for the words where a deadline is not known, in a narrow and in a wide picture."""
 BADGE: Final = 26.0
+MARKED: Final = 100
 WIDE: Final = 560.0
 """From this width on, rows have the names of members."""
 
@@ -88,6 +89,12 @@ def _subjects(row: LockRow) -> list[str]:
     if row.end - row.first == 1:
         subjects.insert(0, selection.record(row.topic, row.partition, row.first))
     return subjects
+
+
+def _records(row: LockRow) -> list[str]:
+    """The records of a range, so that its bar is marked when one of them is selected; at most MARKED."""
+    offsets = range(row.first, min(row.end, row.first + MARKED))
+    return [selection.record(row.topic, row.partition, offset) for offset in offsets] if len(offsets) > 1 else []
 
 
 # ---- axis ------------------------------------------------------------------------------------------------------------
@@ -170,10 +177,11 @@ def _held(frame: _Frame, row: LockRow, top: float, title: str) -> None:
     drawing.rect(f"{key} past", left, top, now_x - left, BAR, rates={"width": scale.per_ms}, **more)
     dashes = None if row.holder.alive else "4 3"
     frame_width = max(end, left + 2) - left
-    drawing.rect(
-        f"{key} lock", left, top, frame_width, BAR, rx=3, stroke=colour, stroke_width=1.6, stroke_dasharray=dashes,
-        opacity=dim, title=title,
-    )  # fmt: skip
+    with drawing.about(*_records(row)):
+        drawing.rect(
+            f"{key} lock", left, top, frame_width, BAR, rx=3, stroke=colour, stroke_width=1.6, stroke_dasharray=dashes,
+            opacity=dim, title=title,
+        )  # fmt: skip
     _beginning(frame, row, top)
     _renewals(frame, row, top)
     _writing(frame, row, top, left, end)
@@ -241,7 +249,8 @@ def _ended(frame: _Frame, row: LockRow, ended_ms: int, top: float, title: str) -
     drawing, scale, key = frame.drawing, frame.scale, row.key
     left = scale.left if row.acquired_ms is None else scale.x(row.acquired_ms)
     end = max(scale.x(ended_ms), left + 2)
-    drawing.rect(f"{key} past", left, top, end - left, BAR, rx=3, opacity=0.8, title=title, **STATE_FILL[row.state])
+    with drawing.about(*_records(row)):
+        drawing.rect(f"{key} past", left, top, end - left, BAR, rx=3, opacity=0.8, title=title, **STATE_FILL[row.state])
     _beginning(frame, row, top)
     _beside(frame, row, row.ended, _Bar(left, end, top))
 

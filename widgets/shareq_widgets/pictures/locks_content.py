@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from heapq import nsmallest
 from itertools import islice
 from typing import Final, Literal, NamedTuple
 
@@ -126,10 +127,11 @@ def content(
         if topic in (None, place[0]) and partition in (None, place[1])
     ]
     found = [_found(instant, *place, recent_ms) for place in wanted]
-    held = sorted(((lock, one.state) for one in found for lock in one.held), key=_urgency)
+    every = [(lock, one.state) for one in found for lock in one.held]
+    held = nsmallest(rows + 1, every, key=_urgency)
     ended = sorted(((lock, one.state) for one in found for lock in one.ended), key=lambda pair: -pair[0].ended_ms)
-    records = sum(lock.end - lock.first for lock, _ in held)
-    total = records if by == "record" else len(held)
+    records = sum(lock.end - lock.first for lock, _ in every)
+    total = records if by == "record" else len(every)
     places = max(rows - min(ENDED_ROWS, len(ended)), 1)
     shown = [_row(instant, lock, state) for lock, state in islice(_parts(held, by), places)]
     hidden = next(islice(_parts(held, by), places, None), None)
@@ -144,7 +146,7 @@ def content(
         instant.origin_ms,
         tuple(shown),
         tuple(past.values()),
-        len(held),
+        len(every),
         records,
         total - len(shown),
         hidden[0].deadline_ms if hidden else None,

@@ -24,6 +24,10 @@ AHEAD_MS: Final = 6_000
 SPINE: Final = 78.0
 LINE: Final = 14.5
 BAND: Final = 22.0
+WIDE: Final = 720.0
+"""From this width on, details stand beside the titles."""
+TITLES: Final = 324.0
+"""The width of the titles in a wide picture."""
 
 
 class RecordContent(NamedTuple):
@@ -224,20 +228,29 @@ def _chapter(drawing: Drawing, content: RecordContent, chapter: Chapter, top: fl
             drawing.badge(key, x, top - 3, chapter.holder.letter, chapter.holder.colour, alive=chapter.holder.alive)
         x += 24
     style = "hot" if chapter.last_attempt and chapter.end_ms is None else "strong"
-    lines = [(text, style) for text in wrapped(_title(chapter), drawing.width - x, strong=True)]
-    y = _lines(drawing, f"{key} title", lines, x, top + 11)
-    open_lock = chapter.end_ms is None and chapter.deadline_ms is not None
-    if open_lock:
-        drawing.label(f"{key} left", SPINE + 16, y, "lock left", style="small soft")
-        at = SPINE + 22 + text_width("lock left", SMALL)
+    wide = drawing.width >= WIDE
+    room = SPINE + 16 + TITLES if wide else drawing.width
+    lines = [(text, style) for text in wrapped(_title(chapter), room - x, strong=True)]
+    below = _lines(drawing, f"{key} title", lines, x, top + 11)
+    if wide:
+        return max(below, _details(drawing, chapter, room + 12, top + 11)) + 4
+    return _details(drawing, chapter, SPINE + 16, below) + 4
+
+
+def _details(drawing: Drawing, chapter: Chapter, x: float, y: float) -> float:
+    """The seconds left of a lock, and the details, from `y` on. Returns the base line of the next text."""
+    key = chapter.key
+    if chapter.end_ms is None and chapter.deadline_ms is not None:
+        drawing.label(f"{key} left", x, y, "lock left", style="small soft")
+        at = x + 6 + text_width("lock left", SMALL)
         drawing.label(f"{key} seconds", at, y, "", countdown=chapter.deadline_ms, style="small strong")
         y += LINE
     for number, text in enumerate(chapter.details):
         hot = text in chapter.alarms
-        texts = wrapped(text, drawing.width - SPINE - 16, SMALL, strong=hot)
+        texts = wrapped(text, drawing.width - x, SMALL, strong=hot)
         lines = [(line, "small hot" if hot else "small soft") for line in texts]
-        y = _lines(drawing, f"{key} {number}", lines, SPINE + 16, y)
-    return y + 4
+        y = _lines(drawing, f"{key} {number}", lines, x, y)
+    return y
 
 
 def _title(chapter: Chapter) -> str:
