@@ -56,8 +56,8 @@ _CLUSTER = (BrokerStopped, FaultInjected, ObservationDisturbed)
 class PartitionTimeline:
     """The entries about one share-partition, and its states. `refresh` extends it to the end of the journal.
 
-    `loads`: the entries with which leaders have loaded the share-partition. Entries stay in the timeline when a bounded
-    journal drops them; if they were dropped before they were read, the fold continues as `partial`. Not thread-safe.
+    Entries stay in the timeline when a bounded journal drops them; if they were dropped before they were read, the fold
+    continues as `partial`. Not thread-safe.
     """
 
     def __init__(self, journal: Journal, group: str, topic: str, partition: int) -> None:
@@ -75,7 +75,8 @@ class PartitionTimeline:
         self._gaps: set[int] = set()
         self._replay = Replay(SharePartitionState(group, topic, partition), self._apply)
         self.entries = self._replay.entries
-        self.loads: list[Entry] = []
+        self._loads: list[Entry] = []
+        self._searched = 0
         self.state, self.count, self.at_time = self._replay.state, self._replay.count, self._replay.at_time
 
     def refresh(self) -> list[Entry]:
@@ -93,8 +94,14 @@ class PartitionTimeline:
         self._seen = total
         new.sort()
         self.entries += new
-        self.loads += [entry for entry in new if isinstance(entry.event, SharePartitionLoaded)]
         return new
+
+    def loads(self) -> list[Entry]:
+        """The entries with which leaders have loaded the share-partition; a call searches what is new."""
+        new = self.entries[self._searched :]
+        self._loads += [entry for entry in new if isinstance(entry.event, SharePartitionLoaded)]
+        self._searched += len(new)
+        return self._loads
 
     def _apply(self, state: SharePartitionState, position: int, entry: Entry) -> None:
         if position in self._gaps:

@@ -80,10 +80,11 @@ class Reload(NamedTuple):
 
 def last_reload(timeline: PartitionTimeline, until: int) -> Reload | None:
     """The last load before `until` that followed an earlier one; None if there is none."""
-    count = bisect_left(timeline.loads, until, key=lambda entry: entry.order)
+    loads = timeline.loads()
+    count = bisect_left(loads, until, key=lambda entry: entry.order)
     if count < 2:
         return None
-    former, entry = timeline.loads[count - 2 : count]
+    former, entry = loads[count - 2 : count]
     event = entry.event
     assert isinstance(event, SharePartitionLoaded)
     position = timeline.count(entry.order)

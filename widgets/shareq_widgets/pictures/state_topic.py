@@ -28,8 +28,8 @@ MARGIN: Final = 8
 STRIP: Final = 36
 """The height of a strip."""
 
-MEMORY_TOP, DURABLE_TOP = 30, 92
-LISTS_TOP: Final = 190
+MEMORY_TOP, DURABLE_TOP = 30, 98
+LISTS_TOP: Final = 196
 BESIDE: Final = 720
 """From this width on the failover stands beside the writes."""
 
@@ -57,7 +57,7 @@ def draw(content: StateTopicContent, width: float) -> Drawing:
         (_difference_words(content), _log_words(content)),
         "small soft",
     )
-    beside = width >= BESIDE
+    beside = width >= BESIDE and content.reload is not None
     column = Column(MARGIN, LISTS_TOP, (width - 2 * MARGIN - 24) / 2 if beside else width - 2 * MARGIN)
     foot = draw_writes(drawing, content, column)
     if content.reload is not None:
@@ -142,15 +142,9 @@ def _draw_cells(drawing: Drawing, content: StateTopicContent, frame: _Frame, at:
             d = "".join(_moved(shape["glyph"], x + cell / 2, side.top + 14) for x in lefts)
             drawing.path(f"{key} glyph", d, stroke=shape["ink"], stroke_width=2, stroke_linecap="round")
         ink = "onfill" if shape["ink"] == "onfill" else "ink"
-        drawing.label(
-            f"{key} attempts",
-            lefts[0] + cell / 2,
-            foot - 4,
-            str(run.delivery_count),
-            anchor="middle",
-            fill=ink,
-            style="small",
-        )
+        if run.delivery_count:
+            x, attempts = lefts[0] + cell / 2, f"{run.delivery_count}"
+            drawing.label(f"{key} attempts", x, foot - 4, attempts, anchor="middle", fill=ink, style="small")
     if run.to_state is not None:
         drawing.rect(
             f"{key} write", lefts[0] - 2, side.top - 2, lefts[-1] + cell - lefts[0] + 4, STRIP + 4, rx=6, stroke="ink",
@@ -224,24 +218,21 @@ def _draw_differences(drawing: Drawing, content: StateTopicContent, frame: _Fram
             continue
         for difference in found:
             left, right = frame.x(difference.first) + 1, frame.x(difference.end) - SIZES["gap"] - 1
-            text = _short_words(difference)
-            fits = text_width(text, 10.5) + 4 <= right - left
-            d = (
-                f"M{left:g} {top:g}V{y:g}H{right:g}V{top:g}"
-                if not fits
-                else f"M{left:g} {top:g}V{top + 3:g}H{right:g}V{top:g}"
-            )
+            room = right - left - 4
+            text = next((words for words in _short_words(difference) if text_width(words, 10.5) <= room), "")
+            low = top + 3 if text else y
+            d = f"M{left:g} {top:g}V{low:g}H{right:g}V{top:g}"
             key = f"difference {difference.first}"
             title = f"{range_text(difference.first, difference.end)}: {_kind_words(kind, [difference])}"
             drawing.path(key, d, stroke=colour, stroke_width=1.6, stroke_dasharray=dashes, title=title)
-            if fits:
+            if text:
                 drawing.label(f"{key} text", (left + right) / 2, bottom - 1, text, anchor="middle", style="small soft")
 
 
-def _short_words(difference: Difference) -> str:
-    """What differs, as short as it can be said in a bracket."""
+def _short_words(difference: Difference) -> tuple[str, str]:
+    """What differs, in words for a bracket: with the attempts, and without them."""
     word = {"lock": "lock", "writing": "writing", "written": "written", "unwritten": "not written"}[difference.kind]
-    return f"{word}, +{difference.attempts}" if difference.attempts and difference.kind != "written" else word
+    return (f"{word}, attempts +{difference.attempts}" if difference.attempts else word), word
 
 
 def _kind_words(kind: str, found: list[Difference]) -> str:

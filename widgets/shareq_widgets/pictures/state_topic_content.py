@@ -76,10 +76,12 @@ class StateTopicContent(NamedTuple):
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """The offsets from the lower start to the upper end of both sides."""
+        """The offsets from the lower start to the upper end of both sides. Inside a step of the leader, runs may reach
+        beyond its window."""
         sides = [(self.spso, self.window_end)] if self.memory is not None else []
         if self.durable is not None and self.start_offset >= 0:
-            sides.append((self.start_offset, max([self.start_offset, *[run.end for run in self.durable]])))
+            sides.append((self.start_offset, self.start_offset))
+        sides += [(run.first, run.end) for runs in (self.memory, self.durable) for run in runs or ()]
         return min((side[0] for side in sides), default=0), max((side[1] for side in sides), default=0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Final, NamedTuple
 
 from shareq.trace.journal.event_text import count_text, range_text
@@ -24,6 +25,9 @@ TOP, FOOT, ROW = 86, 244, 58
 
 BOUNCE: Final = 260
 """The least width of a refused acknowledgement; without room for two, only the last one is shown."""
+
+SHIFTS: Final = (0, 0.08, -0.08, 0.16, -0.16)
+"""Parts of an edge by which its tokens are moved where they would touch a node."""
 
 SMALL: Final = 10.5
 TOKEN: Final = 17
@@ -184,8 +188,8 @@ def _placed(edge: Edge, curve: Curve, nodes: Sequence[Box]) -> list[tuple[_Pill,
     latest = edge.tokens[-1].key if edge.tokens else ""
     choices.append([_Pill(f"{name} {kind} {latest}", f"×{kinds[kind]:,}", kind, kinds[kind]) for kind in present])
     choices.append([_Pill(f"{name} {latest}", f"×{total:,}", present[-1], total)] if present else [])
-    for pills in choices:
-        parts = [(place + 1) / (len(pills) + 1) for place in range(len(pills))]
+    for pills, shift in product(choices, SHIFTS):
+        parts = [(place + 1) / (len(pills) + 1) + shift for place in range(len(pills))]
         boxes = [Box.around(curve.point(part), pill.width, TOKEN) for part, pill in zip(parts, pills, strict=True)]
         others = [*boxes, *nodes]
         if not any(box.overlaps(other) for place, box in enumerate(boxes) for other in others[place + 1 :]):
