@@ -18,6 +18,8 @@ from shareq.model.events import (
     MemberLeft,
     MemberReconciled,
     RecordsChanged,
+    SharePartitionLoaded,
+    SharePartitionsInitialized,
     TargetAssignmentComputed,
     TopicCreated,
 )
@@ -183,8 +185,22 @@ def test_a_member_behind_the_group_has_a_target() -> None:
     assert "stroke-dasharray" in drawing.find("link a t-1")["attributes"]
     assert "stroke-dasharray" not in drawing.find("link a t-0")["attributes"]
     assert drawing.find("member a beat")["text"] == "epoch 3 of 4 · ♥ {}"
+    assert draw(group, 374).find("member a beat")["text"] == "e3/4 · ♥ {}"
     assert "epoch 3 behind group epoch 4" in drawing.text
     assert "target t-0 t-1" in drawing.text
+
+
+def test_a_member_holds_records_of_a_partition_that_it_is_not_assigned() -> None:
+    loaded = SharePartitionLoaded(GROUP, "t", 1, 0, 0, (), 1, 0, 5, 2_000, 30_000)
+    acquired = RecordsChanged(GROUP, "t", 1, RecordEvent.ACQUIRE, 0, 7, RecordState.ACQUIRED, 1, "a", ORIGIN_MS)
+    events = [*TOPIC, BEAT, SharePartitionsInitialized(GROUP, "t", (0, 1)), loaded, acquired]
+    group = content(instant_after(events))
+    links = [(link.at, link.kind, link.held) for link in group.links]
+    assert links == [(("t", 0), "assigned", 0), (("t", 1), "held", 7)]
+    title = "A anna – t-1, not assigned, 0 records/s, holds 7"
+    assert draw(group, 480).find("link a t-1")["title"] == title
+    left = content(instant_after([*events, MemberLeft(GROUP, "a", "session expired")]))
+    assert [(link.at, link.kind, link.held) for link in left.links] == [(("t", 1), "held", 7)]
 
 
 def test_a_member_that_has_gone_is_shown_for_a_while() -> None:
