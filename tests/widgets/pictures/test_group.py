@@ -27,8 +27,8 @@ from shareq.model.ids import GROUP_METADATA_TOPIC, partition_for
 from shareq.model.states import SETTLED, RecordEvent, RecordState
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq_widgets.instant import Instant
-from shareq_widgets.pictures.group import COMPACT_ROWS, content, draw, line_width
-from shareq_widgets.pictures.group_content import GONE_MS, RATE_WINDOW_MS, GroupContent
+from shareq_widgets.pictures.group import COMPACT_ROWS, MAX_LINES, content, draw, line_width
+from shareq_widgets.pictures.group_content import GONE_MS, RATE_WINDOW_MS, GroupContent, Link
 from shareq_widgets.pictures.partitions import PartitionContent
 from shareq_widgets.svg import to_svg
 from tests.trace.random_clusters import GROUP
@@ -290,6 +290,19 @@ def test_bundles_carry_the_load_of_all_hidden_members() -> None:
     shown = {key.split(" ")[1] for key in drawing.keys("member ")}
     rate = sum(link.rate or 0 for link in group.links if link.member_id not in shown and link.at == ("orders", 2))
     assert drawing.find("link more orders-2")["attributes"]["stroke-width"] == line_width(rate)
+
+
+def test_the_heaviest_lines_are_drawn() -> None:
+    group = made_up_group(14, 14)
+    links = tuple(
+        Link(member.member_id, one.at, "assigned", float(14 * place + number), 0)
+        for place, member in enumerate(group.members)
+        for number, one in enumerate(group.partitions)
+    )
+    drawing = draw(group._replace(links=links), 480)
+    drawn = [f"link {link.member_id} orders-{link.at[1]}" for link in links[-MAX_LINES:]]
+    assert drawing.keys("link ") == drawn
+    assert drawing.find("note 0")["text"] == f"{len(links) - MAX_LINES} links without a line"
 
 
 def test_wider_lines_carry_more() -> None:
