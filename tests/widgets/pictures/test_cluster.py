@@ -10,6 +10,7 @@ from shareq.model.events import (
     BrokerStarted,
     BrokerStopped,
     Event,
+    HeartbeatReceived,
     LeaderElected,
     MemberJoined,
     MemberLeft,
@@ -103,6 +104,9 @@ def test_changes_since_a_moment_equal_the_events(seed: int) -> None:
             event = instant.history.journal[order].event
             known = not isinstance(event, LeaderElected) or (event.topic, event.partition) in read
             assert (order in found) == (known and order >= oldest)
+        for order in found:
+            event = instant.history.journal[order].event
+            assert not isinstance(event, LeaderElected) or event.leader_epoch > 0, "a first leader is no change"
         assert content(instant, instant.until).changes == ()
 
 
@@ -242,9 +246,18 @@ def test_a_request_is_in_flight_until_its_response(
 def test_a_former_member_with_messages_looks_gone() -> None:
     left = MemberLeft(GROUP, "m-1", "left")
     cluster = content(instant_after([*START, request(1, "ShareFetch", '{"member_id":"m-1"}'), left]), 3)
-    assert [(one.letter, one.present) for one in cluster.members] == [("A", False)]
+    assert [(one.letter, one.state) for one in cluster.members] == [("A", "gone")]
     assert draw(cluster, 760).find("member m-1 name")["style"] == "faded struck"
     assert content(instant_after([*START, left]), 3).members == ()
+
+
+def test_a_silent_member_is_faded() -> None:
+    instant = instant_after([*START, HeartbeatReceived(GROUP, "m-1", 1, 0)], later_ms=10_000)
+    badges = [
+        draw(content(moment, 3), 760).find("member m-1 badge")["attributes"].get("opacity")
+        for moment in (instant, instant._replace(now_ms=instant.now_ms + 1))
+    ]
+    assert badges == [None, 0.45]
 
 
 def test_only_the_newest_messages_are_looked_at() -> None:

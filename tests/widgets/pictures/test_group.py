@@ -18,6 +18,8 @@ from shareq.model.events import (
     MemberLeft,
     MemberReconciled,
     RecordsChanged,
+    SharePartitionLoaded,
+    SharePartitionsInitialized,
     TargetAssignmentComputed,
     TopicCreated,
 )
@@ -25,8 +27,8 @@ from shareq.model.ids import GROUP_METADATA_TOPIC, partition_for
 from shareq.model.states import SETTLED, RecordEvent, RecordState
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq_widgets.instant import Instant
-from shareq_widgets.pictures.group import COMPACT_ROWS, content, draw, line_width
-from shareq_widgets.pictures.group_content import GONE_MS, RATE_WINDOW_MS, GroupContent
+from shareq_widgets.pictures.group import COMPACT_ROWS, MAX_LINES, content, draw, line_width
+from shareq_widgets.pictures.group_content import GONE_MS, RATE_WINDOW_MS, GroupContent, Link
 from shareq_widgets.pictures.partitions import PartitionContent
 from shareq_widgets.svg import to_svg
 from tests.trace.random_clusters import GROUP
@@ -183,8 +185,22 @@ def test_a_member_behind_the_group_has_a_target() -> None:
     assert "stroke-dasharray" in drawing.find("link a t-1")["attributes"]
     assert "stroke-dasharray" not in drawing.find("link a t-0")["attributes"]
     assert drawing.find("member a beat")["text"] == "epoch 3 of 4 · ♥ {}"
+    assert draw(group, 374).find("member a beat")["text"] == "e3/4 · ♥ {}"
     assert "epoch 3 behind group epoch 4" in drawing.text
     assert "target t-0 t-1" in drawing.text
+
+
+def test_a_member_holds_records_of_a_partition_that_it_is_not_assigned() -> None:
+    loaded = SharePartitionLoaded(GROUP, "t", 1, 0, 0, (), 1, 0, 5, 2_000, 30_000)
+    acquired = RecordsChanged(GROUP, "t", 1, RecordEvent.ACQUIRE, 0, 7, RecordState.ACQUIRED, 1, "a", ORIGIN_MS)
+    events = [*TOPIC, BEAT, SharePartitionsInitialized(GROUP, "t", (0, 1)), loaded, acquired]
+    group = content(instant_after(events))
+    links = [(link.at, link.kind, link.held) for link in group.links]
+    assert links == [(("t", 0), "assigned", 0), (("t", 1), "held", 7)]
+    title = "A anna – t-1, not assigned, 0 records/s, holds 7"
+    assert draw(group, 480).find("link a t-1")["title"] == title
+    left = content(instant_after([*events, MemberLeft(GROUP, "a", "session expired")]))
+    assert [(link.at, link.kind, link.held) for link in left.links] == [(("t", 1), "held", 7)]
 
 
 def test_a_member_that_has_gone_is_shown_for_a_while() -> None:
@@ -274,6 +290,19 @@ def test_bundles_carry_the_load_of_all_hidden_members() -> None:
     shown = {key.split(" ")[1] for key in drawing.keys("member ")}
     rate = sum(link.rate or 0 for link in group.links if link.member_id not in shown and link.at == ("orders", 2))
     assert drawing.find("link more orders-2")["attributes"]["stroke-width"] == line_width(rate)
+
+
+def test_the_heaviest_lines_are_drawn() -> None:
+    group = made_up_group(14, 14)
+    links = tuple(
+        Link(member.member_id, one.at, "assigned", float(14 * place + number), 0)
+        for place, member in enumerate(group.members)
+        for number, one in enumerate(group.partitions)
+    )
+    drawing = draw(group._replace(links=links), 480)
+    drawn = [f"link {link.member_id} orders-{link.at[1]}" for link in links[-MAX_LINES:]]
+    assert drawing.keys("link ") == drawn
+    assert drawing.find("note 0")["text"] == f"{len(links) - MAX_LINES} links without a line"
 
 
 def test_wider_lines_carry_more() -> None:

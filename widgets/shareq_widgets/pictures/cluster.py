@@ -220,13 +220,13 @@ def _draw_client(drawing: Drawing, client: ClientContent | Party, y: float, widt
         return 6 + text_width(name, SMALL)
     key = f"member {client.member_id}"
     with drawing.about(about_member(client.member_id)):
-        drawing.badge(
-            key, 2, y, client.letter, client.colour, alive=client.present, title=f"{client.letter} {client.name}"
-        )
+        title = f"{client.letter} {client.name}" + ("" if client.there else f", {client.state}")
+        drawing.badge(key, 2, y, client.letter, client.colour, alive=client.there, title=title)
         if width < 150:
             return 23
         name = clipped_inside(client.name, width / 2)
-        drawing.label(f"{key} name", 26, y + 13, name, style="" if client.present else "faded struck")
+        style = {"gone": "faded struck", "silent": "faded"}.get(client.state, "")
+        drawing.label(f"{key} name", 26, y + 13, name, style=style)
         return 30 + text_width(name)
 
 

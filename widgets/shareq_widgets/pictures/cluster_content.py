@@ -11,6 +11,7 @@ from shareq.trace.analysis.groups import ClusterFold
 from shareq.trace.journal import Entry
 from shareq.trace.journal.event_text import event_text
 from shareq_widgets.instant import Instant
+from shareq_widgets.pictures.group_content import MemberState, member_states
 from shareq_widgets.pictures.partitions import PartitionContent, TopicPartition, group_partitions
 from shareq_widgets.pictures.recent_messages import MessageContent, recent_messages
 
@@ -40,13 +41,17 @@ class BrokerContent(NamedTuple):
 
 
 class ClientContent(NamedTuple):
-    """A member at the edge of the picture; `present`: it is in the group now."""
+    """A member at the edge of the picture."""
 
     member_id: str
     letter: str
     name: str
     colour: str
-    present: bool = True
+    state: MemberState = "alive"
+
+    @property
+    def there(self) -> bool:
+        return self.state not in ("silent", "gone")
 
 
 class Change(NamedTuple):
@@ -100,19 +105,20 @@ def content(instant: Instant, since: int) -> ClusterContent:
         traced=recent.traced,
         brokers=tuple(brokers),
         leaderless=tuple(led[-1]),
-        members=_members(instant, recent.messages),
+        members=_members(instant, recent.messages, member_states(instant, observed=found.observed)),
         changes=tuple(_changes(instant, since, roles)),
         messages=recent.messages,
     )
 
 
-def _members(instant: Instant, messages: tuple[MessageContent, ...]) -> tuple[ClientContent, ...]:
+def _members(
+    instant: Instant, messages: tuple[MessageContent, ...], states: dict[str, MemberState]
+) -> tuple[ClientContent, ...]:
     """The members, and former members with messages, by letter."""
-    present = instant.history.group(instant.until).members
     former = {one.identity for message in messages for one in (message.source, message.target) if one.kind == "member"}
     return tuple(
-        ClientContent(member, letter, instant.name(member), instant.colour(member), member in present)
-        for (_, letter), member in sorted((_place(instant.letter(one)), one) for one in {*present, *former})
+        ClientContent(member, letter, instant.name(member), instant.colour(member), states.get(member, "gone"))
+        for (_, letter), member in sorted((_place(instant.letter(one)), one) for one in {*states, *former})
     )
 
 

@@ -110,6 +110,13 @@ def content(instant: Instant) -> GroupContent:
     )
 
 
+def member_states(instant: Instant, *, observed: bool) -> dict[str, MemberState]:
+    """The members that are in the group, and if they are silent."""
+    group, liveness = instant.history.group(instant.until), instant.history.liveness(instant.until)
+    times = _Times(instant, liveness, group, observed=observed)
+    return {member_id: times.of(member_id)["state"] for member_id in group.members}
+
+
 class _Times:
     """The heartbeats and the session of each member."""
 

@@ -29,8 +29,8 @@ def beat_words(member: MemberContent, group: GroupContent) -> Sequence[str]:
     beat = "♥ {}" if member.heartbeat_ms is not None else "♥ not known"
     if member.error:
         beat = f"♥ {member.error}"
-    epoch = f"{member.member_epoch} of {member.group_epoch}" if member.behind else f"{member.member_epoch}"
-    return f"epoch {epoch} · {beat}", f"e{epoch} · {beat}", beat
+    of, per = (f" of {member.group_epoch}", f"/{member.group_epoch}") if member.behind else ("", "")
+    return f"epoch {member.member_epoch}{of} · {beat}", f"e{member.member_epoch}{per} · {beat}", beat
 
 
 def records_words(member: MemberContent) -> Sequence[str]:

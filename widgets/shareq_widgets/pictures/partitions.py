@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from shareq.model.states import RecordState
 from shareq.trace.analysis.groups import ClusterFold
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq_widgets.instant import Instant
@@ -113,5 +112,5 @@ def _with_state(one: PartitionContent, state: SharePartitionState) -> PartitionC
 
 def _count_held(held: Counter[tuple[str, TopicPartition]], state: SharePartitionState) -> None:
     for first, end, status in state.runs:
-        if status.state is RecordState.ACQUIRED and status.member_id is not None:
+        if status.member_id is not None:
             held[status.member_id, (state.topic, state.partition)] += end - first
