@@ -150,11 +150,12 @@ class ControlRoom(ipywidgets.Box):
         end: Callable[[], None] | None = None,
     ) -> None:
         """`end` is called by `close`."""
-        super().__init__()
-        self.add_class("sq-room-frame")
         self._end = end
         self._options = options
         self._story: Story | None = None
+        self._own: Screen | None = None
+        super().__init__()
+        self.add_class("sq-room-frame")
         panel = None if steering is None else Panel(steering, tell=self.tell)
         self._own = Screen(source, place, options, panel)
         self._show(self._own)
@@ -187,7 +188,8 @@ class ControlRoom(ipywidgets.Box):
     def leave(self) -> None:
         """End the story, and show the room's own cluster again."""
         self._end_story()
-        self._show(self._own)
+        if self._own is not None:
+            self._show(self._own)
 
     def _end_story(self) -> None:
         if self._story is not None:
@@ -222,9 +224,10 @@ class ControlRoom(ipywidgets.Box):
     def close(self) -> None:
         """Remove the room and its views; end the story, and the clients of the panel."""
         self._end_story()
-        if self._own.panel is not None:
-            self._own.panel.steering.close()
-        self._own.close()
+        if self._own is not None:
+            if self._own.panel is not None:
+                self._own.panel.steering.close()
+            self._own.close()
         if self._end is not None:
             self._end()
         super().close()

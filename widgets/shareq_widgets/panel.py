@@ -43,7 +43,11 @@ class Row:
         low, high = control.low or 0, control.high or 0
         if control.log and low > 0:
             return ipywidgets.FloatLogSlider(
-                min=log10(low), max=log10(high), step=0.05, continuous_update=False, readout_format=".3~g"
+                min=log10(low),
+                max=log10(high),
+                step=0.05,
+                continuous_update=False,
+                readout_format=".0f" if control.whole else ".3g",
             )
         kind = ipywidgets.IntSlider if control.whole else ipywidgets.FloatSlider
         return kind(min=low, max=high, continuous_update=False)
@@ -78,17 +82,18 @@ class Row:
         field = self._field
         if isinstance(field, ipywidgets.Dropdown):
             field.value = value if value in self.control.choices else None
-        elif isinstance(field, ipywidgets.FloatLogSlider):
-            field.value = min(max(value, 10**field.min), 10**field.max)
         elif value is not None:
-            field.value = min(max(value, field.min), field.max)
+            low, high = field.min, field.max
+            if isinstance(field, ipywidgets.FloatLogSlider):
+                low, high = 10**low, 10**high
+            field.value = min(max(value, low), high)
 
     def _changed(self, _change: Any) -> None:
         if not self._updating:
             self._send()
 
     def _send(self) -> None:
-        value = None if self._field is None else self._field.value
+        value: Any = None if self._field is None else self._field.value
         if self.control.kind == SLIDER and self.control.whole:
             value = round(value)
         self._act(self.control, value)
@@ -168,13 +173,12 @@ class Panel(ipywidgets.VBox):
         for control in controls:
             by_area.setdefault(control.area, []).append(self._rows[control.name].widget)
         for area, rows in by_area.items():
-            if area not in self._areas:
-                accordion = ipywidgets.Accordion(selected_index=0 if area in OPEN else None)
-                self._areas[area] = accordion
             box = ipywidgets.Box(rows)
             box.add_class("sq-controls")
+            if area not in self._areas:
+                index = 0 if area in OPEN else None
+                self._areas[area] = ipywidgets.Accordion(children=(box,), titles=(area,), selected_index=index)
             self._areas[area].children = (box,)
-            self._areas[area].set_title(0, area)
         stories = ipywidgets.Box(self._stories)
         stories.add_class("sq-controls")
         moves = ipywidgets.Box((self._next, self._leave))

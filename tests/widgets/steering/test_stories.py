@@ -226,7 +226,7 @@ def test_window_full() -> None:
     told = Told("window full")
     assert told.accepted(1) == Counter(range(5, 100))
     assert max(told.offsets(RecordEvent.ACQUIRE, 1)) == 99
-    assert max(event.speo - event.spso for _, event in told.of(WindowMoved)) == 100
+    assert max(event.window_end - event.spso for _, event in told.of(WindowMoved)) == 100
     assert told.answers[0].startswith("B finished 95 records")
     assert "SPSO 0, SPEO 99: 100 records in flight, which is share.partition.max.record.locks=100." in told.answers[0]
     assert "200 records wait above the window" in told.answers[0]

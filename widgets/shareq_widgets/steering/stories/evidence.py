@@ -135,4 +135,4 @@ def span(offsets: list[int] | range) -> str:
 
 def window(state: SharePartitionState) -> str:
     """The window as text; SPEO is the last offset in flight."""
-    return f"SPSO {state.spso}, SPEO {state.speo - 1}" if state.in_flight else f"SPSO {state.spso}, the window is empty"
+    return f"SPSO {state.spso}, the window is empty" if state.speo is None else f"SPSO {state.spso}, SPEO {state.speo}"

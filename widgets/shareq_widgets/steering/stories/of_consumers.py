@@ -207,7 +207,7 @@ def _window_fills(e: Evidence) -> str:
         f"B finished {len(e.accepted())} records, and has acquired none since {seconds(last.time_ms)}. "
         f"{window(state)}: {state.in_flight} records in flight, which is "
         f"share.partition.max.record.locks={state.max_record_locks}. "
-        f"{e.log_end - state.speo} records wait above the window, because A's record {state.spso} holds the SPSO."
+        f"{e.log_end - state.window_end} records wait above the window, because A's record {state.spso} holds the SPSO."
     )
 
 

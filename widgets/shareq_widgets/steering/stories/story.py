@@ -52,7 +52,7 @@ class Preset:
 
     def begin(self) -> Story:
         """A new cluster on a virtual clock with the story's beginning, before its first step."""
-        cluster = Cluster(brokers=self.brokers, seed=self.seed)
+        cluster = Cluster(brokers=self.brokers, seed=self.seed, trace_messages=True)
         cluster.create_topic(TOPIC)
         steering = Steering(cluster, GROUP, [TOPIC])
         for name, value in self.beginning:
