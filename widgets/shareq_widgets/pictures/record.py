@@ -273,7 +273,7 @@ def _details(drawing: Drawing, chapter: Chapter, x: float, y: float) -> float:
 
 def _title(chapter: Chapter) -> str:
     who = "" if chapter.holder is None else f"{chapter.holder.name} · "
-    length = "" if chapter.end_ms is None else f" · {_length(chapter)}"
+    length = "" if chapter.end_ms is None else " " + f"· {_length(chapter)}".replace(" ", "\u00a0")
     return f"{who}{chapter.title}{length}"
 
 
