@@ -27,6 +27,7 @@ def test_words_are_wrapped_into_lines() -> None:
     assert all(text_width(line) <= 120 for line in lines)
     assert wrapped("unbreakable", 30) == [clipped("unbreakable", 30)]
     assert wrapped("", 30) == []
+    assert wrapped("a\u00a0b c", 26) == ["a\u00a0b", "c"]
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,9 @@ def clipped(text: str, width: float, size: float = NORMAL) -> str:
 
 
 def wrapped(text: str, width: float, size: float = NORMAL, *, strong: bool = False) -> list[str]:
-    """The text in lines that fit; a word that is too long for a line is clipped."""
+    """The text in lines that fit, broken at spaces; a word that is too long for a line is clipped."""
     lines: list[str] = []
-    for word in text.split():
+    for word in filter(None, text.split(" ")):
         longer = f"{lines[-1]} {word}" if lines else word
         if lines and text_width(longer, size, strong=strong) <= width:
             lines[-1] = longer

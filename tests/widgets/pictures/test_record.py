@@ -57,6 +57,7 @@ def test_random_records_at_random_moments(seed: int) -> None:
         offset = draw_.randrange(max(state.spso - 30, 0), max(state.log_end, 0) + 3)
         told = content(instant, topic, partition, offset)
         check_chapters(told)
+        assert [chapter.title for chapter in told.chapters[:1]] == ["written to the log"] * (offset < state.log_end)
         check_layout(draw(told, draw_.choice(WIDTHS)))
         state = history.share_partition(topic, partition, until)
         found = state.runs.overlap(offset, offset + 1)
@@ -473,6 +474,29 @@ def test_a_held_record_shows_its_holder_and_its_seconds() -> None:
     assert drawing.find(f"{key} badge")["about"] == ["record:t-0:2", "partition:t-0", "member:m-ann"]
 
 
+def test_many_renewals_are_one_detail_and_few_notches() -> None:
+    renewals: list[tuple[float, int, Event]] = [(1.0 + n, 1, changed("renew", until_s=31 + n)) for n in range(1, 60)]
+    shown = told([*HELD, *renewals])
+    assert shown.chapters[-1].details[1:] == ("renewed 59 times, last at 1:00.000, locked until 1:30.000",)
+    drawing = draw(shown, 480)
+    assert drawing.keys("renewed ")[-1] == f"renewed {ORIGIN_MS + 60_000}"
+    assert len(drawing.keys("renewed ")) == 20
+    check_layout(drawing)
+
+
+def test_many_failed_writes_are_shortened() -> None:
+    fails: list[tuple[float, int, Event]] = []
+    for n in range(1, 13):
+        accept: dict[str, Any] = {"until_s": 31, "write_id": n, "to_state": ACKNOWLEDGED, "why": "accept"}
+        fails += [
+            (1.0 + n, 1, changed("prepared", **accept)),
+            (1.0 + n, 1, changed("abandoned", until_s=31, why="accept")),
+        ]
+    details = told([*HELD, *fails]).chapters[-1].details
+    assert (len(details), details[3]) == (8, "6 more")
+    assert details[-1] == "its accept was not stored at 0:13.000: the state write failed"
+
+
 def test_a_long_life_is_shortened_and_says_so() -> None:
     again = [
         event
@@ -491,3 +515,4 @@ def test_a_long_life_is_shortened_and_says_so() -> None:
         assert len(drawing.keys("")) <= 400
         dots = [key for key in drawing.keys("") if key.endswith(" dot")]
         assert len(dots) == SHOWN_CHAPTERS
+        assert len(drawing.text.splitlines()) == SHOWN_CHAPTERS + 3

@@ -258,7 +258,7 @@ def row_words(row: LockRow, content: LocksContent) -> str:
     who = f"{row.holder.letter} {row.holder.name}{gone} {'holds' if row.ended_ms is None else 'held'}"
     parts = [f"{who} {row.topic}-{row.partition} {range_text(row.first, row.end)} since {at(row.acquired_ms)}"]
     if row.renewed:
-        times = "once" if row.renewed == 1 else f"{row.renewed:,} times"
+        times = {1: "once", 2: "twice"}.get(row.renewed, f"{row.renewed:,} times")
         parts.append(f"renewed {times}, last at {at(row.renewals[-1])}")
     last = ", the last one" if row.last_attempt else ""
     parts.append(f"delivery {row.delivery_count} of {row.delivery_count_limit}{last}")

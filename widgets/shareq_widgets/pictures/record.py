@@ -19,6 +19,8 @@ __all__ = ["Chapter", "Place", "RecordContent", "config_text", "content", "draw"
 SHOWN_CHAPTERS: Final = 14
 """With more chapters, those after the first are left out and counted."""
 SEGMENTS: Final = 60
+NOTCHES: Final = 20
+"""The most segments, and renewals, on the band: the last ones."""
 AHEAD_MS: Final = 6_000
 
 SPINE: Final = 78.0
@@ -73,7 +75,20 @@ def words(content: RecordContent) -> str:
     """The picture in words: the place, the reason, and a line for each chapter."""
     head = f"{content.topic}-{content.partition} offset {content.offset}: {_state_name(content.place)}"
     lines = [f"{head}, {content.place.where}", content.place.why]
-    return "\n".join([*lines, *(_chapter_words(chapter, content) for chapter in content.chapters)])
+    told = [_chapter_words(chapter, content) for chapter in _shown(content)]
+    hidden = len(content.chapters) - len(told)
+    left_out = [_left_out(hidden)] if hidden else []
+    return "\n".join([*lines, *told[:1], *left_out, *told[1:]])
+
+
+def _shown(content: RecordContent) -> list[Chapter]:
+    """The first chapter and the last ones, SHOWN_CHAPTERS in all."""
+    every = content.chapters
+    return [*every[:1], *every[max(len(every) - SHOWN_CHAPTERS, 0) + 1 :]]
+
+
+def _left_out(hidden: int) -> str:
+    return f"{count_text(hidden, 'chapter')} left out"
 
 
 def _state_name(place: Place) -> str:
@@ -164,6 +179,10 @@ def _band(drawing: Drawing, content: RecordContent, top: float) -> float:
         )  # fmt: skip
     for chapter in shown:
         _segment(drawing, content, scale, chapter, top)
+    renewals = {time_ms for chapter in shown for time_ms in chapter.renewals if time_ms >= scale.start_ms}
+    for time_ms in sorted(renewals)[-NOTCHES:]:
+        x, title = scale.x(time_ms), f"renewed at {_time(time_ms, content)}"
+        drawing.line(f"renewed {time_ms}", x, top - 3, x, top + BAND + 3, stroke="ink", stroke_width=1.8, title=title)
     x, rate = scale.x(content.now_ms), scale.per_ms
     drawing.line("now", x, top - 6, x, top + BAND + 6, stroke="ink", stroke_width=1.6, rates={"x1": rate, "x2": rate})
     return top + BAND + 20
@@ -197,9 +216,8 @@ def _paint(chapter: Chapter) -> dict[str, Any]:
 
 
 def _story(drawing: Drawing, content: RecordContent, top: float) -> float:
-    every = content.chapters
-    hidden = max(len(every) - SHOWN_CHAPTERS, 0)
-    y, shown = top, [*every[:1], *every[1 + hidden :]]
+    y, shown = top, _shown(content)
+    hidden = len(content.chapters) - len(shown)
     for number, chapter in enumerate(shown):
         below = _chapter(drawing, content, chapter, y)
         last = number == len(shown) - 1
@@ -207,7 +225,7 @@ def _story(drawing: Drawing, content: RecordContent, top: float) -> float:
             drawing.line(f"{chapter.key} spine", SPINE, y + 14, SPINE, below, stroke="line", stroke_width=2)
         y = below
         if number == 0 and hidden:
-            drawing.label("hidden", SPINE + 16, y + 11, f"{count_text(hidden, 'chapter')} left out", style="small soft")
+            drawing.label("hidden", SPINE + 16, y + 11, _left_out(hidden), style="small soft")
             drawing.line("hidden spine", SPINE, y, SPINE, y + 20, stroke="line", stroke_dasharray="2 3", stroke_width=2)
             y += 20
     return y
@@ -255,7 +273,7 @@ def _details(drawing: Drawing, chapter: Chapter, x: float, y: float) -> float:
 
 def _title(chapter: Chapter) -> str:
     who = "" if chapter.holder is None else f"{chapter.holder.name} · "
-    length = "" if chapter.end_ms is None else f" · {_length(chapter)}"
+    length = "" if chapter.end_ms is None else " " + f"· {_length(chapter)}".replace(" ", "\u00a0")
     return f"{who}{chapter.title}{length}"
 
 

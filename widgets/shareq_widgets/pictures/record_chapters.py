@@ -26,6 +26,8 @@ from shareq_widgets.time_scale import duration_text, time_text
 
 NO_LEADER: Final = "no leader"
 
+DETAILS: Final = 8
+
 VERBS: Final[dict[str, str]] = {
     RecordEvent.ACCEPT: "accepted",
     RecordEvent.RELEASE: "released",
@@ -66,12 +68,20 @@ def chapters(instant: Instant, changes: list[RecordChange]) -> tuple[Chapter, ..
     story = _Story(instant)
     for change in changes:
         story.add(change)
-    last = story.chapters[-1:]
-    return tuple([chapter for chapter in story.chapters[:-1] if _counts(chapter)] + last)
+    told, last = story.chapters, len(story.chapters) - 1
+    kept = [chapter for place, chapter in enumerate(told) if place in (0, last) or _counts(chapter)]
+    return tuple(chapter._replace(details=_shortened(chapter.details)) for chapter in kept)
 
 
 def _counts(chapter: Chapter) -> bool:
     return chapter.start_ms != chapter.end_ms or chapter.holder is not None or chapter.title == NO_LEADER
+
+
+def _shortened(details: tuple[str, ...]) -> tuple[str, ...]:
+    """At most DETAILS of the details: the first ones and the last ones."""
+    if len(details) <= DETAILS:
+        return details
+    return (*details[:3], f"{len(details) - DETAILS + 1} more", *details[4 - DETAILS :])
 
 
 def config_text(config: Config, before: Config | None = None) -> str:
@@ -164,9 +174,12 @@ class _Story:
         self._write_ms = None
 
     def _renewed(self, change: RecordChange) -> None:
-        renewals = (*self.chapters[-1].renewals, change.time_ms)
-        until = "" if change.deadline_ms is None else f", locked until {self._at(change.deadline_ms)}"
-        self._note(f"renewed at {self._at(change.time_ms)}{until}", renewals=renewals, deadline_ms=change.deadline_ms)
+        """Several renewals are one detail."""
+        last = self.chapters[-1]
+        before, renewals = _renewal_text(last, self._at), (*last.renewals, change.time_ms)
+        renewed = last._replace(renewals=renewals, deadline_ms=change.deadline_ms)
+        details = tuple(text for text in last.details if text != before)
+        self.chapters[-1] = renewed._replace(details=(*details, _renewal_text(renewed, self._at)))
 
     def _prepared(self, change: RecordChange) -> None:
         self._write_ms = change.time_ms
@@ -242,6 +255,15 @@ class _Story:
     def _member_left(self, change: RecordChange) -> None:
         self._note(f"its holder left the group at {self._at(change.time_ms)}")
         self._begin(change, "not held by a known member")
+
+
+def _renewal_text(chapter: Chapter, at: Callable[[int], str]) -> str:
+    """The renewals of a delivery, and the deadline that the last one has set."""
+    times = chapter.renewals
+    if not times:
+        return ""
+    until = "" if chapter.deadline_ms is None else f", locked until {at(chapter.deadline_ms)}"
+    return f"renewed {'' if len(times) == 1 else f'{len(times):,} times, last '}at {at(times[-1])}{until}"
 
 
 def _times(change: RecordChange) -> str:
