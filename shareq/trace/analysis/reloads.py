@@ -109,6 +109,14 @@ def last_reload(timeline: PartitionTimeline, until: int) -> Reload | None:
     )
 
 
+def why_not_loaded(timeline: PartitionTimeline, until: int) -> str:
+    """Why the last leader before `until` no longer has the share-partition in memory; "" if none had it, or if the
+    reason is not recorded."""
+    loads = timeline.loads()
+    count = bisect_left(loads, until, key=lambda entry: entry.order)
+    return _reason(timeline, timeline.count(until), loads[count - 1]) if count else ""
+
+
 def _losses(before: Iterable[StatusRun], after: Runs) -> Losses:
     """A durable AVAILABLE run was returned after its delivery count, so a lock of the same count had been given up."""
     locks: list[LostLock] = []

@@ -61,7 +61,7 @@ def shown(events: list[Event], capacity: int | None = None) -> StateTopicContent
 @pytest.mark.parametrize(
     ("events", "memory", "durable"),
     [
-        pytest.param([], "no leader has the share-partition in memory", "nothing is durable yet", id="nothing"),
+        pytest.param([], "no leader has it in memory", "nothing is durable yet", id="nothing"),
         pytest.param(
             [*LOADED], "memory of broker 1, leader epoch 0", "nothing is durable yet", id="a persister without a state"
         ),
@@ -71,7 +71,7 @@ def shown(events: list[Event], capacity: int | None = None) -> StateTopicContent
         ),
         pytest.param(
             [*START, SharePartitionDropped(*WHERE, "why"), state_record("tombstone", -1, -1)],
-            "no leader has the share-partition in memory", "deleted: the last record is a tombstone", id="deleted",
+            "no leader has it in memory: why", "deleted: the last record is a tombstone", id="deleted",
         ),
         pytest.param(
             [LOADED[0], DurableStateRead(*WHERE, 3, (Run(3, 5, K, 1),), 2, 0, 1, 0), RecordsHeld(*WHERE, "m", 6, 7, 1)],

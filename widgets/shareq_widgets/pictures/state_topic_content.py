@@ -9,7 +9,7 @@ from shareq.model.ids import SHARE_STATE_TOPIC, partition_for
 from shareq.model.messages.share_state import StateBatch
 from shareq.model.states import RecordState
 from shareq.trace.analysis.durable_state import DurableState
-from shareq.trace.analysis.reloads import Reload, aligned, last_reload
+from shareq.trace.analysis.reloads import Reload, aligned, last_reload, why_not_loaded
 from shareq.trace.analysis.runs import RecordStatus, Runs, StatusRun
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.analysis.state_writes import StateWrite, latest_writes
@@ -105,7 +105,7 @@ def content(instant: Instant, topic: str, partition: int) -> StateTopicContent:
         now_ms=instant.now_ms,
         leader=state.loaded_by if in_memory else state.leader,
         memory=tuple(_run(run) for run in state.runs) if in_memory else None,
-        memory_words=_memory_words(state),
+        memory_words=_memory_words(state, why_not_loaded(timeline, until)),
         spso=state.spso,
         window_end=state.window_end,
         durable=tuple(_run(run) for run in stored) if durable.exists else None,
@@ -139,12 +139,12 @@ def _status(batch: StateBatch) -> RecordStatus:
     return RecordStatus(RecordState(batch.delivery_state), batch.delivery_count)
 
 
-def _memory_words(state: SharePartitionState) -> str:
+def _memory_words(state: SharePartitionState, reason: str) -> str:
     if state.observed:
         return "seen from outside, memory is not known"
     if state.loaded:
         return f"memory of broker {state.loaded_by}, leader epoch {state.leader_epoch}"
-    return "no leader has the share-partition in memory"
+    return "no leader has it in memory" + (f": {reason}" if reason else "")
 
 
 def _durable_words(durable: DurableState, *, cut_off: bool) -> str:
