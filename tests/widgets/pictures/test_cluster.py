@@ -23,8 +23,7 @@ from shareq_widgets.drawing import Drawing
 from shareq_widgets.instant import instant_of
 from shareq_widgets.pictures.cluster import MAX_BROKERS, MAX_CLIENTS, ClusterContent, content, draw
 from shareq_widgets.pictures.cluster_content import MAX_CHANGES, BrokerContent, ClientContent
-from shareq_widgets.pictures.curves import Curve
-from shareq_widgets.pictures.recent_messages import LOOK_BACK, MAX_MESSAGES, MessageContent, Party
+from shareq_widgets.pictures.recent_messages import MAX_MESSAGES, MessageContent, Party
 from shareq_widgets.svg import to_svg
 from tests.trace.random_clusters import GROUP, TOPICS, random_cluster
 from tests.trace.test_observed import TEN
@@ -151,15 +150,15 @@ def test_messages_at_random_moments_equal_the_events(seed: int) -> None:
         answered = {entry.event.exchange for entry in entries if isinstance(entry.event, ResponseSent)}
         keys = []
         for entry in entries:
-            event = entry.event
+            event, new = entry.event, entry.order >= since and entry.time_ms >= instant.now_ms - 30_000
             if isinstance(event, RequestSent):
                 broker = int(event.target.removeprefix("broker-"))
                 later = [one.event for one in entries[entry.order :] if isinstance(one.event, BrokerStopped)]
                 lost = broker in [stop.broker_id for stop in later]
                 open_still = event.exchange not in answered and not lost and entry.time_ms > instant.now_ms - 30_000
-                if entry.order >= since or open_still:
+                if new or open_still:
                     keys.append((event.exchange, "request", open_still))
-            elif isinstance(event, ResponseSent) and entry.order >= since:
+            elif isinstance(event, ResponseSent) and new:
                 keys.append((event.exchange, "response", False))
         assert [(one.exchange, one.kind, one.in_flight) for one in cluster.messages] == keys[-MAX_MESSAGES:]
         assert cluster.traced == any(isinstance(entry.event, RequestSent) for entry in entries)
@@ -174,10 +173,9 @@ def response(exchange: int, api: str, body: str, error: int = 0, source: str = "
 
 
 START: list[Event] = [BrokerStarted(0), BrokerStarted(1), MemberJoined(GROUP, "m-1", "clerk", ("orders",))]
+OF_MEMBER = '{"group_id":"g","member_id":"m-1"}'
 ACCEPTS = '{"topics":[{"partitions":[{"acknowledgement_batches":["0..4: ACCEPT"]}]}]}'
-TWO_RANGES = '{"topics":[{"partitions":[{"acknowledgement_batches":["0..4: ACCEPT","7: RELEASE"]}]}]}'
 GOT = '{"responses":[{"partitions":[{"acquired_records":["5..9: delivery 1"]}]}]}'
-GOT_TWO = '{"responses":[{"partitions":[{"acquired_records":["5..9: delivery 1","12: delivery 2"]}]}]}'
 REFUSED = '{"results":[{"partitions":[{"error_code":"FENCED_STATE_EPOCH"}]}]}'
 
 
@@ -186,29 +184,27 @@ REFUSED = '{"results":[{"partitions":[{"error_code":"FENCED_STATE_EPOCH"}]}]}'
     [
         (request(1, "ShareFetch", "{}"), "fetch"),
         (request(1, "ShareFetch", ACCEPTS), "fetch, accept 0–4"),
-        (request(1, "ShareAcknowledge", TWO_RANGES), "accept 0–4 and 1 range more"),
         (request(1, "ShareGroupHeartbeat", '{"member_epoch":0}'), "join"),
-        (request(1, "ShareGroupHeartbeat", '{"member_epoch":3}'), "heartbeat"),
-        (request(1, "ShareGroupHeartbeat", '{"member_epoch":-1}'), "leave"),
-        (request(1, "WriteShareGroupState", "{}"), "write state"),
-        (request(1, "FindCoordinator", "{}"), "find coordinator"),
-        (response(1, "ShareFetch", "{}"), "no records"),
         (response(1, "ShareFetch", GOT), "got 5–9"),
-        (response(1, "ShareFetch", GOT_TWO), "got 6 records"),
         (response(1, "ShareGroupHeartbeat", "{}", error=25), "UNKNOWN_MEMBER_ID"),
         (response(1, "WriteShareGroupState", REFUSED), "FENCED_STATE_EPOCH"),
         (response(1, "Metadata", ""), "ok"),
     ],
 )
 def test_a_message_in_words(event: RequestSent | ResponseSent, words: str) -> None:
-    (message,) = content(instant_after([*START, event]), 3).messages
-    assert message.words == words
+    sent = [] if isinstance(event, RequestSent) else [request(1, event.api.removesuffix("Response"), "{}")]
+    assert content(instant_after([*START, *sent, event]), 3).messages[-1].words == words
 
 
 @pytest.mark.parametrize(
     ("sent", "source"),
     [
-        pytest.param(request(1, "ShareFetch", '{"member_id":"m-1"}', "x"), Party("member", "m-1", "A"), id="member id"),
+        pytest.param(request(1, "ShareFetch", OF_MEMBER, "x"), Party("member", "m-1", "A"), id="member id"),
+        pytest.param(
+            request(1, "ShareFetch", OF_MEMBER.replace('"g"', '"h"'), "x"),
+            Party("client", "x", "x"),
+            id="another group",
+        ),
         pytest.param(request(1, "Metadata", "{}"), Party("member", "m-1", "A"), id="client id of a member"),
         pytest.param(request(1, "Metadata", "{}", "admin"), Party("client", "admin", "admin"), id="another client"),
         pytest.param(
@@ -245,7 +241,7 @@ def test_a_request_is_in_flight_until_its_response(
 
 def test_a_former_member_with_messages_looks_gone() -> None:
     left = MemberLeft(GROUP, "m-1", "left")
-    cluster = content(instant_after([*START, request(1, "ShareFetch", '{"member_id":"m-1"}'), left]), 3)
+    cluster = content(instant_after([*START, request(1, "ShareFetch", OF_MEMBER), left]), 3)
     assert [(one.letter, one.state) for one in cluster.members] == [("A", "gone")]
     assert draw(cluster, 760).find("member m-1 name")["style"] == "faded struck"
     assert content(instant_after([*START, left]), 3).members == ()
@@ -260,11 +256,16 @@ def test_a_silent_member_is_faded() -> None:
     assert badges == [None, 0.45]
 
 
-def test_only_the_newest_messages_are_looked_at() -> None:
-    many: list[Event] = [request(number, "Metadata", "{}", "admin") for number in range(2, LOOK_BACK + 2)]
-    instant = instant_after([*START, request(1, "ShareFetch", "{}"), *many], gap_ms=0)
-    messages = content(instant, 0).messages
-    assert [message.exchange for message in messages] == list(range(LOOK_BACK + 2 - MAX_MESSAGES, LOOK_BACK + 2))
+def test_the_newest_messages_are_shown() -> None:
+    many: list[Event] = [request(number, "Metadata", "{}", "admin") for number in range(1, 101)]
+    messages = content(instant_after([*START, *many], gap_ms=0), 0).messages
+    assert [message.exchange for message in messages] == list(range(101 - MAX_MESSAGES, 101))
+
+
+def test_old_messages_are_left_out() -> None:
+    instant = instant_after([*START, request(1, "Metadata", "{}"), response(1, "Metadata", "{}")], later_ms=30_001)
+    cluster = content(instant, 0)
+    assert (cluster.messages, cluster.traced) == ((), True)
 
 
 def test_dots_come_to_rest_at_the_end_of_their_way() -> None:
@@ -384,11 +385,3 @@ def test_drawings_of_random_moments_fit(seed: int) -> None:
             assert {f"broker {one.broker_id}" for one in cluster.brokers} <= set(drawing.keys("broker "))
             dots = [key for key in drawing.keys("message ") if not key.endswith("words")]
             assert len(dots) == len(cluster.messages)
-
-
-def test_part_of_a_curve() -> None:
-    whole = Curve((0, 0), (0, 30), (60, 30), (60, 0))
-    assert whole.d == "M0.0 0.0C0.0 30.0 60.0 30.0 60.0 0.0"
-    assert whole.until(1) == whole
-    assert whole.until(0.5).end == (30, 22.5)
-    assert whole.until(0).end == whole.start
