@@ -22,9 +22,10 @@ from shareq.trace.analysis.group_history import GroupHistory
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.instant import instant_of
 from shareq_widgets.pictures.cluster import MAX_BROKERS, MAX_CLIENTS, ClusterContent, content, draw
-from shareq_widgets.pictures.cluster_content import MAX_CHANGES, BrokerContent, ClientContent
+from shareq_widgets.pictures.cluster_content import MAX_CHANGES, RECENT_MS, BrokerContent, ClientContent
 from shareq_widgets.pictures.recent_messages import MAX_MESSAGES, MessageContent, Party
 from shareq_widgets.svg import to_svg
+from shareq_widgets.text_fit import text_width
 from tests.trace.random_clusters import GROUP, TOPICS, random_cluster
 from tests.trace.test_observed import TEN
 from tests.widgets.pictures.contents import (
@@ -86,7 +87,7 @@ def test_changes_since_a_moment_equal_the_events(seed: int) -> None:
     draws = Random(seed)
     for instant in random_instants(seed):
         since = draws.randrange(instant.until)
-        cluster = content(instant, since)
+        cluster = content(instant, since, recent_ms=0)
         between = instant.history.journal.entries()[since : instant.until]
         orders = [entry.order for entry in between if isinstance(entry.event, (BrokerStarted, BrokerStopped))]
         elected = [
@@ -106,7 +107,17 @@ def test_changes_since_a_moment_equal_the_events(seed: int) -> None:
         for order in found:
             event = instant.history.journal[order].event
             assert not isinstance(event, LeaderElected) or event.leader_epoch > 0, "a first leader is no change"
-        assert content(instant, instant.until).changes == ()
+        assert content(instant, instant.until, recent_ms=0).changes == ()
+
+
+def test_recent_changes_and_messages_stay_for_a_while() -> None:
+    events = [*START, BrokerStopped(0, True), request(1, "Metadata", "{}"), response(1, "Metadata", "{}")]
+    instant = instant_after(events, gap_ms=0, later_ms=RECENT_MS - 1)
+    shown = content(instant, instant.until)
+    assert [change.text for change in shown.changes][-1] == "broker 0 was killed"
+    assert [message.kind for message in shown.messages] == ["request", "response"]
+    later = content(instant._replace(now_ms=instant.now_ms + 1), instant.until)
+    assert (later.changes, later.messages) == ((), ())
 
 
 def test_a_killed_broker_and_its_elections() -> None:
@@ -145,7 +156,7 @@ def test_messages_at_random_moments_equal_the_events(seed: int) -> None:
     draws = Random(seed)
     for instant in random_instants(seed, trace_messages=True):
         since = max(instant.until - draws.choice((5, 30, 200)), 0)
-        cluster = content(instant, since)
+        cluster = content(instant, since, recent_ms=0)
         entries = instant.history.journal.entries()[: instant.until]
         answered = {entry.event.exchange for entry in entries if isinstance(entry.event, ResponseSent)}
         keys = []
@@ -235,7 +246,7 @@ def test_a_request_is_in_flight_until_its_response(
     instant = instant_after([*START, request(1, "ShareFetch", "{}"), *events], later_ms=later_ms)
     sent = content(instant, 3).messages[0]
     assert (sent.in_flight, sent.words) == (in_flight, words)
-    older = content(instant, instant.until).messages
+    older = content(instant, instant.until, recent_ms=0).messages
     assert [message.exchange for message in older] == ([1] if in_flight else [])
 
 
@@ -284,6 +295,14 @@ def test_dots_come_to_rest_at_the_end_of_their_way() -> None:
     assert drawing.find("message 1 response")["about"] == ["message:1"]
     assert drawing.find("message 1 response")["title"] == "broker 1 → A: got 5–9"
     assert drawing.find("message 2 request")["title"] == "A → broker 1: fetch, no response yet"
+
+
+def test_lines_begin_right_of_all_names() -> None:
+    events = [*START, MemberJoined(GROUP, "m-2", "a-longer-name", ("orders",)), request(1, "ShareFetch", OF_MEMBER)]
+    drawing = draw(content(instant_after(events), 4), 760)
+    start = float(drawing.find("message 1 request")["along"][1:].split(" ")[0])
+    name = drawing.find("member m-2 name")
+    assert start >= name["attributes"]["x"] + text_width(name["text"])
 
 
 def test_only_a_failed_state_write_has_the_alarm_colour() -> None:
