@@ -6,7 +6,7 @@ waits drive them, in one order for one seed. On a running clock they work in the
 
 from shareq.team.feed import Feed
 from shareq.team.loop_poller import LoopPoller
-from shareq.team.policy import Policy
+from shareq.team.policy import COMMITS, LONGEST_MS, Policy
 from shareq.team.team import Team, Worker
 
-__all__ = ["Feed", "LoopPoller", "Policy", "Team", "Worker"]
+__all__ = ["COMMITS", "LONGEST_MS", "Feed", "LoopPoller", "Policy", "Team", "Worker"]

@@ -13,9 +13,12 @@ POISON, SLOW = b"poison", b"slow"
 """The words in a record's key or value that mark it."""
 
 LONGEST_MS = 3_600_000
+"""The longest time that a record may take."""
+
+COMMITS = ("poll", "record")
+"""When acknowledgements are sent: with the next poll, or after each record."""
 
 _VERDICTS = ("accept", "release", "reject")
-_COMMITS = ("poll", "record")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -46,11 +49,16 @@ class Policy:
         _check("release", self.release, number and 0 <= self.release <= 1, "a number in 0.0..1.0")
         _check("poison", self.poison, self.poison in _VERDICTS, f"one of {', '.join(_VERDICTS)}")
         _check("renew", self.renew, isinstance(self.renew, bool), "True or False")
-        _check("commit", self.commit, self.commit in _COMMITS, f"one of {', '.join(_COMMITS)}")
+        _check("commit", self.commit, self.commit in COMMITS, f"one of {', '.join(COMMITS)}")
 
     def time_ms(self, message: Message) -> int:
         """The time that a record takes."""
-        return self.slow_ms if self.slow_ms is not None and _marked(message, SLOW) else self.work_ms
+        return self.slow_time_ms if _marked(message, SLOW) else self.work_ms
+
+    @property
+    def slow_time_ms(self) -> int:
+        """The time that a slow record takes."""
+        return self.work_ms if self.slow_ms is None else self.slow_ms
 
     def verdict(self, message: Message, rng: random.Random) -> AcknowledgeType:
         """The acknowledge type of a record."""

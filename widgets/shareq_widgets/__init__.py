@@ -1,5 +1,21 @@
-"""Live views of shareq in a notebook. They only read snapshots of the journal, and change no records."""
+"""Live views of shareq in a notebook. They only read the journal, and change no records; the panel steers a cluster."""
 
+from shareq_widgets.control_room import ControlRoom, control_room
 from shareq_widgets.partition_strip import PartitionStrip, strip
+from shareq_widgets.views import cluster, group, locks, messages, raster, record, state_topic, states, timeline
 
-__all__ = ["PartitionStrip", "strip"]
+__all__ = [
+    "ControlRoom",
+    "PartitionStrip",
+    "cluster",
+    "control_room",
+    "group",
+    "locks",
+    "messages",
+    "raster",
+    "record",
+    "state_topic",
+    "states",
+    "strip",
+    "timeline",
+]

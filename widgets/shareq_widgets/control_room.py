@@ -24,7 +24,7 @@ SLOTS: Final[dict[str, tuple[str, ...]]] = {
     "left": ("locks", "record"),
     "middle": ("states", "state_topic"),
     "right": ("group", "cluster"),
-    "wide": ("raster", "charts"),
+    "wide": ("raster",),
     "narrow": ("messages",),
 }
 """The slots of the screen below the strip, and the views that each can show, the first one at first."""
@@ -129,7 +129,6 @@ def _makes(source: Any, place: Place, options: views.Options) -> dict[str, Make]
         "group": lambda: views.group(source, group=group, **options),
         "cluster": lambda: views.cluster(source, group=group, **options),
         "raster": lambda: views.raster(source, **place, **options),
-        "charts": lambda: views.charts(source, **place, **options),
         "messages": lambda: views.messages(source, group=group, **options),
     }
 

@@ -14,13 +14,17 @@ from shareq import observer
 from shareq.trace.views.group_timeline import GroupTimeline
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.group_picture import Draw, Frame, GroupPicture
+from shareq_widgets.pictures import cluster as cluster_drawing
 from shareq_widgets.pictures import group as group_drawing
 from shareq_widgets.pictures import locks as locks_drawing
 from shareq_widgets.pictures import messages as messages_drawing
+from shareq_widgets.pictures import raster as raster_drawing
+from shareq_widgets.pictures import record as record_drawing
+from shareq_widgets.pictures import state_topic as state_topic_drawing
 from shareq_widgets.pictures import states as states_drawing
 from shareq_widgets.playback import Playback
 from shareq_widgets.player import time_scale_of
-from shareq_widgets.selection import parse
+from shareq_widgets.selection import offset_of, parse, share_partition_of
 
 
 class Options(TypedDict, total=False):
@@ -114,3 +118,61 @@ def messages(
         return messages_drawing.draw(found, frame.width)
 
     return group_picture(source, group, draw, "Messages", options)
+
+
+def cluster(source: Any, *, group: str, **options: Unpack[Options]) -> GroupPicture:
+    """The brokers: what they lead and coordinate, elections and stops, and the messages between two steps."""
+
+    def draw(frame: Frame) -> Drawing:
+        return cluster_drawing.draw(cluster_drawing.content(frame.instant, frame.since), frame.width)
+
+    return group_picture(source, group, draw, "Cluster", options)
+
+
+def raster(source: Any, *, group: str, topic: str, partition: int = 0, **options: Unpack[Options]) -> GroupPicture:
+    """Offset by time, with SPSO and SPEO, of the selected share-partition, or else of this one.
+
+    A drag over the picture moves all linked views in time.
+    """
+
+    def draw(frame: Frame) -> Drawing:
+        place = share_partition_of(frame.selection) or (topic, partition)
+        return raster_drawing.draw(raster_drawing.content(frame.instant, *place), frame.width)
+
+    return group_picture(source, group, draw, "Offsets over time", options)
+
+
+def record(
+    source: Any,
+    *,
+    group: str,
+    topic: str,
+    partition: int = 0,
+    offset: int | None = None,
+    **options: Unpack[Options],
+) -> GroupPicture:
+    """The biography of the selected record, or else of the one at `offset`: why it is where it is, and what happened to
+    it. None: the record at the SPSO.
+    """
+
+    def draw(frame: Frame) -> Drawing:
+        selected = offset_of(frame.selection)
+        place = (
+            (share_partition_of(frame.selection) or (topic, partition)) if selected is not None else (topic, partition)
+        )
+        shown = selected if selected is not None else offset
+        if shown is None:
+            shown = frame.instant.history.share_partition(*place, frame.instant.until).spso
+        return record_drawing.draw(record_drawing.content(frame.instant, *place, shown), frame.width)
+
+    return group_picture(source, group, draw, "Record", options)
+
+
+def state_topic(source: Any, *, group: str, topic: str, partition: int = 0, **options: Unpack[Options]) -> GroupPicture:
+    """The leader's memory beside what is durable, of the selected share-partition, or else of this one."""
+
+    def draw(frame: Frame) -> Drawing:
+        place = share_partition_of(frame.selection) or (topic, partition)
+        return state_topic_drawing.draw(state_topic_drawing.content(frame.instant, *place), frame.width)
+
+    return group_picture(source, group, draw, "Memory and state topic", options)

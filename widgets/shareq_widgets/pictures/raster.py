@@ -47,10 +47,10 @@ class Notice(NamedTuple):
 
 class RasterContent(NamedTuple):
     """`states`: name -> samples; `past`: those below the SPSO. `offsets`: the range drawn, half-open. `spso`,
-    `window_end`: half-open edges of the window over time. `expired`: (time ms, first, end) of expired locks. `ahead`: when the locks
-    of the moment will run out. `waits`: the member that holds the record at the SPSO. `known`: False until the
-    share-partition is loaded, or something durable is read. `at_most`: the SPEO is an upper bound: the source is
-    observed.
+    `window_end`: half-open edges of the window over time. `expired`: (time ms, first, end) of expired locks.
+    `ahead`: when the locks of the moment will run out. `waits`: the member that holds the record at the SPSO.
+    `known`: False until the share-partition is loaded, or something durable is read. `at_most`: the SPEO is an
+    upper bound: the source is observed.
     """
 
     topic: str

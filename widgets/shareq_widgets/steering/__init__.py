@@ -8,9 +8,12 @@ The design:
   `do(value)` checks the value and executes exactly that line, so that the line shown and the effect cannot differ.
 - `Steering.setup` are the lines that make the names used by the others; `Steering.log` are the lines executed so far.
   Both together, run after the line that made the cluster, repeat the session; on a virtual clock, event for event.
+- A `Story` is a cluster of its own and a list of steps: a text with a question, actions of controls, an answer whose
+  figures are read from the journal. On a virtual clock, with the story's seed, it always has the same course.
 """
 
 from shareq_widgets.steering.control import Control
 from shareq_widgets.steering.steering import Steering
+from shareq_widgets.steering.stories import STORIES, Preset, Story
 
-__all__ = ["Control", "Steering"]
+__all__ = ["STORIES", "Control", "Preset", "Steering", "Story"]

@@ -1,57 +1,19 @@
-"""The controls of records, consumers, brokers, state writes, the clock, offsets and logs."""
+"""The controls of records, brokers, state writes, the clock, offsets and logs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from string import ascii_uppercase
-from typing import Any, Protocol
+from typing import Any
 
-from shareq.broker import Cluster
 from shareq.model.errors import ConfigException
 from shareq.model.ids import SHARE_STATE_TOPIC
-from shareq.team import Feed, Policy, Team, Worker
-from shareq_widgets.steering.control import BUTTON, CHOICE, SLIDER, Control, Executor, Range
-
-RECORDS, CONSUMERS, BROKERS, STATE_WRITES, CLOCK, LOGS = (
-    "records",
-    "consumers",
-    "brokers",
-    "state writes",
-    "clock",
-    "offsets and logs",
-)
-"""The areas, in order of display; those of the configurations follow."""
-
-POLICIES: dict[str, Policy] = {
-    "accept": Policy(),
-    "release some": Policy(release=0.3),
-    "reject poison": Policy(poison="reject"),
-    "release poison": Policy(poison="release"),
-    "renew": Policy(renew=True),
-}
-"""The verdict policies to choose from, by label. Work times and commits are set apart."""
-
-
-class Panel(Executor, Protocol):
-    """What the controls act on."""
-
-    @property
-    def cluster(self) -> Cluster: ...
-    @property
-    def group(self) -> str: ...
-    @property
-    def topics(self) -> tuple[str, ...]: ...
-    @property
-    def team(self) -> Team: ...
-    @property
-    def feeds(self) -> dict[str, Feed]: ...
-    def feed_name(self, topic: str) -> str: ...
-    def members(self) -> list[str]: ...
+from shareq_widgets.steering.consumers import add_consumer, consumer_controls
+from shareq_widgets.steering.control import BUTTON, CHOICE, SLIDER, Control, Range
+from shareq_widgets.steering.panel import BROKERS, CLOCK, LOGS, RECORDS, STATE_WRITES, Panel
 
 
 def all_but_configs(panel: Panel) -> Iterator[Control]:
-    """The controls of all areas above, in order."""
+    """The controls of all areas but the configurations, in order."""
     for topic in panel.topics:
         yield from record_controls(panel, topic)
     yield add_consumer(panel)
@@ -111,147 +73,6 @@ def record_controls(panel: Panel, topic: str) -> Iterator[Control]:
     yield slider(
         "slow every", "slow_every", "Each n-th record is slow; 0: none.", "records", Range(0, 100, most=100_000)
     )
-
-
-# ---- consumers -------------------------------------------------------------------------------------------------------
-
-
-def add_consumer(panel: Panel) -> Control:
-    def line(label: str) -> str:
-        policy = POLICIES[label]
-        name = next_name(panel.team)
-        return f"team.add({name!r})" if policy == Policy() else f"team.add({name!r}, {policy!r})"
-
-    return Control(
-        panel=panel,
-        name="add consumer",
-        area=CONSUMERS,
-        kind=CHOICE,
-        meaning="Adds a consumer with a verdict policy; it joins the group when the clock moves.",
-        momentary=True,
-        options=lambda: tuple(POLICIES),
-        current=lambda: "accept",
-        line=line,
-    )
-
-
-def next_name(team: Team) -> str:
-    """The first name of A, B, ..., Z, A2, B2, ... that the team has not used."""
-    used = {worker.name for worker in team}
-    number = 1
-    while True:
-        for letter in ascii_uppercase:
-            name = letter if number == 1 else f"{letter}{number}"
-            if name not in used:
-                return name
-        number += 1
-
-
-def consumer_controls(panel: Panel, name: str) -> Iterator[Control]:
-    """The controls of one consumer; those of a closed or crashed one are not available."""
-
-    def worker() -> Worker:
-        return panel.team[name]
-
-    def gone() -> str:
-        return "" if worker().at_work else f"{name} is {worker().state}"
-
-    def unless(*states: str) -> Callable[[], str]:
-        return lambda: gone() or (f"{name} is {worker().state}" if worker().state in states else "")
-
-    def unless_not_frozen() -> str:
-        return gone() or ("" if worker().state == "frozen" else f"{name} is not frozen")
-
-    def policy_line(**change: Any) -> str:
-        return f"team[{name!r}].policy = {replace(worker().policy, **change)!r}"
-
-    def verdict_line(label: str) -> str:
-        chosen = POLICIES[label]
-        return policy_line(poison=chosen.poison, release=chosen.release, renew=chosen.renew)
-
-    def control(what: str, kind: str, meaning: str, line: Callable[[Any], str], **more: Any) -> Control:
-        return Control(
-            panel=panel,
-            name=f"{what} {name}",
-            area=CONSUMERS,
-            subject=name,
-            kind=kind,
-            meaning=meaning,
-            line=line,
-            **{"refusal": gone, **more},
-        )
-
-    def span() -> Range:
-        return Range(0, 120_000, log=True, most=3_600_000)
-
-    yield control(
-        "policy of",
-        CHOICE,
-        "How the consumer acknowledges its records.",
-        verdict_line,
-        options=lambda: tuple(POLICIES),
-        current=lambda: policy_label(worker().policy),
-    )
-    yield control(
-        "work time of",
-        SLIDER,
-        "The time that the consumer works on a record.",
-        lambda ms: policy_line(work_ms=ms),
-        unit="ms",
-        span=span,
-        current=lambda: worker().policy.work_ms,
-    )
-    yield control(
-        "slow-record time of",
-        SLIDER,
-        "The time that the consumer works on a record marked as slow.",
-        lambda ms: policy_line(slow_ms=ms),
-        unit="ms",
-        span=span,
-        current=lambda: worker().policy.work_ms if worker().policy.slow_ms is None else worker().policy.slow_ms,
-    )
-    yield control(
-        "commit of",
-        CHOICE,
-        "Whether acknowledgements are sent with the next poll, or after each record.",
-        lambda when: policy_line(commit=when),
-        options=lambda: ("poll", "record"),
-        current=lambda: worker().policy.commit,
-    )
-    of = f"team[{name!r}]"
-    yield control(
-        "freeze",
-        BUTTON,
-        "The consumer stops as in a long pause: no poll, no heartbeat, but its connections stay open.",
-        lambda _: f"cluster.freeze({of}.consumer)",
-        refusal=unless("frozen"),
-    )
-    yield control(
-        "unfreeze",
-        BUTTON,
-        "The frozen consumer continues with the records that it held.",
-        lambda _: f"cluster.unfreeze({of}.consumer)",
-        refusal=unless_not_frozen,
-    )
-    yield control(
-        "crash",
-        BUTTON,
-        "The consumer's process ends without a word: its locks have to expire.",
-        lambda _: f"cluster.crash({of}.consumer)",
-    )
-    yield control(
-        "close",
-        BUTTON,
-        "The consumer releases its records and leaves the group.",
-        lambda _: f"{of}.close()",
-        refusal=unless("frozen"),
-    )
-
-
-def policy_label(policy: Policy) -> str | None:
-    """The label of a policy by its verdicts; None for another one."""
-    verdicts = policy.poison, policy.release, policy.renew
-    return next((label for label, p in POLICIES.items() if (p.poison, p.release, p.renew) == verdicts), None)
 
 
 # ---- brokers, state writes, the clock --------------------------------------------------------------------------------
