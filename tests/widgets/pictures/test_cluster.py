@@ -22,10 +22,10 @@ from shareq.trace.analysis.group_history import GroupHistory
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.instant import instant_of
 from shareq_widgets.pictures.cluster import MAX_BROKERS, MAX_CLIENTS, ClusterContent, content, draw
-from shareq_widgets.pictures.cluster_content import MAX_CHANGES, BrokerContent, ClientContent
-from shareq_widgets.pictures.curves import Curve
-from shareq_widgets.pictures.recent_messages import LOOK_BACK, MAX_MESSAGES, MessageContent, Party
+from shareq_widgets.pictures.cluster_content import MAX_CHANGES, RECENT_MS, BrokerContent, ClientContent
+from shareq_widgets.pictures.recent_messages import MAX_MESSAGES, MessageContent, Party
 from shareq_widgets.svg import to_svg
+from shareq_widgets.text_fit import text_width
 from tests.trace.random_clusters import GROUP, TOPICS, random_cluster
 from tests.trace.test_observed import TEN
 from tests.widgets.pictures.contents import (
@@ -87,7 +87,7 @@ def test_changes_since_a_moment_equal_the_events(seed: int) -> None:
     draws = Random(seed)
     for instant in random_instants(seed):
         since = draws.randrange(instant.until)
-        cluster = content(instant, since)
+        cluster = content(instant, since, recent_ms=0)
         between = instant.history.journal.entries()[since : instant.until]
         orders = [entry.order for entry in between if isinstance(entry.event, (BrokerStarted, BrokerStopped))]
         elected = [
@@ -107,7 +107,17 @@ def test_changes_since_a_moment_equal_the_events(seed: int) -> None:
         for order in found:
             event = instant.history.journal[order].event
             assert not isinstance(event, LeaderElected) or event.leader_epoch > 0, "a first leader is no change"
-        assert content(instant, instant.until).changes == ()
+        assert content(instant, instant.until, recent_ms=0).changes == ()
+
+
+def test_recent_changes_and_messages_stay_for_a_while() -> None:
+    events = [*START, BrokerStopped(0, True), request(1, "Metadata", "{}"), response(1, "Metadata", "{}")]
+    instant = instant_after(events, gap_ms=0, later_ms=RECENT_MS - 1)
+    shown = content(instant, instant.until)
+    assert [change.text for change in shown.changes][-1] == "broker 0 was killed"
+    assert [message.kind for message in shown.messages] == ["request", "response"]
+    later = content(instant._replace(now_ms=instant.now_ms + 1), instant.until)
+    assert (later.changes, later.messages) == ((), ())
 
 
 def test_a_killed_broker_and_its_elections() -> None:
@@ -146,20 +156,20 @@ def test_messages_at_random_moments_equal_the_events(seed: int) -> None:
     draws = Random(seed)
     for instant in random_instants(seed, trace_messages=True):
         since = max(instant.until - draws.choice((5, 30, 200)), 0)
-        cluster = content(instant, since)
+        cluster = content(instant, since, recent_ms=0)
         entries = instant.history.journal.entries()[: instant.until]
         answered = {entry.event.exchange for entry in entries if isinstance(entry.event, ResponseSent)}
         keys = []
         for entry in entries:
-            event = entry.event
+            event, new = entry.event, entry.order >= since and entry.time_ms >= instant.now_ms - 30_000
             if isinstance(event, RequestSent):
                 broker = int(event.target.removeprefix("broker-"))
                 later = [one.event for one in entries[entry.order :] if isinstance(one.event, BrokerStopped)]
                 lost = broker in [stop.broker_id for stop in later]
                 open_still = event.exchange not in answered and not lost and entry.time_ms > instant.now_ms - 30_000
-                if entry.order >= since or open_still:
+                if new or open_still:
                     keys.append((event.exchange, "request", open_still))
-            elif isinstance(event, ResponseSent) and entry.order >= since:
+            elif isinstance(event, ResponseSent) and new:
                 keys.append((event.exchange, "response", False))
         assert [(one.exchange, one.kind, one.in_flight) for one in cluster.messages] == keys[-MAX_MESSAGES:]
         assert cluster.traced == any(isinstance(entry.event, RequestSent) for entry in entries)
@@ -174,10 +184,9 @@ def response(exchange: int, api: str, body: str, error: int = 0, source: str = "
 
 
 START: list[Event] = [BrokerStarted(0), BrokerStarted(1), MemberJoined(GROUP, "m-1", "clerk", ("orders",))]
+OF_MEMBER = '{"group_id":"g","member_id":"m-1"}'
 ACCEPTS = '{"topics":[{"partitions":[{"acknowledgement_batches":["0..4: ACCEPT"]}]}]}'
-TWO_RANGES = '{"topics":[{"partitions":[{"acknowledgement_batches":["0..4: ACCEPT","7: RELEASE"]}]}]}'
 GOT = '{"responses":[{"partitions":[{"acquired_records":["5..9: delivery 1"]}]}]}'
-GOT_TWO = '{"responses":[{"partitions":[{"acquired_records":["5..9: delivery 1","12: delivery 2"]}]}]}'
 REFUSED = '{"results":[{"partitions":[{"error_code":"FENCED_STATE_EPOCH"}]}]}'
 
 
@@ -186,29 +195,27 @@ REFUSED = '{"results":[{"partitions":[{"error_code":"FENCED_STATE_EPOCH"}]}]}'
     [
         (request(1, "ShareFetch", "{}"), "fetch"),
         (request(1, "ShareFetch", ACCEPTS), "fetch, accept 0–4"),
-        (request(1, "ShareAcknowledge", TWO_RANGES), "accept 0–4 and 1 range more"),
         (request(1, "ShareGroupHeartbeat", '{"member_epoch":0}'), "join"),
-        (request(1, "ShareGroupHeartbeat", '{"member_epoch":3}'), "heartbeat"),
-        (request(1, "ShareGroupHeartbeat", '{"member_epoch":-1}'), "leave"),
-        (request(1, "WriteShareGroupState", "{}"), "write state"),
-        (request(1, "FindCoordinator", "{}"), "find coordinator"),
-        (response(1, "ShareFetch", "{}"), "no records"),
         (response(1, "ShareFetch", GOT), "got 5–9"),
-        (response(1, "ShareFetch", GOT_TWO), "got 6 records"),
         (response(1, "ShareGroupHeartbeat", "{}", error=25), "UNKNOWN_MEMBER_ID"),
         (response(1, "WriteShareGroupState", REFUSED), "FENCED_STATE_EPOCH"),
         (response(1, "Metadata", ""), "ok"),
     ],
 )
 def test_a_message_in_words(event: RequestSent | ResponseSent, words: str) -> None:
-    (message,) = content(instant_after([*START, event]), 3).messages
-    assert message.words == words
+    sent = [] if isinstance(event, RequestSent) else [request(1, event.api.removesuffix("Response"), "{}")]
+    assert content(instant_after([*START, *sent, event]), 3).messages[-1].words == words
 
 
 @pytest.mark.parametrize(
     ("sent", "source"),
     [
-        pytest.param(request(1, "ShareFetch", '{"member_id":"m-1"}', "x"), Party("member", "m-1", "A"), id="member id"),
+        pytest.param(request(1, "ShareFetch", OF_MEMBER, "x"), Party("member", "m-1", "A"), id="member id"),
+        pytest.param(
+            request(1, "ShareFetch", OF_MEMBER.replace('"g"', '"h"'), "x"),
+            Party("client", "x", "x"),
+            id="another group",
+        ),
         pytest.param(request(1, "Metadata", "{}"), Party("member", "m-1", "A"), id="client id of a member"),
         pytest.param(request(1, "Metadata", "{}", "admin"), Party("client", "admin", "admin"), id="another client"),
         pytest.param(
@@ -239,13 +246,13 @@ def test_a_request_is_in_flight_until_its_response(
     instant = instant_after([*START, request(1, "ShareFetch", "{}"), *events], later_ms=later_ms)
     sent = content(instant, 3).messages[0]
     assert (sent.in_flight, sent.words) == (in_flight, words)
-    older = content(instant, instant.until).messages
+    older = content(instant, instant.until, recent_ms=0).messages
     assert [message.exchange for message in older] == ([1] if in_flight else [])
 
 
 def test_a_former_member_with_messages_looks_gone() -> None:
     left = MemberLeft(GROUP, "m-1", "left")
-    cluster = content(instant_after([*START, request(1, "ShareFetch", '{"member_id":"m-1"}'), left]), 3)
+    cluster = content(instant_after([*START, request(1, "ShareFetch", OF_MEMBER), left]), 3)
     assert [(one.letter, one.state) for one in cluster.members] == [("A", "gone")]
     assert draw(cluster, 760).find("member m-1 name")["style"] == "faded struck"
     assert content(instant_after([*START, left]), 3).members == ()
@@ -260,11 +267,16 @@ def test_a_silent_member_is_faded() -> None:
     assert badges == [None, 0.45]
 
 
-def test_only_the_newest_messages_are_looked_at() -> None:
-    many: list[Event] = [request(number, "Metadata", "{}", "admin") for number in range(2, LOOK_BACK + 2)]
-    instant = instant_after([*START, request(1, "ShareFetch", "{}"), *many], gap_ms=0)
-    messages = content(instant, 0).messages
-    assert [message.exchange for message in messages] == list(range(LOOK_BACK + 2 - MAX_MESSAGES, LOOK_BACK + 2))
+def test_the_newest_messages_are_shown() -> None:
+    many: list[Event] = [request(number, "Metadata", "{}", "admin") for number in range(1, 101)]
+    messages = content(instant_after([*START, *many], gap_ms=0), 0).messages
+    assert [message.exchange for message in messages] == list(range(101 - MAX_MESSAGES, 101))
+
+
+def test_old_messages_are_left_out() -> None:
+    instant = instant_after([*START, request(1, "Metadata", "{}"), response(1, "Metadata", "{}")], later_ms=30_001)
+    cluster = content(instant, 0)
+    assert (cluster.messages, cluster.traced) == ((), True)
 
 
 def test_dots_come_to_rest_at_the_end_of_their_way() -> None:
@@ -283,6 +295,14 @@ def test_dots_come_to_rest_at_the_end_of_their_way() -> None:
     assert drawing.find("message 1 response")["about"] == ["message:1"]
     assert drawing.find("message 1 response")["title"] == "broker 1 → A: got 5–9"
     assert drawing.find("message 2 request")["title"] == "A → broker 1: fetch, no response yet"
+
+
+def test_lines_begin_right_of_all_names() -> None:
+    events = [*START, MemberJoined(GROUP, "m-2", "a-longer-name", ("orders",)), request(1, "ShareFetch", OF_MEMBER)]
+    drawing = draw(content(instant_after(events), 4), 760)
+    start = float(drawing.find("message 1 request")["along"][1:].split(" ")[0])
+    name = drawing.find("member m-2 name")
+    assert start >= name["attributes"]["x"] + text_width(name["text"])
 
 
 def test_only_a_failed_state_write_has_the_alarm_colour() -> None:
@@ -384,11 +404,3 @@ def test_drawings_of_random_moments_fit(seed: int) -> None:
             assert {f"broker {one.broker_id}" for one in cluster.brokers} <= set(drawing.keys("broker "))
             dots = [key for key in drawing.keys("message ") if not key.endswith("words")]
             assert len(dots) == len(cluster.messages)
-
-
-def test_part_of_a_curve() -> None:
-    whole = Curve((0, 0), (0, 30), (60, 30), (60, 0))
-    assert whole.d == "M0.0 0.0C0.0 30.0 60.0 30.0 60.0 0.0"
-    assert whole.until(1) == whole
-    assert whole.until(0.5).end == (30, 22.5)
-    assert whole.until(0).end == whole.start

@@ -17,6 +17,7 @@ from shareq.model.events import (
     MemberJoined,
     MemberLeft,
     MemberReconciled,
+    RecordsAppended,
     RecordsChanged,
     SharePartitionLoaded,
     SharePartitionsInitialized,
@@ -219,6 +220,12 @@ def test_partitions_without_a_leader_and_not_loaded() -> None:
     drawing = draw(content(instant_after(TOPIC)), 374)
     assert drawing.find("partition t-1")["attributes"]["stroke"] == "alarm"
     assert drawing.find("partition t-0")["attributes"]["stroke"] == "line"
+
+
+def test_an_initialized_share_partition_is_not_loaded_yet() -> None:
+    events = [*TOPIC, SharePartitionsInitialized(GROUP, "t", (0,)), RecordsAppended("t", 0, 0, 5)]
+    one = content(instant_after(events)).partitions[0]
+    assert (one.lag, one.in_flight, one.words) == (None, None, "not loaded yet")
 
 
 def test_an_observed_group_shows_what_is_known() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from shareq_widgets.drawing import Drawing
+from shareq_widgets.geometry import Curve
 from shareq_widgets.pictures.cluster_content import (
     BrokerContent,
     ClientContent,
@@ -14,7 +15,6 @@ from shareq_widgets.pictures.cluster_content import (
     content,
 )
 from shareq_widgets.pictures.cluster_words import broker_text, news_of, notes_of, role_words, state_words, text_of
-from shareq_widgets.pictures.curves import Curve
 from shareq_widgets.pictures.partition_chip import CHIP_HEIGHT, draw_chip
 from shareq_widgets.pictures.partitions import PartitionContent, TopicPartition
 from shareq_widgets.pictures.recent_messages import MessageContent, Party
@@ -250,21 +250,22 @@ def _messages(drawing: Drawing, cluster: ClusterContent, ends: dict[str, Ends]) 
     for message, curve in reversed(dots):
         nth = places[message.source.key, message.target.key, message.in_flight]
         places[message.source.key, message.target.key, message.in_flight] += 1
-        way = curve.until(max((0.55 if message.in_flight else 0.93) - 0.1 * nth, 0.1))
+        part = max((0.55 if message.in_flight else 0.93) - 0.1 * nth, 0.1)
         colour = colours.get(message.source.key, colours.get(message.target.key, "ink"))
-        _dot(drawing, message, way, colour)
+        _dot(drawing, message, curve, part, colour)
 
 
-def _dot(drawing: Drawing, message: MessageContent, way: Curve, colour: str) -> None:
-    """Requests are solid, responses hollow; a failed state write has the alarm colour."""
+def _dot(drawing: Drawing, message: MessageContent, curve: Curve, part: float, colour: str) -> None:
+    """A dot at a part of the curve. Requests are solid, responses hollow; a failed state write has the alarm colour."""
     colour = "alarm" if message.error and message.api == "WriteShareGroupState" else colour
     subjects = [about_message(message.exchange)] if message.exchange >= 0 else []
     solid: dict[str, Any] = {"fill": colour if message.kind == "request" else "bg", "stroke": colour}
     opacity = None if message.in_flight or message.kind == "response" else 0.7
-    x, y = way.end
+    x, y = curve.point(part)
+    way = curve.until(part)
     with drawing.about(*subjects):
         drawing.circle(
-            message.key, x, y, 3.6, stroke_width=1.6, opacity=opacity, title=message.text, along=way.d, **solid
+            message.key, x, y, 3.6, stroke_width=1.6, opacity=opacity, title=message.text, along=way, **solid
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from typing import Final, Literal, NamedTuple
 
@@ -16,6 +17,9 @@ from shareq_widgets.pictures.partitions import PartitionContent, TopicPartition,
 from shareq_widgets.pictures.recent_messages import MessageContent, recent_messages
 
 MAX_CHANGES: Final = 20
+RECENT_MS: Final = 2_000
+"""Changes and messages are shown for this time at least, so that a live picture, drawn many times a second, can be
+read."""
 
 BrokerState = Literal["running", "stopped", "killed", "not known"]
 
@@ -89,8 +93,10 @@ class ClusterContent(NamedTuple):
     messages: tuple[MessageContent, ...]
 
 
-def content(instant: Instant, since: int) -> ClusterContent:
-    """The cluster at a moment, and what has happened in the entries with an order in [since, instant.until)."""
+def content(instant: Instant, since: int, *, recent_ms: int = RECENT_MS) -> ClusterContent:
+    """The cluster at a moment, and what has happened in the entries with an order in [since, instant.until), and in
+    the last `recent_ms`."""
+    since = min(since, _first_after(instant, instant.now_ms - recent_ms))
     found, cluster = group_partitions(instant), instant.history.cluster(instant.until)
     roles = _Roles(instant.history.group_id, cluster, [one.at for one in found.partitions])
     led: defaultdict[int | None, list[PartitionContent]] = defaultdict(list)
@@ -120,6 +126,13 @@ def _members(
         ClientContent(member, letter, instant.name(member), instant.colour(member), states.get(member, "gone"))
         for (_, letter), member in sorted((_place(instant.letter(one)), one) for one in {*states, *former})
     )
+
+
+def _first_after(instant: Instant, time_ms: int) -> int:
+    """The order of the first entry after a time; that of the moment if there is none."""
+    entries, dropped = instant.history.journal.entries(), instant.history.journal.dropped
+    end = max(instant.until - dropped, 0)
+    return dropped + bisect_right(entries, time_ms, hi=end, key=lambda entry: entry.time_ms)
 
 
 class _Roles:
