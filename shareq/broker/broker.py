@@ -92,7 +92,6 @@ class Broker:
         self._persist_ids = 0
         self._undelivered_markers: list[tuple[TopicPartition, int]] = []  # (partition, producer id)
         self._stalled: list[tuple[Host, AppendRecords]] = []  # appends that wait for replicas to be in sync
-        self._delayed_until_ms: dict[TopicPartition, int] = {}
         self._led: dict[TopicPartition, int] = {}
         self._hosts: list[Host] = []
         config = controller.image.broker_config
@@ -283,14 +282,13 @@ class Broker:
         self._answer_append(host, effect.topic_partition, Appended(effect.id, done.error, done.base_offset))
 
     def _answer_append(self, host: Host, at: TopicPartition, done: Appended) -> None:
-        """Deliver the result of an append, after the delay of its topic; results of a partition keep their order."""
-        now_ms = self._loop.now_ms()
-        due_ms = max(now_ms + self._storage.delays_ms.get(at.topic, 0), self._delayed_until_ms.get(at, 0))
-        if due_ms <= now_ms:
-            self._loop.post(host.deliver, done)
+        """Deliver the result of an append, after the delay of its topic. A coordinator appends to a partition one by
+        one, so results keep their order."""
+        delay_ms = self._storage.delays_ms.get(at.topic)
+        if delay_ms:
+            self._loop.at(self._loop.now_ms() + delay_ms, lambda: host.deliver(done))
         else:
-            self._delayed_until_ms[at] = due_ms
-            self._loop.at(due_ms, lambda: host.deliver(done))
+            self._loop.post(host.deliver, done)
 
     def _read_records(self, host: Host, effect: ReadRecords) -> None:
         error, log, _ = self._data.led_log(*effect.topic_partition)

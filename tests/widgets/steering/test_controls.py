@@ -137,6 +137,16 @@ def test_a_panel_on_several_topics_names_them() -> None:
     assert appended[-1] == "mails"
 
 
+def test_closing_a_panel_closes_its_clients_and_leaves_the_cluster() -> None:
+    steering = panel(("rate", 5), ("freeze B", None))
+    steering.close()
+    assert [worker.state for worker in steering.team] == ["closed", "frozen"]
+    produced = steering.feeds[JOBS].produced
+    steering.cluster.advance(60_000)
+    assert steering.feeds[JOBS].produced == produced
+    assert not steering.members()
+
+
 # ---- bad values ------------------------------------------------------------------------------------------------------
 
 
