@@ -10,7 +10,7 @@ import weakref
 from typing import Final, Protocol
 
 from shareq.trace.journal import Journal
-from shareq_widgets.playback import Position
+from shareq_widgets.position import Position
 from shareq_widgets.selection import parse
 
 STALE_MS: Final = 1000

@@ -6,8 +6,9 @@ from typing import Any
 
 from shareq import observer
 from shareq_widgets.look import THEMES
-from shareq_widgets.playback import Playback, View
+from shareq_widgets.playback import Playback
 from shareq_widgets.player import STATIC, Player, time_scale_of
+from shareq_widgets.position import View
 from shareq_widgets.strip_picture import draw
 from shareq_widgets.words import words
 

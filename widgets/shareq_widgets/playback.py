@@ -10,13 +10,10 @@ ticks, so a busy kernel only pauses the play, and no thread uses the cluster.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final
 
-from shareq.trace.analysis.time_axis import TimeAxis
-from shareq.trace.journal import Journal
 from shareq_widgets.catch_up import Scene, catch_up
-
-Snapshot = dict[str, Any]
+from shareq_widgets.position import Position, Snapshot, View
 
 SPEEDS: Final = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
 EVENT_MIN_MS: Final = 150
@@ -30,54 +27,6 @@ IDLE_TICK_MS: Final = 500
 STEPS_AT_ONCE: Final = 2000
 """The maximum number of steps of a virtual cluster in search of the partition's next event."""
 STEPS_PER_TICK: Final = 50
-
-
-class Position(NamedTuple):
-    """Where a view stands, for the views that are linked to it.
-
-    `until`: the moment of the journal, see `GroupHistory`. `now_ms`: the displayed time, which advances by `rate` ms
-    per real ms up to `until_ms`. `end`: True at rest at the live end.
-    """
-
-    until: int
-    now_ms: int
-    live: bool
-    end: bool
-    rate: float
-    until_ms: int | None
-
-
-class View(Protocol):
-    """The part of `shareq.trace.views.event_view.EventView` that a playback uses."""
-
-    journal: Journal
-
-    def total(self) -> int:
-        """The number of events of this share-partition so far."""
-
-    def snapshot(self, order: int | None = None) -> Snapshot:
-        """The state after `order` events; None means the live end."""
-
-    def at_time(self, time_ms: int) -> int:
-        """The order of the last event at or before `time_ms`."""
-
-    def at_moment(self, until: int) -> int:
-        """The number of events below a moment of the journal."""
-
-    def moment(self, order: int | None = None) -> int:
-        """The moment of the journal after the event at `order`; None is its end."""
-
-    def moment_at(self, time_ms: int) -> int:
-        """The moment of the journal after all events up to `time_ms`."""
-
-    def axis(self) -> TimeAxis:
-        """The time axis, ms since the epoch."""
-
-    def next_step(self, order: int) -> int:
-        """The order at which the step after `order` ends; the last one at the end."""
-
-    def previous_step(self, order: int) -> int:
-        """The order at which the step before `order` ends; 0 at the beginning."""
 
 
 class Playback:

@@ -18,7 +18,8 @@ import traitlets
 from shareq.trace.analysis.time_axis import FOLDED_MS
 from shareq_widgets.look import THEMES, look, palette
 from shareq_widgets.moment import Moment, moment_of
-from shareq_widgets.playback import Playback, Position
+from shareq_widgets.playback import Playback
+from shareq_widgets.position import Position
 
 STATIC: Final = Path(__file__).parent / "static"
 """The bundles of the modules in js/, made by `make bundle`."""

@@ -140,7 +140,7 @@ def test_a_story_always_has_the_same_course_and_its_program_repeats_it(name: str
     assert one.answers == other.answers
     events = [tuple(entry) for entry in one.steering.cluster.journal]
     assert events == [tuple(entry) for entry in other.steering.cluster.journal]
-    cluster = Cluster(brokers=one.preset.brokers, seed=one.preset.seed)
+    cluster = Cluster(brokers=one.preset.brokers, seed=one.preset.seed, trace_messages=True)
     cluster.create_topic("jobs")
     exec(one.steering.program, {"cluster": cluster})
     assert events[-1] == tuple(cluster.journal[-1])
