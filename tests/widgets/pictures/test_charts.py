@@ -17,7 +17,7 @@ from tests.trace.histories import GROUP as WRITTEN
 from tests.trace.histories import ORIGIN_MS, WHERE, loaded
 from tests.trace.histories import TOPIC as ONE
 from tests.trace.traced_cluster import GROUP, TOPIC, traced_cluster
-from tests.widgets.pictures.geometry import WIDTHS, box, check, texts
+from tests.widgets.pictures.drawing_checks import WIDTHS, box, check, texts
 
 NAMES = ["lag", "in flight", "throughput", "redeliveries", "time-outs", "lock wait", "attempts"]
 

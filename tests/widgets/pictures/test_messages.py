@@ -16,7 +16,7 @@ from shareq_widgets.drawing import Drawing
 from shareq_widgets.instant import Instant, instant_of
 from shareq_widgets.pictures import messages
 from shareq_widgets.selection import broker, member, message
-from tests.trace.traced_cluster import GROUP, TOPIC, traced_cluster
+from tests.trace.traced_cluster import GROUP, traced_cluster
 from tests.widgets.pictures.geometry import WIDTHS, box, check, texts
 
 
@@ -180,7 +180,7 @@ def test_many_participants_share_columns() -> None:
 def test_a_message_of_a_shared_column_has_its_member_s_letter() -> None:
     history: list[tuple[int, e.Event]] = [(0, e.BrokerStarted(0))]
     for number in range(9):
-        history.append((0, e.MemberJoined(GROUP, f"m-{number}", f"clerk-{number}", (TOPIC,))))
+        history.append((0, e.MemberJoined(GROUP, f"m-{number}", f"clerk-{number}", ("orders",))))
         body = f'{{"group_id":"{GROUP}","member_id":"m-{number}"}}'
         request = sent(number, "ShareFetch")._replace(source=f"clerk-{number}", client_id=f"clerk-{number}", body=body)
         history.append((number, request))
