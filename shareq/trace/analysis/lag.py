@@ -7,11 +7,11 @@ from typing import Any
 
 from shareq.extras import require
 from shareq.model.events import RecordsChanged
-from shareq.model.states import SETTLED, RecordEvent, RecordState
 from shareq.trace.analysis.fold import apply_entry
 from shareq.trace.analysis.ledger import TopicLedger, partition_ledgers, partitions_of
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.share_partition_state import SharePartitionState
+from shareq.trace.analysis.tally import is_acceptance, is_delivery
 from shareq.trace.journal import journal_of
 
 
@@ -77,8 +77,8 @@ def _waits_ms(timeline: PartitionTimeline, base: int, records: int) -> list[Any]
         event = entry.event
         if isinstance(event, RecordsChanged):
             first, end = event.first - base, event.end - base
-            if event.cause == RecordEvent.ACQUIRE:
+            if is_delivery(event):
                 acquired_ms[first:end] = entry.time_ms
-            elif event.cause == SETTLED and event.state == RecordState.ACKNOWLEDGED:
+            elif is_acceptance(event):
                 waits.append(entry.time_ms - acquired_ms[first:end])
     return waits

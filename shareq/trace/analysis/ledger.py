@@ -23,8 +23,9 @@ from shareq.model.events import (
     TopicCreated,
     WindowMoved,
 )
-from shareq.model.states import PREPARED, RecordEvent, RecordState
+from shareq.model.states import PREPARED, RecordState
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
+from shareq.trace.analysis.tally import is_delivery
 from shareq.trace.journal import Entry, Journal, journal_of
 
 if TYPE_CHECKING:
@@ -246,7 +247,7 @@ class _LedgerBuilder:
             self.accepted.append((first, end))
         elif event.state == _ARCHIVED:
             self.archived.append((first, end))
-        elif event.state == _ACQUIRED and event.cause == RecordEvent.ACQUIRE:
+        elif is_delivery(event):
             self.acquired.append((first, end))
 
     def _change_leadership(

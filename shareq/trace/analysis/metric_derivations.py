@@ -34,6 +34,7 @@ from shareq.model.ids import SHARE_STATE_TOPIC
 from shareq.model.messages.share_fetch import ShareFetchRequest
 from shareq.model.states import SETTLED, GroupState, RecordEvent
 from shareq.trace.analysis.groups import GroupFold, fold_group, groups_of
+from shareq.trace.analysis.tally import is_timeout
 from shareq.trace.journal import Entry, Journal, Subject
 from shareq.trace.journal.index import subject_of
 
@@ -131,7 +132,7 @@ def _share_partitions(reader: JournalReader) -> Pairs:
         event = entry.event
         about = subject_of(event)
         if isinstance(event, RecordsChanged):
-            if event.cause == RecordEvent.LOCK_TIMEOUT:
+            if is_timeout(event):
                 timeouts[about] += event.end - event.first
         elif isinstance(event, BrokerStopped):
             windows = {key: window for key, window in windows.items() if window[0] != event.broker_id}

@@ -177,6 +177,19 @@ def test_many_participants_share_columns() -> None:
         assert "client:app-29 line" in lines
 
 
+def test_a_message_of_a_shared_column_has_its_member_s_letter() -> None:
+    history: list[tuple[int, e.Event]] = [(0, e.BrokerStarted(0))]
+    for number in range(9):
+        history.append((0, e.MemberJoined(GROUP, f"m-{number}", f"clerk-{number}", ("orders",))))
+        body = f'{{"group_id":"{GROUP}","member_id":"m-{number}"}}'
+        request = sent(number, "ShareFetch")._replace(source=f"clerk-{number}", client_id=f"clerk-{number}", body=body)
+        history.append((number, request))
+    drawing = messages.draw(messages.content(written(*history)), 320)
+    heads = [text for text in texts(drawing, "member:") if len(text) == 1]
+    assert heads == ["F", "G", "H", "I"]
+    assert texts(drawing, "words") == [*(f"{letter}: fetch" for letter in "ABCDE"), *["fetch"] * 4]
+
+
 @pytest.mark.parametrize(("trace", "words"), [
     pytest.param(False, "Messages are not known: Cluster(trace_messages=True) records them.", id="not traced"),
     pytest.param(True, "No messages in the last 1 s.", id="none in the span"),

@@ -145,7 +145,7 @@ class _Diagram:
         source, target = self._columns[one.source].x, self._columns[one.target].x
         x1, x2 = (target, source) if is_response else (source, target)
         hot = bool(one.errors) if is_response else one.lost
-        text = _text(one, is_response=is_response)
+        text = self._shared_letter(one) + _text(one, is_response=is_response)
         names = {who.key: who.name for who in self._content.participants}
         ends = (one.target, one.source) if is_response else (one.source, one.target)
         at = clock(time_ms - self._content.origin_ms)
@@ -156,6 +156,13 @@ class _Diagram:
                 marker_end="arrow", stroke_dasharray=None if not is_response else "5 2", title=title,
             )  # fmt: skip
             self._draw_words(row, text, title, (x1, x2, y - 2), hot=hot)
+
+    def _shared_letter(self, one: ShownExchange) -> str:
+        """The letter of the member, if its column is shared."""
+        if self._columns[one.source].members == 1:
+            return ""
+        (who,) = (who for who in self._content.participants if who.key == one.source)
+        return f"{who.letter}: " if who.letter else ""
 
     def _draw_words(self, row: Row, text: str, title: str, place: tuple[float, float, float], *, hot: bool) -> None:
         """The words above the arrow from x1 to x2: at its middle, or away from its head if they are too long."""

@@ -282,8 +282,10 @@ def _draw_window(drawing: Drawing, content: RasterContent, time: TimeRange, scal
     for key, text, y in (("SPEO text", bounds[1], high + 12), ("SPSO text", bounds[0], low - 5)):
         fits = x + 6 + len(text) * 6.4 <= right
         y = min(max(y, scale.top + 12), scale.bottom - 4)
-        if key == "SPSO text" and low - high < 30:
-            y = min(low + 13, scale.bottom - 4) if low + 13 <= scale.bottom - 4 else high - 6
+        if key == "SPSO text" and low + 14 <= scale.bottom - 2:
+            y = low + 14
+        elif key == "SPSO text" and low - high < 30:
+            y = high - 6
         drawing.label(
             key, x + 6 if fits else max(x - 6, left), y, text, anchor="start" if fits else "end", style="strong small",
             stroke="bg", stroke_width=3, paint_order="stroke",

@@ -9,7 +9,7 @@ from shareq_widgets.drawing import Drawing
 SMALL: Final = 5.9
 """Width of a character of a small text (10.5 px), px: a generous mean, so that estimated texts fit."""
 
-_STEPS_MS: Final = (
+STEPS_MS: Final = (
     *(base * 10**power for power in range(4) for base in (1, 2, 5)),
     10_000, 20_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000, 3_600_000, 7_200_000, 21_600_000, 86_400_000,
 )  # fmt: skip
@@ -31,7 +31,7 @@ class TimeRange(NamedTuple):
     def ticks(self, origin_ms: int) -> list[tuple[float, str]]:
         """(x, text) of round times since the origin, far enough from each other for their texts."""
         room = max(int((self.right - self.left) / 64), 1)
-        step = next((s for s in _STEPS_MS if s >= (self.to_ms - self.from_ms) / room), _STEPS_MS[-1])
+        step = next((s for s in STEPS_MS if s >= (self.to_ms - self.from_ms) / room), STEPS_MS[-1])
         first = -(-(self.from_ms - origin_ms) // step) * step
         times = range(first, self.to_ms - origin_ms + 1, step)
         return [(self.x(origin_ms + time_ms), clock(time_ms, step)) for time_ms in times]
