@@ -2,11 +2,12 @@
 
 from shareq_widgets.control_room import ControlRoom, control_room
 from shareq_widgets.partition_strip import PartitionStrip, strip
-from shareq_widgets.views import cluster, group, locks, messages, raster, record, state_topic, states, timeline
+from shareq_widgets.views import charts, cluster, group, locks, messages, raster, record, state_topic, states, timeline
 
 __all__ = [
     "ControlRoom",
     "PartitionStrip",
+    "charts",
     "cluster",
     "control_room",
     "group",

@@ -24,10 +24,13 @@ SLOTS: Final[dict[str, tuple[str, ...]]] = {
     "left": ("locks", "record"),
     "middle": ("states", "state_topic"),
     "right": ("group", "cluster"),
-    "wide": ("raster",),
+    "wide": ("raster", "charts"),
     "narrow": ("messages",),
 }
 """The slots of the screen below the strip, and the views that each can show, the first one at first."""
+
+MESSAGES: Final = 12
+"""The exchanges that have room beside the other views."""
 
 TITLES: Final = {"state_topic": "state topic"}
 
@@ -129,7 +132,8 @@ def _makes(source: Any, place: Place, options: views.Options) -> dict[str, Make]
         "group": lambda: views.group(source, group=group, **options),
         "cluster": lambda: views.cluster(source, group=group, **options),
         "raster": lambda: views.raster(source, **place, **options),
-        "messages": lambda: views.messages(source, group=group, **options),
+        "charts": lambda: views.charts(source, group=group, **options),
+        "messages": lambda: views.messages(source, group=group, most=MESSAGES, **options),
     }
 
 

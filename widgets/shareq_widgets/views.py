@@ -14,6 +14,7 @@ from shareq import observer
 from shareq.trace.views.group_timeline import GroupTimeline
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.group_picture import Draw, Frame, GroupPicture
+from shareq_widgets.pictures import charts as charts_drawing
 from shareq_widgets.pictures import cluster as cluster_drawing
 from shareq_widgets.pictures import group as group_drawing
 from shareq_widgets.pictures import locks as locks_drawing
@@ -104,17 +105,19 @@ def messages(
     group: str,
     client: str | None = None,
     apis: Collection[str] | None = None,
+    most: int = 40,
     **options: Unpack[Options],
 ) -> GroupPicture:
     """Requests and responses over time; the selected one is shown with its fields and the events that it caused.
 
-    `client`: only those of this client id, connection or broker. `apis`: only these, such as "ShareFetch".
+    `client`: only those of this client id, connection or broker. `apis`: only these, such as "ShareFetch". `most`: how
+    many exchanges are drawn, the newest.
     """
 
     def draw(frame: Frame) -> Drawing:
         subject = parse(frame.selection) if frame.selection else None
         selected = int(subject.name) if subject is not None and subject.kind == "message" else None
-        found = messages_drawing.content(frame.instant, client=client, apis=apis, selected=selected)
+        found = messages_drawing.content(frame.instant, client=client, apis=apis, selected=selected, most=most)
         return messages_drawing.draw(found, frame.width)
 
     return group_picture(source, group, draw, "Messages", options)
@@ -176,3 +179,16 @@ def state_topic(source: Any, *, group: str, topic: str, partition: int = 0, **op
         return state_topic_drawing.draw(state_topic_drawing.content(frame.instant, *place), frame.width)
 
     return group_picture(source, group, draw, "Memory and state topic", options)
+
+
+def charts(
+    source: Any, *, group: str, topic: str | None = None, partition: int | None = None, **options: Unpack[Options]
+) -> GroupPicture:
+    """Lag, in flight, throughput, redeliveries, time-outs, lock wait and attempts over time. `topic` None: all of the
+    group. A drag over the picture moves all linked views in time.
+    """
+
+    def draw(frame: Frame) -> Drawing:
+        return charts_drawing.draw(charts_drawing.content(frame.instant, topic, partition), frame.width)
+
+    return group_picture(source, group, draw, "Charts", options)

@@ -22,6 +22,8 @@ from shareq.model.events import (
     MemberLeft,
     RecordsChanged,
     RecordsDelivered,
+    RequestSent,
+    ResponseSent,
     SharePartitionLoaded,
     WindowMoved,
 )
@@ -138,12 +140,17 @@ def test_a_story_always_has_the_same_course_and_its_program_repeats_it(name: str
 
     one, other = told(), told()
     assert one.answers == other.answers
-    events = [tuple(entry) for entry in one.steering.cluster.journal]
-    assert events == [tuple(entry) for entry in other.steering.cluster.journal]
+    assert list(one.steering.cluster.journal) == list(other.steering.cluster.journal)
     cluster = Cluster(brokers=one.preset.brokers, seed=one.preset.seed, trace_messages=True)
     cluster.create_topic("jobs")
     exec(one.steering.program, {"cluster": cluster})
-    assert events[-1] == tuple(cluster.journal[-1])
+    assert _without_messages(cluster) == _without_messages(one.steering.cluster)
+
+
+def _without_messages(cluster: Cluster) -> list[tuple[Any, ...]]:
+    """The events of a cluster with their times; the evidence of an answer asks the brokers, a program does not."""
+    entries = [entry for entry in cluster.journal if not isinstance(entry.event, (RequestSent, ResponseSent))]
+    return [(entry.time_ms, entry.broker_id, entry.event) for entry in entries]
 
 
 # ---- what the answers say --------------------------------------------------------------------------------------------
