@@ -1,4 +1,4 @@
-"""Geometry of pictures: curves that elements travel along, boxes, and widths of texts."""
+"""Geometry of pictures: curves that elements travel along, and boxes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import dist
 
 import pytest
 
-from shareq_widgets.geometry import Box, Curve, cut, straight, text_width
+from shareq_widgets.geometry import Box, Curve, straight
 
 ARC = Curve((0, 0), (0, 40), (90, 40), (90, 0))
 
@@ -43,12 +43,3 @@ def test_boxes_overlap(other: Box, overlap: bool) -> None:
     assert box == (0, 0, 10, 10)
     assert (box.middle, box.width, box.height) == ((5, 5), 10, 10)
     assert box.overlaps(other) is other.overlaps(box) is overlap
-
-
-def test_a_text_is_cut_where_it_does_not_fit() -> None:
-    assert text_width("110–113", 10.5, bold=True) > text_width("110–113", 10.5) > text_width("1.1", 10.5)
-    assert cut("released", 100) == "released"
-    shortened = cut("110–113 acknowledged, 114 archived", 100)
-    assert shortened.endswith("…")
-    assert text_width(shortened, 10.5) <= 100
-    assert cut("released", 0) == "…"

@@ -1,4 +1,4 @@
-"""Geometry for pictures: the width of a text, boxes that must not overlap, and curves that elements travel along."""
+"""Geometry for pictures: boxes that must not overlap, and curves that elements travel along."""
 
 from __future__ import annotations
 
@@ -8,30 +8,7 @@ from typing import Final, NamedTuple
 
 Point = tuple[float, float]
 
-_NARROW: Final = frozenset("fijlrtI .,:;·'|()!/-")
-_WIDE: Final = frozenset("mwMW@%…×")
-_ADVANCES: Final = (0.37, 0.9, 0.69, 0.62)
-"""Advances of narrow, wide, capital and other letters, in parts of the font size, of the widest font in use."""
-
 _SAMPLES: Final = 32
-
-
-def text_width(text: str, size: float = 12, *, bold: bool = False) -> float:
-    """The width of a text, estimated from the classes of its letters."""
-    narrow, wide = sum(map(_NARROW.__contains__, text)), sum(map(_WIDE.__contains__, text))
-    capitals = sum(letter.isupper() and letter not in "IMW" for letter in text)
-    numbers = (narrow, wide, capitals, len(text) - narrow - wide - capitals)
-    width = size * sum(number * advance for number, advance in zip(numbers, _ADVANCES, strict=True))
-    return width * 1.1 if bold else width
-
-
-def cut(text: str, room: float, size: float = 10.5) -> str:
-    """The text, shortened to a width in a font size."""
-    if text_width(text, size) <= room:
-        return text
-    while text and text_width(text + "…", size) > room:
-        text = text[:-1]
-    return text.rstrip(" ,") + "…"
 
 
 class Box(NamedTuple):

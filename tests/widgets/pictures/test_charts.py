@@ -17,7 +17,7 @@ from tests.trace.histories import GROUP as WRITTEN
 from tests.trace.histories import ORIGIN_MS, WHERE, loaded
 from tests.trace.histories import TOPIC as ONE
 from tests.trace.traced_cluster import GROUP, TOPIC, traced_cluster
-from tests.widgets.pictures.drawing_checks import WIDTHS, box, check, texts
+from tests.widgets.pictures.layout import WIDTHS, check_layout, extent, texts
 
 NAMES = ["lag", "in flight", "throughput", "redeliveries", "time-outs", "lock wait", "attempts"]
 
@@ -121,7 +121,7 @@ def written(history: list[tuple[int, e.Event]]) -> Instant:
 def test_the_drawing_has_values_units_and_one_brush(width: int) -> None:
     shown = charts.content(written(HISTORY), from_ms=ORIGIN_MS, to_ms=ORIGIN_MS + 10_000)
     drawing = charts.draw(shown, width)
-    check(drawing)
+    check_layout(drawing)
     assert [texts(drawing, f"{name} value") for name in NAMES] == [
         ["25"],
         ["20"],
@@ -135,15 +135,15 @@ def test_the_drawing_has_values_units_and_one_brush(width: int) -> None:
     assert drawing.find("lag value")["style"] == "strong"
     assert texts(drawing, "in flight unit") == ["of 20, full"]
     assert texts(drawing, "lag most") == ["30"]
-    plots = [box(drawing.find(f"{name} plot")) for name in NAMES]
+    plots = [extent(drawing.find(f"{name} plot")) for name in NAMES]
     assert len({(plot.left, plot.right) for plot in plots}) == 1
     brush = drawing.brush
     assert brush is not None
     assert (brush["left"], brush["right"]) == (plots[0].left, plots[0].right)
     assert (brush["top"], brush["bottom"]) == (plots[0].top, plots[-1].bottom)
     second = (plots[0].right - plots[0].left) / 10
-    assert box(drawing.find("now")).left == pytest.approx(plots[0].left + 4 * second, abs=0.1)
-    bars = box(drawing.find("throughput bars"))
+    assert extent(drawing.find("now")).left == pytest.approx(plots[0].left + 4 * second, abs=0.1)
+    bars = extent(drawing.find("throughput bars"))
     assert bars.right == pytest.approx(plots[0].left + 4 * second, abs=1)
     assert bars.top == pytest.approx(plots[2].top + 4, abs=0.1)
     assert drawing.text == (
@@ -157,7 +157,7 @@ def test_an_observed_group_has_a_lag_and_nothing_else() -> None:
     shown = charts.content(written([(0, e.RecordsAppended(ONE, 0, 0, 10)), (1_000, read), (2_000, read)]))
     assert [one.current for one in shown.charts] == [6, *[None] * 6]
     drawing = charts.draw(shown, 374)
-    check(drawing)
+    check_layout(drawing)
     assert [texts(drawing, f"{name} value") for name in NAMES] == [["6"], *[["not known"]] * 6]
     assert not drawing.keys("attempts line")
 
@@ -165,7 +165,7 @@ def test_an_observed_group_has_a_lag_and_nothing_else() -> None:
 def test_a_group_without_share_partitions_has_no_values() -> None:
     shown = charts.content(written([(0, e.BrokerStarted(0))]))
     assert {one.current for one in shown.charts} == {None}
-    check(charts.draw(shown, 374))
+    check_layout(charts.draw(shown, 374))
 
 
 @pytest.mark.parametrize(("value", "text"), [

@@ -36,7 +36,7 @@ from tests.widgets.pictures.contents import (
     made_up_partitions,
     random_instants,
 )
-from tests.widgets.pictures.geometry import check_layout
+from tests.widgets.pictures.layout import check_layout
 
 # ---- brokers and leaders ---------------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from shareq_widgets.pictures.locks import AHEAD_MS, LockRow, LocksContent, conte
 from shareq_widgets.svg import seconds_left, to_svg
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded
 from tests.trace.random_groups import random_journal
-from tests.widgets.pictures.geometry import check_layout
+from tests.widgets.pictures.layout import check_layout
 
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, _, ARCHIVED = RecordState
 WIDTHS = (320, 374, 480, 760, 1_200)

@@ -16,7 +16,7 @@ from shareq_widgets.instant import Instant, instant_of
 from shareq_widgets.pictures import raster
 from shareq_widgets.selection import partition
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random_history
-from tests.widgets.pictures.drawing_checks import WIDTHS, box, check, texts
+from tests.widgets.pictures.layout import WIDTHS, check_layout, extent, texts
 
 
 def moments(seed: int, count: int = 25) -> list[tuple[Instant, int, int]]:
@@ -112,14 +112,14 @@ def written(history: list[tuple[int, int, e.Event]]) -> Instant:
 def test_the_drawing_shows_window_states_deaths_and_locks(width: int) -> None:
     shown = raster.content(written(HISTORY), TOPIC, 0, from_ms=ORIGIN_MS, to_ms=ORIGIN_MS + 10_000)
     drawing = raster.draw(shown, width)
-    check(drawing)
+    check_layout(drawing)
     assert drawing.brush is not None
-    plot, brush = box(drawing.find("plot")), drawing.brush
+    plot, brush = extent(drawing.find("plot")), drawing.brush
     assert plot == pytest.approx((brush["left"], brush["top"], brush["right"], brush["bottom"]), abs=0.01)
     assert (brush["from_ms"], brush["to_ms"]) == (ORIGIN_MS, ORIGIN_MS + 10_000)
     second = (plot.right - plot.left) / 10
-    assert box(drawing.find("now")).left == pytest.approx(plot.left + 6 * second, abs=0.1)
-    acquired = box(drawing.find("acquired"))
+    assert extent(drawing.find("now")).left == pytest.approx(plot.left + 6 * second, abs=0.1)
+    acquired = extent(drawing.find("acquired"))
     assert (acquired.left, acquired.right) == pytest.approx(
         (plot.left + 2 * second, plot.left + 5 * second), abs=second / 10
     )
@@ -131,7 +131,7 @@ def test_the_drawing_shows_window_states_deaths_and_locks(width: int) -> None:
     assert drawing.find("SPEO")["attributes"]["stroke-dasharray"] == "5 3"
     assert {"SPSO 100", "SPEO 109", "anna crashed"} <= set(texts(drawing))
     assert drawing.find(drawing.keys("line anna crashed")[0])["attributes"]["stroke"] == "alarm"
-    assert box(drawing.find("expired")).right == pytest.approx(plot.left + 5 * second, abs=0.1)
+    assert extent(drawing.find("expired")).right == pytest.approx(plot.left + 5 * second, abs=0.1)
     assert drawing.keys("line A's locks run out") == ["line A's locks run out 1767225609000 1"]
     assert drawing.find("plot")["about"] == [partition(TOPIC, 0)]
     assert drawing.text.splitlines() == [
@@ -159,7 +159,7 @@ def test_a_busy_picture_stays_small(seed: int) -> None:
     shown = raster.content(written(history), TOPIC, 0)
     for width in WIDTHS:
         drawing = raster.draw(shown, width)
-        check(drawing)
+        check_layout(drawing)
         assert len(drawing.find("acquired")["attributes"]["d"]) < 200_000
 
 
@@ -173,7 +173,7 @@ def test_an_observed_partition_says_what_is_not_known() -> None:
     shown = raster.content(instant, TOPIC, 0, from_ms=ORIGIN_MS + 500)
     assert set(shown.states) == {"acquired", "acknowledged", "unknown", "returned"}
     assert raster.window_text(shown)[1] == "SPEO at most 11"
-    check(raster.draw(shown, 374))
+    check_layout(raster.draw(shown, 374))
     from_read = raster.content(instant, TOPIC, 0, from_ms=ORIGIN_MS + 2_000)
     assert states_at(from_read, ORIGIN_MS + 2_500) == states_at(shown, ORIGIN_MS + 2_500)
 
@@ -181,7 +181,7 @@ def test_an_observed_partition_says_what_is_not_known() -> None:
 def test_before_it_is_loaded_nothing_is_drawn() -> None:
     shown = raster.content(written(HISTORY[:3]), TOPIC, 0)
     drawing = raster.draw(shown, 374)
-    check(drawing)
+    check_layout(drawing)
     assert (shown.known, shown.spso, shown.states) == (False, (), {})
     assert texts(drawing, "unknown") == ["t-0 is not loaded on any broker yet"]
 

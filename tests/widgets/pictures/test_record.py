@@ -35,7 +35,7 @@ from shareq_widgets.instant import instant_of
 from shareq_widgets.pictures.record import AHEAD_MS, SHOWN_CHAPTERS, RecordContent, content, draw
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded
 from tests.trace.random_groups import random_journal
-from tests.widgets.pictures.geometry import check_layout
+from tests.widgets.pictures.layout import check_layout
 
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, _, ARCHIVED = RecordState
 WIDTHS = (320, 374, 480, 760, 1_200)

@@ -35,7 +35,7 @@ from shareq_widgets.svg import to_svg
 from tests.broker.test_random_faults import PLACES, WEIGHTS, FaultyCluster
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded
 from tests.trace.test_durable_state import by_offset
-from tests.widgets.pictures.extents import check_layout
+from tests.widgets.pictures.layout import check_layout
 from tests.widgets.pictures.test_states import START as LOADED
 from tests.widgets.pictures.test_states import WINDOW, acquired, changed, settle, write
 

@@ -36,7 +36,7 @@ from shareq_widgets.pictures.states_content import StatesContent
 from shareq_widgets.svg import to_svg
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random_history
 from tests.trace.test_group_history import busy_cluster
-from tests.widgets.pictures.extents import check_layout, extent
+from tests.widgets.pictures.layout import check_layout, extent
 
 A, Q, K, R = RecordState.AVAILABLE, RecordState.ACQUIRED, RecordState.ACKNOWLEDGED, RecordState.ARCHIVED
 WIDTHS = (320, 374, 480, 760, 1200)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shareq_widgets.pictures.time_plot import TimeRange, clock, duration, fitted
+from shareq_widgets.pictures.time_plot import TimeRange, clock, duration
 
 
 @pytest.mark.parametrize(("ms", "step_ms", "text"), [
@@ -43,11 +43,3 @@ def test_the_brush_has_the_times_at_the_edges() -> None:
     assert time.brush(10, 90) == {
         "left": 50, "right": 250, "top": 10, "bottom": 90, "from_ms": 1_000, "to_ms": 3_000,
     }  # fmt: skip
-
-
-def test_a_text_is_cut_to_its_width() -> None:
-    assert (fitted("fetch", 100), fitted("fetch, accept 110–113", 60), fitted("fetch", 12)) == (
-        "fetch",
-        "fetch, ac…",
-        "",
-    )

@@ -24,8 +24,8 @@ from shareq_widgets.pictures.time_plot import (
     draw_axis,
     draw_moment,
     duration,
-    fitted,
 )
+from shareq_widgets.text_fit import SMALL, clipped
 
 BUCKETS = 120
 """Maximum number of buckets of a chart."""
@@ -252,7 +252,7 @@ def _draw_chart(drawing: Drawing, chart: Chart, time: TimeRange, top: float) -> 
     )  # fmt: skip
     if known:
         x = 13 + len(value) * 10.6
-        drawing.label(f"{name} unit", x, top + 28, fitted(_unit(chart), time.left - 6 - x, 5.5), style="small soft")
+        drawing.label(f"{name} unit", x, top + 28, clipped(_unit(chart), time.left - 6 - x, SMALL), style="small soft")
     drawing.rect(f"{name} plot", time.left, top, time.right - time.left, PLOT, fill="card", stroke="line",
                  title=f"{name}: drag to look at another moment")  # fmt: skip
     high = max((value for _, _, value in chart.points if value is not None), default=0)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from shareq_widgets import selection
 from shareq_widgets.drawing import Drawing
@@ -24,7 +24,8 @@ from shareq_widgets.pictures.messages_content import (
     ShownExchange,
     content,
 )
-from shareq_widgets.pictures.time_plot import SMALL, clock, duration, fitted
+from shareq_widgets.pictures.time_plot import clock, duration
+from shareq_widgets.text_fit import SMALL, clipped, text_width, wrapped
 
 __all__ = ["MOST", "SPAN_MS", "MessagesContent", "content", "draw"]
 
@@ -38,6 +39,9 @@ ASIDE = 760
 LINES = 14
 """Number of lines of a message, and of events, that are shown."""
 
+HEAD_ROOM: Final = 52.0
+"""A head has at least this width; it may reach over its column."""
+
 Row = tuple[int, int, ShownExchange, bool]
 """(order, time ms, exchange, True for the response): one message."""
 
@@ -46,8 +50,10 @@ def draw(content: MessagesContent, width: float) -> Drawing:
     """The diagram; below it, or beside it if there is room, the selected messages."""
     drawing = Drawing(width, text="\n".join(_words(content)))
     if not content.exchanges:
-        drawing.label("nothing", 8, 24, _nothing(content), style="soft small")
-        drawing.height = 40
+        lines = wrapped(_nothing(content), width - 16, SMALL)
+        for place, line in enumerate(lines):
+            drawing.label(f"nothing {place}", 8, 24 + 15 * place, line, style="soft small")
+        drawing.height = 25 + 15 * len(lines)
     else:
         aside = content.detail is not None and width >= ASIDE
         diagram = _Diagram(drawing, content, width * 0.58 if aside else width)
@@ -108,7 +114,7 @@ class _Diagram:
             style = "small" if who.present or count > 1 else "small faded struck"
             title = who.name if count == 1 else f"{count} of them"
             for number, line in enumerate(_head(who, count, room)):
-                shown, y = fitted(line, room, 5.2), HEAD - 21 + 12 * number
+                shown, y = clipped(line, max(room, HEAD_ROOM), SMALL), HEAD - 21 + 12 * number
                 drawing.label(f"{key} {number}", x, y, shown, anchor="middle", style=style, title=title)
 
     def _room(self) -> float:
@@ -168,8 +174,8 @@ class _Diagram:
         """The words above the arrow from x1 to x2: at its middle, or away from its head if they are too long."""
         x1, x2, y = place
         left, right = GUTTER - 4, self._width - 4
-        shown = fitted(text, right - left)
-        half = len(shown) * SMALL / 2
+        shown = clipped(text, right - left, SMALL)
+        half = text_width(shown, SMALL) / 2
         middle = (x1 + x2) / 2
         if x1 == x2:
             middle = x1 + 24 + half
@@ -280,8 +286,8 @@ def _draw_detail(drawing: Drawing, detail: Detail, left: float, top: float) -> f
     with drawing.about(selection.message(detail.number)):
         drawing.rect("detail", left, top, width, bottom - top, rx=8, fill="card", stroke="line")
         for number, (indent, text, style) in enumerate(lines):
-            x = left + 10 + indent * SMALL
-            shown = fitted(text, left + width - 10 - x)
+            x = left + 10 + 6 * indent
+            shown = clipped(text, left + width - 10 - x, SMALL)
             drawing.label(f"detail {number}", x, top + 18 + 14 * number, shown, style=style, title=text)
     return bottom + 8
 

@@ -23,7 +23,8 @@ from shareq_widgets import selection
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.instant import Instant
 from shareq_widgets.look import SHAPES
-from shareq_widgets.pictures.time_plot import SMALL, TimeRange, clock, draw_axis, draw_moment
+from shareq_widgets.pictures.time_plot import TimeRange, clock, draw_axis, draw_moment
+from shareq_widgets.text_fit import SMALL, text_width
 
 SPAN_MS = 60_000
 COLUMNS, ROWS = 200, 72
@@ -201,7 +202,7 @@ def draw(content: RasterContent, width: float) -> Drawing:
     bottom = TOP + (150 if width < 600 else 180)
     drawing.height = bottom + AXIS + 4
     high = content.offsets[1]
-    left = 14 + len(f"{high:,}") * SMALL
+    left = 14 + text_width(f"{high:,}", SMALL)
     time = TimeRange(content.from_ms, content.to_ms, left, width - 14)
     scale = _Scale(content.offsets, TOP, bottom)
     drawing.brush = time.brush(TOP, bottom)
@@ -318,11 +319,11 @@ def _draw_notices(drawing: Drawing, content: RasterContent, time: TimeRange, y: 
         key = f"{notice.text} {notice.time_ms:.0f} {number}"
         title = f"{clock(int(notice.time_ms) - content.origin_ms)} {notice.text}"
         drawing.line(f"line {key}", x, top, x, bottom, stroke=colour, stroke_dasharray="3 3", title=title)
-        text_width = len(notice.text) * SMALL
-        anchored = min(max(x - text_width / 2, time.left), max(time.right - text_width, time.left))
+        width = text_width(notice.text, SMALL)
+        anchored = min(max(x - width / 2, time.left), max(time.right - width, time.left))
         row = next((row for row in (1, 0) if taken[row] < anchored), None)
-        if row is not None and anchored + text_width <= time.right + 1:
-            taken[row] = anchored + text_width + 6
+        if row is not None and anchored + width <= time.right + 1:
+            taken[row] = anchored + width + 6
             style = "small hot" if notice.hot else "small soft"
             drawing.label(f"text {key}", anchored, top - 18 + 12 * row, notice.text, style=style, title=title)
 
@@ -346,7 +347,7 @@ def _draw_legend(drawing: Drawing, content: RasterContent) -> None:
                 f"legend {state}", x, 5, 10, 10, rx=2, fill=fill or state, opacity=0.55 if fill is None else None
             )
             drawing.label(f"legend text {state}", x + 14, 14, state, style="small soft")
-            x += 26 + len(state) * SMALL
+            x += 22 + text_width(state, SMALL)
 
 
 def _unknown(content: RasterContent) -> str:

@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 from shareq.trace.journal.event_text import count_text, range_text, write_text
 from shareq.trace.views.palette import STATES
 from shareq_widgets.drawing import Drawing
-from shareq_widgets.geometry import cut, text_width
 from shareq_widgets.look import SHAPES, SIZES
 from shareq_widgets.pictures.state_topic_content import Difference, Run, StateTopicContent, content
 from shareq_widgets.pictures.state_topic_lists import (
@@ -21,6 +20,7 @@ from shareq_widgets.pictures.state_topic_lists import (
     write_result,
 )
 from shareq_widgets.selection import member, partition, record
+from shareq_widgets.text_fit import SMALL, clipped, text_width
 
 __all__ = ["content", "draw"]
 
@@ -104,7 +104,9 @@ def _strip(drawing: Drawing, content: StateTopicContent, frame: _Frame, side: _S
         drawing.rect(f"{side.name} none", MARGIN, side.top, room, STRIP, rx=6, stroke="line", stroke_dasharray="3 3")
         empty = "no record is in flight" if side.name == "memory" else "no record is stored"
         words = missing or empty
-        drawing.label(f"{side.name} words", MARGIN + 10, side.top + 22, cut(words, room - 20), style="small soft")
+        drawing.label(
+            f"{side.name} words", MARGIN + 10, side.top + 22, clipped(words, room - 20, SMALL), style="small soft"
+        )
         return
     start = content.spso if side.name == "memory" else content.start_offset
     end = content.window_end if side.name == "memory" else max([start, *[run.end for run in side.runs]])
@@ -191,7 +193,7 @@ def _draw_offsets(drawing: Drawing, frame: _Frame) -> None:
     """Offsets below the strips, as many as fit."""
     if frame.first == frame.end:
         return
-    y, size = DURABLE_TOP + STRIP + 14, text_width(f"{frame.end:,}", 10.5) + 14
+    y, size = DURABLE_TOP + STRIP + 14, text_width(f"{frame.end:,}", SMALL) + 14
     step = next(n * 10**power for power in range(19) for n in (1, 2, 5) if n * 10**power * frame.pitch >= size)
     for offset in range(-(-frame.first // step) * step, frame.end, step):
         x = frame.x(offset) + (frame.pitch - SIZES["gap"]) / 2 * frame.cells
@@ -219,7 +221,7 @@ def _draw_differences(drawing: Drawing, content: StateTopicContent, frame: _Fram
         for difference in found:
             left, right = frame.x(difference.first) + 1, frame.x(difference.end) - SIZES["gap"] - 1
             room = right - left - 4
-            text = next((words for words in _short_words(difference) if text_width(words, 10.5) <= room), "")
+            text = next((words for words in _short_words(difference) if text_width(words, SMALL) <= room), "")
             low = top + 3 if text else y
             d = f"M{left:g} {top:g}V{low:g}H{right:g}V{top:g}"
             key = f"difference {difference.first}"
@@ -269,7 +271,7 @@ def _caption(drawing: Drawing, y: float, key: str, words: tuple[str, str], style
     """Words to the left and to the right. Where they do not fit, a part behind a comma is left out, then the right
     side."""
     left, right = words
-    widths = text_width(left, 10.5, bold="strong" in style), text_width(right, 10.5)
+    widths = text_width(left, SMALL, strong="strong" in style), text_width(right, SMALL)
     if sum(widths) + 12 > drawing.width - 2 * MARGIN and style.startswith("strong"):
         left = left.partition(",")[0]
     elif sum(widths) + 12 > drawing.width - 2 * MARGIN:

@@ -11,9 +11,9 @@ from shareq.trace.analysis.reloads import Losses, LostLock, Reload
 from shareq.trace.analysis.state_writes import StateWrite
 from shareq.trace.journal.event_text import count_text, list_text, range_text, write_text
 from shareq_widgets.drawing import Drawing
-from shareq_widgets.geometry import cut, text_width
 from shareq_widgets.pictures.state_topic_content import StateTopicContent
 from shareq_widgets.selection import broker, member
+from shareq_widgets.text_fit import SMALL, clipped, text_width
 from shareq_widgets.words import clock_text
 
 ROW: Final = 17
@@ -52,7 +52,7 @@ def _draw_write(drawing: Drawing, content: StateTopicContent, write: StateWrite,
     key, (left, y, width) = f"write {write.order}", at
     result, failed = write_result(write, content.now_ms)
     name = f"{write.write.write_id} {write.kind}".strip()
-    room = width - 78 - text_width(result, 10.5, bold=failed) - 10
+    room = width - 78 - text_width(result, SMALL, strong=failed) - 10
     sent = clock_text(write.time_ms - content.origin_ms)
     title = f"broker {write.broker_id} at {sent}: {write_text(write.write)}, {result}"
     with drawing.about(broker(write.broker_id)):
@@ -61,7 +61,9 @@ def _draw_write(drawing: Drawing, content: StateTopicContent, write: StateWrite,
                 f"{key} frame", left - 3, y - 12, width + 6, ROW - 1, rx=4, stroke="ink", stroke_dasharray="4 3"
             )
         drawing.label(f"{key} id", left, y, name, style="small", title=title)
-        drawing.label(f"{key} text", left + 78, y, cut(write_text(write.write), room), style="small", title=title)
+        drawing.label(
+            f"{key} text", left + 78, y, clipped(write_text(write.write), room, SMALL), style="small", title=title
+        )
         style = "hot small" if failed else "small soft"
         drawing.label(f"{key} result", left + width, y, result, anchor="end", style=style)
 
@@ -93,7 +95,7 @@ def draw_reload(drawing: Drawing, content: StateTopicContent, reload: Reload, co
     at = clock_text(reload.time_ms - content.origin_ms)
     title = f"Loaded by broker {reload.broker_id} at {at}"
     with drawing.about(broker(reload.broker_id)):
-        drawing.label(f"reload {reload.order}", left, y, cut(title, width, 12.9), style="strong")
+        drawing.label(f"reload {reload.order}", left, y, clipped(title, width, 12.9), style="strong")
     for place, line in enumerate(reload_lines(reload)):
         y += LOST_ROW
         badges = [content.letters[member_id] for member_id in line.members]
@@ -101,7 +103,7 @@ def draw_reload(drawing: Drawing, content: StateTopicContent, reload: Reload, co
         with drawing.about(*map(member, line.members)):
             for letter, colour in badges[:1]:
                 drawing.badge(f"reload {reload.order} {place}", left, y - 13, letter, colour)
-            text = cut(line.text, left + width - text_left)
+            text = clipped(line.text, left + width - text_left, SMALL)
             key = f"reload {reload.order} line {place}"
             drawing.label(key, text_left, y, text, style="small soft", title=line.text)
     return y + 4

@@ -9,10 +9,11 @@ from typing import Final, NamedTuple
 from shareq.trace.journal.event_text import count_text, range_text
 from shareq.trace.views.palette import SYMBOLS
 from shareq_widgets.drawing import Anchor, Drawing
-from shareq_widgets.geometry import Box, Curve, Point, cut, straight, text_width
+from shareq_widgets.geometry import Box, Curve, Point, straight
 from shareq_widgets.look import SHAPES
 from shareq_widgets.pictures.states_content import Bounce, Edge, Kind, StatesContent, Token, content
 from shareq_widgets.selection import member, record
+from shareq_widgets.text_fit import SMALL, clipped, text_width
 
 __all__ = ["content", "draw"]
 
@@ -29,7 +30,6 @@ BOUNCE: Final = 260
 SHIFTS: Final = (0, 0.08, -0.08, 0.16, -0.16)
 """Parts of an edge by which its tokens are moved where they would touch a node."""
 
-SMALL: Final = 10.5
 TOKEN: Final = 17
 """The height of a token."""
 
@@ -55,7 +55,7 @@ def draw(content: StatesContent, width: float) -> Drawing:
     drawing = Drawing(width, text=_text(content))
     places = _places(content, width)
     left = places["available"].left
-    head = cut(_head(content), places["acquired"].right - left, SMALL)
+    head = clipped(_head(content), places["acquired"].right - left, SMALL)
     drawing.label("head", left, 14, head, style="small soft", title=content.scope)
     drawn = [(edge, _course(edge, places)) for edge in content.edges if {edge.source, edge.target} <= places.keys()]
     for edge, course in drawn:
@@ -171,7 +171,7 @@ class _Pill(NamedTuple):
 
     @property
     def width(self) -> float:
-        return text_width(self.text, SMALL, bold=True) + 10
+        return text_width(self.text, SMALL, strong=True) + 10
 
 
 def _placed(edge: Edge, curve: Curve, nodes: Sequence[Box]) -> list[tuple[_Pill, float]]:

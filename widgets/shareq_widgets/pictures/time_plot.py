@@ -1,13 +1,11 @@
-"""What pictures with time share: texts of times, ticks of an axis, the brush, and the width of a text."""
+"""What pictures with time share: texts of times, ticks of an axis, and the brush."""
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
 from shareq_widgets.drawing import Drawing
-
-SMALL: Final = 5.9
-"""Width of a character of a small text (10.5 px), px: a generous mean, so that estimated texts fit."""
+from shareq_widgets.text_fit import SMALL, text_width
 
 STEPS_MS: Final = (
     *(base * 10**power for power in range(4) for base in (1, 2, 5)),
@@ -63,18 +61,10 @@ def duration(ms: int) -> str:
     return f"{ms / 60_000:.3g} min"
 
 
-def fitted(text: str, width: float, character: float = SMALL) -> str:
-    """The text, cut to a width with an ellipsis; "" if not even three characters fit."""
-    room = int(width / character)
-    if len(text) <= room:
-        return text
-    return f"{text[: room - 1].rstrip()}…" if room >= 3 else ""
-
-
 def draw_axis(drawing: Drawing, key: str, time: TimeRange, origin_ms: int, y: float) -> None:
     """The texts of the ticks, with their base line at y."""
     for x, text in time.ticks(origin_ms):
-        half = len(text) * SMALL / 2
+        half = text_width(text, SMALL) / 2
         if time.left - 14 <= x - half and x + half <= time.right + 12:
             drawing.label(f"{key} {text}", x, y, text, anchor="middle", style="small soft")
 
