@@ -12,6 +12,7 @@ import ipywidgets
 from shareq.model.errors import KafkaException
 from shareq_widgets.steering import STORIES, Control, Steering, Story
 from shareq_widgets.steering.control import BUTTON, SLIDER
+from shareq_widgets.steering.panel import CONSUMERS
 
 OPEN: Final = ("records", "consumers", "clock")
 """The areas that are open at first."""
@@ -124,7 +125,7 @@ class Panel(ipywidgets.VBox):
         self._leave = ipywidgets.Button(description="end the story", disabled=leave is None)
         self._leave.on_click(lambda _: leave() if leave is not None else None)
         self._code = ipywidgets.HTML()
-        self._areas: dict[str, ipywidgets.Accordion] = {}
+        self._folds: dict[str, ipywidgets.Accordion] = {}
         super().__init__()
         self.add_class("sq-panel")
         self.refresh()
@@ -169,23 +170,37 @@ class Panel(ipywidgets.VBox):
             self._rows[control.name].update(control)
 
     def _lay_out(self, controls: list[Control]) -> None:
-        by_area: dict[str, list[ipywidgets.Widget]] = {}
+        """A fold for each area, and in it one for each consumer."""
+        by_area: dict[str, list[Control]] = {}
         for control in controls:
-            by_area.setdefault(control.area, []).append(self._rows[control.name].widget)
-        for area, rows in by_area.items():
-            box = ipywidgets.Box(rows)
-            box.add_class("sq-controls")
-            if area not in self._areas:
-                index = 0 if area in OPEN else None
-                self._areas[area] = ipywidgets.Accordion(children=(box,), titles=(area,), selected_index=index)
-            self._areas[area].children = (box,)
-        stories = ipywidgets.Box(self._stories)
-        stories.add_class("sq-controls")
-        moves = ipywidgets.Box((self._next, self._leave))
-        moves.add_class("sq-controls")
+            by_area.setdefault(control.area, []).append(control)
+        for area, found in by_area.items():
+            self._fold(area, (self._content(found),), opened=area in OPEN)
+        stories, moves = _box(self._stories), _box([self._next, self._leave])
         told = [self._telling, moves] if self.story is not None else []
-        shown = [self._areas[area] for area in by_area]
+        shown = [self._folds[area] for area in by_area]
         self.children = (*([stories] if self._stories else []), *told, self._code, *shown)
+
+    def _content(self, controls: list[Control]) -> ipywidgets.Widget:
+        """The controls of an area; those of a consumer are folded under its name."""
+        by_subject: dict[str, list[Control]] = {}
+        for control in controls:
+            by_subject.setdefault(control.subject, []).append(control)
+        parts: list[ipywidgets.Widget] = []
+        for subject, found in by_subject.items():
+            rows = [self._rows[control.name].widget for control in found]
+            if controls[0].area == CONSUMERS and subject:
+                rows = [self._fold(f"consumer {subject}", (_box(rows),), opened=False)]
+            parts += rows
+        return _box(parts)
+
+    def _fold(self, title: str, children: tuple[ipywidgets.Widget, ...], *, opened: bool) -> ipywidgets.Accordion:
+        """The fold with this title; one that exists stays open or closed as a person has left it."""
+        if title not in self._folds:
+            index = 0 if opened else None
+            self._folds[title] = ipywidgets.Accordion(children=children, titles=(title,), selected_index=index)
+        self._folds[title].children = children
+        return self._folds[title]
 
     def _tell(self) -> None:
         story = self.story
@@ -205,6 +220,12 @@ class Panel(ipywidgets.VBox):
         shown = f'<p class="sq-refused" role="alert">{escape(refusal)}</p>' if refusal else ""
         code = escape(line) or "# the code of what you do"
         self._code.value = f'<pre class="sq-code" aria-label="the code of the last click">{code}</pre>{shown}'
+
+
+def _box(children: list[ipywidgets.Widget]) -> ipywidgets.Box:
+    box = ipywidgets.Box(children)
+    box.add_class("sq-controls")
+    return box
 
 
 def _button_text(control: Control) -> str:
