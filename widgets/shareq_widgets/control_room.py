@@ -29,10 +29,21 @@ SLOTS: Final[dict[str, tuple[str, ...]]] = {
 }
 """The slots of the screen below the strip, and the views that each can show, the first one at first."""
 
-MESSAGES: Final = 12
+MESSAGES: Final = 8
 """The exchanges that have room beside the other views."""
 
-TITLES: Final = {"state_topic": "state topic"}
+TITLES: Final = {
+    "locks": "Locks",
+    "record": "Record",
+    "states": "Record states",
+    "state_topic": "State topic",
+    "group": "Group",
+    "cluster": "Cluster",
+    "raster": "Offsets over time",
+    "charts": "Charts",
+    "messages": "Messages",
+}
+"""The names of the views on their tabs."""
 
 
 class RoomState(TypedDict):
@@ -52,7 +63,7 @@ class Place(TypedDict):
 
 
 class Slot(ipywidgets.VBox):
-    """A place that shows one of several views. `shown` may be set."""
+    """A place that shows one of several views; tabs stand in for their titles. `shown` may be set."""
 
     shown = traitlets.Unicode()
 
@@ -60,15 +71,14 @@ class Slot(ipywidgets.VBox):
         self._make = dict(made)
         self.views: dict[str, Player] = {}
         names = list(made)
-        self._choice = ipywidgets.ToggleButtons(
-            options=[(TITLES.get(name, name), name) for name in names], layout={"display": "none"}
-        )
-        if len(names) > 1:
-            self._choice.layout.display = None
-        self._choice.add_class("sq-choice")
+        self._tabs = ipywidgets.ToggleButtons(options=[(TITLES[name], name) for name in names])
+        self._tabs.add_class("sq-choice")
         super().__init__()
+        self.add_class("sq-slot")
+        if len(names) > 1:
+            self.add_class("sq-tabbed")
         self.shown = names[0]
-        ipywidgets.link((self, "shown"), (self._choice, "value"))
+        ipywidgets.link((self, "shown"), (self._tabs, "value"))
         self._show()
 
     @traitlets.validate("shown")
@@ -82,7 +92,8 @@ class Slot(ipywidgets.VBox):
     def _show(self, _change: Any = None) -> None:
         if self.shown not in self.views:
             self.views[self.shown] = self._make[self.shown]()
-        self.children = (self._choice, self.views[self.shown])
+        shown = self.views[self.shown]
+        self.children = (self._tabs, shown) if len(self._make) > 1 else (shown,)
 
     def close(self) -> None:
         for view in self.views.values():

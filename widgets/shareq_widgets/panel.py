@@ -21,16 +21,27 @@ REFUSALS = (KafkaException, ValueError)
 
 
 class Row:
-    """The widgets of one control. `act` is called with the control and a value."""
+    """The widgets of one control. `act` is called with the control and a value.
+
+    A whole number is typed beside its slider, also outside the slider's range: the control refuses it with a reason.
+    """
 
     def __init__(self, control: Control, act: Callable[[Control, Any], None]) -> None:
         self.control = control
         self._act = act
         self._updating = False
+        self._chosen = False
+        """True once a person has changed the proposal of a momentary control."""
+        self._exact: ipywidgets.IntText | None = None
         self._field = self._make_field(control)
+        if control.kind == SLIDER and control.whole:
+            self._exact = ipywidgets.IntText(continuous_update=False)
+            self._exact.add_class("sq-exact")
+            self._exact.observe(self._typed, "value")
+            self._field.observe(self._slid, "value")
         self._button = ipywidgets.Button(description=_button_text(control), tooltip=_tooltip(control))
         self._button.on_click(lambda _: self._send())
-        if self._field is not None and not control.momentary:
+        if self._field is not None:
             self._field.observe(self._changed, "value")
         self.widget = self._lay_out(control)
         self.update(control)
@@ -48,17 +59,22 @@ class Row:
                 max=log10(high),
                 step=0.05,
                 continuous_update=False,
-                readout_format=".0f" if control.whole else ".3g",
+                readout=not control.whole,
+                readout_format=".3g",
             )
-        kind = ipywidgets.IntSlider if control.whole else ipywidgets.FloatSlider
-        return kind(min=low, max=high, continuous_update=False)
+        if control.whole:
+            return ipywidgets.IntSlider(min=low, max=high, continuous_update=False, readout=False)
+        return ipywidgets.FloatSlider(min=low, max=high, continuous_update=False)
 
     def _lay_out(self, control: Control) -> ipywidgets.Widget:
         if self._field is None:
             return self._button
         self._field.tooltip = _tooltip(control)
         label = ipywidgets.HTML(f'<span title="{escape(_tooltip(control))}">{escape(control.name)}</span>')
-        parts = [label, self._field, *([self._button] if control.momentary else [])]
+        exact = [] if self._exact is None else [self._exact]
+        if self._exact is not None:
+            self._exact.tooltip = _tooltip(control)
+        parts = [label, self._field, *exact, *([self._button] if control.momentary else [])]
         row = ipywidgets.Box(parts)
         row.add_class("sq-control")
         return row
@@ -70,8 +86,10 @@ class Row:
         self._button.tooltip = _tooltip(control)
         if self._field is None:
             return
-        self._field.disabled = not control.available
-        if control.momentary and self._field.value not in (None, getattr(self._field, "min", None)):
+        for field in (self._field, self._exact):
+            if field is not None:
+                field.disabled = not control.available
+        if control.momentary and self._chosen:
             return  # a proposal that a person has changed stays
         self._updating = True
         try:
@@ -80,6 +98,11 @@ class Row:
             self._updating = False
 
     def _show(self, value: Any) -> None:
+        if self._exact is not None and value is not None:
+            self._exact.value = value
+        self._show_field(value)
+
+    def _show_field(self, value: Any) -> None:
         field = self._field
         if isinstance(field, ipywidgets.Dropdown):
             field.value = value if value in self.control.choices else None
@@ -89,15 +112,31 @@ class Row:
                 low, high = 10**low, 10**high
             field.value = min(max(value, low), high)
 
+    def _slid(self, change: Any) -> None:
+        """Show the slider's number in the field beside it."""
+        if not self._updating and self._exact is not None:
+            self._exact.value = round(change["new"])
+
+    def _typed(self, change: Any) -> None:
+        """Move the slider to the number, and set it."""
+        if self._updating:
+            return
+        self._chosen, self._updating = True, True
+        try:
+            self._show_field(change["new"])
+        finally:
+            self._updating = False
+        if not self.control.momentary:
+            self._send()
+
     def _changed(self, _change: Any) -> None:
-        if not self._updating:
+        self._chosen = self._chosen or not self._updating
+        if not self._updating and self._exact is None and not self.control.momentary:
             self._send()
 
     def _send(self) -> None:
         value: Any = None if self._field is None else self._field.value
-        if self.control.kind == SLIDER and self.control.whole:
-            value = round(value)
-        self._act(self.control, value)
+        self._act(self.control, value if self._exact is None else self._exact.value)
 
 
 class Panel(ipywidgets.VBox):

@@ -213,7 +213,8 @@ export class Scene {
     for (const node of this.names.nodes.values()) {
       if (!node.member) continue;
       const { deadline_ms, held } = node.member, left = deadline_ms === null ? null : deadline_ms - now;
-      setText(node, left === null ? (held ? `holds ${held}` : snap.observed ? "not known" : "holds nothing") : `${seconds(left)}${camera.width < narrow ? "" : " of lock left"}`);
+      const tight = camera.width < narrow, nothing = snap.observed ? "not known" : tight ? "nothing" : "holds nothing";
+      setText(node, left === null ? (held ? `holds ${held}` : nothing) : `${seconds(left)}${tight ? "" : " of lock left"}`);
       put(node, { class: left === null ? "sq-small" : hot(left) ? "sq-hot" : "" });
     }
   }
