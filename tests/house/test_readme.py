@@ -84,7 +84,7 @@ def test_readme_names_the_block_for_a_second_terminal() -> None:
 
 def test_pictures_have_a_text_alternative() -> None:
     pictures = re.findall(r"<img [^>]*>", README)
-    assert len(pictures) == 2
+    assert len(pictures) == 3
     assert all(len(re.findall(r'alt="([^"]{40,})"', picture)) == 1 for picture in pictures)
 
 
