@@ -98,5 +98,5 @@ def _text(element: dict[str, Any], now_ms: int) -> str:
     if "countdown" in element:
         return seconds_left(element["countdown"] - now_ms)
     if "countup" in element:
-        return (element.get("text") or "{}").replace("{}", seconds_left(now_ms - element["countup"]))
-    return element.get("text", "")
+        return str(element.get("text") or "{}").replace("{}", seconds_left(now_ms - element["countup"]))
+    return str(element.get("text", ""))

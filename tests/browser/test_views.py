@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ def view(page: Page, name: str) -> Locator:
 
 def moment(page: Page) -> str:
     """Where the views of the page are."""
-    return expect_agreement(page)["locks"]["order"]
+    return str(expect_agreement(page)["locks"]["order"])
 
 
 MOVES: dict[str, Callable[[Locator], object]] = {
@@ -146,7 +147,7 @@ def test_enter_selects_and_deselects_the_focused_element(page: Page) -> None:
     for selected in (target.get_attribute("data-about"), ""):
         page.keyboard.press("Enter")
         wanted = (selected or "").split("\n")[0]
-        until_equal(lambda: kernel_value(page, "views['group'].selection"), lambda wanted=wanted: wanted)
+        until_equal(lambda: kernel_value(page, "views['group'].selection"), partial(str, wanted))
 
 
 def test_views_have_roles_and_names_for_screen_readers(page: Page) -> None:
