@@ -13,12 +13,11 @@ from typing import Self
 
 from shareq.broker import Cluster
 from shareq.consumer import Messages, ShareConsumer
-from shareq.model.errors import ConfigException
 from shareq.model.events import WindowMoved
 from shareq.model.states import AcknowledgeType
 from shareq.producer import Producer
 from shareq.sim.result import FinishedRun, Result, WorkInterval, measure
-from shareq.sim.scenario import Scenario
+from shareq.sim.scenario import Scenario, check_seed
 from shareq.team import LoopPoller
 
 GROUP, TOPIC = "group", "work"
@@ -33,12 +32,6 @@ def run(scenario: Scenario, seed: int = 0) -> Result:
     with Simulation(scenario, seed) as simulation:
         simulation.go()
         return measure(simulation.outcome())
-
-
-def check_seed(seed: object) -> None:
-    """ConfigException unless it is a whole number >= 0; `random.Random` would accept others, and treat -7 as 7."""
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise ConfigException(f"seed={seed!r}: must be a whole number >= 0")
 
 
 class Simulation:

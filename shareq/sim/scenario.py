@@ -84,6 +84,12 @@ class Scenario:
         return _SERVICES[self.service](self.service_ms) if self.service_ms else lambda _: 0.0
 
 
+def check_seed(seed: object) -> None:
+    """ConfigException unless it is a whole number >= 0; `random.Random` would accept others, and treat -7 as 7."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise ConfigException(f"seed={seed!r}: must be a whole number >= 0")
+
+
 def _check_number(name: str, value: object, *, whole: bool) -> None:
     low, high = _BOUNDS[name]
     kinds = (int,) if whole else (int, float)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from shareq.model.errors import ConfigException
 from shareq.sim.result import Result
-from shareq.sim.run import check_seed, run
-from shareq.sim.scenario import Scenario
+from shareq.sim.run import run
+from shareq.sim.scenario import Scenario, check_seed
 
 PARAMETERS = tuple(field.name for field in fields(Scenario))
 _RESULT = {field.name: field.type for field in fields(Result) if field.name != "scenario"}

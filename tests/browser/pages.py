@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -47,3 +48,18 @@ def execute(page: Page, code: str) -> None:
         }""",
         code,
     )
+
+
+def kernel_value(page: Page, expression: str) -> Any:
+    """A JSON value that an expression has in the notebook's kernel."""
+    shown = page.evaluate(
+        """async expression => {
+            const {kernel} = window.jupyterapp.shell.currentWidget.sessionContext.session;
+            const reply = await kernel.requestExecute({code: "", user_expressions: {value: expression}}).done;
+            const {status, data, evalue} = reply.content.user_expressions.value;
+            if (status !== "ok") throw new Error(evalue);
+            return data["text/plain"];
+        }""",
+        f"__import__('json').dumps({expression})",
+    )
+    return json.loads(ast.literal_eval(shown))

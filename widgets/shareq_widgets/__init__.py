@@ -2,17 +2,20 @@
 
 from shareq_widgets.control_room import ControlRoom, control_room
 from shareq_widgets.partition_strip import PartitionStrip, strip
+from shareq_widgets.race_view import Race, race
 from shareq_widgets.views import charts, cluster, group, locks, messages, raster, record, state_topic, states, timeline
 
 __all__ = [
     "ControlRoom",
     "PartitionStrip",
+    "Race",
     "charts",
     "cluster",
     "control_room",
     "group",
     "locks",
     "messages",
+    "race",
     "raster",
     "record",
     "state_topic",

@@ -29,7 +29,11 @@ def to_svg(drawing: Drawing, *, theme: str = "light", now_ms: int = 0) -> str:
     """
     if theme not in THEMES:
         raise ValueError(f"theme must be one of {', '.join(THEMES)}, not {theme!r}")
-    colours = THEMES[theme]
+    return svg_of(drawing, THEMES[theme], now_ms=now_ms)
+
+
+def svg_of(drawing: Drawing, colours: Colours, *, now_ms: int = 0) -> str:
+    """The drawing in these colours, by their names in the palette; a value may be a CSS variable."""
     width, height = f"{drawing.width:g}", f"{drawing.height:g}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '

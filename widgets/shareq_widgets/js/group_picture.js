@@ -111,7 +111,7 @@ export class Picture extends Player {
   /** @override */
   draw() {
     const { model, page } = this, drawing = model.get("drawing"), selection = model.get("selection");
-    put(page.svg, { viewBox: `0 0 ${drawing.width} ${drawing.height}`, "aria-label": drawing.text, class: this.calm.matches ? "" : "sq-moving" });
+    put(page.svg, { viewBox: `0 0 ${drawing.width} ${drawing.height}`, "aria-label": drawing.text, class: this.calm.matches ? "" : "sq-moving", hidden: !drawing.height });
     page.svg.style.width = "100%";
     page.svg.style.height = "auto";
     setText(this.text, drawing.text);
