@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 from types import UnionType
@@ -228,6 +229,52 @@ def test_a_parquet_file_without_a_journal_is_refused(tmp_path: Path) -> None:
     ]:
         with pytest.raises(JournalFileError, match=message):
             Journal.from_parquet(tmp_path / name)
+
+
+GOOD_PAYLOAD = '{"group_id":"g","topic":"t","partition":1,"spso":3,"window_end":9}'
+ROWS: dict[str, list[Any]] = {
+    "order": [0, 1, 2],
+    "time_ms": [5, 5, 5],
+    "broker": [0, 0, 0],
+    "type": ["WindowMoved"] * 3,
+    "payload": [GOOD_PAYLOAD] * 3,
+}
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        pytest.param(
+            "payload", GOOD_PAYLOAD.replace("9", '"9"'), "entry 2: WindowMoved.window_end: must be int", id="type"
+        ),
+        pytest.param("payload", GOOD_PAYLOAD.replace("9", "true"), "entry 2: .*must be int, not True", id="a bool"),
+        pytest.param("payload", GOOD_PAYLOAD.replace(',"spso":3', ""), "entry 2: .*lacks the field 'spso'", id="field"),
+        pytest.param("payload", GOOD_PAYLOAD[:-1], "entry 2: Expecting", id="incomplete JSON"),
+        pytest.param("payload", GOOD_PAYLOAD + "1", "entry 2: Extra data", id="more than one value"),
+        pytest.param("payload", "[1]", "entry 2: the payload must be a JSON object", id="no object"),
+        pytest.param("type", "Nonsense", "entry 2: unknown event type 'Nonsense'", id="unknown type"),
+        pytest.param("time_ms", None, "time_ms must not be null", id="no time"),
+        pytest.param("order", 2.5, "order must be int64, not double", id="a broken order"),
+    ],
+)
+def test_a_bad_entry_of_a_parquet_file_is_named(tmp_path: Path, column: str, value: object, message: str) -> None:
+    """The entries before it have the same type, and are good."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = {**ROWS, column: [*ROWS[column][:2], value]}
+    table = pa.table(rows).replace_schema_metadata({"shareq_journal": "2", "origin_ms": "0"})
+    pq.write_table(table, tmp_path / "bad")
+    with pytest.raises(JournalFileError, match=message):
+        Journal.from_parquet(tmp_path / "bad")
+
+
+def test_reading_leaves_the_garbage_collection_as_it_was(tmp_path: Path) -> None:
+    Journal().to_jsonl(tmp_path / "j")
+    for switch in (gc.disable, gc.enable):
+        switch()
+        Journal.from_jsonl(tmp_path / "j")
+        assert gc.isenabled() == (switch is gc.enable)
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def _unload(state: SharePartitionState) -> None:
 
 
 def _records_changed(state: SharePartitionState, entry: Entry, event: RecordsChanged) -> None:
-    if not _is_from_leader(state, entry):
+    if not is_from_leader(state, entry):
         return
     if not event.first < event.end:
         raise JournalCorrupt(entry, f"[{event.first}, {event.end}) is empty")
@@ -103,7 +103,7 @@ def _records_changed(state: SharePartitionState, entry: Entry, event: RecordsCha
 
 
 def _window_moved(state: SharePartitionState, entry: Entry, event: WindowMoved) -> None:
-    if not _is_from_leader(state, entry):
+    if not is_from_leader(state, entry):
         return
     spso, window_end = event.spso, event.window_end
     if not state.partial and not (
@@ -120,7 +120,7 @@ def _window_moved(state: SharePartitionState, entry: Entry, event: WindowMoved) 
 
 
 def _write_prepared(state: SharePartitionState, entry: Entry, event: StateWritePrepared) -> None:
-    if not _is_from_leader(state, entry):
+    if not is_from_leader(state, entry):
         return
     if event.write_id <= state.last_write_id:
         raise JournalCorrupt(entry, f"write {event.write_id} was prepared before")
@@ -136,7 +136,7 @@ def _write_settled(state: SharePartitionState, entry: Entry, event: StateWriteSe
         raise JournalCorrupt(entry, f"write {event.write_id} is not in progress")
 
 
-def _is_from_leader(state: SharePartitionState, entry: Entry) -> bool:
+def is_from_leader(state: SharePartitionState, entry: Entry) -> bool:
     """True if the broker of the entry has the share-partition loaded. A superseded leader without the new metadata
     records changes of its own memory, which do not count.
     """

@@ -1,6 +1,8 @@
 """Timeline of one share-partition: its entries in the journal, and its state after any number of them.
 
-The cost of a state follows the distance to the nearest checkpoint, not the length of the journal.
+The cost of a state follows the distance to the nearest checkpoint, not the length of the journal. Far from all
+checkpoints the fold begins a few entries before the wanted moment, at an `Outline`: it is strict from that moment on.
+`check` folds all entries strictly.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from shareq.model.events import (
     WindowMoved,
 )
 from shareq.trace.analysis.fold import apply_entry
+from shareq.trace.analysis.outline import Outline
 from shareq.trace.analysis.replay import Replay, order_of
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal import Entry, Journal, Subject
@@ -62,7 +65,7 @@ class PartitionTimeline:
 
     def __init__(self, journal: Journal, group: str, topic: str, partition: int) -> None:
         self.journal = journal
-        self.group = group
+        self.group, self.topic, self.partition = group, topic, partition
         self._subjects = {
             Subject(group, topic, partition): _LEADER,
             Subject(None, topic, partition): _LOG,
@@ -73,8 +76,10 @@ class PartitionTimeline:
         }
         self._seen = 0
         self._gaps: set[int] = set()
-        self._replay = Replay(SharePartitionState(group, topic, partition), self._apply)
-        self.entries = self._replay.entries
+        start = SharePartitionState(group, topic, partition)
+        self._replay = Replay(start, self._apply, self._begin)
+        self._outline = Replay(Outline(start.copy()), self._apply_to_outline)
+        self.entries = self._outline.entries = self._replay.entries
         self._loads: list[Entry] = []
         self._searched = 0
         self.state, self.count, self.at_time = self._replay.state, self._replay.count, self._replay.at_time
@@ -102,6 +107,31 @@ class PartitionTimeline:
         self._loads += [entry for entry in new if isinstance(entry.event, SharePartitionLoaded)]
         self._searched += len(new)
         return self._loads
+
+    def check(self) -> None:
+        """Fold all entries from the first one on; JournalCorrupt names one that contradicts earlier ones."""
+        state = SharePartitionState(self.group, self.topic, self.partition)
+        for position, entry in enumerate(self.entries):
+            self._apply(state, position, entry)
+
+    def _begin(self, count: int, after: int) -> SharePartitionState | None:
+        """The state after `count` entries, from the last outline that all its records follow."""
+        end = self._outline.state(count).state.copy()
+        if end.observed:
+            return end
+        found = self._outline.latest(count, lambda outline: outline.holds_for(end))
+        if found is None or found[0] <= after:
+            return None
+        state = found[1].begin()
+        for position in range(found[0], count):
+            self._apply(state, position, self.entries[position])
+        state.partial, state.now_ms = end.partial, self.entries[count - 1].time_ms
+        return state
+
+    def _apply_to_outline(self, outline: Outline, position: int, entry: Entry) -> None:
+        if position in self._gaps:
+            outline.state.partial = True
+        outline.apply(entry)
 
     def _apply(self, state: SharePartitionState, position: int, entry: Entry) -> None:
         if position in self._gaps:

@@ -10,6 +10,9 @@ from shareq.trace.journal import Entry
 
 CHECKPOINT_EVERY = 256
 
+FAR = 2048
+"""From more than this number of entries after the last checkpoint, a replay that can begin late does so."""
+
 
 class Copyable(Protocol):
     def copy(self) -> Self:
@@ -18,32 +21,64 @@ class Copyable(Protocol):
 
 S = TypeVar("S", bound=Copyable)
 
+Begin = Callable[[int, int], S | None]
+"""(count, after) -> the state after the first `count` entries, from entries behind the first `after` ones; None if it
+depends on earlier ones."""
+
 
 class Replay(Generic[S]):
     """Entries in order, and the state after the first n of them. Append to `entries`, in order; do not change them.
 
     `apply` applies the entry at a position. The cost of a state follows the distance to the nearest checkpoint before
-    it, not the number of entries. Not thread-safe.
+    it, not the number of entries. With `begin`, the first state far from all checkpoints does not apply all entries
+    before it. Not thread-safe.
     """
 
-    def __init__(self, start: S, apply: Callable[[S, int, Entry], None]) -> None:
+    def __init__(self, start: S, apply: Callable[[S, int, Entry], None], begin: Begin[S] | None = None) -> None:
         self.entries: list[Entry] = []
         self._apply = apply
-        self._checkpoints = [start]
+        self._begin = begin
+        self._blocks = [0]
+        self._checkpoints = {0: start}
         self._cursor = start.copy()
         self._applied = 0
 
     def state(self, count: int) -> S:
         """The state after the first `count` entries. The next call changes the object: copy it to keep it."""
-        nearest = min(count // CHECKPOINT_EVERY, len(self._checkpoints) - 1)
-        if not nearest * CHECKPOINT_EVERY <= self._applied <= count:
-            self._cursor, self._applied = self._checkpoints[nearest].copy(), nearest * CHECKPOINT_EVERY
+        self._go_near(count)
         for position in range(self._applied, count):
             self._apply(self._cursor, position, self.entries[position])
             self._applied = position + 1
-            if self._applied == CHECKPOINT_EVERY * len(self._checkpoints):
-                self._checkpoints.append(self._cursor.copy())
+            if not self._applied % CHECKPOINT_EVERY:
+                self._keep()
         return self._cursor
+
+    def latest(self, count: int, fits: Callable[[S], bool]) -> tuple[int, S] | None:
+        """The latest checkpoint that fits, among those of the first `count` entries: its number of entries, and the
+        state, which must not be changed."""
+        for block in reversed(self._blocks[: bisect_right(self._blocks, count // CHECKPOINT_EVERY)]):
+            if fits(self._checkpoints[block]):
+                return block * CHECKPOINT_EVERY, self._checkpoints[block]
+        return None
+
+    def _go_near(self, count: int) -> None:
+        """Set the cursor to the nearest known state at or before `count`."""
+        block = self._blocks[bisect_right(self._blocks, count // CHECKPOINT_EVERY) - 1]
+        if not block * CHECKPOINT_EVERY <= self._applied <= count:
+            self._cursor, self._applied = self._checkpoints[block].copy(), block * CHECKPOINT_EVERY
+        if self._begin is not None and count - self._applied > FAR:
+            place = count - count % CHECKPOINT_EVERY
+            begun = self._begin(place, self._applied)
+            if begun is not None:
+                self._cursor, self._applied = begun, place
+                self._keep()
+
+    def _keep(self) -> None:
+        """Keep the present state as a checkpoint."""
+        block = self._applied // CHECKPOINT_EVERY
+        if block not in self._checkpoints:
+            self._blocks.insert(bisect_left(self._blocks, block), block)
+            self._checkpoints[block] = self._cursor.copy()
 
     def count(self, until: int) -> int:
         """The number of entries whose order in the journal is below `until`."""

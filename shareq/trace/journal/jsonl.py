@@ -18,8 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from shareq.trace.journal.entry_log import Entry, EntryLog
-from shareq.trace.journal.event_codec import BadEvent, decode, encode
-from shareq.trace.journal.journal_file import READABLE, VERSION, JournalFile, JournalFileError, current
+from shareq.trace.journal.event_codec import BadEvent, decode, encode, parse
+from shareq.trace.journal.journal_file import (
+    READABLE,
+    VERSION,
+    JournalFile,
+    JournalFileError,
+    current,
+    without_collection,
+)
 
 
 def header_line(log: EntryLog) -> str:
@@ -69,7 +76,7 @@ def read(path: str | PathLike[str], *, strict: bool = True) -> JournalFile:
     """
     errors: list[JournalFileError] = []
     entries: list[Entry] = []
-    with Path(path).open("rb") as file:
+    with Path(path).open("rb") as file, without_collection():
         lines = enumerate(file, start=1)
         version, origin_ms = _header(path, next(lines, (1, b"")))
         for number, found in _entries(lines, version):
@@ -103,7 +110,7 @@ def _entries(lines: Iterator[tuple[int, bytes]], version: int) -> Iterator[tuple
     for number, line in lines:
         if line.strip():
             try:
-                yield number, _entry(json.loads(line), version)
+                yield number, _entry(parse(line.decode().rstrip()), version)
             except ValueError as error:
                 yield number, str(error)
 

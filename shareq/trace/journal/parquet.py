@@ -28,8 +28,15 @@ from typing import Any
 from shareq.extras import require
 from shareq.model.states import RecordState
 from shareq.trace.journal.entry_log import Entry, EntryLog
-from shareq.trace.journal.event_codec import decode, encode
-from shareq.trace.journal.journal_file import READABLE, VERSION, JournalFile, JournalFileError, current
+from shareq.trace.journal.event_codec import BadEvent, decode, encode, parse
+from shareq.trace.journal.journal_file import (
+    READABLE,
+    VERSION,
+    JournalFile,
+    JournalFileError,
+    current,
+    without_collection,
+)
 
 HEAD = (("order", "int64"), ("time_ms", "int64"), ("broker", "int32"), ("type", "string"))
 FIELDS = (
@@ -51,6 +58,7 @@ FIELDS = (
     ("error", "int32"),
     ("why", "string"),
 )
+PAYLOAD = ("payload", "string")
 _STATES = {int(state): state.name.lower() for state in RecordState}
 
 
@@ -78,7 +86,7 @@ def write(log: EntryLog, path: str | PathLike[str]) -> None:
         )
     columns["payload"] = [dumps(event) for event in events]
     schema = pa.schema(
-        [(name, getattr(pa, kind)()) for name, kind in (*HEAD, *FIELDS, ("payload", "string"))],
+        [(name, getattr(pa, kind)()) for name, kind in (*HEAD, *FIELDS, PAYLOAD)],
         metadata={"shareq_journal": str(VERSION), "origin_ms": str(log.origin_ms)},
     )
     pq.write_table(pa.table(columns, schema=schema), fspath(path), compression="zstd")
@@ -91,16 +99,49 @@ def read(path: str | PathLike[str]) -> JournalFile:
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(fspath(path), columns=["order", "time_ms", "broker", "type", "payload"])
+        table = pq.read_table(fspath(path), columns=[name for name, _ in (*HEAD, PAYLOAD)])
         metadata = table.schema.metadata or {}
         version = metadata.get(b"shareq_journal", b"").decode(errors="replace")
         if version not in map(str, READABLE):
             raise JournalFileError(path, 0, f"not a journal of version {' or '.join(map(str, READABLE))}")
-        fields = json.loads if version == str(VERSION) else lambda body: current(json.loads(body))
-        rows = zip(*(column.to_pylist() for column in table.itercolumns()), strict=True)
-        entries = [Entry(order, at, broker, decode(kind, fields(body))) for order, at, broker, kind, body in rows]
+        with without_collection():
+            entries = _entries(table, version == str(VERSION))
     except (pa.ArrowException, ValueError) as error:
         if isinstance(error, JournalFileError):
             raise
         raise JournalFileError(path, 0, str(error)) from error
     return JournalFile(int(metadata[b"origin_ms"]), sorted(entries))
+
+
+def _entries(table: Any, is_current: bool) -> list[Entry]:
+    """The entries of all rows; BadEvent names the order of one that is malformed."""
+    columns = [_values(table.column(name), kind, name) for name, kind in (*HEAD, PAYLOAD)]
+    entries: list[Entry] = []
+    for order, time_ms, broker_id, type_name, payload in zip(*columns, strict=True):
+        try:
+            fields = parse(payload)
+            if not isinstance(fields, dict):
+                raise BadEvent("the payload must be a JSON object")
+            event = decode(type_name, fields if is_current else current(fields))
+        except ValueError as error:
+            raise BadEvent(f"entry {order}: {error}") from error
+        entries.append(_new(Entry, (order, time_ms, broker_id, event)))
+    return entries
+
+
+_new = tuple.__new__
+
+
+def _values(column: Any, kind: str, name: str) -> list[Any]:
+    """The values of a column as Python objects; BadEvent if one is missing, or of another type."""
+    import pyarrow as pa
+
+    if column.null_count:
+        raise BadEvent(f"{name} must not be null")
+    if str(column.type) not in (kind, "int64", f"large_{kind}") or (kind == "string") == pa.types.is_integer(
+        column.type
+    ):
+        raise BadEvent(f"{name} must be {kind}, not {column.type}")
+    if kind == "string":
+        return list(column.to_numpy())
+    return list(column.to_numpy().tolist())

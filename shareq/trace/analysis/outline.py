@@ -1,0 +1,59 @@
+"""Outline of a share-partition: everything in its state but the records, by a fold that skips their changes.
+
+The records in the window at a moment have all changed since the window ended below them. So the state at a moment is
+that of the outline some entries earlier, at the last place from which all records in the window and just below it are
+later, with the entries from there on applied. That fold cannot check the records that it has not seen: it begins as
+`partial`, as the fold of a journal that has lost its first entries. The outline itself checks what it folds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Self
+
+from shareq.model.events import RecordsChanged, SharePartitionLoaded, TopicCreated, TopicDeleted, WindowMoved
+from shareq.trace.analysis.fold import apply_entry, is_from_leader
+from shareq.trace.analysis.runs import Runs
+from shareq.trace.analysis.share_partition_state import PAST_OFFSETS, SharePartitionState
+from shareq.trace.journal import Entry
+
+
+class Outline:
+    """The outline after an entry. `reach`: no record at or above this offset is in flight; `state` has no records,
+    unless it is observed: an observer records no changes of single records, and its outline is the whole state."""
+
+    __slots__ = ("reach", "state")
+
+    def __init__(self, state: SharePartitionState, reach: int = 0) -> None:
+        self.state, self.reach = state, reach
+
+    def copy(self) -> Self:
+        """An independent copy."""
+        return type(self)(self.state.copy(), self.reach)
+
+    def apply(self, entry: Entry) -> None:
+        """Apply the next entry about the share-partition."""
+        event, state = entry.event, self.state
+        if type(event) is RecordsChanged:
+            self.reach = max(self.reach, event.end)
+            if not state.loaded:
+                is_from_leader(state, entry)
+            return
+        apply_entry(state, entry)
+        if type(event) is WindowMoved:
+            if not state.partial:
+                self.reach = state.window_end
+        elif type(event) in _NEW_WINDOW:
+            state.runs, self.reach = Runs(), state.window_end
+
+    def holds_for(self, later: SharePartitionState) -> bool:
+        """True if all records in the window of the later state, and in its `past`, have changed since this outline."""
+        return self.reach <= max(later.spso - PAST_OFFSETS, 0)
+
+    def begin(self) -> SharePartitionState:
+        """A state to which the later entries can be applied; it is partial, since it has no records."""
+        return replace(self.state.copy(), partial=True, runs=Runs(), past=[])
+
+
+_NEW_WINDOW = (SharePartitionLoaded, TopicCreated, TopicDeleted)
+"""Events after which no earlier record is in flight."""
