@@ -12,6 +12,7 @@ from shareq_widgets.drawing import Drawing, Element
 from shareq_widgets.instant import Instant
 from shareq_widgets.playback import Playback
 from shareq_widgets.player import STATIC, Player
+from shareq_widgets.position import Snapshot
 from shareq_widgets.svg import to_svg
 from shareq_widgets.words import sentence
 
@@ -38,7 +39,9 @@ class GroupPicture(Player):
     `width` is set by the front end, px.
     """
 
-    _esm = STATIC / "group_picture.js"
+    bundle = STATIC / "group_picture.js"
+    most_frames = 3_000
+    _esm = bundle
 
     drawing = traitlets.Dict(read_only=True, help="the elements to draw; after the first, changes are sent").tag(
         sync=True
@@ -57,17 +60,20 @@ class GroupPicture(Player):
 
     def _draw(self) -> None:
         position = self._playback.position
-        names = self._timeline.names
-        instant = Instant(self._timeline.history, names, position.until, position.now_ms)
         since = min(self._shown_until, position.until)
-        drawing = self._draw_frame(Frame(instant, self.width, since, self._moment.selection))
+        drawing = self._drawing(position.until, position.now_ms, since)
         self._shown_until = position.until
         self._drawn = drawing
         self.set_trait("drawing", described(drawing, position.now_ms, self._timeline.journal.origin_ms))
 
-    def _words(self, total: int, error: str) -> dict[str, Any]:
-        playback = self._playback
-        said = sentence(playback.snapshot, total, playback.message, error, internals=playback.internals)
+    def _drawing(self, until: int, now_ms: int, since: int, width: int | None = None) -> Drawing:
+        instant = Instant(self._timeline.history, self._timeline.names, until, now_ms)
+        return self._draw_frame(Frame(instant, width or self.width, since, self._moment.selection))
+
+    def _words(
+        self, snapshot: Snapshot, total: int, message: str = "", error: str = "", *, internals: bool = False
+    ) -> dict[str, Any]:
+        said = sentence(snapshot, total, message, error, internals=internals)
         return {"title": self._named, "where": f"group {self._timeline.group}", "chips": [], "sentence": list(said)}
 
     def _should_send_property(self, key: str, value: Any) -> bool:
@@ -101,9 +107,15 @@ class GroupPicture(Player):
     def to_svg(self, theme: str = "light", width: int | None = None) -> str:
         """The shown moment as a self-contained SVG picture. `width` in px; None is the width of the front end."""
         position = self._playback.position
-        instant = Instant(self._timeline.history, self._timeline.names, position.until, position.now_ms)
-        frame = Frame(instant, width or self.width, position.until, self._moment.selection)
-        return to_svg(self._draw_frame(frame), theme=theme, now_ms=position.now_ms)
+        drawing = self._drawing(position.until, position.now_ms, position.until, width)
+        return to_svg(drawing, theme=theme, now_ms=position.now_ms)
+
+    def _drawn_at(self, snapshot: Snapshot, until: int, since: int, width: int | None) -> dict[str, Any]:
+        """The drawing, its elements by key."""
+        now_ms = snapshot["now_ms"]
+        drawing = described(self._drawing(until, now_ms, since, width), now_ms, self.view.journal.origin_ms)
+        elements = {element["key"]: element for element in drawing["elements"]}
+        return {"drawing": {**drawing, "elements": elements, "keys": list(elements)}}
 
     def __repr__(self) -> str:
         return f"{self._named}\n{self.drawing['text']}"

@@ -8,7 +8,7 @@ from shareq import observer
 from shareq_widgets.look import THEMES
 from shareq_widgets.playback import Playback
 from shareq_widgets.player import STATIC, Player, time_scale_of
-from shareq_widgets.position import View
+from shareq_widgets.position import Snapshot, View
 from shareq_widgets.strip_picture import draw
 from shareq_widgets.words import words
 
@@ -16,15 +16,18 @@ from shareq_widgets.words import words
 class PartitionStrip(Player):
     """A share-partition drawn as a strip of offsets. Create one with `strip(...)`."""
 
-    _esm = STATIC / "partition_strip.js"
+    bundle = STATIC / "partition_strip.js"
+    _esm = bundle
+    width = 1084
 
-    def _words(self, total: int, error: str) -> dict[str, Any]:
-        playback = self._playback
-        return words(playback.snapshot, total, playback.message, error, internals=playback.internals)
+    def _words(
+        self, snapshot: Snapshot, total: int, message: str = "", error: str = "", *, internals: bool = False
+    ) -> dict[str, Any]:
+        return words(snapshot, total, message, error, internals=internals)
 
-    def to_svg(self, theme: str = "light", width: int = 1084) -> str:
+    def to_svg(self, theme: str = "light", width: int | None = None) -> str:
         """The shown snapshot as a self-contained SVG picture, for places where no widget runs."""
-        return draw(self.snapshot, theme=theme, width=width)
+        return draw(self.snapshot, theme=theme, width=self.width if width is None else width)
 
     def __repr__(self) -> str:
         return str(self.snapshot["text"])

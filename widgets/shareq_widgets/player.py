@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import anywidget
 import traitlets
@@ -19,7 +19,7 @@ from shareq.trace.analysis.time_axis import FOLDED_MS
 from shareq_widgets.look import THEMES, look, palette
 from shareq_widgets.moment import Moment, moment_of
 from shareq_widgets.playback import Playback
-from shareq_widgets.position import Position
+from shareq_widgets.position import Position, Snapshot, View
 
 STATIC: Final = Path(__file__).parent / "static"
 """The bundles of the modules in js/, made by `make bundle`."""
@@ -35,6 +35,12 @@ class Player(anywidget.AnyWidget):
     checked like the methods' arguments.
     """
 
+    bundle: ClassVar[Path]
+    """The JavaScript of this kind of view."""
+    most_frames: ClassVar[int] = 12_001
+    """The most moments of a recording in a saved page: all events of a journal of 12,000, and its beginning."""
+    width: Any
+    """The width of a static picture, px."""
     _css = Path(__file__).parent / "shareq_widgets.css"
 
     snapshot = traitlets.Dict(read_only=True).tag(sync=True)
@@ -271,7 +277,10 @@ class Player(anywidget.AnyWidget):
                 self.set_trait("snapshot", playback.snapshot)
                 self._draw()
                 self.set_trait("total", total)
-                self.set_trait("words", self._words(total, error))
+                self.set_trait(
+                    "words",
+                    self._words(playback.snapshot, total, playback.message, error, internals=playback.internals),
+                )
                 self.set_trait("clock", {"rate": playback.rate, "until_ms": playback.until_ms})
                 self.set_trait("message", playback.message)
                 self.set_trait("error", error)
@@ -287,9 +296,50 @@ class Player(anywidget.AnyWidget):
     def _draw(self) -> None:
         """Set the traits that only this kind of view has."""
 
-    def _words(self, total: int, error: str) -> dict[str, Any]:
+    def _words(
+        self, snapshot: Snapshot, total: int, message: str = "", error: str = "", *, internals: bool = False
+    ) -> dict[str, Any]:
         """The texts around the picture: title, where, chips and sentence."""
         raise NotImplementedError
+
+    # ---- for readers without a kernel --------------------------------------------------------------------------------
+
+    @property
+    def view(self) -> View:
+        """The events that the player moves through."""
+        return self._playback.view
+
+    def to_svg(self, theme: str = "light", width: int | None = None) -> str:
+        """The shown moment as a self-contained SVG picture. `width` in px; None is the width of the view."""
+        raise NotImplementedError
+
+    def shown_at(self, snapshot: Snapshot, until: int, since: int, width: int | None = None) -> dict[str, Any]:
+        """All that depends on the moment, in the form of the browser, for a snapshot of `view`.
+
+        `until`: its moment of the journal; `since`: the moment that is shown before it; `width`: as in `to_svg`.
+        `inner`: the sentence of the single event, or None if it is the same.
+        """
+        total = self.view.total()
+        words = self._words(snapshot, total)
+        inner = self._words(snapshot, total, internals=True)["sentence"]
+        shown = {"snapshot": snapshot, "words": words, "inner": None if inner == words["sentence"] else inner}
+        return shown | self._drawn_at(snapshot, until, since, width)
+
+    def _drawn_at(self, _snapshot: Snapshot, _until: int, _since: int, _width: int | None) -> dict[str, Any]:
+        """The part of `shown_at` that only this kind of view has."""
+        return {}
+
+    def save(self, path: str | Path, *, theme: str | None = None, width: int | None = None) -> Path:
+        """Write the view to a file; the suffix of `path` is its form.
+
+        ".svg" and ".png" are pictures of the shown moment; ".html" is a page that plays the recording without a kernel
+        and without a network. `theme`: "light" or "dark"; None is the view's own, where "auto" is the reader's in a
+        page and light in a picture. `width` in px. ValueError for another suffix or theme; OSError if the file cannot
+        be written: then a file that was there stays as it was.
+        """
+        from shareq_widgets.export import save
+
+        return save(self, Path(path), theme=theme, width=width)
 
 
 def time_scale_of(source: Any) -> float:

@@ -209,6 +209,45 @@ export interface Model {
   off(event: `change:${keyof Traits}`, callback: () => void): void;
 }
 
+/** See shareq_widgets/changes.py. */
+export type Change = null | ["=", any] | ["[", first: number, count: number, items: any[]] | ["{", Record<string, Change>, removed: string[]];
+
+/** What a view shows at one recorded moment; `inner` is the sentence of the single event, if it differs. */
+export interface Frame {
+  snapshot: Snapshot;
+  words: Words;
+  inner: Words["sentence"] | null;
+  drawing?: DrawingFrame & { elements: Record<string, Element>; keys: string[] };
+}
+
+/** See shareq_widgets/recording.py: one value of each list for a frame. `ends`: 1 where a step ends. */
+export interface Recording {
+  orders: number[];
+  times: number[];
+  untils: number[];
+  ends: number[];
+  changes: Change[];
+}
+
+export interface OfflineView {
+  kind: string;
+  area: string | null;
+  traits: Partial<Traits>;
+  events: boolean;
+  recording: Recording;
+}
+
+/** `pace`: the least and the most time that a step is shown, ms. */
+export interface Page {
+  pace: [least_ms: number, most_ms: number];
+  views: OfflineView[];
+}
+
+export interface Context {
+  model: Model;
+  el: HTMLElement;
+}
+
 export type Send = (name: string, value?: unknown) => void;
 
 export type ElementOf<Tag extends string> = Tag extends keyof HTMLElementTagNameMap ? HTMLElementTagNameMap[Tag]
