@@ -11,7 +11,7 @@ from shareq.model.errors import ConfigException
 from shareq.sim.race import BOUNDS, RaceSetting, run_race
 from shareq_widgets import race
 from shareq_widgets.pictures import race as picture
-from tests.widgets.pictures.drawing_checks import WIDTHS, check
+from tests.widgets.pictures.layout import WIDTHS, check_layout
 
 
 def random_setting(draw: Random) -> RaceSetting:
@@ -32,7 +32,7 @@ def test_drawings_fit_at_all_widths_and_times(width: int, seed: int) -> None:
         end = picture.content(random_setting(draw))
         for now_ms in (0, draw.randrange(end.end_ms), end.end_ms):
             drawing = picture.draw(end._replace(now_ms=now_ms), width)
-            check(drawing)
+            check_layout(drawing)
             assert drawing.text.startswith(picture.verdict(end.result))
 
 

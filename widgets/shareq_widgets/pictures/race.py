@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from shareq.sim.race import Outcome, RaceResult, RaceSetting, Work, run_race
 from shareq_widgets.drawing import Drawing
-from shareq_widgets.pictures.time_plot import SMALL, TimeRange, draw_axis, fitted
-from shareq_widgets.text_fit import wrapped
+from shareq_widgets.pictures.time_plot import TimeRange, draw_axis
+from shareq_widgets.text_fit import SMALL, clipped, text_width, wrapped
 
 LEFT: Final = 30.0
 RIGHT: Final = 76.0
@@ -112,7 +112,7 @@ def _draw_legend(drawing: Drawing, y: float, width: float) -> float:
     for name, colour in (("a record", "acknowledged"), ("a slow record", "acquired")):
         drawing.rect(f"legend {name}", x, y - 9, 12, 10, rx=2, fill=colour)
         drawing.label(f"legend {name} text", x + 17, y, name, style="small soft")
-        x += 17 + len(name) * SMALL + 16
+        x += 33 + text_width(name, SMALL)
     drawing.label("legend right", width - 4, y, "time at work", anchor="end", style="small soft")
     return y + 12
 
@@ -123,7 +123,7 @@ def _draw_outcome(drawing: Drawing, outcome: Outcome, time: TimeRange, now_ms: i
     done = sum(work.end_ms <= now_ms for work in outcome.works)
     state = f"finished in {_seconds(outcome.finish_ms)}" if finished else f"{done} of {outcome.setting.records} done"
     drawing.label(key, 4, y + 12, outcome.name.capitalize(), style="strong")
-    drawing.label(f"{key} state", 130, y + 12, fitted(state, time.right - 130), style="small soft")
+    drawing.label(f"{key} state", 130, y + 12, clipped(state, time.right - 130, SMALL), style="small soft")
     y += 20
     rows: dict[int, list[Work]] = defaultdict(list)
     for work in outcome.works:
