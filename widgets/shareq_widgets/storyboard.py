@@ -6,8 +6,8 @@ from html import escape
 from typing import Any, Final, NamedTuple
 
 from shareq_widgets.look import THEMES
-from shareq_widgets.player import Player
 from shareq_widgets.position import Snapshot
+from shareq_widgets.showable import Showable
 from shareq_widgets.svg import FONT
 from shareq_widgets.text_fit import clipped, text_width
 from shareq_widgets.words import clock_text
@@ -40,7 +40,7 @@ class _Picture(NamedTuple):
     frame: Frame
 
 
-def storyboard(player: Player, *, theme: str = "light") -> str | None:
+def storyboard(player: Showable, *, theme: str = "light") -> str | None:
     """The telling moments of a view as SVG; None if the journal has fewer than three."""
     pictures = _pictures(player, theme)
     while len(pictures) >= FEWEST:
@@ -52,7 +52,7 @@ def storyboard(player: Player, *, theme: str = "light") -> str | None:
     return None
 
 
-def telling(player: Player) -> list[Frame]:
+def telling(player: Showable) -> list[Frame]:
     """The beginning, if more happens later, the most important marks, spread in time, and the end: in order."""
     view = player.view
     begin = _beginning(player)
@@ -66,7 +66,7 @@ def telling(player: Player) -> list[Frame]:
     return sorted(frames, key=lambda frame: int(frame.snapshot["order"]))
 
 
-def _marked(player: Player, after: int) -> list[int]:
+def _marked(player: Showable, after: int) -> list[int]:
     """The orders at which the steps of the most important marks after an order end, the most important first.
 
     First one mark of each kind; of one kind, those that are farthest from the others in time.
@@ -88,7 +88,7 @@ def _marked(player: Player, after: int) -> list[int]:
     return list(found)
 
 
-def _beginning(player: Player) -> int | None:
+def _beginning(player: Showable) -> int | None:
     """The order at which the first step that acquires records ends."""
     view, order = player.view, 0
     for _ in range(STEPS_SEARCHED):
@@ -102,7 +102,7 @@ def _beginning(player: Player) -> int | None:
     return None
 
 
-def _pictures(player: Player, theme: str) -> list[_Picture]:
+def _pictures(player: Showable, theme: str) -> list[_Picture]:
     """The frames drawn; of equal ones the first is kept."""
     found: dict[str, _Picture] = {}
     since = 0
@@ -113,7 +113,7 @@ def _pictures(player: Player, theme: str) -> list[_Picture]:
     return list(found.values())
 
 
-def _drawn(player: Player, pictures: list[_Picture], theme: str) -> str:
+def _drawn(player: Showable, pictures: list[_Picture], theme: str) -> str:
     colours = THEMES[theme]
     width = player.still_width
     columns = max(int((WIDTH + _GAP) // (width + _GAP)), 1)
@@ -138,7 +138,7 @@ def _drawn(player: Player, pictures: list[_Picture], theme: str) -> str:
     )
 
 
-def _caption(player: Player, snapshot: Snapshot) -> tuple[str, str, bool]:
+def _caption(player: Showable, snapshot: Snapshot) -> tuple[str, str, bool]:
     """The time of a frame, its sentence, and true if it needs attention."""
     _, what, why, hot = player.words_at(snapshot)["sentence"]
     return f"t {clock_text(snapshot['now_ms'] - snapshot['origin_ms'])}", what + why, hot
