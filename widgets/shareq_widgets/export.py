@@ -17,9 +17,10 @@ from shareq.extras import require
 from shareq.trace.analysis.time_axis import FOLDED_MS
 from shareq_widgets.look import THEMES
 from shareq_widgets.playback import EVENT_MAX_MS, EVENT_MIN_MS
-from shareq_widgets.player import STATIC, Player
 from shareq_widgets.recording import Recording, record
+from shareq_widgets.showable import Showable
 
+HERE: Final = Path(__file__).parent
 SUFFIXES: Final = (".svg", ".png", ".html")
 SCALE: Final = 2
 """Pixels of a PNG for each pixel of the picture, so that it is sharp on a dense screen."""
@@ -34,7 +35,7 @@ MARGIN: Final = 28
 _STATIC_TRAITS: Final = ("total", "palette", "look", "speed", "selection", "controls", "animate")
 
 
-def save(player: Player, path: Path, *, theme: str | None = None, width: int | None = None) -> Path:
+def save(player: Showable, path: Path, *, theme: str | None = None, width: int | None = None) -> Path:
     """Write a view to a file, see `Player.save`."""
     check_path(path, SUFFIXES)
     own = player.theme if theme is None else theme
@@ -94,7 +95,7 @@ def png(svg: str, theme: str = "light") -> bytes:
 
 
 def page(
-    players: Mapping[str, Player], *, theme: str = "auto", width: int | None = None, most_bytes: int = PAGE_BYTES
+    players: Mapping[str, Showable], *, theme: str = "auto", width: int | None = None, most_bytes: int = PAGE_BYTES
 ) -> str:
     """A page that plays the views: by the area of the control room in which each stands, or one view with area "".
 
@@ -115,7 +116,7 @@ def page(
         share = min(used, share) * 0.9 * most_bytes / len(made)
 
 
-def _packed(players: Mapping[str, Player], recordings: Mapping[str, Recording], theme: str) -> str:
+def _packed(players: Mapping[str, Showable], recordings: Mapping[str, Recording], theme: str) -> str:
     """The recordings and the fixed traits of the views, as base64 of gzipped JSON."""
     views = [
         {
@@ -131,16 +132,16 @@ def _packed(players: Mapping[str, Player], recordings: Mapping[str, Recording], 
     return b64encode(compress(json.dumps(content, separators=(",", ":")).encode(), 9, mtime=0)).decode()
 
 
-def _traits(player: Player, theme: str) -> dict[str, Any]:
+def _traits(player: Showable, theme: str) -> dict[str, Any]:
     fixed = {name: getattr(player, name) for name in _STATIC_TRAITS}
     return {**fixed, "theme": theme, "axis": {**player.view.axis()._asdict(), "folded_ms": FOLDED_MS}}
 
 
-_PAGE: Final = Template((Path(__file__).parent / "page.html").read_text())
+_PAGE: Final = Template((HERE / "page.html").read_text())
 
 
 def _page(
-    players: Mapping[str, Player], recordings: Mapping[str, Recording], packed: str, theme: str, width: int | None
+    players: Mapping[str, Showable], recordings: Mapping[str, Recording], packed: str, theme: str, width: int | None
 ) -> str:
     first = next(iter(players.values()))
     words, plain = first.words, "light" if theme == "auto" else theme
@@ -148,7 +149,7 @@ def _page(
     return _PAGE.substitute(
         scheme="light dark" if theme == "auto" else theme,
         title=escape(f"{words['title']}, {words['where']}"),
-        style=(Path(__file__).parent / "shareq_widgets.css").read_text().replace("</", "<\\/"),
+        style=(HERE / "shareq_widgets.css").read_text().replace("</", "<\\/"),
         width=ROOM_WIDTH if len(players) > 1 else (width or first.width) + 2 * MARGIN,
         light=THEMES[plain]["bg"],
         light_ink=THEMES[plain]["ink"],
@@ -157,11 +158,11 @@ def _page(
         note=escape(_note(players, recordings)),
         picture=first.to_svg(plain),
         packed=packed,
-        script=(STATIC / "offline.js").read_text().replace("</script", "<\\/script"),
+        script=(HERE / "static" / "offline.js").read_text().replace("</script", "<\\/script"),
     )
 
 
-def _note(players: Mapping[str, Player], recordings: Mapping[str, Recording]) -> str:
+def _note(players: Mapping[str, Showable], recordings: Mapping[str, Recording]) -> str:
     """What the recording holds."""
     area = max(recordings, key=lambda area: players[area].view.total())
     total, recording = players[area].view.total(), recordings[area]

@@ -41,6 +41,7 @@ class GroupPicture(Player):
 
     bundle = STATIC / "group_picture.js"
     most_frames = 3_000
+    still_width = 536
     _esm = bundle
 
     drawing = traitlets.Dict(read_only=True, help="the elements to draw; after the first, changes are sent").tag(
@@ -117,13 +118,12 @@ class GroupPicture(Player):
         elements = {element["key"]: element for element in drawing["elements"]}
         return {"drawing": {**drawing, "elements": elements, "keys": list(elements)}}
 
+    def still(self, snapshot: Snapshot, until: int, since: int, theme: str, width: int) -> tuple[str, float]:
+        drawing = self._drawing(until, snapshot["now_ms"], since, width)
+        return to_svg(drawing, theme=theme, now_ms=snapshot["now_ms"]), drawing.height
+
     def __repr__(self) -> str:
         return f"{self._named}\n{self.drawing['text']}"
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The live view, with a picture and a text for readers without widgets."""
-        data, metadata = super()._repr_mimebundle_(**kwargs) or ({}, {})
-        return {**data, "text/plain": repr(self), "image/svg+xml": self.to_svg()}, metadata
 
 
 def described(drawing: Drawing, now_ms: int, origin_ms: int) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from shareq_widgets.playback import Playback
 from shareq_widgets.player import STATIC, Player, time_scale_of
 from shareq_widgets.position import Snapshot, View
 from shareq_widgets.strip_picture import draw
+from shareq_widgets.svg import height_of
 from shareq_widgets.words import words
 
 
@@ -19,6 +20,7 @@ class PartitionStrip(Player):
     bundle = STATIC / "partition_strip.js"
     _esm = bundle
     width = 1084
+    still_width = 1084
 
     def _words(
         self, snapshot: Snapshot, total: int, message: str = "", error: str = "", *, internals: bool = False
@@ -29,13 +31,12 @@ class PartitionStrip(Player):
         """The shown snapshot as a self-contained SVG picture, for places where no widget runs."""
         return draw(self.snapshot, theme=theme, width=self.width if width is None else width)
 
+    def still(self, snapshot: Snapshot, _until: int, _since: int, theme: str, width: int) -> tuple[str, float]:
+        picture = draw(snapshot, theme=theme, width=width, bare=True)
+        return picture, height_of(picture)
+
     def __repr__(self) -> str:
         return str(self.snapshot["text"])
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The live view, with a picture and a text for readers without widgets (GitHub, nbval, a screen reader)."""
-        data, metadata = super()._repr_mimebundle_(**kwargs) or ({}, {})
-        return {**data, "text/plain": repr(self), "image/svg+xml": self.to_svg()}, metadata
 
 
 def strip(

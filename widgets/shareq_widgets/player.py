@@ -41,6 +41,8 @@ class Player(anywidget.AnyWidget):
     """The most moments of a recording in a saved page: all events of a journal of 12,000, and its beginning."""
     width: Any
     """The width of a static picture, px."""
+    still_width: ClassVar[int]
+    """The width of a picture in a storyboard, px."""
     _css = Path(__file__).parent / "shareq_widgets.css"
 
     snapshot = traitlets.Dict(read_only=True).tag(sync=True)
@@ -328,6 +330,25 @@ class Player(anywidget.AnyWidget):
     def _drawn_at(self, _snapshot: Snapshot, _until: int, _since: int, _width: int | None) -> dict[str, Any]:
         """The part of `shown_at` that only this kind of view has."""
         return {}
+
+    def words_at(self, snapshot: Snapshot) -> dict[str, Any]:
+        """The texts around the picture of a snapshot of `view`."""
+        return self._words(snapshot, self.view.total())
+
+    def still(self, snapshot: Snapshot, _until: int, _since: int, theme: str, width: int) -> tuple[str, float]:
+        """The picture alone of a snapshot of `view`, as SVG with its height, px; arguments as in `shown_at`."""
+        raise NotImplementedError
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The live view, with a picture and a text for readers without widgets (GitHub, nbval, a screen reader).
+
+        At the end of the journal the picture is a storyboard, if there is enough to tell.
+        """
+        from shareq_widgets.storyboard import storyboard
+
+        data, metadata = super()._repr_mimebundle_(**kwargs) or ({}, {})
+        board = storyboard(self) if self._playback.position.end else None
+        return {**data, "text/plain": repr(self), "image/svg+xml": board or self.to_svg()}, metadata
 
     def save(self, path: str | Path, *, theme: str | None = None, width: int | None = None) -> Path:
         """Write the view to a file; the suffix of `path` is its form.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from shareq_widgets.changes import change
-from shareq_widgets.player import Player
+from shareq_widgets.showable import Showable
 
 
 class Recording(NamedTuple):
@@ -17,7 +17,7 @@ class Recording(NamedTuple):
     events: bool
 
 
-def record(player: Player, most: int, width: int | None = None) -> Recording:
+def record(player: Showable, most: int, width: int | None = None) -> Recording:
     """The recording of a view, of `most` frames at most.
 
     With too many events the frames are the steps; with too many steps, some of them, and those with a mark.
@@ -36,7 +36,7 @@ def record(player: Player, most: int, width: int | None = None) -> Recording:
     return Recording(frames, len(steps) > len(orders), len(orders) > player.view.total())
 
 
-def _orders(player: Player, most: int) -> tuple[list[int], set[int]]:
+def _orders(player: Showable, most: int) -> tuple[list[int], set[int]]:
     """The orders of the frames, and those at which a step ends."""
     view, total = player.view, player.view.total()
     steps = [0]
@@ -52,7 +52,7 @@ def _orders(player: Player, most: int) -> tuple[list[int], set[int]]:
     return sorted(marked | spread), set(steps)
 
 
-def _moments(player: Player, orders: list[int]) -> Iterator[tuple[dict[str, Any], int]]:
+def _moments(player: Showable, orders: list[int]) -> Iterator[tuple[dict[str, Any], int]]:
     """A snapshot and its moment of the journal for each order; and the live end, if time has passed since then."""
     view = player.view
     last: dict[str, Any] = {}

@@ -55,8 +55,16 @@ class Stage(NamedTuple):
     members: int
 
 
-def draw(snapshot: dict[str, Any], *, theme: str = "light", width: int = 1084, stage: Stage | None = None) -> str:
-    """The picture of a snapshot, with its window fitted into `width` pixels, or on a stage.
+def draw(
+    snapshot: dict[str, Any],
+    *,
+    theme: str = "light",
+    width: int = 1084,
+    stage: Stage | None = None,
+    bare: bool = False,
+) -> str:
+    """The picture of a snapshot, with its window fitted into `width` pixels, or on a stage. `bare`: without texts
+    around it.
 
     ValueError for an unknown theme or a picture too narrow for its gutters.
     """
@@ -71,15 +79,16 @@ def draw(snapshot: dict[str, Any], *, theme: str = "light", width: int = 1084, s
     frame = Frame(stage.first - ceil(SIZES["gutter_left"] / pitch), pitch, width)
     cells = pitch >= SIZES["pitch_cells"]
     foot = SIZES["lane_top"] + SIZES["lane"] * max(len(lanes), stage.members)
-    height = round(TOP + foot + TAIL)
+    top, tail = (0, 4) if bare else (TOP, TAIL)
+    height = round(top + foot + tail)
     parts = [
-        *_head(snapshot, width, colours),
-        f'<g transform="translate(0 {TOP})">',
+        *(() if bare else _head(snapshot, width, colours)),
+        f'<g transform="translate(0 {top})">',
         *_band(snapshot, frame, colours),
         *(_cells if cells else _blocks)(snapshot, frame, colours),
         *_flags(snapshot, frame, colours),
         *_lanes(snapshot, lanes, frame, colours),
-        *_tail(snapshot, foot, cells, colours),
+        *(() if bare else _tail(snapshot, foot, cells, colours)),
         "</g>",
     ]
     return (

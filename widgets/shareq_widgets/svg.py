@@ -43,6 +43,14 @@ def svg_of(drawing: Drawing, colours: Colours, *, now_ms: int = 0) -> str:
     )
 
 
+def height_of(markup: str) -> float:
+    """The height of a picture, px; ValueError for markup without one."""
+    before, named, after = markup.partition(' height="')
+    if not named or ">" in before:
+        raise ValueError(f"the picture must have a height, not {markup[:80]!r}")
+    return float(after.partition('"')[0])
+
+
 def patterns(colours: Colours) -> str:
     """Hatch (archived), dots (archiving), veil (unknown): fills that differ without colour; and the arrowhead."""
     grey = colours["archived"]

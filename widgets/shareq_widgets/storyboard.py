@@ -1,0 +1,161 @@
+"""Three to five telling moments of a recording in one picture, for readers of a saved notebook."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any, Final, NamedTuple
+
+from shareq_widgets.look import THEMES
+from shareq_widgets.position import Snapshot
+from shareq_widgets.showable import Showable
+from shareq_widgets.svg import FONT
+from shareq_widgets.text_fit import clipped, text_width
+from shareq_widgets.words import clock_text
+
+FEWEST: Final = 3
+MOST: Final = 5
+MOST_BYTES: Final = 140_000
+"""The most bytes of a storyboard in a notebook; with larger frames it has fewer of them."""
+DULL: Final = ("appended",)
+"""Kinds of marks that alone make no telling moment."""
+STEPS_SEARCHED: Final = 400
+"""The number of steps that are searched for the first acquisition."""
+WIDTH: Final = 1084
+_HEAD: Final = 44
+_CAPTION: Final = 46
+_GAP: Final = 12
+
+
+class Frame(NamedTuple):
+    """One moment: what was there, and its place among the most important ones, from 0."""
+
+    snapshot: Snapshot
+    until: int
+    importance: int
+
+
+class _Picture(NamedTuple):
+    markup: str
+    height: float
+    frame: Frame
+
+
+def storyboard(player: Showable, *, theme: str = "light") -> str | None:
+    """The telling moments of a view as SVG; None if the journal has fewer than three."""
+    pictures = _pictures(player, theme)
+    while len(pictures) >= FEWEST:
+        made = _drawn(player, pictures, theme)
+        if len(made.encode()) <= MOST_BYTES:
+            return made
+        least = max(pictures, key=lambda picture: picture.frame.importance)
+        pictures = [picture for picture in pictures if picture is not least]
+    return None
+
+
+def telling(player: Showable) -> list[Frame]:
+    """The beginning, if more happens later, the most important marks, spread in time, and the end: in order."""
+    view = player.view
+    begin = _beginning(player)
+    orders = _marked(player, begin or 0)
+    if begin is not None and orders:
+        orders = [begin, *orders[: MOST - 2]]
+    frames = [Frame(view.snapshot(order), view.moment(order), place) for place, order in enumerate(orders)]
+    end = view.snapshot()
+    if end["order"] not in orders:
+        frames.append(Frame(end, view.moment(), len(frames)))
+    return sorted(frames, key=lambda frame: int(frame.snapshot["order"]))
+
+
+def _marked(player: Showable, after: int) -> list[int]:
+    """The orders at which the steps of the most important marks after an order end, the most important first.
+
+    First one mark of each kind; of one kind, those that are farthest from the others in time.
+    """
+    view = player.view
+    left = [mark for mark in view.snapshot()["marks"] if mark["kind"] not in DULL and mark["order"] > after]
+    found: dict[int, int] = {}
+    kinds: dict[str, int] = {}
+
+    def order_of(mark: dict[str, Any]) -> tuple[int, int, int]:
+        near = min((abs(mark["time_ms"] - time_ms) for time_ms in found.values()), default=0)
+        return kinds.get(mark["kind"], 0), mark["rank"], -near
+
+    while left and len(found) < MOST - 1:
+        mark = min(left, key=order_of)
+        left.remove(mark)
+        kinds[mark["kind"]] = kinds.get(mark["kind"], 0) + 1
+        found.setdefault(view.next_step(mark["order"] - 1), mark["time_ms"])
+    return list(found)
+
+
+def _beginning(player: Showable) -> int | None:
+    """The order at which the first step that acquires records ends."""
+    view, order = player.view, 0
+    for _ in range(STEPS_SEARCHED):
+        end = view.next_step(order)
+        if end <= order:
+            return None
+        for inside in range(order + 1, end + 1):
+            if view.snapshot(inside)["event"]["cause"] == "acquire":
+                return end
+        order = end
+    return None
+
+
+def _pictures(player: Showable, theme: str) -> list[_Picture]:
+    """The frames drawn; of equal ones the first is kept."""
+    found: dict[str, _Picture] = {}
+    since = 0
+    for frame in telling(player):
+        markup, height = player.still(frame.snapshot, frame.until, since, theme, player.still_width)
+        found.setdefault(markup, _Picture(markup, height, frame))
+        since = frame.until
+    return list(found.values())
+
+
+def _drawn(player: Showable, pictures: list[_Picture], theme: str) -> str:
+    colours = THEMES[theme]
+    width = player.still_width
+    columns = max(int((WIDTH + _GAP) // (width + _GAP)), 1)
+    parts, y, captions = [], float(_HEAD), []
+    for row in range(0, len(pictures), columns):
+        shown = pictures[row : row + columns]
+        for column, picture in enumerate(shown):
+            x = column * (width + _GAP)
+            number, caption = row + column + 1, _caption(player, picture.frame.snapshot)
+            captions.append(f"{number}. {caption[0]}: {caption[1]}")
+            parts.append(_framed(number, caption, (x, y, width), colours))
+            parts.append(f'<g transform="translate({x:g} {y + _CAPTION:g})">{picture.markup}</g>')
+        y += _CAPTION + max(picture.height for picture in shown) + _GAP
+    words = player.words
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y:g}" width="{WIDTH}" height="{y:g}" '
+        f'role="img" font-family="{FONT}" font-size="12" fill="{colours["ink"]}" '
+        f'style="background:{colours["bg"]};max-width:100%;height:auto"><title>{escape(chr(10).join(captions))}</title>'
+        f'<text x="16" y="28"><tspan font-size="17" font-weight="700">{escape(words["title"])}</tspan>'
+        f'<tspan dx="14" fill="{colours["soft"]}">{escape(words["where"])} · '
+        f"{len(pictures)} moments of the recording</tspan></text>{''.join(parts)}</svg>"
+    )
+
+
+def _caption(player: Showable, snapshot: Snapshot) -> tuple[str, str, bool]:
+    """The time of a frame, its sentence, and true if it needs attention."""
+    _, what, why, hot = player.words_at(snapshot)["sentence"]
+    return f"t {clock_text(snapshot['now_ms'] - snapshot['origin_ms'])}", what + why, hot
+
+
+def _framed(
+    number: int, caption: tuple[str, str, bool], place: tuple[float, float, float], colours: dict[str, str]
+) -> str:
+    """The line above a frame. `place`: x, y and width."""
+    (time, text, hot), (x, y, width) = caption, place
+    room = width - 44 - text_width(time) - 24
+    ink = colours["alarm" if hot else "ink"]
+    return (
+        f'<path d="M{x:g} {y:g}h{width:g}" stroke="{colours["line"]}"/>'
+        f'<circle cx="{x + 26:g}" cy="{y + 23:g}" r="10" fill="{colours["ink"]}"/>'
+        f'<text x="{x + 26:g}" y="{y + 27:g}" text-anchor="middle" font-weight="700" '
+        f'fill="{colours["bg"]}">{number}</text>'
+        f'<text x="{x + 46:g}" y="{y + 27:g}" font-weight="700" fill="{ink}">{escape(clipped(text, room / 1.1))}</text>'
+        f'<text x="{x + width - 12:g}" y="{y + 27:g}" text-anchor="end" fill="{colours["soft"]}">{escape(time)}</text>'
+    )
