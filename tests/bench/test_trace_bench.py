@@ -20,7 +20,9 @@ from shareq.model.events import (
 )
 from shareq.trace import Journal, lag_over_time, ledger, raster, view
 from shareq.trace.analysis.group_history import GroupHistory
+from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.record_history import RecordHistory
+from shareq.trace.views.group_timeline import GroupTimeline
 
 pytestmark = pytest.mark.bench
 
@@ -135,3 +137,22 @@ def test_the_history_of_a_record(benchmark: BenchmarkFixture) -> None:
         return len(record.changes)
 
     assert benchmark(read) == 5
+
+
+def test_the_first_state_at_the_end_of_350k_events(benchmark: BenchmarkFixture) -> None:
+    """As the first picture of a long journal needs it: the fold begins near the end."""
+    journal = history(700_000)
+
+    def unread() -> tuple[tuple[PartitionTimeline], dict[str, object]]:
+        timeline = PartitionTimeline(journal, GROUP, TOPIC, 0)
+        timeline.refresh()
+        return (timeline,), {}
+
+    state = benchmark.pedantic(lambda timeline: timeline.state(len(timeline.entries)), setup=unread, rounds=3)
+    assert state.spso == 700_000
+
+
+def test_opening_a_group_in_350k_events(benchmark: BenchmarkFixture) -> None:
+    entries = history(700_000).entries()
+    total = benchmark.pedantic(lambda: GroupTimeline(Journal.of(entries, 0), GROUP).total(), rounds=3)
+    assert total == len(entries)

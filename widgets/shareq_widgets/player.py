@@ -146,6 +146,8 @@ class Player(anywidget.AnyWidget):
         now_ms = self._clock_ms()
         elapsed_ms = min(now_ms - self._ticked_ms, TICK_LIMIT_MS)
         self._ticked_ms = now_ms
+        if self._hidden and not self._playback.moving:
+            return
         if self._moment.may_move(self, now_ms):
             self._led = False
             before = self._playback.snapshot

@@ -19,6 +19,7 @@ from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.record_history import RecordHistory
 from shareq.trace.analysis.replay import Replay
 from shareq.trace.analysis.share_partition_state import SharePartitionState
+from shareq.trace.analysis.shared import shared
 from shareq.trace.journal import Entry, Journal, journal_of
 
 TopicPartition = tuple[str, int]
@@ -29,6 +30,8 @@ RECORDS_KEPT = 8
 
 _OF_SHARE_PARTITION = (SharePartitionLoaded, DurableStateRead)
 """The first event of a share-partition of which no initialization is recorded."""
+_READ = frozenset((*OF_LIVENESS, *OF_CLUSTER, *OF_GROUP, *_OF_SHARE_PARTITION))
+"""The types of the events that a history reads at once; the timelines of share-partitions read theirs when asked."""
 
 
 class GroupHistory:
@@ -53,22 +56,26 @@ class GroupHistory:
         """Read the journal to its end, and return the new entries of all subjects, in order."""
         new = self.journal.since(self._seen)
         for entry in new:
-            event = entry.event
-            if isinstance(event, OF_LIVENESS) and _concerns_liveness(event, self.group_id):
-                self._liveness.entries.append(entry)
-            if isinstance(event, OF_CLUSTER):
-                self._cluster.entries.append(entry)
-            elif isinstance(event, OF_GROUP):
-                if _concerns(event, self.group_id):
-                    self._group.entries.append(entry)
-            elif isinstance(event, _OF_SHARE_PARTITION) and event.group_id == self.group_id:
-                self._first.setdefault((event.topic, event.partition), entry.order)
-            if isinstance(event, SharePartitionsInitialized) and event.group_id == self.group_id:
-                for partition in event.partitions:
-                    self._first.setdefault((event.topic, partition), entry.order)
+            if type(entry.event) in _READ:
+                self._take(entry)
         if new:
             self._seen = new[-1].order + 1
         return new
+
+    def _take(self, entry: Entry) -> None:
+        event = entry.event
+        if isinstance(event, OF_LIVENESS) and _concerns_liveness(event, self.group_id):
+            self._liveness.entries.append(entry)
+        if isinstance(event, OF_CLUSTER):
+            self._cluster.entries.append(entry)
+        elif isinstance(event, OF_GROUP):
+            if _concerns(event, self.group_id):
+                self._group.entries.append(entry)
+        elif isinstance(event, _OF_SHARE_PARTITION) and event.group_id == self.group_id:
+            self._first.setdefault((event.topic, event.partition), entry.order)
+        if isinstance(event, SharePartitionsInitialized) and event.group_id == self.group_id:
+            for partition in event.partitions:
+                self._first.setdefault((event.topic, partition), entry.order)
 
     @property
     def total(self) -> int:
@@ -156,6 +163,11 @@ class GroupHistory:
             self._kept[key] = make()
         found: T = self._kept[key]
         return found
+
+
+def history_of(journal: Journal, group: str) -> GroupHistory:
+    """The history that all views of a journal and group share."""
+    return shared(journal, (GroupHistory, group), lambda: GroupHistory(journal, group))
 
 
 def _concerns_liveness(event: Any, group: str) -> bool:

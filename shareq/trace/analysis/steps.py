@@ -19,7 +19,7 @@ from shareq.model.events import (
 from shareq.model.states import ABANDONED, SETTLED, RecordEvent
 from shareq.trace.journal import Entry
 
-_CONSEQUENCES = (LeaderElected, StateWritePrepared, StateWriteSettled, WindowMoved)
+_CONSEQUENCES = frozenset((LeaderElected, StateWritePrepared, StateWriteSettled, WindowMoved))
 """Events that follow from the event before them at the same instant."""
 
 _OUTCOMES = (SETTLED, ABANDONED, RecordEvent.ABORTED)
@@ -51,7 +51,7 @@ class Steps:
             self._time_ms, self._cause, self._settling = entry.time_ms, cause, False
         elif cause is not None:
             self._cause = cause
-        self._settling = self._settling or isinstance(entry.event, StateWriteSettled)
+        self._settling = self._settling or type(entry.event) is StateWriteSettled
         self._count += 1
 
     def _follows(self, cause: Cause | None) -> bool:
@@ -75,7 +75,7 @@ class Steps:
 
 def cause_of(event: Event) -> Cause | None:
     """The cause of an event; events with equal causes at one instant are one step. None: a consequence."""
-    if isinstance(event, _CONSEQUENCES):
+    if type(event) in _CONSEQUENCES:
         return None
     if isinstance(event, RecordsChanged):
         return _cause_of_change(event)

@@ -10,11 +10,11 @@ from weakref import finalize
 from shareq.model.events import RecordsChanged
 from shareq.model.states import PREPARED
 from shareq.trace.analysis.replay import order_of, time_of
-from shareq.trace.analysis.steps import Steps
-from shareq.trace.analysis.time_axis import Folds, TimeAxis
+from shareq.trace.analysis.time_axis import TimeAxis
 from shareq.trace.journal import Entry, journal_of
 from shareq.trace.journal.event_text import event_text
-from shareq.trace.views.marks import Mark, Marks
+from shareq.trace.views.event_index import EventIndex
+from shareq.trace.views.marks import Mark
 from shareq.trace.views.member_names import names_of
 from shareq.trace.views.step_text import step_text
 
@@ -29,56 +29,41 @@ class EventView:
     """
 
     def __init__(self, source: Any, group: str, close: Callable[[], None] | None = None) -> None:
+        """A subclass sets `_index`."""
         self.group = group
         self.source = getattr(source, "cluster", source)
         self.journal = journal_of(self.source)
         self._close = None if close is None else finalize(self, close)
         self._names = names_of(self.journal, group)
-        self._entries: list[Entry] = []
-        self._marks = Marks()
-        self._steps = Steps()
-        self._folds = Folds(self.journal.origin_ms)
+        self._index: EventIndex
 
     def close(self) -> None:
         """Close what was opened for this view only, such as an observer; its journal stays. Repeatable."""
         if self._close is not None:
             self._close()
 
-    def _refresh(self) -> list[Entry]:
-        """Append the new entries of the journal to `_entries`, and return them."""
-        raise NotImplementedError
-
     # ---- where and when ----------------------------------------------------------------------------------------------
 
     def total(self) -> int:
         """Events recorded so far for this subject."""
-        self._names.refresh()
-        count = len(self._entries)
-        for entry in self._refresh():
-            count += 1
-            if member_id := getattr(entry.event, "member_id", None):
-                self._names.member(member_id)  # a member whose arrival is unknown has its letter by its first event
-            self._marks.add(count, entry, self._names.name)
-            self._steps.add(entry)
-            self._folds.add(entry.time_ms)
-        return count
+        return self._index.refresh()
 
     def at_time(self, time_ms: int) -> int:
         """The order of the last event at or before `time_ms` (since the epoch); 0 if there is none."""
         self.total()
-        return bisect_right(self._entries, time_ms, key=time_of)
+        return bisect_right(self._index.entries, time_ms, key=time_of)
 
     def at_moment(self, until: int) -> int:
         """The number of entries whose order in the journal is below `until`."""
         self.total()
-        return bisect_left(self._entries, until, key=order_of)
+        return bisect_left(self._index.entries, until, key=order_of)
 
     def moment(self, order: int | None = None) -> int:
         """The moment of the journal directly after the event at `order`; None is the end of the journal."""
         if order is None:
             return self.journal.total
         self._check(order, low=0)
-        return self._entries[order - 1].order + 1 if order else 0
+        return self._index.entries[order - 1].order + 1 if order else 0
 
     def moment_at(self, time_ms: int) -> int:
         """The moment of the journal after all events up to and including `time_ms` (since the epoch)."""
@@ -87,22 +72,22 @@ class EventView:
     def axis(self) -> TimeAxis:
         """The time axis: from the origin of the journal to the last event, or to the source's own time."""
         self.total()
-        return self._folds.axis(int(getattr(self.source, "now_ms", 0)))
+        return self._index.folds.axis(int(getattr(self.source, "now_ms", 0)))
 
     def next_step(self, order: int) -> int:
         """The order of the last event of the next step: of all that one cause has changed. At the end, the last one."""
         self._check(order, low=0)
-        return self._steps.after(order)
+        return self._index.steps.after(order)
 
     def previous_step(self, order: int) -> int:
         """The order at which the step before the event at `order` has ended; 0 at the beginning."""
         self._check(order, low=0)
-        return self._steps.before(order)
+        return self._index.steps.before(order)
 
     def entry(self, order: int) -> Entry:
         """The journal's entry behind an order from 1 to `total()`."""
         self._check(order, low=1)
-        return self._entries[order - 1]
+        return self._index.entries[order - 1]
 
     def sentence(self, order: int) -> str:
         """The event at an order from 1 to `total()` as a sentence."""
@@ -137,11 +122,11 @@ class EventView:
         }
 
     def _now_ms(self, order: int, *, live: bool) -> int:
-        last_ms = self._entries[order - 1].time_ms if order else self.journal.origin_ms
+        last_ms = self._index.entries[order - 1].time_ms if order else self.journal.origin_ms
         return max(last_ms, int(getattr(self.source, "now_ms", 0))) if live else last_ms
 
     def _event(self, order: int) -> dict[str, Any]:
-        entry = self._entries[order - 1]
+        entry = self._index.entries[order - 1]
         event = entry.event
         cause = _snake(type(event).__name__)
         if isinstance(event, RecordsChanged):
@@ -158,13 +143,13 @@ class EventView:
 
     def _step(self, order: int) -> dict[str, Any] | None:
         """The step that ends at `order`, from its first event; None inside a step."""
-        before = self._steps.before(order)
-        if self._steps.after(before) != order:
+        before = self._index.steps.before(order)
+        if self._index.steps.after(before) != order:
             return None
-        return {"first": before + 1, "text": step_text(self._entries[before:order], self._names.name)}
+        return {"first": before + 1, "text": step_text(self._index.entries[before:order], self._names.name)}
 
     def _shown_marks(self) -> list[Mark]:
-        return self._marks.shown()
+        return self._index.marks.shown()
 
 
 def _snake(name: str) -> str:

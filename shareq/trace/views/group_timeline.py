@@ -17,23 +17,27 @@ from shareq.model.events import (
     TransactionChanged,
 )
 from shareq.model.ids import INTERNAL_TOPICS
-from shareq.trace.analysis.group_history import GroupHistory
-from shareq.trace.journal import Entry
+from shareq.trace.analysis.group_history import history_of
+from shareq.trace.analysis.shared import shared
+from shareq.trace.journal import Entry, Journal
 from shareq.trace.journal.index import subject_of
+from shareq.trace.views.event_index import EventIndex
 from shareq.trace.views.event_view import EventView
-from shareq.trace.views.member_names import MemberNames
+from shareq.trace.views.member_names import MemberNames, names_of
 from shareq.trace.views.subjects import check_subject
 
-_DETAILS = (
-    HeartbeatReceived,
-    RequestSent,
-    ResponseSent,
-    RecordsDelivered,
-    AcknowledgementsSent,
-    StateRecordWritten,
-    StateLogPruned,
-    CoordinatorLoaded,
-    TransactionChanged,
+_DETAILS = frozenset(
+    (
+        HeartbeatReceived,
+        RequestSent,
+        ResponseSent,
+        RecordsDelivered,
+        AcknowledgementsSent,
+        StateRecordWritten,
+        StateLogPruned,
+        CoordinatorLoaded,
+        TransactionChanged,
+    )
 )
 """Events that accompany a step, and are not steps of their own: messages, heartbeats, and writes to internal topics."""
 
@@ -47,20 +51,34 @@ class GroupTimeline(EventView):
     def __init__(self, source: Any, group: str, close: Callable[[], None] | None = None) -> None:
         super().__init__(source, group, close)
         check_subject(self.journal, group)
-        self.history = GroupHistory(self.journal, group)
+        self._events = shared(self.journal, (_GroupEvents, group), lambda: _GroupEvents(self.journal, group))
+        self._index = self._events.index
+        self.history = self._events.history
 
     @property
     def names(self) -> MemberNames:
         """The names and letters of the members."""
         return self._names
 
-    def _refresh(self) -> list[Entry]:
-        new = [entry for entry in self.history.refresh() if self._concerns(entry)]
-        self._entries += new
-        return new
+
+class _GroupEvents:
+    """The events that concern a group, read once for all its timelines."""
+
+    def __init__(self, journal: Journal, group: str) -> None:
+        self.history = history_of(journal, group)
+        self._journal, self._group = journal, group
+        self._entries: list[Entry] = []
+        self._seen = 0
+        self.index = EventIndex(names_of(journal, group), journal.origin_ms, self._read)
+
+    def _read(self) -> list[Entry]:
+        self.history.refresh()
+        new = self._journal.since(self._seen)
+        self._entries += [entry for entry in new if type(entry.event) not in _DETAILS and self._concerns(entry)]
+        if new:
+            self._seen = new[-1].order + 1
+        return self._entries
 
     def _concerns(self, entry: Entry) -> bool:
-        if isinstance(entry.event, _DETAILS):
-            return False
         subject = subject_of(entry.event)
-        return subject.group in (None, self.group) and subject.topic not in INTERNAL_TOPICS
+        return subject.group in (None, self._group) and subject.topic not in INTERNAL_TOPICS

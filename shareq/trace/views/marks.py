@@ -38,6 +38,21 @@ KINDS = (
 """Kinds of marks, the most important first: with too many marks, the last kinds are thinned most; of several marks at
 one place, the first kind is drawn."""
 
+_MARKED = frozenset(
+    (
+        BrokerStopped,
+        FaultInjected,
+        LeaderElected,
+        LogStartMoved,
+        MemberLeft,
+        ObservationDisturbed,
+        RecordsAppended,
+        RecordsChanged,
+        StateWriteSettled,
+    )
+)
+"""The types of the events that can have a mark."""
+
 Mark = dict[str, Any]
 
 
@@ -51,6 +66,8 @@ class Marks:
 
     def add(self, count: int, entry: Entry, name: Name) -> None:
         """Add the mark of the `count`th entry of the view, if it has one."""
+        if type(entry.event) not in _MARKED:
+            return
         found = self._mark(entry.event, name)
         if found is None:
             return
@@ -97,8 +114,14 @@ class Marks:
         return chosen
 
 
+_RETURNED = (int(RecordState.AVAILABLE), int(RecordState.ARCHIVED))
+"""The states of records after a lock has expired."""
+
+
 def _of_records(event: RecordsChanged) -> tuple[str, str] | None:
     """The mark of an expired lock, or of an archived record."""
+    if event.state not in _RETURNED:
+        return None
     if event.cause == RecordEvent.LOCK_TIMEOUT:
         return "lock_timeout", "time-out"
     if event.state == RecordState.ARCHIVED and event.cause != PREPARED:

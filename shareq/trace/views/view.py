@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from shareq.model.errors import ConfigException
+from shareq.trace.analysis.group_history import history_of
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.runs import Runs
 from shareq.trace.analysis.share_partition_state import SharePartitionState
-from shareq.trace.journal import Entry
 from shareq.trace.journal.event_text import list_text, range_text, write_text
+from shareq.trace.views.event_index import EventIndex
 from shareq.trace.views.event_view import EventView, Snapshot
 from shareq.trace.views.palette import member_colour
 from shareq.trace.views.share_partition_html import ShownState, share_partition_html
@@ -45,11 +46,15 @@ class View(EventView):
         super().__init__(source, group, close)
         self.topic, self.partition = topic, partition
         check_subject(self.journal, group, topic, partition)
-        self._timeline = PartitionTimeline(self.journal, group, topic, partition)
-        self._entries = self._timeline.entries
+        self._history = history = history_of(self.journal, group)
+        self._index = EventIndex(
+            self._names, self.journal.origin_ms, lambda: history.timeline(topic, partition).entries
+        )
 
-    def _refresh(self) -> list[Entry]:
-        return self._timeline.refresh()
+    @property
+    def _timeline(self) -> PartitionTimeline:
+        """The entries of the share-partition, up to the end of the journal."""
+        return self._history.timeline(self.topic, self.partition)
 
     def state(self, order: int | None = None) -> ShownState:
         """The state after `order` events (None: all of them), for programs; `snapshot` is for display."""

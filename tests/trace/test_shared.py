@@ -1,0 +1,46 @@
+"""The readers of one journal share the history of a group and its events, as long as one of them exists."""
+
+from __future__ import annotations
+
+import gc
+from weakref import ref
+
+from shareq.model.events import RecordsAppended
+from shareq.trace import Journal, view
+from shareq.trace.analysis.group_history import history_of
+from shareq.trace.views.group_timeline import GroupTimeline
+from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, loaded
+
+
+def journal_of_appends(count: int) -> Journal:
+    journal = Journal(ORIGIN_MS)
+    journal.record(ORIGIN_MS, 0, loaded(0, 0))
+    for first in range(count):
+        journal.record(ORIGIN_MS + first, 0, RecordsAppended(TOPIC, 0, first, first + 1))
+    return journal
+
+
+def test_views_of_a_group_share_its_history_and_its_events() -> None:
+    journal = journal_of_appends(3)
+    one, other, strip = GroupTimeline(journal, GROUP), GroupTimeline(journal, GROUP), view(journal, GROUP, TOPIC)
+    assert one.history is other.history is history_of(journal, GROUP)
+    assert one.history is not history_of(journal, "another")
+    for _ in range(2):
+        journal.record(ORIGIN_MS + 9, 0, RecordsAppended(TOPIC, 0, 3, 4))
+        counts = [one.total(), other.total(), strip.total()]
+        assert counts == [journal.total] * 3
+    assert one.snapshot() == other.snapshot()
+
+
+def test_what_nothing_refers_to_is_given_up() -> None:
+    journal = journal_of_appends(3)
+    timeline = GroupTimeline(journal, GROUP)
+    history, kept = ref(timeline.history), ref(journal)
+    timeline.total()
+    del timeline
+    gc.collect()
+    assert history() is None
+    assert GroupTimeline(journal, GROUP).total() == 4
+    del journal
+    gc.collect()
+    assert kept() is None

@@ -1,0 +1,104 @@
+"""The drawings of views at the end of a running cluster: how often they are made, and for what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shareq.model.events import RecordsAppended, TopicCreated
+from shareq.trace import Journal
+from shareq.trace.views.group_timeline import GroupTimeline
+from shareq_widgets.drawing import Drawing
+from shareq_widgets.group_picture import LIVE_SHARE, Frame, GroupPicture
+from shareq_widgets.playback import Playback
+
+COST_MS = 10
+
+
+class Running:
+    """A source on a wall clock whose journal grows when a test says so."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self.journal = Journal()
+        self.now_ms = 0
+        self.journal.record(0, 0, TopicCreated("t", "id", 1))
+
+    def grow(self) -> None:
+        self.now_ms += 1
+        self.journal.record(self.now_ms, 0, RecordsAppended("t", 0, self.now_ms, self.now_ms + 1))
+
+
+class Rig:
+    """A view with a real time of its own; a drawing takes COST_MS of it."""
+
+    def __init__(self, time_scale: float = 1.0) -> None:
+        self.source, self.real_ms = Running(), 0.0
+        self.frames: list[Frame] = []
+        timeline = GroupTimeline(self.source, "g")
+        playback = Playback(timeline, self.source, time_scale=time_scale)
+        self.view = GroupPicture(timeline, playback, self.draw, title="Test", clock_ms=lambda: self.real_ms)
+
+    def draw(self, frame: Frame) -> Drawing:
+        self.frames.append(frame)
+        self.real_ms += COST_MS
+        return Drawing(frame.width)
+
+    def drawn(self, action: Any, *arguments: Any) -> int:
+        """The number of drawings that an action makes."""
+        before = len(self.frames)
+        action(*arguments)
+        return len(self.frames) - before
+
+    def grow_and_tick(self, after_ms: float) -> int:
+        self.source.grow()
+        self.real_ms += after_ms
+        return self.drawn(self.view.tick)
+
+
+def test_a_moment_is_drawn_once_however_often_it_ticks() -> None:
+    rig = Rig()
+    rig.real_ms += 10_000
+    assert len(rig.frames) == 1
+    assert [rig.drawn(rig.view.tick) for _ in range(3)] == [0, 0, 0]
+    assert [rig.grow_and_tick(10_000), rig.drawn(rig.view.tick)] == [1, 0]
+    assert rig.frames[-1].instant.until == rig.source.journal.total
+
+
+def test_a_live_view_draws_as_often_as_its_cost_allows() -> None:
+    rig = Rig()
+    every = [rig.grow_and_tick(COST_MS) for _ in range(3 * LIVE_SHARE)]
+    assert sum(every) == 3
+    assert every[LIVE_SHARE - 1] == 1
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        pytest.param(lambda view: view.seek(0), id="a seek"),
+        pytest.param(lambda view: view.select("member:m"), id="a selection"),
+        pytest.param(lambda view: view.set_trait("width", 500), id="another width"),
+    ],
+)
+def test_what_a_person_does_is_drawn_at_once(act: Any) -> None:
+    rig = Rig()
+    assert rig.grow_and_tick(0) == 0
+    assert rig.drawn(act, rig.view) == 1
+
+
+def test_a_cluster_that_has_closed_is_drawn_to_its_end() -> None:
+    rig = Rig()
+    assert rig.grow_and_tick(0) == 0
+    rig.source.closed = True
+    assert rig.drawn(rig.view.tick) == 1
+    assert rig.frames[-1].instant.until == rig.source.journal.total
+
+
+def test_a_hidden_live_view_draws_nothing_until_it_is_visible() -> None:
+    rig = Rig()
+    rig.view.set_visible(False)
+    assert [rig.grow_and_tick(10_000) for _ in range(3)] == [0, 0, 0]
+    rig.view.set_visible(True)
+    assert rig.grow_and_tick(10_000) == 1
