@@ -1,6 +1,6 @@
-"""`shareq serve`: a cluster for Kafka clients. `shareq kafka`: Apache Kafka. Both run until Ctrl-C.
+"""`shareq serve`: a cluster for Kafka clients. `shareq kafka`: Apache Kafka. `shareq show`: the control room.
 
-`shareq pipeline`: tables and a report of a trace.
+These run until Ctrl-C. `shareq pipeline`: tables and a report of a trace.
 """
 
 from __future__ import annotations
@@ -32,8 +32,15 @@ KEPT_EVENTS = 200_000
 """The number of events that the journal keeps in memory: ample for FLUSH_S, bounded in a server that runs for days."""
 
 
-LATE = {"kafka": "shareq.kafka.command", "pipeline": "shareq.spark.pipeline.command"}
+LATE = {
+    "kafka": "shareq.kafka.command",
+    "pipeline": "shareq.spark.pipeline.command",
+    "show": "shareq_widgets.show.command",
+}
 """Commands that are imported when they are used, because of their dependencies."""
+
+EXTRAS = {"shareq.spark": "spark", "shareq_widgets": "lab"}
+"""The extra of these packages; that of the others is kafka."""
 
 
 class _Shareq(click.Group):
@@ -170,7 +177,7 @@ def _needed(module: str) -> ModuleType:
     try:
         return import_module(module)
     except ModuleNotFoundError as missing:
-        extra = "spark" if module.startswith("shareq.spark") else "kafka"
+        extra = next((name for room, name in EXTRAS.items() if module.startswith(room)), "kafka")
         raise click.ClickException(f"the package {missing.name} is missing: {install_command(extra)}") from missing
 
 

@@ -112,6 +112,13 @@ def test_an_event_has_this_text(event: e.Event, text: str) -> None:
     assert event_text(7, event, name) == text
 
 
+@pytest.mark.parametrize("event", [event for event, _ in TEXTS if isinstance(event, e.RecordsChanged)], ids=str)
+def test_only_members_are_named(event: e.RecordsChanged) -> None:
+    """A view gives a letter to each id whose name its texts need."""
+    names = {str(event.member_id): "ann"} if event.member_id else {}
+    event_text(0, event, names.__getitem__)
+
+
 def test_every_event_type_has_a_text() -> None:
     assert {type(event) for event, _ in TEXTS} == set(get_args(e.Event))
 

@@ -100,7 +100,8 @@ _OTHER_CHANGES: dict[str, str] = {
 def _changed(broker_id: int, event: RecordsChanged, name: Name) -> str:
     del broker_id
     offsets, state = range_text(event.first, event.end), RecordState(event.state)
-    words = {"offsets": offsets, "member": name(event.member_id or "no member"), "state": state.name.lower()}
+    member = name(event.member_id) if event.member_id else "no member"  # `name` gives a letter to each id that it gets
+    words = {"offsets": offsets, "member": member, "state": state.name.lower()}
     if event.cause == RecordEvent.ACQUIRE:
         if state is RecordState.AVAILABLE:
             return f"{offsets} came into the window, available, with the batch of acquired records"

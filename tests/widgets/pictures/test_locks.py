@@ -303,6 +303,14 @@ def test_an_observer_shows_holders_and_no_deadlines() -> None:
     check_layout(drawing)
 
 
+def test_an_observer_without_known_holders_does_not_say_that_none_is_held() -> None:
+    journal = Journal(ORIGIN_MS)
+    journal.record(ORIGIN_MS, -1, DurableStateRead(*WHERE, 0, (), 0, 0, 1, 0))
+    drawing = draw(content(instant_of(GroupHistory(journal, GROUP), now_ms=ORIGIN_MS)), 320)
+    assert drawing.text == "No holder is known at 0:00.000"
+    assert drawing.find("none")["text"] == "no holder is known"
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_five_thousand_locks_of_two_hundred_members(width: int) -> None:
     members = [(0, MemberJoined(GROUP, f"w-{n}", f"worker-{n}", (TOPIC,))) for n in range(200)]

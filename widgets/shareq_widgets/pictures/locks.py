@@ -11,7 +11,15 @@ from shareq.model.states import RecordState
 from shareq.trace.journal.event_text import range_text
 from shareq_widgets import selection
 from shareq_widgets.drawing import Drawing
-from shareq_widgets.pictures.locks_content import LockRow, LocksContent, content, more_words, row_words, words
+from shareq_widgets.pictures.locks_content import (
+    LockRow,
+    LocksContent,
+    content,
+    more_words,
+    nothing_held,
+    row_words,
+    words,
+)
 from shareq_widgets.text_fit import SMALL, clipped, text_width
 from shareq_widgets.time_scale import TimeScale, round_scale, time_text
 
@@ -76,7 +84,7 @@ def draw(content: LocksContent, width: float) -> Drawing:
         with drawing.about(*_subjects(row)):
             _row(frame, row, TOP + place * PITCH)
     if not rows:
-        drawing.label("none", width / 2, TOP + PITCH / 2 + 4, "no record is held", anchor="middle", style="soft")
+        drawing.label("none", width / 2, TOP + PITCH / 2 + 4, nothing_held(content), anchor="middle", style="soft")
     if content.more:
         _more(frame, bottom + AXIS + MORE - 6)
     _now(frame, bottom)

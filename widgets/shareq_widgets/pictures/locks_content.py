@@ -230,11 +230,17 @@ def _row(instant: Instant, lock: Lock, state: SharePartitionState, ended: EndedL
 def words(content: LocksContent) -> str:
     """The picture in words, one line for each row."""
     head = f"{count_text(content.locks, 'lock')} on {count_text(content.records, 'record')}" if content.locks else ""
-    lines = [f"{head or 'No record is held'} at {time_text(content.now_ms - content.origin_ms, 1)}"]
+    head = head or nothing_held(content).capitalize()
+    lines = [f"{head} at {time_text(content.now_ms - content.origin_ms, 1)}"]
     lines += [row_words(row, content) for row in (*content.rows, *content.ended)]
     if content.more:
         lines.append(more_words(content) + _countdown_words(content.more_deadline_ms, content.now_ms))
     return "\n".join(lines)
+
+
+def nothing_held(content: LocksContent) -> str:
+    """The words of a picture without locks: an observer knows the holders of its own process only."""
+    return "no holder is known" if content.observed else "no record is held"
 
 
 def _countdown_words(deadline_ms: int | None, now_ms: int) -> str:

@@ -1,0 +1,114 @@
+"""The page of `shareq show`: Voila on a notebook of one cell, on this machine only, without a request to any other."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import signal
+import sys
+import webbrowser
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from socket import socket
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import nbformat
+from jupyter_core.utils import run_sync
+from tornado.httpserver import HTTPServer
+from tornado.ioloop import IOLoop
+from tornado.netutil import bind_sockets
+from voila.app import Voila
+
+from shareq.model.errors import ConfigException
+
+HOST: Final = "127.0.0.1"
+TEMPLATE: Final = Path(__file__).parent / "template"
+NAME: Final = "control room.ipynb"
+"""The file name of the notebook; the page's title is taken from it."""
+
+PING_TIMEOUT_MS: Final = 30_000
+"""Tornado allows no more than the interval between pings, and logs Jupyter's default as wrong."""
+
+TRANSPORT: Final = () if sys.platform == "win32" else ("--KernelManager.transport=ipc",)
+"""Sockets of the file system connect the page's kernel, which other users cannot open."""
+
+
+class Page(Voila):
+    """Voila on sockets that are bound already. It reads no configuration of the user."""
+
+    def __init__(self, sockets: list[socket], ready: Callable[[str], None], **traits: Any) -> None:
+        super().__init__(config_file_paths=[], log_level=logging.ERROR, **traits)
+        self._sockets = sockets
+        self._ready = ready
+
+    def setup_template_dirs(self) -> None:
+        super().setup_template_dirs()
+        self.template_paths.insert(0, str(TEMPLATE))
+
+    def listen(self) -> None:
+        """Serve until SIGINT or SIGTERM."""
+        self.app.settings["allow_remote_access"] = False  # refuse the host names of other sites
+        self.app.settings["ws_ping_timeout"] = PING_TIMEOUT_MS
+        HTTPServer(self.app).add_sockets(self._sockets)
+        self.ioloop = IOLoop.current()
+        with _signals(lambda: self.ioloop.add_callback_from_signal(self.ioloop.stop)):
+            self._ready(f"http://{HOST}:{self.port}/")
+            try:
+                self.ioloop.start()
+            finally:
+                self.stop()
+
+    def stop(self) -> None:
+        """End the kernels at once: an interrupted kernel would log a traceback. Their folder is the caller's."""
+        run_sync(self.kernel_manager.shutdown_all)(now=True)
+
+
+def serve(code: str, *, port: int, theme: str, say: Callable[[str], None], open_browser: bool) -> None:
+    """Serve a page of the output of `code` until SIGINT or SIGTERM; each opened page has a kernel of its own.
+
+    `say` is called with the address when the page can be opened. `port` 0: a free one. ConfigException if it is in use.
+    """
+    sockets = _bound(port)
+
+    def ready(address: str) -> None:
+        say(address)
+        if open_browser:
+            webbrowser.open(address)
+
+    with TemporaryDirectory(prefix="shareq-show-") as folder:
+        notebook = Path(folder) / NAME
+        _write_notebook(notebook, code, follows_system=theme == "auto")
+        page = Page(sockets, ready, port=sockets[0].getsockname()[1], notebook_path=str(notebook))
+        page.connection_dir_root = folder
+        page.initialize([f"--theme={'dark' if theme == 'dark' else 'light'}", "--show_tracebacks=True", *TRANSPORT])
+        page.start()
+
+
+def _bound(port: int) -> list[socket]:
+    try:
+        return bind_sockets(port, HOST)
+    except OSError as problem:
+        if problem.errno != errno.EADDRINUSE:
+            raise
+        message = f"port {port} on {HOST} is in use by another program: choose another --port"
+        raise ConfigException(message) from problem
+
+
+def _write_notebook(path: Path, code: str, *, follows_system: bool) -> None:
+    """`follows_system`: the template reads it, and chooses between light and dark in the browser."""
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    metadata = {"kernelspec": kernel, "follows_system": follows_system}
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)], metadata=metadata), path)
+
+
+@contextmanager
+def _signals(end: Callable[[], None]) -> Iterator[None]:
+    """Call `end` on SIGINT and SIGTERM."""
+    former = [(one, signal.signal(one, lambda *_: end())) for one in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        yield
+    finally:
+        for one, handler in former:
+            signal.signal(one, handler)

@@ -1,0 +1,61 @@
+"""`shareq show`: the control room of a cluster or of a journal in the browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from shareq.extras import require
+from shareq.model.errors import ConfigException, KafkaException
+from shareq_widgets.look import THEMES
+from shareq_widgets.show.source import Wishes, find
+
+
+@click.command()
+@click.argument("source", required=False)
+@click.option("--group", help="The share group.  [default: the first one of the source]")
+@click.option("--topic", help="The topic of the strip.  [default: the first one of the group]")
+@click.option("--partition", type=click.IntRange(0), help="Its partition.  [default: the first one of the group]")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="The port; 0: a free one.")
+@click.option("--theme", type=click.Choice(["auto", *THEMES]), default="auto", show_default=True)
+@click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
+def show(
+    *,
+    source: str | None,
+    group: str | None,
+    topic: str | None,
+    partition: int | None,
+    port: int,
+    theme: str,
+    no_browser: bool,
+) -> None:
+    """Show the control room of a share group in the browser until Ctrl-C.
+
+    SOURCE: nothing for a new cluster in memory, on a clock that you advance; host:port,... of Apache Kafka or of
+    `shareq serve`, which is observed; or the path of a journal, a .jsonl or .parquet file.
+    """
+    with _plain_errors():
+        require("lab", "voila")
+        from shareq_widgets.show.app import serve  # needs Voila
+
+        found = find(source, Wishes(group, topic, partition))
+
+        def say(address: str) -> None:
+            click.echo(f"shareq shows {found} at {address}")
+            click.echo("Ctrl-C stops it.")
+
+        serve(found.code(theme), port=port, theme=theme, say=say, open_browser=not no_browser)
+    click.echo("shareq has stopped.")
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Show errors of the source and of the system as one line, without a traceback."""
+    try:
+        yield
+    except KafkaException as problem:
+        raise click.ClickException(problem.error.str()) from problem
+    except (ConfigException, ModuleNotFoundError, OSError, ValueError) as problem:
+        raise click.ClickException(str(problem)) from problem
