@@ -29,7 +29,7 @@ SLOTS: Final[dict[str, tuple[str, ...]]] = {
 }
 """The slots of the screen below the strip, and the views that each can show, the first one at first."""
 
-MESSAGES: Final = 12
+MESSAGES: Final = 8
 """The exchanges that have room beside the other views."""
 
 TITLES: Final = {
