@@ -257,7 +257,7 @@ class Panel(ipywidgets.VBox):
     def _show_code(self, line: str, refusal: str = "") -> None:
         """`line` is shown as code; a refusal as a sentence."""
         shown = f'<p class="sq-refused" role="alert">{escape(refusal)}</p>' if refusal else ""
-        code = escape(line) or "# the code of what you do"
+        code = escape(line) or "# nothing done yet"
         self._code.value = f'<pre class="sq-code" aria-label="the code of the last click">{code}</pre>{shown}'
 
 

@@ -1,7 +1,7 @@
 // A picture of a group in the browser: it draws the elements that Python describes, and decides nothing about them.
 // An element with a known key moves to its new place; attributes with a rate run with the displayed time.
 
-/** @import { Drawing, DrawingChange, Element as Drawn, Model } from "./types.d.ts" */
+/** @import { Brush, Drawing, DrawingChange, Element as Drawn, Model } from "./types.d.ts" */
 
 import { Keyed, add, clamp, put, seconds, setText } from "./draw.js";
 import { Player, targetOf } from "./player.js";
@@ -60,41 +60,39 @@ export class Picture extends Player {
     const subject = target.closest("[data-about]")?.getAttribute("data-about")?.split("\n")[0];
     if (subject) this.send("select", subject === this.model.get("selection") ? "" : subject);
   }
-  // A drag over the time axis goes to the time where it ends.
+  // A drag over the time axis goes to the time where it ends. Its axis is that of its beginning: the picture of an
+  // earlier moment may have another one, and the time under a resting pointer must not change.
   drag() {
     const { plot } = this.page;
-    /** @type {number | null} */
-    let from = null;
-    /** @param {PointerEvent} event */
-    const at = (event) => {
-      const drawing = this.model.get("drawing"), box = plot.getBoundingClientRect();
-      return ((event.clientX - box.left) * drawing.width) / box.width;
+    /** @type {{ from: number, area: Brush, width: number } | null} */
+    let begun = null;
+    /** @param {PointerEvent} event @param {number} width */
+    const at = (event, width) => {
+      const box = plot.getBoundingClientRect();
+      return ((event.clientX - box.left) * width) / box.width;
     };
     plot.addEventListener("pointerdown", (event) => {
-      const area = this.model.get("drawing").brush, x = at(event);
-      if (!area || x < area.left || x > area.right) return;
-      from = x;
+      const { brush: area, width } = this.model.get("drawing"), from = at(event, width);
+      if (!area || from < area.left || from > area.right) return;
+      begun = { from, area, width };
       plot.setPointerCapture(event.pointerId);
     });
     plot.addEventListener("pointermove", (event) => {
-      const area = this.model.get("drawing").brush;
-      if (from === null || !area) return;
-      const to = clamp(at(event), area.left, area.right), left = Math.min(from, to);
-      put(this.brush, { hidden: false, x: left, y: area.top, width: Math.abs(to - from), height: area.bottom - area.top });
-      this.send("seek_time", this.timeAt(to));
+      if (begun === null) return;
+      const { from, area, width } = begun, to = clamp(at(event, width), area.left, area.right);
+      put(this.brush, { hidden: false, x: Math.min(from, to), y: area.top, width: Math.abs(to - from), height: area.bottom - area.top });
+      this.send("seek_time", this.timeAt(to, area));
     });
     plot.addEventListener("pointerup", (event) => {
-      if (from !== null) this.send("seek_time", this.timeAt(at(event)));
-      from = null;
+      if (begun !== null) this.send("seek_time", this.timeAt(at(event, begun.width), begun.area));
+      begun = null;
       put(this.brush, { hidden: true });
     });
-    plot.addEventListener("pointercancel", () => { from = null; put(this.brush, { hidden: true }); });
+    plot.addEventListener("pointercancel", () => { begun = null; put(this.brush, { hidden: true }); });
   }
-  /** @param {number} x */
-  timeAt(x) {
-    const area = this.model.get("drawing").brush, axis = this.model.get("axis");
-    if (!area) return axis.end_ms;
-    const share = (clamp(x, area.left, area.right) - area.left) / Math.max(area.right - area.left, 1);
+  /** @param {number} x @param {Brush} area */
+  timeAt(x, area) {
+    const axis = this.model.get("axis"), share = (clamp(x, area.left, area.right) - area.left) / Math.max(area.right - area.left, 1);
     return clamp(Math.round(area.from_ms + share * (area.to_ms - area.from_ms)), axis.start_ms, axis.end_ms);
   }
 

@@ -237,7 +237,9 @@ export class Player {
     this.width = page.plot.clientWidth || this.width;
     const theme = themeOf(model.get("theme"));
     this.colours = this.palette[theme];
-    for (const [name, colour] of Object.entries(this.colours)) page.root.style.setProperty(`--sq-${name}`, colour);
+    /** @type {(HTMLElement | null)[]} */
+    const coloured = [page.root, page.root.closest(".sq-slot")]; // the slot's tabs have the colours of the view
+    for (const [name, colour] of Object.entries(this.colours)) for (const one of coloured) one?.style.setProperty(`--sq-${name}`, colour);
     page.root.dataset.theme = theme;
     if (!this.width) return; // not laid out yet: its size will come as a change
     this.words(snap);

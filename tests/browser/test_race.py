@@ -1,0 +1,44 @@
+"""The race in a real JupyterLab: sliders, the replay, the theme, and the drawing that fits its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from shareq.sim.race import RaceSetting, run_race
+from shareq.trace.views.palette import DARK
+from shareq_widgets.pictures.race import verdict
+from tests.browser.pages import execute, kernel_value, notebook
+
+pytestmark = pytest.mark.browser
+
+CELLS = ("from shareq_widgets import race; view = race(records=60)", "view")
+
+
+def test_race(browser_page: Page, jupyterlab: str, jupyterlab_folder: Path, tmp_path: Path) -> None:
+    notebook(jupyterlab_folder, "race.ipynb", *CELLS)
+    browser_page.goto(f"{jupyterlab}lab/tree/race.ipynb?reset")
+    browser_page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
+    for command in ("application:toggle-left-area", "notebook:run-all-cells"):
+        browser_page.evaluate(f"window.jupyterapp.commands.execute('{command}')")
+    race = browser_page.locator(".sq-race")
+    wide, narrow = race.locator(".sq-race-wide svg"), race.locator(".sq-race-narrow svg")
+    expect(wide).to_be_visible()
+    expect(narrow).to_be_hidden()
+    expect(race.locator(".sq-race-text")).to_contain_text(verdict(run_race(RaceSetting(records=60))))
+    race.get_by_role("slider").first.press("ArrowRight")
+    expect(race.locator(".sq-race-text")).to_contain_text(verdict(run_race(RaceSetting(records=60, workers=5))))
+    assert kernel_value(browser_page, "view.setting.workers") == 5
+    execute(browser_page, "view.shown = 0.0")
+    expect(wide).to_contain_text("0 of 60 done")
+    race.get_by_role("button").first.click()
+    expect(wide).to_contain_text("finished in")
+    browser_page.evaluate("window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'})")
+    expect(wide).to_have_css("background-color", f"rgb{tuple(bytes.fromhex(DARK['bg'][1:]))}")
+    browser_page.set_viewport_size({"width": 520, "height": 900})
+    expect(narrow).to_be_visible()
+    expect(wide).to_be_hidden()
+    race.screenshot(path=tmp_path / "race.png")
+    browser_page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")

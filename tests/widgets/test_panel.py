@@ -1,0 +1,65 @@
+"""The rows of the panel: numbers typed beside a slider are exact, and refused with a reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ipywidgets
+import pytest
+
+from shareq import Cluster
+from shareq_widgets.panel import Panel, Row
+from shareq_widgets.steering import Steering
+
+LOCK = "share.record.lock.duration.ms of crew"
+
+
+@pytest.fixture
+def panel() -> Panel:
+    cluster = Cluster(brokers=1, seed=3)
+    cluster.create_topic("jobs")
+    return Panel(Steering(cluster, "crew", ["jobs"]))
+
+
+def row(panel: Panel, name: str) -> tuple[Row, Any, Any]:
+    """The row of a control with its slider and its field."""
+    found = panel._rows[name]
+    _, slider, field, *_ = found.widget.children
+    assert isinstance(field, ipywidgets.IntText)
+    return found, slider, field
+
+
+def code(panel: Panel) -> str:
+    return str(panel._code.value)
+
+
+def test_a_typed_number_is_used_exactly_and_moves_the_slider(panel: Panel) -> None:
+    _, slider, field = row(panel, LOCK)
+    field.value = 17_123
+    assert "17123" in code(panel)
+    assert panel.steering[LOCK].value == 17_123
+    assert round(slider.value) == 17_123
+
+
+def test_a_moved_slider_shows_its_number(panel: Panel) -> None:
+    _, slider, field = row(panel, LOCK)
+    slider.value = 20_000
+    assert (field.value, panel.steering[LOCK].value) == (20_000, 20_000)
+
+
+def test_a_refused_number_gives_way_to_the_value_in_force(panel: Panel) -> None:
+    _, slider, field = row(panel, LOCK)
+    before = panel.steering[LOCK].value
+    field.value = -1
+    assert "share.record.lock.duration.ms=-1: must be" in code(panel)
+    assert (panel.steering[LOCK].value, field.value, round(slider.value)) == (before, before, before)
+
+
+def test_a_proposal_that_a_person_has_changed_stays(panel: Panel) -> None:
+    found, _, field = row(panel, "produce")
+    assert field.value == panel.steering["produce"].value
+    field.value = 7
+    panel.refresh()
+    assert (field.value, panel.steering.log) == (7, [])
+    found._button.click()
+    assert panel.steering.log == ["feed.send(7)"]
