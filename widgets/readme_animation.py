@@ -31,7 +31,7 @@ Array = NDArray[np.int64]
 OUT: Final = Path(__file__).with_name("crashed-consumer.gif")
 WIDTH: Final = 900
 HEIGHT: Final = 362
-SCALE: Final = 2
+SCALE: Final = 1.4
 """Device pixels for each pixel of the page, so that the text is sharp on a dense screen."""
 RECORDS: Final = 16
 CONSUMERS: Final = 3

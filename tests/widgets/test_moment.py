@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shareq import Cluster, Producer, ShareConsumer
-from shareq_widgets import strip
+from shareq_widgets import control_room, strip
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.group_picture import Frame, GroupPicture
 from shareq_widgets.selection import member
@@ -82,6 +82,25 @@ def test_a_new_view_brings_the_others_to_the_end() -> None:
     one.seek(3)
     picture(cluster)
     assert one.live
+
+
+def test_a_view_that_joins_shows_the_moment_of_the_others() -> None:
+    cluster = busy_cluster()
+    one = strip(cluster, group="g", topic="orders")
+    one.seek(3)
+    picked = picture(cluster, joins=True)
+    assert (one.order, one.live) == (3, False)
+    assert (picked.live, picked.drawing["now_ms"]) == (False, one.snapshot["now_ms"])
+
+
+def test_a_new_tab_of_a_control_room_keeps_the_moment() -> None:
+    cluster = busy_cluster()
+    room = control_room(cluster, group="g", topic="orders")
+    room.screen.timeline.seek(5)
+    room.screen.slots["left"].shown = "record"
+    assert (room.screen.timeline.order, room.screen.timeline.live) == (5, False)
+    assert room.screen.slots["left"].views["record"].snapshot["now_ms"] == room.screen.timeline.snapshot["now_ms"]
+    room.close()
 
 
 def test_a_selection_is_marked_in_all_views() -> None:

@@ -52,7 +52,7 @@ def test_frames_cover_the_story_in_order(story: animation.Story) -> None:
 def test_stored_animation_is_small_and_has_a_frame_for_each_picture(story: animation.Story) -> None:
     assert animation.OUT.stat().st_size < 1_000_000
     with Image.open(animation.OUT) as stored:
-        assert stored.size == (animation.WIDTH * animation.SCALE, animation.HEIGHT * animation.SCALE)
+        assert stored.size == (round(animation.WIDTH * animation.SCALE), round(animation.HEIGHT * animation.SCALE))
         assert getattr(stored, "n_frames", 1) >= len({snapshot["order"] for snapshot, _ in animation.snapshots(story)})
 
 

@@ -109,7 +109,7 @@ class Screen(ipywidgets.Box):
         self.place = place
         self.panel = panel
         self.strip = strip(source, **place, **quiet)
-        makes = _makes(source, place, quiet)
+        makes = _makes(source, place, {**quiet, "joins": True})
         self.slots = {name: Slot({view: makes[view] for view in names}) for name, names in SLOTS.items()}
         self.timeline = views.timeline(source, group=place["group"], **options)
         areas: dict[str, ipywidgets.DOMWidget] = {"strip": self.strip, **self.slots, "timeline": self.timeline}

@@ -29,6 +29,8 @@ class Moment:
 
     def __init__(self) -> None:
         self.selection = ""
+        self.position: Position | None = None
+        """Where the views stand; None before the first view."""
         self._followers: weakref.WeakSet[Follower] = weakref.WeakSet()
         self._mover: weakref.ref[Follower] | None = None
         self._moved_ms = 0.0
@@ -51,6 +53,7 @@ class Moment:
     def show(self, position: Position, by: Follower, now_ms: float, *, moving: bool) -> None:
         """Show the position of a view in all others; `moving`: the view goes on by itself."""
         self._mover, self._moved_ms = (weakref.ref(by) if moving else None), now_ms
+        self.position = position
         for follower in [f for f in self._followers if f is not by]:
             follower.show_moment(position)
 

@@ -51,6 +51,7 @@ def strip(
     animate: bool = True,
     linked: bool = True,
     controls: bool = True,
+    joins: bool = False,
 ) -> PartitionStrip:
     """Show one share-partition of a cluster or of a journal.
 
@@ -58,8 +59,8 @@ def strip(
     which is observed until the strip is closed. `view` replaces the view of the source. `theme` is "auto" (the
     notebook's), "light" or "dark"; `speed` is 0.25 to 10. `animate`: play the events that another cell caused on a
     virtual clock in one to three seconds; a browser set to reduced motion turns it off. `linked`: the views of one
-    source show one moment and mark one selection. `controls`: show the buttons and the timeline. ValueError for other
-    arguments.
+    source show one moment and mark one selection. `controls`: show the buttons and the timeline. `joins`: show the
+    moment of the other views, instead of bringing them to the end. ValueError for other arguments.
     """
     _check(
         group=group, topic=topic, partition=partition, theme=theme, animate=animate, linked=linked, controls=controls
@@ -70,7 +71,7 @@ def strip(
         source, end = made.source, made.close
     playback = Playback(view, source, time_scale=time_scale_of(source), animate=animate)
     playback.set_speed(speed)
-    return PartitionStrip(playback, theme=theme, linked=linked, controls=controls, end=end)
+    return PartitionStrip(playback, theme=theme, linked=linked, controls=controls, joins=joins, end=end)
 
 
 def _check(**given: Any) -> None:

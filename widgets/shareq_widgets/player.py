@@ -75,10 +75,12 @@ class Player(anywidget.AnyWidget):
         theme: str = "auto",
         linked: bool = True,
         controls: bool = True,
+        joins: bool = False,
         clock_ms: Callable[[], float] | None = None,
         end: Callable[[], None] | None = None,
     ) -> None:
-        """`linked`: show the moment of the other views of the journal. `clock_ms` is the real time that paces the play;
+        """`linked`: show the moment of the other views of the journal. `joins`: the present one; else a new view brings
+        the others to the end. `clock_ms` is the real time that paces the play;
         tests pass their own. `close` calls `end`."""
         super().__init__()
         self._end = end
@@ -97,7 +99,10 @@ class Player(anywidget.AnyWidget):
         self.selection = self._moment.selection
         self._mirror()
         self._moment.join(self)
-        self._publish()
+        if joins and self._moment.position is not None:
+            self.show_moment(self._moment.position)
+        else:
+            self._publish()
         self.on_msg(self._on_message)
 
     # ---- moves -------------------------------------------------------------------------------------------------------

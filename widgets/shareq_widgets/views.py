@@ -2,7 +2,8 @@
 
 `source` is a `Cluster`, served or not, an `Observer` or a `Journal`; or the bootstrap servers of a Kafka cluster, which
 is observed until the view is closed. `theme` is "auto" (the notebook's), "light" or "dark". `controls`: show the
-buttons and the timeline. ConfigException for an unknown group, topic or partition; ValueError for other arguments.
+buttons and the timeline. `joins`: show the moment of the other views, instead of bringing them to the end.
+ConfigException for an unknown group, topic or partition; ValueError for other arguments.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Options(TypedDict, total=False):
     linked: bool
     animate: bool
     controls: bool
+    joins: bool
 
 
 def group_picture(source: Any, group: str, draw: Draw, title: str, options: Options) -> GroupPicture:
