@@ -105,6 +105,7 @@ def test_an_added_consumer_is_shown_and_can_be_crashed(page: Page) -> None:
     name = kernel_value(page, "list(room.panel.steering.team)[-1].name")
     execute(page, "cluster.advance(6000)")
     expect(page.locator(".sq-area-right .sq-picture")).to_contain_text(name)
+    page.locator(".sq-panel").get_by_text(f"consumer {name}", exact=True).click()
     page.get_by_role("button", name=f"crash {name}").click()
     assert kernel_value(page, "list(room.panel.steering.team)[-1].state") == "crashed"
 
