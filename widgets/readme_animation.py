@@ -23,7 +23,8 @@ from shareq import Admin, Cluster, Producer, ShareConsumer
 from shareq.trace.views.palette import LIGHT
 from shareq.trace.views.view import View, view
 from shareq_widgets.look import SIZES
-from shareq_widgets.strip_picture import FONT, TOP, Stage, draw
+from shareq_widgets.strip_picture import TOP, Stage, draw
+from shareq_widgets.svg import FONT
 from tests.browser.chromium import provide
 
 Array = NDArray[np.int64]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 READY_MS = 60_000
 
@@ -31,6 +33,22 @@ def open_strip(page: Page, address: str, name: str) -> Locator:
     expect(strip).to_have_attribute("data-mode", re.compile("cells|runs"), timeout=READY_MS)
     strip.scroll_into_view_if_needed()
     return strip
+
+
+@contextmanager
+def wide_page(browser: Browser, address: str, name: str, height: int) -> Iterator[Page]:
+    """A page of 1,400 px with a notebook, without the side bar, running all cells. An error in its scripts fails."""
+    context = browser.new_context(viewport={"width": 1400, "height": height})
+    page, errors = context.new_page(), []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(f"{address}lab/tree/{name}?reset")
+    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=READY_MS)
+    for command in ("application:toggle-left-area", "notebook:run-all-cells"):
+        page.evaluate(f"window.jupyterapp.commands.execute('{command}')")
+    yield page
+    page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
+    context.close()
+    assert errors == []
 
 
 def cells(strip: Locator) -> dict[int, tuple[str, int]]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.browser.pages import READY_MS, execute, kernel_value, notebook
+from tests.browser.pages import execute, kernel_value, notebook, wide_page
 from tests.browser.test_views import until_equal
 
 pytestmark = pytest.mark.browser
@@ -28,18 +28,9 @@ RECORDS = "sum(cluster.log('jobs', p).log_end_offset for p in (0, 1))"
 def lab_page(browser: Browser, jupyterlab: str, jupyterlab_folder: Path) -> Iterator[Page]:
     """The page with the room. An error in its scripts fails the tests."""
     notebook(jupyterlab_folder, "room.ipynb", *CELLS)
-    context = browser.new_context(viewport={"width": 1400, "height": TALL})
-    page, errors = context.new_page(), []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(f"{jupyterlab}lab/tree/room.ipynb?reset")
-    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=READY_MS)
-    for command in ("application:toggle-left-area", "notebook:run-all-cells"):
-        page.evaluate(f"window.jupyterapp.commands.execute('{command}')")
-    expect(page.locator(".sq-room .sq-view")).to_have_count(7)
-    yield page
-    page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
-    context.close()
-    assert errors == []
+    with wide_page(browser, jupyterlab, "room.ipynb", TALL) as page:
+        expect(page.locator(".sq-room .sq-view")).to_have_count(7)
+        yield page
 
 
 @pytest.fixture

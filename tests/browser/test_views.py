@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from shareq.trace.views.palette import DARK, LIGHT
 from tests.browser.busy import VIEWS
-from tests.browser.pages import READY_MS, execute, kernel_value, notebook
+from tests.browser.pages import READY_MS, execute, kernel_value, notebook, wide_page
 
 pytestmark = pytest.mark.browser
 
@@ -30,18 +30,9 @@ TALL = 4_000
 def lab_page(browser: Browser, jupyterlab: str, jupyterlab_folder: Path) -> Iterator[Page]:
     """The page with all views. An error in its scripts fails the tests."""
     notebook(jupyterlab_folder, "views.ipynb", *CELLS)
-    context = browser.new_context(viewport={"width": 1400, "height": TALL})
-    page, errors = context.new_page(), []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(f"{jupyterlab}lab/tree/views.ipynb?reset")
-    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=READY_MS)
-    for command in ("application:toggle-left-area", "notebook:run-all-cells"):
-        page.evaluate(f"window.jupyterapp.commands.execute('{command}')")
-    expect(page.locator(".sq-picture")).to_have_count(len(VIEWS))
-    yield page
-    page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
-    context.close()
-    assert errors == []
+    with wide_page(browser, jupyterlab, "views.ipynb", TALL) as page:
+        expect(page.locator(".sq-picture")).to_have_count(len(VIEWS))
+        yield page
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 
 from shareq.trace.views.palette import STATES, SYMBOLS, UNKNOWNS
 from shareq_widgets.look import LOCK_ALARM, SHAPES, SIZES, THEMES, fit, in_legend
+from shareq_widgets.svg import FONT, paint, patterns
 from shareq_widgets.words import chips, clock_text, sentence, where
 
-FONT: Final = "Inter,system-ui,'DejaVu Sans',sans-serif"
 TOP: Final = 44
 """Room above the strip for the title and the chips."""
 TAIL: Final = 56
@@ -94,7 +94,7 @@ def draw(
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'role="img" font-family="{FONT}" font-size="12" fill="{colours["ink"]}" '
-        f'style="background:{colours["bg"]};max-width:100%;height:auto"><title>{escape(snapshot["text"])}</title>{_patterns(colours)}'
+        f'style="background:{colours["bg"]};max-width:100%;height:auto"><title>{escape(snapshot["text"])}</title><defs>{patterns(colours)}</defs>'
         + "".join(parts)
         + "</svg>"
     )
@@ -125,24 +125,8 @@ def _text(x: float, y: float, text: str, colour: str, **attributes: Any) -> str:
     return f'<text x="{x:g}" y="{y:g}" fill="{colour}"{extra}>{escape(text)}</text>'
 
 
-def _patterns(colours: Colours) -> str:
-    """Hatch (archived), dots (archiving), veil (unknown): fills that differ without colour."""
-    grey = colours["archived"]
-    ground = f'<rect width="6" height="6" fill="{grey}" opacity=".28"/>'
-    return (
-        f'<defs><pattern id="sq-hatch" width="6" height="6" patternUnits="userSpaceOnUse" '
-        f'patternTransform="rotate(45)">{ground}<path d="M0 0v6" stroke="{grey}" stroke-width="2.4"/></pattern>'
-        f'<pattern id="sq-dots" width="6" height="6" patternUnits="userSpaceOnUse">{ground}'
-        f'<circle cx="3" cy="3" r="1.3" fill="{grey}"/></pattern>'
-        f'<pattern id="sq-veil" width="6" height="5" patternUnits="userSpaceOnUse">'
-        f'<path d="M0 1h6" stroke="{colours["unknown"]}" stroke-width="1.6" opacity=".5"/></pattern></defs>'
-    )
-
-
 def _paint(name: str | None, colours: Colours) -> str:
-    if name in ("hatch", "dots", "veil"):
-        return f"url(#sq-{name})"
-    return colours[name] if name else "none"
+    return paint(name or "none", colours)
 
 
 def _head(snapshot: dict[str, Any], width: float, colours: Colours) -> Iterator[str]:

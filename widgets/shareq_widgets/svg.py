@@ -39,7 +39,8 @@ def svg_of(drawing: Drawing, colours: Colours, *, now_ms: int = 0) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'role="img" font-family="{FONT}" font-size="12" fill="{colours["ink"]}" '
         f'style="background:{colours["bg"]};max-width:100%;height:auto"><title>{escape(drawing.text)}</title>'
-        f"{patterns(colours)}{''.join(_markup(element, colours, now_ms) for element in drawing.elements)}</svg>"
+        f"<defs>{patterns(colours)}{_arrowhead(colours)}</defs>"
+        f"{''.join(_markup(element, colours, now_ms) for element in drawing.elements)}</svg>"
     )
 
 
@@ -52,18 +53,23 @@ def height_of(markup: str) -> float:
 
 
 def patterns(colours: Colours) -> str:
-    """Hatch (archived), dots (archiving), veil (unknown): fills that differ without colour; and the arrowhead."""
+    """Hatch (archived), dots (archiving), veil (unknown): fills that differ without colour."""
     grey = colours["archived"]
     ground = f'<rect width="6" height="6" fill="{grey}" opacity=".28"/>'
     return (
-        f'<defs><pattern id="sq-hatch" width="6" height="6" patternUnits="userSpaceOnUse" '
+        f'<pattern id="sq-hatch" width="6" height="6" patternUnits="userSpaceOnUse" '
         f'patternTransform="rotate(45)">{ground}<path d="M0 0v6" stroke="{grey}" stroke-width="2.4"/></pattern>'
         f'<pattern id="sq-dots" width="6" height="6" patternUnits="userSpaceOnUse">{ground}'
         f'<circle cx="3" cy="3" r="1.3" fill="{grey}"/></pattern>'
         f'<pattern id="sq-veil" width="6" height="5" patternUnits="userSpaceOnUse">'
         f'<path d="M0 1h6" stroke="{colours["unknown"]}" stroke-width="1.6" opacity=".5"/></pattern>'
-        f'<marker id="sq-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
-        f'<path d="M0 0L8 4L0 8z" fill="{colours["soft"]}"/></marker></defs>'
+    )
+
+
+def _arrowhead(colours: Colours) -> str:
+    return (
+        '<marker id="sq-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+        f'<path d="M0 0L8 4L0 8z" fill="{colours["soft"]}"/></marker>'
     )
 
 

@@ -155,7 +155,7 @@ export class Player {
   }
   get visible() { return this.seen && document.visibilityState === "visible"; }
 
-  // Python draws for a view only while somebody can see it.
+  // Python draws a view only while it is on the screen.
   look_out() {
     if (this.visible === this.shown) return;
     this.shown = this.visible;
