@@ -17,6 +17,7 @@ from pathlib import Path
 
 from shareq.jvm import Java
 from shareq.kafka import supervisor
+from shareq.kafka.class_archive import ClassArchive
 from shareq.kafka.jars import KafkaJars
 
 HOST = "127.0.0.1"
@@ -34,13 +35,19 @@ class KafkaCommand:
     java: Java
     jars: KafkaJars
 
-    def broker(self, properties: Path, temporary: Path) -> list[str]:
+    @property
+    def archive(self) -> ClassArchive:
+        return ClassArchive(self.java, self.jars)
+
+    def broker(self, properties: Path, temporary: Path, draft: Path) -> list[str]:
+        """`draft`: where the broker writes the archive of its classes if there is none, see `ClassArchive`."""
         heap = os.environ.get("KAFKA_HEAP_OPTS", _HEAP).split()
-        options = (*heap, *_BROKER_OPTIONS, f"-Djava.io.tmpdir={temporary}")
+        options = (*heap, *_BROKER_OPTIONS, f"-Djava.io.tmpdir={temporary}", *self.archive.use_or_write(draft))
         return self._command("broker", options, "kafka.Kafka", (str(properties),))
 
-    def tool(self, main_class: str, args: Sequence[str]) -> list[str]:
-        return self._command("tools", _SHORT_LIVED, main_class, args)
+    def tool(self, main_class: str, args: Sequence[str], *options: str) -> list[str]:
+        """`options`: more options of Java."""
+        return self._command("tools", (*_SHORT_LIVED, *options), main_class, args)
 
     def _command(self, log4j2: str, options: Sequence[str], main_class: str, args: Sequence[str]) -> list[str]:
         logging = f"-Dlog4j2.configurationFile={_LOG4J2 / log4j2}.properties"
@@ -76,6 +83,11 @@ class BrokerProcess:
         return self.root / f"broker-{self.broker_id}"
 
     @property
+    def draft(self) -> Path:
+        """The archive of its classes, which it writes at an orderly end if the cache has none."""
+        return self.root / f"broker-{self.broker_id}.jsa"
+
+    @property
     def properties(self) -> Path:
         return self.root / f"broker-{self.broker_id}.properties"
 
@@ -98,7 +110,7 @@ class BrokerProcess:
     def format(self, cluster_id: str) -> subprocess.CompletedProcess[str]:
         """Format the data folder with Kafka's storage tool, with share groups enabled."""
         args = ("format", "-t", cluster_id, "-c", str(self.properties), "--feature", "share.version=1")
-        command = self.program.tool("kafka.tools.StorageTool", args)
+        command = self.program.tool("kafka.tools.StorageTool", args, *self.program.archive.use())
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     def format_like(self, first: BrokerProcess, cluster_id: str) -> None:
@@ -116,7 +128,7 @@ class BrokerProcess:
             self._process = subprocess.Popen(
                 [
                     *(sys.executable, "-I", "-S", supervisor.__file__, str(self.root)),
-                    *self.program.broker(self.properties, self.root),
+                    *self.program.broker(self.properties, self.root, self.draft),
                 ],
                 stdin=subprocess.PIPE,
                 stdout=log,

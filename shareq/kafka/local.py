@@ -20,6 +20,8 @@ from shareq.model.html import strong, table
 
 _ATTEMPTS = 3
 _POLL_S = 0.05
+_ARCHIVED_S = 30.0
+"""The most that a first stop waits for Java's archive of classes."""
 _PORT_TAKEN = ("Address already in use", "BindException")
 
 # Keys that a local Kafka sets itself: with an override it would not start, or could not be reached.
@@ -112,7 +114,26 @@ class LocalKafka:
         return self._attempt(self._program)
 
     def stop(self) -> None:
-        """Kill all brokers and remove their data. Idempotent."""
+        """Kill all brokers and remove their data. Idempotent.
+
+        The first stop with a Java ends its broker in an orderly way, once, so that later brokers start in half the
+        time.
+        """
+        try:
+            self._archive_classes()
+        finally:
+            self._kill()
+
+    def _archive_classes(self) -> None:
+        """A broker of several cannot end in an orderly way without the others."""
+        if self._program is not None and self._program.archive.missing and self._count == 1:
+            for broker in self._brokers:
+                if broker.alive and broker.ready:
+                    broker.terminate()
+                    broker.wait(_ARCHIVED_S)
+                self._program.archive.keep(broker.draft)
+
+    def _kill(self) -> None:
         for broker in self._brokers:
             broker.kill()
         for broker in self._brokers:

@@ -94,20 +94,21 @@ def bind(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as problem:
         raise ConfigException(f"host={host!r}: cannot be resolved ({problem.strerror})") from problem
+    listening: socket.socket | None = None
     try:
-        listening = socket.socket(family, kind, protocol)
-    except OSError as problem:  # this machine has no addresses of this family
-        raise ConfigException(_why(host, port, problem)) from problem
-    try:
+        listening = socket.socket(family, kind, protocol)  # fails where this machine has no addresses of the family
         if os.name == "posix":  # reuse a port that was closed a moment ago; on Windows the option would steal the port
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
         listening.listen(_BACKLOG)
         listening.setblocking(False)
-    except OSError as problem:
-        listening.close()
-        raise ConfigException(_why(host, port, problem)) from problem
-    return listening
+        return listening
+    except BaseException as problem:  # an interrupt, too, leaves no open socket
+        if listening is not None:
+            listening.close()
+        if isinstance(problem, OSError):
+            raise ConfigException(_why(host, port, problem)) from problem
+        raise
 
 
 def _why(host: str, port: int, problem: OSError) -> str:

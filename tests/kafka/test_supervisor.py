@@ -21,7 +21,7 @@ from tests.polling import PATIENCE_S
 # A parent that starts a supervisor as LocalKafka does, prints both process ids, and runs the code of the test. A
 # background process and its children ignore Ctrl-C, so this one restores the handler.
 PARENT = """\
-import os, signal, subprocess, sys
+import os, select, signal, subprocess, sys
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 supervisor = subprocess.Popen(
@@ -31,6 +31,9 @@ supervisor = subprocess.Popen(
 print(supervisor.pid, supervisor.stdout.readline().decode().strip(), flush=True)
 {then}
 """
+
+# Until the end of stdin. A blocking read would never see a signal that arrives just before it.
+WAIT = "while not select.select([sys.stdin], [], [], 0.1)[0]: pass"
 
 
 @pytest.fixture
@@ -46,7 +49,7 @@ def run(folder: Path) -> Iterator[Callable[[str], tuple[subprocess.Popen[str], i
     """`run(then)` starts the parent; returns it, the process id of the supervisor, and that of the broker."""
     started: list[subprocess.Popen[str]] = []
 
-    def run(then: str = "sys.stdin.read()") -> tuple[subprocess.Popen[str], int, int]:
+    def run(then: str = WAIT) -> tuple[subprocess.Popen[str], int, int]:
         program = PARENT.format(supervisor=supervisor.__file__, folder=str(folder), then=then)
         parent = subprocess.Popen(
             [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -1,0 +1,66 @@
+"""The first orderly end of a local Kafka leaves an archive of classes, which later brokers use."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from shareq.jvm import find_java
+from shareq.kafka import LocalKafka
+from shareq.kafka.class_archive import ClassArchive
+from shareq.kafka.jars import KafkaJars, kafka_jars
+
+
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache folder that has only the jars."""
+    jars = kafka_jars()
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    (cache / jars.folder.name).symlink_to(jars.folder)
+    monkeypatch.setenv("SHAREQ_CACHE", str(cache))
+    return cache
+
+
+def mapped_files(kafka: LocalKafka) -> set[str]:
+    """The files that the broker's Java has mapped into its memory; Java ignores an archive that does not fit."""
+    process = kafka._brokers[0]._process
+    assert process is not None
+    (java,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return {line.split()[-1] for line in Path(f"/proc/{java}/maps").read_text().splitlines()}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows the mapped files of a process")
+def test_the_first_stop_writes_the_archive_that_later_brokers_use(empty_cache: Path) -> None:
+    archive = ClassArchive(find_java(), kafka_jars())
+    draft = empty_cache / "draft"
+    assert archive.use() == ()
+    assert archive.use_or_write(draft)[0] == f"-XX:ArchiveClassesAtExit={draft}"
+    with LocalKafka(timeout=240):
+        pass
+    assert sorted(path.name for path in empty_cache.glob("*.jsa*")) == [archive.path.name]
+    assert archive.use_or_write(draft) == archive.use()
+    assert archive.use()[0] == f"-XX:SharedArchiveFile={archive.path}"
+    written = archive.path.stat()
+    with LocalKafka(timeout=240) as kafka:
+        assert str(archive.path) in mapped_files(kafka)
+    assert archive.path.stat().st_mtime_ns == written.st_mtime_ns
+
+
+def test_another_java_or_kafka_has_another_archive() -> None:
+    java, jars = find_java(), KafkaJars(Path("/libs"), "4.3.0", "cache")
+    paths = {
+        ClassArchive(java, jars).path,
+        ClassArchive(java, KafkaJars(Path("/other"), "4.3.0", "cache")).path,
+        ClassArchive(java, KafkaJars(Path("/libs"), "4.2.0", "cache")).path,
+    }
+    assert len(paths) == 3
+
+
+def test_a_draft_that_was_not_written_is_no_error(empty_cache: Path) -> None:
+    archive = ClassArchive(find_java(), kafka_jars())
+    archive.keep(empty_cache / "no draft")
+    assert archive.missing
+    assert not list(empty_cache.glob("*.jsa*"))
