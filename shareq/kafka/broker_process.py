@@ -108,8 +108,9 @@ class BrokerProcess:
         self.properties.write_text("".join(f"{key}={_text(value)}\n" for key, value in {**config, **own}.items()))
 
     def format(self, cluster_id: str) -> subprocess.CompletedProcess[str]:
-        """Format the data folder with Kafka's storage tool, with share groups enabled."""
-        args = ("format", "-t", cluster_id, "-c", str(self.properties), "--feature", "share.version=1")
+        """Format the data folder with Kafka's storage tool, with share groups enabled where Kafka has them."""
+        features = ("--feature", "share.version=1") if self.program.jars.has_share_groups else ()
+        args = ("format", "-t", cluster_id, "-c", str(self.properties), *features)
         command = self.program.tool("kafka.tools.StorageTool", args, *self.program.archive.use())
         return subprocess.run(command, capture_output=True, text=True, check=False)
 

@@ -19,12 +19,13 @@ from xml.sax.saxutils import quoteattr
 from shareq.extras import install_command
 from shareq.jvm import Java, find_java
 
-# Kafka's log configuration needs the bridge from SLF4J to Log4j, which is in its release but not in its POMs.
-_WANTED = (
-    ("org.apache.kafka", "kafka_2.13", None),
-    ("org.apache.kafka", "kafka-tools", None),
-    ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
-)
+# Kafka's log configuration needs the bridge from SLF4J to Log4j, which is in its release but not in its POMs. Those of
+# Kafka 3.9 name a bridge to another library instead.
+_BRIDGE = ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4")
+_EXCLUDED = ("org.slf4j", "slf4j-reload4j")
+
+_TOOLS = {"4.4.0": "4.3.1"}
+"""The version of kafka-tools for a Kafka whose own is not published."""
 
 
 class IvyFailed(Exception):
@@ -38,7 +39,18 @@ def retrieve(version: str, folder: Path, cache: Path) -> None:
     (module := cache / "ivy.xml").write_text(_module(version))
     command = [
         *_java_command(java, jar),
-        *("-settings", str(_settings(cache)), "-ivy", str(module), "-cache", str(cache), "-types", "jar", "bundle"),
+        *(
+            "-debug",
+            "-settings",
+            str(_settings(cache)),
+            "-ivy",
+            str(module),
+            "-cache",
+            str(cache),
+            "-types",
+            "jar",
+            "bundle",
+        ),
         *("-retrieve", f"{folder}/[artifact]-[revision].[ext]"),
     ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
@@ -50,6 +62,8 @@ def retrieve(version: str, folder: Path, cache: Path) -> None:
             raise
     if process.returncode:
         raise IvyFailed(_why(output))
+    if unchecked := _without_checksum(output):
+        raise IvyFailed(f"the repository publishes no checksum of {', '.join(unchecked)}. Remedy: use another mirror.")
 
 
 def _ivy_jar() -> Path:
@@ -64,13 +78,16 @@ def _ivy_jar() -> Path:
 
 
 def _module(version: str) -> str:
-    wanted = "".join(
-        f'<dependency org="{org}" name="{name}" rev="{rev or version}" conf="default->default"/>'
-        for org, name, rev in _WANTED
+    org = "org.apache.kafka"
+    wanted = ((org, "kafka_2.13", version), (org, "kafka-tools", _TOOLS.get(version, version)), _BRIDGE)
+    dependencies = "".join(
+        f'<dependency org="{org}" name="{name}" rev="{revision}" conf="default->default"/>'
+        for org, name, revision in wanted
     )
+    excluded = '<exclude org="{}" module="{}"/>'.format(*_EXCLUDED)
     return (
         '<ivy-module version="2.0"><info organisation="shareq" module="kafka"/>'
-        f"<dependencies>{wanted}</dependencies></ivy-module>"
+        f"<dependencies>{dependencies}{excluded}</dependencies></ivy-module>"
     )
 
 
@@ -138,7 +155,17 @@ def _follow(lines: Iterable[str], title: str) -> str:
     return "".join(output)
 
 
+def _without_checksum(output: str) -> list[str]:
+    """The fetched jars that Ivy compared with no published checksum; it fails by itself where they differ."""
+    checked = {address.rpartition("/")[2] for address in re.findall(r"(?:sha1|md5) OK for (\S+)", output)}
+    fetched = re.findall(r"\[SUCCESSFUL \] \S+;([^\s!]+)!([^\s!]+)\.jar\b", output)
+    return sorted({f"{name}-{revision}.jar" for revision, name in fetched} - checked)
+
+
 def _why(output: str) -> str:
+    if wrong := re.search(r"(\S+![^\s:]+): invalid (?:sha1|md5): expected=(\S+) computed=(\S+)", output):
+        jar, published, computed = wrong.groups()
+        return f"{jar} has the checksum {computed}, but {published} is published. Remedy: use another mirror."
     if "PKIX" in output or "SSLHandshakeException" in output:
         return (
             "Java does not trust the certificate of Maven Central, as behind a company's proxy. Remedy: name a trust "

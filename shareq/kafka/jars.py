@@ -18,7 +18,9 @@ from shareq.jvm import cache_folder
 from shareq.kafka import ivy
 from shareq.model.errors import ConfigException
 
-KAFKA_VERSION = "4.3.0"
+KAFKA_VERSION = "4.4.0"
+"""The version that is fetched if none is requested: the newest that the tests have run on."""
+_FIRST = (3, 9)
 _FIRST_WITH_SHARE_GROUPS = (4, 1)
 
 
@@ -39,13 +41,17 @@ class KafkaJars:
         """The value for Java's `-cp`."""
         return str(self.folder / "*")
 
+    @property
+    def has_share_groups(self) -> bool:
+        return _numbers(self.version) >= _FIRST_WITH_SHARE_GROUPS
+
 
 def kafka_jars(version: str | None = None) -> KafkaJars:
-    """Kafka's jars in `version` (default: SHAREQ_KAFKA_VERSION, KAFKA_HOME's or 4.3.0), downloaded if missing.
+    """Kafka's jars in `version` (default: SHAREQ_KAFKA_VERSION, KAFKA_HOME's or 4.4.0), downloaded if missing.
 
     KAFKA_HOME is an unpacked distribution of Apache Kafka; it is ignored if another version is requested. SHAREQ_CACHE
     sets the cache folder, SHAREQ_IVY_SETTINGS an Ivy settings file. Raises KafkaNotFound, JavaNotFound, and
-    ConfigException for a version that is invalid or too old for share groups.
+    ConfigException for a version that is invalid or older than 3.9.0. Those before 4.1.0 have no share groups.
     """
     version = version or os.environ.get("SHAREQ_KAFKA_VERSION")
     if version is not None:
@@ -58,11 +64,16 @@ def kafka_jars(version: str | None = None) -> KafkaJars:
 
 
 def _check(version: str) -> None:
-    numbers = re.fullmatch(r"(\d+)\.(\d+)\.\d+(-rc\d+)?", version)
-    if numbers is None:
+    if re.fullmatch(r"\d+\.\d+\.\d+(-rc\d+)?", version) is None:
         raise ConfigException(f"version={version!r}: must be a release of Apache Kafka such as {KAFKA_VERSION}")
-    if (int(numbers[1]), int(numbers[2])) < _FIRST_WITH_SHARE_GROUPS:
-        raise ConfigException(f"version={version!r}: must be 4.1.0 or newer, which have share groups")
+    if _numbers(version) < _FIRST:
+        raise ConfigException(f"version={version!r}: must be 3.9.0 or newer")
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    """The first two numbers of a version."""
+    major, minor, *_ = version.split(".")
+    return int(major), int(minor)
 
 
 def _installed(home: Path) -> KafkaJars:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 import threading
+import zipfile
 from pathlib import Path
 from urllib.request import getproxies
 
@@ -104,10 +106,9 @@ def test_a_kafka_home_without_kafka_is_refused(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("version", "message"),
     [
-        pytest.param("newest", "must be a release of Apache Kafka such as 4.3.0", id="a word"),
-        pytest.param("../4.3.0", "must be a release of Apache Kafka such as 4.3.0", id="a path"),
-        pytest.param("3.9.1", "must be 4.1.0 or newer, which have share groups", id="too old"),
-        pytest.param("4.0.0", "must be 4.1.0 or newer, which have share groups", id="share groups unfinished"),
+        pytest.param("newest", "must be a release of Apache Kafka such as 4.4.0", id="a word"),
+        pytest.param("../4.3.0", "must be a release of Apache Kafka such as 4.4.0", id="a path"),
+        pytest.param("3.8.1", "must be 3.9.0 or newer", id="too old"),
     ],
 )
 def test_invalid_versions_are_refused(version: str, message: str) -> None:
@@ -117,28 +118,36 @@ def test_invalid_versions_are_refused(version: str, message: str) -> None:
 
 
 def test_an_installed_kafka_below_the_minimum_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KAFKA_HOME", str(install(tmp_path / "kafka", "3.9.1")))
-    with pytest.raises(ConfigException, match=r"version='3\.9\.1': must be 4\.1\.0 or newer"):
+    monkeypatch.setenv("KAFKA_HOME", str(install(tmp_path / "kafka", "3.8.1")))
+    with pytest.raises(ConfigException, match=r"version='3\.8\.1': must be 3\.9\.0 or newer"):
         kafka_jars()
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [("3.9.2", False), ("4.0.0", False), ("4.1.0", True), ("4.3.1", True), ("4.10.0", True), ("5.0.0-rc1", True)],
+)
+def test_share_groups_came_with_4_1(version: str, expected: bool) -> None:
+    assert KafkaJars(Path("/libs"), version, "cache").has_share_groups is expected
 
 
 # ---- download --------------------------------------------------------------------------------------------------------
 
 
 def test_jars_are_fetched_once(fetching: Fetching, cache: Path) -> None:
-    assert kafka_jars() == kafka_jars() == KafkaJars(cache / "kafka-4.3.0", "4.3.0", "cache")
-    assert fetching.versions == ["4.3.0"]
-    assert {entry.name for entry in cache.iterdir()} == {"kafka-4.3.0", "kafka-4.3.0.lock"}
+    assert kafka_jars() == kafka_jars() == KafkaJars(cache / "kafka-4.4.0", "4.4.0", "cache")
+    assert fetching.versions == ["4.4.0"]
+    assert {entry.name for entry in cache.iterdir()} == {"kafka-4.4.0", "kafka-4.4.0.lock"}
 
 
 def test_an_interrupted_fetch_leaves_no_partial_folder(fetching: Fetching, cache: Path) -> None:
     fetching.interrupted = True
     with pytest.raises(KeyboardInterrupt):
         kafka_jars()
-    assert not (cache / "kafka-4.3.0").exists()
+    assert not (cache / "kafka-4.4.0").exists()
     fetching.interrupted = False
     assert kafka_jars().folder.is_dir()
-    assert fetching.versions == ["4.3.0", "4.3.0"]
+    assert fetching.versions == ["4.4.0", "4.4.0"]
 
 
 def test_concurrent_fetches_run_once(fetching: Fetching) -> None:
@@ -150,7 +159,7 @@ def test_concurrent_fetches_run_once(fetching: Fetching) -> None:
     fetching.go_on.set()
     for thread in threads:
         thread.join()
-    assert fetching.versions == ["4.3.0"]
+    assert fetching.versions == ["4.4.0"]
     assert found[0] == found[1]
 
 
@@ -236,6 +245,69 @@ def test_ivy_settings_of_the_user_take_precedence(tmp_path: Path, cache: Path, m
     assert ivy._settings(cache) == tmp_path / "mine.xml"
 
 
+# ---- checksums -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A Maven repository with a Kafka 9.9.9 of three small jars; the folder of its `kafka-tools`."""
+    root, settings = tmp_path / "repository", tmp_path / "ivysettings.xml"
+    jars = (
+        ("org/apache/kafka/kafka_2.13", "9.9.9"),
+        ("org/apache/kafka/kafka-tools", "9.9.9"),
+        ("org/apache/logging/log4j/log4j-slf4j-impl", "2.25.4"),
+    )
+    for path, revision in jars:
+        (folder := root / path / revision).mkdir(parents=True)
+        group, _, name = path.rpartition("/")
+        pom, jar = folder / f"{name}-{revision}.pom", folder / f"{name}-{revision}.jar"
+        pom.write_text(
+            f"<project><modelVersion>4.0.0</modelVersion><groupId>{group.replace('/', '.')}</groupId>"
+            f"<artifactId>{name}</artifactId><version>{revision}</version></project>"
+        )
+        with zipfile.ZipFile(jar, "w") as archive:
+            archive.writestr("name", name)
+        for file in (pom, jar):
+            Path(f"{file}.sha1").write_text(hashlib.sha1(file.read_bytes()).hexdigest())
+    settings.write_text(
+        '<ivysettings><settings defaultResolver="maven"/><resolvers>'
+        f'<ibiblio name="maven" m2compatible="true" root="{root.as_uri()}/"/></resolvers></ivysettings>'
+    )
+    monkeypatch.setenv("SHAREQ_IVY_SETTINGS", str(settings))
+    return root / "org/apache/kafka/kafka-tools/9.9.9"
+
+
+@pytest.mark.usefixtures("repository")
+def test_jars_with_their_published_checksums_are_kept() -> None:
+    found = {path.name for path in kafka_jars("9.9.9").folder.iterdir()}
+    assert found == {"kafka_2.13-9.9.9.jar", "kafka-tools-9.9.9.jar", "log4j-slf4j-impl-2.25.4.jar"}
+
+
+def test_a_jar_that_differs_from_its_checksum_is_refused(repository: Path, cache: Path) -> None:
+    jar = repository / "kafka-tools-9.9.9.jar"
+    published = Path(f"{jar}.sha1").read_text()
+    jar.write_bytes(jar.read_bytes() + b"more")
+    computed = hashlib.sha1(jar.read_bytes()).hexdigest()
+    with pytest.raises(KafkaNotFound) as error:
+        kafka_jars("9.9.9")
+    assert f"kafka-tools.jar has the checksum {computed}, but {published} is published. Remedy" in str(error.value)
+    assert not (cache / "kafka-9.9.9").exists()
+
+
+def test_a_jar_without_a_published_checksum_is_refused(repository: Path, cache: Path) -> None:
+    (repository / "kafka-tools-9.9.9.jar.sha1").unlink()
+    with pytest.raises(KafkaNotFound, match=r"publishes no checksum of kafka-tools-9\.9\.9\.jar\. Remedy"):
+        kafka_jars("9.9.9")
+    assert not (cache / "kafka-9.9.9").exists()
+
+
+def test_the_newest_kafka_has_the_tools_of_the_release_before() -> None:
+    """Of 4.4.0, kafka-tools is not published."""
+    assert 'name="kafka_2.13" rev="4.4.0"' in ivy._module("4.4.0")
+    assert 'name="kafka-tools" rev="4.3.1"' in ivy._module("4.4.0")
+    assert 'name="kafka-tools" rev="4.3.1"' in ivy._module("4.3.1")
+
+
 # ---- errors ----------------------------------------------------------------------------------------------------------
 
 
@@ -245,7 +317,7 @@ def test_an_error_without_pyspark_names_the_installation(monkeypatch: pytest.Mon
     with pytest.raises(KafkaNotFound) as error:
         kafka_jars()
     assert str(error.value) == (
-        "Apache Kafka 4.3.0 could not be fetched: PySpark, whose Ivy fetches it, is not installed. "
+        "Apache Kafka 4.4.0 could not be fetched: PySpark, whose Ivy fetches it, is not installed. "
         f"Run `{install_command('kafka')}`; or unpack Apache Kafka from kafka.apache.org/downloads and set KAFKA_HOME "
         "to its folder."
     )
@@ -267,7 +339,7 @@ def test_the_real_ivy_reports_a_missing_network(monkeypatch: pytest.MonkeyPatch,
     assert "Maven Central cannot be reached (java.net.ConnectException: Connection refused). Remedies: connect" in str(
         error.value
     )
-    assert not (cache / "kafka-4.3.0").exists()
+    assert not (cache / "kafka-4.4.0").exists()
 
 
 @pytest.mark.parametrize(
@@ -302,7 +374,7 @@ def test_failures_of_ivy_have_a_reason_and_a_remedy(
     monkeypatch.setattr(ivy, "_ivy_jar", lambda: Path("ivy.jar"))
     with pytest.raises(KafkaNotFound) as error:
         kafka_jars()
-    assert str(error.value).startswith(f"Apache Kafka 4.3.0 could not be fetched: {why}")
+    assert str(error.value).startswith(f"Apache Kafka 4.4.0 could not be fetched: {why}")
 
 
 def test_progress_counts_found_and_fetched_jars(capsys: pytest.CaptureFixture[str]) -> None:
