@@ -2,7 +2,6 @@
 
 The cost of a state follows the distance to the nearest checkpoint, not the length of the journal. Far from all
 checkpoints the fold begins a few entries before the wanted moment, at an `Outline`: it is strict from that moment on.
-`check` folds all entries strictly.
 """
 
 from __future__ import annotations
@@ -39,21 +38,23 @@ from shareq.trace.analysis.replay import Replay, order_of
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal import Entry, Journal, Subject
 
-_LEADER = (
-    SharePartitionLoaded,
-    SharePartitionDropped,
-    RecordsChanged,
-    WindowMoved,
-    StateWritePrepared,
-    StateWriteSettled,
-    AcknowledgementRefused,
-    DurableStateRead,
-    RecordsHeld,
+_LEADER = frozenset(
+    (
+        SharePartitionLoaded,
+        SharePartitionDropped,
+        RecordsChanged,
+        WindowMoved,
+        StateWritePrepared,
+        StateWriteSettled,
+        AcknowledgementRefused,
+        DurableStateRead,
+        RecordsHeld,
+    )
 )
-_LOG = (RecordsAppended, LogStartMoved, LeaderElected)
-_TOPIC = (TopicCreated, TopicDeleted)
-_GROUP = (MemberJoined, MemberLeft, ShareSessionClosed, ConfigChanged)
-_CLUSTER = (BrokerStopped, FaultInjected, ObservationDisturbed)
+_LOG = frozenset((RecordsAppended, LogStartMoved, LeaderElected))
+_TOPIC = frozenset((TopicCreated, TopicDeleted))
+_GROUP = frozenset((MemberJoined, MemberLeft, ShareSessionClosed, ConfigChanged))
+_CLUSTER = frozenset((BrokerStopped, FaultInjected, ObservationDisturbed))
 
 
 class PartitionTimeline:
@@ -70,7 +71,7 @@ class PartitionTimeline:
             Subject(group, topic, partition): _LEADER,
             Subject(None, topic, partition): _LOG,
             Subject(None, topic): _TOPIC,
-            Subject(group, topic): (SharePartitionsInitialized,),
+            Subject(group, topic): frozenset((SharePartitionsInitialized,)),
             Subject(group): _GROUP,
             Subject(): _CLUSTER,
         }
@@ -93,26 +94,20 @@ class PartitionTimeline:
         for subject, types in self._subjects.items():
             entries = self.journal.about(subject)
             start = bisect_right(entries, self._seen - 1, key=order_of)
-            new += [e for e in entries[start:] if e.order < total and isinstance(e.event, types)]
+            new += [entry for entry in entries[start:] if entry[0] < total and type(entry[3]) in types]
         if dropped > self._seen:
             self._gaps.add(len(self.entries))
         self._seen = total
-        new.sort()
+        new.sort(key=order_of)
         self.entries += new
         return new
 
     def loads(self) -> list[Entry]:
         """The entries with which leaders have loaded the share-partition; a call searches what is new."""
         new = self.entries[self._searched :]
-        self._loads += [entry for entry in new if isinstance(entry.event, SharePartitionLoaded)]
+        self._loads += [entry for entry in new if type(entry[3]) is SharePartitionLoaded]
         self._searched += len(new)
         return self._loads
-
-    def check(self) -> None:
-        """Fold all entries from the first one on; JournalCorrupt names one that contradicts earlier ones."""
-        state = SharePartitionState(self.group, self.topic, self.partition)
-        for position, entry in enumerate(self.entries):
-            self._apply(state, position, entry)
 
     def _begin(self, count: int, after: int) -> SharePartitionState | None:
         """The state after `count` entries, from the last outline that all its records follow."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Generic, Protocol, Self, TypeVar
 
 from shareq.trace.journal import Entry
@@ -89,9 +90,5 @@ class Replay(Generic[S]):
         return bisect_right(self.entries, time_ms, key=time_of)
 
 
-def order_of(entry: Entry) -> int:
-    return entry.order
-
-
-def time_of(entry: Entry) -> int:
-    return entry.time_ms
+order_of: Callable[[Entry], int] = itemgetter(0)
+time_of: Callable[[Entry], int] = itemgetter(1)

@@ -10,12 +10,11 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from shareq.extras import require
-from shareq.model.events import MemberLeft
 from shareq.model.states import RecordState
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal import Entry
 from shareq.trace.journal.event_text import count_text, range_text
-from shareq.trace.views.marks import Marks
+from shareq.trace.views.marks import Marks, has_left_by_itself
 from shareq.trace.views.palette import STATES, UNKNOWNS
 from shareq.trace.views.plots import MARKED
 from shareq.trace.views.raster_sampling import PAST, Raster, sample
@@ -162,10 +161,8 @@ def _expired(entries: Sequence[Entry]) -> Iterator[tuple[float, int, int]]:
 
 def _notices(instant: Instant, entries: Sequence[Entry]) -> Iterator[Notice]:
     """Deaths, failures and elections; a member that leaves by itself is none."""
-    marks = Marks()
-    for count, entry in enumerate(entries, start=1):
-        if not (isinstance(entry.event, MemberLeft) and entry.event.reason == "left"):
-            marks.add(count, entry, instant.name)
+    marks = Marks(instant.name)
+    marks.add(0, (entry for entry in entries if not has_left_by_itself(entry)))
     for mark in marks.shown():
         if mark["kind"] in MARKED:
             hot = mark["kind"] in ("broker_killed", "fault", "member_left", "disturbed")
