@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import fields
 from random import Random
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from shareq.model.events import ObservationDisturbed, RecordsChanged, WindowMoved
-from shareq.trace import Journal, JournalCorrupt, SharePartitionState
+from shareq.trace import Entry, Journal, JournalCorrupt, SharePartitionState
 from shareq.trace.analysis import outline, replay, share_partition_state
 from shareq.trace.analysis.fold import apply_entry
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
@@ -134,6 +133,13 @@ def test_few_entries_are_applied_before_a_moment(monkeypatch: pytest.MonkeyPatch
     assert len(applied) < 2 * 4
 
 
+def fold(entries: list[Entry]) -> None:
+    """Apply all entries from the first one on."""
+    state = SharePartitionState(*WHERE)
+    for entry in entries:
+        apply_entry(state, entry)
+
+
 def test_a_contradiction_far_from_the_moment_is_found_by_the_fold_from_the_beginning_alone() -> None:
     journal = busy(100)
     contradiction = RecordsChanged(*WHERE, "settled", 1_000, 1_001, 2, 1)
@@ -142,9 +148,8 @@ def test_a_contradiction_far_from_the_moment_is_found_by_the_fold_from_the_begin
         journal.record(ORIGIN_MS, 0, event)
     (timeline,) = timelines(journal)
     assert timeline.state(len(timeline.entries)).spso == 2_500
-    state = SharePartitionState(*WHERE)
     with pytest.raises(JournalCorrupt, match="not completely in flight") as caught:
-        deque((apply_entry(state, entry) for entry in timeline.entries), maxlen=0)
+        fold(timeline.entries)
     assert caught.value.entry.event == contradiction
 
 

@@ -43,7 +43,7 @@ MOVED: Timed = (0, WindowMoved(*WHERE, 0, 2))
 WRITE: Timed = (0, StateWritePrepared(*WHERE, 3, 0, 2, ()))
 DONE: Timed = (0, StateWriteSettled(*WHERE, 3, 0))
 FAILED: Timed = (0, StateWriteSettled(*WHERE, 3, 7))
-LEFT = [(0, ShareSessionClosed(GROUP, "m", "closed")), (0, MemberLeft(GROUP, "m", "left"))]
+LEFT: list[Timed] = [(0, ShareSessionClosed(GROUP, "m", "closed")), (0, MemberLeft(GROUP, "m", "left"))]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def from_the_beginning(entries: list[Entry]) -> list[int]:
     return [*ends, len(entries)]
 
 
-EVENTS = [
+EVENTS: list[Event] = [
     *(acquired(member)[1] for member in "mn"),
     *(changed(cause, "m")[1] for cause in ("prepared", "renew", "abandoned")),
     *(changed(cause)[1] for cause in ("lock_timeout", "lock_timeout", "settled", "missing", "aborted")),

@@ -109,12 +109,26 @@ class PartitionTimeline:
         self._searched += len(new)
         return self._loads
 
+    def outline(self, count: int) -> Outline:
+        """Everything in the state after `count` entries but the records. The next call changes the object."""
+        return self._outline.state(count)
+
+    def origin(self, count: int) -> tuple[int, SharePartitionState]:
+        """A number of entries, and the outline after them, which must not be changed: all changes of the records that
+        are in the window after `count` entries, or just below it, come later."""
+        found = self._origin(count, self._outline.state(count).state)
+        return (0, self._outline.state(0).state.copy()) if found is None else (found[0], found[1].state)
+
+    def _origin(self, count: int, end: SharePartitionState) -> tuple[int, Outline] | None:
+        spso = end.spso
+        return self._outline.latest(count, lambda outline: outline.holds_for(spso))
+
     def _begin(self, count: int, after: int) -> SharePartitionState | None:
         """The state after `count` entries, from the last outline that all its records follow."""
         end = self._outline.state(count).state.copy()
         if end.observed:
             return end
-        found = self._outline.latest(count, lambda outline: outline.holds_for(end))
+        found = self._origin(count, end)
         if found is None or found[0] <= after:
             return None
         state = found[1].begin()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from shareq.trace.analysis.steps import Steps
 from shareq.trace.analysis.time_axis import Folds
@@ -30,7 +31,8 @@ class EventIndex:
         new = self.entries[self._count :]
         if new:
             # A member whose arrival is unknown has its letter by its first event.
-            for member_id in dict.fromkeys(entry[3].member_id for entry in new if type(entry[3]) in _OF_MEMBERS):
+            events: Iterable[Any] = (entry[3] for entry in new if type(entry[3]) in _OF_MEMBERS)
+            for member_id in dict.fromkeys(event.member_id for event in events):
                 if member_id:
                     self._names.member(member_id)
             self.marks.add(self._count, new)

@@ -54,7 +54,7 @@ class Marks:
         """Add the marks of the entries of the view that follow the first `count` ones."""
         for entry in entries:
             count += 1
-            event = entry[3]
+            event: Any = entry[3]
             kind_of = _KINDS_OF.get(type(event))
             if kind_of is None or (kind_of is _of_records and event[6] not in _RETURNED):
                 continue
