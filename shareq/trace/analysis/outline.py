@@ -46,6 +46,20 @@ class Outline:
         elif type(event) in _NEW_WINDOW:
             state.runs, self.reach = Runs(), state.window_end
 
+    def read(self, entries: list[Entry]) -> None:
+        """Apply the next entries, at a lower cost than one by one: most are changes of records."""
+        state, reach, loaded = self.state, self.reach, self.state.loaded
+        for entry in entries:
+            event = entry[3]
+            if type(event) is RecordsChanged and loaded:
+                if event[5] > reach:
+                    reach = event[5]
+            else:
+                self.reach = reach
+                self.apply(entry)
+                reach, loaded = self.reach, state.loaded
+        self.reach = reach
+
     def holds_for(self, spso: int) -> bool:
         """True if all records above a later SPSO, and in the `past` below it, have changed since this outline."""
         return self.reach <= max(spso - PAST_OFFSETS, 0)

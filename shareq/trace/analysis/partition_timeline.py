@@ -36,6 +36,7 @@ from shareq.trace.analysis.fold import apply_entry
 from shareq.trace.analysis.outline import Outline
 from shareq.trace.analysis.replay import Replay, order_of
 from shareq.trace.analysis.share_partition_state import SharePartitionState
+from shareq.trace.analysis.touched import Blocks
 from shareq.trace.journal import Entry, Journal, Subject
 
 _LEADER = frozenset(
@@ -79,8 +80,9 @@ class PartitionTimeline:
         self._gaps: set[int] = set()
         start = SharePartitionState(group, topic, partition)
         self._replay = Replay(start, self._apply, self._begin)
-        self._outline = Replay(Outline(start.copy()), self._apply_to_outline)
+        self._outline = Replay(Outline(start.copy()), self._apply_to_outline, advance=self._advance_outline)
         self.entries = self._outline.entries = self._replay.entries
+        self.blocks = Blocks(self.entries)
         self._loads: list[Entry] = []
         self._searched = 0
         self.state, self.count, self.at_time = self._replay.state, self._replay.count, self._replay.at_time
@@ -136,6 +138,13 @@ class PartitionTimeline:
             self._apply(state, position, self.entries[position])
         state.partial, state.now_ms = end.partial, self.entries[count - 1].time_ms
         return state
+
+    def _advance_outline(self, outline: Outline, before: int, entries: list[Entry]) -> None:
+        if any(before <= gap < before + len(entries) for gap in self._gaps):
+            for position, entry in enumerate(entries, before):
+                self._apply_to_outline(outline, position, entry)
+        else:
+            outline.read(entries)
 
     def _apply_to_outline(self, outline: Outline, position: int, entry: Entry) -> None:
         if position in self._gaps:

@@ -22,6 +22,9 @@ class Copyable(Protocol):
 
 S = TypeVar("S", bound=Copyable)
 
+Advance = Callable[[S, int, list[Entry]], None]
+"""(state, number of entries before, next entries): apply these entries."""
+
 Begin = Callable[[int, int], S | None]
 """(count, after) -> the state after the first `count` entries, from entries behind the first `after` ones; None if it
 depends on earlier ones."""
@@ -30,14 +33,21 @@ depends on earlier ones."""
 class Replay(Generic[S]):
     """Entries in order, and the state after the first n of them. Append to `entries`, in order; do not change them.
 
-    `apply` applies the entry at a position. The cost of a state follows the distance to the nearest checkpoint before
+    `apply` applies the entry at a position; `advance` replaces it by a function that applies several. The cost of a state follows the distance to the nearest checkpoint before
     it, not the number of entries. With `begin`, the first state far from all checkpoints does not apply all entries
     before it. Not thread-safe.
     """
 
-    def __init__(self, start: S, apply: Callable[[S, int, Entry], None], begin: Begin[S] | None = None) -> None:
+    def __init__(
+        self,
+        start: S,
+        apply: Callable[[S, int, Entry], None],
+        begin: Begin[S] | None = None,
+        advance: Advance[S] | None = None,
+    ) -> None:
         self.entries: list[Entry] = []
         self._apply = apply
+        self._advance = advance or self._apply_each
         self._begin = begin
         self._blocks = [0]
         self._checkpoints = {0: start}
@@ -47,12 +57,22 @@ class Replay(Generic[S]):
     def state(self, count: int) -> S:
         """The state after the first `count` entries. The next call changes the object: copy it to keep it."""
         self._go_near(count)
-        for position in range(self._applied, count):
-            self._apply(self._cursor, position, self.entries[position])
-            self._applied = position + 1
-            if not self._applied % CHECKPOINT_EVERY:
+        while self._applied < count:
+            stop = min(self._applied + CHECKPOINT_EVERY - self._applied % CHECKPOINT_EVERY, count)
+            try:
+                self._advance(self._cursor, self._applied, self.entries[self._applied : stop])
+            except BaseException:  # begin again at a checkpoint: the cursor is somewhere between
+                self._cursor, self._applied = self._checkpoints[0].copy(), 0
+                raise
+            self._applied = stop
+            if not stop % CHECKPOINT_EVERY:
                 self._keep()
         return self._cursor
+
+    def _apply_each(self, state: S, before: int, entries: list[Entry]) -> None:
+        apply = self._apply
+        for position, entry in enumerate(entries, before):
+            apply(state, position, entry)
 
     def latest(self, count: int, fits: Callable[[S], bool]) -> tuple[int, S] | None:
         """The latest checkpoint that fits, among those of the first `count` entries: its number of entries, and the
