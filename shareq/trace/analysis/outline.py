@@ -52,8 +52,7 @@ class Outline:
         for entry in entries:
             event = entry[3]
             if type(event) is RecordsChanged and loaded:
-                if event[5] > reach:
-                    reach = event[5]
+                reach = max(reach, event[5])
             else:
                 self.reach = reach
                 self.apply(entry)

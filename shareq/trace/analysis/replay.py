@@ -33,9 +33,9 @@ depends on earlier ones."""
 class Replay(Generic[S]):
     """Entries in order, and the state after the first n of them. Append to `entries`, in order; do not change them.
 
-    `apply` applies the entry at a position; `advance` replaces it by a function that applies several. The cost of a state follows the distance to the nearest checkpoint before
-    it, not the number of entries. With `begin`, the first state far from all checkpoints does not apply all entries
-    before it. Not thread-safe.
+    `apply` applies the entry at a position; `advance` replaces it by a function that applies several. The cost of a
+    state follows the distance to the nearest checkpoint before it, not the number of entries. With `begin`, the first
+    state far from all checkpoints does not apply all entries before it. Not thread-safe.
     """
 
     def __init__(

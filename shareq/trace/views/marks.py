@@ -55,10 +55,13 @@ class Marks:
         for entry in entries:
             count += 1
             event: Any = entry[3]
-            kind_of = _KINDS_OF.get(type(event))
-            if kind_of is None or (kind_of is _of_records and event[6] not in _RETURNED):
+            event_type = type(event)
+            if event_type is RecordsChanged:
+                if event[6] not in _RETURNED:
+                    continue
+            elif event_type not in _KINDS_OF or (event_type is StateWriteSettled and not event[4]):
                 continue
-            kind = kind_of(self, event)
+            kind = _KINDS_OF[event_type](self, event)
             if kind is not None:
                 same = self._found.setdefault(kind, [])
                 if not same or same[-1][1].time_ms != entry.time_ms:
@@ -112,7 +115,7 @@ def _of_records(_: Marks, event: RecordsChanged) -> str | None:
 
 _KINDS_OF: dict[type, Callable[[Marks, Any], str | None]] = {
     RecordsChanged: _of_records,
-    StateWriteSettled: lambda _, event: "write_failed" if event.error else None,
+    StateWriteSettled: lambda _, __: "write_failed",
     LeaderElected: Marks.of_election,
     MemberLeft: lambda _, __: "member_left",
     BrokerStopped: lambda _, __: "broker_killed",
@@ -121,7 +124,7 @@ _KINDS_OF: dict[type, Callable[[Marks, Any], str | None]] = {
     RecordsAppended: lambda _, __: "appended",
     LogStartMoved: lambda _, __: "log_start",
 }
-"""Event type -> the kind of an event's mark, None if it has none."""
+"""Event type -> the kind of an event's mark, None if it has none. `add` leaves out the most frequent ones without."""
 
 _TEXTS: dict[str, Callable[[Any, Name], str]] = {
     "broker_killed": lambda event, _: f"broker {event.broker_id} {'killed' if event.killed else 'stopped'}",
