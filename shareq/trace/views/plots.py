@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from shareq.extras import require
 from shareq.model.errors import ConfigException
-from shareq.model.events import DurableStateRead, MemberLeft, RecordsAppended, RecordsChanged, WindowMoved
+from shareq.model.events import DurableStateRead, RecordsAppended, RecordsChanged, WindowMoved
 from shareq.trace.analysis.lag import lag_over_time
 from shareq.trace.analysis.ledger import partitions_of
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.journal import Journal, journal_of
 from shareq.trace.journal.event_text import count_text, list_text
-from shareq.trace.views.marks import Mark, Marks
+from shareq.trace.views.marks import Mark, Marks, has_left_by_itself
 from shareq.trace.views.member_names import names_of
 from shareq.trace.views.palette import DARK, HATCHES, LIGHT, SERIES, STATES, UNKNOWNS
 from shareq.trace.views.raster_sampling import PAST, Raster, sample
@@ -207,10 +207,8 @@ def _draw_states(axis: Axes, picture: Raster, colours: dict[str, str]) -> None:
 
 def _failures(timeline: PartitionTimeline) -> list[Mark]:
     """The marks drawn as lines; a member that leaves by itself is no failure."""
-    names, marks = names_of(timeline.journal, timeline.group), Marks()
-    for count, entry in enumerate(timeline.entries, start=1):
-        if not (isinstance(entry.event, MemberLeft) and entry.event.reason == "left"):
-            marks.add(count, entry, names.name)
+    marks = Marks(names_of(timeline.journal, timeline.group).name)
+    marks.add(0, (entry for entry in timeline.entries if not has_left_by_itself(entry)))
     return [mark for mark in marks.shown() if mark["kind"] in MARKED]
 
 

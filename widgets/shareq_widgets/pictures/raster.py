@@ -10,12 +10,12 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from shareq.extras import require
-from shareq.model.events import MemberLeft
-from shareq.model.states import RecordState
+from shareq.model.events import MemberLeft, RecordsChanged
+from shareq.model.states import RecordEvent, RecordState
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal import Entry
 from shareq.trace.journal.event_text import count_text, range_text
-from shareq.trace.views.marks import Marks
+from shareq.trace.views.marks import Marks, has_left_by_itself
 from shareq.trace.views.palette import STATES, UNKNOWNS
 from shareq.trace.views.plots import MARKED
 from shareq.trace.views.raster_sampling import PAST, Raster, sample
@@ -26,6 +26,7 @@ from shareq_widgets.look import SHAPES
 from shareq_widgets.pictures.time_plot import TimeRange, clock, draw_axis, draw_moment
 from shareq_widgets.text_fit import SMALL, text_width
 
+LOCK_TIMEOUT = str(RecordEvent.LOCK_TIMEOUT)
 SPAN_MS = 60_000
 COLUMNS, ROWS = 200, 72
 """Maximum samples of a picture."""
@@ -110,7 +111,7 @@ def content(
         (int(picture.offsets[0]), int(picture.offsets[-1])), _samples(picture, 0), _samples(picture, PAST),
         _steps(picture, picture.spso, first_known, last and (last[0], last[1])),
         _steps(picture, picture.window_end, first_known, last and (last[0], last[2])),
-        tuple(_expired(drawn)), tuple(_notices(instant, drawn)), tuple(_ahead(instant, state, end)),
+        _expired(drawn), tuple(_notices(instant, drawn)), tuple(_ahead(instant, state, end)),
         _waits(instant, state),
     )  # fmt: skip
 
@@ -153,19 +154,15 @@ def _steps(picture: Raster, values: Any, from_ms: float | None, last: tuple[int,
     return tuple(steps)
 
 
-def _expired(entries: Sequence[Entry]) -> Iterator[tuple[float, int, int]]:
-    for entry in entries:
-        event: Any = entry.event
-        if getattr(event, "cause", None) == "lock_timeout":
-            yield entry.time_ms, event.first, event.end
+def _expired(entries: Sequence[Entry]) -> tuple[tuple[float, int, int], ...]:
+    changes: list[tuple[int, Any]] = [(entry[1], entry[3]) for entry in entries if type(entry[3]) is RecordsChanged]
+    return tuple([(time_ms, event[4], event[5]) for time_ms, event in changes if event[3] == LOCK_TIMEOUT])
 
 
 def _notices(instant: Instant, entries: Sequence[Entry]) -> Iterator[Notice]:
     """Deaths, failures and elections; a member that leaves by itself is none."""
-    marks = Marks()
-    for count, entry in enumerate(entries, start=1):
-        if not (isinstance(entry.event, MemberLeft) and entry.event.reason == "left"):
-            marks.add(count, entry, instant.name)
+    marks = Marks(instant.name)
+    marks.add(0, [entry for entry in entries if type(entry[3]) is not MemberLeft or not has_left_by_itself(entry)])
     for mark in marks.shown():
         if mark["kind"] in MARKED:
             hot = mark["kind"] in ("broker_killed", "fault", "member_left", "disturbed")

@@ -8,7 +8,7 @@ from typing import Any
 from shareq.broker import Cluster
 from shareq.model.errors import ConfigException
 from shareq.team import Feed, Team
-from shareq.trace.analysis.group_history import GroupHistory
+from shareq.trace.analysis.group_history import history_of
 from shareq_widgets.steering.control import Control
 from shareq_widgets.steering.controls import all_but_configs
 from shareq_widgets.steering.dynamic_configs import config_controls
@@ -48,7 +48,7 @@ class Steering:
         self.team: Team = self.namespace["team"]
         one = len(self.topics) == 1
         self.feeds: dict[str, Feed] = {self.topics[0]: self.namespace["feed"]} if one else self.namespace["feeds"]
-        self.history = GroupHistory(cluster, group)
+        self.history = history_of(cluster.journal, group)
 
     def _setup(self) -> str:
         names = list(self.topics)
