@@ -258,4 +258,4 @@ def _closest(table: Table, setting: Setting) -> Setting:
 
 def _slider(table: Table, name: str, text: str) -> Any:
     values = [(field_text(name, value), value) for value in table.grid[name]]
-    return ipywidgets.SelectionSlider(options=values, description=text)
+    return ipywidgets.SelectionSlider(options=values, description=text, style={"description_width": "initial"})
