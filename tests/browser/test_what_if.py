@@ -43,6 +43,7 @@ def test_what_if(browser_page: Page, jupyterlab: str, jupyterlab_folder: Path, t
     expect(text).to_contain_text(words(Setting(), Setting()))
     expect(mark(view, "now")).to_have_attribute("x1", str(mark(view, "chosen").get_attribute("x1")))
     expect(code).to_have_text("# this setting is in force")
+    expect(view.locator('[data-key="p99_ms value"]')).to_have_css("font-size", "16px")
 
     view.get_by_role("slider").first.press("ArrowLeft")
     expect(text).to_contain_text(words(Setting(20_000), Setting()))

@@ -26,7 +26,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def sentence(view: Any) -> str:
-    return verdict(view.content(view.picture.instant))
+    return verdict(view.content(view.charts.instant))
 
 
 # ---- the setting in force --------------------------------------------------------------------------------------------
@@ -36,11 +36,11 @@ def test_the_setting_in_force_follows_the_configuration_of_the_group(cluster: Cl
     view = what_if(cluster, group="crew")
     assert (view.current, view.setting) == (Setting(), Setting())
     cluster.configure_group("crew", {LOCK: 15_000, LIMIT: 2})
-    view.picture.last()
+    view.charts.last()
     assert view.current == Setting(15_000, 2000, 2)
     assert sentence(view).startswith("Lock 30 s instead of 15 s, 5 deliveries instead of 2: ")
     cluster.configure_group("crew", {LIMIT: None})
-    view.picture.last()
+    view.charts.last()
     assert view.current == Setting(15_000, 2000, 5)
 
 
@@ -57,9 +57,9 @@ def test_an_earlier_moment_has_the_setting_of_that_moment(cluster: Cluster) -> N
     cluster.advance(5000)
     cluster.configure_group("crew", {LOCK: 60_000})
     view = what_if(cluster, group="crew")
-    view.picture.seek_time(between)
+    view.charts.seek_time(between)
     assert view.current == Setting(15_000)
-    view.picture.last()
+    view.charts.last()
     assert view.current == Setting(60_000)
 
 
@@ -83,7 +83,7 @@ def test_an_address_is_observed_until_the_view_is_closed(cluster: Cluster) -> No
         admin.alter_group_configs("crew", {LOCK: 15_000, LOCKS: 500})
     view = what_if(cluster.bootstrap_servers, group="crew")
     cluster.advance(2000)
-    view.picture.last()
+    view.charts.last()
     assert view.current == Setting(15_000, 500, 5)
     view.close()
 
@@ -117,7 +117,7 @@ def test_sliders_choose_the_setting_and_the_workload(cluster: Cluster) -> None:
     assert wanted.startswith(
         "Lock 15 s instead of 30 s, 500 record locks instead of 2,000, 2 deliveries instead of 5: "
     )
-    assert wanted in view.picture.drawing["text"]
+    assert wanted in view.charts.drawing["text"]
     view.setting, view.workload = Setting(20_000), "failures"
     assert [slider.value for slider in (*sliders, workloads)] == [20_000, 2000, 5, "failures"]
 
@@ -158,7 +158,10 @@ def test_a_setting_that_the_brokers_do_not_allow_is_refused_with_their_reason(cl
     button, code = view.children[2].children
     button.click()
     assert "sq-refused" in code.value
-    assert f"{LOCK}" in code.value.partition("sq-refused")[2]
+    refusal = code.value.partition("sq-refused")[2]
+    assert f"{LOCK}=" in refusal
+    assert "must be 15000..60000" in refusal
+    assert "KafkaError" not in refusal
     assert "crew" not in cluster.image.group_configs
     with pytest.raises(KafkaException):
         view.apply()
@@ -203,7 +206,8 @@ def test_the_panel_of_a_control_room_opens_it_and_logs_its_code(cluster: Cluster
     assert room.panel is not None
     room.panel._compare.click()
     assert room.state["views"]["wide"] == "what_if"
-    view: Any = room.screen.slots["wide"].views["what_if"]
+    view: Any = room.screen.slots["wide"].children[-1]
+    assert room.screen.slots["wide"].views["what_if"] is view.charts
     view.setting = Setting(15_000)
     line = view.apply()
     assert room.panel.steering.log == [line]

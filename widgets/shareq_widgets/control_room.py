@@ -65,13 +65,17 @@ class Place(TypedDict):
 
 
 class Slot(ipywidgets.VBox):
-    """A place that shows one of several views; tabs stand in for their titles. `shown` may be set."""
+    """A place that shows one of several views; tabs stand in for their titles. `shown` may be set.
+
+    `views`: those that were shown so far.
+    """
 
     shown = traitlets.Unicode()
 
     def __init__(self, made: Mapping[str, Make]) -> None:
         self._make = dict(made)
-        self.views: dict[str, Player | WhatIf] = {}
+        self.views: dict[str, Player] = {}
+        self._widgets: dict[str, Player | WhatIf] = {}
         names = list(made)
         self._tabs = ipywidgets.ToggleButtons(options=[(TITLES[name], name) for name in names])
         self._tabs.add_class("sq-choice")
@@ -92,14 +96,15 @@ class Slot(ipywidgets.VBox):
 
     @traitlets.observe("shown")
     def _show(self, _change: Any = None) -> None:
-        if self.shown not in self.views:
-            self.views[self.shown] = self._make[self.shown]()
-        shown = self.views[self.shown]
+        if self.shown not in self._widgets:
+            made = self._widgets[self.shown] = self._make[self.shown]()
+            self.views[self.shown] = made.charts if isinstance(made, WhatIf) else made
+        shown = self._widgets[self.shown]
         self.children = (self._tabs, shown) if len(self._make) > 1 else (shown,)
 
     def close(self) -> None:
-        for view in self.views.values():
-            view.close()
+        for widget in self._widgets.values():
+            widget.close()
         super().close()
 
 

@@ -20,7 +20,7 @@ from shareq.trace import Journal
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.group_picture import Frame
 from shareq_widgets.instant import Instant
-from shareq_widgets.pictures import what_if as picture
+from shareq_widgets.pictures import what_if as drawing
 from shareq_widgets.pictures.what_if_words import WhatIfContent, field_text, words
 from shareq_widgets.views import Options, group_picture
 
@@ -37,8 +37,8 @@ REFUSALS = (KafkaException, ConfigException)
 class WhatIf(ipywidgets.VBox):
     """A chosen setting of a group compared with the one in force. Create one with `what_if(...)`.
 
-    `setting` and `workload` may be set. `picture` has the charts; it is linked with the other views of the source, and
-    shows the setting that was in force at their moment. `apply()` puts the chosen setting into force.
+    `setting` and `workload` may be set. `charts` is the view below the sliders. It is linked with the other views of
+    the source, and shows the setting that was in force at their moment. `apply()` puts the chosen one into force.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class WhatIf(ipywidgets.VBox):
         self._setting = _closest(table, Setting())
         self._updating = False
         self._refusal = ""
-        self.picture = group_picture(source, group, self._draw, "What if", {**options, "controls": False})
+        self.charts = group_picture(source, group, self._draw, "What if", {**options, "controls": False})
         self._setting = _closest(table, self.current or Setting())
         self._sliders = {name: _slider(table, name, text) for name, text in SLIDERS.items()}
         self._workloads = ipywidgets.Dropdown(options=list(table.workloads), description="workload")
@@ -69,12 +69,12 @@ class WhatIf(ipywidgets.VBox):
         for field in (*self._sliders.values(), self._workloads):
             field.observe(self._turned, "value")
         self._apply.on_click(lambda _: self._click())
-        self.picture.observe(lambda _: self._show_code(), "drawing")
+        self.charts.observe(lambda _: self._show_code(), "drawing")
         choices = ipywidgets.Box([*self._sliders.values(), self._workloads])
         choices.add_class("sq-what-if-choices")
         action = ipywidgets.Box([self._apply, self._code])
         action.add_class("sq-what-if-action")
-        super().__init__([choices, self.picture, *([action] if cluster is not None else [])])
+        super().__init__([choices, self.charts, *([action] if cluster is not None else [])])
         self.add_class("sq-what-if")
         self._show()
 
@@ -110,7 +110,7 @@ class WhatIf(ipywidgets.VBox):
     @property
     def current(self) -> Setting | None:
         """The setting in force at the shown moment; None without a group."""
-        return self._in_force(self.picture.instant)
+        return self._in_force(self.charts.instant)
 
     def _in_force(self, instant: Instant) -> Setting | None:
         return setting_at(instant, self._cluster) if self._group else None
@@ -133,18 +133,18 @@ class WhatIf(ipywidgets.VBox):
         configured, KafkaException if the brokers do not allow the setting."""
         if self._cluster is None:
             raise ConfigException("the source must be an open cluster of this process to be configured")
-        self.picture.last()
+        self.charts.last()
         line = self.code
         if line:
             self._execute(line)
-            self.picture.last()
+            self.charts.last()
         return line
 
     def _click(self) -> None:
         try:
             self.apply()
         except REFUSALS as refusal:
-            self._refusal = str(refusal)
+            self._refusal = refusal.error.str() if isinstance(refusal, KafkaException) else str(refusal)
             self._show_code()
 
     # ---- what is shown -----------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class WhatIf(ipywidgets.VBox):
         return WhatIfContent(self.table, self._workload, self._setting, self._in_force(instant), self._group)
 
     def _draw(self, frame: Frame) -> Drawing:
-        return picture.draw(self.content(frame.instant), frame.width)
+        return drawing.draw(self.content(frame.instant), frame.width)
 
     def _turned(self, _change: Any) -> None:
         if not self._updating:
@@ -169,7 +169,7 @@ class WhatIf(ipywidgets.VBox):
                 slider.value = getattr(self._setting, name)
         finally:
             self._updating = False
-        self.picture.redraw()
+        self.charts.redraw()
         self._show_code()
 
     def _show_code(self) -> None:
@@ -181,26 +181,30 @@ class WhatIf(ipywidgets.VBox):
 
     def close(self) -> None:
         """Remove the view, and close an observer that was created for it."""
-        self.picture.close()
+        self.charts.close()
         super().close()
 
     # ---- forms -------------------------------------------------------------------------------------------------------
 
     def to_svg(self, theme: str = "light", width: int | None = None) -> str:
         """The charts as a self-contained SVG picture; `width` in px, None is the width of the view."""
-        return self.picture.to_svg(theme, width)
+        return self.charts.to_svg(theme, width)
+
+    def picture(self) -> str:
+        """What a notebook stores."""
+        return self.to_svg()
 
     def save(self, path: str | Path, *, theme: str | None = None, width: int | None = None) -> Path:
         """Write the charts to a file, see `Player.save`."""
-        return self.picture.save(path, theme=theme, width=width)
+        return self.charts.save(path, theme=theme, width=width)
 
     def __repr__(self) -> str:
-        return f"What if\n{words(self.content(self.picture.instant))}"
+        return f"What if\n{words(self.content(self.charts.instant))}"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """The live widget, with a picture and a text for readers without widgets."""
         data = super()._repr_mimebundle_(**kwargs) or {}
-        return {**data, "text/plain": repr(self), "image/svg+xml": self.to_svg()}
+        return {**data, "text/plain": repr(self), "image/svg+xml": self.picture()}
 
 
 def what_if(

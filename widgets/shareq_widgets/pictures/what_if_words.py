@@ -160,7 +160,10 @@ def notes(shown: WhatIfContent) -> list[str]:
         f"{shown.table.workloads[shown.workload].about} {scenario.consumers} consumers; {rate}; a poll of up to "
         f"{scenario.max_poll_records} records, {time_text(scenario.service_ms)} each, is acknowledged at its end."
     )
-    found.append(f"Medians of {shown.table.seeds} simulated runs each; the band is from the lowest to the highest.")
+    found.append(
+        f"Medians of {shown.table.seeds} simulated runs each of {scenario.records:,} records, the band is from the "
+        "lowest to the highest. Throughput is counted until the last record arrives."
+    )
     return found
 
 
