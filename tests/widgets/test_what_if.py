@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shareq import Cluster
+from shareq import Admin, Cluster
 from shareq.model.errors import ConfigException, KafkaException
 from shareq.sim.what_if import GRID, Setting, stored
 from shareq.trace import Journal
@@ -70,21 +70,27 @@ def test_a_recording_has_the_setting_and_cannot_be_configured(as_source: str) ->
         cluster.configure_group("crew", {LOCK: 20_000})
     source: Any = cluster.journal if as_source == "journal" else cluster
     view = what_if(source, group="crew")
+    view.setting = Setting(30_000)
     assert view.current == Setting(20_000)
-    assert len(view.children) == 2
+    assert view.code == f"admin.alter_group_configs('crew', {{'{LOCK}': 30000}})"
+    (code,) = view.children[2].children
+    assert "admin.alter_group_configs" in code.value
     with pytest.raises(ConfigException, match="must be an open cluster of this process"):
         view.apply()
 
 
 def test_an_address_is_observed_until_the_view_is_closed(cluster: Cluster) -> None:
-    from shareq import Admin
-
     with Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
         admin.alter_group_configs("crew", {LOCK: 15_000, LOCKS: 500})
     view = what_if(cluster.bootstrap_servers, group="crew")
     cluster.advance(2000)
     view.charts.last()
     assert view.current == Setting(15_000, 500, 5)
+    view.setting = Setting()
+    exec(view.code, {"Admin": Admin})
+    cluster.advance(2000)
+    view.charts.last()
+    assert view.current == Setting()
     view.close()
 
 

@@ -15,6 +15,7 @@ import ipywidgets
 from shareq import Cluster
 from shareq.model.configs import BrokerConfig, GroupConfig
 from shareq.model.errors import ConfigException, KafkaException
+from shareq.observer import Observer
 from shareq.sim.what_if import KEYS, Setting, Table, stored
 from shareq.trace import Journal
 from shareq_widgets.drawing import Drawing
@@ -54,7 +55,7 @@ class WhatIf(ipywidgets.VBox):
         """`table`: None is the one that comes with shareq. `cluster`: the one that is configured; `execute` executes a
         line of Python in which it has the name "cluster"."""
         self.table = table = table or stored()
-        self._group, self._cluster = group, cluster
+        self._group, self._cluster, self._admin = group, cluster, _admin_text(source)
         self._execute = execute or (lambda line: exec(line, {"cluster": cluster}))
         self._workload = next(iter(table.workloads))
         self._setting = _closest(table, Setting())
@@ -72,9 +73,9 @@ class WhatIf(ipywidgets.VBox):
         self.charts.observe(lambda _: self._show_code(), "drawing")
         choices = ipywidgets.Box([*self._sliders.values(), self._workloads])
         choices.add_class("sq-what-if-choices")
-        action = ipywidgets.Box([self._apply, self._code])
+        action = ipywidgets.Box([*([self._apply] if cluster is not None else []), self._code])
         action.add_class("sq-what-if-action")
-        super().__init__([choices, self.charts, *([action] if cluster is not None else [])])
+        super().__init__([choices, self.charts, *([action] if group else [])])
         self.add_class("sq-what-if")
         self._show()
 
@@ -119,14 +120,21 @@ class WhatIf(ipywidgets.VBox):
 
     @property
     def code(self) -> str:
-        """The line of Python that puts the chosen setting into force; "" if it is in force."""
+        """The line of Python that puts the chosen setting into force; "" if it is in force.
+
+        `apply()` executes it on a cluster in this process; for another source it is a proposal for an admin client.
+        """
         current = self.current
         changes = {
             KEYS[name]: value
             for name, value in self._setting._asdict().items()
             if current is None or value != getattr(current, name)
         }
-        return f"cluster.configure_group({self._group!r}, {changes!r})" if changes else ""
+        if not changes:
+            return ""
+        if self._cluster is not None:
+            return f"cluster.configure_group({self._group!r}, {changes!r})"
+        return f"{self._admin}.alter_group_configs({self._group!r}, {changes!r})"
 
     def apply(self) -> str:
         """Put the chosen setting into force, and return the executed line. ConfigException if the source cannot be
@@ -227,6 +235,13 @@ def open_cluster(source: Any) -> Cluster | None:
     """The cluster of a source, if it is in this process and open."""
     cluster = getattr(source, "cluster", source)
     return cluster if isinstance(cluster, Cluster) and not cluster.closed else None
+
+
+def _admin_text(source: Any) -> str:
+    """The admin client of a source in Python; of a recording, a name for it."""
+    observed = isinstance(source, (str, Observer))
+    servers = source if isinstance(source, str) else getattr(source, "bootstrap_servers", "")
+    return f"Admin({{'bootstrap.servers': {servers!r}}})" if observed else "admin"
 
 
 def setting_at(instant: Instant, cluster: Cluster | None = None) -> Setting:
