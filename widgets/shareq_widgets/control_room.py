@@ -17,14 +17,15 @@ from shareq_widgets.panel import Panel
 from shareq_widgets.partition_strip import strip
 from shareq_widgets.player import Player
 from shareq_widgets.steering import STORIES, Steering, Story
+from shareq_widgets.what_if_view import WhatIf, open_cluster
 
-Make = Callable[[], Player]
+Make = Callable[[], Player | WhatIf]
 
 SLOTS: Final[dict[str, tuple[str, ...]]] = {
     "left": ("locks", "record"),
     "middle": ("states", "state_topic"),
     "right": ("group", "cluster"),
-    "wide": ("raster", "charts"),
+    "wide": ("raster", "charts", "what_if"),
     "narrow": ("messages",),
 }
 """The slots of the screen below the strip, and the views that each can show, the first one at first."""
@@ -42,6 +43,7 @@ TITLES: Final = {
     "raster": "Offsets over time",
     "charts": "Charts",
     "messages": "Messages",
+    "what_if": "What if",
 }
 """The names of the views on their tabs."""
 
@@ -63,13 +65,17 @@ class Place(TypedDict):
 
 
 class Slot(ipywidgets.VBox):
-    """A place that shows one of several views; tabs stand in for their titles. `shown` may be set."""
+    """A place that shows one of several views; tabs stand in for their titles. `shown` may be set.
+
+    `views`: those that were shown so far.
+    """
 
     shown = traitlets.Unicode()
 
     def __init__(self, made: Mapping[str, Make]) -> None:
         self._make = dict(made)
         self.views: dict[str, Player] = {}
+        self._widgets: dict[str, Player | WhatIf] = {}
         names = list(made)
         self._tabs = ipywidgets.ToggleButtons(options=[(TITLES[name], name) for name in names])
         self._tabs.add_class("sq-choice")
@@ -90,14 +96,15 @@ class Slot(ipywidgets.VBox):
 
     @traitlets.observe("shown")
     def _show(self, _change: Any = None) -> None:
-        if self.shown not in self.views:
-            self.views[self.shown] = self._make[self.shown]()
-        shown = self.views[self.shown]
+        if self.shown not in self._widgets:
+            made = self._widgets[self.shown] = self._make[self.shown]()
+            self.views[self.shown] = made.charts if isinstance(made, WhatIf) else made
+        shown = self._widgets[self.shown]
         self.children = (self._tabs, shown) if len(self._make) > 1 else (shown,)
 
     def close(self) -> None:
-        for view in self.views.values():
-            view.close()
+        for widget in self._widgets.values():
+            widget.close()
         super().close()
 
 
@@ -109,7 +116,7 @@ class Screen(ipywidgets.Box):
         self.place = place
         self.panel = panel
         self.strip = strip(source, **place, **quiet)
-        makes = _makes(source, place, {**quiet, "joins": True})
+        makes = _makes(source, place, {**quiet, "joins": True}, panel and panel.steering)
         self.slots = {name: Slot({view: makes[view] for view in names}) for name, names in SLOTS.items()}
         self.timeline = views.timeline(source, group=place["group"], **options)
         areas: dict[str, ipywidgets.DOMWidget] = {"strip": self.strip, **self.slots, "timeline": self.timeline}
@@ -133,8 +140,9 @@ class Screen(ipywidgets.Box):
         super().close()
 
 
-def _makes(source: Any, place: Place, options: views.Options) -> dict[str, Make]:
+def _makes(source: Any, place: Place, options: views.Options, steering: Steering | None) -> dict[str, Make]:
     group = place["group"]
+    execute = None if steering is None else steering.execute
     return {
         "locks": lambda: views.locks(source, group=group, **options),
         "record": lambda: views.record(source, **place, **options),
@@ -145,6 +153,7 @@ def _makes(source: Any, place: Place, options: views.Options) -> dict[str, Make]
         "raster": lambda: views.raster(source, **place, **options),
         "charts": lambda: views.charts(source, group=group, **options),
         "messages": lambda: views.messages(source, group=group, most=MESSAGES, **options),
+        "what_if": lambda: WhatIf(source, group, cluster=open_cluster(source), execute=execute, options=options),
     }
 
 
@@ -171,7 +180,7 @@ class ControlRoom(ipywidgets.Box):
         self._own: Screen | None = None
         super().__init__()
         self.add_class("sq-room-frame")
-        panel = None if steering is None else Panel(steering, tell=self.tell)
+        panel = None if steering is None else Panel(steering, tell=self.tell, compare=self._compare)
         self._own = Screen(source, place, options, panel)
         self._show(self._own)
 
@@ -184,6 +193,10 @@ class ControlRoom(ipywidgets.Box):
         """The controls of the shown cluster."""
         return self.screen.panel
 
+    def _compare(self) -> None:
+        """Show what other settings of the group cost."""
+        self.screen.slots["wide"].shown = "what_if"
+
     # ---- stories -----------------------------------------------------------------------------------------------------
 
     def tell(self, name: str) -> Story:
@@ -193,7 +206,7 @@ class ControlRoom(ipywidgets.Box):
         story = STORIES[name].begin()
         steering = story.steering
         place: Place = {"group": steering.group, "topic": steering.topics[0], "partition": 0}
-        panel = Panel(steering, story=story, tell=self.tell, leave=self.leave)
+        panel = Panel(steering, story=story, tell=self.tell, leave=self.leave, compare=self._compare)
         screen = Screen(steering.cluster, place, self._options, panel)
         self._end_story()
         self._story = story

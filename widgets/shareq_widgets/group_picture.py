@@ -91,8 +91,22 @@ class GroupPicture(Player):
             return False
         return self._clock_ms() - self._drawn_ms < LIVE_SHARE * self._cost_ms
 
+    @property
+    def instant(self) -> Instant:
+        """The shown moment."""
+        position = self._playback.position
+        return self._instant(position.until, position.now_ms)
+
+    def redraw(self) -> None:
+        """Draw the shown moment again, after a change of something else that the drawing depends on."""
+        self._asked = None
+        self._mirror()
+
+    def _instant(self, until: int, now_ms: int) -> Instant:
+        return Instant(self._timeline.history, self._timeline.names, until, now_ms)
+
     def _drawing(self, until: int, now_ms: int, since: int, width: int | None = None) -> Drawing:
-        instant = Instant(self._timeline.history, self._timeline.names, until, now_ms)
+        instant = self._instant(until, now_ms)
         return self._draw_frame(Frame(instant, width or self.width, since, self._moment.selection))
 
     def _words(

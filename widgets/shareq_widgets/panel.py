@@ -12,10 +12,13 @@ import ipywidgets
 from shareq.model.errors import KafkaException
 from shareq_widgets.steering import STORIES, Control, Steering, Story
 from shareq_widgets.steering.control import BUTTON, SLIDER
+from shareq_widgets.steering.dynamic_configs import GROUP
 from shareq_widgets.steering.panel import CONSUMERS
 
 OPEN: Final = ("records", "consumers", "clock")
 """The areas that are open at first."""
+
+COMPARE: Final = "Lock duration and limits against p99, redeliveries and throughput, from simulated runs."
 
 REFUSALS = (KafkaException, ValueError)
 
@@ -143,7 +146,7 @@ class Panel(ipywidgets.VBox):
     """The controls of a cluster by area, its stories, and the code of what was done.
 
     `tell` is called with the name of a preset, to show its story. `story`: the story whose steps are shown; `leave` is
-    called to end it.
+    called to end it. `compare` is called to show what settings of the group cost.
     """
 
     def __init__(
@@ -153,6 +156,7 @@ class Panel(ipywidgets.VBox):
         story: Story | None = None,
         tell: Callable[[str], object] | None = None,
         leave: Callable[[], None] | None = None,
+        compare: Callable[[], None] | None = None,
     ) -> None:
         self.steering = steering
         self.story = story
@@ -163,6 +167,9 @@ class Panel(ipywidgets.VBox):
         self._next.on_click(lambda _: self.next())
         self._leave = ipywidgets.Button(description="end the story", disabled=leave is None)
         self._leave.on_click(lambda _: leave() if leave is not None else None)
+        self._compare = ipywidgets.Button(description="what if: compare settings", tooltip=COMPARE)
+        self._compare.on_click(lambda _: compare() if compare is not None else None)
+        self._beside: dict[str, list[ipywidgets.Widget]] = {} if compare is None else {GROUP: [self._compare]}
         self._code = ipywidgets.HTML()
         self._folds: dict[str, ipywidgets.Accordion] = {}
         super().__init__()
@@ -225,7 +232,7 @@ class Panel(ipywidgets.VBox):
         by_subject: dict[str, list[Control]] = {}
         for control in controls:
             by_subject.setdefault(control.subject, []).append(control)
-        parts: list[ipywidgets.Widget] = []
+        parts: list[ipywidgets.Widget] = [*self._beside.get(controls[0].area, [])]
         for subject, found in by_subject.items():
             rows = [self._rows[control.name].widget for control in found]
             if controls[0].area == CONSUMERS and subject:
