@@ -89,7 +89,7 @@ def test_a_timeline_has_no_picture(cluster: Cluster) -> None:
 def test_a_png_is_small_for_a_cell_that_waits_and_sharp_for_a_stored_notebook(cluster: Cluster) -> None:
     small, large = strip(cluster, **PLACE).to_svg(), control_room(cluster, **PLACE).picture()
     for svg in (small, large):
-        width, height = size_of(svg)
+        width, _ = size_of(svg)
         quick, sharp = opened(stored.png(svg)), opened(stored.png(svg, sharp=True))
         assert quick.width * quick.height <= stored.PIXELS * 1.01
         assert quick.width <= width

@@ -97,7 +97,7 @@ def page(players: Views, *, theme: str = "auto", width: int | None = None, most_
     """
     most = min(player.most_frames for player in players.values()) // len(players)
     while True:
-        recordings = _recorded(players, most, width if len(players) == 1 else None)
+        recordings = _recorded(players, most, width)
         made = _page(players, recordings, _packed(players, recordings, theme), theme, width)
         used = max(len(recording.frames["orders"]) for recording in recordings.values())
         if len(made) <= most_bytes or used <= FEWEST_FRAMES:
@@ -109,7 +109,8 @@ def _recorded(players: Views, most: int, width: int | None) -> dict[str, Recordi
     """The recordings of the views. If that of the timeline has to be thinned, the others have the same moments."""
     lead = players.get("timeline")
     moments = None if lead is None else thinned_moments(lead, most)
-    return {area: record(player, most, width, moments) for area, player in players.items()}
+    widths: Mapping[str, int | None] = {"": width} if lead is None else room_picture.widths(width or SCREEN_WIDTH)
+    return {area: record(player, most, widths.get(area), moments) for area, player in players.items()}
 
 
 def _packed(players: Views, recordings: Mapping[str, Recording], theme: str) -> str:
@@ -161,6 +162,11 @@ def _note(players: Views, recordings: Mapping[str, Recording]) -> str:
     area = max(recordings, key=lambda area: players[area].view.total())
     total, recording = players[area].view.total(), recordings[area]
     held = f"A recording of {total:,} events, made with shareq; it needs no kernel and no network."
+    if len(players) > 1:
+        shown = ", ".join(
+            str(player.words["title"]) for area, player in players.items() if area not in ("strip", "timeline")
+        )
+        held = f"{held} Beside the strip it has the views that the room showed: {shown}."
     if recording.thinned:
         return f"{held} It is thinned: {len(recording.frames['orders']):,} moments are in this file."
     return held if recording.events else f"{held} It holds steps, not their single events."

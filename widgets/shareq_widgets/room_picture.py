@@ -64,6 +64,15 @@ def told(title: str, views: Views, theme: str = "light") -> str:
     return _stacked(title, parts, WIDTH, theme)
 
 
+def widths(width: int = SCREEN_WIDTH) -> dict[str, int]:
+    """The width of each view on a screen, by its area, px."""
+    return {area: _wide(row, span, width) for row in SCREEN for area, span in row}
+
+
+def _wide(row: tuple[tuple[str, int], ...], span: int, width: int) -> int:
+    return int((width - MARGIN) / sum(each for _, each in row) * span) - MARGIN
+
+
 def _rows(
     rows: Rows, views: Views, theme: str, width: int, drawn: Callable[[Showable, int], Part] | None = None
 ) -> Iterable[Part]:
@@ -77,7 +86,7 @@ def _rows(
         column = (width - MARGIN) / sum(span for _, span in row)
         x, parts, height = float(MARGIN), [], 0.0
         for area, span in row:
-            view, wide = views[area], int(column * span) - MARGIN
+            view, wide = views[area], _wide(row, span, width)
             head = Part("", 0) if area == "strip" else _line(view.words["title"], wide, theme)
             picture = (drawn or now)(view, wide)
             parts.append(_at(x, 0, head.markup) + _at(x, head.height, picture.markup))

@@ -2,7 +2,7 @@
 
 Notebooks and exported pages show an SVG output in an `<img>`, which no style of the page reaches. A media query inside
 the picture is what works there: browsers answer it by the `color-scheme` of the place where the image stands, which
-JupyterLab sets by its theme. The light colours stay attributes, so a viewer that removes styles shows the light picture.
+JupyterLab sets by its theme. The light colours stay attributes: a viewer that removes styles shows the light picture.
 """
 
 from __future__ import annotations
