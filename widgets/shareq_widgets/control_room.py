@@ -6,13 +6,15 @@ The views are linked. A slot shows one of several views; a view is created when 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final, TypedDict
 
 import ipywidgets
 import traitlets
 
 from shareq import Cluster, observer
-from shareq_widgets import views
+from shareq_widgets import room_picture, stored, views
+from shareq_widgets.export import save_room
 from shareq_widgets.panel import Panel
 from shareq_widgets.partition_strip import strip
 from shareq_widgets.player import Player
@@ -129,6 +131,12 @@ class Screen(ipywidgets.Box):
         self.add_class("sq-room")
         if panel is not None:
             self.add_class("sq-steered")
+
+    @property
+    def shown(self) -> dict[str, Player]:
+        """The views that it shows, by their areas."""
+        slots = {area: slot.views[slot.shown] for area, slot in self.slots.items()}
+        return {"strip": self.strip, "timeline": self.timeline, **slots}
 
     def close(self) -> None:
         self.strip.close()
@@ -249,6 +257,39 @@ class ControlRoom(ipywidgets.Box):
         else:
             timeline.seek_time(state["time_ms"])
 
+    # ---- for readers without a kernel --------------------------------------------------------------------------------
+
+    @property
+    def title(self) -> str:
+        """What the room shows."""
+        place = self.screen.place
+        return f"Control room of {place['group']} on {place['topic']}-{place['partition']}"
+
+    def picture(self) -> str:
+        """What a notebook stores: at the end of the journal the telling moments of the strip, and all views at the most
+        important one; else all views at the shown moment."""
+        views = self.screen.shown
+        return (
+            room_picture.told(self.title, views) if self.screen.timeline.live else room_picture.shown(self.title, views)
+        )
+
+    def catch_up(self) -> None:
+        """Go to the end, if the views follow it."""
+        self.screen.timeline.catch_up()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        """The live room, with pictures and a text for readers without widgets."""
+        return {**(super()._repr_mimebundle_(**kwargs) or {}), **stored.bundle(self)}
+
+    def save(self, path: str | Path, *, theme: str | None = None, width: int | None = None) -> Path:
+        """Write the room to a file; the suffix of `path` is its form.
+
+        ".svg" and ".png" are pictures of all views at the shown moment; ".html" is a page in which the views play the
+        recording together, without a kernel and without a network. `theme`, `width` and errors are as in `save` of a
+        view. The controls of the cluster, and the views behind the tabs, are not saved.
+        """
+        return save_room(self.title, self.screen.shown, Path(path), theme=theme, width=width)
+
     def close(self) -> None:
         """Remove the room and its views; end the story, and the clients of the panel."""
         self._end_story()
@@ -261,8 +302,7 @@ class ControlRoom(ipywidgets.Box):
         super().close()
 
     def __repr__(self) -> str:
-        place, shown = self.screen.place, ", ".join(slot.shown for slot in self.screen.slots.values())
-        return f"Control room of {place['group']} on {place['topic']}-{place['partition']}: strip, {shown}"
+        return f"{self.title}: strip, {', '.join(slot.shown for slot in self.screen.slots.values())}"
 
 
 def control_room(

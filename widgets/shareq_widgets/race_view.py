@@ -9,6 +9,7 @@ from typing import Any, Final
 import ipywidgets
 
 from shareq.sim.race import BOUNDS, RaceSetting
+from shareq_widgets import stored
 from shareq_widgets.look import THEMES
 from shareq_widgets.pictures import race as picture
 from shareq_widgets.svg import svg_of, to_svg
@@ -126,13 +127,19 @@ class Race(ipywidgets.VBox):
         """The shown moment as a self-contained SVG picture, `width` px wide."""
         return to_svg(picture.draw(self.content, width), theme=theme)
 
+    def picture(self) -> str:
+        """What a notebook stores."""
+        return self.to_svg()
+
+    def catch_up(self) -> None:
+        """Nothing moves without the reader."""
+
     def __repr__(self) -> str:
         return "\n".join(["Race", *picture.sentences(self.content)])
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """The live widget, with a picture and a text for readers without widgets."""
-        data = super()._repr_mimebundle_(**kwargs) or {}
-        return {**data, "text/plain": repr(self), "image/svg+xml": self.to_svg()}
+        """The live widget, with pictures and a text for readers without widgets."""
+        return {**(super()._repr_mimebundle_(**kwargs) or {}), **stored.bundle(self)}
 
 
 def race(*, theme: str = "auto", **setting: Any) -> Race:

@@ -8,14 +8,13 @@ from typing import Any, Final, NamedTuple
 from shareq_widgets.look import THEMES
 from shareq_widgets.position import Snapshot
 from shareq_widgets.showable import Showable
+from shareq_widgets.stored import MOST_BYTES
 from shareq_widgets.svg import FONT
 from shareq_widgets.text_fit import clipped, text_width
 from shareq_widgets.words import clock_text
 
 FEWEST: Final = 3
 MOST: Final = 5
-MOST_BYTES: Final = 140_000
-"""The most bytes of a storyboard in a notebook; with larger frames it has fewer of them."""
 DULL: Final = ("appended",)
 """Kinds of marks that alone make no telling moment."""
 STEPS_SEARCHED: Final = 400
@@ -41,7 +40,8 @@ class _Picture(NamedTuple):
 
 
 def storyboard(player: Showable, *, theme: str = "light") -> str | None:
-    """The telling moments of a view as SVG; None if the journal has fewer than three."""
+    """The telling moments of a view as SVG; None if the journal has fewer than three. With large frames it has fewer of
+    them: a notebook stores it."""
     pictures = _pictures(player, theme)
     while len(pictures) >= FEWEST:
         made = _drawn(player, pictures, theme)
@@ -64,6 +64,12 @@ def telling(player: Showable) -> list[Frame]:
     if end["order"] not in orders:
         frames.append(Frame(end, view.moment(), len(frames)))
     return sorted(frames, key=lambda frame: int(frame.snapshot["order"]))
+
+
+def climax(player: Showable) -> Frame:
+    """The telling moment that is the most important one after the beginning."""
+    first, *others = sorted(telling(player), key=lambda frame: frame.importance)
+    return others[0] if others else first
 
 
 def _marked(player: Showable, after: int) -> list[int]:
@@ -122,9 +128,9 @@ def _drawn(player: Showable, pictures: list[_Picture], theme: str) -> str:
         shown = pictures[row : row + columns]
         for column, picture in enumerate(shown):
             x = column * (width + _GAP)
-            number, caption = row + column + 1, _caption(player, picture.frame.snapshot)
-            captions.append(f"{number}. {caption[0]}: {caption[1]}")
-            parts.append(_framed(number, caption, (x, y, width), colours))
+            number, said = row + column + 1, caption(player, picture.frame.snapshot)
+            captions.append(f"{number}. {said[0]}: {said[1]}")
+            parts.append(_framed(number, said, (x, y, width), colours))
             parts.append(f'<g transform="translate({x:g} {y + _CAPTION:g})">{picture.markup}</g>')
         y += _CAPTION + max(picture.height for picture in shown) + _GAP
     words = player.words
@@ -138,17 +144,17 @@ def _drawn(player: Showable, pictures: list[_Picture], theme: str) -> str:
     )
 
 
-def _caption(player: Showable, snapshot: Snapshot) -> tuple[str, str, bool]:
+def caption(player: Showable, snapshot: Snapshot) -> tuple[str, str, bool]:
     """The time of a frame, its sentence, and true if it needs attention."""
     _, what, why, hot = player.words_at(snapshot)["sentence"]
     return f"t {clock_text(snapshot['now_ms'] - snapshot['origin_ms'])}", what + why, hot
 
 
 def _framed(
-    number: int, caption: tuple[str, str, bool], place: tuple[float, float, float], colours: dict[str, str]
+    number: int, said: tuple[str, str, bool], place: tuple[float, float, float], colours: dict[str, str]
 ) -> str:
     """The line above a frame. `place`: x, y and width."""
-    (time, text, hot), (x, y, width) = caption, place
+    (time, text, hot), (x, y, width) = said, place
     room = width - 44 - text_width(time) - 24
     ink = colours["alarm" if hot else "ink"]
     return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from typing import Any, Final
 
@@ -44,12 +45,12 @@ def svg_of(drawing: Drawing, colours: Colours, *, now_ms: int = 0) -> str:
     )
 
 
-def height_of(markup: str) -> float:
-    """The height of a picture, px; ValueError for markup without one."""
-    before, named, after = markup.partition(' height="')
-    if not named or ">" in before:
-        raise ValueError(f"the picture must have a height, not {markup[:80]!r}")
-    return float(after.partition('"')[0])
+def size_of(markup: str) -> tuple[float, float]:
+    """The width and height of a picture, px; ValueError for markup without them."""
+    width, height = (re.match(rf'[^>]* {side}="([0-9.]+)"', markup) for side in ("width", "height"))
+    if width is None or height is None:
+        raise ValueError(f"the picture must have a width and a height, not {markup[:80]!r}")
+    return float(width[1]), float(height[1])
 
 
 def patterns(colours: Colours) -> str:

@@ -22,6 +22,7 @@ from shareq.trace.views.member_names import names_of
 from shareq.trace.views.palette import DARK, HATCHES, LIGHT, SERIES, STATES, UNKNOWNS
 from shareq.trace.views.raster_sampling import PAST, Raster, sample
 from shareq.trace.views.subjects import check_subject
+from shareq.trace.views.themed_svg import themed_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 MARKED = ("broker_killed", "leader_moved", "disturbed", "fault", "member_left")
 """The marks that a plot shows as vertical lines."""
+MOST_SVG_BYTES = 140_000
+"""The most bytes of a plot as SVG in a notebook; a larger one is a PNG only."""
 _OF_RECORDS = (RecordsAppended, RecordsChanged, WindowMoved, DurableStateRead)
 
 
@@ -49,6 +52,18 @@ class Plot:
         out = BytesIO()
         self.figure.savefig(out, format="png", dpi=110, metadata={"Software": None})
         return out.getvalue()
+
+    def _repr_svg_(self) -> str | None:
+        """The same for notebooks that show SVG: it follows their light or dark theme.
+
+        None if the axes were given, in a dark style of matplotlib, or if it would be larger than `MOST_SVG_BYTES`.
+        """
+        from matplotlib.colors import to_hex
+
+        if not self._shown or to_hex(self.figure.get_facecolor()) != LIGHT["bg"]:
+            return None
+        made = themed_figure(self.figure)
+        return made if len(made.encode()) <= MOST_SVG_BYTES else None
 
 
 def raster(
