@@ -10,7 +10,7 @@ const TRAVEL_MS = 600; // along a path
 const STOPS = 16; // points of a path that are stops of the journey
 const PAINTS = ["fill", "stroke", "marker-end"];
 const SIZES = ["width", "height", "r"]; // never negative
-const PATTERNS = ["hatch", "dots", "veil", "arrow"];
+const PATTERNS = ["hatch", "dots", "veil", "arrow", "hot-arrow"];
 
 /** @typedef {SVGElement & { face?: string, drawn?: Drawn }} Shown */
 

@@ -253,7 +253,7 @@ export class Player {
     setText(page.title, title);
     setText(page.where, where);
     [...page.sentence.children].forEach((node, i) => setText(node, String(sentence[i])));
-    put(page.sentence, { class: `sq-sentence${sentence[3] ? " sq-hot" : ""}`, "aria-live": playing ? "off" : "polite" });
+    put(page.sentence, { class: `sq-sentence${sentence[3] ? " sq-hot" : ""}`, "aria-live": playing ? "off" : "polite", title: sentence.slice(0, 3).join("") });
     setText(page.play, playing ? "❚❚ pause" : "▶ play");
     put(page.play, { class: playing && "sq-on" });
     put(page.live, { class: model.get("live") && "sq-on", "aria-pressed": String(model.get("live")) });
