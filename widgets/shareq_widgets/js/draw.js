@@ -182,10 +182,12 @@ function glyphMarkup(run, snap, { sizes, shapes }, w) {
   const shape = shapes[run[TO] ?? run[STATE]], ink = paint(shapes[run[STATE]].ink);
   if (!shape.glyph) {
     const letter = memberOf(snap, run)?.letter ?? "?";
-    return `<text class="sq-glyph" x="${w / 2}" y="${sizes.glyph + 5}" text-anchor="middle" style="fill:${ink}">${escape(letter)}</text>`;
+    const size = Math.min(sizes.letter, Math.max(w / (0.75 * letter.length), sizes.letter / 2));
+    return `<text class="sq-glyph" x="${w / 2}" y="${sizes.glyph + 5}" text-anchor="middle" style="fill:${ink};font-size:${size}px">${escape(letter)}</text>`;
   }
   const line = run[TO] ? 'stroke-width="1.7" stroke-dasharray="2.5 2"' : 'stroke-width="2.4"';
-  return `<g transform="translate(${w / 2} ${sizes.glyph})"><path class="sq-glyph" d="${shape.glyph}" fill="none" stroke="${ink}" stroke-linecap="round" ${line}/></g>`;
+  const scale = Math.min(w / sizes.glyph_width, 1);
+  return `<g transform="translate(${w / 2} ${sizes.glyph}) scale(${scale})"><path class="sq-glyph" d="${shape.glyph}" fill="none" stroke="${ink}" stroke-linecap="round" ${line}/></g>`;
 }
 
 /**

@@ -12,6 +12,11 @@ const PAINTS = ["fill", "stroke", "marker-end"];
 const SIZES = ["width", "height", "r"]; // never negative
 const PATTERNS = ["hatch", "dots", "veil", "arrow", "hot-arrow"];
 
+const COURSES = 100; // measured paths that are kept
+
+/** @type {Map<string, { x: number, y: number }[]>} */
+const courses = new Map();
+
 /** @typedef {SVGElement & { face?: string, drawn?: Drawn }} Shown */
 
 /** @param {unknown} value @param {string} id */
@@ -122,7 +127,7 @@ export class Picture extends Player {
       if (leads) subjects.add(first);
       node.classList.toggle("sq-selected", Boolean(selection && element.about?.includes(selection)));
       put(node, { tabindex: leads ? 0 : null, role: leads ? "button" : null, "aria-label": leads ? element.title ?? element.text ?? first : null });
-      if (element.along && known.size && !known.has(element.key) && !this.calm.matches) travel(node, element.along, page.svg);
+      if (element.along && known.size && !known.has(element.key) && !this.calm.matches) travel(node, element.along);
     });
     this.elements.arrange(drawing.elements.map(({ key }) => key));
   }
@@ -139,8 +144,10 @@ export class Picture extends Player {
       put(node, { x: null, y: null });
       setLabel(node, text);
     }
-    node.querySelector("title")?.remove();
-    if (title) add(node, "title", {}, title);
+    const known = node.querySelector("title");
+    if (known && title) setText(known, title);
+    else if (title) add(node, "title", {}, title);
+    else known?.remove();
   }
   /** @override @param {number} now */
   drawTime(now) {
@@ -160,16 +167,31 @@ export class Picture extends Player {
 }
 
 /**
- * Let a new element travel along a path to its place, which is the path's end.
- * @param {SVGElement} node @param {string} d @param {SVGSVGElement} svg
+ * The stops of a path, relative to its end. It is measured outside of the page: inside, each measurement would lay out
+ * all that has changed in this frame. The elements of a token share one path.
+ * @param {string} d @returns {{ x: number, y: number }[]}
  */
-function travel(node, d, svg) {
-  const path = add(svg, "path", { d, visibility: "hidden" }), length = path.getTotalLength(), end = path.getPointAtLength(length);
-  const base = node.style.transform, frames = Array.from({ length: STOPS + 1 }, (_, stop) => {
+function stopsOf(d) {
+  const known = courses.get(d);
+  if (known) return known;
+  const path = /** @type {SVGPathElement} */ (document.createElementNS("http://www.w3.org/2000/svg", "path"));
+  path.setAttribute("d", d);
+  const length = path.getTotalLength(), end = path.getPointAtLength(length);
+  const stops = Array.from({ length: STOPS + 1 }, (_, stop) => {
     const at = path.getPointAtLength((length * stop) / STOPS);
-    return { transform: `translate(${at.x - end.x}px, ${at.y - end.y}px) ${base}` };
+    return { x: at.x - end.x, y: at.y - end.y };
   });
-  path.remove();
+  if (courses.size > COURSES) courses.clear();
+  courses.set(d, stops);
+  return stops;
+}
+
+/**
+ * Let a new element travel along a path to its place, which is the path's end.
+ * @param {SVGElement} node @param {string} d
+ */
+function travel(node, d) {
+  const base = node.style.transform, frames = stopsOf(d).map(({ x, y }) => ({ transform: `translate(${x}px, ${y}px) ${base}` }));
   node.animate(frames, { duration: TRAVEL_MS, easing: "ease-in-out" });
 }
 
