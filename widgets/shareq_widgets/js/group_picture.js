@@ -12,6 +12,7 @@ const PAINTS = ["fill", "stroke", "marker-end"];
 const SIZES = ["width", "height", "r"]; // never negative
 const PATTERNS = ["hatch", "dots", "veil", "arrow", "hot-arrow"];
 
+const MOTIONS = 80; // with more elements changing at once none of them moves smoothly
 const COURSES = 100; // measured paths that are kept
 
 /** @type {Map<string, { x: number, y: number }[]>} */
@@ -114,14 +115,18 @@ export class Picture extends Player {
   /** @override */
   draw() {
     const { model, page } = this, drawing = model.get("drawing"), selection = model.get("selection");
-    put(page.svg, { viewBox: `0 0 ${drawing.width} ${drawing.height}`, "aria-label": drawing.text, class: this.calm.matches ? "" : "sq-moving", hidden: !drawing.height });
+    put(page.svg, { viewBox: `0 0 ${drawing.width} ${drawing.height}`, "aria-label": drawing.text, hidden: !drawing.height });
     page.svg.style.width = "100%";
     page.svg.style.height = "auto";
     setText(this.text, drawing.text);
     const known = new Set(this.elements.nodes.keys()), subjects = new Set();
+    let drawn = 0;
     this.elements.show(drawing.elements, ({ key }) => key, (node, element) => {
       const face = JSON.stringify(element);
-      if (face !== node.face) this.put(node, element);
+      if (face !== node.face) {
+        this.put(node, element);
+        drawn++;
+      }
       node.face = face;
       const [first] = element.about ?? [], leads = first && !subjects.has(first);
       if (leads) subjects.add(first);
@@ -129,6 +134,7 @@ export class Picture extends Player {
       put(node, { tabindex: leads ? 0 : null, role: leads ? "button" : null, "aria-label": leads ? element.title ?? element.text ?? first : null });
       if (element.along && known.size && !known.has(element.key) && !this.calm.matches) travel(node, element.along);
     });
+    put(page.svg, { class: this.calm.matches || drawn > MOTIONS ? "" : "sq-moving" });
     this.elements.arrange(drawing.elements.map(({ key }) => key));
   }
   /** @param {Shown} node @param {Drawn} element */
