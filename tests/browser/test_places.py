@@ -6,14 +6,13 @@ The cluster of the page repeats itself: the test has the same one, and the same 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -30,18 +29,24 @@ CODE = "from tests.browser.busy import everything; all_views = everything(); all
 VOILA = "from shareq_widgets.show.app import serve; serve({!r}, port=0, theme='light', say=print, open_browser=False)"
 PLACES = ("Notebook 7", "Voila")
 HEIGHT = 5_200
+KNOWN = (
+    "Cannot read properties of undefined (reading 'schema')",
+    "Error: The getter for the shared module is not a function.",
+)
+"""Notebook 7 has the first error on every page, when it reads a setting of JupyterLab; Voila the second one, when it
+loads an extension of JupyterLab that is not for it."""
 
 
 @contextmanager
 def clean_page(browser: Browser) -> Iterator[Page]:
-    """A page whose console must stay without errors."""
+    """A page whose console must stay without errors, but for those of the page's own application."""
     context = browser.new_context(viewport={"width": 1400, "height": HEIGHT}, reduced_motion="reduce")
     page, errors = context.new_page(), []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     yield page
     context.close()
-    assert errors == []
+    assert [error for error in errors if not error.startswith(KNOWN)] == []
 
 
 @contextmanager
@@ -68,22 +73,22 @@ def in_voila(browser: Browser) -> Iterator[Page]:
             process.terminate()
 
 
+class Place(NamedTuple):
+    """A page with all views, and the same views in the test's process."""
+
+    page: Page
+    views: Everything
+
+
 @pytest.fixture(scope="module", params=PLACES)
-def place(request: pytest.FixtureRequest, browser: Browser, jupyterlab: str, jupyterlab_folder: Path) -> Iterator[Page]:
+def place(
+    request: pytest.FixtureRequest, browser: Browser, jupyterlab: str, jupyterlab_folder: Path
+) -> Iterator[Place]:
     opened = in_voila(browser) if request.param == "Voila" else in_notebook(browser, jupyterlab, jupyterlab_folder)
     with opened as page:
-        expect(page.locator(".sq-picture")).to_have_count(len(known().pictures))
-        yield page
-
-
-_KNOWN: list[Everything] = []
-
-
-def known() -> Everything:
-    """The views in the test's process."""
-    if not _KNOWN:
-        _KNOWN.append(everything())
-    return _KNOWN[0]
+        views = everything()
+        expect(page.locator(".sq-picture")).to_have_count(len(views.pictures))
+        yield Place(page, views)
 
 
 WIDTHS = """() => [...document.querySelectorAll(".sq-picture .sq-plot")].map(plot => plot.clientWidth)"""
@@ -95,9 +100,9 @@ STRIPS = """() => [...document.querySelectorAll(".sq-strip")].map(strip => ({
 }))"""
 
 
-def expect_agreement(page: Page) -> None:
+def expect_agreement(place: Place) -> None:
     """All views show what those of the test's process have, at the widths of the page."""
-    views = known()
+    page, views = place
 
     def wanted() -> Any:
         for picture, width in zip(views.pictures.values(), page.evaluate(WIDTHS), strict=True):
@@ -119,30 +124,41 @@ def expect_agreement(page: Page) -> None:
     until_equal(partial(page.evaluate, STRIPS), lambda: strips)
 
 
-def test_every_view_shows_the_journal_and_moves(place: Page) -> None:
-    views = known()
+def test_every_view_shows_the_journal_and_moves(place: Place) -> None:
+    page, views = place
     views.pictures["locks"].last()
     expect_agreement(place)
-    place.locator(".sq-picture").first.get_by_text("◀ step").click()
+    page.locator(".sq-picture").first.get_by_text("◀ step").click()
     views.pictures["locks"].back()
     expect_agreement(place)
-    place.locator(".sq-area-timeline .sq-marks button").nth(1).click()
+    page.locator(".sq-area-timeline .sq-marks button").nth(1).click()
     marks = views.room.screen.timeline.snapshot["marks"]
     assert marks
-    until_equal(lambda: len({seen["order"] for seen in place.evaluate(SEEN, list(views.pictures)).values()}), lambda: 1)
+    until_equal(lambda: len({seen["order"] for seen in page.evaluate(SEEN, list(views.pictures)).values()}), lambda: 1)
 
 
-def test_the_race_is_run_and_turned(place: Page) -> None:
-    race = place.locator(".sq-race")
-    for workers in (RaceSetting().workers, RaceSetting().workers + 1):
+def test_the_race_is_run_and_turned(place: Place) -> None:
+    race = place.page.locator(".sq-race")
+    for workers in (4, 5):
+        workers_shown = race.locator(".widget-readout").first
+        workers_shown.fill(str(workers))
+        workers_shown.press("Enter")
         setting = RaceSetting(records=60, workers=workers)
         expect(race.locator(".sq-race-text")).to_contain_text(verdict(run_race(setting)))
-        race.get_by_role("slider").first.press("ArrowRight")
 
 
-def test_the_panel_of_the_room_steers(place: Page) -> None:
+def test_the_panel_of_the_room_steers(place: Place) -> None:
     """The last test of a place: it moves the cluster of the page."""
-    panel = place.locator(".sq-panel")
-    panel.get_by_role("button", name="step", exact=True).click()
-    expect(panel.locator(".sq-code")).to_have_text("cluster.step()")
-    expect(place.locator(".sq-area-timeline .sq-view")).to_have_attribute("data-now", re.compile(r"\d+"))
+    page, views = place
+    panel, room = page.locator(".sq-panel"), views.room
+    assert room.panel is not None
+    for name in ("produce", "advance"):
+        panel.get_by_role("button", name=name, exact=True).click()
+        expect(panel.locator(".sq-code")).to_have_text(room.panel.steering.do(name, room.panel.steering[name].value))
+    timeline = page.locator(".sq-area-timeline .sq-view")
+    timeline.get_by_text("● live").click()
+    room.screen.timeline.last()
+    expect(timeline).to_have_attribute("data-now", str(room.screen.timeline.snapshot["now_ms"]))
+    timeline.get_by_text("◀ step").click()  # what has moved depends on the picture before, but for a step back
+    room.screen.timeline.back()
+    expect_agreement(place)
