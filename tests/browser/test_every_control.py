@@ -60,9 +60,9 @@ USES: list[Use] = [
     ("slow-record time of A", 700, "team['A'].policy.slow_ms", 700),
     ("commit of A", "record", "team['A'].policy.commit", "record"),
     ("advance", 7_000, "steering.members()", ["A", "B", "C", "D", "E"]),
-    ("step", None, "cluster.loop.virtual", True),
+    ("step", None, "steering.log.count('cluster.step()')", 1),
     ("freeze B", None, "team['B'].state", "frozen"),
-    ("unfreeze B", None, "team['B'].state", "working"),
+    ("unfreeze B", None, "team['B'].state in ('idle', 'working')", True),
     ("crash C", None, "team['C'].state", "crashed"),
     ("close D", None, "team['D'].state", "closed"),
     ("delay state writes", 300, STATE, 300),
@@ -152,8 +152,6 @@ def expect_line(page: Page, line: str) -> None:
 def test_every_use_does_what_its_line_says(page: Page) -> None:
     """At the end the lines alone have had the same effect on another cluster, event by event."""
     for name, value, expression, promised in USES:
-        if name not in kernel_value(page, "list(room.panel._rows)"):
-            raise AssertionError(f"the panel has no control {name}")
         unfold(page)
         line = kernel_value(page, f"steering[{name!r}].code({value!r})")
         use(page, name, value)
@@ -175,36 +173,39 @@ def test_every_control_but_the_configurations_is_used(page: Page) -> None:
     used = {name for name, *_ in USES} | UNUSED
     kinds = {name[:-2] for name in used}
     assert [name for name in names if name not in used and not (name[-2] == " " and name[:-2] in kinds)] == []
-    expect(row(page, "speed").locator(".jupyter-widgets-slider, .widget-slider")).to_have_class("disabled")
+    expect(row(page, "speed").locator("[disabled]")).to_be_attached()
 
 
 NEAR = """
+from shareq.model.errors import ConfigException
 def near(control):
     '''A legal value beside the one in force.'''
     if control.choices:
         return next(choice for choice in control.choices if choice != control.value)
     value = control.value
     for near in (value + 1, value - 1, control.low, control.high) if control.whole else (control.low, control.high):
+        if near == value or abs(near) > 2**53:  # a number in a browser has 53 bits
+            continue
         try:
             control.check(near)
-        except Exception:
+        except ConfigException:
             continue
-        if near != value:
-            return near
-configs = {c.name: near(c) for c in steering.controls() if "." in c.name}
+        return near
+controls = [c for c in steering.controls() if "." in c.name]
+configs = {c.name: near(c) for c in controls}
+lines = {c.name: c.code(configs[c.name]) for c in controls}
 """
 
 
 def test_every_configuration_is_set(page: Page) -> None:
     """A configuration is in force once its slider or its list has been changed."""
     execute(page, NEAR)
-    configs = kernel_value(page, "configs")
+    configs, lines = kernel_value(page, "[configs, lines]")
     assert len(configs) > 50
     unfold(page)
     for name, value in configs.items():
-        line = kernel_value(page, f"steering[{name!r}].code({value!r})")
         use(page, name, value if not isinstance(value, bool) else str(value))
-        expect(page.locator(".sq-code")).to_have_text(line)
+        expect(page.locator(".sq-code")).to_have_text(lines[name])
     assert kernel_value(page, "{name: steering[name].value for name in configs}") == configs
 
 
