@@ -47,6 +47,15 @@ def test_rows_are_made_when_their_fold_is_opened(panel: Panel) -> None:
     assert row(panel, LOCK)[1] is slider
 
 
+def test_a_new_consumer_leaves_the_other_folds_as_they_are(panel: Panel) -> None:
+    """A fold that is shown anew drops what a person is typing in it."""
+    before = {title: fold.children for title, fold in panel._folds.items()}
+    panel.steering.do("add consumer", "accept")
+    panel.refresh()
+    after = {title: fold.children for title, fold in panel._folds.items()}
+    assert {title for title in after if before.get(title) != after[title]} == {"consumers", "consumer A"}
+
+
 def code(panel: Panel) -> str:
     return str(panel._code.value)
 

@@ -168,6 +168,8 @@ class Panel(ipywidgets.VBox):
         self._leave.on_click(lambda _: leave() if leave is not None else None)
         self._code = ipywidgets.HTML()
         self._folds: dict[str, ipywidgets.Accordion] = {}
+        self._listed: dict[str, list[str]] = {}
+        """The names of the controls in a fold."""
         self._contents: dict[str, Callable[[], ipywidgets.Widget]] = {}
         """What makes the content of a fold that has not been opened yet."""
         super().__init__()
@@ -224,7 +226,8 @@ class Panel(ipywidgets.VBox):
         for control in self._controls.values():
             by_area.setdefault(control.area, []).append(control)
         for area, found in by_area.items():
-            self._fold(area, partial(self._content, found), opened=area in OPEN)
+            names = [control.name for control in found]
+            self._fold(area, names, partial(self._content, found), opened=area in OPEN)
         stories, moves = _box(self._stories), _box([self._next, self._leave])
         told = [self._telling, moves] if self.story is not None else []
         shown = [self._folds[area] for area in by_area]
@@ -238,7 +241,7 @@ class Panel(ipywidgets.VBox):
         parts: list[ipywidgets.Widget] = []
         for subject, names in by_subject.items():
             if controls[0].area == CONSUMERS and subject:
-                parts.append(self._fold(f"consumer {subject}", partial(self._box_of, names), opened=False))
+                parts.append(self._fold(f"consumer {subject}", names, partial(self._box_of, names), opened=False))
             else:
                 parts += map(self._row, names)
         return _box(parts)
@@ -246,15 +249,19 @@ class Panel(ipywidgets.VBox):
     def _box_of(self, names: list[str]) -> ipywidgets.Widget:
         return _box([self._row(name) for name in names])
 
-    def _fold(self, title: str, content: Callable[[], ipywidgets.Widget], *, opened: bool) -> ipywidgets.Accordion:
-        """The fold with this title; one that exists stays open or closed as a person has left it. Its content is made
-        when it is first opened."""
+    def _fold(
+        self, title: str, names: list[str], content: Callable[[], ipywidgets.Widget], *, opened: bool
+    ) -> ipywidgets.Accordion:
+        """The fold of these controls; one that exists stays open or closed as a person has left it. Its content is made
+        when it is first opened, and again for other controls only: a page that shows it anew drops what a person is
+        typing there."""
         if title not in self._folds:
             index = 0 if opened else None
             fold = ipywidgets.Accordion(children=(_box([]),), titles=(title,), selected_index=index)
             fold.observe(lambda _: self._fill(title), "selected_index")
             self._folds[title] = fold
-        self._contents[title] = content
+        if self._listed.get(title) != names:
+            self._listed[title], self._contents[title] = names, content
         self._fill(title)
         return self._folds[title]
 
