@@ -72,7 +72,7 @@ def use(page: Page, name: str, value: int | None = None) -> None:
         field = control.locator(".widget-readout:visible, .sq-exact input")
         field.fill(str(value))
         field.press("Enter")
-    control.get_by_role("button", name="do").click()
+    control.get_by_role("button").click()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from jupyter_server.services.kernels.websocket import KernelWebsocketHandler
 
 from shareq import Admin, Cluster, Journal, ShareConsumer, view
 from shareq.cli import main
 from shareq.extras import install_command
 from shareq.wire.server import Server
 from shareq_widgets import ControlRoom
+from shareq_widgets.show.app import Connection
 from shareq_widgets.show.source import Wishes, find
 from tests.polling import QUICK
 
@@ -183,3 +185,12 @@ def test_a_missing_package_has_the_install_command(missing: str) -> None:
         1,
         f"Error: the package {missing} is missing: {install_command('lab')}\n",
     )
+
+
+def test_a_message_on_a_closed_connection_is_dropped() -> None:
+    """A page sends ticks until it knows that its connection is closed; a traceback of one would be in the output."""
+    connection, handler = Connection.__new__(Connection), KernelWebsocketHandler.__new__(KernelWebsocketHandler)
+    handler.ws_connection = None
+    connection.channels, connection.websocket_handler = {"shell": None}, handler
+    tick: Any = (6).to_bytes(8, "little") + bytes(64)
+    connection.handle_incoming_message(tick)

@@ -32,7 +32,7 @@ SLOTS: Final[dict[str, tuple[str, ...]]] = {
 }
 """The slots of the screen below the strip, and the views that each can show, the first one at first."""
 
-MESSAGES: Final = 8
+MESSAGES: Final = 6
 """The exchanges that have room beside the other views."""
 
 TITLES: Final = {
@@ -158,8 +158,8 @@ def _makes(source: Any, place: Place, options: views.Options, steering: Steering
         "state_topic": lambda: views.state_topic(source, **place, **options),
         "group": lambda: views.group(source, group=group, **options),
         "cluster": lambda: views.cluster(source, group=group, **options),
-        "raster": lambda: views.raster(source, **place, **options),
-        "charts": lambda: views.charts(source, group=group, **options),
+        "raster": lambda: views.raster(source, **place, tall=True, **options),
+        "charts": lambda: views.charts(source, group=group, tall=True, **options),
         "messages": lambda: views.messages(source, group=group, most=MESSAGES, **options),
         "what_if": lambda: WhatIf(source, group, cluster=open_cluster(source), execute=execute, options=options),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from html import escape
 from math import log10
 from typing import Any, Final
@@ -160,7 +161,9 @@ class Panel(ipywidgets.VBox):
     ) -> None:
         self.steering = steering
         self.story = story
+        self._controls: dict[str, Control] = {}
         self._rows: dict[str, Row] = {}
+        """The rows of the folds that are open, or have been: a hundred rows would take a second to make."""
         self._stories = [self._story_button(name, tell) for name in STORIES] if tell is not None else []
         self._telling = ipywidgets.HTML()
         self._next = ipywidgets.Button(description="what happens?", button_style="primary")
@@ -172,6 +175,10 @@ class Panel(ipywidgets.VBox):
         self._beside: dict[str, list[ipywidgets.Widget]] = {} if compare is None else {GROUP: [self._compare]}
         self._code = ipywidgets.HTML()
         self._folds: dict[str, ipywidgets.Accordion] = {}
+        self._listed: dict[str, list[str]] = {}
+        """The names of the controls in a fold."""
+        self._contents: dict[str, Callable[[], ipywidgets.Widget]] = {}
+        """What makes the content of a fold that has not been opened yet."""
         super().__init__()
         self.add_class("sq-panel")
         self.refresh()
@@ -208,20 +215,26 @@ class Panel(ipywidgets.VBox):
 
     def refresh(self) -> None:
         """Show the present controls, values and availability."""
-        controls = self.steering.controls()
-        if [control.name for control in controls] != list(self._rows):
-            self._rows = {control.name: self._rows.get(control.name) or Row(control, self.act) for control in controls}
-            self._lay_out(controls)
-        for control in controls:
-            self._rows[control.name].update(control)
+        before, self._controls = list(self._controls), {control.name: control for control in self.steering.controls()}
+        if list(self._controls) != before:
+            self._rows = {name: row for name, row in self._rows.items() if name in self._controls}
+            self._lay_out()
+        for name, row in self._rows.items():
+            row.update(self._controls[name])
 
-    def _lay_out(self, controls: list[Control]) -> None:
+    def _row(self, name: str) -> ipywidgets.Widget:
+        if name not in self._rows:
+            self._rows[name] = Row(self._controls[name], self.act)
+        return self._rows[name].widget
+
+    def _lay_out(self) -> None:
         """A fold for each area, and in it one for each consumer."""
         by_area: dict[str, list[Control]] = {}
-        for control in controls:
+        for control in self._controls.values():
             by_area.setdefault(control.area, []).append(control)
         for area, found in by_area.items():
-            self._fold(area, (self._content(found),), opened=area in OPEN)
+            names = [control.name for control in found]
+            self._fold(area, names, partial(self._content, found), opened=area in OPEN)
         stories, moves = _box(self._stories), _box([self._next, self._leave])
         told = [self._telling, moves] if self.story is not None else []
         shown = [self._folds[area] for area in by_area]
@@ -229,24 +242,40 @@ class Panel(ipywidgets.VBox):
 
     def _content(self, controls: list[Control]) -> ipywidgets.Widget:
         """The controls of an area; those of a consumer are folded under its name."""
-        by_subject: dict[str, list[Control]] = {}
+        by_subject: dict[str, list[str]] = {}
         for control in controls:
-            by_subject.setdefault(control.subject, []).append(control)
+            by_subject.setdefault(control.subject, []).append(control.name)
         parts: list[ipywidgets.Widget] = [*self._beside.get(controls[0].area, [])]
-        for subject, found in by_subject.items():
-            rows = [self._rows[control.name].widget for control in found]
+        for subject, names in by_subject.items():
             if controls[0].area == CONSUMERS and subject:
-                rows = [self._fold(f"consumer {subject}", (_box(rows),), opened=False)]
-            parts += rows
+                parts.append(self._fold(f"consumer {subject}", names, partial(self._box_of, names), opened=False))
+            else:
+                parts += map(self._row, names)
         return _box(parts)
 
-    def _fold(self, title: str, children: tuple[ipywidgets.Widget, ...], *, opened: bool) -> ipywidgets.Accordion:
-        """The fold with this title; one that exists stays open or closed as a person has left it."""
+    def _box_of(self, names: list[str]) -> ipywidgets.Widget:
+        return _box([self._row(name) for name in names])
+
+    def _fold(
+        self, title: str, names: list[str], content: Callable[[], ipywidgets.Widget], *, opened: bool
+    ) -> ipywidgets.Accordion:
+        """The fold of these controls; one that exists stays open or closed as a person has left it. Its content is made
+        when it is first opened, and again for other controls only: a page that shows it anew drops what a person is
+        typing there."""
         if title not in self._folds:
             index = 0 if opened else None
-            self._folds[title] = ipywidgets.Accordion(children=children, titles=(title,), selected_index=index)
-        self._folds[title].children = children
+            fold = ipywidgets.Accordion(children=(_box([]),), titles=(title,), selected_index=index)
+            fold.observe(lambda _: self._fill(title), "selected_index")
+            self._folds[title] = fold
+        if self._listed.get(title) != names:
+            self._listed[title], self._contents[title] = names, content
+        self._fill(title)
         return self._folds[title]
+
+    def _fill(self, title: str) -> None:
+        """Make the content of a fold, if it is open and does not have it."""
+        if self._folds[title].selected_index is not None and title in self._contents:
+            self._folds[title].children = (self._contents.pop(title)(),)
 
     def _tell(self) -> None:
         story = self.story
@@ -275,7 +304,8 @@ def _box(children: list[ipywidgets.Widget]) -> ipywidgets.Box:
 
 
 def _button_text(control: Control) -> str:
-    return control.name if control.kind == BUTTON else "do"
+    """The name of a button; of a momentary control with a value, its verb."""
+    return control.name if control.kind == BUTTON else control.name.split()[0]
 
 
 def _tooltip(control: Control) -> str:

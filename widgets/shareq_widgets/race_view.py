@@ -153,7 +153,8 @@ def race(*, theme: str = "auto", **setting: Any) -> Race:
 
 def _slider(name: str) -> Any:
     low, high = BOUNDS[name]
-    more: dict[str, Any] = {"description": SLIDERS[name], "continuous_update": False}
+    style = {"description_width": "max-content"}
+    more: dict[str, Any] = {"description": SLIDERS[name], "continuous_update": False, "style": style}
     if name == "slow_share":
         return ipywidgets.FloatSlider(min=low, max=high, step=0.01, readout_format=".0%", **more)
     return ipywidgets.IntSlider(min=int(low), max=int(high), **more)

@@ -9,7 +9,7 @@ from math import ceil
 from typing import Any, Final, NamedTuple
 
 from shareq.trace.views.palette import STATES, SYMBOLS, UNKNOWNS
-from shareq_widgets.look import LOCK_ALARM, SHAPES, SIZES, THEMES, fit, in_legend
+from shareq_widgets.look import LOCK_ALARM, SHAPES, SIZES, THEMES, fit, in_legend, in_width, letter_size
 from shareq_widgets.svg import FONT, paint, patterns
 from shareq_widgets.words import chips, clock_text, sentence, where
 
@@ -76,7 +76,7 @@ def draw(
     lanes = _lane_owners(snapshot, idle=stage is not None)
     stage = stage or Stage(snapshot["spso"], snapshot["window_end"] - snapshot["spso"], len(lanes))
     pitch = fit(stage.window, width)
-    frame = Frame(stage.first - ceil(SIZES["gutter_left"] / pitch), pitch, width)
+    frame = Frame(stage.first - ceil(in_width("gutter_left", width) / pitch), pitch, width)
     cells = pitch >= SIZES["pitch_cells"]
     foot = SIZES["lane_top"] + SIZES["lane"] * max(len(lanes), stage.members)
     top, tail = (0, 4) if bare else (TOP, TAIL)
@@ -213,11 +213,12 @@ def _glyph(cell: Cell, width: float, colours: Colours) -> str:
     shape, ink = SHAPES[cell.to_state or cell.state], colours[SHAPES[cell.state]["ink"]]
     if shape["glyph"] is None:
         y = SIZES["glyph"] + 5
-        style = {"text_anchor": "middle", "font_weight": 700, "font_size": 14}
+        style = {"text_anchor": "middle", "font_weight": 700, "font_size": f"{letter_size(width, cell.letter):g}"}
         return _text(width / 2, y, cell.letter, ink, **style)
     dashes = ' stroke-dasharray="2.5 2"' if cell.to_state else ""
+    scale = "" if width >= SIZES["glyph_width"] else f" scale({width / SIZES['glyph_width']:.3g})"
     return (
-        f'<path transform="translate({width / 2:g} {SIZES["glyph"]:g})" d="{shape["glyph"]}" fill="none" '
+        f'<path transform="translate({width / 2:g} {SIZES["glyph"]:g}){scale}" d="{shape["glyph"]}" fill="none" '
         f'stroke="{ink}" stroke-width="{1.7 if cell.to_state else 2.4}" stroke-linecap="round"{dashes}/>'
     )
 
@@ -283,8 +284,8 @@ def _lanes(snapshot: dict[str, Any], members: list[dict[str, Any]], frame: Frame
     words = " of lock left" if frame.width >= SIZES["narrow"] else ""
     for index, member in enumerate(members):
         y = SIZES["lane_top"] + SIZES["lane"] * index
-        label = f"{member['name'][:14]} {member['letter']}"
-        yield _text(SIZES["gutter_left"] - 14, y + 11, label, colours["ink"], text_anchor="end")
+        label = f"{member['name'][: int(in_width('name_length', frame.width))]} {member['letter']}"
+        yield _text(in_width("gutter_left", frame.width) - 14, y + 11, label, colours["ink"], text_anchor="end")
         held = [run for run in snapshot["runs"] if run[4] == member["id"] and run[2] == "acquired"]
         yield from _locks(snapshot, held, y, frame, colours)
         if member["deadline_ms"] is not None:

@@ -177,7 +177,8 @@ def _means(totals: Sequence[float], counts: Sequence[float]) -> list[float | Non
 
 # ---- drawing ---------------------------------------------------------------------------------------------------------
 
-ROW, TOP, PLOT = 46, 8, 34
+TOP, GAP, PLOT, TALL = 8, 12, 34, 42
+"""`TALL`: the height of a plot beside tall neighbours, px."""
 COLOURS = {
     "lag": "ink",
     "in flight": "acquired",
@@ -189,23 +190,25 @@ COLOURS = {
 }
 
 
-def draw(content: ChartsContent, width: float) -> Drawing:
+def draw(content: ChartsContent, width: float, *, tall: bool = False) -> Drawing:
     """One row for each chart: name, value and unit on the left, the chart, its greatest value on the right."""
     drawing = Drawing(width, text=_words(content))
     left = 122 if width < 480 else 150
     time = TimeRange(content.from_ms, content.to_ms, left, width - 46)
-    bottom = TOP + ROW * len(content.charts) - (ROW - PLOT)
+    plot = TALL if tall else PLOT
+    bottom = TOP + (plot + GAP) * len(content.charts) - GAP
     drawing.height = bottom + 24
     for number, chart in enumerate(content.charts):
-        _draw_chart(drawing, chart, time, TOP + number * ROW)
+        top = TOP + number * (plot + GAP)
+        _draw_chart(drawing, chart, time, (top, top + plot))
     draw_axis(drawing, "time", time, content.origin_ms, bottom + 15)
     draw_moment(drawing, time, content.now_ms, TOP - 4, bottom + 3)
     drawing.brush = time.brush(TOP, bottom)
     return drawing
 
 
-def _draw_chart(drawing: Drawing, chart: Chart, time: TimeRange, top: float) -> None:
-    name, colour, bottom = chart.name, COLOURS[chart.name], top + PLOT
+def _draw_chart(drawing: Drawing, chart: Chart, time: TimeRange, y: tuple[float, float]) -> None:
+    (top, bottom), name, colour = y, chart.name, COLOURS[chart.name]
     value = value_text(chart)
     drawing.label(f"{name} name", 8, top + 10, name, style="small soft")
     known = chart.current is not None
@@ -216,11 +219,11 @@ def _draw_chart(drawing: Drawing, chart: Chart, time: TimeRange, top: float) -> 
     if known:
         x = 13 + len(value) * 10.6
         drawing.label(f"{name} unit", x, top + 28, clipped(_unit(chart), time.left - 6 - x, SMALL), style="small soft")
-    drawing.rect(f"{name} plot", time.left, top, time.right - time.left, PLOT, fill="card", stroke="line",
+    drawing.rect(f"{name} plot", time.left, top, time.right - time.left, bottom - top, fill="card", stroke="line",
                  title=f"{name}: drag to look at another moment")  # fmt: skip
     high = max((value for _, _, value in chart.points if value is not None), default=0)
     if any(value is not None for _, _, value in chart.points):
-        scale = _Scale(time, bottom, (PLOT - 4) / (high or 1))
+        scale = _Scale(time, bottom, (bottom - top - 4) / (high or 1))
         if chart.bars:
             drawing.path(f"{name} bars", _bars(chart, scale), fill=colour, stroke="none", title=name)
         else:

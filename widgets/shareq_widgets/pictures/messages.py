@@ -159,7 +159,8 @@ class _Diagram:
         with self._drawing.about(selection.message(one.number)):
             self._drawing.path(
                 f"arrow {_key(row)}", _arrow(x1, x2, y), stroke="alarm" if hot else "ink", stroke_width=1.4,
-                marker_end="arrow", stroke_dasharray=None if not is_response else "5 2", title=title,
+                marker_end="hot-arrow" if hot else "arrow", title=title,
+                stroke_dasharray="5 2" if is_response else None,
             )  # fmt: skip
             self._draw_words(row, text, title, (x1, x2, y - 2), hot=hot)
 

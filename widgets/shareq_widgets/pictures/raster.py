@@ -191,12 +191,14 @@ def _waits(instant: Instant, state: SharePartitionState) -> str:
 # ---- drawing ---------------------------------------------------------------------------------------------------------
 
 TOP, AXIS = 44, 20
+TALL = 320
+"""The height of the plot beside tall neighbours, px."""
 
 
-def draw(content: RasterContent, width: float) -> Drawing:
+def draw(content: RasterContent, width: float, *, tall: bool = False) -> Drawing:
     """The plot: one path for each state, the lines of SPSO and SPEO, the moment, and what happened."""
     drawing = Drawing(width, text="\n".join(_words(content)))
-    bottom = TOP + (150 if width < 600 else 180)
+    bottom = TOP + (TALL if tall else 150 if width < 600 else 180)
     drawing.height = bottom + AXIS + 4
     high = content.offsets[1]
     left = 14 + text_width(f"{high:,}", SMALL)

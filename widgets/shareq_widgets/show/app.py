@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import nbformat
 from jupyter_core.utils import run_sync
+from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebsocketConnection
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 from tornado.netutil import bind_sockets
@@ -35,11 +36,25 @@ TRANSPORT: Final = () if sys.platform == "win32" else ("--KernelManager.transpor
 """Sockets of the file system connect the page's kernel, which other users cannot open."""
 
 
+class Connection(ZMQChannelsWebsocketConnection):
+    """The connection of a page to its kernel. A message that arrives while the connection closes is dropped."""
+
+    def handle_incoming_message(self, incoming_msg: str) -> None:
+        """Jupyter's server would decode it by the wrong protocol, and log a traceback."""
+        if self.websocket_handler.ws_connection is not None:
+            super().handle_incoming_message(incoming_msg)
+
+
 class Page(Voila):
     """Voila on sockets that are bound already. It reads no configuration of the user."""
 
     def __init__(self, sockets: list[socket], ready: Callable[[str], None], **traits: Any) -> None:
-        super().__init__(config_file_paths=[], log_level=logging.ERROR, **traits)
+        super().__init__(
+            config_file_paths=[],
+            log_level=logging.ERROR,
+            kernel_websocket_connection_class=Connection,
+            **traits,
+        )
         self._sockets = sockets
         self._ready = ready
 
