@@ -137,13 +137,23 @@ def test_saving_moves_nothing(cluster: Cluster, tmp_path: Path) -> None:
 
 def test_a_page_without_room_is_thinned_and_says_so(cluster: Cluster) -> None:
     view = strip(cluster, **PLACE)
-    whole, thinned = page({"": view}), page({"": view}, most_bytes=88_000)
-    assert len(thinned) <= 88_000 < len(whole)
+    whole = page({"": view})
+    most_bytes = len(whole) - 4_000
+    thinned = page({"": view}, most_bytes=most_bytes)
+    assert len(thinned) <= most_bytes
     assert "It is thinned" in thinned
     assert "It is thinned" not in whole
     orders = recorded(thinned)["views"][0]["recording"]["orders"]
     assert 2 <= len(set(orders)) < view.view.total()
     assert {0, view.view.total()} <= set(orders)
+
+
+def test_a_page_that_cannot_be_thinned_further_is_made(cluster: Cluster) -> None:
+    """All moments with a mark stay."""
+    view = strip(cluster, **PLACE)
+    made = page({"": view}, most_bytes=1_000)
+    marked = {view.view.next_step(mark["order"] - 1) for mark in view.view.snapshot()["marks"]}
+    assert marked <= set(recorded(made)["views"][0]["recording"]["orders"])
 
 
 def test_a_page_asks_for_nothing_else(cluster: Cluster) -> None:

@@ -218,5 +218,6 @@ def test_the_panel_of_a_control_room_opens_it_and_logs_its_code(cluster: Cluster
     line = view.apply()
     assert room.panel.steering.log == [line]
     assert room.panel.steering[f"{LOCK} of crew"].value == 15_000
+    room.panel._row(f"{LOCK} of crew")  # a row is made when its fold is opened
     assert round(room.panel._rows[f"{LOCK} of crew"]._field.value) == 15_000
     room.close()

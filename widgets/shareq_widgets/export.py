@@ -93,15 +93,17 @@ def page(players: Views, *, theme: str = "auto", width: int | None = None, most_
     """A page that plays the views: by the area of the control room in which each stands, or one view with area "".
 
     Without a network: all that it needs is in it. The views show one moment. With too many events for `most_bytes` it
-    holds fewer of their moments, and says so.
+    holds fewer of their moments, and says so; those with a mark always stay.
     """
     most = min(player.most_frames for player in players.values()) // len(players)
+    before: int | None = None
     while True:
         recordings = _recorded(players, most, width)
         made = _page(players, recordings, _packed(players, recordings, theme), theme, width)
         used = max(len(recording.frames["orders"]) for recording in recordings.values())
-        if len(made) <= most_bytes or used <= FEWEST_FRAMES:
+        if len(made) <= most_bytes or used <= FEWEST_FRAMES or (before is not None and used >= before):
             return made
+        before = used
         most = max(int(min(used, most) * 0.9 * most_bytes / len(made)), 2)
 
 
