@@ -108,7 +108,7 @@ def _settled(timeline: PartitionTimeline, first: int, stop: int) -> Iterator[Mem
                 members = prepared.pop(event.write_id, [])
             if not event.error:
                 yield members
-        elif isinstance(event, StateWritePrepared) or event.cause == PREPARED:
+        elif isinstance(event, StateWritePrepared) or (isinstance(event, RecordsChanged) and event.cause == PREPARED):
             begun = event.write_id if begun is None else begun
             _add(prepared.setdefault(event.write_id or 0, []), event)
 
