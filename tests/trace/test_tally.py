@@ -24,7 +24,7 @@ from shareq.model.states import RecordEvent
 from shareq.trace import Entry, Journal, attempts, ledger, metrics
 from shareq.trace.analysis import outline, replay, share_partition_state
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
-from shareq.trace.analysis.tally import Tallies, Tally
+from shareq.trace.analysis.tally import Gauges, Tallies, Tally
 from tests.trace.histories import GROUP, TOPIC, WHERE, loaded, random_history
 from tests.trace.random_clusters import random_cluster
 from tests.trace.random_groups import random_journal
@@ -135,11 +135,11 @@ def check(journal: Journal, where: tuple[str, str, int], draw: Random) -> None:
         gauges, spans = tallies.at(counts)
         for (before, after), found in zip(pairwise(counts), spans, strict=True):
             assert found == Tally(*map(sub, totals[after], totals[before])), (before, after)
-        for count, found in zip(counts, gauges, strict=True):
+        for count, shown in zip(counts, gauges, strict=True):
             state = timeline.state(count)
             full = state.loaded and not state.observed and state.in_flight >= state.max_record_locks
             in_flight = None if state.observed else state.in_flight
-            assert found == (state.lag, in_flight, state.max_record_locks, full, state.observed), count
+            assert shown == Gauges(state.lag, in_flight, state.max_record_locks, full, state.observed), count
 
 
 @pytest.fixture(params=[256, 4])
@@ -197,7 +197,12 @@ def test_later_positions_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     timeline = PartitionTimeline(journal, *WHERE)
     timeline.refresh()
     tallies, read = Tallies(timeline), list[list[int]]()
-    monkeypatch.setattr(tallies, "_read", lambda counts: (read.append(counts), Tallies._read(tallies, counts)))
+
+    def reading(counts: list[int]) -> None:
+        read.append(counts)
+        Tallies._read(tallies, counts)
+
+    monkeypatch.setattr(tallies, "_read", reading)
     tallies.at([10, 20, 30])
     tallies.at([10, 20, 30, 40])
     tallies.at([20, 20, 30, 40])

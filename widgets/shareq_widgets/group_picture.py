@@ -22,6 +22,9 @@ WIDTH = 760
 LIVE_SHARE: Final = 30
 """The view of a running cluster waits this many times the duration of a drawing before the next: six views take at most
 a fifth of a core."""
+SLOW_SHARE: Final = 20
+LIVE_MS: Final = 1_000
+"""A view with slow drawings waits no longer than this, if it is at least SLOW_SHARE times the duration of a drawing."""
 
 
 class Frame(NamedTuple):
@@ -89,7 +92,8 @@ class GroupPicture(Player):
             return False
         if not asked[0].end or not self._asked[0].end:
             return False
-        return self._clock_ms() - self._drawn_ms < LIVE_SHARE * self._cost_ms
+        wait_ms = min(LIVE_SHARE * self._cost_ms, max(LIVE_MS, SLOW_SHARE * self._cost_ms))
+        return self._clock_ms() - self._drawn_ms < wait_ms
 
     @property
     def instant(self) -> Instant:

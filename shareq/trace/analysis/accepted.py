@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from operator import attrgetter
@@ -53,10 +53,10 @@ class AcceptedRecords:
         if observed:
             return self._reported_by_member(since_ms, until)
         timeline = self._timeline
-        first, stop = timeline.at_time(since_ms), timeline.count(until)
         counts: Counter[str] = Counter()
-        for members in _settled(timeline, first, stop):
-            counts.update(members)
+        for members in _settled(timeline, timeline.at_time(since_ms), timeline.count(until)):
+            for member_id, count in members:
+                counts[member_id] += count
         return counts
 
     def reporting(self, until: int) -> set[str]:
@@ -85,57 +85,58 @@ class AcceptedRecords:
                 self._reported.append(Report(entry.order, entry.time_ms, event.member_id, count))
 
 
-def _settled(timeline: PartitionTimeline, first: int, stop: int) -> Iterator[Counter[str]]:
-    """Member -> accepted records, of each write that succeeded in the entries from `first` to `stop`."""
+Members = list[tuple[str, int]]
+"""Members, and the records that they accepted."""
+
+
+def _settled(timeline: PartitionTimeline, first: int, stop: int) -> Iterator[Members]:
+    """What each write has accepted that succeeded in the entries from `first` to `stop`."""
     leader, begun = _leader_before(timeline, first), None
-    prepared: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    prepared: dict[int, Members] = {}
     for entry in timeline.entries[first:stop]:
-        event = entry.event
-        if isinstance(event, SharePartitionLoaded):
-            leader, begun = entry.broker_id, 0
-            prepared.clear()
-        elif leader not in (None, entry.broker_id):
+        event = entry[3]
+        if type(event) not in _OF_WRITES:
             continue
-        elif isinstance(event, (RecordsChanged, StateWritePrepared)):
-            if _is_prepared(event):
-                begun = event.write_id if begun is None else begun
-                prepared[event.write_id or 0] += _accepted(event)
+        if isinstance(event, SharePartitionLoaded):
+            leader, begun, prepared = entry.broker_id, 0, {}
+        elif leader not in (None, entry[2]):
+            continue
         elif isinstance(event, StateWriteSettled):
             if begun is None or event.write_id < begun:
                 members = _before(timeline, first, event.write_id, leader)
             else:
-                members = prepared.pop(event.write_id, Counter())
+                members = prepared.pop(event.write_id, [])
             if not event.error:
                 yield members
+        elif isinstance(event, StateWritePrepared) or (isinstance(event, RecordsChanged) and event.cause == PREPARED):
+            begun = event.write_id if begun is None else begun
+            _add(prepared.setdefault(event.write_id or 0, []), event)
 
 
-def _before(timeline: PartitionTimeline, place: int, write_id: int, leader: int | None) -> Counter[str]:
-    """Member -> records whose acceptance is part of a write that was prepared in the first `place` entries. The ids of
-    a leader's writes ascend."""
-    members: Counter[str] = Counter()
+def _before(timeline: PartitionTimeline, place: int, write_id: int, leader: int | None) -> Members:
+    """What a write accepts that was prepared in the first `place` entries. The ids of a leader's writes ascend."""
+    members: Members = []
     for entry in islice(reversed(timeline.entries), len(timeline.entries) - place, None):
         event = entry.event
         if isinstance(event, SharePartitionLoaded):
             break
         if isinstance(event, (RecordsChanged, StateWritePrepared)) and leader in (None, entry.broker_id):
-            if not _is_prepared(event):
+            if isinstance(event, RecordsChanged) and event.cause != PREPARED:
                 continue
             if (event.write_id or 0) < write_id:
                 break
             if event.write_id == write_id:
-                members += _accepted(event)
+                _add(members, event)
     return members
 
 
-def _is_prepared(event: RecordsChanged | StateWritePrepared) -> bool:
-    return isinstance(event, StateWritePrepared) or event.cause == PREPARED
+_OF_WRITES = frozenset((SharePartitionLoaded, StateWritePrepared, StateWriteSettled, RecordsChanged))
 
 
-def _accepted(event: RecordsChanged | StateWritePrepared) -> Counter[str]:
-    """Member -> records that the event prepares to accept."""
-    if isinstance(event, StateWritePrepared) or event.why != RecordEvent.ACCEPT or event.member_id is None:
-        return Counter()
-    return Counter({event.member_id: event.end - event.first})
+def _add(members: Members, event: RecordsChanged | StateWritePrepared) -> None:
+    """Add the records that the event prepares to accept."""
+    if isinstance(event, RecordsChanged) and event.why == RecordEvent.ACCEPT and event.member_id is not None:
+        members.append((event.member_id, event.end - event.first))
 
 
 def _leader_before(timeline: PartitionTimeline, place: int) -> int | None:

@@ -131,7 +131,8 @@ def _in_window(events: Sequence[Event], start: SharePartitionState, *, observed:
     known = start.loaded or start.observed or start.window_end > start.spso
     lows, ends = ([start.spso], [start.window_end, start.runs.end]) if known else ([], [])
     ends += [start.log_end] if observed else []
-    for event_type, first, end in _RANGES:
+    types = set(map(type, events))
+    for event_type, first, end in [place for place in _RANGES if place[0] in types]:
         found: list[Any] = [event for event in events if type(event) is event_type]
         lows += [event[first] for event in found]
         ends += [event[end] for event in found]

@@ -186,6 +186,22 @@ def test_before_it_is_loaded_nothing_is_drawn() -> None:
     assert texts(drawing, "unknown") == ["t-0 is not loaded on any broker yet"]
 
 
+@pytest.mark.parametrize(
+    ("events", "begin_ms"),
+    [
+        pytest.param(5, 0, id="few events: the last minute"),
+        pytest.param(400, 100, id="many events: as many as fit"),
+    ],
+)
+def test_the_times_of_a_dense_journal_are_shorter(events: int, begin_ms: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(raster, "SPAN_EVENTS", 300)
+    history = [(number, 0, e.RecordsAppended(TOPIC, 0, number, number + 1)) for number in range(events)]
+    instant = written([*history, (500, 0, e.BrokerStarted(7))])
+    begin, end = raster.times(instant._replace(until=events), None, None)
+    assert begin - ORIGIN_MS == begin_ms
+    assert end > instant.now_ms
+
+
 def test_times_in_the_wrong_order_are_refused() -> None:
     with pytest.raises(ValueError, match="from_ms=9: must be before to_ms=9"):
         raster.content(written(HISTORY), TOPIC, 0, from_ms=9, to_ms=9)

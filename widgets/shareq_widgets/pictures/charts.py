@@ -82,8 +82,8 @@ def content(
 ) -> ChartsContent:
     """The charts of all share-partitions of the group, or of one topic or share-partition, up to the moment.
 
-    Without `from_ms`: the last `span_ms`; without `to_ms`: a little more than the moment. The cost follows the entries
-    in this time, and at most the buckets and their checkpoints.
+    Without `from_ms`: the last `span_ms`, or less as in `raster`; without `to_ms`: a little more than the moment. The
+    cost follows the entries in this time.
     """
     begin, end = times(instant, from_ms, to_ms, span_ms)
     shown_to = min(instant.now_ms, end)

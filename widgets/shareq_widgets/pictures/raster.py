@@ -28,6 +28,9 @@ from shareq_widgets.text_fit import SMALL, text_width
 
 LOCK_TIMEOUT = str(RecordEvent.LOCK_TIMEOUT)
 SPAN_MS = 60_000
+SPAN_EVENTS = 75_000
+"""Maximum number of entries of the journal in the times of a picture that no argument sets: with more of them in a
+minute, it shows less than a minute."""
 COLUMNS, ROWS = 200, 72
 """Maximum samples of a picture."""
 AHEAD = 8
@@ -84,8 +87,9 @@ def content(
     from_ms: int | None = None,
     to_ms: int | None = None,
 ) -> RasterContent:
-    """The records from `from_ms` to `to_ms`, up to the moment. Without `from_ms`: the last minute; without `to_ms`: a
-    little more than the moment. The cost follows the entries in this time. Needs numpy.
+    """The records from `from_ms` to `to_ms`, up to the moment. Without `from_ms`: the last minute, or the time of the
+    last SPAN_EVENTS if it is shorter; without `to_ms`: a little more than the moment. The cost follows the entries in
+    this time. Needs numpy.
     """
     require("lab", "numpy")
     begin, end = times(instant, from_ms, to_ms)
@@ -118,11 +122,19 @@ def content(
 
 def times(instant: Instant, from_ms: int | None, to_ms: int | None, span_ms: int = SPAN_MS) -> tuple[int, int]:
     """The times of a picture; ValueError if `from_ms` is not before `to_ms`."""
-    begin = max(instant.origin_ms, instant.now_ms - span_ms) if from_ms is None else from_ms
+    begin = _begin(instant, span_ms) if from_ms is None else from_ms
     end = max(instant.now_ms, begin + 1) + (instant.now_ms - begin) // AHEAD if to_ms is None else to_ms
     if begin >= end:
         raise ValueError(f"from_ms={begin}: must be before to_ms={end}")
     return begin, end
+
+
+def _begin(instant: Instant, span_ms: int) -> int:
+    """The time from which on a picture shows what happened, so that its cost is bounded."""
+    journal = instant.history.journal
+    place = instant.until - SPAN_EVENTS - journal.dropped
+    earliest_ms = journal[place].time_ms if 0 <= place < len(journal) else instant.origin_ms
+    return max(instant.origin_ms, instant.now_ms - span_ms, earliest_ms)
 
 
 def _first_known(entries: Sequence[Entry], start: SharePartitionState, begin: int) -> float | None:
@@ -155,8 +167,13 @@ def _steps(picture: Raster, values: Any, from_ms: float | None, last: tuple[int,
 
 
 def _expired(entries: Sequence[Entry]) -> tuple[tuple[float, int, int], ...]:
-    changes: list[tuple[int, Any]] = [(entry[1], entry[3]) for entry in entries if type(entry[3]) is RecordsChanged]
-    return tuple([(time_ms, event[4], event[5]) for time_ms, event in changes if event[3] == LOCK_TIMEOUT])
+    return tuple(
+        [
+            (entry[1], event[4], event[5])
+            for entry in entries
+            if type(event := entry[3]) is RecordsChanged and event[3] == LOCK_TIMEOUT
+        ]
+    )
 
 
 def _notices(instant: Instant, entries: Sequence[Entry]) -> Iterator[Notice]:
