@@ -67,7 +67,7 @@ def folder() -> Iterator[Path]:
 
 def use(page: Page, name: str, value: int | None = None) -> None:
     """Type the value of a control, unless it is None, and click its button."""
-    control = page.locator(".sq-control").filter(has=page.locator(f"span:text-is('{name}')"))
+    control = page.locator(".sq-control").filter(has=page.get_by_text(name, exact=True))
     if value is not None:
         field = control.locator(".widget-readout:visible, .sq-exact input")
         field.fill(str(value))

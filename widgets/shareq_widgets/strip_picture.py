@@ -15,6 +15,8 @@ from shareq_widgets.words import chips, clock_text, sentence, where
 
 TOP: Final = 44
 """Room above the strip for the title and the chips."""
+NEAR: Final = 84
+"""Two labels of ends of the log need so much room."""
 TAIL: Final = 56
 """Room below the lanes for the sentence and the legend."""
 
@@ -166,11 +168,14 @@ def _flags(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator
     for x, label, anchor, dx in flags:
         yield f'<path d="M{x:g} 6V{foot + SIZES["band_below"]:g}" stroke="{colours["bandline"]}" stroke-width="2"/>'
         yield _text(x + dx, 18, label, colours["ink"], text_anchor=anchor, font_weight=600)
-    for offset, name in ((snapshot["log_start"], "log start"), (snapshot["log_end"], "log end")):
+    ends = (snapshot["log_start"], "log start", "end"), (snapshot["log_end"], "log end", "start")
+    near = ends[0][0] >= 0 and frame.x(ends[1][0]) - frame.x(ends[0][0]) < NEAR
+    for offset, name, side in ends:
         x = frame.x(offset) - 1.5
         if offset >= 0 and 0 <= x <= frame.width:
             yield f'<path d="M{x:g} 34V{foot + 36:g}" stroke="{colours["soft"]}" stroke-dasharray="2 3"/>'
-            anchor = "start" if x < 40 else "end" if x > frame.width - 40 else "middle"
+            anchor = "start" if x < 40 else "end" if x > frame.width - 40 else side if near else "middle"
+            x += {"end": -4, "start": 4}[side] if near else 0
             yield _text(x, foot + 46, f"{name} {offset}", colours["soft"], text_anchor=anchor, font_size=10.5)
 
 

@@ -101,8 +101,8 @@ export class Player {
     this.onState = () => { this.onChange(); this.look_out(); this.tick(); };
     /** @param {Message} message */
     this.onAnswer = (message) => { if ("next_ms" in message) this.answered(message); };
-    const size = new ResizeObserver((sizes) => { // a width that is read in a frame would lay out the page at once
-      this.width = Math.round(sizes[sizes.length - 1].contentRect.width) || this.width;
+    const size = new ResizeObserver((entries) => { // a width that is read in a frame would lay out the page at once
+      this.width = Math.round(entries[entries.length - 1].contentRect.width) || this.width;
       this.onChange();
     });
     const themes = new MutationObserver(this.onChange);
