@@ -11,6 +11,7 @@ from typing import Any, Final
 import ipywidgets
 
 from shareq.model.errors import KafkaException
+from shareq_widgets.labels import labelled
 from shareq_widgets.steering import STORIES, Control, Steering, Story
 from shareq_widgets.steering.control import BUTTON, SLIDER
 from shareq_widgets.steering.panel import CONSUMERS
@@ -174,6 +175,7 @@ class Panel(ipywidgets.VBox):
         """What makes the content of a fold that has not been opened yet."""
         super().__init__()
         self.add_class("sq-panel")
+        self._labels = labelled(self)
         self.refresh()
         self._tell()
         self._show_code("")
@@ -232,7 +234,7 @@ class Panel(ipywidgets.VBox):
         stories, moves = _box([heading, *self._stories]), _box([self._next, self._leave])
         told = [self._telling, moves] if self.story is not None else []
         shown = [self._folds[area] for area in by_area]
-        self.children = (*([stories] if self._stories else []), *told, self._code, *shown)
+        self.children = (*([stories] if self._stories else []), *told, self._code, *shown, self._labels)
 
     def _content(self, controls: list[Control]) -> ipywidgets.Widget:
         """The controls of an area; those of a consumer are folded under its name."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 import ipywidgets
 
 from shareq.sim.race import BOUNDS, RaceSetting
+from shareq_widgets.labels import labelled
 from shareq_widgets.look import THEMES
 from shareq_widgets.pictures import race as picture
 from shareq_widgets.svg import svg_of, to_svg
@@ -54,6 +55,7 @@ class Race(ipywidgets.VBox):
         grid = ipywidgets.Box(list(self._sliders.values()), layout={"flex_flow": "row wrap"})
         moves = ipywidgets.Box([self._play, self._time], layout={"flex_flow": "row wrap"})
         super().__init__([grid, moves, self._html])
+        self.children = (*self.children, labelled(self))
         self.add_class("sq-race")
         self.setting = setting
 

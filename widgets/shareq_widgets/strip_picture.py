@@ -289,7 +289,7 @@ def _lanes(snapshot: dict[str, Any], members: list[dict[str, Any]], frame: Frame
     words = " of lock left" if frame.width >= SIZES["narrow"] else ""
     for index, member in enumerate(members):
         y = SIZES["lane_top"] + SIZES["lane"] * index
-        label = f"{member['name'][: int(in_width('name_length', frame.width))]} {member['letter']}"
+        label = f"{_short(member['name'], int(in_width('name_length', frame.width)))} {member['letter']}"
         yield _text(in_width("gutter_left", frame.width) - 14, y + 11, label, colours["ink"], text_anchor="end")
         held = [run for run in snapshot["runs"] if run[4] == member["id"] and run[2] == "acquired"]
         yield from _locks(snapshot, held, y, frame, colours)
@@ -297,6 +297,11 @@ def _lanes(snapshot: dict[str, Any], members: list[dict[str, Any]], frame: Frame
             left_ms, hot = _left(snapshot, member["deadline_ms"])
             text, ink = f"{left_ms / 1000:.1f} s{words}", colours["alarm" if hot else "ink"]
             yield _text(frame.x(snapshot["window_end"]) + 12, y + 11, text, ink)
+
+
+def _short(name: str, length: int) -> str:
+    """A name of at most so many characters: names differ at the end."""
+    return name if len(name) <= length else f"{name[: length - 4]}…{name[-3:]}"
 
 
 def _left(snapshot: dict[str, Any], deadline_ms: int) -> tuple[int, bool]:
