@@ -54,8 +54,8 @@ class Race(ipywidgets.VBox):
         self._time.observe(self._moved, "value")
         grid = ipywidgets.Box(list(self._sliders.values()), layout={"flex_flow": "row wrap"})
         moves = ipywidgets.Box([self._play, self._time], layout={"flex_flow": "row wrap"})
-        super().__init__([grid, moves, self._html])
-        self.children = (*self.children, labelled(self))
+        super().__init__()
+        self.children = (grid, moves, self._html, labelled(self))
         self.add_class("sq-race")
         self.setting = setting
 

@@ -147,6 +147,8 @@ def test_errors_and_lost_requests_have_the_alarm_colour() -> None:
     drawing = messages.draw(shown, 480)
     hot = [key for key in drawing.keys("arrow") if drawing.find(key)["attributes"]["stroke"] == "alarm"]
     assert hot == ["arrow 2 request", "arrow 1 response"]
+    heads = [key for key in drawing.keys("arrow") if drawing.find(key)["attributes"]["marker-end"] == "hot-arrow"]
+    assert heads == hot
     assert texts(drawing, "words 1 response") == ["NOT_LEADER_OR_FOLLOWER"]
     assert texts(drawing, "words 2 request") == ["metadata: lost, the broker stopped"]
     assert drawing.keys("open") == ["open 3"]
