@@ -123,7 +123,7 @@ def unfold(page: Page) -> None:
 
 def row(page: Page, name: str) -> Locator:
     """The row of a control with a value."""
-    return page.locator(".sq-control").filter(has=page.locator(f"span:text-is('{name}')"))
+    return page.locator(".sq-control").filter(has=page.get_by_text(name, exact=True))
 
 
 def use(page: Page, name: str, value: Any) -> None:

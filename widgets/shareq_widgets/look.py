@@ -29,7 +29,7 @@ SIZES: Final[dict[str, float]] = {
     "lane_bar": 14,
     "gutter_left": 116,
     "gutter_right": 124,
-    "gutter_left_narrow": 88,  # gutters of a picture narrower than `narrow`: shorter names, seconds without words
+    "gutter_left_narrow": 102,  # gutters of a picture narrower than `narrow`: shorter names, seconds without words
     "gutter_right_narrow": 64,
     "name_length": 14,  # the most characters of a name in the gutter
     "name_length_narrow": 9,

@@ -11,6 +11,7 @@ from typing import Any, Final
 import ipywidgets
 
 from shareq.model.errors import KafkaException
+from shareq_widgets.labels import labelled
 from shareq_widgets.steering import STORIES, Control, Steering, Story
 from shareq_widgets.steering.control import BUTTON, SLIDER
 from shareq_widgets.steering.dynamic_configs import GROUP
@@ -43,7 +44,7 @@ class Row:
             self._exact.add_class("sq-exact")
             self._exact.observe(self._typed, "value")
             self._field.observe(self._slid, "value")
-        self._button = ipywidgets.Button(description=_button_text(control), tooltip=_tooltip(control))
+        self._button = ipywidgets.Button(description=control.name, tooltip=_tooltip(control))
         self._button.on_click(lambda _: self._send())
         if self._field is not None:
             self._field.observe(self._changed, "value")
@@ -71,6 +72,7 @@ class Row:
         return ipywidgets.FloatSlider(min=low, max=high, continuous_update=False)
 
     def _lay_out(self, control: Control) -> ipywidgets.Widget:
+        """The button, or the name, with the field beside it."""
         if self._field is None:
             return self._button
         self._field.tooltip = _tooltip(control)
@@ -78,8 +80,7 @@ class Row:
         exact = [] if self._exact is None else [self._exact]
         if self._exact is not None:
             self._exact.tooltip = _tooltip(control)
-        parts = [label, self._field, *exact, *([self._button] if control.momentary else [])]
-        row = ipywidgets.Box(parts)
+        row = ipywidgets.Box([self._button if control.momentary else label, self._field, *exact])
         row.add_class("sq-control")
         return row
 
@@ -181,6 +182,7 @@ class Panel(ipywidgets.VBox):
         """What makes the content of a fold that has not been opened yet."""
         super().__init__()
         self.add_class("sq-panel")
+        self._labels = labelled(self)
         self.refresh()
         self._tell()
         self._show_code("")
@@ -197,9 +199,9 @@ class Panel(ipywidgets.VBox):
         try:
             line = control.do(value)
         except REFUSALS as refusal:
-            self._show_code("", str(refusal))
+            self._show_code("", refusal=str(refusal))
         else:
-            self._show_code(line)
+            self._show_code(line, meaning=control.meaning)
         self.refresh()
 
     def next(self) -> None:
@@ -235,10 +237,11 @@ class Panel(ipywidgets.VBox):
         for area, found in by_area.items():
             names = [control.name for control in found]
             self._fold(area, names, partial(self._content, found), opened=area in OPEN)
-        stories, moves = _box(self._stories), _box([self._next, self._leave])
+        heading = ipywidgets.HTML("<b>Stories</b>: a failure each, step by step")
+        stories, moves = _box([heading, *self._stories]), _box([self._next, self._leave])
         told = [self._telling, moves] if self.story is not None else []
         shown = [self._folds[area] for area in by_area]
-        self.children = (*([stories] if self._stories else []), *told, self._code, *shown)
+        self.children = (*([stories] if self._stories else []), *told, self._code, *shown, self._labels)
 
     def _content(self, controls: list[Control]) -> ipywidgets.Widget:
         """The controls of an area; those of a consumer are folded under its name."""
@@ -290,10 +293,11 @@ class Panel(ipywidgets.VBox):
         self._next.disabled = story.done
         self._next.description = "the end" if story.done else "what happens?"
 
-    def _show_code(self, line: str, refusal: str = "") -> None:
-        """`line` is shown as code; a refusal as a sentence."""
+    def _show_code(self, line: str, *, meaning: str = "", refusal: str = "") -> None:
+        """`line` is shown as code; what it does, or why it was refused, as a sentence."""
         shown = f'<p class="sq-refused" role="alert">{escape(refusal)}</p>' if refusal else ""
-        code = escape(line) or "# nothing done yet"
+        shown += f'<p class="sq-meaning">{escape(meaning)}</p>' if meaning else ""
+        code = escape(line) or "# Each click shows its line of Python here."
         self._code.value = f'<pre class="sq-code" aria-label="the code of the last click">{code}</pre>{shown}'
 
 
@@ -301,11 +305,6 @@ def _box(children: list[ipywidgets.Widget]) -> ipywidgets.Box:
     box = ipywidgets.Box(children)
     box.add_class("sq-controls")
     return box
-
-
-def _button_text(control: Control) -> str:
-    """The name of a button; of a momentary control with a value, its verb."""
-    return control.name if control.kind == BUTTON else control.name.split()[0]
 
 
 def _tooltip(control: Control) -> str:

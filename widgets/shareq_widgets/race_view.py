@@ -10,6 +10,7 @@ import ipywidgets
 
 from shareq.sim.race import BOUNDS, RaceSetting
 from shareq_widgets import stored
+from shareq_widgets.labels import labelled
 from shareq_widgets.look import THEMES
 from shareq_widgets.pictures import race as picture
 from shareq_widgets.svg import svg_of, to_svg
@@ -54,7 +55,8 @@ class Race(ipywidgets.VBox):
         self._time.observe(self._moved, "value")
         grid = ipywidgets.Box(list(self._sliders.values()), layout={"flex_flow": "row wrap"})
         moves = ipywidgets.Box([self._play, self._time], layout={"flex_flow": "row wrap"})
-        super().__init__([grid, moves, self._html])
+        super().__init__()
+        self.children = (grid, moves, self._html, labelled(self))
         self.add_class("sq-race")
         self.setting = setting
 

@@ -108,10 +108,12 @@ def written(history: list[tuple[int, int, e.Event]]) -> Instant:
     return instant_of(GroupHistory(journal, GROUP))
 
 
+@pytest.mark.parametrize("tall", [False, True])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_drawing_shows_window_states_deaths_and_locks(width: int) -> None:
+def test_the_drawing_shows_window_states_deaths_and_locks(width: int, *, tall: bool) -> None:
     shown = raster.content(written(HISTORY), TOPIC, 0, from_ms=ORIGIN_MS, to_ms=ORIGIN_MS + 10_000)
-    drawing = raster.draw(shown, width)
+    drawing = raster.draw(shown, width, tall=tall)
+    assert (drawing.height > raster.TALL) is tall
     check_layout(drawing)
     assert drawing.brush is not None
     plot, brush = extent(drawing.find("plot")), drawing.brush

@@ -19,8 +19,8 @@ export const span = (first, end) => (end - first > 1 ? `${first}–${end - 1}` :
 export const seconds = (ms) => `${(Math.max(ms, 0) / 1000).toFixed(1)} s`;
 /** @param {string} text */
 export const escape = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
-/** @param {string} text @param {number} n */
-export const short = (text, n) => (text.length > n ? `${text.slice(0, n - 1)}…` : text);
+/** A name of at most n characters: names differ at the end. @param {string} text @param {number} n */
+export const short = (text, n) => (text.length > n ? `${text.slice(0, n - 4)}…${text.slice(-3)}` : text);
 
 /** @param {number} ms */
 export function clockText(ms) {

@@ -12,6 +12,7 @@ import {
 
 const OVERVIEW = 18; // height of the overview
 const FLOW_MS = 200;
+const NEAR = 84; // two labels of ends of the log need so much room, px
 const FLOWS = 12; // with more offsets changing at once no flows are drawn
 
 /**
@@ -105,10 +106,11 @@ export class Scene {
       line("window_end", `M${right} 6V${foot + band_below}`, "sq-flag");
       label("SPEO", right + (outside ? 6 : -6), 18, snap.observed ? "SPEO unknown" : `SPEO ${snap.window_end - 1}`, outside ? "start" : "end", "sq-strong");
     }
-    for (const { name, offset, known } of [{ name: "log start", offset: log_start, known: snap.log_start }, { name: "log end", offset: log_end, known: snap.log_end }]) {
+    const near = snap.log_start >= 0 && camera.x(log_end) - camera.x(log_start) < NEAR; // their labels would overlap
+    for (const { name, offset, known, side } of [{ name: "log start", offset: log_start, known: snap.log_start, side: "end" }, { name: "log end", offset: log_end, known: snap.log_end, side: "start" }]) {
       if (known < 0) continue;
       line(name, `M${camera.x(offset) - 1.5} 34V${foot + 36}`, "sq-edge");
-      label(`${name}:`, camera.x(offset) - 1.5, foot + 48, `${name} ${known}`, "middle", "sq-small");
+      label(`${name}:`, camera.x(offset) - 1.5 + (near ? { end: -4, start: 4 }[side] ?? 0 : 0), foot + 48, `${name} ${known}`, near ? side : "middle", "sq-small");
     }
     for (const { offset, x } of this.offsets()) label(`#${offset}`, x, foot + 18, `${offset}`, "middle", "sq-small");
     this.places.show(items, (item) => item.key, (node, { key, tag, text, ...attributes }) => {
