@@ -58,6 +58,7 @@ def test_the_ground_is_an_element_that_changes_with_the_theme() -> None:
     assert (ground.tag, ground.get("fill"), ground.get("width")) == (f"{SVG}rect", LIGHT["bg"], "100%")
     assert root.get("style") == "max-width:100%"
     assert root.get("class") == "sq-themed"
+    assert (root.get("width"), root.get("height")) == ("100%", None)
 
 
 def test_other_markup_is_refused() -> None:

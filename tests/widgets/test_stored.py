@@ -59,7 +59,7 @@ def made(cluster: Cluster, name: str) -> Any:
     """A view by its name."""
     more = {"topic": TOPIC} if name in ("strip", "raster", "record", "state_topic", "control_room") else {}
     makers: dict[str, Callable[..., Any]] = {"strip": strip, "control_room": control_room}
-    return makers.get(name, getattr(views, name, None))(cluster, group=GROUP, **more)
+    return makers.get(name, vars(views).get(name, strip))(cluster, group=GROUP, **more)
 
 
 def opened(png: str) -> Image.Image:
@@ -139,7 +139,7 @@ def test_later_a_displayed_view_has_another_picture(monkeypatch: pytest.MonkeyPa
     acknowledge(other, "✓")
     shown = stored.later()
     assert list(shown) == [displayed.model_id] != [hidden.model_id]
-    assert shown[displayed.model_id] == stored.pictures(displayed.picture(), sharp=True)
+    assert shown[displayed.model_id] == stored.pictures(displayed.picture(whole=True), sharp=True)
     assert "moments of the recording" in shown[displayed.model_id]["image/svg+xml"] not in data.values()
 
 

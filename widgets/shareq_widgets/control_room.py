@@ -265,17 +265,11 @@ class ControlRoom(ipywidgets.Box):
         place = self.screen.place
         return f"Control room of {place['group']} on {place['topic']}-{place['partition']}"
 
-    def picture(self) -> str:
-        """What a notebook stores: at the end of the journal the telling moments of the strip, and all views at the most
-        important one; else all views at the shown moment."""
-        views = self.screen.shown
-        return (
-            room_picture.told(self.title, views) if self.screen.timeline.live else room_picture.shown(self.title, views)
-        )
-
-    def catch_up(self) -> None:
-        """Go to the end, if the views follow it."""
-        self.screen.timeline.catch_up()
+    def picture(self, *, whole: bool = False) -> str:
+        """What a notebook stores: at the end of the journal, or of the `whole` of it, the telling moments of the strip,
+        and all views at the most important one; else all views at the shown moment."""
+        draw = room_picture.told if whole or self.screen.timeline.live else room_picture.shown
+        return draw(self.title, self.screen.shown)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """The live room, with pictures and a text for readers without widgets."""

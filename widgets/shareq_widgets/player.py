@@ -347,18 +347,13 @@ class Player(anywidget.AnyWidget):
         """The picture alone of a snapshot of `view`, as SVG with its height, px; arguments as in `shown_at`."""
         raise NotImplementedError
 
-    def picture(self) -> str:
-        """What a notebook stores: at the end of the journal a storyboard, if there is enough to tell; else the shown
-        moment."""
+    def picture(self, *, whole: bool = False) -> str:
+        """What a notebook stores: at the end of the journal, or of the `whole` of it, a storyboard, if there is enough
+        to tell; else the shown moment."""
         from shareq_widgets.storyboard import storyboard
 
-        board = storyboard(self) if self._playback.position.end else None
+        board = storyboard(self) if whole or self._playback.position.end else None
         return board or self.to_svg()
-
-    def catch_up(self) -> None:
-        """Go to the end, if the view follows it: only the ticks of a front end move it there."""
-        if self.live:
-            self.last()
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """The live view, with pictures and a text for readers without widgets (GitHub, nbval, a screen reader)."""

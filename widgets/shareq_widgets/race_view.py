@@ -129,12 +129,10 @@ class Race(ipywidgets.VBox):
         """The shown moment as a self-contained SVG picture, `width` px wide."""
         return to_svg(picture.draw(self.content, width), theme=theme)
 
-    def picture(self) -> str:
-        """What a notebook stores."""
-        return self.to_svg()
-
-    def catch_up(self) -> None:
-        """Nothing moves without the reader."""
+    def picture(self, *, whole: bool = False) -> str:
+        """What a notebook stores: the shown moment, or the end of the race."""
+        content = self._content._replace(now_ms=self._content.end_ms) if whole else self.content
+        return to_svg(picture.draw(content, WIDE))
 
     def __repr__(self) -> str:
         return "\n".join(["Race", *picture.sentences(self.content)])

@@ -20,7 +20,7 @@ MOST_BYTES: Final = 140_000
 """The most bytes of a picture in a notebook, before its dark colours are added to it."""
 PIXELS: Final = 800_000
 """The most pixels of a PNG that is made while a cell waits for it: about 0.2 s."""
-SHARP_PIXELS: Final = 5_000_000
+SHARP_PIXELS: Final = 2_500_000
 """The most pixels of a PNG for a notebook that is stored once."""
 SHARP: Final = 2
 """The most pixels of a PNG for each pixel of the picture; that is sharp on a dense screen."""
@@ -36,11 +36,8 @@ class Pictured(Protocol):
 
     model_id: Any
 
-    def picture(self) -> str:
-        """A light SVG."""
-
-    def catch_up(self) -> None:
-        """Show the present, if the widget follows it; without a front end it has not moved."""
+    def picture(self, *, whole: bool = False) -> str:
+        """A light SVG of the shown moment, or of the `whole` recording: its telling moments, if there are enough."""
 
 
 _displayed: WeakValueDictionary[str, Pictured] = WeakValueDictionary()
@@ -53,10 +50,8 @@ def bundle(widget: Pictured) -> dict[str, str]:
 
 
 def later() -> dict[str, dict[str, str]]:
-    """The pictures of all displayed widgets as they are now, by the id of the widget's model."""
-    for widget in _displayed.values():
-        widget.catch_up()
-    return {model_id: pictures(widget.picture(), sharp=True) for model_id, widget in _displayed.items()}
+    """The pictures of the whole recordings of all displayed widgets, by the id of the widget's model."""
+    return {model_id: pictures(widget.picture(whole=True), sharp=True) for model_id, widget in _displayed.items()}
 
 
 def pictures(svg: str, *, sharp: bool = False) -> dict[str, str]:

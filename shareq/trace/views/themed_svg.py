@@ -29,14 +29,18 @@ _NUMBER: Final = re.compile(r"(\.\d\d)\d+")
 _STYLE: Final = re.compile(r' style="([^"]*)"')
 _SHEET: Final = re.compile(r"<style[^>]*>.*?</style>", re.DOTALL)
 _GROUND: Final = re.compile(r"background:#\w+;?")
+_SIZE: Final = re.compile(r' (?:width|height)="[^"]*"')
 
 
 def themed(svg: str) -> str:
-    """The picture on a ground of its own, with the dark colours in a media query. ValueError for another markup."""
+    """The picture on a ground of its own, with the dark colours in a media query. ValueError for another markup.
+
+    It is as wide as its place: JupyterLab cuts off what has a size of its own and is wider.
+    """
     found = _ROOT.search(svg)
     if found is None:
         raise ValueError(f"the picture must be an SVG, not {svg[:80]!r}")
-    root = _GROUND.sub("", found[0]).replace("<svg", f'<svg class="{_NAME}"', 1)
+    root = _SIZE.sub("", _GROUND.sub("", found[0])).replace("<svg", f'<svg class="{_NAME}" width="100%"', 1)
     ground = f'<rect width="100%" height="100%" fill="{LIGHT["bg"]}"/>'
     return f"{svg[: found.start()]}{root}{_style(svg)}{ground}{svg[found.end() :]}"
 
