@@ -43,6 +43,7 @@ class KafkaJars:
 
     @property
     def has_share_groups(self) -> bool:
+        """True from 4.1 on; 4.0 had a preview without compatibility."""
         return _numbers(self.version) >= _FIRST_WITH_SHARE_GROUPS
 
 

@@ -193,6 +193,6 @@ def settings(grid: Grid) -> Iterator[Setting]:
     return (Setting(*values) for values in product(*(grid[name] for name in KEYS)))
 
 
-def stored(path: str | Path = STORED) -> Table:
+def stored_table(path: str | Path = STORED) -> Table:
     """The table in a file, without an argument the one that comes with shareq. OSError if the file cannot be read."""
     return Table.from_json(Path(path).read_text(), str(path))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from shareq.sim.what_if import Setting, stored
+from shareq.sim.what_if import Setting, stored_table
 from shareq.trace.views.palette import DARK
 from shareq_widgets.pictures.what_if_words import WhatIfContent, verdict
 from tests.browser.pages import execute, kernel_value, notebook
@@ -29,7 +29,7 @@ def mark(view: Locator, name: str) -> Locator:
 
 
 def words(chosen: Setting, current: Setting, workload: str = "mixed") -> str:
-    return verdict(WhatIfContent(stored(), workload, chosen, current, "crew"))
+    return verdict(WhatIfContent(stored_table(), workload, chosen, current, "crew"))
 
 
 def test_what_if(browser_page: Page, jupyterlab: str, jupyterlab_folder: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from shareq.sim.what_if import (
     Table,
     figure,
     settings,
-    stored,
+    stored_table,
 )
 
 POINTS = 3
@@ -32,7 +32,7 @@ MOST_BYTES = 200_000
 
 @pytest.fixture(scope="module")
 def table() -> Table:
-    return stored()
+    return stored_table()
 
 
 # ---- the stored table ------------------------------------------------------------------------------------------------

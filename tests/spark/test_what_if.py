@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import shareq.sim
 from shareq.cli import main
 from shareq.model.errors import ConfigException
-from shareq.sim.what_if import FIGURES, GRID, WORK, Setting, figure, stored
+from shareq.sim.what_if import FIGURES, GRID, WORK, Setting, figure, stored_table
 from shareq.spark import sweep, what_if
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def test_the_command_writes_the_figures_of_the_simulation(spark: SparkSession, t
     out = tmp_path / "mine.json"
     done = command(str(out), *TINY, "--seeds", "2", "--workload", SMALL)
     assert (done.exit_code, done.output) == (0, f"{out}: <Table of small: 2 settings, 2 seeds each>\n")
-    table = stored(out)
+    table = stored_table(out)
     scenario = table.workloads["small"].scenario
     assert (scenario.records, scenario.crash_rate, scenario.arrival_rate) == (60, 0.2, WORK.arrival_rate)
     for lock_ms in (5000, 30_000):

@@ -10,7 +10,7 @@ import pytest
 
 from shareq import Admin, Cluster
 from shareq.model.errors import ConfigException, KafkaException
-from shareq.sim.what_if import GRID, Setting, stored
+from shareq.sim.what_if import GRID, Setting, stored_table
 from shareq.trace import Journal
 from shareq_widgets import control_room, what_if
 from shareq_widgets.pictures.what_if_words import verdict
@@ -188,8 +188,8 @@ def test_a_source_and_a_group_belong_together(arguments: dict[str, Any], message
 
 
 def test_a_table_of_ones_own(tmp_path: Path) -> None:
-    (tmp_path / "mine.json").write_text(stored().to_json())
-    assert what_if(table=tmp_path / "mine.json").table == stored()
+    (tmp_path / "mine.json").write_text(stored_table().to_json())
+    assert what_if(table=tmp_path / "mine.json").table == stored_table()
     with pytest.raises(OSError, match=r"other\.json"):
         what_if(table=tmp_path / "other.json")
 

@@ -16,8 +16,9 @@ from shareq import Cluster
 from shareq.model.configs import BrokerConfig, GroupConfig
 from shareq.model.errors import ConfigException, KafkaException
 from shareq.observer import Observer
-from shareq.sim.what_if import KEYS, Setting, Table, stored
+from shareq.sim.what_if import KEYS, Setting, Table, stored_table
 from shareq.trace import Journal
+from shareq_widgets import stored
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.group_picture import Frame
 from shareq_widgets.instant import Instant
@@ -54,7 +55,7 @@ class WhatIf(ipywidgets.VBox):
     ) -> None:
         """`table`: None is the one that comes with shareq. `cluster`: the one that is configured; `execute` executes a
         line of Python in which it has the name "cluster"."""
-        self.table = table = table or stored()
+        self.table = table = table or stored_table()
         self._group, self._cluster, self._admin = group, cluster, _admin_text(source)
         self._execute = execute or (lambda line: exec(line, {"cluster": cluster}))
         self._workload = next(iter(table.workloads))
@@ -189,7 +190,8 @@ class WhatIf(ipywidgets.VBox):
 
     def close(self) -> None:
         """Remove the view, and close an observer that was created for it."""
-        self.charts.close()
+        if hasattr(self, "charts"):  # the view of a refused source has none
+            self.charts.close()
         super().close()
 
     # ---- forms -------------------------------------------------------------------------------------------------------
@@ -198,8 +200,9 @@ class WhatIf(ipywidgets.VBox):
         """The charts as a self-contained SVG picture; `width` in px, None is the width of the view."""
         return self.charts.to_svg(theme, width)
 
-    def picture(self) -> str:
-        """What a notebook stores."""
+    def picture(self, *, whole: bool = False) -> str:
+        """What a notebook stores: the charts, which show one moment."""
+        del whole
         return self.to_svg()
 
     def save(self, path: str | Path, *, theme: str | None = None, width: int | None = None) -> Path:
@@ -210,9 +213,8 @@ class WhatIf(ipywidgets.VBox):
         return f"What if\n{words(self.content(self.charts.instant))}"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """The live widget, with a picture and a text for readers without widgets."""
-        data = super()._repr_mimebundle_(**kwargs) or {}
-        return {**data, "text/plain": repr(self), "image/svg+xml": self.picture()}
+        """The live widget, with pictures and a text for readers without widgets."""
+        return {**(super()._repr_mimebundle_(**kwargs) or {}), **stored.bundle(self)}
 
 
 def what_if(
@@ -226,7 +228,7 @@ def what_if(
     """
     if (source is None) is not (group == ""):
         raise ConfigException(f"group={group!r}: must be the name of a group if, and only if, there is a source")
-    found = stored(table) if isinstance(table, (str, Path)) else table
+    found = stored_table(table) if isinstance(table, (str, Path)) else table
     cluster = open_cluster(source)
     return WhatIf(Journal() if source is None else source, group, found, cluster=cluster, options=options)
 

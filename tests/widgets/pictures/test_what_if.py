@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from shareq.sim.what_if import GRID, WORK, Figure, Setting, Table, Workload, settings, stored
+from shareq.sim.what_if import GRID, WORK, Figure, Setting, Table, Workload, settings, stored_table
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.pictures import what_if as picture
 from shareq_widgets.pictures.what_if_words import (
@@ -31,7 +31,7 @@ OUTSIDE = (Setting(3_600_000), Setting(1000), Setting(record_locks=10_000), Sett
 
 @pytest.fixture(scope="module")
 def table() -> Table:
-    return stored()
+    return stored_table()
 
 
 def random_content(table: Table, draw: Random) -> WhatIfContent:
