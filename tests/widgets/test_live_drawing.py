@@ -78,8 +78,8 @@ def test_a_live_view_draws_as_often_as_its_cost_allows() -> None:
     ("cost_ms", "wait_ms"),
     [
         pytest.param(10, 300, id="a fast drawing"),
-        pytest.param(40, LIVE_MS, id="a slow one is drawn once a second"),
-        pytest.param(50, LIVE_MS, id="the slowest that is"),
+        pytest.param(30, LIVE_MS, id="a slow one is drawn once a second"),
+        pytest.param(40, LIVE_MS, id="the slowest that is"),
         pytest.param(90, 90 * SLOW_SHARE, id="a slower one keeps its share"),
     ],
 )

@@ -23,7 +23,7 @@ LIVE_SHARE: Final = 30
 """The view of a running cluster waits this many times the duration of a drawing before the next: six views take at most
 a fifth of a core."""
 SLOW_SHARE: Final = 20
-LIVE_MS: Final = 1_000
+LIVE_MS: Final = 800
 """A view with slow drawings waits no longer than this, if it is at least SLOW_SHARE times the duration of a drawing."""
 
 
