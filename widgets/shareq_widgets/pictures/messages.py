@@ -30,7 +30,7 @@ from shareq_widgets.text_fit import SMALL, clipped, text_width, wrapped
 __all__ = ["MOST", "SPAN_MS", "MessagesContent", "content", "draw"]
 
 GUTTER, HEAD, ROW, LEAN = 66, 56, 18, 6
-COLUMN = 44
+COLUMN = 46
 """Smallest distance of two columns; participants that do not fit share a column."""
 PAUSES, PAUSE = 120, 36
 """Height of all pauses together if they fill the span, and the greatest height of one."""

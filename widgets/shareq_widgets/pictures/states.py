@@ -20,7 +20,7 @@ __all__ = ["content", "draw"]
 WIDEST: Final = 640
 """A wider drawing has margins: longer edges say nothing more."""
 
-NODE, NARROW_NODE, NODE_HEIGHT = 112, 102, 44
+NODE, NARROW_NODE, NODE_HEIGHT = 112, 106, 44
 """The width of a node, the least one, and the height."""
 TOP, FOOT, ROW = 86, 244, 58
 """The middles of the two rows of nodes, and the distance to a further row."""
