@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from shareq import Admin, NewTopic, Producer, ShareConsumer
+from shareq import AcknowledgeType, Admin, NewTopic, Producer, ShareConsumer
 from tests.browser.test_show import folder, showing
 from tests.kafka.fixtures import Reachable
 from tests.polling import configure
@@ -42,9 +42,10 @@ def group(kafka: Reachable, fresh: Callable[[str], str]) -> Iterator[tuple[str, 
             ann.acknowledge(message)
         assert set(ann.commit_sync().values()) == {None}
         bob.subscribe([topic])
-        with Admin(address) as admin:
-            while len(admin.describe_share_groups([group])[group].members) < len(CLIENTS):
-                bob.poll(0.1)
+        released = bob.poll(60)
+        for message in released:
+            bob.acknowledge(message, AcknowledgeType.RELEASE)
+        assert set(bob.commit_sync().values()) == {None}  # Kafka stores a moved SPSO with the next write
         yield group, topic
 
 
@@ -54,6 +55,7 @@ def test_the_page_shows_what_the_admin_reports(
     name, topic = group
     with Admin({"bootstrap.servers": kafka.bootstrap_servers}) as admin:
         described = admin.describe_share_groups([name])[name]
+        assert sorted(member.client_id for member in described.members) == list(CLIENTS)
         (place,) = admin.list_share_group_offsets(name).values()
     assert (place.topic, place.start_offset) == (topic, DONE)
     with showing(browser_page, folder, kafka.bootstrap_servers, "--group", name) as hosts:

@@ -62,8 +62,14 @@ def address() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def places(journals: Path, address: str) -> Iterator[dict[str, str]]:
     """The folder and the addresses, by the word that stands for them in a table."""
-    with Cluster(brokers=1, clock="wall") as cluster, Server(cluster) as empty:
-        yield {"FOLDER": str(journals), "ADDRESS": address, "EMPTY": empty.bootstrap_servers}
+    with (
+        Cluster(brokers=1, clock="wall") as cluster,
+        Server(cluster) as empty,
+        create_server(("127.0.0.1", 0)) as silent,
+    ):
+        host, port = silent.getsockname()
+        servers = {"ADDRESS": address, "EMPTY": empty.bootstrap_servers, "SILENT": f"{host}:{port}"}
+        yield {"FOLDER": str(journals), **servers}
 
 
 def result_of(code: str) -> Any:
@@ -144,6 +150,12 @@ def test_a_new_cluster_can_be_steered_at_once(wishes: Wishes, place: dict[str, A
         ),
         pytest.param(["localhost:99999"], "'localhost:99999' must have a port in 1..65535", id="no port"),
         pytest.param(["127.0.0.1:1"], "broker at 127.0.0.1:1 cannot be reached", id="a closed port"),
+        pytest.param(["nowhere.invalid:9092"], "nowhere.invalid", id="an unknown host"),
+        pytest.param(
+            ["SILENT"],
+            "the cluster at {SILENT} cannot be shown: the operation timed out",
+            id="a server that does not answer",
+        ),
         pytest.param(["EMPTY"], "{EMPTY} has no share group to show", id="a cluster without group"),
         pytest.param(
             ["ADDRESS", "--group", "cooks"],
