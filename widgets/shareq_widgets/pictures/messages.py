@@ -254,7 +254,9 @@ def _head(who: Participant, count: int, room: float) -> tuple[str, ...]:
         several = f"{count} more"
         return {"coordinator": ("share", "coords."), "broker": (several, "brokers")}.get(who.kind, (several, "clients"))
     if who.kind == "coordinator":
-        return "share", f"coord. {who.key.partition(':')[2]}"
+        number = who.key.partition(":")[2]
+        words = f"coord. {number}"
+        return "share", words if text_width(words, SMALL) < room - 2 else f"co. {number}"
     return tuple(who.name.split()) if who.kind == "broker" and room < COLUMN + 8 else (who.name,)
 
 
