@@ -188,8 +188,8 @@ def test_a_message_of_a_shared_column_has_its_member_s_letter() -> None:
         history.append((number, request))
     drawing = messages.draw(messages.content(written(*history)), 320)
     heads = [text for text in texts(drawing, "member:") if len(text) == 1]
-    assert heads == ["F", "G", "H", "I"]
-    assert texts(drawing, "words") == [*(f"{letter}: fetch" for letter in "ABCDE"), *["fetch"] * 4]
+    assert heads == ["G", "H", "I"]
+    assert texts(drawing, "words") == [*(f"{letter}: fetch" for letter in "ABCDEF"), *["fetch"] * 3]
 
 
 @pytest.mark.parametrize(("trace", "words"), [
