@@ -15,10 +15,12 @@ from shareq.model.events import (
     ConfigChanged,
     DurableStateRead,
     FaultInjected,
+    HoldEnded,
     LeaderElected,
     LogStartMoved,
     MemberJoined,
     MemberLeft,
+    MembersBypass,
     ObservationDisturbed,
     RecordsAppended,
     RecordsChanged,
@@ -49,10 +51,11 @@ _LEADER = (
     AcknowledgementRefused,
     DurableStateRead,
     RecordsHeld,
+    HoldEnded,
 )
 _LOG = (RecordsAppended, LogStartMoved, LeaderElected)
 _TOPIC = (TopicCreated, TopicDeleted)
-_GROUP = (MemberJoined, MemberLeft, ShareSessionClosed, ConfigChanged)
+_GROUP = (MemberJoined, MemberLeft, ShareSessionClosed, ConfigChanged, MembersBypass)
 _CLUSTER = (BrokerStopped, FaultInjected, ObservationDisturbed)
 
 

@@ -99,7 +99,7 @@ class SharePartitionState:
             delivery_count_limit=self.delivery_count_limit,
             max_record_locks=self.max_record_locks,
             lock_duration_ms=self.lock_duration_ms,
-            knowledge=None if self.knowledge is None else Knowledge(),
+            knowledge=None if self.knowledge is None else Knowledge(complete=self.knowledge.complete),
         )
         for name in (known.name for known in fields(self)):
             setattr(self, name, getattr(fresh, name))

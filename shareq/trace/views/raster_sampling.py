@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from shareq.model.events import (
     DurableStateRead,
     Event,
+    HoldEnded,
     RecordsAppended,
     RecordsChanged,
     RecordsHeld,
@@ -96,7 +97,9 @@ def sample(
     import numpy as np
 
     events = [entry.event for entry in entries]
-    observed = any(isinstance(event, DurableStateRead) for event in events) or (start is not None and start.observed)
+    observed = any(isinstance(event, (DurableStateRead, RecordsHeld)) for event in events) or (
+        start is not None and start.observed
+    )
     low, high = _appended(events) if start is None else _in_window(events, start, observed=observed)
     columns, rows = size[0], min(high - low, size[1])
     edges = np.linspace(low, high, rows + 1)
@@ -129,7 +132,7 @@ def _in_window(events: Sequence[Event], start: SharePartitionState, *, observed:
     ranges = [(start.spso, max(start.window_end, start.runs.end))] if known else []
     ends = [start.log_end] if observed else []
     for event in events:
-        if isinstance(event, (RecordsChanged, RecordsHeld)):
+        if isinstance(event, (RecordsChanged, RecordsHeld, HoldEnded)):
             ranges.append((event.first, event.end))
         elif isinstance(event, (SharePartitionLoaded, WindowMoved)):
             ranges.append((event.spso, event.window_end))
@@ -214,15 +217,23 @@ class _ObservedPainter(_Painter):
         self._state = state.copy()
 
     def apply(self, entry: Entry, x: float) -> None:
-        del x
         apply_entry(self._state, entry)
         self.spso, self.window_end = self._state.spso, self._state.window_end
         for first, end, status in self._state.runs:
             self._paint(first, end, status.name)
-        if isinstance(entry.event, DurableStateRead):
-            for first, end, state, delivery_count in entry.event.runs:
+        event = entry.event
+        if isinstance(event, HoldEnded):
+            self._let_go(event, x)
+        elif isinstance(event, DurableStateRead):
+            for first, end, state, delivery_count in event.runs:
                 if _NAMES[state] in self.outcomes:
                     self._settle(first, end, RecordStatus(RecordState(state), delivery_count))
+
+    def _let_go(self, event: HoldEnded, x: float) -> None:
+        if event.cause == RecordEvent.LOCK_TIMEOUT:
+            self.timeouts.append((x, (event.first + event.end) / 2))
+        if _NAMES[event.state] in self.outcomes:
+            self._settle(event.first, event.end, RecordStatus(RecordState(event.state), event.delivery_count))
 
     def _settle(self, first: int, end: int, status: RecordStatus) -> None:
         """Count records that became terminal, once each: every read repeats the durable state."""
