@@ -28,7 +28,7 @@ export PYTHONDONTWRITEBYTECODE =
 export CI
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test $(STEPS) bench fuzz soak format bundle clean
+.PHONY: help lab test $(STEPS) outputs bench fuzz soak format bundle clean
 MAKEFLAGS += --no-print-directory
 
 help:  ## this list
@@ -69,10 +69,10 @@ docs: $(VENV)/.test  ## the API pages, from the docstrings, in build/api (pdoc)
 	@$(PY) -m tests.house.api_pages build/api
 
 # The JVMs of tests live for seconds: their second compiler would cost more than it saves. Benchmarks have it.
-unit browser notebooks soak: export KAFKA_HEAP_OPTS = -Xmx1g -XX:TieredStopAtLevel=1
-unit browser notebooks soak: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
-unit browser notebooks soak: export SPARK_DAEMON_JAVA_OPTS = $(SPARK_SUBMIT_OPTS)
-unit browser notebooks soak: export SPARK_LAUNCHER_OPTS = $(SPARK_SUBMIT_OPTS)
+unit browser notebooks outputs soak: export KAFKA_HEAP_OPTS = -Xmx1g -XX:TieredStopAtLevel=1
+unit browser notebooks outputs soak: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+unit browser notebooks outputs soak: export SPARK_DAEMON_JAVA_OPTS = $(SPARK_SUBMIT_OPTS)
+unit browser notebooks outputs soak: export SPARK_LAUNCHER_OPTS = $(SPARK_SUBMIT_OPTS)
 
 unit: $(VENV)/.test  ## unit and property tests
 	$(call say,unit and property tests: pytest)
@@ -87,6 +87,10 @@ notebooks: $(VENV)/.test  ## run the notebooks and compare their outputs
 	$(call say,notebooks: run and compare with their stored outputs)
 	@$(PY) -m pytest -p tests.nbval_patience --nbval --nbval-current-env --nbval-sanitize-with tests/nbval.cfg \
 		-n auto --dist loadscope --timeout 900 notebooks $(ARGS)
+
+outputs: $(VENV)/.test  ## run notebooks and store their outputs (ARGS=notebooks/05_control_room.ipynb; else all)
+	$(call say,notebooks: run and store)
+	@$(PY) -m tests.stored_notebooks $(or $(ARGS),$(sort $(wildcard notebooks/*.ipynb)))
 
 bench: $(VENV)/.test  ## measure (pytest-benchmark); leave the machine alone meanwhile
 	$(call say,benchmarks)

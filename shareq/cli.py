@@ -1,7 +1,7 @@
 """`shareq serve`: a cluster for Kafka clients. `shareq kafka`: Apache Kafka. `shareq tap`: a proxy in front of a Kafka.
 `shareq show`: the control room.
 
-These run until Ctrl-C. `shareq pipeline`: tables and a report of a trace.
+These run until Ctrl-C. `shareq pipeline`: tables and a report of a trace. `shareq what-if`: the cost of settings.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ LATE = {
     "pipeline": "shareq.spark.pipeline.command",
     "show": "shareq_widgets.show.command",
     "tap": "shareq.proxy.command",
+    "what-if": "shareq.spark.what_if",
 }
 """Commands that are imported when they are used, because of their dependencies."""
 
@@ -54,7 +55,7 @@ class _Shareq(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in LATE:
             return super().get_command(ctx, cmd_name)
-        command: click.Command = getattr(_needed(LATE[cmd_name]), cmd_name)
+        command: click.Command = getattr(_needed(LATE[cmd_name]), cmd_name.replace("-", "_"))
         return command
 
 

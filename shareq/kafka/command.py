@@ -27,7 +27,7 @@ def kafka() -> None:
 
 @kafka.command()
 @click.option("--brokers", type=click.Choice(["1", "3"]), default="1", show_default=True, help="The number of brokers.")
-@click.option("--version", metavar="X.Y.Z", help="The version of Apache Kafka.  [default: KAFKA_HOME's, else 4.4.0]")
+@click.option("--version", metavar="X.Y.Z", help="The version of Apache Kafka.  [default: KAFKA_HOME's, else 4.3.1]")
 @click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A broker configuration; repeatable.")
 def start(brokers: str, version: str | None, configs: tuple[str, ...]) -> None:
     """Start Apache Kafka with share groups; ctrl-C stops it and removes its data."""

@@ -18,8 +18,8 @@ from shareq.jvm import cache_folder
 from shareq.kafka import ivy
 from shareq.model.errors import ConfigException
 
-KAFKA_VERSION = "4.4.0"
-"""The version that is fetched if none is requested: the newest that the tests have run on."""
+KAFKA_VERSION = "4.3.1"
+"""The version that is fetched if none is requested: the newest whose broker and tools are all published."""
 _FIRST = (3, 9)
 _FIRST_WITH_SHARE_GROUPS = (4, 1)
 
@@ -43,11 +43,12 @@ class KafkaJars:
 
     @property
     def has_share_groups(self) -> bool:
+        """True from 4.1 on; 4.0 had a preview without compatibility."""
         return _numbers(self.version) >= _FIRST_WITH_SHARE_GROUPS
 
 
 def kafka_jars(version: str | None = None) -> KafkaJars:
-    """Kafka's jars in `version` (default: SHAREQ_KAFKA_VERSION, KAFKA_HOME's or 4.4.0), downloaded if missing.
+    """Kafka's jars in `version` (default: SHAREQ_KAFKA_VERSION, KAFKA_HOME's or 4.3.1), downloaded if missing.
 
     KAFKA_HOME is an unpacked distribution of Apache Kafka; it is ignored if another version is requested. SHAREQ_CACHE
     sets the cache folder, SHAREQ_IVY_SETTINGS an Ivy settings file. Raises KafkaNotFound, JavaNotFound, and

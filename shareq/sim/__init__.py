@@ -3,6 +3,8 @@
 scenario = Scenario(consumers=4, service_ms=20, failure_rate=0.05, lock_duration_ms=15_000)
 run(scenario, seed=7).latency_p99_ms
 sweep({"consumers": [2, 4, 8]}, seeds=20, scenario=scenario).plot(y="latency_p99_ms")
+
+`what_if` has the figures of many settings of a group, computed beforehand.
 """
 
 from shareq.sim.result import Result

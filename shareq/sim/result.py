@@ -20,9 +20,11 @@ NO_FIGURE = float("nan")
 class Result:
     """The figures of one run. Times are virtual; a latency is from the append to the durable ACCEPT.
 
-    `finished`: every record was finished in time. `occupancy`: the mean fill of the window over time, as a fraction of
-    `record_locks`. `utilisation`: the fraction of time that consumers worked. `fairness`: Jain's index of the records
-    that the members accepted, 1 if all accepted the same number.
+    `finished`: every record was finished in time. `throughput`: records accepted per second of the whole run;
+    `throughput_loaded`: per second until the last record arrived, so without the end of a run, in which the last locks
+    expire; not a number if all records arrive at the start. `occupancy`: the mean fill of the window over time, as a
+    fraction of `record_locks`. `utilisation`: the fraction of time that consumers worked. `fairness`: Jain's index of
+    the records that the members accepted, 1 if all accepted the same number.
     """
 
     scenario: Scenario
@@ -35,6 +37,7 @@ class Result:
     lock_timeouts: int
     duration_s: float
     throughput: float
+    throughput_loaded: float
     latency_mean_ms: float
     latency_p50_ms: float
     latency_p90_ms: float
@@ -97,6 +100,9 @@ class _RecordCounts:
 
     def __init__(self, outcome: FinishedRun) -> None:
         self.latencies: list[Any] = []
+        self.accepted: list[tuple[int, int]] = []
+        """(time_ms, number of records that were accepted then)."""
+        self.last_arrival_ms = outcome.started_ms
         self.by_member: Counter[str] = Counter()
         self.deliveries = self.lock_timeouts = 0
         for partition in range(outcome.scenario.partitions):
@@ -109,6 +115,7 @@ class _RecordCounts:
         arrived = np.zeros(max((event.end for _, event in appended), default=0), np.int64)
         for time_ms, append in appended:
             arrived[append.first : append.end] = time_ms
+            self.last_arrival_ms = max(self.last_arrival_ms, time_ms)
         for time_ms, event in outcome.changes(partition):
             count = event.end - event.first
             if event.cause == RecordEvent.ACQUIRE and event.state == RecordState.ACQUIRED:
@@ -119,6 +126,12 @@ class _RecordCounts:
                 self.by_member[event.member_id or ""] += count
             elif event.cause == SETTLED and event.state == RecordState.ACKNOWLEDGED:
                 self.latencies.append(time_ms - arrived[event.first : event.end])
+                self.accepted.append((time_ms, count))
+
+    def throughput_loaded(self, started_ms: int) -> float:
+        """Records accepted per second until the last arrival."""
+        in_time = sum(count for time_ms, count in self.accepted if time_ms <= self.last_arrival_ms)
+        return in_time * 1000 / max(self.last_arrival_ms - started_ms, 1)
 
 
 def measure(outcome: FinishedRun) -> Result:
@@ -147,6 +160,7 @@ def measure(outcome: FinishedRun) -> Result:
         lock_timeouts=tally.lock_timeouts,
         duration_s=duration_ms / 1000,
         throughput=account.accepted / duration_ms * 1000,
+        throughput_loaded=NO_FIGURE if scenario.arrival_rate is None else tally.throughput_loaded(outcome.started_ms),
         latency_mean_ms=float(latencies.mean()),
         latency_p50_ms=float(p50),
         latency_p90_ms=float(p90),

@@ -21,7 +21,7 @@ from shareq.sim.scenario import Scenario, check_seed
 from shareq.team import LoopPoller
 
 GROUP, TOPIC = "group", "work"
-POISON, SOUND = b"poison", b"sound"
+POISON, SLOW, SOUND = b"poison", b"slow", b"sound"
 
 
 def run(scenario: Scenario, seed: int = 0) -> Result:
@@ -122,17 +122,29 @@ class Simulation:
         return all(self._spsos.get(partition, 0) >= end for partition, end in self._ends.items())
 
     def _arrive(self, partition: int, count: int) -> None:
-        poison_rate, rng = self.scenario.poison_rate, self._rng
         for _ in range(count):
-            value = POISON if poison_rate and rng.random() < poison_rate else SOUND
-            self._producer.produce(TOPIC, value, partition=partition)
+            self._producer.produce(TOPIC, self._value(), partition=partition)
         self._producer.flush()
         self._batches_to_come -= 1
         self._ends[partition] = self.cluster.log(TOPIC, partition).log_end_offset
 
+    def _value(self) -> bytes:
+        """The value of the next record, which decides how consumers work on it."""
+        scenario, rng = self.scenario, self._rng
+        if scenario.poison_rate and rng.random() < scenario.poison_rate:
+            return POISON
+        return SLOW if scenario.slow_rate and rng.random() < scenario.slow_rate else SOUND
+
+    def _work_ms(self, messages: Messages) -> int:
+        """The time that a consumer works on the records of a poll."""
+        draw, factor = self._service, self.scenario.slow_factor
+        if not self.scenario.slow_rate:
+            return round(sum(draw(self._rng) for _ in range(len(messages))))
+        return round(sum(draw(self._rng) * (factor if message.value() == SLOW else 1) for message in messages))
+
     def _work(self, number: int, worker: LoopPoller, consumer: ShareConsumer, messages: Messages) -> None:
         """Work on the records of a poll; the end of the work, or a crash half-way, is a later event."""
-        takes_ms = round(sum(self._service(self._rng) for _ in range(len(messages))))
+        takes_ms = self._work_ms(messages)
         now_ms = self.cluster.now_ms
         if self.scenario.crash_rate and self._rng.random() < self.scenario.crash_rate:
             takes_ms //= 2

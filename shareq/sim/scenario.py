@@ -33,6 +33,8 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "service_ms": (0.0, 3_600_000),
     "failure_rate": (0.0, 1.0),
     "poison_rate": (0.0, 1.0),
+    "slow_rate": (0.0, 1.0),
+    "slow_factor": (1, 1000),
     "crash_rate": (0.0, 0.9),
     "restart_ms": (0, 3_600_000),
     "max_duration_s": (1, 10_000_000),
@@ -47,7 +49,8 @@ class Scenario:
     `arrival_rate`: records per second, in record batches of `batch_records` at exponential intervals; None: all arrive
     at the start. A consumer works on the records of a poll one by one (`service_ms` each on average, with distribution
     `service`), then acknowledges all of them. `failure_rate`: the fraction of attempts that end in a RELEASE;
-    `poison_rate`: the fraction of records of which every attempt does. `crash_rate`: the fraction of polls in whose
+    `poison_rate`: the fraction of records of which every attempt does. `slow_rate`: the fraction of records of which
+    every attempt takes `slow_factor` times its service time. `crash_rate`: the fraction of polls in whose
     work the consumer crashes half-way; another one replaces it after `restart_ms`. A run ends when all records are
     finished, or after `max_duration_s` of virtual time.
     """
@@ -66,6 +69,8 @@ class Scenario:
     service: str = "constant"
     failure_rate: float = 0.0
     poison_rate: float = 0.0
+    slow_rate: float = 0.0
+    slow_factor: int = 20
     crash_rate: float = 0.0
     restart_ms: int = 5000
     max_duration_s: int = 100_000

@@ -7,6 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.browser.conftest import browser, chromium_path, jupyterlab, jupyterlab_folder
+
+__all__ = ["browser", "chromium_path", "jupyterlab", "jupyterlab_folder"]
+
 
 @pytest.fixture(autouse=True)
 def _freeze_test_runner() -> Iterator[None]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
+
+import ipywidgets
 
 from shareq.broker import Cluster
 from shareq.consumer import AcknowledgeType, ShareConsumer
 from shareq.producer import Producer
-from shareq_widgets import views
+from shareq_widgets import control_room, race, strip, views
+from shareq_widgets.control_room import ControlRoom
 from shareq_widgets.group_picture import GroupPicture
+from shareq_widgets.partition_strip import PartitionStrip
+from shareq_widgets.race_view import Race
 from shareq_widgets.svg import seconds_left
 
 GROUP, TOPIC = "crew", "jobs"
@@ -72,6 +77,47 @@ def shown(cluster: Cluster) -> dict[str, GroupPicture]:
     return {
         name: getattr(views, name)(cluster, group=GROUP, **({"topic": TOPIC} if name in place else {}))
         for name in VIEWS
+    }
+
+
+class Everything(NamedTuple):
+    """All views of the busy cluster. `pictures` and `strips` are in the order of the page, those of the room last."""
+
+    pictures: dict[str, GroupPicture]
+    strips: tuple[PartitionStrip, ...]
+    race: Race
+    room: ControlRoom
+
+    @property
+    def page(self) -> ipywidgets.Widget:
+        """All of them, one below the other."""
+        columns = {"grid_template_columns": "repeat(auto-fit, minmax(min(440px, 100%), 1fr))", "width": "100%"}
+        alone = [picture for name, picture in self.pictures.items() if not name.startswith("room ")]
+        return ipywidgets.VBox([ipywidgets.GridBox(alone, layout=columns), self.strips[0], self.race, self.room])
+
+
+def everything() -> Everything:
+    """Each view alone, and the control room."""
+    cluster = busy()
+    pictures = shown(cluster)
+    alone = strip(cluster, group=GROUP, topic=TOPIC)
+    room = control_room(cluster, group=GROUP, topic=TOPIC)
+    of_room = {slot.shown: slot.views[slot.shown] for slot in room.screen.slots.values()}
+    of_room["timeline"] = room.screen.timeline
+    for name, view in of_room.items():
+        assert isinstance(view, GroupPicture)
+        pictures[f"room {name}"] = view
+    return Everything(pictures, (alone, room.screen.strip), race(records=60), room)
+
+
+def cells_of(shown: PartitionStrip) -> dict[str, list[Any]]:
+    """State, delivery count and holder's letter of each offset in the window, as a browser must show them."""
+    snapshot = shown.snapshot
+    letters = {member["id"]: member["letter"] for member in snapshot["members"]}
+    return {
+        str(offset): [run[2], str(run[3]), letters.get(run[4])]
+        for run in snapshot["runs"]
+        for offset in range(run[0], run[1])
     }
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
 
@@ -14,6 +15,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser.chromium import installed
+from tests.browser.pages import run_all
 
 _ROOT = Path(__file__).parents[2]
 _START_DEADLINE_S = 180
@@ -33,6 +35,13 @@ def chromium_path() -> str:
 
 @pytest.fixture(scope="session")
 def browser(chromium_path: str) -> Iterator[Browser]:
+    with launched(chromium_path) as browser:
+        yield browser
+
+
+@contextmanager
+def launched(chromium_path: str) -> Iterator[Browser]:
+    """A headless Chromium."""
     quiet = ["--disable-gpu", "--disable-background-networking", "--disable-component-update", "--no-first-run"]
     as_root = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
@@ -63,27 +72,20 @@ def jupyterlab_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def jupyterlab(jupyterlab_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address, ending in a slash, of a JupyterLab for these tests: on this machine only, a free port, no token."""
-    home = tmp_path_factory.mktemp("jupyter")
+    with jupyterlab_server(jupyterlab_folder, tmp_path_factory.mktemp("jupyter")) as address:
+        yield address
+
+
+@contextmanager
+def jupyterlab_server(folder: Path, home: Path) -> Iterator[str]:
+    """The address of a JupyterLab on a folder, with settings of its own in `home`."""
     log = home / "server.log"
     with log.open("wb") as output:
-        server = subprocess.Popen(
-            _command(jupyterlab_folder), env=_environment(home), stdout=output, stderr=subprocess.STDOUT
-        )
+        server = subprocess.Popen(_command(folder), env=_environment(home), stdout=output, stderr=subprocess.STDOUT)
         try:
             yield _address(server, home / "runtime" / f"jpserver-{server.pid}.json", log)
         finally:
             _stop(server)
-
-
-# A command before the kernel is ready makes JupyterLab open a dialog that asks for a kernel and blocks.
-_KERNEL_IS_READY = """() => {
-    const session = window.jupyterapp?.shell.currentWidget?.sessionContext;
-    return session?.isReady && session.session?.kernel?.status === "idle";
-}"""
-_RUN_ALL = """() => {
-    const done = ok => { window.allCellsRan = ok; };
-    window.jupyterapp.commands.execute("notebook:run-all-cells").then(done, () => done(false));
-}"""
 
 
 @pytest.fixture
@@ -98,13 +100,7 @@ def run_notebook(jupyterlab: str, jupyterlab_folder: Path, browser_page: Page) -
         python = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
         cells = [nbformat.v4.new_code_cell(source) for source in sources]
         nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=python), path)
-        browser_page.goto(f"{jupyterlab}lab/tree/{path.name}?reset")
-        browser_page.wait_for_function(_KERNEL_IS_READY)
-        browser_page.evaluate(_RUN_ALL)
-        browser_page.wait_for_function("() => window.allCellsRan !== undefined")
-        assert browser_page.evaluate("() => window.allCellsRan"), browser_page.locator(
-            ".jp-OutputArea"
-        ).all_inner_texts()
+        run_all(browser_page, f"{jupyterlab}lab/tree/{path.name}?reset")
         return browser_page
 
     return run
@@ -119,6 +115,7 @@ def _command(folder: Path) -> list[str]:
         "ServerApp.open_browser": "False",
         "IdentityProvider.token": "",
         "LabApp.expose_app_in_browser": "True",
+        "JupyterNotebookApp.expose_app_in_browser": "True",
         "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
     }
     arguments = [f"--{name}={value}" for name, value in options.items()]

@@ -35,6 +35,26 @@ def open_strip(page: Page, address: str, name: str) -> Locator:
     return strip
 
 
+# A command before the kernel is ready makes JupyterLab open a dialog that asks for a kernel and blocks.
+KERNEL_IS_READY = """() => {
+    const session = window.jupyterapp?.shell.currentWidget?.sessionContext;
+    return session?.isReady && session.session?.kernel?.status === "idle";
+}"""
+RUN_ALL = """() => {
+    const done = ok => { window.allCellsRan = ok; };
+    window.jupyterapp.commands.execute("notebook:run-all-cells").then(done, () => done(false));
+}"""
+
+
+def run_all(page: Page, address: str) -> None:
+    """Open a notebook, run all its cells, and wait until they have run. A cell that fails is an AssertionError."""
+    page.goto(address)
+    page.wait_for_function(KERNEL_IS_READY, timeout=READY_MS)
+    page.evaluate(RUN_ALL)
+    page.wait_for_function("() => window.allCellsRan !== undefined", timeout=READY_MS)
+    assert page.evaluate("() => window.allCellsRan"), page.locator(".jp-OutputArea").all_inner_texts()
+
+
 @contextmanager
 def wide_page(browser: Browser, address: str, name: str, height: int) -> Iterator[Page]:
     """A page of 1,400 px with a notebook, without the side bar, running all cells. An error in its scripts fails."""

@@ -44,17 +44,19 @@ def payments() -> Cluster:
     return cluster
 
 
-def member(cluster: Cluster, name: str, max_poll_records: int) -> ShareConsumer:
+def member(
+    cluster: Cluster, name: str, max_poll_records: int, *, group: str = "payments", topic: str = "orders"
+) -> ShareConsumer:
     conf: dict[str, Any] = {
         "bootstrap.servers": cluster.bootstrap_servers,
-        "group.id": "payments",
+        "group.id": group,
         "client.id": name,
         "share.acknowledgement.mode": "explicit",
         "share.acquire.mode": "record_limit",
         "max.poll.records": max_poll_records,
     }
     consumer = ShareConsumer(conf)
-    consumer.subscribe(["orders"])
+    consumer.subscribe([topic])
     return consumer
 
 

@@ -11,9 +11,10 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from shareq.broker import Cluster
-from shareq_widgets import locks, states, strip
+from shareq_widgets import control_room, locks, states, strip
 from shareq_widgets.player import Player
 from shareq_widgets.words import words
+from tests.browser.busy import GROUP, TOPIC, busy
 from tests.browser.pages import cells
 from tests.browser.story import payments
 
@@ -161,3 +162,27 @@ def test_a_theme_of_ones_own_counts_more(calm_page: Page, cluster: Cluster, tmp_
     expect(shown).to_have_attribute("data-theme", "light")
     ground = calm_page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert json.dumps(ground) == '"rgb(255, 255, 255)"'
+
+
+def test_a_saved_room_shows_one_moment_and_one_selection(offline_page: Page, tmp_path: Path) -> None:
+    """All views step, seek and select together, as with a kernel."""
+    room = control_room(busy(), group=GROUP, topic=TOPIC)
+    errors: list[str] = []
+    offline_page.on("pageerror", lambda error: errors.append(str(error)))
+    offline_page.goto(room.save(tmp_path / "room.html").as_uri())
+    views = offline_page.locator(".sq-room .sq-view")
+    expect(views).to_have_count(len(room.screen.shown))
+    timeline, history = offline_page.locator(".sq-area-timeline .sq-view"), room.screen.timeline.view
+    timeline.press("Home")
+    order = 0
+    for _ in range(12):
+        timeline.get_by_text("step ▶").click()
+        order = history.next_step(order)
+        now = str(history.snapshot(order)["now_ms"])
+        for place in range(views.count()):
+            expect(views.nth(place)).to_have_attribute("data-now", now)
+    timeline.press("End")
+    offline_page.locator(".sq-area-right rect[data-about^='member:']").first.dispatch_event("click")
+    for area in ("left", "right"):
+        expect(offline_page.locator(f".sq-area-{area} .sq-selected").first).to_be_visible()
+    room.close()

@@ -1,10 +1,18 @@
-"""The notebooks as files: each has been run from top to bottom, has its outputs, and holds no error."""
+"""The notebooks as files: each has been run from top to bottom, has its outputs, and holds no error.
 
+They are stored by `python -m tests.stored_notebooks`, for readers without a kernel.
+"""
+
+from base64 import b64decode
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
+from PIL import Image
+
+from tests.stored_notebooks import LATER, WIDGET
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -14,6 +22,16 @@ def code_cells(path: Path) -> list[Any]:
     return [
         cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code" and cell.source.strip()
     ]
+
+
+MOST_BYTES = 600_000
+"""The most bytes of a notebook: GitHub shows none of more than a megabyte or two, and each version stays in Git."""
+PICTURE_CALLS = ("strip(", "control_room(")
+"""What begins the last line of a cell that shows a view."""
+
+
+def data_of(cell: Any) -> list[Any]:
+    return [output.data for output in cell.outputs if "data" in output]
 
 
 def test_notebook_00_is_the_tour() -> None:
@@ -42,3 +60,30 @@ class TestNotebook:
 
     def test_kernel_is_python3(self, path: Path) -> None:
         assert nbformat.read(path, as_version=4).metadata.kernelspec.name == "python3"
+
+    def test_has_no_state_of_widgets(self, path: Path) -> None:
+        """With a widget's state or its id, exported pages and JupyterLab would look for the widget, and find none."""
+        notebook = nbformat.read(path, as_version=4)
+        assert "widgets" not in notebook.metadata
+        assert [data for cell in code_cells(path) for data in data_of(cell) if WIDGET in data] == []
+
+    def test_each_view_has_a_picture_for_all_readers(self, path: Path) -> None:
+        for cell in code_cells(path):
+            if cell.source.splitlines()[-1].startswith(PICTURE_CALLS):
+                (data,) = data_of(cell)
+                assert {"image/png", "image/svg+xml", "text/plain"} <= data.keys()
+                assert Image.open(BytesIO(b64decode(data["image/png"]))).width >= 700
+
+    def test_a_picture_of_the_end_tells_a_story(self, path: Path) -> None:
+        told = [data for cell in code_cells(path) if LATER in cell.metadata.get("tags", ()) for data in data_of(cell)]
+        assert all("moments of the recording" in data["image/svg+xml"] for data in told)
+
+    def test_is_small(self, path: Path) -> None:
+        assert path.stat().st_size <= MOST_BYTES
+
+
+def test_the_views_at_the_top_store_the_picture_of_the_end() -> None:
+    """Nothing has happened yet when their cells run."""
+    tops = {path.stem[:2]: code_cells(path)[:3] for path in NOTEBOOKS}
+    tagged = {name for name, cells in tops.items() if any(LATER in cell.metadata.get("tags", ()) for cell in cells)}
+    assert tagged == {"01", "02", "05"}

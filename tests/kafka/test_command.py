@@ -76,7 +76,7 @@ def test_an_unexpected_end_of_kafka_is_an_error(kafka: LocalKafka) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        pytest.param(["--version", "3.9.1"], "version='3.9.1': must be 4.1.0 or newer", id="too old"),
+        pytest.param(["--version", "3.8.1"], "version='3.8.1': must be 3.9.0 or newer", id="too old"),
         pytest.param(["--config", "no-equals"], "--config no-equals: must be KEY=VALUE", id="no value"),
         pytest.param(["--config", "listeners=x"], "listeners='x': must not be set", id="own key"),
         pytest.param(["--brokers", "2"], "'2' is not one of '1', '3'", id="two brokers"),

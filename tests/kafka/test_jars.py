@@ -106,8 +106,8 @@ def test_a_kafka_home_without_kafka_is_refused(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("version", "message"),
     [
-        pytest.param("newest", "must be a release of Apache Kafka such as 4.4.0", id="a word"),
-        pytest.param("../4.3.0", "must be a release of Apache Kafka such as 4.4.0", id="a path"),
+        pytest.param("newest", "must be a release of Apache Kafka such as 4.3.1", id="a word"),
+        pytest.param("../4.3.0", "must be a release of Apache Kafka such as 4.3.1", id="a path"),
         pytest.param("3.8.1", "must be 3.9.0 or newer", id="too old"),
     ],
 )
@@ -135,19 +135,19 @@ def test_share_groups_came_with_4_1(version: str, expected: bool) -> None:
 
 
 def test_jars_are_fetched_once(fetching: Fetching, cache: Path) -> None:
-    assert kafka_jars() == kafka_jars() == KafkaJars(cache / "kafka-4.4.0", "4.4.0", "cache")
-    assert fetching.versions == ["4.4.0"]
-    assert {entry.name for entry in cache.iterdir()} == {"kafka-4.4.0", "kafka-4.4.0.lock"}
+    assert kafka_jars() == kafka_jars() == KafkaJars(cache / "kafka-4.3.1", "4.3.1", "cache")
+    assert fetching.versions == ["4.3.1"]
+    assert {entry.name for entry in cache.iterdir()} == {"kafka-4.3.1", "kafka-4.3.1.lock"}
 
 
 def test_an_interrupted_fetch_leaves_no_partial_folder(fetching: Fetching, cache: Path) -> None:
     fetching.interrupted = True
     with pytest.raises(KeyboardInterrupt):
         kafka_jars()
-    assert not (cache / "kafka-4.4.0").exists()
+    assert not (cache / "kafka-4.3.1").exists()
     fetching.interrupted = False
     assert kafka_jars().folder.is_dir()
-    assert fetching.versions == ["4.4.0", "4.4.0"]
+    assert fetching.versions == ["4.3.1", "4.3.1"]
 
 
 def test_concurrent_fetches_run_once(fetching: Fetching) -> None:
@@ -159,7 +159,7 @@ def test_concurrent_fetches_run_once(fetching: Fetching) -> None:
     fetching.go_on.set()
     for thread in threads:
         thread.join()
-    assert fetching.versions == ["4.4.0"]
+    assert fetching.versions == ["4.3.1"]
     assert found[0] == found[1]
 
 
@@ -317,7 +317,7 @@ def test_an_error_without_pyspark_names_the_installation(monkeypatch: pytest.Mon
     with pytest.raises(KafkaNotFound) as error:
         kafka_jars()
     assert str(error.value) == (
-        "Apache Kafka 4.4.0 could not be fetched: PySpark, whose Ivy fetches it, is not installed. "
+        "Apache Kafka 4.3.1 could not be fetched: PySpark, whose Ivy fetches it, is not installed. "
         f"Run `{install_command('kafka')}`; or unpack Apache Kafka from kafka.apache.org/downloads and set KAFKA_HOME "
         "to its folder."
     )
@@ -339,7 +339,7 @@ def test_the_real_ivy_reports_a_missing_network(monkeypatch: pytest.MonkeyPatch,
     assert "Maven Central cannot be reached (java.net.ConnectException: Connection refused). Remedies: connect" in str(
         error.value
     )
-    assert not (cache / "kafka-4.4.0").exists()
+    assert not (cache / "kafka-4.3.1").exists()
 
 
 @pytest.mark.parametrize(
@@ -374,7 +374,7 @@ def test_failures_of_ivy_have_a_reason_and_a_remedy(
     monkeypatch.setattr(ivy, "_ivy_jar", lambda: Path("ivy.jar"))
     with pytest.raises(KafkaNotFound) as error:
         kafka_jars()
-    assert str(error.value).startswith(f"Apache Kafka 4.4.0 could not be fetched: {why}")
+    assert str(error.value).startswith(f"Apache Kafka 4.3.1 could not be fetched: {why}")
 
 
 def test_progress_counts_found_and_fetched_jars(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from tests.polling import PATIENCE_S
 GROUP = {"group.id": "g", "auto.offset.reset": "earliest"}
 
 
-@pytest.mark.parametrize("version", ["3.9.2", "4.3.1"])
+@pytest.mark.parametrize("version", ["3.9.2", "4.4.0"])
 def test_a_chosen_version_runs(version: str) -> None:
     with LocalKafka(version=version, timeout=START_S) as kafka:
         address = kafka.bootstrap_servers

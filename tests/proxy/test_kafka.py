@@ -17,9 +17,9 @@ from shareq.kafka import LocalKafka, tools
 from shareq.model.errors import IllegalStateException
 from shareq.model.events import AcknowledgementsSent, HoldEnded, LeaderElected, MemberJoined, MemberLeft, RecordsHeld
 from shareq.proxy import Tap
-from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from tests.kafka.fixtures import Reachable
 from tests.polling import PATIENCE_S, configure, eventually, take
+from tests.trace.histories import fold
 
 RECORDS = 60
 PARTITIONS = 2
@@ -95,9 +95,7 @@ def test_the_journal_equals_the_log_of_the_program(
     sent = [entry.event for entry in tapped.journal.select(AcknowledgementsSent, group=group)]
     assert not any(event.error for event in sent if isinstance(event, AcknowledgementsSent))
     for partition in range(PARTITIONS):
-        timeline = PartitionTimeline(tapped.journal, group, topic, partition)
-        timeline.refresh()
-        timeline.check()
+        fold(tapped.journal, group, topic, partition)
         shown = partial(text_of, tapped, group, topic, partition)
         eventually(shown, f"SPSO {RECORDS // PARTITIONS} | empty | log end {RECORDS // PARTITIONS}")
 

@@ -23,10 +23,10 @@ from shareq.model.messages.cluster import MetadataResponse
 from shareq.model.states import PREPARED, SETTLED, RecordEvent, RecordState
 from shareq.proxy import Tap, tap
 from shareq.trace import Journal
-from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.wire.errors import RequestHeader
 from shareq.wire.frames import encode_response
 from tests.polling import PATIENCE_S, QUICK, eventually, take
+from tests.trace.histories import fold
 
 ACCEPT, RELEASE, REJECT, RENEW = (
     AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT, AcknowledgeType.RENEW
@@ -140,9 +140,7 @@ def test_random_consumers_are_seen_as_the_leaders_record_them(
     assert tapped.refresh(PATIENCE_S)
     assert seen(tapped.journal) == truth(cluster.journal)
     for partition in range(3):
-        timeline = PartitionTimeline(tapped.journal, GROUP, "orders", partition)
-        timeline.refresh()
-        timeline.check()
+        fold(tapped.journal, GROUP, "orders", partition)
         eventually(partial(same_state, cluster, tapped, partition), True)
 
 

@@ -106,6 +106,12 @@ def test_a_run_whose_log_has_a_hole_ends_with_its_last_record() -> None:
             id="max_duration_s ends the run before the first accept",
         ),
         pytest.param(
+            {"records": 100, "consumers": 1, "max_poll_records": 10, "service_ms": 10, "slow_rate": 1.0,
+             "slow_factor": 5, "acquire_mode": "record_limit"},
+            {"accepted": 100, "duration_s": 5.0, "latency_max_ms": 5000.0},
+            id="slow records take slow_factor times the service time",
+        ),
+        pytest.param(
             {"records": 500, "service_ms": 0},
             {"accepted": 500, "utilisation": 0.0, "latency_max_ms": 0.0},
             id="service time 0",
@@ -197,6 +203,43 @@ def test_latency_is_nan_without_accepted_records() -> None:
     assert math.isnan(result.fairness)
 
 
+def test_slow_records_stay_slow_when_they_are_delivered_again() -> None:
+    """Each takes 2 s, longer than its lock, at every delivery; the others are accepted."""
+    scenario = Scenario(
+        records=200, consumers=2, max_poll_records=1, batch_records=1, service_ms=20, slow_rate=0.05, slow_factor=100,
+        lock_duration_ms=1000, delivery_count_limit=3, acquire_mode="record_limit",
+    )  # fmt: skip
+    result = run(scenario, 4)
+    assert 0 < result.archived < 30
+    assert (result.accepted, result.lock_timeouts) == (200 - result.archived, 3 * result.archived)
+
+
+def test_throughput_under_load_leaves_out_the_end_of_the_run() -> None:
+    """The last locks expire long after the last arrival."""
+    scenario = Scenario(
+        records=500, consumers=10, max_poll_records=10, batch_records=10, service_ms=10, arrival_rate=50.0,
+        crash_rate=0.1, lock_duration_ms=60_000,
+    )  # fmt: skip
+    with Simulation(scenario, 3) as simulation:
+        simulation.go()
+        outcome = simulation.outcome()
+    result = measure(outcome)
+    arrived = [time_ms for time_ms, _ in outcome.arrivals(0)]
+    accepted = sum(
+        event.end - event.first
+        for time_ms, event in outcome.changes(0)
+        if event.cause == SETTLED and event.state == RecordState.ACKNOWLEDGED and time_ms <= max(arrived)
+    )
+    loaded_s = (max(arrived) - outcome.started_ms) / 1000
+    assert 0 < accepted < result.accepted
+    assert result.throughput_loaded == pytest.approx(accepted / loaded_s)
+    assert result.throughput < result.throughput_loaded
+
+
+def test_throughput_under_load_is_nan_if_all_records_arrive_at_the_start() -> None:
+    assert math.isnan(run(Scenario(records=10)).throughput_loaded)
+
+
 # ---- a naive oracle --------------------------------------------------------------------------------------------------
 
 
@@ -258,6 +301,8 @@ def test_figures_equal_a_recount_record_by_record(seed: int) -> None:
         service=st.sampled_from(["constant", "exponential", "lognormal"]),
         failure_rate=st.floats(0, 1),
         poison_rate=st.floats(0, 1),
+        slow_rate=st.floats(0, 1),
+        slow_factor=st.integers(1, 20),
         crash_rate=st.floats(0, 0.5),
         restart_ms=st.integers(0, 5000),
     ),

@@ -36,6 +36,8 @@ from shareq.sim import Scenario, run
         pytest.param({"failure_rate": 1.01}, "failure_rate=1.01: must be a number in 0..1", id="failure rate above 1"),
         pytest.param({"failure_rate": float("nan")}, "failure_rate=nan: must be a number in 0..1", id="not a number"),
         pytest.param({"poison_rate": -1}, "poison_rate=-1: must be a number in 0..1", id="negative poison rate"),
+        pytest.param({"slow_rate": 1.5}, "slow_rate=1.5: must be a number in 0..1", id="slow rate above 1"),
+        pytest.param({"slow_factor": 0}, "slow_factor=0: must be a whole number in 1..1000", id="slow factor 0"),
         pytest.param({"crash_rate": 1.0}, "crash_rate=1.0: must be a number in 0..0.9", id="crash rate 1"),
         pytest.param(
             {"restart_ms": -1}, "restart_ms=-1: must be a whole number in 0..3.6e+06", id="negative restart time"

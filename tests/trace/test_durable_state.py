@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from random import Random
 from typing import Any
 
 import pytest
@@ -11,11 +12,13 @@ from shareq.model.errors import KafkaException
 from shareq.model.events import DurableStateRead, Event, Run, SharePartitionLoaded, StateRecordWritten, TopicCreated
 from shareq.model.messages.share_state import StateBatch
 from shareq.trace import Journal
+from shareq.trace.analysis import replay
 from shareq.trace.analysis.durable_state import DurableState, DurableTimeline, loaded_runs
 from shareq.trace.analysis.fold import JournalCorrupt
 from shareq.trace.analysis.group_history import GroupHistory
 from tests.broker.test_random_faults import PLACES, WEIGHTS, FaultyCluster
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE
+from tests.trace.random_groups import random_journal
 
 CREATED = TopicCreated(TOPIC, "id", 1)
 
@@ -161,6 +164,33 @@ def test_every_load_of_a_leader_follows_from_the_durable_state(seed: int, run: i
             alone = by_offset(faulty.cluster.journal, topic, partition, until)
             batches = history.durable(topic, partition, until).batches
             assert {o: (b[3], b[2]) for b in batches for o in range(b[0], b[1] + 1)} == alone
+
+
+@pytest.mark.parametrize("capacity", [None, 400])
+def test_states_begun_at_a_snapshot_equal_those_folded_from_the_beginning(
+    seed: int, capacity: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay, "CHECKPOINT_EVERY", 4)
+    monkeypatch.setattr(replay, "FAR", 0)
+    draw, begun = Random(seed), 0
+    for number in range(4):
+        journal = Journal(ORIGIN_MS, capacity=capacity)
+        for where in PLACES:
+            timeline = DurableTimeline(journal, "g", *where)
+            for _, time_ms, broker_id, event in random_journal(seed + number) if not journal.total else ():
+                journal.record(time_ms, broker_id, event)
+                if not draw.randrange(600):
+                    timeline.refresh()
+            timeline.refresh()
+            folded, expected = DurableState(), [DurableState()]
+            for position, entry in enumerate(timeline.entries):
+                folded.partial |= position in timeline._gaps
+                folded.apply(entry)
+                expected.append(folded.copy())
+            for count in [draw.randrange(len(expected)) for _ in range(30)]:
+                assert timeline.state(count) == expected[count], count
+                begun += timeline._begin(count, 0) is not None
+    assert begun > 20 or capacity
 
 
 def by_offset(journal: Journal, topic: str, partition: int, until: int) -> dict[int, tuple[int, int]]:

@@ -24,7 +24,9 @@ from shareq.model.states import PREPARED, SETTLED, RecordEvent, RecordState
 from shareq.trace import Journal
 from shareq.trace.analysis.group_history import GroupHistory
 from shareq.trace.analysis.liveness import KEPT_DEPARTURES, Departure, Heartbeat
+from shareq.trace.journal import Subject
 from tests.trace.random_clusters import GROUP, TOPICS, random_cluster
+from tests.trace.random_groups import random_journal
 
 WHERE = (GROUP, "orders", 0)
 
@@ -34,7 +36,11 @@ def history_of(events: list[Event], broker_id: int = 0) -> GroupHistory:
     journal = Journal(0)
     for place, event in enumerate(events):
         journal.record(1000 * place, broker_id, event)
-    history = GroupHistory(journal, GROUP)
+    return history_of_journal(journal, GROUP)
+
+
+def history_of_journal(journal: Journal, group: str) -> GroupHistory:
+    history = GroupHistory(journal, group)
     history.refresh()
     return history
 
@@ -83,6 +89,41 @@ def test_accepted_records_equal_the_settled_changes(seed: int) -> None:
                 )
                 counts = history.accepted(topic, partition).by_member(since_ms, until)
                 assert sum(counts.values()) == settled
+
+
+def by_member_from_the_beginning(journal: Journal, where: Subject) -> list[tuple[int, int, str, int]]:
+    """(order, time, member, records) of all acceptances, found by one pass over the journal."""
+    found, leader, prepared = [], None, dict[int, list[tuple[str, int]]]()
+    for order, time_ms, broker_id, event in journal.about(where):
+        if isinstance(event, SharePartitionLoaded):
+            leader, prepared = broker_id, {}
+        elif leader not in (None, broker_id):
+            continue
+        elif isinstance(event, RecordsChanged) and (event.cause, event.why) == (PREPARED, RecordEvent.ACCEPT):
+            prepared.setdefault(event.write_id or 0, []).append((str(event.member_id), event.end - event.first))
+        elif isinstance(event, StateWriteSettled):
+            members = prepared.pop(event.write_id, [])
+            found += [] if event.error else [(order, time_ms, member_id, count) for member_id, count in members]
+    return found
+
+
+def test_acceptances_of_members_equal_those_found_from_the_beginning(seed: int) -> None:
+    """Also where a time begins between the preparation of a write and its answer."""
+    draw, under_way = Random(seed), 0
+    for journal in [*map(random_journal, range(seed, seed + 5)), random_cluster(seed).journal]:
+        history = history_of_journal(journal, GROUP)
+        for where in [s for s in journal.subjects() if None not in s and s.group == GROUP]:
+            every = by_member_from_the_beginning(journal, where)
+            for _ in range(12):
+                since_ms, until = draw.choice(journal.entries()).time_ms, draw.randrange(journal.total + 1)
+                expected: Counter[str] = Counter()
+                for order, time_ms, member_id, count in every:
+                    if time_ms > since_ms and order < until:
+                        expected[member_id] += count
+                assert history.accepted(str(where.topic), where.partition or 0).by_member(since_ms, until) == expected
+                state = history.share_partition(str(where.topic), where.partition or 0, journal.until(since_ms))
+                under_way += bool(state.writes)
+    assert under_way > 0
 
 
 def prepared(member: str, first: int, end: int, why: RecordEvent = RecordEvent.ACCEPT) -> RecordsChanged:

@@ -24,7 +24,7 @@ from shareq.model.events import (
     WindowMoved,
 )
 from shareq.trace import Entry, view
-from shareq.trace.analysis.steps import Steps
+from shareq.trace.analysis.steps import EXPIRY, READ, Steps, cause_of
 from shareq.trace.views.step_text import step_text
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, random_history
 
@@ -43,7 +43,7 @@ MOVED: Timed = (0, WindowMoved(*WHERE, 0, 2))
 WRITE: Timed = (0, StateWritePrepared(*WHERE, 3, 0, 2, ()))
 DONE: Timed = (0, StateWriteSettled(*WHERE, 3, 0))
 FAILED: Timed = (0, StateWriteSettled(*WHERE, 3, 7))
-LEFT = [(0, ShareSessionClosed(GROUP, "m", "closed")), (0, MemberLeft(GROUP, "m", "left"))]
+LEFT: list[Timed] = [(0, ShareSessionClosed(GROUP, "m", "closed")), (0, MemberLeft(GROUP, "m", "left"))]
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,7 @@ LEFT = [(0, ShareSessionClosed(GROUP, "m", "closed")), (0, MemberLeft(GROUP, "m"
     ],
 )  # fmt: skip
 def test_a_step_is_a_cause(timed: list[Timed], ends: list[int]) -> None:
-    steps = Steps()
-    for order, (time_ms, event) in enumerate(timed):
-        steps.add(Entry(order, time_ms, 0, event))
+    steps = Steps([Entry(order, time_ms, 0, event) for order, (time_ms, event) in enumerate(timed)])
     assert walk(steps.after, len(timed)) == ends
     assert [steps.before(end) for end in ends] == [0, *ends][:-1]
     for count in range(len(timed)):
@@ -98,6 +96,44 @@ def walk(after: Callable[[int], int], total: int) -> list[int]:
     while ends[-1] < total:
         ends.append(after(ends[-1]))
     return ends[1:]
+
+
+def from_the_beginning(entries: list[Entry]) -> list[int]:
+    """The ends of all steps, found by one pass over the entries."""
+    ends, time_ms, present, settling = [], -1, None, False
+    for place, entry in enumerate(entries):
+        cause = cause_of(entry.event)
+        follows = cause in (None, present) or (
+            cause is not None and cause[0] == "acquire" and present in (READ, ("member", cause[1]))
+        )
+        if entry.time_ms != time_ms or not (follows or (settling and cause == EXPIRY)):
+            ends += [place] if place else []
+            time_ms, present, settling = entry.time_ms, cause, False
+        elif cause is not None:
+            present = cause
+        settling = settling or isinstance(entry.event, StateWriteSettled)
+    return [*ends, len(entries)]
+
+
+EVENTS: list[Event] = [
+    *(acquired(member)[1] for member in "mn"),
+    *(changed(cause, "m")[1] for cause in ("prepared", "renew", "abandoned")),
+    *(changed(cause)[1] for cause in ("lock_timeout", "lock_timeout", "settled", "missing", "aborted")),
+    MOVED[1], WRITE[1], DONE[1], FAILED[1], *(event for _, event in LEFT), TopicCreated("t", "id", 1),
+]  # fmt: skip
+
+
+def test_the_steps_around_a_position_are_those_found_from_the_beginning(seed: int) -> None:
+    draw, entries, time_ms = Random(seed), list[Entry](), 0
+    steps = Steps(entries)
+    for order in range(600):
+        time_ms += draw.random() < 0.06
+        entries.append(Entry(order, time_ms, 0, draw.choice(EVENTS)))
+        if draw.random() < 0.3:
+            ends = [0, *from_the_beginning(entries)]
+            for count in (draw.randrange(order + 1), order, order + 1):
+                assert steps.before(count) == max([end for end in ends if end < count], default=0)
+                assert steps.after(count) == min([end for end in ends if end > count], default=len(entries))
 
 
 def test_a_step_ends_where_a_call_of_the_leader_ends(seed: int) -> None:

@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from operator import sub
 from random import Random
 
 import pytest
 
-from shareq.model.events import Event, RecordsChanged, SharePartitionDropped, StateWriteSettled
+from shareq.model.events import (
+    DurableStateRead,
+    Event,
+    RecordsAppended,
+    RecordsChanged,
+    Run,
+    SharePartitionDropped,
+    SharePartitionLoaded,
+    StateWritePrepared,
+    StateWriteSettled,
+    WindowMoved,
+)
 from shareq.model.states import RecordEvent
-from shareq.trace import Journal, attempts, ledger, metrics
+from shareq.trace import Entry, Journal, attempts, ledger, metrics
+from shareq.trace.analysis import outline, replay, share_partition_state
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
-from shareq.trace.analysis.tally import Acquisitions, Tally
+from shareq.trace.analysis.tally import Gauges, Tallies, Tally
 from tests.trace.histories import GROUP, TOPIC, WHERE, loaded, random_history
+from tests.trace.random_clusters import random_cluster
+from tests.trace.random_groups import random_journal
 from tests.trace.traced_cluster import GROUP as RUN_GROUP
 from tests.trace.traced_cluster import TOPIC as RUN_TOPIC
 from tests.trace.traced_cluster import traced_cluster
 
 
 def tally(journal: Journal, group: str, topic: str, partition: int = 0) -> Tally:
-    timeline, found = PartitionTimeline(journal, group, topic, partition), Tally()
-    for entry in timeline.refresh():
-        found.apply(entry)
+    timeline = PartitionTimeline(journal, group, topic, partition)
+    timeline.refresh()
+    (found,) = Tallies(timeline).at([0, len(timeline.entries)])[1]
     return found
 
 
@@ -57,10 +73,10 @@ DONE = RecordsChanged(*WHERE, "settled", 2, 4, 2, 1, why="accept")
     pytest.param([(1, 0, loaded(0, 10)), (5, 1, ACQUIRED), (9, 0, DONE)], (0, 2, 0, 0), id="a superseded leader"),
     pytest.param([(1, 0, loaded(0, 10)), (5, 0, ACQUIRED), (6, 1, loaded(0, 10)), (9, 1, DONE)], (10, 2, 0, 0),
                  id="locks end with their leader"),
-    pytest.param([(1, 0, loaded(0, 10)), (2, 0, SharePartitionDropped(*WHERE, "x")), (5, 0, ACQUIRED)], (0, 0, 0, 0),
-                 id="a leader that has dropped it"),
-    pytest.param([(5, 0, ACQUIRED), (9, 0, DONE)], (10, 2, 8, 2), id="the load is not in a bounded journal"),
-    pytest.param([(1, 0, loaded(0, 10)), (5, 0, ACQUIRED), (8, 0, StateWriteSettled(*WHERE, 0, 6)),
+    pytest.param([(1, 0, loaded(0, 10)), (2, 0, SharePartitionDropped(*WHERE, "x")), (2, 1, loaded(0, 10)),
+                  (5, 0, ACQUIRED)], (0, 0, 0, 0), id="a leader that has dropped it"),
+    pytest.param([(1, 0, loaded(0, 10)), (5, 0, ACQUIRED), (7, 0, StateWritePrepared(*WHERE, 0, 0, 0, ())),
+                  (8, 0, StateWriteSettled(*WHERE, 0, 6)),
                   (9, 0, DONE._replace(cause="abandoned", state=1))], (10, 0, 0, 0), id="a failed write"),
 ])  # fmt: skip
 def test_a_tally_counts_records(history: list[tuple[int, int, Event]], expected: tuple[int, ...]) -> None:
@@ -71,14 +87,123 @@ def test_a_tally_counts_records(history: list[tuple[int, int, Event]], expected:
     assert (found.delivered, found.accepted, found.waited_ms, found.waits) == expected
 
 
-def test_acquisitions_are_those_of_single_offsets(seed: int) -> None:
-    draw, ranges, offsets = Random(seed), Acquisitions(), dict[int, int]()
-    for now in range(400):
-        first = draw.randrange(40)
-        end = first + draw.randrange(1, 12)
-        if draw.random() < 0.6:
-            ranges.add(first, end, now)
-            offsets |= dict.fromkeys(range(first, end), now)
-        else:
-            taken = {offset: at for begin, stop, at in ranges.take(first, end) for offset in range(begin, stop)}
-            assert taken == {offset: offsets.pop(offset) for offset in range(first, end) if offset in offsets}
+class Recount:
+    """The same counts, offset by offset, of all entries from the first one on."""
+
+    def __init__(self) -> None:
+        self.counts = dict.fromkeys(Tally._fields, 0)
+        self.leader: int | None = None
+        self.acquired_ms: dict[int, int] = {}
+
+    def apply(self, entry: Entry) -> None:
+        event = entry.event
+        if isinstance(event, SharePartitionLoaded):
+            self.leader, self.acquired_ms = entry.broker_id, {}
+        elif isinstance(event, SharePartitionDropped) and entry.broker_id == self.leader:
+            self.leader = -1
+        elif isinstance(event, RecordsChanged) and self.leader in (None, entry.broker_id):
+            for offset in range(event.first, event.end):
+                self.change(offset, entry.time_ms, event)
+
+    def change(self, offset: int, time_ms: int, event: RecordsChanged) -> None:
+        final = event.state in (2, 4) and event.cause != "prepared"
+        if (event.cause, event.state) == ("acquire", 1):
+            self.acquired_ms[offset] = time_ms
+            self.counts["delivered"] += 1
+            self.counts["redelivered"] += event.delivery_count > 1
+        self.counts["timeouts"] += event.cause == "lock_timeout"
+        since = self.acquired_ms.pop(offset, None) if final else None
+        if (event.cause, event.state) == ("settled", 2):
+            self.counts["accepted"] += 1
+            self.counts["waits"] += since is not None
+            self.counts["waited_ms"] += 0 if since is None else time_ms - since
+        self.counts["completed"] += final
+        self.counts["attempts"] += event.delivery_count if final else 0
+
+
+def check(journal: Journal, where: tuple[str, str, int], draw: Random) -> None:
+    """Compare tallies and gauges at random positions with a recount, and with the states there."""
+    timeline, recount = PartitionTimeline(journal, *where), Recount()
+    entries = timeline.refresh()
+    totals = [Tally(**recount.counts)]
+    for entry in entries:
+        recount.apply(entry)
+        totals.append(Tally(**recount.counts))
+    tallies = Tallies(timeline)
+    for _ in range(12):
+        counts = sorted(draw.randrange(len(entries) + 1) for _ in range(6))
+        gauges, spans = tallies.at(counts)
+        for (before, after), found in zip(pairwise(counts), spans, strict=True):
+            assert found == Tally(*map(sub, totals[after], totals[before])), (before, after)
+        for count, shown in zip(counts, gauges, strict=True):
+            state = timeline.state(count)
+            full = state.loaded and not state.observed and state.in_flight >= state.max_record_locks
+            in_flight = None if state.observed else state.in_flight
+            assert shown == Gauges(state.lag, in_flight, state.max_record_locks, full, state.observed), count
+
+
+@pytest.fixture(params=[256, 4])
+def block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passes begin at outlines that lie close together, too."""
+    monkeypatch.setattr(replay, "CHECKPOINT_EVERY", request.param)
+    for module in (outline, share_partition_state):
+        monkeypatch.setattr(module, "PAST_OFFSETS", 3)
+
+
+@pytest.mark.usefixtures("block")
+def test_tallies_and_gauges_between_random_positions(seed: int) -> None:
+    for number in range(8):
+        draw = Random(f"{seed}/{number}")
+        *_, (journal, _) = random_history(draw, 250)
+        check(journal, WHERE, draw)
+
+
+@pytest.mark.usefixtures("block")
+def test_tallies_and_gauges_of_groups_and_clusters_under_faults(seed: int) -> None:
+    for journal in (random_journal(seed), random_journal(seed + 1), random_cluster(seed, 120).journal):
+        for group, topic, partition in sorted(s for s in journal.subjects() if None not in s):
+            check(journal, (str(group), str(topic), partition or 0), Random(seed))
+
+
+def test_tallies_and_gauges_of_an_observer() -> None:
+    journal = Journal()
+    journal.record(0, 0, RecordsAppended(TOPIC, 0, 0, 10))
+    for time_ms in range(3):
+        journal.record(time_ms, -1, DurableStateRead(*WHERE, time_ms, (Run(3, 5, 2, 1),), 2, 0, 1, 0))
+    check(journal, WHERE, Random(1))
+
+
+def test_a_bounded_journal_may_have_dropped_the_load() -> None:
+    journal = Journal(capacity=2)
+    for time_ms, event in ((1, loaded(0, 10)), (5, ACQUIRED), (9, DONE)):
+        journal.record(time_ms, 0, event)
+    found = tally(journal, GROUP, TOPIC)
+    assert (found.delivered, found.accepted, found.waited_ms, found.waits) == (10, 2, 8, 2)
+
+
+def test_an_offset_far_away_needs_no_room_between() -> None:
+    journal, far = Journal(), 10**12
+    journal.record(0, 0, loaded(0, 0))
+    for first, passed in ((0, far), (far, far + 2)):
+        journal.record(1, 0, ACQUIRED._replace(first=first, end=first + 2))
+        journal.record(1, 0, WindowMoved(*WHERE, first, first + 2))
+        journal.record(3, 0, RecordsChanged(*WHERE, RecordEvent.MISSING, first, first + 2, 4, 1))
+        journal.record(3, 0, WindowMoved(*WHERE, passed, passed))
+    assert tally(journal, GROUP, TOPIC) == Tally(delivered=4, completed=4, attempts=4)
+
+
+def test_later_positions_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    *_, (journal, _) = random_history(Random(1), 150)
+    timeline = PartitionTimeline(journal, *WHERE)
+    timeline.refresh()
+    tallies, read = Tallies(timeline), list[list[int]]()
+
+    def reading(counts: list[int]) -> None:
+        read.append(counts)
+        Tallies._read(tallies, counts)
+
+    monkeypatch.setattr(tallies, "_read", reading)
+    tallies.at([10, 20, 30])
+    tallies.at([10, 20, 30, 40])
+    tallies.at([20, 20, 30, 40])
+    assert read == [[10, 20, 30], [30, 40]]

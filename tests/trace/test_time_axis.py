@@ -24,8 +24,8 @@ OVER = FOLD_OVER_MS + 1
 )
 def test_folds(times_ms: list[int], now_ms: int, folds: list[tuple[int, int]], length_ms: int) -> None:
     found = Folds(0)
-    for time_ms in times_ms:
-        found.add(time_ms)
+    for place in range(0, len(times_ms), 2):
+        found.add(times_ms[place : place + 2])
     axis = found.axis(now_ms)
     assert (list(axis.folds), axis.length_ms) == (folds, length_ms)
     assert (axis.start_ms, axis.end_ms) == (0, max([now_ms, *times_ms]))

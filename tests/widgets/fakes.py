@@ -165,8 +165,7 @@ class FakeView:
 
     def axis(self) -> TimeAxis:
         folds = Folds(ORIGIN_MS)
-        for snapshot in self.snapshots:
-            folds.add(snapshot["now_ms"])
+        folds.add(snapshot["now_ms"] for snapshot in self.snapshots)
         return folds.axis(0)
 
     def next_step(self, order: int) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import re
 from base64 import b64decode
+from collections.abc import Iterator
 from gzip import decompress
 from io import BytesIO
 from pathlib import Path
@@ -15,11 +17,14 @@ import pytest
 from PIL import Image
 
 from shareq.broker import Cluster
+from shareq.consumer import AcknowledgeType
+from shareq.producer import Producer
 from shareq.trace.journal import Journal
-from shareq_widgets import locks, states, strip
+from shareq_widgets import ControlRoom, control_room, locks, room_picture, states, strip
 from shareq_widgets.changes import change, changed
-from shareq_widgets.export import page
+from shareq_widgets.export import PAGE_BYTES, page
 from shareq_widgets.player import Player
+from tests.browser.busy import GROUP, TOPIC, busy, consumer
 from tests.browser.story import payments
 
 PLACE: dict[str, Any] = {"group": "payments", "topic": "orders"}
@@ -132,13 +137,23 @@ def test_saving_moves_nothing(cluster: Cluster, tmp_path: Path) -> None:
 
 def test_a_page_without_room_is_thinned_and_says_so(cluster: Cluster) -> None:
     view = strip(cluster, **PLACE)
-    whole, thinned = page({"": view}), page({"": view}, most_bytes=88_000)
-    assert len(thinned) <= 88_000 < len(whole)
+    whole = page({"": view})
+    most_bytes = len(whole) - 4_000
+    thinned = page({"": view}, most_bytes=most_bytes)
+    assert len(thinned) <= most_bytes
     assert "It is thinned" in thinned
     assert "It is thinned" not in whole
     orders = recorded(thinned)["views"][0]["recording"]["orders"]
     assert 2 <= len(set(orders)) < view.view.total()
     assert {0, view.view.total()} <= set(orders)
+
+
+def test_a_page_that_cannot_be_thinned_further_is_made(cluster: Cluster) -> None:
+    """All moments with a mark stay."""
+    view = strip(cluster, **PLACE)
+    made = page({"": view}, most_bytes=1_000)
+    marked = {view.view.next_step(mark["order"] - 1) for mark in view.view.snapshot()["marks"]}
+    assert marked <= set(recorded(made)["views"][0]["recording"]["orders"])
 
 
 def test_a_page_asks_for_nothing_else(cluster: Cluster) -> None:
@@ -183,3 +198,78 @@ def test_a_journal_without_events_can_be_saved(tmp_path: Path) -> None:
     view = strip(Journal(), **PLACE)
     for suffix in ("svg", "png", "html"):
         assert view.save(tmp_path / f"view.{suffix}").stat().st_size > 0
+
+
+# ---- a whole control room --------------------------------------------------------------------------------------------
+
+AREAS = ("strip", "timeline", "left", "middle", "right", "wide", "narrow")
+
+
+@pytest.fixture(scope="module")
+def long_room() -> Iterator[ControlRoom]:
+    """The room of a journal of 10,000 events."""
+    cluster = Cluster(brokers=3, seed=5, trace_messages=True)
+    cluster.create_topic(TOPIC, 2)
+    cluster.configure_group(GROUP, {"share.auto.offset.reset": "earliest"})
+    clerks = [consumer(cluster, f"clerk-{number}") for number in (1, 2, 3)]
+    kinds = itertools.cycle((AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT))
+    with Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
+        while cluster.journal.total < 10_000:
+            for number in range(10):
+                producer.produce(TOPIC, b"work", partition=number % 2)
+            producer.flush()
+            for clerk in clerks:
+                for message in clerk.poll(1):
+                    clerk.acknowledge(message, next(kinds))
+            cluster.advance(700)
+    room = control_room(cluster, group=GROUP, topic=TOPIC)
+    yield room
+    room.close()
+
+
+def test_a_room_is_saved_as_a_picture_of_all_its_views(tmp_path: Path) -> None:
+    room = control_room(busy(), group=GROUP, topic=TOPIC)
+    svg = room.save(tmp_path / "room.svg", theme="dark").read_text()
+    shown = room.screen.shown
+    drawn = {area: shown[area].to_svg("dark", width) for area, width in room_picture.widths().items()}
+    assert set(drawn) == set(AREAS) - {"timeline"}
+    assert all(picture in svg for picture in drawn.values())
+    picture = Image.open(room.save(tmp_path / "room.png", width=1200))
+    assert picture.width == 2400
+    room.close()
+
+
+def test_the_page_of_a_room_plays_all_its_views() -> None:
+    room = control_room(busy(), group=GROUP, topic=TOPIC)
+    made = page(room.screen.shown)
+    content = recorded(made)["views"]
+    assert tuple(one["area"] for one in content) == AREAS
+    assert "the views that the room showed: Locks, Record states, Group, Offsets over time, Messages" in made
+    for one in content:
+        view, frames = room.screen.shown[one["area"]], one["recording"]
+        assert frames["untils"][-1] == view.view.journal.total
+        widths = {state["drawing"]["width"] for state in states_of(frames) if "drawing" in state}
+        assert widths == {room_picture.widths().get(one["area"], 760)} or one["area"] == "strip"
+    room.close()
+
+
+def test_the_page_of_a_long_room_has_the_same_moments_in_all_views(long_room: ControlRoom, tmp_path: Path) -> None:
+    path = long_room.save(tmp_path / "room.html")
+    assert path.stat().st_size <= PAGE_BYTES
+    made = path.read_text()
+    assert "A recording of 5," in made
+    assert "It is thinned: " in made
+    untils = {one["area"]: one["recording"]["untils"] for one in recorded(made)["views"]}
+    assert len(untils["timeline"]) > 200
+    assert all(untils[area] == untils["timeline"] for area in AREAS if area != "strip")
+    assert set(untils["strip"]) <= set(untils["timeline"])
+
+
+@pytest.mark.parametrize(
+    ("name", "theme", "message"), [("room.pdf", None, "path must"), ("r.svg", "blue", "theme must")]
+)
+def test_a_room_refuses_what_a_view_refuses(tmp_path: Path, name: str, theme: str | None, message: str) -> None:
+    room = control_room(busy(), group=GROUP, topic=TOPIC)
+    with pytest.raises(ValueError, match=message):
+        room.save(tmp_path / name, theme=theme)
+    room.close()

@@ -10,7 +10,7 @@ from shareq.model.events import RecordsAppended, TopicCreated
 from shareq.trace import Journal
 from shareq.trace.views.group_timeline import GroupTimeline
 from shareq_widgets.drawing import Drawing
-from shareq_widgets.group_picture import LIVE_SHARE, Frame, GroupPicture
+from shareq_widgets.group_picture import LIVE_MS, LIVE_SHARE, SLOW_SHARE, Frame, GroupPicture
 from shareq_widgets.playback import Playback
 
 COST_MS = 10
@@ -32,10 +32,10 @@ class Running:
 
 
 class Rig:
-    """A view with a real time of its own; a drawing takes COST_MS of it."""
+    """A view with a real time of its own; a drawing takes `cost_ms` of it."""
 
-    def __init__(self, time_scale: float = 1.0) -> None:
-        self.source, self.real_ms = Running(), 0.0
+    def __init__(self, time_scale: float = 1.0, cost_ms: int = COST_MS) -> None:
+        self.source, self.real_ms, self.cost_ms = Running(), 0.0, cost_ms
         self.frames: list[Frame] = []
         timeline = GroupTimeline(self.source, "g")
         playback = Playback(timeline, self.source, time_scale=time_scale)
@@ -43,7 +43,7 @@ class Rig:
 
     def draw(self, frame: Frame) -> Drawing:
         self.frames.append(frame)
-        self.real_ms += COST_MS
+        self.real_ms += self.cost_ms
         return Drawing(frame.width)
 
     def drawn(self, action: Any, *arguments: Any) -> int:
@@ -72,6 +72,21 @@ def test_a_live_view_draws_as_often_as_its_cost_allows() -> None:
     every = [rig.grow_and_tick(COST_MS) for _ in range(3 * LIVE_SHARE)]
     assert sum(every) == 3
     assert every[LIVE_SHARE - 1] == 1
+
+
+@pytest.mark.parametrize(
+    ("cost_ms", "wait_ms"),
+    [
+        pytest.param(10, 300, id="a fast drawing"),
+        pytest.param(30, LIVE_MS, id="a slow one is drawn once a second"),
+        pytest.param(40, LIVE_MS, id="the slowest that is"),
+        pytest.param(90, 90 * SLOW_SHARE, id="a slower one keeps its share"),
+    ],
+)
+def test_the_wait_between_two_drawings(cost_ms: int, wait_ms: int) -> None:
+    rig = Rig(cost_ms=cost_ms)
+    assert rig.grow_and_tick(wait_ms - 1) == 0
+    assert rig.grow_and_tick(1) == 1
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,38 @@ def panel() -> Panel:
 
 
 def row(panel: Panel, name: str) -> tuple[Row, Any, Any]:
-    """The row of a control with its slider and its field."""
+    """The row of a control with its slider and its field. Its fold is opened."""
+    panel._folds[panel.steering[name].area].selected_index = 0
     found = panel._rows[name]
     _, slider, field, *_ = found.widget.children
     assert isinstance(field, ipywidgets.IntText)
     return found, slider, field
+
+
+def test_rows_are_made_when_their_fold_is_opened(panel: Panel) -> None:
+    assert LOCK not in panel._rows
+    fold = panel._folds["group configurations"]
+    panel.steering.do(LOCK, 20_000)
+    fold.selected_index = 0
+    _, slider, field = row(panel, LOCK)
+    assert (field.value, round(slider.value)) == (20_000, 20_000)
+    fold.selected_index = None
+    panel.steering.do("add consumer", "accept")
+    panel.refresh()
+    assert "crash A" not in panel._rows
+    panel._folds["consumer A"].selected_index = 0
+    assert panel._rows["crash A"].widget.description == "crash A"
+    fold.selected_index = 0
+    assert row(panel, LOCK)[1] is slider
+
+
+def test_a_new_consumer_leaves_the_other_folds_as_they_are(panel: Panel) -> None:
+    """A fold that is shown anew drops what a person is typing in it."""
+    before = {title: fold.children for title, fold in panel._folds.items()}
+    panel.steering.do("add consumer", "accept")
+    panel.refresh()
+    after = {title: fold.children for title, fold in panel._folds.items()}
+    assert {title for title in after if before.get(title) != after[title]} == {"consumers", "consumer A"}
 
 
 def code(panel: Panel) -> str:

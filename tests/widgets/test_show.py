@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from jupyter_server.services.kernels.websocket import KernelWebsocketHandler
 
 from shareq import Admin, Cluster, Journal, ShareConsumer, view
 from shareq.cli import main
 from shareq.extras import install_command
 from shareq.wire.server import Server
 from shareq_widgets import ControlRoom
+from shareq_widgets.show.app import Connection
 from shareq_widgets.show.source import Wishes, find
 from tests.polling import QUICK
 
@@ -60,8 +62,14 @@ def address() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def places(journals: Path, address: str) -> Iterator[dict[str, str]]:
     """The folder and the addresses, by the word that stands for them in a table."""
-    with Cluster(brokers=1, clock="wall") as cluster, Server(cluster) as empty:
-        yield {"FOLDER": str(journals), "ADDRESS": address, "EMPTY": empty.bootstrap_servers}
+    with (
+        Cluster(brokers=1, clock="wall") as cluster,
+        Server(cluster) as empty,
+        create_server(("127.0.0.1", 0)) as silent,
+    ):
+        host, port = silent.getsockname()
+        servers = {"ADDRESS": address, "EMPTY": empty.bootstrap_servers, "SILENT": f"{host}:{port}"}
+        yield {"FOLDER": str(journals), **servers}
 
 
 def result_of(code: str) -> Any:
@@ -142,6 +150,12 @@ def test_a_new_cluster_can_be_steered_at_once(wishes: Wishes, place: dict[str, A
         ),
         pytest.param(["localhost:99999"], "'localhost:99999' must have a port in 1..65535", id="no port"),
         pytest.param(["127.0.0.1:1"], "broker at 127.0.0.1:1 cannot be reached", id="a closed port"),
+        pytest.param(["nowhere.invalid:9092"], "nowhere.invalid", id="an unknown host"),
+        pytest.param(
+            ["SILENT"],
+            "the cluster at {SILENT} cannot be shown: the operation timed out",
+            id="a server that does not answer",
+        ),
         pytest.param(["EMPTY"], "{EMPTY} has no share group to show", id="a cluster without group"),
         pytest.param(
             ["ADDRESS", "--group", "cooks"],
@@ -183,3 +197,12 @@ def test_a_missing_package_has_the_install_command(missing: str) -> None:
         1,
         f"Error: the package {missing} is missing: {install_command('lab')}\n",
     )
+
+
+def test_a_message_on_a_closed_connection_is_dropped() -> None:
+    """A page sends ticks until it knows that its connection is closed; a traceback of one would be in the output."""
+    connection, handler = Connection.__new__(Connection), KernelWebsocketHandler.__new__(KernelWebsocketHandler)
+    handler.ws_connection = None
+    connection.channels, connection.websocket_handler = {"shell": None}, handler
+    tick: Any = (6).to_bytes(8, "little") + bytes(64)
+    connection.handle_incoming_message(tick)

@@ -11,10 +11,12 @@ import pytest
 
 from shareq.broker import Cluster
 from shareq.trace.journal import Journal
+from shareq.trace.views.themed_svg import themed
 from shareq_widgets import cluster as cluster_view
 from shareq_widgets import group, locks, states, strip
 from shareq_widgets.player import Player
-from shareq_widgets.storyboard import MOST_BYTES, storyboard, telling
+from shareq_widgets.stored import MOST_BYTES
+from shareq_widgets.storyboard import storyboard, telling
 from shareq_widgets.strip_picture import draw
 from shareq_widgets.words import clock_text
 from tests.browser.story import acknowledge, member, payments
@@ -138,7 +140,7 @@ def test_a_storyboard_has_a_bounded_size(cluster: Cluster, monkeypatch: pytest.M
 def test_a_saved_cell_has_the_storyboard_at_the_end_and_else_the_shown_moment(cluster: Cluster) -> None:
     for player in (strip(cluster, **PLACE, linked=False), locks(cluster, group="payments", linked=False)):
         data, _ = player._repr_mimebundle_()
-        assert data["image/svg+xml"] == storyboard(player)
+        assert data["image/svg+xml"] == themed(str(storyboard(player)))
         player.seek(40)
         data, _ = player._repr_mimebundle_()
-        assert data["image/svg+xml"] == player.to_svg()
+        assert data["image/svg+xml"] == themed(player.to_svg())

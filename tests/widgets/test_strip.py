@@ -9,6 +9,7 @@ import pytest
 import traitlets
 
 from shareq.trace.analysis.time_axis import FOLDED_MS
+from shareq.trace.views.themed_svg import themed
 from shareq_widgets import PartitionStrip, strip
 from shareq_widgets.playback import Playback
 from shareq_widgets.storyboard import storyboard
@@ -208,9 +209,10 @@ def test_text_form_and_picture_for_readers_without_widgets() -> None:
     widget, _ = make(END)
     data, _ = widget._repr_mimebundle_()
     assert data["text/plain"] == repr(widget) == payments().snapshots[END]["text"]
-    assert data["image/svg+xml"] == storyboard(widget)
+    assert data["image/svg+xml"] == themed(str(storyboard(widget)))
     widget.seek(END - 1)
-    assert widget._repr_mimebundle_()[0]["image/svg+xml"] == widget.to_svg() == widget.to_svg("light")
+    assert widget.to_svg() == widget.to_svg("light")
+    assert widget._repr_mimebundle_()[0]["image/svg+xml"] == themed(widget.to_svg())
     assert "application/vnd.jupyter.widget-view+json" in data
     assert widget.to_svg("dark") != widget.to_svg("light")
 

@@ -94,12 +94,15 @@ def test_delivery_count(pitch: float, limit: int, circles: int) -> None:
     assert circles or ">2</text>" in markup
 
 
+EMPTY_LOG = {"spso": 0, "window_end": 0, "log_start": 0, "log_end": 0, "runs": [], "past": []}
+
+
 @pytest.mark.parametrize(
     ("window", "cells"),
     [
         pytest.param(1, True, id="one offset"),
         pytest.param(18, True, id="eighteen offsets"),
-        pytest.param(40, True, id="narrow cells"),
+        pytest.param(55, True, id="narrow cells"),
         pytest.param(200, False, id="blocks"),
         pytest.param(100_000, False, id="a very wide window"),
     ],
@@ -108,6 +111,18 @@ def test_fit(window: int, cells: bool) -> None:
     pitch = fit(window, 1084)
     assert pitch * window <= 1084 - SIZES["gutter_left"] - SIZES["gutter_right"]
     assert (pitch >= SIZES["pitch_cells"]) is cells
+
+
+def test_the_ends_of_a_short_log_have_labels_apart() -> None:
+    places = re.findall(r'<text x="([\d.]+)"[^>]*text-anchor="(\w+)"[^>]*>(log \w+) 0<', draw({**ALL, **EMPTY_LOG}))
+    assert [(anchor, end) for _, anchor, end in places] == [("end", "log start"), ("start", "log end")]
+    assert float(places[0][0]) < float(places[1][0])
+
+
+def test_a_name_keeps_its_end() -> None:
+    member = {**ALL["members"][0], "name": "consumer-of-orders-17", "held": 1}
+    assert "consumer-o…-17 A" in draw({**ALL, "members": [member]})
+    assert "consu…-17 A" in draw({**ALL, "members": [member]}, width=480)
 
 
 def test_a_wide_window_stays_small() -> None:

@@ -4,11 +4,13 @@ from shareq_widgets.control_room import ControlRoom, control_room
 from shareq_widgets.partition_strip import PartitionStrip, strip
 from shareq_widgets.race_view import Race, race
 from shareq_widgets.views import charts, cluster, group, locks, messages, raster, record, state_topic, states, timeline
+from shareq_widgets.what_if_view import WhatIf, what_if
 
 __all__ = [
     "ControlRoom",
     "PartitionStrip",
     "Race",
+    "WhatIf",
     "charts",
     "cluster",
     "control_room",
@@ -22,4 +24,5 @@ __all__ = [
     "states",
     "strip",
     "timeline",
+    "what_if",
 ]

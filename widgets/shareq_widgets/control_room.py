@@ -6,30 +6,33 @@ The views are linked. A slot shows one of several views; a view is created when 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final, TypedDict
 
 import ipywidgets
 import traitlets
 
 from shareq import Cluster, observer
-from shareq_widgets import views
+from shareq_widgets import room_picture, stored, views
+from shareq_widgets.export import save_room
 from shareq_widgets.panel import Panel
 from shareq_widgets.partition_strip import strip
 from shareq_widgets.player import Player
 from shareq_widgets.steering import STORIES, Steering, Story
+from shareq_widgets.what_if_view import WhatIf, open_cluster
 
-Make = Callable[[], Player]
+Make = Callable[[], Player | WhatIf]
 
 SLOTS: Final[dict[str, tuple[str, ...]]] = {
     "left": ("locks", "record"),
     "middle": ("states", "state_topic"),
     "right": ("group", "cluster"),
-    "wide": ("raster", "charts"),
+    "wide": ("raster", "charts", "what_if"),
     "narrow": ("messages",),
 }
 """The slots of the screen below the strip, and the views that each can show, the first one at first."""
 
-MESSAGES: Final = 8
+MESSAGES: Final = 6
 """The exchanges that have room beside the other views."""
 
 TITLES: Final = {
@@ -42,6 +45,7 @@ TITLES: Final = {
     "raster": "Offsets over time",
     "charts": "Charts",
     "messages": "Messages",
+    "what_if": "What if",
 }
 """The names of the views on their tabs."""
 
@@ -63,13 +67,17 @@ class Place(TypedDict):
 
 
 class Slot(ipywidgets.VBox):
-    """A place that shows one of several views; tabs stand in for their titles. `shown` may be set."""
+    """A place that shows one of several views; tabs stand in for their titles. `shown` may be set.
+
+    `views`: those that were shown so far.
+    """
 
     shown = traitlets.Unicode()
 
     def __init__(self, made: Mapping[str, Make]) -> None:
         self._make = dict(made)
         self.views: dict[str, Player] = {}
+        self._widgets: dict[str, Player | WhatIf] = {}
         names = list(made)
         self._tabs = ipywidgets.ToggleButtons(options=[(TITLES[name], name) for name in names])
         self._tabs.add_class("sq-choice")
@@ -90,14 +98,15 @@ class Slot(ipywidgets.VBox):
 
     @traitlets.observe("shown")
     def _show(self, _change: Any = None) -> None:
-        if self.shown not in self.views:
-            self.views[self.shown] = self._make[self.shown]()
-        shown = self.views[self.shown]
+        if self.shown not in self._widgets:
+            made = self._widgets[self.shown] = self._make[self.shown]()
+            self.views[self.shown] = made.charts if isinstance(made, WhatIf) else made
+        shown = self._widgets[self.shown]
         self.children = (self._tabs, shown) if len(self._make) > 1 else (shown,)
 
     def close(self) -> None:
-        for view in self.views.values():
-            view.close()
+        for widget in self._widgets.values():
+            widget.close()
         super().close()
 
 
@@ -109,7 +118,7 @@ class Screen(ipywidgets.Box):
         self.place = place
         self.panel = panel
         self.strip = strip(source, **place, **quiet)
-        makes = _makes(source, place, {**quiet, "joins": True})
+        makes = _makes(source, place, {**quiet, "joins": True}, panel and panel.steering)
         self.slots = {name: Slot({view: makes[view] for view in names}) for name, names in SLOTS.items()}
         self.timeline = views.timeline(source, group=place["group"], **options)
         areas: dict[str, ipywidgets.DOMWidget] = {"strip": self.strip, **self.slots, "timeline": self.timeline}
@@ -123,6 +132,12 @@ class Screen(ipywidgets.Box):
         if panel is not None:
             self.add_class("sq-steered")
 
+    @property
+    def shown(self) -> dict[str, Player]:
+        """The views that it shows, by their areas."""
+        slots = {area: slot.views[slot.shown] for area, slot in self.slots.items()}
+        return {"strip": self.strip, "timeline": self.timeline, **slots}
+
     def close(self) -> None:
         self.strip.close()
         self.timeline.close()
@@ -133,8 +148,9 @@ class Screen(ipywidgets.Box):
         super().close()
 
 
-def _makes(source: Any, place: Place, options: views.Options) -> dict[str, Make]:
+def _makes(source: Any, place: Place, options: views.Options, steering: Steering | None) -> dict[str, Make]:
     group = place["group"]
+    execute = None if steering is None else steering.execute
     return {
         "locks": lambda: views.locks(source, group=group, **options),
         "record": lambda: views.record(source, **place, **options),
@@ -142,9 +158,10 @@ def _makes(source: Any, place: Place, options: views.Options) -> dict[str, Make]
         "state_topic": lambda: views.state_topic(source, **place, **options),
         "group": lambda: views.group(source, group=group, **options),
         "cluster": lambda: views.cluster(source, group=group, **options),
-        "raster": lambda: views.raster(source, **place, **options),
-        "charts": lambda: views.charts(source, group=group, **options),
+        "raster": lambda: views.raster(source, **place, tall=True, **options),
+        "charts": lambda: views.charts(source, group=group, tall=True, **options),
         "messages": lambda: views.messages(source, group=group, most=MESSAGES, **options),
+        "what_if": lambda: WhatIf(source, group, cluster=open_cluster(source), execute=execute, options=options),
     }
 
 
@@ -171,7 +188,7 @@ class ControlRoom(ipywidgets.Box):
         self._own: Screen | None = None
         super().__init__()
         self.add_class("sq-room-frame")
-        panel = None if steering is None else Panel(steering, tell=self.tell)
+        panel = None if steering is None else Panel(steering, tell=self.tell, compare=self._compare)
         self._own = Screen(source, place, options, panel)
         self._show(self._own)
 
@@ -184,6 +201,10 @@ class ControlRoom(ipywidgets.Box):
         """The controls of the shown cluster."""
         return self.screen.panel
 
+    def _compare(self) -> None:
+        """Show what other settings of the group cost."""
+        self.screen.slots["wide"].shown = "what_if"
+
     # ---- stories -----------------------------------------------------------------------------------------------------
 
     def tell(self, name: str) -> Story:
@@ -193,7 +214,7 @@ class ControlRoom(ipywidgets.Box):
         story = STORIES[name].begin()
         steering = story.steering
         place: Place = {"group": steering.group, "topic": steering.topics[0], "partition": 0}
-        panel = Panel(steering, story=story, tell=self.tell, leave=self.leave)
+        panel = Panel(steering, story=story, tell=self.tell, leave=self.leave, compare=self._compare)
         screen = Screen(steering.cluster, place, self._options, panel)
         self._end_story()
         self._story = story
@@ -236,6 +257,33 @@ class ControlRoom(ipywidgets.Box):
         else:
             timeline.seek_time(state["time_ms"])
 
+    # ---- for readers without a kernel --------------------------------------------------------------------------------
+
+    @property
+    def title(self) -> str:
+        """What the room shows."""
+        place = self.screen.place
+        return f"Control room of {place['group']} on {place['topic']}-{place['partition']}"
+
+    def picture(self, *, whole: bool = False) -> str:
+        """What a notebook stores: at the end of the journal, or of the `whole` of it, the telling moments of the strip,
+        and all views at the most important one; else all views at the shown moment."""
+        draw = room_picture.told if whole or self.screen.timeline.live else room_picture.shown
+        return draw(self.title, self.screen.shown)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        """The live room, with pictures and a text for readers without widgets."""
+        return {**(super()._repr_mimebundle_(**kwargs) or {}), **stored.bundle(self)}
+
+    def save(self, path: str | Path, *, theme: str | None = None, width: int | None = None) -> Path:
+        """Write the room to a file; the suffix of `path` is its form.
+
+        ".svg" and ".png" are pictures of all views at the shown moment; ".html" is a page in which the views play the
+        recording together, without a kernel and without a network. `theme`, `width` and errors are as in `save` of a
+        view. The controls of the cluster, and the views behind the tabs, are not saved.
+        """
+        return save_room(self.title, self.screen.shown, Path(path), theme=theme, width=width)
+
     def close(self) -> None:
         """Remove the room and its views; end the story, and the clients of the panel."""
         self._end_story()
@@ -248,8 +296,7 @@ class ControlRoom(ipywidgets.Box):
         super().close()
 
     def __repr__(self) -> str:
-        place, shown = self.screen.place, ", ".join(slot.shown for slot in self.screen.slots.values())
-        return f"Control room of {place['group']} on {place['topic']}-{place['partition']}: strip, {shown}"
+        return f"{self.title}: strip, {', '.join(slot.shown for slot in self.screen.slots.values())}"
 
 
 def control_room(

@@ -6,18 +6,20 @@ import json
 import os
 import tempfile
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from gzip import compress
 from html import escape
 from pathlib import Path
 from string import Template
 from typing import Any, Final
 
-from shareq.extras import require
 from shareq.trace.analysis.time_axis import FOLDED_MS
+from shareq_widgets import room_picture
 from shareq_widgets.look import THEMES
 from shareq_widgets.playback import EVENT_MAX_MS, EVENT_MIN_MS
-from shareq_widgets.recording import Recording, record
+from shareq_widgets.rasterizer import rasterized
+from shareq_widgets.recording import Recording, record, thinned_moments
+from shareq_widgets.room_picture import SCREEN_WIDTH, Views
 from shareq_widgets.showable import Showable
 
 HERE: Final = Path(__file__).parent
@@ -28,24 +30,37 @@ PAGE_BYTES: Final = 2_000_000
 """The most bytes of a page; beyond that its recording is thinned."""
 FEWEST_FRAMES: Final = 3
 """A recording of so few moments is not thinned, whatever its size."""
-ROOM_WIDTH: Final = 1600
 MARGIN: Final = 28
 """Room beside a picture in a page, px."""
 
 _STATIC_TRAITS: Final = ("total", "palette", "look", "speed", "selection", "controls", "animate")
 
 
+Picture = Callable[[str], str]
+"""The shown moment as SVG in a theme."""
+
+
 def save(player: Showable, path: Path, *, theme: str | None = None, width: int | None = None) -> Path:
     """Write a view to a file, see `Player.save`."""
+    return _save({"": player}, path, theme, width, lambda plain: player.to_svg(plain, width))
+
+
+def save_room(title: str, views: Views, path: Path, *, theme: str | None = None, width: int | None = None) -> Path:
+    """Write the views of a control room to one file, see `ControlRoom.save`."""
+    wide = SCREEN_WIDTH if width is None else width
+    return _save(views, path, theme, width, lambda plain: room_picture.shown(title, views, plain, wide))
+
+
+def _save(views: Views, path: Path, theme: str | None, width: int | None, picture: Picture) -> Path:
     check_path(path, SUFFIXES)
-    own = player.theme if theme is None else theme
+    own = next(iter(views.values())).theme if theme is None else theme
     if own not in (*THEMES, *(("auto",) if theme is None else ())):
         raise ValueError(f"theme must be one of {', '.join(THEMES)}, or None, not {theme!r}")
     if path.suffix == ".html":
-        return write(path, page({"": player}, theme=own, width=width).encode())
-    picture_theme = "light" if own == "auto" else own
-    svg = player.to_svg(picture_theme, width)
-    return write(path, svg.encode() if path.suffix == ".svg" else png(svg, picture_theme))
+        return write(path, page(views, theme=own, width=width).encode())
+    plain = "light" if own == "auto" else own
+    svg = picture(plain)
+    return write(path, svg.encode() if path.suffix == ".svg" else rasterized(svg, theme=plain, scale=SCALE))
 
 
 def check_path(path: Path, suffixes: Sequence[str]) -> None:
@@ -71,52 +86,36 @@ def write(path: Path, content: bytes) -> Path:
     return path
 
 
-def png(svg: str, theme: str = "light") -> bytes:
-    """An SVG picture as PNG, on the background of a theme, in the fonts that come with matplotlib."""
-    require("lab", "resvg", "matplotlib")
-    import matplotlib as mpl
-    import resvg
-
-    fonts = Path(mpl.get_data_path()) / "fonts" / "ttf"
-    options = resvg.usvg.Options.default()
-    for font in ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf"):
-        options.load_font_file(str(fonts / font))
-    options.font_family = "DejaVu Sans"
-    tree = resvg.usvg.Tree.from_str(svg, options)
-    width, height = tree.int_size()
-    ground = THEMES[theme]["bg"].lstrip("#")
-    red, green, blue = (int(ground[i : i + 2], 16) for i in (0, 2, 4))
-    return resvg.render(
-        tree, (SCALE, 0, 0, 0, SCALE, 0), bg_size=(width * SCALE, height * SCALE), bg_color=(red, green, blue, 255)
-    )
-
-
 # ---- pages -----------------------------------------------------------------------------------------------------------
 
 
-def page(
-    players: Mapping[str, Showable], *, theme: str = "auto", width: int | None = None, most_bytes: int = PAGE_BYTES
-) -> str:
+def page(players: Views, *, theme: str = "auto", width: int | None = None, most_bytes: int = PAGE_BYTES) -> str:
     """A page that plays the views: by the area of the control room in which each stands, or one view with area "".
 
     Without a network: all that it needs is in it. The views show one moment. With too many events for `most_bytes` it
-    holds fewer of their moments, and says so.
+    holds fewer of their moments, and says so; those with a mark always stay.
     """
-    share = 1.0
+    most = min(player.most_frames for player in players.values()) // len(players)
+    before: int | None = None
     while True:
-        recordings = {
-            area: record(player, max(int(player.most_frames * share), 2), width if len(players) == 1 else None)
-            for area, player in players.items()
-        }
+        recordings = _recorded(players, most, width)
         made = _page(players, recordings, _packed(players, recordings, theme), theme, width)
-        frames = {area: len(recording.frames["orders"]) for area, recording in recordings.items()}
-        if len(made) <= most_bytes or max(frames.values()) <= FEWEST_FRAMES:
+        used = max(len(recording.frames["orders"]) for recording in recordings.values())
+        if len(made) <= most_bytes or used <= FEWEST_FRAMES or (before is not None and used >= before):
             return made
-        used = max(count / players[area].most_frames for area, count in frames.items())
-        share = min(used, share) * 0.9 * most_bytes / len(made)
+        before = used
+        most = max(int(min(used, most) * 0.9 * most_bytes / len(made)), 2)
 
 
-def _packed(players: Mapping[str, Showable], recordings: Mapping[str, Recording], theme: str) -> str:
+def _recorded(players: Views, most: int, width: int | None) -> dict[str, Recording]:
+    """The recordings of the views. If that of the timeline has to be thinned, the others have the same moments."""
+    lead = players.get("timeline")
+    moments = None if lead is None else thinned_moments(lead, most)
+    widths: Mapping[str, int | None] = {"": width} if lead is None else room_picture.widths(width or SCREEN_WIDTH)
+    return {area: record(player, most, widths.get(area), moments) for area, player in players.items()}
+
+
+def _packed(players: Views, recordings: Mapping[str, Recording], theme: str) -> str:
     """The recordings and the fixed traits of the views, as base64 of gzipped JSON."""
     views = [
         {
@@ -140,9 +139,7 @@ def _traits(player: Showable, theme: str) -> dict[str, Any]:
 _PAGE: Final = Template((HERE / "page.html").read_text())
 
 
-def _page(
-    players: Mapping[str, Showable], recordings: Mapping[str, Recording], packed: str, theme: str, width: int | None
-) -> str:
+def _page(players: Views, recordings: Mapping[str, Recording], packed: str, theme: str, width: int | None) -> str:
     first = next(iter(players.values()))
     words, plain = first.words, "light" if theme == "auto" else theme
     dark = f"body {{ background: {THEMES['dark']['bg']}; color: {THEMES['dark']['ink']}; }}"
@@ -150,7 +147,7 @@ def _page(
         scheme="light dark" if theme == "auto" else theme,
         title=escape(f"{words['title']}, {words['where']}"),
         style=(HERE / "shareq_widgets.css").read_text().replace("</", "<\\/"),
-        width=ROOM_WIDTH if len(players) > 1 else (width or first.width) + 2 * MARGIN,
+        width=(width or SCREEN_WIDTH) if len(players) > 1 else (width or first.width) + 2 * MARGIN,
         light=THEMES[plain]["bg"],
         light_ink=THEMES[plain]["ink"],
         dark_style=f"@media (prefers-color-scheme: dark) {{ {dark} }}" if theme == "auto" else "",
@@ -162,11 +159,16 @@ def _page(
     )
 
 
-def _note(players: Mapping[str, Showable], recordings: Mapping[str, Recording]) -> str:
+def _note(players: Views, recordings: Mapping[str, Recording]) -> str:
     """What the recording holds."""
     area = max(recordings, key=lambda area: players[area].view.total())
     total, recording = players[area].view.total(), recordings[area]
     held = f"A recording of {total:,} events, made with shareq; it needs no kernel and no network."
+    if len(players) > 1:
+        shown = ", ".join(
+            str(player.words["title"]) for area, player in players.items() if area not in ("strip", "timeline")
+        )
+        held = f"{held} Beside the strip it has the views that the room showed: {shown}."
     if recording.thinned:
         return f"{held} It is thinned: {len(recording.frames['orders']):,} moments are in this file."
     return held if recording.events else f"{held} It holds steps, not their single events."

@@ -22,6 +22,9 @@ WIDTH = 760
 LIVE_SHARE: Final = 30
 """The view of a running cluster waits this many times the duration of a drawing before the next: six views take at most
 a fifth of a core."""
+SLOW_SHARE: Final = 20
+LIVE_MS: Final = 800
+"""A view with slow drawings waits no longer than this, if it is at least SLOW_SHARE times the duration of a drawing."""
 
 
 class Frame(NamedTuple):
@@ -89,10 +92,25 @@ class GroupPicture(Player):
             return False
         if not asked[0].end or not self._asked[0].end:
             return False
-        return self._clock_ms() - self._drawn_ms < LIVE_SHARE * self._cost_ms
+        wait_ms = min(LIVE_SHARE * self._cost_ms, max(LIVE_MS, SLOW_SHARE * self._cost_ms))
+        return self._clock_ms() - self._drawn_ms < wait_ms
+
+    @property
+    def instant(self) -> Instant:
+        """The shown moment."""
+        position = self._playback.position
+        return self._instant(position.until, position.now_ms)
+
+    def redraw(self) -> None:
+        """Draw the shown moment again, after a change of something else that the drawing depends on."""
+        self._asked = None
+        self._mirror()
+
+    def _instant(self, until: int, now_ms: int) -> Instant:
+        return Instant(self._timeline.history, self._timeline.names, until, now_ms)
 
     def _drawing(self, until: int, now_ms: int, since: int, width: int | None = None) -> Drawing:
-        instant = Instant(self._timeline.history, self._timeline.names, until, now_ms)
+        instant = self._instant(until, now_ms)
         return self._draw_frame(Frame(instant, width or self.width, since, self._moment.selection))
 
     def _words(

@@ -12,12 +12,14 @@ from shareq.trace.views.palette import DARK, LIGHT, STATES, SYMBOLS, UNKNOWNS
 SIZES: Final[dict[str, float]] = {
     "pitch": 33,  # from one cell to the next, at full size
     "pitch_step": 0.9,  # smaller sizes are steps of this ratio, so that small changes of the window do not zoom
-    "pitch_cells": 17,  # below this a cell is no longer legible: runs are drawn as blocks
+    "pitch_cells": 14,  # below this a cell is no longer legible: runs are drawn as blocks
     "pitch_pips": 22,  # below this the delivery count is a number instead of pips
     "gap": 3,
     "cell_top": 40,
     "cell_height": 44,
     "glyph": 19,  # centre of the glyph below the cell's top
+    "glyph_width": 13,  # a narrower cell has a smaller glyph
+    "letter": 14,  # height of the holder's letter
     "pips": 11,  # the line of the delivery count above the cell's bottom
     "stripe": 3.5,  # height of the holder's colour at the cell's bottom
     "band_above": 14,
@@ -27,7 +29,10 @@ SIZES: Final[dict[str, float]] = {
     "lane_bar": 14,
     "gutter_left": 116,
     "gutter_right": 124,
-    "gutter_narrow": 64,  # right gutter of a picture narrower than `narrow`: seconds without their words
+    "gutter_left_narrow": 102,  # gutters of a picture narrower than `narrow`: shorter names, seconds without words
+    "gutter_right_narrow": 64,
+    "name_length": 14,  # the most characters of a name in the gutter
+    "name_length_narrow": 9,
     "narrow": 760,
     "lanes": 10,  # further members are only counted
 }
@@ -97,10 +102,19 @@ def in_legend(snapshot: dict[str, Any]) -> list[str]:
     return [state for state in STATES if state != "archiving"]
 
 
+def in_width(size: str, width: float) -> float:
+    """A size that is another one in a picture narrower than `narrow`."""
+    return SIZES[size if width >= SIZES["narrow"] else f"{size}_narrow"]
+
+
+def letter_size(width: float, letter: str) -> float:
+    """The height of a holder's letter in a cell of this width."""
+    return min(SIZES["letter"], max(width / (0.75 * max(len(letter), 1)), SIZES["letter"] / 2))
+
+
 def fit(window: int, width: float) -> float:
     """The largest step of the pitch at which `window` offsets fit between the gutters of a picture `width` wide."""
-    right = SIZES["gutter_right"] if width >= SIZES["narrow"] else SIZES["gutter_narrow"]
-    room = max(width - SIZES["gutter_left"] - right, 1)
+    room = max(width - in_width("gutter_left", width) - in_width("gutter_right", width), 1)
     pitch = SIZES["pitch"]
     while pitch * (window + 1) > room:
         pitch *= SIZES["pitch_step"]

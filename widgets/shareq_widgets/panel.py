@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from html import escape
 from math import log10
 from typing import Any, Final
@@ -10,12 +11,16 @@ from typing import Any, Final
 import ipywidgets
 
 from shareq.model.errors import KafkaException
+from shareq_widgets.labels import labelled
 from shareq_widgets.steering import STORIES, Control, Steering, Story
 from shareq_widgets.steering.control import BUTTON, SLIDER
+from shareq_widgets.steering.dynamic_configs import GROUP
 from shareq_widgets.steering.panel import CONSUMERS
 
 OPEN: Final = ("records", "consumers", "clock")
 """The areas that are open at first."""
+
+COMPARE: Final = "Lock duration and limits against p99, redeliveries and throughput, from simulated runs."
 
 REFUSALS = (KafkaException, ValueError)
 
@@ -39,7 +44,7 @@ class Row:
             self._exact.add_class("sq-exact")
             self._exact.observe(self._typed, "value")
             self._field.observe(self._slid, "value")
-        self._button = ipywidgets.Button(description=_button_text(control), tooltip=_tooltip(control))
+        self._button = ipywidgets.Button(description=control.name, tooltip=_tooltip(control))
         self._button.on_click(lambda _: self._send())
         if self._field is not None:
             self._field.observe(self._changed, "value")
@@ -67,6 +72,7 @@ class Row:
         return ipywidgets.FloatSlider(min=low, max=high, continuous_update=False)
 
     def _lay_out(self, control: Control) -> ipywidgets.Widget:
+        """The button, or the name, with the field beside it."""
         if self._field is None:
             return self._button
         self._field.tooltip = _tooltip(control)
@@ -74,8 +80,7 @@ class Row:
         exact = [] if self._exact is None else [self._exact]
         if self._exact is not None:
             self._exact.tooltip = _tooltip(control)
-        parts = [label, self._field, *exact, *([self._button] if control.momentary else [])]
-        row = ipywidgets.Box(parts)
+        row = ipywidgets.Box([self._button if control.momentary else label, self._field, *exact])
         row.add_class("sq-control")
         return row
 
@@ -143,7 +148,7 @@ class Panel(ipywidgets.VBox):
     """The controls of a cluster by area, its stories, and the code of what was done.
 
     `tell` is called with the name of a preset, to show its story. `story`: the story whose steps are shown; `leave` is
-    called to end it.
+    called to end it. `compare` is called to show what settings of the group cost.
     """
 
     def __init__(
@@ -153,20 +158,31 @@ class Panel(ipywidgets.VBox):
         story: Story | None = None,
         tell: Callable[[str], object] | None = None,
         leave: Callable[[], None] | None = None,
+        compare: Callable[[], None] | None = None,
     ) -> None:
         self.steering = steering
         self.story = story
+        self._controls: dict[str, Control] = {}
         self._rows: dict[str, Row] = {}
+        """The rows of the folds that are open, or have been: a hundred rows would take a second to make."""
         self._stories = [self._story_button(name, tell) for name in STORIES] if tell is not None else []
         self._telling = ipywidgets.HTML()
         self._next = ipywidgets.Button(description="what happens?", button_style="primary")
         self._next.on_click(lambda _: self.next())
         self._leave = ipywidgets.Button(description="end the story", disabled=leave is None)
         self._leave.on_click(lambda _: leave() if leave is not None else None)
+        self._compare = ipywidgets.Button(description="what if: compare settings", tooltip=COMPARE)
+        self._compare.on_click(lambda _: compare() if compare is not None else None)
+        self._beside: dict[str, list[ipywidgets.Widget]] = {} if compare is None else {GROUP: [self._compare]}
         self._code = ipywidgets.HTML()
         self._folds: dict[str, ipywidgets.Accordion] = {}
+        self._listed: dict[str, list[str]] = {}
+        """The names of the controls in a fold."""
+        self._contents: dict[str, Callable[[], ipywidgets.Widget]] = {}
+        """What makes the content of a fold that has not been opened yet."""
         super().__init__()
         self.add_class("sq-panel")
+        self._labels = labelled(self)
         self.refresh()
         self._tell()
         self._show_code("")
@@ -183,9 +199,9 @@ class Panel(ipywidgets.VBox):
         try:
             line = control.do(value)
         except REFUSALS as refusal:
-            self._show_code("", str(refusal))
+            self._show_code("", refusal=str(refusal))
         else:
-            self._show_code(line)
+            self._show_code(line, meaning=control.meaning)
         self.refresh()
 
     def next(self) -> None:
@@ -201,45 +217,68 @@ class Panel(ipywidgets.VBox):
 
     def refresh(self) -> None:
         """Show the present controls, values and availability."""
-        controls = self.steering.controls()
-        if [control.name for control in controls] != list(self._rows):
-            self._rows = {control.name: self._rows.get(control.name) or Row(control, self.act) for control in controls}
-            self._lay_out(controls)
-        for control in controls:
-            self._rows[control.name].update(control)
+        before, self._controls = list(self._controls), {control.name: control for control in self.steering.controls()}
+        if list(self._controls) != before:
+            self._rows = {name: row for name, row in self._rows.items() if name in self._controls}
+            self._lay_out()
+        for name, row in self._rows.items():
+            row.update(self._controls[name])
 
-    def _lay_out(self, controls: list[Control]) -> None:
+    def _row(self, name: str) -> ipywidgets.Widget:
+        if name not in self._rows:
+            self._rows[name] = Row(self._controls[name], self.act)
+        return self._rows[name].widget
+
+    def _lay_out(self) -> None:
         """A fold for each area, and in it one for each consumer."""
         by_area: dict[str, list[Control]] = {}
-        for control in controls:
+        for control in self._controls.values():
             by_area.setdefault(control.area, []).append(control)
         for area, found in by_area.items():
-            self._fold(area, (self._content(found),), opened=area in OPEN)
-        stories, moves = _box(self._stories), _box([self._next, self._leave])
+            names = [control.name for control in found]
+            self._fold(area, names, partial(self._content, found), opened=area in OPEN)
+        heading = ipywidgets.HTML("<b>Stories</b>: a failure each, step by step")
+        stories, moves = _box([heading, *self._stories]), _box([self._next, self._leave])
         told = [self._telling, moves] if self.story is not None else []
         shown = [self._folds[area] for area in by_area]
-        self.children = (*([stories] if self._stories else []), *told, self._code, *shown)
+        self.children = (*([stories] if self._stories else []), *told, self._code, *shown, self._labels)
 
     def _content(self, controls: list[Control]) -> ipywidgets.Widget:
         """The controls of an area; those of a consumer are folded under its name."""
-        by_subject: dict[str, list[Control]] = {}
+        by_subject: dict[str, list[str]] = {}
         for control in controls:
-            by_subject.setdefault(control.subject, []).append(control)
-        parts: list[ipywidgets.Widget] = []
-        for subject, found in by_subject.items():
-            rows = [self._rows[control.name].widget for control in found]
+            by_subject.setdefault(control.subject, []).append(control.name)
+        parts: list[ipywidgets.Widget] = [*self._beside.get(controls[0].area, [])]
+        for subject, names in by_subject.items():
             if controls[0].area == CONSUMERS and subject:
-                rows = [self._fold(f"consumer {subject}", (_box(rows),), opened=False)]
-            parts += rows
+                parts.append(self._fold(f"consumer {subject}", names, partial(self._box_of, names), opened=False))
+            else:
+                parts += map(self._row, names)
         return _box(parts)
 
-    def _fold(self, title: str, children: tuple[ipywidgets.Widget, ...], *, opened: bool) -> ipywidgets.Accordion:
-        """The fold with this title; one that exists stays open or closed as a person has left it."""
+    def _box_of(self, names: list[str]) -> ipywidgets.Widget:
+        return _box([self._row(name) for name in names])
+
+    def _fold(
+        self, title: str, names: list[str], content: Callable[[], ipywidgets.Widget], *, opened: bool
+    ) -> ipywidgets.Accordion:
+        """The fold of these controls; one that exists stays open or closed as a person has left it. Its content is made
+        when it is first opened, and again for other controls only: a page that shows it anew drops what a person is
+        typing there."""
         if title not in self._folds:
             index = 0 if opened else None
-            self._folds[title] = ipywidgets.Accordion(children=children, titles=(title,), selected_index=index)
-        self._folds[title].children = children
+            fold = ipywidgets.Accordion(children=(_box([]),), titles=(title,), selected_index=index)
+            fold.observe(lambda _: self._fill(title), "selected_index")
+            self._folds[title] = fold
+        if self._listed.get(title) != names:
+            self._listed[title], self._contents[title] = names, content
+        self._fill(title)
         return self._folds[title]
+
+    def _fill(self, title: str) -> None:
+        """Make the content of a fold, if it is open and does not have it."""
+        if self._folds[title].selected_index is not None and title in self._contents:
+            self._folds[title].children = (self._contents.pop(title)(),)
 
     def _tell(self) -> None:
         story = self.story
@@ -254,10 +293,11 @@ class Panel(ipywidgets.VBox):
         self._next.disabled = story.done
         self._next.description = "the end" if story.done else "what happens?"
 
-    def _show_code(self, line: str, refusal: str = "") -> None:
-        """`line` is shown as code; a refusal as a sentence."""
+    def _show_code(self, line: str, *, meaning: str = "", refusal: str = "") -> None:
+        """`line` is shown as code; what it does, or why it was refused, as a sentence."""
         shown = f'<p class="sq-refused" role="alert">{escape(refusal)}</p>' if refusal else ""
-        code = escape(line) or "# nothing done yet"
+        shown += f'<p class="sq-meaning">{escape(meaning)}</p>' if meaning else ""
+        code = escape(line) or "# Each click shows its line of Python here."
         self._code.value = f'<pre class="sq-code" aria-label="the code of the last click">{code}</pre>{shown}'
 
 
@@ -265,10 +305,6 @@ def _box(children: list[ipywidgets.Widget]) -> ipywidgets.Box:
     box = ipywidgets.Box(children)
     box.add_class("sq-controls")
     return box
-
-
-def _button_text(control: Control) -> str:
-    return control.name if control.kind == BUTTON else "do"
 
 
 def _tooltip(control: Control) -> str:

@@ -10,7 +10,7 @@ from shareq_widgets.playback import Playback
 from shareq_widgets.player import STATIC, Player, time_scale_of
 from shareq_widgets.position import Snapshot, View
 from shareq_widgets.strip_picture import draw
-from shareq_widgets.svg import height_of
+from shareq_widgets.svg import size_of
 from shareq_widgets.words import words
 
 
@@ -33,7 +33,7 @@ class PartitionStrip(Player):
 
     def still(self, snapshot: Snapshot, _until: int, _since: int, theme: str, width: int) -> tuple[str, float]:
         picture = draw(snapshot, theme=theme, width=width, bare=True)
-        return picture, height_of(picture)
+        return picture, size_of(picture)[1]
 
     def __repr__(self) -> str:
         return str(self.snapshot["text"])

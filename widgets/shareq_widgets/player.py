@@ -16,6 +16,7 @@ import anywidget
 import traitlets
 
 from shareq.trace.analysis.time_axis import FOLDED_MS
+from shareq_widgets import stored
 from shareq_widgets.look import THEMES, look, palette
 from shareq_widgets.moment import Moment, moment_of
 from shareq_widgets.playback import Playback
@@ -346,16 +347,18 @@ class Player(anywidget.AnyWidget):
         """The picture alone of a snapshot of `view`, as SVG with its height, px; arguments as in `shown_at`."""
         raise NotImplementedError
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The live view, with a picture and a text for readers without widgets (GitHub, nbval, a screen reader).
-
-        At the end of the journal the picture is a storyboard, if there is enough to tell.
-        """
+    def picture(self, *, whole: bool = False) -> str:
+        """What a notebook stores: at the end of the journal, or of the `whole` of it, a storyboard, if there is enough
+        to tell; else the shown moment."""
         from shareq_widgets.storyboard import storyboard
 
+        board = storyboard(self) if whole or self._playback.position.end else None
+        return board or self.to_svg()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The live view, with pictures and a text for readers without widgets (GitHub, nbval, a screen reader)."""
         data, metadata = super()._repr_mimebundle_(**kwargs) or ({}, {})
-        board = storyboard(self) if self._playback.position.end else None
-        return {**data, "text/plain": repr(self), "image/svg+xml": board or self.to_svg()}, metadata
+        return {**data, **stored.bundle(self)}, metadata
 
     def save(self, path: str | Path, *, theme: str | None = None, width: int | None = None) -> Path:
         """Write the view to a file; the suffix of `path` is its form.

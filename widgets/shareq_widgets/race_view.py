@@ -9,6 +9,8 @@ from typing import Any, Final
 import ipywidgets
 
 from shareq.sim.race import BOUNDS, RaceSetting
+from shareq_widgets import stored
+from shareq_widgets.labels import labelled
 from shareq_widgets.look import THEMES
 from shareq_widgets.pictures import race as picture
 from shareq_widgets.svg import svg_of, to_svg
@@ -53,7 +55,8 @@ class Race(ipywidgets.VBox):
         self._time.observe(self._moved, "value")
         grid = ipywidgets.Box(list(self._sliders.values()), layout={"flex_flow": "row wrap"})
         moves = ipywidgets.Box([self._play, self._time], layout={"flex_flow": "row wrap"})
-        super().__init__([grid, moves, self._html])
+        super().__init__()
+        self.children = (grid, moves, self._html, labelled(self))
         self.add_class("sq-race")
         self.setting = setting
 
@@ -126,13 +129,17 @@ class Race(ipywidgets.VBox):
         """The shown moment as a self-contained SVG picture, `width` px wide."""
         return to_svg(picture.draw(self.content, width), theme=theme)
 
+    def picture(self, *, whole: bool = False) -> str:
+        """What a notebook stores: the shown moment, or the end of the race."""
+        content = self._content._replace(now_ms=self._content.end_ms) if whole else self.content
+        return to_svg(picture.draw(content, WIDE))
+
     def __repr__(self) -> str:
         return "\n".join(["Race", *picture.sentences(self.content)])
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """The live widget, with a picture and a text for readers without widgets."""
-        data = super()._repr_mimebundle_(**kwargs) or {}
-        return {**data, "text/plain": repr(self), "image/svg+xml": self.to_svg()}
+        """The live widget, with pictures and a text for readers without widgets."""
+        return {**(super()._repr_mimebundle_(**kwargs) or {}), **stored.bundle(self)}
 
 
 def race(*, theme: str = "auto", **setting: Any) -> Race:
@@ -146,7 +153,8 @@ def race(*, theme: str = "auto", **setting: Any) -> Race:
 
 def _slider(name: str) -> Any:
     low, high = BOUNDS[name]
-    more: dict[str, Any] = {"description": SLIDERS[name], "continuous_update": False}
+    style = {"description_width": "max-content"}
+    more: dict[str, Any] = {"description": SLIDERS[name], "continuous_update": False, "style": style}
     if name == "slow_share":
         return ipywidgets.FloatSlider(min=low, max=high, step=0.01, readout_format=".0%", **more)
     return ipywidgets.IntSlider(min=int(low), max=int(high), **more)

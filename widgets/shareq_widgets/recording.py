@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 from shareq_widgets.changes import change
@@ -17,23 +17,37 @@ class Recording(NamedTuple):
     events: bool
 
 
-def record(player: Showable, most: int, width: int | None = None) -> Recording:
+def record(player: Showable, most: int, width: int | None = None, moments: Collection[int] | None = None) -> Recording:
     """The recording of a view, of `most` frames at most.
 
-    With too many events the frames are the steps; with too many steps, some of them, and those with a mark.
+    With too many events the frames are the steps; with too many steps, some of them, and those with a mark. `moments`:
+    the moments of the journal to record instead.
     """
-    orders, steps = _orders(player, most)
+    view = player.view
+    if moments is None:
+        orders, steps = _orders(player, most)
+        untils, thinned = [view.moment(order) for order in orders], len(steps) > len(orders)
+    else:
+        first = {view.at_moment(until): until for until in sorted(moments, reverse=True)}
+        orders, steps, thinned = sorted(first), set(first), True
+        untils = [first[order] for order in orders]
     frames: dict[str, list[Any]] = {"orders": [], "times": [], "untils": [], "ends": [], "changes": []}
     before: dict[str, Any] | None = None
     since = 0
-    for snapshot, until in _moments(player, orders):
+    for snapshot, until in _moments(player, orders, untils):
         shown = player.shown_at(snapshot, until, since, width)
         order = snapshot["order"]
         row = (order, snapshot["now_ms"], until, int(order in steps), change(before, shown))
         for column, value in zip(frames.values(), row, strict=True):
             column.append(value)
         before, since = shown, until
-    return Recording(frames, len(steps) > len(orders), len(orders) > player.view.total())
+    return Recording(frames, thinned, len(orders) > view.total())
+
+
+def thinned_moments(player: Showable, most: int) -> list[int] | None:
+    """The moments of the journal that a thinned recording of a view has; None if it need not be thinned."""
+    orders, steps = _orders(player, most)
+    return [player.view.moment(order) for order in orders] if len(orders) < len(steps) else None
 
 
 def _orders(player: Showable, most: int) -> tuple[list[int], set[int]]:
@@ -52,13 +66,13 @@ def _orders(player: Showable, most: int) -> tuple[list[int], set[int]]:
     return sorted(marked | spread), set(steps)
 
 
-def _moments(player: Showable, orders: list[int]) -> Iterator[tuple[dict[str, Any], int]]:
+def _moments(player: Showable, orders: list[int], untils: list[int]) -> Iterator[tuple[dict[str, Any], int]]:
     """A snapshot and its moment of the journal for each order; and the live end, if time has passed since then."""
     view = player.view
     last: dict[str, Any] = {}
-    for order in orders:
+    for order, until in zip(orders, untils, strict=True):
         last = view.snapshot(order)
-        yield last, view.moment(order)
+        yield last, until
     end = view.snapshot()
-    if end["now_ms"] > last["now_ms"] or view.moment() > view.moment(orders[-1]):
+    if end["now_ms"] > last["now_ms"] or view.moment() > untils[-1]:
         yield {**last, "now_ms": max(end["now_ms"], last["now_ms"])}, view.moment()

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from html import escape
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from shareq_widgets.look import THEMES
 from shareq_widgets.position import Snapshot
 from shareq_widgets.showable import Showable
+from shareq_widgets.stored import MOST_BYTES
 from shareq_widgets.svg import FONT
 from shareq_widgets.text_fit import clipped, text_width
 from shareq_widgets.words import clock_text
 
 FEWEST: Final = 3
 MOST: Final = 5
-MOST_BYTES: Final = 140_000
-"""The most bytes of a storyboard in a notebook; with larger frames it has fewer of them."""
 DULL: Final = ("appended",)
 """Kinds of marks that alone make no telling moment."""
+ACKNOWLEDGED: Final = ("accept", "release", "reject")
+"""Causes of events that make a telling moment where marks are too few."""
 STEPS_SEARCHED: Final = 400
 """The number of steps that are searched for the first acquisition."""
+FEW_STEPS: Final = 60
+"""The number of steps that are searched for acknowledgements."""
 WIDTH: Final = 1084
 _HEAD: Final = 44
 _CAPTION: Final = 46
@@ -41,7 +46,8 @@ class _Picture(NamedTuple):
 
 
 def storyboard(player: Showable, *, theme: str = "light") -> str | None:
-    """The telling moments of a view as SVG; None if the journal has fewer than three."""
+    """The telling moments of a view as SVG; None if the journal has fewer than three. With large frames it has fewer of
+    them: a notebook stores it."""
     pictures = _pictures(player, theme)
     while len(pictures) >= FEWEST:
         made = _drawn(player, pictures, theme)
@@ -57,6 +63,8 @@ def telling(player: Showable) -> list[Frame]:
     view = player.view
     begin = _beginning(player)
     orders = _marked(player, begin or 0)
+    if begin is not None and len(orders) < FEWEST - 1:
+        orders += _acknowledged(player, {begin, *orders})[: MOST - 2 - len(orders)]
     if begin is not None and orders:
         orders = [begin, *orders[: MOST - 2]]
     frames = [Frame(view.snapshot(order), view.moment(order), place) for place, order in enumerate(orders)]
@@ -64,6 +72,13 @@ def telling(player: Showable) -> list[Frame]:
     if end["order"] not in orders:
         frames.append(Frame(end, view.moment(), len(frames)))
     return sorted(frames, key=lambda frame: int(frame.snapshot["order"]))
+
+
+def climax(player: Showable) -> Frame:
+    """The telling moment with the most important mark; without one, the beginning."""
+    first, *others = sorted(telling(player), key=lambda frame: frame.importance)
+    marked = _marked(player, int(first.snapshot["order"]))
+    return others[0] if marked and others else first
 
 
 def _marked(player: Showable, after: int) -> list[int]:
@@ -90,16 +105,28 @@ def _marked(player: Showable, after: int) -> list[int]:
 
 def _beginning(player: Showable) -> int | None:
     """The order at which the first step that acquires records ends."""
-    view, order = player.view, 0
-    for _ in range(STEPS_SEARCHED):
-        end = view.next_step(order)
-        if end <= order:
-            return None
-        for inside in range(order + 1, end + 1):
-            if view.snapshot(inside)["event"]["cause"] == "acquire":
-                return end
-        order = end
+    view = player.view
+    for order, end in islice(_steps(player), STEPS_SEARCHED):
+        if any(view.snapshot(inside)["event"]["cause"] == "acquire" for inside in range(order + 1, end + 1)):
+            return end
     return None
+
+
+def _acknowledged(player: Showable, but: set[int]) -> list[int]:
+    """The orders at which steps that begin with an acknowledgement end, without those in `but`: spread over them."""
+    steps = islice(_steps(player), FEW_STEPS)
+    causes = ((end, player.view.snapshot(order + 1)["event"]["cause"]) for order, end in steps if end not in but)
+    found = [end for end, cause in causes if cause in ACKNOWLEDGED]
+    count = min(len(found), MOST - 2)
+    return [found[place * len(found) // count] for place in range(count)]
+
+
+def _steps(player: Showable) -> Iterator[tuple[int, int]]:
+    """The orders before and at the end of each step."""
+    order, end = 0, player.view.next_step(0)
+    while end > order:
+        yield order, end
+        order, end = end, player.view.next_step(end)
 
 
 def _pictures(player: Showable, theme: str) -> list[_Picture]:
@@ -122,12 +149,12 @@ def _drawn(player: Showable, pictures: list[_Picture], theme: str) -> str:
         shown = pictures[row : row + columns]
         for column, picture in enumerate(shown):
             x = column * (width + _GAP)
-            number, caption = row + column + 1, _caption(player, picture.frame.snapshot)
-            captions.append(f"{number}. {caption[0]}: {caption[1]}")
-            parts.append(_framed(number, caption, (x, y, width), colours))
+            number, said = row + column + 1, caption(player, picture.frame.snapshot)
+            captions.append(f"{number}. {said[0]}: {said[1]}")
+            parts.append(_framed(number, said, (x, y, width), colours))
             parts.append(f'<g transform="translate({x:g} {y + _CAPTION:g})">{picture.markup}</g>')
         y += _CAPTION + max(picture.height for picture in shown) + _GAP
-    words = player.words
+    words = player.words_at(player.view.snapshot())
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y:g}" width="{WIDTH}" height="{y:g}" '
         f'role="img" font-family="{FONT}" font-size="12" fill="{colours["ink"]}" '
@@ -138,17 +165,17 @@ def _drawn(player: Showable, pictures: list[_Picture], theme: str) -> str:
     )
 
 
-def _caption(player: Showable, snapshot: Snapshot) -> tuple[str, str, bool]:
+def caption(player: Showable, snapshot: Snapshot) -> tuple[str, str, bool]:
     """The time of a frame, its sentence, and true if it needs attention."""
     _, what, why, hot = player.words_at(snapshot)["sentence"]
     return f"t {clock_text(snapshot['now_ms'] - snapshot['origin_ms'])}", what + why, hot
 
 
 def _framed(
-    number: int, caption: tuple[str, str, bool], place: tuple[float, float, float], colours: dict[str, str]
+    number: int, said: tuple[str, str, bool], place: tuple[float, float, float], colours: dict[str, str]
 ) -> str:
     """The line above a frame. `place`: x, y and width."""
-    (time, text, hot), (x, y, width) = caption, place
+    (time, text, hot), (x, y, width) = said, place
     room = width - 44 - text_width(time) - 24
     ink = colours["alarm" if hot else "ink"]
     return (

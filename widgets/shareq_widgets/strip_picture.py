@@ -9,12 +9,14 @@ from math import ceil
 from typing import Any, Final, NamedTuple
 
 from shareq.trace.views.palette import STATES, SYMBOLS, UNKNOWNS
-from shareq_widgets.look import LOCK_ALARM, SHAPES, SIZES, THEMES, fit, in_legend
+from shareq_widgets.look import LOCK_ALARM, SHAPES, SIZES, THEMES, fit, in_legend, in_width, letter_size
 from shareq_widgets.svg import FONT, paint, patterns
 from shareq_widgets.words import chips, clock_text, sentence, where
 
 TOP: Final = 44
 """Room above the strip for the title and the chips."""
+NEAR: Final = 84
+"""Two labels of ends of the log need so much room."""
 TAIL: Final = 56
 """Room below the lanes for the sentence and the legend."""
 
@@ -76,7 +78,7 @@ def draw(
     lanes = _lane_owners(snapshot, idle=stage is not None)
     stage = stage or Stage(snapshot["spso"], snapshot["window_end"] - snapshot["spso"], len(lanes))
     pitch = fit(stage.window, width)
-    frame = Frame(stage.first - ceil(SIZES["gutter_left"] / pitch), pitch, width)
+    frame = Frame(stage.first - ceil(in_width("gutter_left", width) / pitch), pitch, width)
     cells = pitch >= SIZES["pitch_cells"]
     foot = SIZES["lane_top"] + SIZES["lane"] * max(len(lanes), stage.members)
     top, tail = (0, 4) if bare else (TOP, TAIL)
@@ -166,11 +168,14 @@ def _flags(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator
     for x, label, anchor, dx in flags:
         yield f'<path d="M{x:g} 6V{foot + SIZES["band_below"]:g}" stroke="{colours["bandline"]}" stroke-width="2"/>'
         yield _text(x + dx, 18, label, colours["ink"], text_anchor=anchor, font_weight=600)
-    for offset, name in ((snapshot["log_start"], "log start"), (snapshot["log_end"], "log end")):
+    ends = (snapshot["log_start"], "log start", "end"), (snapshot["log_end"], "log end", "start")
+    near = ends[0][0] >= 0 and frame.x(ends[1][0]) - frame.x(ends[0][0]) < NEAR
+    for offset, name, side in ends:
         x = frame.x(offset) - 1.5
         if offset >= 0 and 0 <= x <= frame.width:
             yield f'<path d="M{x:g} 34V{foot + 36:g}" stroke="{colours["soft"]}" stroke-dasharray="2 3"/>'
-            anchor = "start" if x < 40 else "end" if x > frame.width - 40 else "middle"
+            anchor = "start" if x < 40 else "end" if x > frame.width - 40 else side if near else "middle"
+            x += {"end": -4, "start": 4}[side] if near else 0
             yield _text(x, foot + 46, f"{name} {offset}", colours["soft"], text_anchor=anchor, font_size=10.5)
 
 
@@ -213,11 +218,12 @@ def _glyph(cell: Cell, width: float, colours: Colours) -> str:
     shape, ink = SHAPES[cell.to_state or cell.state], colours[SHAPES[cell.state]["ink"]]
     if shape["glyph"] is None:
         y = SIZES["glyph"] + 5
-        style = {"text_anchor": "middle", "font_weight": 700, "font_size": 14}
+        style = {"text_anchor": "middle", "font_weight": 700, "font_size": f"{letter_size(width, cell.letter):g}"}
         return _text(width / 2, y, cell.letter, ink, **style)
     dashes = ' stroke-dasharray="2.5 2"' if cell.to_state else ""
+    scale = "" if width >= SIZES["glyph_width"] else f" scale({width / SIZES['glyph_width']:.3g})"
     return (
-        f'<path transform="translate({width / 2:g} {SIZES["glyph"]:g})" d="{shape["glyph"]}" fill="none" '
+        f'<path transform="translate({width / 2:g} {SIZES["glyph"]:g}){scale}" d="{shape["glyph"]}" fill="none" '
         f'stroke="{ink}" stroke-width="{1.7 if cell.to_state else 2.4}" stroke-linecap="round"{dashes}/>'
     )
 
@@ -283,14 +289,19 @@ def _lanes(snapshot: dict[str, Any], members: list[dict[str, Any]], frame: Frame
     words = " of lock left" if frame.width >= SIZES["narrow"] else ""
     for index, member in enumerate(members):
         y = SIZES["lane_top"] + SIZES["lane"] * index
-        label = f"{member['name'][:14]} {member['letter']}"
-        yield _text(SIZES["gutter_left"] - 14, y + 11, label, colours["ink"], text_anchor="end")
+        label = f"{_short(member['name'], int(in_width('name_length', frame.width)))} {member['letter']}"
+        yield _text(in_width("gutter_left", frame.width) - 14, y + 11, label, colours["ink"], text_anchor="end")
         held = [run for run in snapshot["runs"] if run[4] == member["id"] and run[2] == "acquired"]
         yield from _locks(snapshot, held, y, frame, colours)
         if member["deadline_ms"] is not None:
             left_ms, hot = _left(snapshot, member["deadline_ms"])
             text, ink = f"{left_ms / 1000:.1f} s{words}", colours["alarm" if hot else "ink"]
             yield _text(frame.x(snapshot["window_end"]) + 12, y + 11, text, ink)
+
+
+def _short(name: str, length: int) -> str:
+    """A name of at most so many characters: names differ at the end."""
+    return name if len(name) <= length else f"{name[: length - 4]}…{name[-3:]}"
 
 
 def _left(snapshot: dict[str, Any], deadline_ms: int) -> tuple[int, bool]:

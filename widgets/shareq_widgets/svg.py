@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from typing import Any, Final
 
@@ -18,6 +19,9 @@ STYLES: Final[dict[str, dict[str, str]]] = {
     "faded": {"opacity": ".45"},
     "struck": {"text-decoration": "line-through"},
 }
+
+ARROWHEADS: Final = {"arrow": "soft", "hot-arrow": "alarm"}
+"""The markers at the end of a path, and their colours."""
 
 Colours = dict[str, str]
 
@@ -39,17 +43,17 @@ def svg_of(drawing: Drawing, colours: Colours, *, now_ms: int = 0) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'role="img" font-family="{FONT}" font-size="12" fill="{colours["ink"]}" '
         f'style="background:{colours["bg"]};max-width:100%;height:auto"><title>{escape(drawing.text)}</title>'
-        f"<defs>{patterns(colours)}{_arrowhead(colours)}</defs>"
+        f"<defs>{patterns(colours)}{_arrowheads(colours)}</defs>"
         f"{''.join(_markup(element, colours, now_ms) for element in drawing.elements)}</svg>"
     )
 
 
-def height_of(markup: str) -> float:
-    """The height of a picture, px; ValueError for markup without one."""
-    before, named, after = markup.partition(' height="')
-    if not named or ">" in before:
-        raise ValueError(f"the picture must have a height, not {markup[:80]!r}")
-    return float(after.partition('"')[0])
+def size_of(markup: str) -> tuple[float, float]:
+    """The width and height of a picture, px; ValueError for markup without them."""
+    width, height = (re.match(rf'[^>]* {side}="([0-9.]+)"', markup) for side in ("width", "height"))
+    if width is None or height is None:
+        raise ValueError(f"the picture must have a width and a height, not {markup[:80]!r}")
+    return float(width[1]), float(height[1])
 
 
 def patterns(colours: Colours) -> str:
@@ -66,16 +70,17 @@ def patterns(colours: Colours) -> str:
     )
 
 
-def _arrowhead(colours: Colours) -> str:
-    return (
-        '<marker id="sq-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
-        f'<path d="M0 0L8 4L0 8z" fill="{colours["soft"]}"/></marker>'
+def _arrowheads(colours: Colours) -> str:
+    return "".join(
+        f'<marker id="sq-{name}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+        f'<path d="M0 0L8 4L0 8z" fill="{colours[colour]}"/></marker>'
+        for name, colour in ARROWHEADS.items()
     )
 
 
 def paint(name: Any, colours: Colours) -> str:
     """A colour or a pattern of the palette by its name; "none" is itself. KeyError for other names."""
-    if name in ("hatch", "dots", "veil", "arrow"):
+    if name in ("hatch", "dots", "veil", *ARROWHEADS):
         return f"url(#sq-{name})"
     return "none" if name == "none" else colours[name]
 

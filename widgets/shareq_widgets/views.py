@@ -134,15 +134,17 @@ def cluster(source: Any, *, group: str, **options: Unpack[Options]) -> GroupPict
     return group_picture(source, group, draw, "Cluster", options)
 
 
-def raster(source: Any, *, group: str, topic: str, partition: int = 0, **options: Unpack[Options]) -> GroupPicture:
+def raster(
+    source: Any, *, group: str, topic: str, partition: int = 0, tall: bool = False, **options: Unpack[Options]
+) -> GroupPicture:
     """Offset by time, with SPSO and SPEO, of the selected share-partition, or else of this one.
 
-    A drag over the picture moves all linked views in time.
+    A drag over the picture moves all linked views in time. `tall`: as high as the messages beside it.
     """
 
     def draw(frame: Frame) -> Drawing:
         place = share_partition_of(frame.selection) or (topic, partition)
-        return raster_drawing.draw(raster_drawing.content(frame.instant, *place), frame.width)
+        return raster_drawing.draw(raster_drawing.content(frame.instant, *place), frame.width, tall=tall)
 
     return group_picture(source, group, draw, "Offsets over time", options)
 
@@ -184,13 +186,19 @@ def state_topic(source: Any, *, group: str, topic: str, partition: int = 0, **op
 
 
 def charts(
-    source: Any, *, group: str, topic: str | None = None, partition: int | None = None, **options: Unpack[Options]
+    source: Any,
+    *,
+    group: str,
+    topic: str | None = None,
+    partition: int | None = None,
+    tall: bool = False,
+    **options: Unpack[Options],
 ) -> GroupPicture:
     """Lag, in flight, throughput, redeliveries, time-outs, lock wait and attempts over time. `topic` None: all of the
-    group. A drag over the picture moves all linked views in time.
+    group. A drag over the picture moves all linked views in time. `tall`: as high as the messages beside it.
     """
 
     def draw(frame: Frame) -> Drawing:
-        return charts_drawing.draw(charts_drawing.content(frame.instant, topic, partition), frame.width)
+        return charts_drawing.draw(charts_drawing.content(frame.instant, topic, partition), frame.width, tall=tall)
 
     return group_picture(source, group, draw, "Charts", options)

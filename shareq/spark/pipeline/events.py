@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hin
 from shareq.model.states import RecordState
 from shareq.trace.journal.event_codec import EVENT_TYPES
 from shareq.trace.journal.journal_file import READABLE, RENAMED
-from shareq.trace.journal.parquet import FIELDS, HEAD
+from shareq.trace.journal.parquet_columns import FIELDS, HEAD
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from operator import attrgetter
 from typing import NamedTuple
 
 from shareq.model.events import (
@@ -11,14 +14,16 @@ from shareq.model.events import (
     RecordsChanged,
     RecordsDelivered,
     SharePartitionLoaded,
+    StateWritePrepared,
     StateWriteSettled,
 )
 from shareq.model.states import PREPARED, AcknowledgeType, RecordEvent
-from shareq.trace.journal import Entry, Journal, Subject
+from shareq.trace.analysis.partition_timeline import PartitionTimeline
+from shareq.trace.journal import Subject
 
 
-class Acceptance(NamedTuple):
-    """Records accepted by one member at one time."""
+class Report(NamedTuple):
+    """Records whose acceptance a member of an observer's process reported."""
 
     order: int
     time_ms: int
@@ -33,69 +38,113 @@ class AcceptedRecords:
     events of the leader: it has those acknowledgements without an error that members of its own process report.
     """
 
-    def __init__(self, journal: Journal, group: str, topic: str, partition: int) -> None:
-        self._journal = journal
-        self._subject = Subject(group, topic, partition)
+    def __init__(self, timeline: PartitionTimeline) -> None:
+        self._timeline = timeline
+        self._subject = Subject(timeline.group, timeline.topic, timeline.partition)
         self._next = 0
-        self._loaded_by: int | None = None
-        self._prepared: dict[int, list[tuple[str, int]]] = {}
-        self._durable: list[Acceptance] = []
-        self._reported: list[Acceptance] = []
+        self._reported: list[Report] = []
         self._reporting: dict[str, int] = {}
-
-    def refresh(self) -> None:
-        """Read the journal to its end."""
-        entries = self._journal.about(self._subject)
-        for entry in entries[bisect_left(entries, self._next, key=_order) :]:
-            self._next = entry.order + 1
-            self._add(entry)
 
     def by_member(self, since_ms: int, until: int, *, observed: bool = False) -> Counter[str]:
         """The number of accepted records by member: of entries later than `since_ms` and with an order below `until`.
 
-        `observed`: the source is an observer's journal.
+        `observed`: the source is an observer's journal. The cost follows the entries in this time.
         """
-        accepted = self._reported if observed else self._durable
-        first = bisect_right(accepted, since_ms, key=_time)
+        if observed:
+            return self._reported_by_member(since_ms, until)
+        timeline = self._timeline
         counts: Counter[str] = Counter()
-        for one in accepted[first : bisect_left(accepted, until, key=_order)]:
-            counts[one.member_id] += one.records
+        for members in _settled(timeline, timeline.at_time(since_ms), timeline.count(until)):
+            for member_id, count in members:
+                counts[member_id] += count
         return counts
 
     def reporting(self, until: int) -> set[str]:
         """The members that have reported a delivery or an acknowledgement in entries with an order below `until`."""
+        self._read_reports()
         return {member_id for member_id, order in self._reporting.items() if order < until}
 
-    def _add(self, entry: Entry) -> None:
+    def _reported_by_member(self, since_ms: int, until: int) -> Counter[str]:
+        self._read_reports()
+        first = bisect_right(self._reported, since_ms, key=_time)
+        counts: Counter[str] = Counter()
+        for one in self._reported[first : bisect_left(self._reported, until, key=_order)]:
+            counts[one.member_id] += one.records
+        return counts
+
+    def _read_reports(self) -> None:
+        """Read the journal to its end."""
+        entries = self._timeline.journal.about(self._subject)
+        for entry in entries[bisect_left(entries, self._next, key=_order) :]:
+            self._next = entry.order + 1
+            event = entry.event
+            if isinstance(event, (RecordsDelivered, AcknowledgementsSent)):
+                self._reporting.setdefault(event.member_id, entry.order)
+            if isinstance(event, AcknowledgementsSent) and not event.error:
+                count = event.counts[AcknowledgeType.ACCEPT]
+                self._reported.append(Report(entry.order, entry.time_ms, event.member_id, count))
+
+
+Members = list[tuple[str, int]]
+"""Members, and the records that they accepted."""
+
+
+def _settled(timeline: PartitionTimeline, first: int, stop: int) -> Iterator[Members]:
+    """What each write has accepted that succeeded in the entries from `first` to `stop`."""
+    leader, begun = _leader_before(timeline, first), None
+    prepared: dict[int, Members] = {}
+    for entry in timeline.entries[first:stop]:
+        event = entry[3]
+        if type(event) not in _OF_WRITES:
+            continue
+        if isinstance(event, SharePartitionLoaded):
+            leader, begun, prepared = entry.broker_id, 0, {}
+        elif leader not in (None, entry[2]):
+            continue
+        elif isinstance(event, StateWriteSettled):
+            if begun is None or event.write_id < begun:
+                members = _before(timeline, first, event.write_id, leader)
+            else:
+                members = prepared.pop(event.write_id, [])
+            if not event.error:
+                yield members
+        elif isinstance(event, StateWritePrepared) or (isinstance(event, RecordsChanged) and event.cause == PREPARED):
+            begun = event.write_id if begun is None else begun
+            _add(prepared.setdefault(event.write_id or 0, []), event)
+
+
+def _before(timeline: PartitionTimeline, place: int, write_id: int, leader: int | None) -> Members:
+    """What a write accepts that was prepared in the first `place` entries. The ids of a leader's writes ascend."""
+    members: Members = []
+    for entry in islice(reversed(timeline.entries), len(timeline.entries) - place, None):
         event = entry.event
         if isinstance(event, SharePartitionLoaded):
-            self._loaded_by, self._prepared = entry.broker_id, {}
-        elif isinstance(event, (RecordsDelivered, AcknowledgementsSent)):
-            self._add_report(entry, event)
-        elif self._loaded_by in (None, entry.broker_id):  # None: the journal has dropped the load
-            self._add_of_leader(entry)
-
-    def _add_report(self, entry: Entry, event: RecordsDelivered | AcknowledgementsSent) -> None:
-        self._reporting.setdefault(event.member_id, entry.order)
-        if isinstance(event, AcknowledgementsSent) and not event.error:
-            count = event.counts[AcknowledgeType.ACCEPT]
-            self._reported.append(Acceptance(entry.order, entry.time_ms, event.member_id, count))
-
-    def _add_of_leader(self, entry: Entry) -> None:
-        event = entry.event
-        if isinstance(event, RecordsChanged):
-            accepts = event.cause == PREPARED and event.why == RecordEvent.ACCEPT
-            if accepts and event.write_id is not None and event.member_id is not None:
-                self._prepared.setdefault(event.write_id, []).append((event.member_id, event.end - event.first))
-        elif isinstance(event, StateWriteSettled):
-            for member_id, count in self._prepared.pop(event.write_id, ()):
-                if not event.error:
-                    self._durable.append(Acceptance(entry.order, entry.time_ms, member_id, count))
+            break
+        if isinstance(event, (RecordsChanged, StateWritePrepared)) and leader in (None, entry.broker_id):
+            if isinstance(event, RecordsChanged) and event.cause != PREPARED:
+                continue
+            if (event.write_id or 0) < write_id:
+                break
+            if event.write_id == write_id:
+                _add(members, event)
+    return members
 
 
-def _order(entry: Entry | Acceptance) -> int:
-    return entry.order
+_OF_WRITES = frozenset((SharePartitionLoaded, StateWritePrepared, StateWriteSettled, RecordsChanged))
 
 
-def _time(entry: Acceptance) -> int:
-    return entry.time_ms
+def _add(members: Members, event: RecordsChanged | StateWritePrepared) -> None:
+    """Add the records that the event prepares to accept."""
+    if isinstance(event, RecordsChanged) and event.why == RecordEvent.ACCEPT and event.member_id is not None:
+        members.append((event.member_id, event.end - event.first))
+
+
+def _leader_before(timeline: PartitionTimeline, place: int) -> int | None:
+    """The broker of the last load in the first `place` entries; None if the journal has dropped it."""
+    loads = timeline.loads()
+    order = timeline.entries[place].order if place < len(timeline.entries) else timeline.journal.total
+    count = bisect_left(loads, order, key=_order)
+    return loads[count - 1].broker_id if count else None
+
+
+_order, _time = attrgetter("order"), attrgetter("time_ms")

@@ -6,7 +6,7 @@ coordinator does, and it is strict: records that no coordinator can write raise 
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
@@ -135,7 +135,8 @@ class DurableTimeline:
         self._key_end = f":{partition}"
         self._seen = 0
         self._gaps: set[int] = set()
-        self._replay = Replay(DurableState(), self._apply)
+        self._created: list[int] = []
+        self._replay = Replay(DurableState(), self._apply, self._begin)
         self.entries = self._replay.entries
         self.state, self.count = self._replay.state, self._replay.count
 
@@ -148,16 +149,34 @@ class DurableTimeline:
         for subject, types in self._subjects.items():
             entries = self.journal.about(subject)
             start = bisect_right(entries, self._seen - 1, key=_order)
-            new += [e for e in entries[start:] if e.order < total and isinstance(e.event, types) and self._is_mine(e)]
+            new += [e for e in entries[start:] if e[0] < total and type(e[3]) in types and self._is_mine(e)]
         if dropped > self._seen:
             self._gaps.add(len(self.entries))
         self._seen = total
-        new.sort()
+        new.sort(key=_order)
+        self._created += [len(self.entries) + n for n, e in enumerate(new) if type(e[3]) is TopicCreated]
         self.entries += new
 
     def _is_mine(self, entry: Entry) -> bool:
         event = entry.event
         return not isinstance(event, StateRecordWritten) or event.key.endswith(self._key_end)
+
+    def _begin(self, count: int, after: int) -> DurableState | None:
+        """The state after `count` entries, from the last snapshot of the present topic: it replaces what was before. So
+        the fold is strict from that snapshot on."""
+        created = self._created[: bisect_left(self._created, count)]
+        if not created:
+            return None
+        topic = self.entries[created[-1]].event
+        assert isinstance(topic, TopicCreated)
+        for position in range(count - 1, max(created[-1], after - 1), -1):
+            event = self.entries[position].event
+            if isinstance(event, StateRecordWritten) and event.kind == SNAPSHOT and _topic_id(event) == topic.topic_id:
+                state = DurableState(topic.topic_id)
+                for place in range(position, count):
+                    self._apply(state, place, self.entries[place])
+                return state
+        return None
 
     def _apply(self, state: DurableState, position: int, entry: Entry) -> None:
         if position in self._gaps:

@@ -141,12 +141,8 @@ class GroupHistory:
 
     def accepted(self, topic: str, partition: int) -> AcceptedRecords:
         """The acceptances of one share-partition, up to the end of the journal."""
-        found = self.kept(
-            (AcceptedRecords, topic, partition),
-            lambda: AcceptedRecords(self.journal, self.group_id, topic, partition),
-        )
-        found.refresh()
-        return found
+        timeline = self.timeline(topic, partition)
+        return self.kept((AcceptedRecords, topic, partition), lambda: AcceptedRecords(timeline))
 
     def timeline(self, topic: str, partition: int) -> PartitionTimeline:
         """The entries of one share-partition, up to the end of the journal."""

@@ -46,9 +46,22 @@ class Outline:
         elif type(event) in _NEW_WINDOW:
             state.runs, self.reach = Runs(), state.window_end
 
-    def holds_for(self, later: SharePartitionState) -> bool:
-        """True if all records in the window of the later state, and in its `past`, have changed since this outline."""
-        return self.reach <= max(later.spso - PAST_OFFSETS, 0)
+    def read(self, entries: list[Entry]) -> None:
+        """Apply the next entries, at a lower cost than one by one: most are changes of records."""
+        state, reach, loaded = self.state, self.reach, self.state.loaded
+        for entry in entries:
+            event = entry[3]
+            if type(event) is RecordsChanged and loaded:
+                reach = max(reach, event[5])
+            else:
+                self.reach = reach
+                self.apply(entry)
+                reach, loaded = self.reach, state.loaded
+        self.reach = reach
+
+    def holds_for(self, spso: int) -> bool:
+        """True if all records above a later SPSO, and in the `past` below it, have changed since this outline."""
+        return self.reach <= max(spso - PAST_OFFSETS, 0)
 
     def begin(self) -> SharePartitionState:
         """A state to which the later entries can be applied; it is partial, since it has no records."""

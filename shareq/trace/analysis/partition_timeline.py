@@ -2,7 +2,6 @@
 
 The cost of a state follows the distance to the nearest checkpoint, not the length of the journal. Far from all
 checkpoints the fold begins a few entries before the wanted moment, at an `Outline`: it is strict from that moment on.
-`check` folds all entries strictly.
 """
 
 from __future__ import annotations
@@ -39,24 +38,27 @@ from shareq.trace.analysis.fold import apply_entry
 from shareq.trace.analysis.outline import Outline
 from shareq.trace.analysis.replay import Replay, order_of
 from shareq.trace.analysis.share_partition_state import SharePartitionState
+from shareq.trace.analysis.touched import Blocks
 from shareq.trace.journal import Entry, Journal, Subject
 
-_LEADER = (
-    SharePartitionLoaded,
-    SharePartitionDropped,
-    RecordsChanged,
-    WindowMoved,
-    StateWritePrepared,
-    StateWriteSettled,
-    AcknowledgementRefused,
-    DurableStateRead,
-    RecordsHeld,
-    HoldEnded,
+_LEADER = frozenset(
+    (
+        SharePartitionLoaded,
+        SharePartitionDropped,
+        RecordsChanged,
+        WindowMoved,
+        StateWritePrepared,
+        StateWriteSettled,
+        AcknowledgementRefused,
+        DurableStateRead,
+        RecordsHeld,
+        HoldEnded,
+    )
 )
-_LOG = (RecordsAppended, LogStartMoved, LeaderElected)
-_TOPIC = (TopicCreated, TopicDeleted)
-_GROUP = (MemberJoined, MemberLeft, ShareSessionClosed, ConfigChanged, MembersBypass)
-_CLUSTER = (BrokerStopped, FaultInjected, ObservationDisturbed)
+_LOG = frozenset((RecordsAppended, LogStartMoved, LeaderElected))
+_TOPIC = frozenset((TopicCreated, TopicDeleted))
+_GROUP = frozenset((MemberJoined, MemberLeft, ShareSessionClosed, ConfigChanged, MembersBypass))
+_CLUSTER = frozenset((BrokerStopped, FaultInjected, ObservationDisturbed))
 
 
 class PartitionTimeline:
@@ -73,7 +75,7 @@ class PartitionTimeline:
             Subject(group, topic, partition): _LEADER,
             Subject(None, topic, partition): _LOG,
             Subject(None, topic): _TOPIC,
-            Subject(group, topic): (SharePartitionsInitialized,),
+            Subject(group, topic): frozenset((SharePartitionsInitialized,)),
             Subject(group): _GROUP,
             Subject(): _CLUSTER,
         }
@@ -81,8 +83,9 @@ class PartitionTimeline:
         self._gaps: set[int] = set()
         start = SharePartitionState(group, topic, partition)
         self._replay = Replay(start, self._apply, self._begin)
-        self._outline = Replay(Outline(start.copy()), self._apply_to_outline)
+        self._outline = Replay(Outline(start.copy()), self._apply_to_outline, advance=self._advance_outline)
         self.entries = self._outline.entries = self._replay.entries
+        self.blocks = Blocks(self.entries)
         self._loads: list[Entry] = []
         self._searched = 0
         self.state, self.count, self.at_time = self._replay.state, self._replay.count, self._replay.at_time
@@ -96,33 +99,41 @@ class PartitionTimeline:
         for subject, types in self._subjects.items():
             entries = self.journal.about(subject)
             start = bisect_right(entries, self._seen - 1, key=order_of)
-            new += [e for e in entries[start:] if e.order < total and isinstance(e.event, types)]
+            new += [entry for entry in entries[start:] if entry[0] < total and type(entry[3]) in types]
         if dropped > self._seen:
             self._gaps.add(len(self.entries))
         self._seen = total
-        new.sort()
+        new.sort(key=order_of)
         self.entries += new
         return new
 
     def loads(self) -> list[Entry]:
         """The entries with which leaders have loaded the share-partition; a call searches what is new."""
         new = self.entries[self._searched :]
-        self._loads += [entry for entry in new if isinstance(entry.event, SharePartitionLoaded)]
+        self._loads += [entry for entry in new if type(entry[3]) is SharePartitionLoaded]
         self._searched += len(new)
         return self._loads
 
-    def check(self) -> None:
-        """Fold all entries from the first one on; JournalCorrupt names one that contradicts earlier ones."""
-        state = SharePartitionState(self.group, self.topic, self.partition)
-        for position, entry in enumerate(self.entries):
-            self._apply(state, position, entry)
+    def outline(self, count: int) -> Outline:
+        """Everything in the state after `count` entries but the records. The next call changes the object."""
+        return self._outline.state(count)
+
+    def origin(self, count: int) -> tuple[int, SharePartitionState]:
+        """A number of entries, and the outline after them, which must not be changed: all changes of the records that
+        are in the window after `count` entries, or just below it, come later."""
+        found = self._origin(count, self._outline.state(count).state)
+        return (0, self._outline.state(0).state.copy()) if found is None else (found[0], found[1].state)
+
+    def _origin(self, count: int, end: SharePartitionState) -> tuple[int, Outline] | None:
+        spso = end.spso
+        return self._outline.latest(count, lambda outline: outline.holds_for(spso))
 
     def _begin(self, count: int, after: int) -> SharePartitionState | None:
         """The state after `count` entries, from the last outline that all its records follow."""
         end = self._outline.state(count).state.copy()
         if end.observed:
             return end
-        found = self._outline.latest(count, lambda outline: outline.holds_for(end))
+        found = self._origin(count, end)
         if found is None or found[0] <= after:
             return None
         state = found[1].begin()
@@ -130,6 +141,13 @@ class PartitionTimeline:
             self._apply(state, position, self.entries[position])
         state.partial, state.now_ms = end.partial, self.entries[count - 1].time_ms
         return state
+
+    def _advance_outline(self, outline: Outline, before: int, entries: list[Entry]) -> None:
+        if any(before <= gap < before + len(entries) for gap in self._gaps):
+            for position, entry in enumerate(entries, before):
+                self._apply_to_outline(outline, position, entry)
+        else:
+            outline.read(entries)
 
     def _apply_to_outline(self, outline: Outline, position: int, entry: Entry) -> None:
         if position in self._gaps:

@@ -6,7 +6,7 @@ A change of a superseded leader does not count, as in `fold.py`; a state write c
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Final, NamedTuple
 
 from shareq.model.configs import GroupConfig
@@ -31,6 +31,7 @@ from shareq.model.states import ABANDONED, PREPARED, SETTLED, RecordEvent, Recor
 from shareq.trace.analysis.fold import apply_config
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.runs import STATE_OF_CODE
+from shareq.trace.analysis.touched import BLOCK, Block
 from shareq.trace.journal import Entry
 
 APPENDED: Final = "appended"
@@ -104,14 +105,27 @@ class RecordHistory:
         self.lock_duration_ms = _DEFAULT.record_lock_duration_ms
 
     def refresh(self) -> None:
-        """Read the timeline to its end."""
+        """Read the timeline to its end: of complete blocks only what can concern the record."""
         entries = self._timeline.entries
-        for place in range(self._read, len(entries)):
-            entry = entries[place]
+        place = -(-self._read // BLOCK) * BLOCK
+        self._apply(entries[self._read : place])
+        for block in self._timeline.blocks.since(place // BLOCK):
+            self._apply(entries[place : place + BLOCK] if self._concerns(block) else block.others)
+            place += BLOCK
+        self._apply(entries[place:])
+        self._read = len(entries)
+
+    def _concerns(self, block: Block) -> bool:
+        """True if an entry with a range may concern the record: a change of it, the answer to its state write, or a
+        move of the SPSO above it."""
+        passes = block.spso > self._offset and not self._passed
+        return passes or block.has_topic or self._write_id is not None or block.may_change(self._offset)
+
+    def _apply(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
             handler = self._HANDLERS.get(type(entry.event))
             if handler is not None:
                 handler(self, entry, entry.event)
-        self._read = len(entries)
 
     def until(self, until: int) -> list[RecordChange]:
         """The changes below a moment of the journal, since the topic was created last."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Generic, Protocol, Self, TypeVar
 
 from shareq.trace.journal import Entry
@@ -21,6 +22,9 @@ class Copyable(Protocol):
 
 S = TypeVar("S", bound=Copyable)
 
+Advance = Callable[[S, int, list[Entry]], None]
+"""(state, number of entries before, next entries): apply these entries."""
+
 Begin = Callable[[int, int], S | None]
 """(count, after) -> the state after the first `count` entries, from entries behind the first `after` ones; None if it
 depends on earlier ones."""
@@ -29,14 +33,21 @@ depends on earlier ones."""
 class Replay(Generic[S]):
     """Entries in order, and the state after the first n of them. Append to `entries`, in order; do not change them.
 
-    `apply` applies the entry at a position. The cost of a state follows the distance to the nearest checkpoint before
-    it, not the number of entries. With `begin`, the first state far from all checkpoints does not apply all entries
-    before it. Not thread-safe.
+    `apply` applies the entry at a position; `advance` replaces it by a function that applies several. The cost of a
+    state follows the distance to the nearest checkpoint before it, not the number of entries. With `begin`, the first
+    state far from all checkpoints does not apply all entries before it. Not thread-safe.
     """
 
-    def __init__(self, start: S, apply: Callable[[S, int, Entry], None], begin: Begin[S] | None = None) -> None:
+    def __init__(
+        self,
+        start: S,
+        apply: Callable[[S, int, Entry], None],
+        begin: Begin[S] | None = None,
+        advance: Advance[S] | None = None,
+    ) -> None:
         self.entries: list[Entry] = []
         self._apply = apply
+        self._advance = advance or self._apply_each
         self._begin = begin
         self._blocks = [0]
         self._checkpoints = {0: start}
@@ -46,12 +57,22 @@ class Replay(Generic[S]):
     def state(self, count: int) -> S:
         """The state after the first `count` entries. The next call changes the object: copy it to keep it."""
         self._go_near(count)
-        for position in range(self._applied, count):
-            self._apply(self._cursor, position, self.entries[position])
-            self._applied = position + 1
-            if not self._applied % CHECKPOINT_EVERY:
+        while self._applied < count:
+            stop = min(self._applied + CHECKPOINT_EVERY - self._applied % CHECKPOINT_EVERY, count)
+            try:
+                self._advance(self._cursor, self._applied, self.entries[self._applied : stop])
+            except BaseException:  # begin again at a checkpoint: the cursor is somewhere between
+                self._cursor, self._applied = self._checkpoints[0].copy(), 0
+                raise
+            self._applied = stop
+            if not stop % CHECKPOINT_EVERY:
                 self._keep()
         return self._cursor
+
+    def _apply_each(self, state: S, before: int, entries: list[Entry]) -> None:
+        apply = self._apply
+        for position, entry in enumerate(entries, before):
+            apply(state, position, entry)
 
     def latest(self, count: int, fits: Callable[[S], bool]) -> tuple[int, S] | None:
         """The latest checkpoint that fits, among those of the first `count` entries: its number of entries, and the
@@ -89,9 +110,5 @@ class Replay(Generic[S]):
         return bisect_right(self.entries, time_ms, key=time_of)
 
 
-def order_of(entry: Entry) -> int:
-    return entry.order
-
-
-def time_of(entry: Entry) -> int:
-    return entry.time_ms
+order_of: Callable[[Entry], int] = itemgetter(0)
+time_of: Callable[[Entry], int] = itemgetter(1)

@@ -6,8 +6,6 @@ departure of a member with the release of its locks.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-
 from shareq.model.events import (
     Event,
     LeaderElected,
@@ -33,44 +31,67 @@ EXPIRY: Cause = ("records", str(RecordEvent.LOCK_TIMEOUT))
 
 
 class Steps:
-    """The steps of one timeline. Positions are counts of entries: a step ends at the count after its last entry."""
+    """The steps of a timeline that may still grow. Positions are counts of entries: a step ends at the count after its
+    last entry.
 
-    def __init__(self) -> None:
-        self._ends: list[int] = []
-        self._count = 0
-        self._time_ms = -1
-        self._cause: Cause | None = None
-        self._settling = False
+    Where a step begins depends on the entries of the step before it at most. So a step is found from the entries around
+    it, when it is asked for: opening a long journal costs nothing here.
+    """
 
-    def add(self, entry: Entry) -> None:
-        """Add the next entry: to the present step, or as the first one of another step."""
-        cause = cause_of(entry.event)
-        if entry.time_ms != self._time_ms or not self._follows(cause):
-            if self._count:
-                self._ends.append(self._count)
-            self._time_ms, self._cause, self._settling = entry.time_ms, cause, False
-        elif cause is not None:
-            self._cause = cause
-        self._settling = self._settling or type(entry.event) is StateWriteSettled
-        self._count += 1
-
-    def _follows(self, cause: Cause | None) -> bool:
-        """True if an event with this cause, at the same instant, belongs to the present step."""
-        if cause is None or cause == self._cause:
-            return True
-        if cause[0] == "acquire":  # a fetch acknowledges, reads, and then acquires
-            return self._cause in (READ, ("member", cause[1]))
-        return self._settling and cause == EXPIRY  # a lock that ran out under the write
+    def __init__(self, entries: list[Entry]) -> None:
+        """`entries`: a list that only grows."""
+        self._entries = entries
 
     def after(self, count: int) -> int:
         """The end of the step that the entry after `count` entries belongs to; the number of entries at the end."""
-        place = bisect_right(self._ends, count)
-        return self._ends[place] if place < len(self._ends) else self._count
+        entries = self._entries
+        if count >= len(entries):
+            return len(entries)
+        begin = self._start(count)
+        time_ms, present, settling = entries[begin].time_ms, None, False
+        for place in range(begin, len(entries)):
+            entry = entries[place]
+            cause = cause_of(entry.event)
+            follows = _follows(cause, present) or (settling and cause == EXPIRY)
+            if place > count and (entry.time_ms != time_ms or not follows):
+                return place
+            present = present if cause is None else cause
+            settling = settling or type(entry.event) is StateWriteSettled
+        return len(entries)
 
     def before(self, count: int) -> int:
         """The end of the last step that is complete with fewer than `count` entries; 0 if there is none."""
-        place = bisect_left(self._ends, count)
-        return self._ends[place - 1] if place else 0
+        return self._start(count - 1) if count > 0 else 0
+
+    def _start(self, place: int) -> int:
+        """The place of the first entry of the step that the entry at `place` belongs to."""
+        entries = self._entries
+        time_ms, begin, cause = entries[place].time_ms, place, None
+        while place >= 0 and entries[place].time_ms == time_ms:
+            earlier = cause_of(entries[place].event)
+            if earlier is not None:
+                if not _follows(cause, earlier):
+                    break
+                cause, begin = earlier, place
+            place -= 1
+        else:  # the instant begins here
+            if cause is None or begin == place + 1:
+                return place + 1
+        return self._start_of_expiry(begin) if cause == EXPIRY else begin
+
+    def _start_of_expiry(self, place: int) -> int:
+        """The start for expired locks at `place`, which follow another cause: they belong to its step if a write has
+        settled in it, because these locks ran out under the write."""
+        start = self._start(place - 1)
+        settled = any(type(entry.event) is StateWriteSettled for entry in self._entries[start:place])
+        return start if settled else place
+
+
+def _follows(cause: Cause | None, present: Cause | None) -> bool:
+    """True if an event with this cause belongs to the present step, whose last cause is `present`."""
+    if cause is None or cause == present:
+        return True
+    return cause[0] == "acquire" and present in (READ, ("member", cause[1]))  # a fetch acknowledges, reads, acquires
 
 
 def cause_of(event: Event) -> Cause | None:

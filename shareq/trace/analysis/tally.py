@@ -1,17 +1,33 @@
-"""Cumulative counts of one share-partition: deliveries, acceptances, expired locks, and how long locks were held.
+"""Counts of one share-partition between positions of its timeline, and its gauges at them.
 
-The difference of the tallies at two moments is what happened between them.
+One pass over the entries between the first and the last position makes them all. It begins at an outline before the
+first position, as a state does that is far from all checkpoints, and it keeps two values for each offset in the window:
+whether its delivery is complete, and when it was acquired. It trusts the journal: `fold.py` checks it.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from dataclasses import dataclass, field, replace
-from typing import Self
+from array import array
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, ClassVar, Final, NamedTuple
 
-from shareq.model.events import RecordsChanged, SharePartitionDropped, SharePartitionLoaded
-from shareq.model.states import PREPARED, SETTLED, RecordEvent, RecordState
+from shareq.model.events import (
+    BrokerStopped,
+    RecordsChanged,
+    SharePartitionDropped,
+    SharePartitionLoaded,
+    TopicCreated,
+    TopicDeleted,
+    WindowMoved,
+)
+from shareq.model.states import PREPARED, SETTLED, TERMINAL, RecordEvent, RecordState
+from shareq.trace.analysis.partition_timeline import PartitionTimeline
+from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal import Entry
+
+KEPT: Final = 4_096
+"""Number of positions and spans whose values are kept: those of an earlier span do not change."""
 
 
 def is_delivery(event: RecordsChanged) -> bool:
@@ -29,43 +45,7 @@ def is_timeout(event: RecordsChanged) -> bool:
     return event.cause == RecordEvent.LOCK_TIMEOUT
 
 
-class Acquisitions:
-    """The time of the last acquisition of records, as ordered ranges."""
-
-    def __init__(self) -> None:
-        self._ranges: list[tuple[int, int, int]] = []
-
-    def copy(self) -> Acquisitions:
-        other = Acquisitions()
-        other._ranges = self._ranges[:]
-        return other
-
-    def add(self, first: int, end: int, time_ms: int) -> None:
-        """Set the time of [first, end)."""
-        self.take(first, end)
-        self._ranges.insert(bisect_right(self._ranges, (first,)), (first, end, time_ms))
-
-    def take(self, first: int, end: int) -> list[tuple[int, int, int]]:
-        """Remove and return the ranges within [first, end), cut at its edges."""
-        left = max(bisect_right(self._ranges, (first,)) - 1, 0)
-        right = bisect_right(self._ranges, (end,))
-        kept, taken = [], []
-        for begin, stop, time_ms in self._ranges[left:right]:
-            if begin < min(stop, first):
-                kept.append((begin, min(stop, first), time_ms))
-            if max(begin, first) < min(stop, end):
-                taken.append((max(begin, first), min(stop, end), time_ms))
-            if max(begin, end) < stop:
-                kept.append((max(begin, end), stop, time_ms))
-        self._ranges[left:right] = kept
-        return taken
-
-    def clear(self) -> None:
-        self._ranges = []
-
-
-@dataclass(slots=True)
-class Tally:
+class Tally(NamedTuple):
     """Counts of records, of the leader's events; those of a superseded leader do not count.
 
     `delivered`: acquisitions, `redelivered`: those with a delivery count above 1. `waited_ms`: the sum of the times
@@ -82,39 +62,192 @@ class Tally:
     waits: int = 0
     completed: int = 0
     attempts: int = 0
-    loaded_by: int | None = None
-    acquisitions: Acquisitions = field(default_factory=Acquisitions)
 
-    def copy(self) -> Self:
-        """An independent copy."""
-        return replace(self, acquisitions=self.acquisitions.copy())
 
-    def apply(self, entry: Entry) -> None:
-        """Apply the next entry about the share-partition."""
-        event = entry.event
-        if isinstance(event, SharePartitionLoaded):
-            self.loaded_by = entry.broker_id
-            self.acquisitions.clear()
-        elif isinstance(event, SharePartitionDropped):
-            if entry.broker_id == self.loaded_by:
-                self.loaded_by = -1
-        elif isinstance(event, RecordsChanged) and self.loaded_by in (None, entry.broker_id):
-            self._change(event, entry.time_ms)
+class Gauges(NamedTuple):
+    """The share-partition at one position; None: not known. `limit`: of the records in flight, `full`: reached."""
 
-    def _change(self, event: RecordsChanged, time_ms: int) -> None:
-        count = event.end - event.first
-        if is_delivery(event):
-            self.delivered += count
-            self.redelivered += count if event.delivery_count > 1 else 0
-            self.acquisitions.add(event.first, event.end, time_ms)
-        elif is_timeout(event):
-            self.timeouts += count
-        if is_acceptance(event):
-            self.accepted += count
-            for first, end, since_ms in self.acquisitions.take(event.first, event.end):
-                self.waited_ms += (time_ms - since_ms) * (end - first)
-                self.waits += end - first
-        if event.cause != PREPARED and event.state in (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED):
-            self.completed += count
-            self.attempts += count * event.delivery_count
-            self.acquisitions.take(event.first, event.end)
+    lag: int | None
+    in_flight: int | None
+    limit: int
+    full: bool
+    observed: bool
+
+
+class Tallies:
+    """The tallies and gauges of one share-partition. Not thread-safe."""
+
+    def __init__(self, timeline: PartitionTimeline) -> None:
+        self._timeline = timeline
+        self._gauges: dict[int, Gauges] = {}
+        self._tallies: dict[tuple[int, int], Tally] = {}
+
+    def at(self, counts: Sequence[int]) -> tuple[list[Gauges], list[Tally]]:
+        """The gauges after these numbers of entries, which ascend, and the tallies between each and the next one."""
+        spans = list(pairwise(counts))
+        missing = [span for span in spans if span not in self._tallies and span[0] < span[1]]
+        missing += [(count, count) for count in counts if count not in self._gauges]
+        if missing:
+            if len(self._gauges) + len(self._tallies) > KEPT:
+                self._gauges, self._tallies = {}, {}
+                missing = [(counts[0], counts[-1])]
+            first, last = min(missing)[0], max(end for _, end in missing)
+            self._read([count for count in dict.fromkeys(counts) if first <= count <= last])
+        return [self._gauges[count] for count in counts], [self._tallies.get(span, Tally()) for span in spans]
+
+    def _read(self, counts: Sequence[int]) -> None:
+        """Pass over the entries from the first position to the last."""
+        timeline = self._timeline
+        begin, state = timeline.origin(counts[0])
+        found = _Pass(state, is_first=begin == 0)
+        found.read(timeline.entries[begin : counts[0]])
+        self._gauges[counts[0]] = self._at(counts[0], found)
+        for before, after in pairwise(counts):
+            self._tallies[before, after] = found.read(timeline.entries[before:after])
+            self._gauges[after] = self._at(after, found)
+
+    def _at(self, count: int, found: _Pass) -> Gauges:
+        outline = self._timeline.outline(count)
+        state = outline.state
+        if state.observed:
+            exact = self._timeline.state(count)
+            return Gauges(exact.lag, None, state.max_record_locks, full=False, observed=True)
+        complete = found.complete(state.spso, max(state.window_end, outline.reach))
+        lag = None if state.log_end < 0 else max(state.log_end - state.spso - complete, 0)
+        full = state.loaded and state.in_flight >= state.max_record_locks
+        return Gauges(lag, state.in_flight, state.max_record_locks, full=full, observed=False)
+
+
+_ACQUIRED, _ACKNOWLEDGED = int(RecordState.ACQUIRED), int(RecordState.ACKNOWLEDGED)
+_ACQUIRE, _TIMEOUT = str(RecordEvent.ACQUIRE), str(RecordEvent.LOCK_TIMEOUT)
+_TERMINAL = frozenset(map(int, TERMINAL))
+_NEVER = -1
+_OPEN, _DONE, _DOING = 0, 1, 2
+"""Of an offset: not complete; in a terminal state; in one when its state write succeeds."""
+_WITHOUT_WRITES = bytes(_OPEN if value == _DOING else value for value in range(256))
+_MARGIN = 16_384
+"""Room below the first known offset of a journal without its beginning."""
+
+
+class _Pass:
+    """Offsets from `_base` on: their completion, and the times of their last acquisitions."""
+
+    def __init__(self, state: SharePartitionState, *, is_first: bool) -> None:
+        """`state`: an outline, whose records are not in flight any more when they are asked for."""
+        self._loaded_by: int | None = state.loaded_by
+        if not state.loaded and (is_first or state.partial):
+            self._loaded_by = None  # the load is not in the journal, or comes first
+        self._spso = self._base = state.spso
+        self._located = not (is_first or state.partial)
+        self._marks = bytearray()
+        self._times = array("q")
+
+    def complete(self, first: int, end: int) -> int:
+        """The number of offsets in [first, end) whose delivery is complete."""
+        begin, stop = max(first - self._base, 0), max(end - self._base, 0)
+        return self._marks.count(_DONE, begin, stop) + self._marks.count(_DOING, begin, stop)
+
+    def read(self, entries: Sequence[Entry]) -> Tally:
+        """Apply the next entries; the counts of what they record."""
+        delivered = redelivered = accepted = timeouts = waited_ms = waits = completed = attempts = 0
+        for entry in entries:
+            event = entry[3]
+            if type(event) is not RecordsChanged:
+                handler = self.HANDLERS.get(type(event))
+                if handler is not None:
+                    handler(self, entry, event)
+                continue
+            if self._loaded_by is not None and entry[2] != self._loaded_by:
+                continue
+            _, _, _, cause, first, end, state, count, _, _, write_id, to_state, _ = event
+            length = end - first
+            begin = self._place(first, end)
+            stop = begin + length
+            self._marks[begin:stop] = bytes((_mark(state, to_state if write_id is not None else None),)) * length
+            if cause == _ACQUIRE:
+                if state == _ACQUIRED:
+                    delivered += length
+                    redelivered += length if count > 1 else 0
+                    self._times[begin:stop] = array("q", (entry[1],)) * length
+            elif cause == _TIMEOUT:
+                timeouts += length
+            if state in _TERMINAL and cause != PREPARED:
+                if cause == SETTLED and state == _ACKNOWLEDGED:
+                    since = self._times[begin:stop]
+                    known = length - since.count(_NEVER)
+                    accepted += length
+                    waited_ms += known * entry[1] - (sum(since) + length - known)
+                    waits += known
+                completed += length
+                attempts += length * count
+                self._times[begin:stop] = array("q", (_NEVER,)) * length
+        return Tally(delivered, redelivered, accepted, timeouts, waited_ms, waits, completed, attempts)
+
+    def _place(self, first: int, end: int) -> int:
+        """The place of an offset, with room up to `end`."""
+        if not self._located:
+            self._located, self._base = True, max(first - _MARGIN, 0)
+        if first < self._base:
+            self._extend_down(first)
+        if end - self._base > len(self._marks):
+            self._make_room(end)
+        return first - self._base
+
+    def _make_room(self, end: int) -> None:
+        """Forget the offsets below the SPSO, and add as many as there are in the window."""
+        passed = max(self._spso - self._base, 0)
+        del self._marks[:passed], self._times[:passed]
+        self._base += passed
+        missing = max(2 * (end - self._base), _MARGIN) - len(self._marks)
+        self._marks += bytes(missing)
+        self._times += array("q", (_NEVER,)) * missing
+
+    def _extend_down(self, first: int) -> None:
+        missing = self._base - first
+        self._marks[:0] = bytes(missing)
+        self._times[:0] = array("q", (_NEVER,)) * missing
+        self._base = first
+
+    def _clear(self, spso: int) -> None:
+        self._spso = self._base = spso
+        self._located = True
+        self._marks, self._times = bytearray(), array("q")
+
+    # ---- other events ------------------------------------------------------------------------------------------------
+
+    def _moved(self, entry: Entry, event: WindowMoved) -> None:
+        if self._loaded_by in (None, entry.broker_id):
+            self._spso = event.spso
+
+    def _loaded(self, entry: Entry, event: SharePartitionLoaded) -> None:
+        self._loaded_by = entry.broker_id
+        self._clear(event.spso)
+        for first, end, state, _ in event.runs:
+            begin = self._place(first, end)
+            self._marks[begin : begin + end - first] = bytes((_mark(state, None),)) * (end - first)
+
+    def _unloaded(self, entry: Entry, event: SharePartitionDropped | BrokerStopped) -> None:
+        broker_id = event.broker_id if isinstance(event, BrokerStopped) else entry.broker_id
+        if broker_id == self._loaded_by:
+            self._loaded_by = -1
+            self._marks = self._marks.translate(_WITHOUT_WRITES)
+
+    def _topic_changed(self, entry: Entry, event: TopicCreated | TopicDeleted) -> None:
+        del entry, event
+        self._loaded_by = -1
+        self._clear(0)
+
+    HANDLERS: ClassVar[dict[type, Callable[[_Pass, Entry, Any], None]]] = {
+        WindowMoved: _moved,
+        SharePartitionLoaded: _loaded,
+        SharePartitionDropped: _unloaded,
+        BrokerStopped: _unloaded,
+        TopicCreated: _topic_changed,
+        TopicDeleted: _topic_changed,
+    }
+
+
+def _mark(state: int, to_state: int | None) -> int:
+    if to_state is None:
+        return _DONE if state in _TERMINAL else _OPEN
+    return _DOING if to_state in _TERMINAL else _OPEN

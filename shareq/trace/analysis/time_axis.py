@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 FOLD_OVER_MS = 60_000
@@ -39,11 +40,15 @@ class Folds:
         self._start_ms = start_ms
         self._folds: list[Fold] = []
 
-    def add(self, time_ms: int) -> None:
-        """Add the time of the next event."""
-        if time_ms - self._last_ms > FOLD_OVER_MS:
-            self._folds.append(Fold(self._last_ms, time_ms))
-        self._last_ms = max(time_ms, self._last_ms)
+    def add(self, times_ms: Iterable[int]) -> None:
+        """Add the times of the next events."""
+        last_ms = self._last_ms
+        for time_ms in times_ms:
+            if time_ms > last_ms:
+                if time_ms - last_ms > FOLD_OVER_MS:
+                    self._folds.append(Fold(last_ms, time_ms))
+                last_ms = time_ms
+        self._last_ms = last_ms
 
     def axis(self, end_ms: int) -> TimeAxis:
         """The axis up to `end_ms`, or to the last event if that is later."""

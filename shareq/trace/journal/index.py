@@ -6,6 +6,8 @@ A reader extends the index to the end of the log before each lookup; a lock excl
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
+from operator import itemgetter
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -24,40 +26,50 @@ class Subject(NamedTuple):
 
 def subject_of(event: Event) -> Subject:
     """The subject of an event, taken from its fields."""
-    places = _PLACES.get(type(event))
-    if places is None:
-        places = _PLACES[type(event)] = _places(type(event))
-    group, topic, partition = places
-    if group == topic == partition == -1:
-        return _subject_in_other_fields(event)
-    fields: tuple[Any, ...] = event
-    return Subject(
-        None if group < 0 else fields[group],
-        None if topic < 0 else fields[topic],
-        None if partition < 0 or topic < 0 else fields[partition],
-    )
+    return Subject(*KEYS[type(event)](event))
 
 
-_PLACES: dict[type, tuple[int, int, int]] = {StateLogPruned: (-1, -1, -1)}
-"""Event type -> positions of its fields group_id, topic and partition; -1 where it has no such field."""
+Key = tuple[str | None, str | None, int | None]
+"""A subject as a plain tuple: equal to the subject, with the same hash, and made at a fifth of its cost."""
 
 
-def _places(event_type: type[Any]) -> tuple[int, int, int]:
+class _Keys(dict[type, Callable[[Any], Key]]):
+    """Event type -> function from an event of this type to the key of its subject."""
+
+    def __missing__(self, event_type: type) -> Callable[[Any], Key]:
+        found = self[event_type] = _key_of(event_type)
+        return found
+
+
+def _key_of(event_type: Any) -> Callable[[Any], Key]:
+    """A function that takes the key from the fields group_id, topic and partition, as far as the type has them."""
+    other = _OTHER_FIELDS.get(event_type)
+    if other is not None:
+        return other
     names = list(event_type._fields)
     group, topic, partition = (names.index(n) if n in names else -1 for n in ("group_id", "topic", "partition"))
-    return group, topic, partition
+    if topic < 0:
+        return lambda event: (event[group], None, None) if group >= 0 else (None, None, None)
+    if group >= 0 and partition >= 0:
+        return itemgetter(group, topic, partition)
+    if group >= 0:
+        return lambda event: (event[group], event[topic], None)
+    return lambda event: (None, event[topic], event[partition] if partition >= 0 else None)
 
 
-def _subject_in_other_fields(event: Event) -> Subject:
-    """The subject of events whose fields have other names."""
-    if isinstance(event, ConfigChanged):
-        kind, _, name = event.resource.partition(":")
-        return Subject(name if kind == "group" else None, name if kind == "topic" else None)
-    if isinstance(event, StateRecordWritten):
-        return Subject(event.key.rsplit(":", 2)[0])
-    if isinstance(event, StateLogPruned):
-        return Subject(None, SHARE_STATE_TOPIC, event.partition)
-    return Subject()
+def _key_of_config(event: ConfigChanged) -> Key:
+    kind, _, name = event.resource.partition(":")
+    return name if kind == "group" else None, name if kind == "topic" else None, None
+
+
+_OTHER_FIELDS: dict[type, Callable[[Any], Key]] = {
+    ConfigChanged: _key_of_config,
+    StateRecordWritten: lambda event: (event.key.rsplit(":", 2)[0], None, None),
+    StateLogPruned: lambda event: (None, SHARE_STATE_TOPIC, event.partition),
+}
+"""Event types whose subject is in fields with other names."""
+
+KEYS = _Keys()
 
 
 class Index:
@@ -71,16 +83,19 @@ class Index:
     def _clear(self) -> None:
         self._first = self._next = 0
         self._by_type: defaultdict[type, list[Entry]] = defaultdict(list)
-        self._by_subject: defaultdict[Subject, list[Entry]] = defaultdict(list)
+        self._by_subject: defaultdict[Key, list[Entry]] = defaultdict(list)
 
     def _refresh(self) -> None:
         if self._log.dropped > self._first:
             self._clear()
             self._first = self._log.dropped
         entries = self._log.since(self._next)
+        by_type, by_subject, keys = self._by_type, self._by_subject, KEYS
         for entry in entries:
-            self._by_type[type(entry.event)].append(entry)
-            self._by_subject[subject_of(entry.event)].append(entry)
+            event = entry[3]
+            kind = type(event)
+            by_type[kind].append(entry)
+            by_subject[keys[kind](event)].append(entry)
         if entries:
             self._next = entries[-1].order + 1
 
@@ -94,7 +109,7 @@ class Index:
         """The subjects of all entries, in order of first appearance."""
         with self._lock:
             self._refresh()
-            return list(self._by_subject)
+            return [Subject(*key) for key in self._by_subject]
 
     def select(
         self, types: tuple[type, ...], group: str | None, topic: str | None, partition: int | None
@@ -113,6 +128,6 @@ class Index:
         return [entry for entry in entries if type(entry.event) in types] if types else entries
 
 
-def _matches(subject: Subject, wanted: Subject) -> bool:
+def _matches(subject: Key, wanted: Subject) -> bool:
     """True if the subject has all values of `wanted`; None matches any value."""
     return all(w is None or value == w for value, w in zip(subject, wanted, strict=True))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from shareq.trace.analysis.steps import Steps
 from shareq.trace.analysis.time_axis import Folds
 from shareq.trace.journal import Entry
+from shareq.trace.journal.event_codec import EVENT_TYPES
 from shareq.trace.views.marks import Marks
 from shareq.trace.views.member_names import MemberNames
 
@@ -17,8 +19,8 @@ class EventIndex:
     def __init__(self, names: MemberNames, origin_ms: int, read: Callable[[], list[Entry]]) -> None:
         self._names, self._read = names, read
         self.entries = read()
-        self.marks = Marks()
-        self.steps = Steps()
+        self.marks = Marks(names.name)
+        self.steps = Steps(self.entries)
         self.folds = Folds(origin_ms)
         self._count = 0
 
@@ -26,13 +28,17 @@ class EventIndex:
         """Read the journal to its end; the number of entries."""
         self._names.refresh()
         self._read()
-        count, names = self._count, self._names
-        for entry in self.entries[count:]:
-            count += 1
-            if member_id := getattr(entry.event, "member_id", None):
-                names.member(member_id)  # a member whose arrival is unknown has its letter by its first event
-            self.marks.add(count, entry, names.name)
-            self.steps.add(entry)
-            self.folds.add(entry.time_ms)
-        self._count = count
-        return count
+        new = self.entries[self._count :]
+        if new:
+            # A member whose arrival is unknown has its letter by its first event.
+            events: Iterable[Any] = (entry[3] for entry in new if type(entry[3]) in _OF_MEMBERS)
+            for member_id in dict.fromkeys(event.member_id for event in events):
+                if member_id:
+                    self._names.member(member_id)
+            self.marks.add(self._count, new)
+            self.folds.add([entry[1] for entry in new])
+            self._count += len(new)
+        return self._count
+
+
+_OF_MEMBERS = frozenset(event_type for event_type in EVENT_TYPES.values() if "member_id" in event_type._fields)

@@ -20,7 +20,7 @@ from shareq.model.ids import INTERNAL_TOPICS
 from shareq.trace.analysis.group_history import history_of
 from shareq.trace.analysis.shared import shared
 from shareq.trace.journal import Entry, Journal
-from shareq.trace.journal.index import subject_of
+from shareq.trace.journal.index import KEYS, Key
 from shareq.trace.views.event_index import EventIndex
 from shareq.trace.views.event_view import EventView
 from shareq.trace.views.member_names import MemberNames, names_of
@@ -66,7 +66,8 @@ class _GroupEvents:
 
     def __init__(self, journal: Journal, group: str) -> None:
         self.history = history_of(journal, group)
-        self._journal, self._group = journal, group
+        self._journal = journal
+        self._concerns = _Concerns(group)
         self._entries: list[Entry] = []
         self._seen = 0
         self.index = EventIndex(names_of(journal, group), journal.origin_ms, self._read)
@@ -74,11 +75,25 @@ class _GroupEvents:
     def _read(self) -> list[Entry]:
         self.history.refresh()
         new = self._journal.since(self._seen)
-        self._entries += [entry for entry in new if type(entry.event) not in _DETAILS and self._concerns(entry)]
         if new:
+            concerns, keys = self._concerns, KEYS
+            self._entries += [
+                entry
+                for entry in new
+                if (kind := type(event := entry[3])) not in _DETAILS and concerns[keys[kind](event)]
+            ]
             self._seen = new[-1].order + 1
         return self._entries
 
-    def _concerns(self, entry: Entry) -> bool:
-        subject = subject_of(entry.event)
-        return subject.group in (None, self._group) and subject.topic not in INTERNAL_TOPICS
+
+class _Concerns(dict[Key, bool]):
+    """Key of a subject -> True if its events concern the group: they name no other group, and no internal topic."""
+
+    def __init__(self, group: str) -> None:
+        super().__init__()
+        self._group = group
+
+    def __missing__(self, key: Key) -> bool:
+        group, topic, _ = key
+        found = self[key] = group in (None, self._group) and topic not in INTERNAL_TOPICS
+        return found

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from shareq.model.events import (
     BrokerStopped,
-    Event,
     FaultInjected,
     LeaderElected,
     LogStartMoved,
@@ -38,64 +38,40 @@ KINDS = (
 """Kinds of marks, the most important first: with too many marks, the last kinds are thinned most; of several marks at
 one place, the first kind is drawn."""
 
-_MARKED = frozenset(
-    (
-        BrokerStopped,
-        FaultInjected,
-        LeaderElected,
-        LogStartMoved,
-        MemberLeft,
-        ObservationDisturbed,
-        RecordsAppended,
-        RecordsChanged,
-        StateWriteSettled,
-    )
-)
-"""The types of the events that can have a mark."""
-
 Mark = dict[str, Any]
 
 
 class Marks:
-    """The marks of one timeline, in order."""
+    """The marks of one timeline, in order. `name`: the name of a member, for the texts."""
 
-    def __init__(self) -> None:
-        self._found: dict[str, list[Mark]] = {}
+    def __init__(self, name: Name) -> None:
+        self._name = name
+        self._found: dict[str, list[tuple[int, Entry]]] = {}
         self._leaders: dict[tuple[str, int], int] = {}
         self._thinned: tuple[int, list[Mark]] = (0, [])
 
-    def add(self, count: int, entry: Entry, name: Name) -> None:
-        """Add the mark of the `count`th entry of the view, if it has one."""
-        if type(entry.event) not in _MARKED:
-            return
-        found = self._mark(entry.event, name)
-        if found is None:
-            return
-        kind, text = found
-        same = self._found.setdefault(kind, [])
-        if not same or same[-1]["time_ms"] != entry.time_ms:
-            same.append(
-                {"order": count, "time_ms": entry.time_ms, "kind": kind, "rank": KINDS.index(kind), "text": text}
-            )
+    def add(self, count: int, entries: Iterable[Entry]) -> None:
+        """Add the marks of the entries of the view that follow the first `count` ones."""
+        for entry in entries:
+            count += 1
+            event: Any = entry[3]
+            event_type = type(event)
+            if event_type is RecordsChanged:
+                if event[6] not in _RETURNED:
+                    continue
+            elif event_type not in _KINDS_OF or (event_type is StateWriteSettled and not event[4]):
+                continue
+            kind = _KINDS_OF[event_type](self, event)
+            if kind is not None:
+                same = self._found.setdefault(kind, [])
+                if not same or same[-1][1].time_ms != entry.time_ms:
+                    same.append((count, entry))
 
-    def _mark(self, event: Event, name: Name) -> tuple[str, str] | None:
-        """Kind and text of the event's mark."""
-        if isinstance(event, RecordsChanged):
-            return _of_records(event)
-        if isinstance(event, StateWriteSettled):
-            return ("write_failed", "write failed") if event.error else None
-        if isinstance(event, LeaderElected):
-            before = self._leaders.get((event.topic, event.partition), -1)
-            self._leaders[event.topic, event.partition] = event.leader
-            moved = f"broker {event.leader} leads" if event.leader >= 0 else "no leader"
-            return ("leader_moved", moved) if before not in (-1, event.leader) else None
-        if isinstance(event, MemberLeft):
-            return "member_left", f"{name(event.member_id)} {'left' if event.reason == 'left' else 'is gone'}"
-        if isinstance(event, BrokerStopped):
-            return "broker_killed", f"broker {event.broker_id} {'killed' if event.killed else 'stopped'}"
-        if isinstance(event, ObservationDisturbed):
-            return ("disturbed", "not all seen") if event.reason else None
-        return ("fault", event.text) if isinstance(event, FaultInjected) else _of_log(event)
+    def of_election(self, event: LeaderElected) -> str | None:
+        """The kind of an election: a mark if another broker led before."""
+        before = self._leaders.get((event.topic, event.partition), -1)
+        self._leaders[event.topic, event.partition] = event.leader
+        return "leader_moved" if before not in (-1, event.leader) else None
 
     def shown(self) -> list[Mark]:
         """At most MARKS marks, by order. Of a kind with too many, an evenly spaced selection."""
@@ -104,33 +80,62 @@ class Marks:
             self._thinned = (total, sorted(self._thin(), key=lambda mark: int(mark["order"])))
         return self._thinned[1]
 
+    def _mark(self, kind: str, order: int, entry: Entry) -> Mark:
+        text = _TEXTS[kind](entry.event, self._name)
+        return {"order": order, "time_ms": entry.time_ms, "kind": kind, "rank": KINDS.index(kind), "text": text}
+
     def _thin(self) -> list[Mark]:
         kinds, room, chosen = [k for k in KINDS if k in self._found], MARKS, []
         for place, kind in enumerate(kinds):
             marks, others = self._found[kind], len(kinds) - place - 1
             share = min(len(marks), max(room - sum(min(len(self._found[k]), 4) for k in kinds[place + 1 :]), 4))
-            chosen += [marks[i * len(marks) // share] for i in range(share)]
+            chosen += [self._mark(kind, *marks[i * len(marks) // share]) for i in range(share)]
             room -= share if others else 0
         return chosen
+
+
+def has_left_by_itself(entry: Entry) -> bool:
+    """True for a member that has left, and was not removed: it is no failure."""
+    return isinstance(entry.event, MemberLeft) and entry.event.reason == "left"
 
 
 _RETURNED = (int(RecordState.AVAILABLE), int(RecordState.ARCHIVED))
 """The states of records after a lock has expired."""
 
 
-def _of_records(event: RecordsChanged) -> tuple[str, str] | None:
-    """The mark of an expired lock, or of an archived record."""
-    if event.state not in _RETURNED:
-        return None
-    if event.cause == RecordEvent.LOCK_TIMEOUT:
-        return "lock_timeout", "time-out"
-    if event.state == RecordState.ARCHIVED and event.cause != PREPARED:
-        return "archived", f"archived {range_text(event.first, event.end)}"
-    return None
+_EXPIRED, _ARCHIVED = str(RecordEvent.LOCK_TIMEOUT), int(RecordState.ARCHIVED)
 
 
-def _of_log(event: Event) -> tuple[str, str] | None:
-    """The mark of appended records, or of a moved log start."""
-    if isinstance(event, RecordsAppended):
-        return "appended", f"{event.end - event.first} appended"
-    return ("log_start", f"log starts at {event.log_start_offset}") if isinstance(event, LogStartMoved) else None
+def _of_records(_: Marks, event: RecordsChanged) -> str | None:
+    """The kind of an expired lock, or of an archived record."""
+    if event.cause == _EXPIRED:
+        return "lock_timeout"
+    return "archived" if event.state == _ARCHIVED and event.cause != PREPARED else None
+
+
+_KINDS_OF: dict[type, Callable[[Marks, Any], str | None]] = {
+    RecordsChanged: _of_records,
+    StateWriteSettled: lambda _, __: "write_failed",
+    LeaderElected: Marks.of_election,
+    MemberLeft: lambda _, __: "member_left",
+    BrokerStopped: lambda _, __: "broker_killed",
+    ObservationDisturbed: lambda _, event: "disturbed" if event.reason else None,
+    FaultInjected: lambda _, __: "fault",
+    RecordsAppended: lambda _, __: "appended",
+    LogStartMoved: lambda _, __: "log_start",
+}
+"""Event type -> the kind of an event's mark, None if it has none. `add` leaves out the most frequent ones without."""
+
+_TEXTS: dict[str, Callable[[Any, Name], str]] = {
+    "broker_killed": lambda event, _: f"broker {event.broker_id} {'killed' if event.killed else 'stopped'}",
+    "leader_moved": lambda event, _: f"broker {event.leader} leads" if event.leader >= 0 else "no leader",
+    "disturbed": lambda _, __: "not all seen",
+    "fault": lambda event, _: str(event.text),
+    "member_left": lambda e, name: f"{name(e.member_id)} {'left' if e.reason == 'left' else 'is gone'}",
+    "write_failed": lambda _, __: "write failed",
+    "log_start": lambda event, _: f"log starts at {event.log_start_offset}",
+    "lock_timeout": lambda _, __: "time-out",
+    "archived": lambda event, _: f"archived {range_text(event.first, event.end)}",
+    "appended": lambda event, _: f"{event.end - event.first} appended",
+}
+"""Kind -> the text of the mark of an event."""

@@ -74,6 +74,13 @@ class MemberNames:
         self._names.add(name)
         self._members[member_id] = MemberName(len(self._members), name, letter(len(self._members)))
 
+    def __len__(self) -> int:
+        """The number of members so far: the place of the next one."""
+        return len(self._members)
+
+    def __contains__(self, member_id: str) -> bool:
+        return member_id in self._members
+
     def name(self, member_id: str) -> str:
         return self.member(member_id).name
 

@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from shareq.extras import require
 from shareq.model.errors import ConfigException
-from shareq.model.events import DurableStateRead, MemberLeft, RecordsAppended, RecordsChanged, WindowMoved
+from shareq.model.events import DurableStateRead, RecordsAppended, RecordsChanged, WindowMoved
 from shareq.trace.analysis.lag import lag_over_time
 from shareq.trace.analysis.ledger import partitions_of
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.journal import Journal, journal_of
 from shareq.trace.journal.event_text import count_text, list_text
-from shareq.trace.views.marks import Mark, Marks
+from shareq.trace.views.marks import Mark, Marks, has_left_by_itself
 from shareq.trace.views.member_names import names_of
 from shareq.trace.views.palette import DARK, HATCHES, LIGHT, SERIES, STATES, UNKNOWNS
 from shareq.trace.views.raster_sampling import PAST, Raster, sample
 from shareq.trace.views.subjects import check_subject
+from shareq.trace.views.themed_svg import themed_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 MARKED = ("broker_killed", "leader_moved", "disturbed", "fault", "member_left")
 """The marks that a plot shows as vertical lines."""
+MOST_SVG_BYTES = 140_000
+"""The most bytes of a plot as SVG in a notebook; a larger one is a PNG only."""
 _OF_RECORDS = (RecordsAppended, RecordsChanged, WindowMoved, DurableStateRead)
 
 
@@ -49,6 +52,18 @@ class Plot:
         out = BytesIO()
         self.figure.savefig(out, format="png", dpi=110, metadata={"Software": None})
         return out.getvalue()
+
+    def _repr_svg_(self) -> str | None:
+        """The same for notebooks that show SVG: it follows their light or dark theme.
+
+        None if the axes were given, in a dark style of matplotlib, or if it would be larger than `MOST_SVG_BYTES`.
+        """
+        from matplotlib.colors import to_hex
+
+        if not self._shown or to_hex(self.figure.get_facecolor()) != LIGHT["bg"]:
+            return None
+        made = themed_figure(self.figure)
+        return made if len(made.encode()) <= MOST_SVG_BYTES else None
 
 
 def raster(
@@ -207,10 +222,8 @@ def _draw_states(axis: Axes, picture: Raster, colours: dict[str, str]) -> None:
 
 def _failures(timeline: PartitionTimeline) -> list[Mark]:
     """The marks drawn as lines; a member that leaves by itself is no failure."""
-    names, marks = names_of(timeline.journal, timeline.group), Marks()
-    for count, entry in enumerate(timeline.entries, start=1):
-        if not (isinstance(entry.event, MemberLeft) and entry.event.reason == "left"):
-            marks.add(count, entry, names.name)
+    marks = Marks(names_of(timeline.journal, timeline.group).name)
+    marks.add(0, (entry for entry in timeline.entries if not has_left_by_itself(entry)))
     return [mark for mark in marks.shown() if mark["kind"] in MARKED]
 
 

@@ -6,7 +6,7 @@ proportion to its share. With fewer offsets than rows, each offset has its own r
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,10 @@ PAST = len(_DRAWN)
 COLUMNS, ROWS = 1000, 480
 _CODES = {name: code for code, name in enumerate(_DRAWN, start=1)}
 _NAMES = {int(state): state.name.lower() for state in RecordState}
+_CODE_OF_STATE = {int(state): _CODES[state.name.lower()] for state in RecordState}
+_OUTCOMES = {int(state): state.name.lower() for state in (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)}
+_OF_WINDOW = frozenset((SharePartitionLoaded, SharePartitionDropped, WindowMoved))
+_TIMEOUT = str(RecordEvent.LOCK_TIMEOUT)
 
 
 @dataclass(slots=True)
@@ -96,10 +100,8 @@ def sample(
     """
     import numpy as np
 
-    events = [entry.event for entry in entries]
-    observed = any(isinstance(event, (DurableStateRead, RecordsHeld)) for event in events) or (
-        start is not None and start.observed
-    )
+    events = [entry[3] for entry in entries]
+    observed = bool({DurableStateRead, RecordsHeld} & set(map(type, events))) or (start is not None and start.observed)
     low, high = _appended(events) if start is None else _in_window(events, start, observed=observed)
     columns, rows = size[0], min(high - low, size[1])
     edges = np.linspace(low, high, rows + 1)
@@ -111,12 +113,11 @@ def sample(
     codes, spso, window_end = np.zeros((rows, columns), np.uint8), np.zeros(columns), np.zeros(columns)
     position = 0
     for column, centre in enumerate(((x[:-1] + x[1:]) / 2).tolist()):
-        while position < len(entries) and xs[position] <= centre:
-            painter.apply(entries[position], xs[position])
-            position += 1
+        stop = bisect_right(xs, centre, position)
+        painter.read(entries[position:stop], xs[position:stop])
+        position = stop
         codes[:, column], spso[column], window_end[column] = painter.column(), painter.spso, painter.window_end
-    for left in range(position, len(entries)):
-        painter.apply(entries[left], xs[left])
+    painter.read(entries[position:], xs[position:])
     return Raster(x, edges, codes, spso, window_end, painter.timeouts, painter.outcomes, observed)
 
 
@@ -129,19 +130,33 @@ def _appended(events: Sequence[Event]) -> tuple[int, int]:
 def _in_window(events: Sequence[Event], start: SharePartitionState, *, observed: bool) -> tuple[int, int]:
     """The range of the offsets that were in the window, at the start or later; if observed, up to the log end."""
     known = start.loaded or start.observed or start.window_end > start.spso
-    ranges = [(start.spso, max(start.window_end, start.runs.end))] if known else []
-    ends = [start.log_end] if observed else []
-    for event in events:
-        if isinstance(event, (RecordsChanged, RecordsHeld, HoldEnded)):
-            ranges.append((event.first, event.end))
-        elif isinstance(event, (SharePartitionLoaded, WindowMoved)):
-            ranges.append((event.spso, event.window_end))
-        elif isinstance(event, DurableStateRead) and event.spso >= 0:
-            ranges.append((event.spso, event.spso))
-        elif observed and isinstance(event, RecordsAppended):
+    lows, ends = ([start.spso], [start.window_end, start.runs.end]) if known else ([], [])
+    ends += [start.log_end] if observed else []
+    types = set(map(type, events))
+    for event_type, first, end in [place for place in _RANGES if place[0] in types]:
+        found: list[Any] = [event for event in events if type(event) is event_type]
+        lows += [event[first] for event in found]
+        ends += [event[end] for event in found]
+    for event in events if observed else ():
+        if isinstance(event, DurableStateRead) and event.spso >= 0:
+            lows.append(event.spso)
+            ends.append(event.spso)
+        elif isinstance(event, RecordsAppended):
             ends.append(event.end)
-    low = min((first for first, _ in ranges), default=0)
-    return low, max([low + 1, *ends, *(end for _, end in ranges)])
+    low = min(lows, default=0)
+    return low, max([low + 1, *ends])
+
+
+_RANGES = tuple(
+    (event_type, event_type._fields.index(first), event_type._fields.index(end))
+    for event_type, first, end in (
+        (RecordsChanged, "first", "end"),
+        (RecordsHeld, "first", "end"),
+        (SharePartitionLoaded, "spso", "window_end"),
+        (WindowMoved, "spso", "window_end"),
+    )
+)
+"""Event types with the places of the fields that are a range of offsets in the window."""
 
 
 class _Painter:
@@ -155,7 +170,7 @@ class _Painter:
         self._loaded_by = -1
         self.spso = self.window_end = low
         self.timeouts: list[tuple[float, float]] = []
-        self.outcomes = dict.fromkeys(("acknowledged", "archived"), 0)
+        self.outcomes = dict.fromkeys(_OUTCOMES.values(), 0)
 
     def begin(self, state: SharePartitionState) -> None:
         """Start from a state instead of an empty partition."""
@@ -171,7 +186,25 @@ class _Painter:
         below[below != NOTHING] += PAST
         return codes
 
-    def apply(self, entry: Entry, x: float) -> None:
+    def read(self, entries: Sequence[Entry], xs: Sequence[float]) -> None:
+        """Apply the next entries, which are at these x positions."""
+        for entry, x in zip(entries, xs, strict=True):
+            event = entry[3]
+            if type(event) is not RecordsChanged:
+                if type(event) in _OF_WINDOW:
+                    self._apply(entry)
+            elif event[3] != PREPARED and self._loaded_by in (-1, entry[2]):
+                first, end, state = event[4], event[5], event[6]
+                left = bisect_left(self._offsets, first)
+                if left < len(self._offsets) and self._offsets[left] < end:
+                    self._codes[left : bisect_left(self._offsets, end, left)] = _CODE_OF_STATE[state]
+                if event[3] == _TIMEOUT:
+                    self.timeouts.append((x, (first + end) / 2))
+                if state in _OUTCOMES:
+                    self.outcomes[_OUTCOMES[state]] += end - first
+
+    def _apply(self, entry: Entry) -> None:
+        """Apply an entry that is no change of records."""
         event = entry.event
         if isinstance(event, SharePartitionLoaded):
             self._loaded_by = entry.broker_id
@@ -181,23 +214,10 @@ class _Painter:
                 self._paint(first, end, _NAMES[state])
         elif self._loaded_by not in (-1, entry.broker_id):
             return
-        elif isinstance(event, RecordsChanged):
-            self._change(event, x)
         elif isinstance(event, WindowMoved):
             self.spso, self.window_end = event.spso, event.window_end
         elif isinstance(event, SharePartitionDropped):
             self._loaded_by = -1
-
-    def _change(self, event: RecordsChanged, x: float) -> None:
-        if event.cause == PREPARED:
-            return
-        self._paint(event.first, event.end, _NAMES[event.state])
-        if event.cause == RecordEvent.LOCK_TIMEOUT:
-            self.timeouts.append((x, (event.first + event.end) / 2))
-        if event.state == RecordState.ACKNOWLEDGED:
-            self.outcomes["acknowledged"] += event.end - event.first
-        elif event.state == RecordState.ARCHIVED:
-            self.outcomes["archived"] += event.end - event.first
 
     def _paint(self, first: int, end: int, name: str) -> None:
         left = bisect_left(self._offsets, first)
@@ -216,7 +236,11 @@ class _ObservedPainter(_Painter):
         super().begin(state)
         self._state = state.copy()
 
-    def apply(self, entry: Entry, x: float) -> None:
+    def read(self, entries: Sequence[Entry], xs: Sequence[float]) -> None:
+        for entry, x in zip(entries, xs, strict=True):
+            self._fold(entry, x)
+
+    def _fold(self, entry: Entry, x: float) -> None:
         apply_entry(self._state, entry)
         self.spso, self.window_end = self._state.spso, self._state.window_end
         for first, end, status in self._state.runs:

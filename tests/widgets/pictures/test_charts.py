@@ -117,10 +117,12 @@ def written(history: list[tuple[int, e.Event]]) -> Instant:
     return instant_of(GroupHistory(journal, WRITTEN))
 
 
+@pytest.mark.parametrize("tall", [False, True])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_drawing_has_values_units_and_one_brush(width: int) -> None:
+def test_the_drawing_has_values_units_and_one_brush(width: int, *, tall: bool) -> None:
     shown = charts.content(written(HISTORY), from_ms=ORIGIN_MS, to_ms=ORIGIN_MS + 10_000)
-    drawing = charts.draw(shown, width)
+    drawing = charts.draw(shown, width, tall=tall)
+    assert drawing.find("lag plot")["attributes"]["height"] == (charts.TALL if tall else charts.PLOT)
     check_layout(drawing)
     assert [texts(drawing, f"{name} value") for name in NAMES] == [
         ["25"],

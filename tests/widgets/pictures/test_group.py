@@ -264,6 +264,16 @@ def test_the_drawing_fits(members: int, partitions: int, width: int) -> None:
     assert drawing.height <= 440
 
 
+def test_names_are_whole_where_calm_heartbeats_give_way_to_them() -> None:
+    group = made_up(200, 5)
+    drawing = draw(group, 320)
+    shown = [member for member in group.members if f"member {member.member_id} name" in drawing.keys("member")]
+    assert len(shown) > 10
+    for member in shown:
+        calm = member.state == "alive" and not member.error
+        assert (drawing.find(f"member {member.member_id} name")["text"] == member.name) or not calm
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_drawings_of_random_moments_fit_and_name_every_member(seed: int) -> None:
     for instant in random_instants(seed):

@@ -147,6 +147,8 @@ def test_errors_and_lost_requests_have_the_alarm_colour() -> None:
     drawing = messages.draw(shown, 480)
     hot = [key for key in drawing.keys("arrow") if drawing.find(key)["attributes"]["stroke"] == "alarm"]
     assert hot == ["arrow 2 request", "arrow 1 response"]
+    heads = [key for key in drawing.keys("arrow") if drawing.find(key)["attributes"]["marker-end"] == "hot-arrow"]
+    assert heads == hot
     assert texts(drawing, "words 1 response") == ["NOT_LEADER_OR_FOLLOWER"]
     assert texts(drawing, "words 2 request") == ["metadata: lost, the broker stopped"]
     assert drawing.keys("open") == ["open 3"]
@@ -191,7 +193,7 @@ def test_a_message_of_a_shared_column_has_its_member_s_letter() -> None:
 
 
 @pytest.mark.parametrize(("trace", "words"), [
-    pytest.param(False, "Messages are not known: Cluster(trace_messages=True) records them.", id="not traced"),
+    pytest.param(False, "No messages so far. Only Cluster(trace_messages=True) records them.", id="not traced"),
     pytest.param(True, "No messages in the last 1 s.", id="none in the span"),
 ])  # fmt: skip
 def test_a_picture_without_messages_says_why(trace: bool, words: str) -> None:

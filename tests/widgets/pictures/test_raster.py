@@ -108,10 +108,12 @@ def written(history: list[tuple[int, int, e.Event]]) -> Instant:
     return instant_of(GroupHistory(journal, GROUP))
 
 
+@pytest.mark.parametrize("tall", [False, True])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_drawing_shows_window_states_deaths_and_locks(width: int) -> None:
+def test_the_drawing_shows_window_states_deaths_and_locks(width: int, *, tall: bool) -> None:
     shown = raster.content(written(HISTORY), TOPIC, 0, from_ms=ORIGIN_MS, to_ms=ORIGIN_MS + 10_000)
-    drawing = raster.draw(shown, width)
+    drawing = raster.draw(shown, width, tall=tall)
+    assert (drawing.height > raster.TALL) is tall
     check_layout(drawing)
     assert drawing.brush is not None
     plot, brush = extent(drawing.find("plot")), drawing.brush
@@ -184,6 +186,22 @@ def test_before_it_is_loaded_nothing_is_drawn() -> None:
     check_layout(drawing)
     assert (shown.known, shown.spso, shown.states) == (False, (), {})
     assert texts(drawing, "unknown") == ["t-0 is not loaded on any broker yet"]
+
+
+@pytest.mark.parametrize(
+    ("events", "begin_ms"),
+    [
+        pytest.param(5, 0, id="few events: the last minute"),
+        pytest.param(400, 100, id="many events: as many as fit"),
+    ],
+)
+def test_the_times_of_a_dense_journal_are_shorter(events: int, begin_ms: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(raster, "SPAN_EVENTS", 300)
+    history = [(number, 0, e.RecordsAppended(TOPIC, 0, number, number + 1)) for number in range(events)]
+    instant = written([*history, (500, 0, e.BrokerStarted(7))])
+    begin, end = raster.times(instant._replace(until=events), None, None)
+    assert begin - ORIGIN_MS == begin_ms
+    assert end > instant.now_ms
 
 
 def test_times_in_the_wrong_order_are_refused() -> None:

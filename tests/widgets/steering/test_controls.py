@@ -13,6 +13,7 @@ from shareq.model.configs import BROKER_CONFIGS, GROUP_CONFIGS
 from shareq.model.errors import ConfigException, IllegalStateException
 from shareq.model.events import RecordsAppended
 from shareq.model.topic_configs import TOPIC_CONFIGS
+from shareq.trace.views.member_names import names_of
 from shareq_widgets.steering import Control, Steering
 from shareq_widgets.steering.dynamic_configs import GROUP, TOPIC, useful_range
 
@@ -244,6 +245,25 @@ def test_a_member_that_the_panel_does_not_own_is_seen() -> None:
     other.subscribe([JOBS])
     other.poll(10)
     assert steering.members() == ["A", "B", "notebook"]
+
+
+def test_a_new_consumer_has_the_letter_that_the_views_give_it() -> None:
+    """Also in a group that has had other members."""
+    steering = Steering(cluster(), "crew", [JOBS])
+    conf = {"bootstrap.servers": steering.cluster.bootstrap_servers, "group.id": "crew"}
+    for number in (1, 2):
+        other = ShareConsumer({**conf, "client.id": f"clerk-{number}"})
+        other.subscribe([JOBS])
+        other.poll(10)
+    for _ in range(2):
+        steering.do("add consumer", "accept")
+    steering.do("advance", 7000)
+    steering.do("crash C")
+    steering.do("add consumer", "accept")
+    steering.do("advance", 7000)
+    names = names_of(steering.cluster.journal, "crew")
+    assert [worker.name for worker in steering.team] == ["C", "D", "E"]
+    assert [names.letter(worker.consumer.member_id()) for worker in steering.team] == ["C", "D", "E"]
 
 
 def test_a_running_clock_has_a_speed_and_no_steps() -> None:

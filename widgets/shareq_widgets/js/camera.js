@@ -31,8 +31,10 @@ export class Camera {
   offset(x) { return this.now.first + x / this.now.pitch; }
   get cells() { return this.now.pitch >= this.sizes.pitch_cells; }
   // The width for the window between the gutters, which hold the lanes' names and times.
-  get right() { return this.width - (this.width >= this.sizes.narrow ? this.sizes.gutter_right : this.sizes.gutter_narrow); }
-  get room() { return Math.max(this.right - this.sizes.gutter_left, 1); }
+  get narrow() { return this.width < this.sizes.narrow; }
+  get left() { return this.narrow ? this.sizes.gutter_left_narrow : this.sizes.gutter_left; }
+  get right() { return this.width - (this.narrow ? this.sizes.gutter_right_narrow : this.sizes.gutter_right); }
+  get room() { return Math.max(this.right - this.left, 1); }
 
   // The largest step at which the window fits. One step below it is kept: small changes of the window do not zoom.
   /** @param {number} count */
@@ -48,7 +50,7 @@ export class Camera {
     this.width = width;
     const { spso, window_end, log_start, log_end } = snap, goal = { ...this.goal, spso, window_end, log_start, log_end };
     const pitch = this.auto || !this.placed ? this.fitting(window_end - spso) : goal.pitch;
-    const left = goal.first + this.sizes.gutter_left / pitch, right = goal.first + this.right / pitch;
+    const left = goal.first + this.left / pitch, right = goal.first + this.right / pitch;
     const lost = this.auto ? spso < left || window_end > right : spso >= goal.first + this.width / pitch || window_end <= goal.first;
     if (pitch !== goal.pitch || lost) Object.assign(goal, { pitch, first: this.beginning(spso, pitch) });
     this.glide(goal);
@@ -56,7 +58,7 @@ export class Camera {
   // The first visible offset if the window begins at the gutter; with cells, on the edge of one.
   /** @param {number} spso @param {number} pitch */
   beginning(spso, pitch) {
-    const columns = this.sizes.gutter_left / pitch;
+    const columns = this.left / pitch;
     return spso - (pitch >= this.sizes.pitch_cells ? Math.ceil(columns) : columns);
   }
   /** @param {Snapshot} snap */
@@ -75,7 +77,7 @@ export class Camera {
     this.start = performance.now();
   }
   /** @param {number} factor */
-  zoom(factor, x = this.room / 2 + this.sizes.gutter_left) {
+  zoom(factor, x = this.room / 2 + this.left) {
     if (!this.placed) return;
     const pitch = clamp(this.goal.pitch * factor, 0.002, this.sizes.pitch * 1.6), first = this.goal.first + x / this.goal.pitch - x / pitch;
     this.auto = false;

@@ -19,8 +19,8 @@ export const span = (first, end) => (end - first > 1 ? `${first}–${end - 1}` :
 export const seconds = (ms) => `${(Math.max(ms, 0) / 1000).toFixed(1)} s`;
 /** @param {string} text */
 export const escape = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
-/** @param {string} text @param {number} n */
-export const short = (text, n) => (text.length > n ? `${text.slice(0, n - 1)}…` : text);
+/** A name of at most n characters: names differ at the end. @param {string} text @param {number} n */
+export const short = (text, n) => (text.length > n ? `${text.slice(0, n - 4)}…${text.slice(-3)}` : text);
 
 /** @param {number} ms */
 export function clockText(ms) {
@@ -182,10 +182,12 @@ function glyphMarkup(run, snap, { sizes, shapes }, w) {
   const shape = shapes[run[TO] ?? run[STATE]], ink = paint(shapes[run[STATE]].ink);
   if (!shape.glyph) {
     const letter = memberOf(snap, run)?.letter ?? "?";
-    return `<text class="sq-glyph" x="${w / 2}" y="${sizes.glyph + 5}" text-anchor="middle" style="fill:${ink}">${escape(letter)}</text>`;
+    const size = Math.min(sizes.letter, Math.max(w / (0.75 * letter.length), sizes.letter / 2));
+    return `<text class="sq-glyph" x="${w / 2}" y="${sizes.glyph + 5}" text-anchor="middle" style="fill:${ink};font-size:${size}px">${escape(letter)}</text>`;
   }
   const line = run[TO] ? 'stroke-width="1.7" stroke-dasharray="2.5 2"' : 'stroke-width="2.4"';
-  return `<g transform="translate(${w / 2} ${sizes.glyph})"><path class="sq-glyph" d="${shape.glyph}" fill="none" stroke="${ink}" stroke-linecap="round" ${line}/></g>`;
+  const scale = Math.min(w / sizes.glyph_width, 1);
+  return `<g transform="translate(${w / 2} ${sizes.glyph}) scale(${scale})"><path class="sq-glyph" d="${shape.glyph}" fill="none" stroke="${ink}" stroke-linecap="round" ${line}/></g>`;
 }
 
 /**
@@ -223,8 +225,12 @@ export function patternMarkup(id) {
   return pattern("hatch", 'patternTransform="rotate(45)"', `<path d="M0 0v6" stroke="${paint("archived")}" stroke-width="2.4"/>`) +
     pattern("dots", "", `<circle cx="3" cy="3" r="1.3" fill="${paint("archived")}"/>`) +
     `<pattern id="${id}-veil" width="6" height="5" patternUnits="userSpaceOnUse"><path d="M0 1h6" stroke="${paint("unknown")}" stroke-width="1.6" opacity=".5"/></pattern>` +
-    `<marker id="${id}-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="${paint("soft")}"/></marker>`;
+    arrowhead(`${id}-arrow`, "soft") + arrowhead(`${id}-hot-arrow`, "alarm");
 }
+
+/** The end of a path. @param {string} id @param {string} colour */
+const arrowhead = (id, colour) =>
+  `<marker id="${id}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="${paint(colour)}"/></marker>`;
 
 /**
  * Blocks: the form of runs where cells are illegible. Height stands for the state as well as colour.

@@ -10,7 +10,13 @@ const TRAVEL_MS = 600; // along a path
 const STOPS = 16; // points of a path that are stops of the journey
 const PAINTS = ["fill", "stroke", "marker-end"];
 const SIZES = ["width", "height", "r"]; // never negative
-const PATTERNS = ["hatch", "dots", "veil", "arrow"];
+const PATTERNS = ["hatch", "dots", "veil", "arrow", "hot-arrow"];
+
+const MOTIONS = 80; // with more elements changing at once none of them moves smoothly
+const COURSES = 100; // measured paths that are kept
+
+/** @type {Map<string, { x: number, y: number }[]>} */
+const courses = new Map();
 
 /** @typedef {SVGElement & { face?: string, drawn?: Drawn }} Shown */
 
@@ -109,21 +115,26 @@ export class Picture extends Player {
   /** @override */
   draw() {
     const { model, page } = this, drawing = model.get("drawing"), selection = model.get("selection");
-    put(page.svg, { viewBox: `0 0 ${drawing.width} ${drawing.height}`, "aria-label": drawing.text, class: this.calm.matches ? "" : "sq-moving", hidden: !drawing.height });
+    put(page.svg, { viewBox: `0 0 ${drawing.width} ${drawing.height}`, "aria-label": drawing.text, hidden: !drawing.height });
     page.svg.style.width = "100%";
     page.svg.style.height = "auto";
     setText(this.text, drawing.text);
     const known = new Set(this.elements.nodes.keys()), subjects = new Set();
+    let drawn = 0;
     this.elements.show(drawing.elements, ({ key }) => key, (node, element) => {
       const face = JSON.stringify(element);
-      if (face !== node.face) this.put(node, element);
+      if (face !== node.face) {
+        this.put(node, element);
+        drawn++;
+      }
       node.face = face;
       const [first] = element.about ?? [], leads = first && !subjects.has(first);
       if (leads) subjects.add(first);
       node.classList.toggle("sq-selected", Boolean(selection && element.about?.includes(selection)));
       put(node, { tabindex: leads ? 0 : null, role: leads ? "button" : null, "aria-label": leads ? element.title ?? element.text ?? first : null });
-      if (element.along && known.size && !known.has(element.key) && !this.calm.matches) travel(node, element.along, page.svg);
+      if (element.along && known.size && !known.has(element.key) && !this.calm.matches) travel(node, element.along);
     });
+    put(page.svg, { class: this.calm.matches || drawn > MOTIONS ? "" : "sq-moving" });
     this.elements.arrange(drawing.elements.map(({ key }) => key));
   }
   /** @param {Shown} node @param {Drawn} element */
@@ -139,8 +150,10 @@ export class Picture extends Player {
       put(node, { x: null, y: null });
       setLabel(node, text);
     }
-    node.querySelector("title")?.remove();
-    if (title) add(node, "title", {}, title);
+    const known = node.querySelector("title");
+    if (known && title) setText(known, title);
+    else if (title) add(node, "title", {}, title);
+    else known?.remove();
   }
   /** @override @param {number} now */
   drawTime(now) {
@@ -160,16 +173,31 @@ export class Picture extends Player {
 }
 
 /**
- * Let a new element travel along a path to its place, which is the path's end.
- * @param {SVGElement} node @param {string} d @param {SVGSVGElement} svg
+ * The stops of a path, relative to its end. It is measured outside of the page: inside, each measurement would lay out
+ * all that has changed in this frame. The elements of a token share one path.
+ * @param {string} d @returns {{ x: number, y: number }[]}
  */
-function travel(node, d, svg) {
-  const path = add(svg, "path", { d, visibility: "hidden" }), length = path.getTotalLength(), end = path.getPointAtLength(length);
-  const base = node.style.transform, frames = Array.from({ length: STOPS + 1 }, (_, stop) => {
+function stopsOf(d) {
+  const known = courses.get(d);
+  if (known) return known;
+  const path = /** @type {SVGPathElement} */ (document.createElementNS("http://www.w3.org/2000/svg", "path"));
+  path.setAttribute("d", d);
+  const length = path.getTotalLength(), end = path.getPointAtLength(length);
+  const stops = Array.from({ length: STOPS + 1 }, (_, stop) => {
     const at = path.getPointAtLength((length * stop) / STOPS);
-    return { transform: `translate(${at.x - end.x}px, ${at.y - end.y}px) ${base}` };
+    return { x: at.x - end.x, y: at.y - end.y };
   });
-  path.remove();
+  if (courses.size > COURSES) courses.clear();
+  courses.set(d, stops);
+  return stops;
+}
+
+/**
+ * Let a new element travel along a path to its place, which is the path's end.
+ * @param {SVGElement} node @param {string} d
+ */
+function travel(node, d) {
+  const base = node.style.transform, frames = stopsOf(d).map(({ x, y }) => ({ transform: `translate(${x}px, ${y}px) ${base}` }));
   node.animate(frames, { duration: TRAVEL_MS, easing: "ease-in-out" });
 }
 

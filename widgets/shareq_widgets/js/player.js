@@ -101,7 +101,11 @@ export class Player {
     this.onState = () => { this.onChange(); this.look_out(); this.tick(); };
     /** @param {Message} message */
     this.onAnswer = (message) => { if ("next_ms" in message) this.answered(message); };
-    const size = new ResizeObserver(this.onChange), themes = new MutationObserver(this.onChange);
+    const size = new ResizeObserver((entries) => { // a width that is read in a frame would lay out the page at once
+      this.width = Math.round(entries[entries.length - 1].contentRect.width) || this.width;
+      this.onChange();
+    });
+    const themes = new MutationObserver(this.onChange);
     const view = new IntersectionObserver((seen) => { this.seen = seen[seen.length - 1].isIntersecting; this.onState(); });
     this.watches = [size, view, themes];
     this.listen();
@@ -234,17 +238,21 @@ export class Player {
     this.anchor = { ms: snap === before ? this.now() : snap.now_ms, at: performance.now() };
     this.snap = snap;
     this.clock = model.get("clock");
-    this.width = page.plot.clientWidth || this.width;
-    const theme = themeOf(model.get("theme"));
-    this.colours = this.palette[theme];
-    /** @type {(HTMLElement | null)[]} */
-    const coloured = [page.root, page.root.closest(".sq-slot")]; // the slot's tabs have the colours of the view
-    for (const [name, colour] of Object.entries(this.colours)) for (const one of coloured) one?.style.setProperty(`--sq-${name}`, colour);
-    page.root.dataset.theme = theme;
+    this.paint(themeOf(model.get("theme")), page.root.closest(".sq-slot"));
     if (!this.width) return; // not laid out yet: its size will come as a change
     this.words(snap);
     this.timeline.take(model.get("axis"), snap, model.get("total"), this.width);
     this.take(before);
+  }
+  /** Set the colours of the view; the tabs of its slot have the same ones. @param {"light" | "dark"} theme @param {HTMLElement | null} slot */
+  paint(theme, slot) {
+    const { root } = this.page;
+    if ([root, slot].every((one) => !one || one.dataset.theme === theme)) return;
+    this.colours = this.palette[theme];
+    for (const one of slot ? [root, slot] : [root]) {
+      one.dataset.theme = theme;
+      for (const [name, colour] of Object.entries(this.colours)) one.style.setProperty(`--sq-${name}`, colour);
+    }
   }
   /** @param {Snapshot} snap */
   words(snap) {
@@ -253,7 +261,7 @@ export class Player {
     setText(page.title, title);
     setText(page.where, where);
     [...page.sentence.children].forEach((node, i) => setText(node, String(sentence[i])));
-    put(page.sentence, { class: `sq-sentence${sentence[3] ? " sq-hot" : ""}`, "aria-live": playing ? "off" : "polite" });
+    put(page.sentence, { class: `sq-sentence${sentence[3] ? " sq-hot" : ""}`, "aria-live": playing ? "off" : "polite", title: sentence.slice(0, 3).join("") });
     setText(page.play, playing ? "❚❚ pause" : "▶ play");
     put(page.play, { class: playing && "sq-on" });
     put(page.live, { class: model.get("live") && "sq-on", "aria-pressed": String(model.get("live")) });

@@ -12,6 +12,7 @@ import {
 
 const OVERVIEW = 18; // height of the overview
 const FLOW_MS = 200;
+const NEAR = 84; // two labels of ends of the log need so much room, px
 const FLOWS = 12; // with more offsets changing at once no flows are drawn
 
 /**
@@ -105,10 +106,11 @@ export class Scene {
       line("window_end", `M${right} 6V${foot + band_below}`, "sq-flag");
       label("SPEO", right + (outside ? 6 : -6), 18, snap.observed ? "SPEO unknown" : `SPEO ${snap.window_end - 1}`, outside ? "start" : "end", "sq-strong");
     }
-    for (const { name, offset, known } of [{ name: "log start", offset: log_start, known: snap.log_start }, { name: "log end", offset: log_end, known: snap.log_end }]) {
+    const near = snap.log_start >= 0 && camera.x(log_end) - camera.x(log_start) < NEAR; // their labels would overlap
+    for (const { name, offset, known, side } of [{ name: "log start", offset: log_start, known: snap.log_start, side: "end" }, { name: "log end", offset: log_end, known: snap.log_end, side: "start" }]) {
       if (known < 0) continue;
       line(name, `M${camera.x(offset) - 1.5} 34V${foot + 36}`, "sq-edge");
-      label(`${name}:`, camera.x(offset) - 1.5, foot + 48, `${name} ${known}`, "middle", "sq-small");
+      label(`${name}:`, camera.x(offset) - 1.5 + (near ? { end: -4, start: 4 }[side] ?? 0 : 0), foot + 48, `${name} ${known}`, near ? side : "middle", "sq-small");
     }
     for (const { offset, x } of this.offsets()) label(`#${offset}`, x, foot + 18, `${offset}`, "middle", "sq-small");
     this.places.show(items, (item) => item.key, (node, { key, tag, text, ...attributes }) => {
@@ -121,6 +123,7 @@ export class Scene {
     const { width } = this.camera, half = text.length * 3.2 + 7, edge = anchor === "middle" ? half : 0;
     if (x < 2) return { x: 4, text: `‹ ${text}`, "text-anchor": "start" };
     if (x > width - 2) return { x: width - 4, text: `${text} ›`, "text-anchor": "end" };
+    if (anchor === "start" && x + 2 * half > width) return { x: width - 2, text, "text-anchor": "end" };
     return { x, text, "text-anchor": x < edge ? "start" : x > width - edge ? "end" : anchor };
   }
   // Round offsets of the log in view, at legible distances.
@@ -175,14 +178,14 @@ export class Scene {
   }
 
   drawNames() {
-    const { camera, hidden, lanes, snap } = this, { gutter_left, lane, lane_top } = this.look.sizes;
+    const { camera, hidden, lanes, snap } = this, { lane, lane_top, name_length, name_length_narrow } = this.look.sizes;
     /** @type {Name[]} */
     const items = [];
     /** @param {string} key @param {number} row @param {string} text @param {string} css */
-    const name = (key, row, text, css) => items.push({ key, x: gutter_left - 14, y: lane_top + lane * row + 11, text, "text-anchor": "end", class: css });
-    const x = clamp(camera.x(snap.window_end) + 12, gutter_left + 8, camera.right + 12);
+    const name = (key, row, text, css) => items.push({ key, x: camera.left - 14, y: lane_top + lane * row + 11, text, "text-anchor": "end", class: css });
+    const x = clamp(camera.x(snap.window_end) + 12, camera.left + 8, camera.right + 12);
     lanes.forEach((member, row) => {
-      name(`name ${member.id}`, row, `${short(member.name, 14)}${member.alive ? "" : " †"} ${member.letter}`, member.held ? "" : "sq-small");
+      name(`name ${member.id}`, row, `${short(member.name, camera.narrow ? name_length_narrow : name_length)}${member.alive ? "" : " †"} ${member.letter}`, member.held ? "" : "sq-small");
       items.push({ key: `left ${member.id}`, x, y: lane_top + lane * row + 11, member });
     });
     if (hidden) name("more", lanes.length, `and ${hidden} more`, "sq-small");
@@ -195,13 +198,13 @@ export class Scene {
 
   /** The parts that change with time alone: lock bars, and the seconds beside them. @param {number} now */
   drawTime(now) {
-    const { camera, colours, look, page, snap } = this, { gap, gutter_left, lane, lane_bar, lane_top, narrow } = look.sizes;
+    const { camera, colours, look, page, snap } = this, { gap, lane, lane_bar, lane_top } = look.sizes;
     const duration = snap.lock_duration_ms;
     /** @param {number} left */
     const hot = (left) => left * look.lock_alarm < duration;
     const ctx = canvasOf(page.lanes, camera.width, this.height - lane_top), rows = new Map(this.lanes.map((member, row) => [member.id, row]));
     ctx.beginPath(); // bars end where names and times begin
-    ctx.rect(gutter_left - 8, 0, camera.right + 16 - gutter_left, this.height);
+    ctx.rect(camera.left - 8, 0, camera.right + 16 - camera.left, this.height);
     ctx.clip();
     for (let i = runIndex(snap.runs, camera.now.first); i < snap.runs.length; i++) {
       const run = snap.runs[i], row = rows.get(run[MEMBER] ?? ""), x = camera.x(run[FIRST]);
@@ -213,7 +216,7 @@ export class Scene {
     for (const node of this.names.nodes.values()) {
       if (!node.member) continue;
       const { deadline_ms, held } = node.member, left = deadline_ms === null ? null : deadline_ms - now;
-      const tight = camera.width < narrow, nothing = snap.observed ? "not known" : tight ? "nothing" : "holds nothing";
+      const tight = camera.narrow, nothing = snap.observed ? "not known" : tight ? "nothing" : "holds nothing";
       setText(node, left === null ? (held ? `holds ${held}` : nothing) : `${seconds(left)}${tight ? "" : " of lock left"}`);
       put(node, { class: left === null ? "sq-small" : hot(left) ? "sq-hot" : "" });
     }

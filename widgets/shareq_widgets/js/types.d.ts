@@ -62,6 +62,8 @@ export interface Sizes {
   cell_top: number;
   cell_height: number;
   glyph: number;
+  glyph_width: number;
+  letter: number;
   pips: number;
   stripe: number;
   band_above: number;
@@ -71,7 +73,10 @@ export interface Sizes {
   lane_bar: number;
   gutter_left: number;
   gutter_right: number;
-  gutter_narrow: number;
+  gutter_left_narrow: number;
+  gutter_right_narrow: number;
+  name_length: number;
+  name_length_narrow: number;
   narrow: number;
   lanes: number;
 }

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from shareq.trace.analysis.group_history import GroupHistory, TopicPartition
-from shareq.trace.analysis.replay import Replay
-from shareq.trace.analysis.tally import Tally
+from shareq.trace.analysis.group_history import TopicPartition
+from shareq.trace.analysis.tally import Gauges, Tallies, Tally
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.instant import Instant
 from shareq_widgets.pictures.raster import SPAN_MS, times
@@ -32,8 +31,6 @@ BUCKETS = 120
 SHORTEST_MS = 100
 RATE_MS = 1_000
 """The throughput of the moment is a mean over this time before it, or over the length of a bucket if that is more."""
-KEPT = 4_096
-"""Number of values that are remembered for a share-partition: those of earlier buckets do not change."""
 
 Point = tuple[int, int, float | None]
 """(from ms, to ms, value); None: not known, or nothing to take a mean of."""
@@ -65,21 +62,13 @@ class ChartsContent(NamedTuple):
     charts: tuple[Chart, ...]
 
 
-class _Values(NamedTuple):
-    """What the charts need of a share-partition at one time; None: not known."""
+class _Series(NamedTuple):
+    """What the charts need of one share-partition: its gauges at the edges, its counts in the buckets between them, and
+    the records accepted before the moment."""
 
-    lag: int | None
-    in_flight: int | None
-    limit: int
-    full: bool
-    observed: bool
-    redelivered: int
+    gauges: list[Gauges]
+    counts: list[Tally]
     accepted: int
-    timeouts: int
-    waited_ms: int
-    waits: int
-    completed: int
-    attempts: int
 
 
 def content(
@@ -93,8 +82,8 @@ def content(
 ) -> ChartsContent:
     """The charts of all share-partitions of the group, or of one topic or share-partition, up to the moment.
 
-    Without `from_ms`: the last `span_ms`; without `to_ms`: a little more than the moment. The cost follows the entries
-    in this time, and at most the buckets and their checkpoints.
+    Without `from_ms`: the last `span_ms`, or less as in `raster`; without `to_ms`: a little more than the moment. The
+    cost follows the entries in this time.
     """
     begin, end = times(instant, from_ms, to_ms, span_ms)
     shown_to = min(instant.now_ms, end)
@@ -106,9 +95,9 @@ def content(
     edges = _edges(begin, shown_to, instant.origin_ms, bucket_ms)
     about = "all share-partitions" if topic is None else topic if partition is None else f"{topic}-{partition}"
     rate_ms = max(bucket_ms, RATE_MS)
-    series = [_values(instant, at, [shown_to - rate_ms, *edges]) for at in found]
-    charts = _charts(edges, [values[1:] for values in series], (bucket_ms, max(shown_to - begin, 0)))
-    accepted = sum(values[-1].accepted - values[0].accepted for values in series)
+    series = [_series(instant, at, edges, rate_ms) for at in found]
+    charts = _charts(edges, series, (bucket_ms, max(shown_to - begin, 0)))
+    accepted = sum(values.accepted for values in series)
     return ChartsContent(
         about, len(found), instant.origin_ms, instant.now_ms, begin, end, bucket_ms,
         tuple(_with_rate(chart, accepted * 1000 / rate_ms) for chart in charts),
@@ -126,70 +115,44 @@ def _edges(begin: int, end: int, origin_ms: int, bucket_ms: int) -> list[int]:
     return [*range(first, end, bucket_ms), max(end, first + 1)]
 
 
-def _values(instant: Instant, at: TopicPartition, edges: Sequence[int]) -> list[_Values]:
-    """The values of a share-partition at each edge, without entries after the moment."""
-    history = instant.history
-    past = history.kept(("charts", at), lambda: _Past(history, at))
-    timeline = history.timeline(*at)
+def _series(instant: Instant, at: TopicPartition, edges: Sequence[int], rate_ms: int) -> _Series:
+    """The values of a share-partition, without entries after the moment."""
+    timeline = instant.history.timeline(*at)
+    tallies = instant.history.kept((Tallies, *at), lambda: Tallies(timeline))
     stop = timeline.count(instant.until)
-    return [past.values(min(timeline.at_time(edge), stop)) for edge in edges]
+    counts = [min(timeline.at_time(edge), stop) for edge in (edges[-1] - rate_ms, *edges)]
+    _, (rate,) = tallies.at([counts[0], counts[-1]])
+    return _Series(*tallies.at(counts[1:]), rate.accepted)
 
 
-class _Past:
-    """The values of one share-partition after any number of its entries."""
-
-    def __init__(self, history: GroupHistory, at: TopicPartition) -> None:
-        self._timeline = history.timeline(*at)
-        self._tallies = Replay(Tally(), lambda state, _, entry: state.apply(entry))
-        self._tallies.entries = self._timeline.entries
-        self._kept: dict[int, _Values] = {}
-
-    def values(self, count: int) -> _Values:
-        if count not in self._kept:
-            if len(self._kept) >= KEPT:
-                self._kept.clear()
-            self._kept[count] = self._at(count)
-        return self._kept[count]
-
-    def _at(self, count: int) -> _Values:
-        state, tally = self._timeline.state(count), self._tallies.state(count)
-        return _Values(
-            state.lag, None if state.observed else state.in_flight, state.max_record_locks,
-            state.loaded and not state.observed and state.in_flight >= state.max_record_locks, state.observed,
-            tally.redelivered, tally.accepted, tally.timeouts, tally.waited_ms, tally.waits, tally.completed,
-            tally.attempts,
-        )  # fmt: skip
-
-
-def _charts(edges: Sequence[int], series: Sequence[Sequence[_Values]], times_ms: tuple[int, int]) -> Iterator[Chart]:
-    """The charts; `series`: the values at the edges, of each share-partition; `times_ms`: the length of a bucket, and
-    of all that is shown. The last bucket counts what it has so far."""
+def _charts(edges: Sequence[int], series: Sequence[_Series], times_ms: tuple[int, int]) -> Iterator[Chart]:
+    """The charts; `series`: of each share-partition; `times_ms`: the length of a bucket, and of all that is shown. The
+    last bucket counts what it has so far."""
     bucket_s = times_ms[0] / 1000
-    last = [values[-1] for values in series]
-    unseen = not last or any(values.observed for values in last)
+    last = [values.gauges[-1] for values in series]
+    unseen = not last or any(gauges.observed for gauges in last)
     buckets = list(pairwise(edges))
 
-    def gauge(get: Callable[[_Values], int | None]) -> list[float | None]:
-        return [_total([get(values[place]) for values in series]) for place in range(len(edges))]
+    def gauge(get: Callable[[Gauges], int | None]) -> list[float | None]:
+        return [_total([get(values.gauges[place]) for values in series]) for place in range(len(edges))]
 
-    def counts(get: Callable[[_Values], int]) -> list[float]:
+    def counts(get: Callable[[Tally], int]) -> list[float]:
         """The sums in each bucket."""
-        totals = [sum(get(values[place]) for values in series) for place in range(len(edges))]
-        return [after - before for before, after in pairwise(totals)]
+        return [sum(get(values.counts[place]) for values in series) for place in range(len(buckets))]
 
     def chart(name: str, unit: str, values: Sequence[float | None], current: float | None, *, bars: bool) -> Chart:
         points = tuple((a, b, None if unseen else value) for (a, b), value in zip(buckets, values, strict=True))
         return Chart(name, unit, bars, points, None if unseen else current)
 
-    lag, in_flight = gauge(lambda v: v.lag), gauge(lambda v: v.in_flight)
-    accepted, completed, waits = counts(lambda v: v.accepted), counts(lambda v: v.completed), counts(lambda v: v.waits)
-    redelivered, timeouts = counts(lambda v: v.redelivered), counts(lambda v: v.timeouts)
-    attempts, waited_ms = counts(lambda v: v.attempts), counts(lambda v: v.waited_ms)
+    lag, in_flight = gauge(lambda g: g.lag), gauge(lambda g: g.in_flight)
+    accepted, completed, waits = counts(lambda t: t.accepted), counts(lambda t: t.completed), counts(lambda t: t.waits)
+    redelivered, timeouts = counts(lambda t: t.redelivered), counts(lambda t: t.timeouts)
+    attempts, waited_ms = counts(lambda t: t.attempts), counts(lambda t: t.waited_ms)
     over = f"in {duration(times_ms[1])}"
     points = tuple((a, b, value) for (a, b), value in zip(buckets, lag[1:], strict=True))
     yield Chart("lag", "records", bars=False, points=points, current=lag[-1])
     yield chart("in flight", "records", in_flight[1:], in_flight[-1], bars=False)._replace(
-        of=None if unseen else sum(values.limit for values in last), hot=any(values.full for values in last)
+        of=None if unseen else sum(gauges.limit for gauges in last), hot=any(gauges.full for gauges in last)
     )
     yield chart("throughput", "accepted/s", [count / bucket_s for count in accepted], 0, bars=True)
     yield chart("redeliveries", over, redelivered, sum(redelivered), bars=True)
@@ -214,7 +177,8 @@ def _means(totals: Sequence[float], counts: Sequence[float]) -> list[float | Non
 
 # ---- drawing ---------------------------------------------------------------------------------------------------------
 
-ROW, TOP, PLOT = 46, 8, 34
+TOP, GAP, PLOT, TALL = 8, 12, 34, 42
+"""`TALL`: the height of a plot beside tall neighbours, px."""
 COLOURS = {
     "lag": "ink",
     "in flight": "acquired",
@@ -226,23 +190,25 @@ COLOURS = {
 }
 
 
-def draw(content: ChartsContent, width: float) -> Drawing:
+def draw(content: ChartsContent, width: float, *, tall: bool = False) -> Drawing:
     """One row for each chart: name, value and unit on the left, the chart, its greatest value on the right."""
     drawing = Drawing(width, text=_words(content))
     left = 122 if width < 480 else 150
     time = TimeRange(content.from_ms, content.to_ms, left, width - 46)
-    bottom = TOP + ROW * len(content.charts) - (ROW - PLOT)
+    plot = TALL if tall else PLOT
+    bottom = TOP + (plot + GAP) * len(content.charts) - GAP
     drawing.height = bottom + 24
     for number, chart in enumerate(content.charts):
-        _draw_chart(drawing, chart, time, TOP + number * ROW)
+        top = TOP + number * (plot + GAP)
+        _draw_chart(drawing, chart, time, (top, top + plot))
     draw_axis(drawing, "time", time, content.origin_ms, bottom + 15)
     draw_moment(drawing, time, content.now_ms, TOP - 4, bottom + 3)
     drawing.brush = time.brush(TOP, bottom)
     return drawing
 
 
-def _draw_chart(drawing: Drawing, chart: Chart, time: TimeRange, top: float) -> None:
-    name, colour, bottom = chart.name, COLOURS[chart.name], top + PLOT
+def _draw_chart(drawing: Drawing, chart: Chart, time: TimeRange, y: tuple[float, float]) -> None:
+    (top, bottom), name, colour = y, chart.name, COLOURS[chart.name]
     value = value_text(chart)
     drawing.label(f"{name} name", 8, top + 10, name, style="small soft")
     known = chart.current is not None
@@ -253,11 +219,11 @@ def _draw_chart(drawing: Drawing, chart: Chart, time: TimeRange, top: float) -> 
     if known:
         x = 13 + len(value) * 10.6
         drawing.label(f"{name} unit", x, top + 28, clipped(_unit(chart), time.left - 6 - x, SMALL), style="small soft")
-    drawing.rect(f"{name} plot", time.left, top, time.right - time.left, PLOT, fill="card", stroke="line",
+    drawing.rect(f"{name} plot", time.left, top, time.right - time.left, bottom - top, fill="card", stroke="line",
                  title=f"{name}: drag to look at another moment")  # fmt: skip
     high = max((value for _, _, value in chart.points if value is not None), default=0)
     if any(value is not None for _, _, value in chart.points):
-        scale = _Scale(time, bottom, (PLOT - 4) / (high or 1))
+        scale = _Scale(time, bottom, (bottom - top - 4) / (high or 1))
         if chart.bars:
             drawing.path(f"{name} bars", _bars(chart, scale), fill=colour, stroke="none", title=name)
         else:

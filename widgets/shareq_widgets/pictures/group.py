@@ -199,9 +199,13 @@ def _full_member(drawing: Drawing, member: MemberContent, row: Row, group: Group
 
 
 def _compact_member(drawing: Drawing, member: MemberContent, row: Row, group: GroupContent) -> None:
-    """Name and heartbeat on one line; a short name is shown whole, and the seconds of a beat without its sign."""
-    wanted = max(NAME_ROOM, min(text_width(member.name) + 1, row.width - 42 - text_width(COUNTING, SMALL)))
-    beat = first_fitting((beat_words(member, group)[-1], "{}"), row.width - 42 - wanted, SMALL)
+    """Name and heartbeat on one line. The name is shown whole where it fits: the seconds of a beat give way to it,
+    because the bar of the session shows them, too; those of a member in trouble do not.
+    """
+    calm = member.state == "alive" and not member.error
+    least = 0.0 if calm else text_width(COUNTING, SMALL)
+    wanted = max(NAME_ROOM, min(text_width(member.name) + 1, row.width - 42 - least))
+    beat = first_fitting((beat_words(member, group)[-1], "{}", *([""] if calm else [])), row.width - 42 - wanted, SMALL)
     room = row.width - 42 - text_width(beat.replace("{}", COUNTING), SMALL)
     style = "faded struck" if member.state == "gone" else ""
     drawing.label(f"member {member.member_id} name", 31, row.y + 15, clipped_inside(member.name, room), style=style)

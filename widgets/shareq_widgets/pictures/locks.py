@@ -270,4 +270,4 @@ def _more(frame: _Frame, y: float) -> None:
     x = drawing.width - (RIGHT if known else 0)
     drawing.label("more", x, y, more_words(content), anchor="end", style="small soft")
     if known:
-        drawing.label("more left", x + 6, y, "", countdown=content.more_deadline_ms, style="small soft")
+        drawing.label("more left", x + 3.5, y, "", countdown=content.more_deadline_ms, style="small soft")

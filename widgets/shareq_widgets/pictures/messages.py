@@ -30,7 +30,7 @@ from shareq_widgets.text_fit import SMALL, clipped, text_width, wrapped
 __all__ = ["MOST", "SPAN_MS", "MessagesContent", "content", "draw"]
 
 GUTTER, HEAD, ROW, LEAN = 66, 56, 18, 6
-COLUMN = 44
+COLUMN = 46
 """Smallest distance of two columns; participants that do not fit share a column."""
 PAUSES, PAUSE = 120, 36
 """Height of all pauses together if they fill the span, and the greatest height of one."""
@@ -159,7 +159,8 @@ class _Diagram:
         with self._drawing.about(selection.message(one.number)):
             self._drawing.path(
                 f"arrow {_key(row)}", _arrow(x1, x2, y), stroke="alarm" if hot else "ink", stroke_width=1.4,
-                marker_end="arrow", stroke_dasharray=None if not is_response else "5 2", title=title,
+                marker_end="hot-arrow" if hot else "arrow", title=title,
+                stroke_dasharray="5 2" if is_response else None,
             )  # fmt: skip
             self._draw_words(row, text, title, (x1, x2, y - 2), hot=hot)
 
@@ -253,7 +254,9 @@ def _head(who: Participant, count: int, room: float) -> tuple[str, ...]:
         several = f"{count} more"
         return {"coordinator": ("share", "coords."), "broker": (several, "brokers")}.get(who.kind, (several, "clients"))
     if who.kind == "coordinator":
-        return "share", f"coord. {who.key.partition(':')[2]}"
+        number = who.key.partition(":")[2]
+        words = f"coord. {number}"
+        return "share", words if text_width(words, SMALL) < room - 2 else f"co. {number}"
     return tuple(who.name.split()) if who.kind == "broker" and room < COLUMN + 8 else (who.name,)
 
 
@@ -314,7 +317,7 @@ def _section(title: str, lines: Sequence[str]) -> Iterator[tuple[int, str, str]]
 
 def _nothing(content: MessagesContent) -> str:
     if not content.traced:
-        return "Messages are not known: Cluster(trace_messages=True) records them."
+        return "No messages so far. Only Cluster(trace_messages=True) records them."
     return f"No messages in the last {duration(content.now_ms - content.from_ms)}."
 
 

@@ -10,12 +10,12 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from shareq.extras import require
-from shareq.model.events import MemberLeft
-from shareq.model.states import RecordState
+from shareq.model.events import MemberLeft, RecordsChanged
+from shareq.model.states import RecordEvent, RecordState
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal import Entry
 from shareq.trace.journal.event_text import count_text, range_text
-from shareq.trace.views.marks import Marks
+from shareq.trace.views.marks import Marks, has_left_by_itself
 from shareq.trace.views.palette import STATES, UNKNOWNS
 from shareq.trace.views.plots import MARKED
 from shareq.trace.views.raster_sampling import PAST, Raster, sample
@@ -26,7 +26,11 @@ from shareq_widgets.look import SHAPES
 from shareq_widgets.pictures.time_plot import TimeRange, clock, draw_axis, draw_moment
 from shareq_widgets.text_fit import SMALL, text_width
 
+LOCK_TIMEOUT = str(RecordEvent.LOCK_TIMEOUT)
 SPAN_MS = 60_000
+SPAN_EVENTS = 75_000
+"""Maximum number of entries of the journal in the times of a picture that no argument sets: with more of them in a
+minute, it shows less than a minute."""
 COLUMNS, ROWS = 200, 72
 """Maximum samples of a picture."""
 AHEAD = 8
@@ -83,8 +87,9 @@ def content(
     from_ms: int | None = None,
     to_ms: int | None = None,
 ) -> RasterContent:
-    """The records from `from_ms` to `to_ms`, up to the moment. Without `from_ms`: the last minute; without `to_ms`: a
-    little more than the moment. The cost follows the entries in this time. Needs numpy.
+    """The records from `from_ms` to `to_ms`, up to the moment. Without `from_ms`: the last minute, or the time of the
+    last SPAN_EVENTS if it is shorter; without `to_ms`: a little more than the moment. The cost follows the entries in
+    this time. Needs numpy.
     """
     require("lab", "numpy")
     begin, end = times(instant, from_ms, to_ms)
@@ -110,18 +115,26 @@ def content(
         (int(picture.offsets[0]), int(picture.offsets[-1])), _samples(picture, 0), _samples(picture, PAST),
         _steps(picture, picture.spso, first_known, last and (last[0], last[1])),
         _steps(picture, picture.window_end, first_known, last and (last[0], last[2])),
-        tuple(_expired(drawn)), tuple(_notices(instant, drawn)), tuple(_ahead(instant, state, end)),
+        _expired(drawn), tuple(_notices(instant, drawn)), tuple(_ahead(instant, state, end)),
         _waits(instant, state),
     )  # fmt: skip
 
 
 def times(instant: Instant, from_ms: int | None, to_ms: int | None, span_ms: int = SPAN_MS) -> tuple[int, int]:
     """The times of a picture; ValueError if `from_ms` is not before `to_ms`."""
-    begin = max(instant.origin_ms, instant.now_ms - span_ms) if from_ms is None else from_ms
+    begin = _begin(instant, span_ms) if from_ms is None else from_ms
     end = max(instant.now_ms, begin + 1) + (instant.now_ms - begin) // AHEAD if to_ms is None else to_ms
     if begin >= end:
         raise ValueError(f"from_ms={begin}: must be before to_ms={end}")
     return begin, end
+
+
+def _begin(instant: Instant, span_ms: int) -> int:
+    """The time from which on a picture shows what happened, so that its cost is bounded."""
+    journal = instant.history.journal
+    place = instant.until - SPAN_EVENTS - journal.dropped
+    earliest_ms = journal[place].time_ms if 0 <= place < len(journal) else instant.origin_ms
+    return max(instant.origin_ms, instant.now_ms - span_ms, earliest_ms)
 
 
 def _first_known(entries: Sequence[Entry], start: SharePartitionState, begin: int) -> float | None:
@@ -153,19 +166,20 @@ def _steps(picture: Raster, values: Any, from_ms: float | None, last: tuple[int,
     return tuple(steps)
 
 
-def _expired(entries: Sequence[Entry]) -> Iterator[tuple[float, int, int]]:
-    for entry in entries:
-        event: Any = entry.event
-        if getattr(event, "cause", None) == "lock_timeout":
-            yield entry.time_ms, event.first, event.end
+def _expired(entries: Sequence[Entry]) -> tuple[tuple[float, int, int], ...]:
+    return tuple(
+        [
+            (entry[1], event[4], event[5])
+            for entry in entries
+            if type(event := entry[3]) is RecordsChanged and event[3] == LOCK_TIMEOUT
+        ]
+    )
 
 
 def _notices(instant: Instant, entries: Sequence[Entry]) -> Iterator[Notice]:
     """Deaths, failures and elections; a member that leaves by itself is none."""
-    marks = Marks()
-    for count, entry in enumerate(entries, start=1):
-        if not (isinstance(entry.event, MemberLeft) and entry.event.reason == "left"):
-            marks.add(count, entry, instant.name)
+    marks = Marks(instant.name)
+    marks.add(0, [entry for entry in entries if type(entry[3]) is not MemberLeft or not has_left_by_itself(entry)])
     for mark in marks.shown():
         if mark["kind"] in MARKED:
             hot = mark["kind"] in ("broker_killed", "fault", "member_left", "disturbed")
@@ -194,12 +208,14 @@ def _waits(instant: Instant, state: SharePartitionState) -> str:
 # ---- drawing ---------------------------------------------------------------------------------------------------------
 
 TOP, AXIS = 44, 20
+TALL = 320
+"""The height of the plot beside tall neighbours, px."""
 
 
-def draw(content: RasterContent, width: float) -> Drawing:
+def draw(content: RasterContent, width: float, *, tall: bool = False) -> Drawing:
     """The plot: one path for each state, the lines of SPSO and SPEO, the moment, and what happened."""
     drawing = Drawing(width, text="\n".join(_words(content)))
-    bottom = TOP + (150 if width < 600 else 180)
+    bottom = TOP + (TALL if tall else 150 if width < 600 else 180)
     drawing.height = bottom + AXIS + 4
     high = content.offsets[1]
     left = 14 + text_width(f"{high:,}", SMALL)

@@ -20,7 +20,8 @@ __all__ = ["content", "draw"]
 WIDEST: Final = 640
 """A wider drawing has margins: longer edges say nothing more."""
 
-NODE: Final = (112, 44)
+NODE, NARROW_NODE, NODE_HEIGHT = 112, 106, 44
+"""The width of a node, the least one, and the height."""
 TOP, FOOT, ROW = 86, 244, 58
 """The middles of the two rows of nodes, and the distance to a further row."""
 
@@ -60,11 +61,9 @@ def draw(content: StatesContent, width: float) -> Drawing:
     drawn = [(edge, _course(edge, places)) for edge in content.edges if {edge.source, edge.target} <= places.keys()]
     for edge, course in drawn:
         dots = "1.5 3" if edge.at_limit else None
-        key = f"edge {edge.source} {edge.target}{' at limit' if edge.at_limit else ''}"
-        drawing.path(key, course.curve.d, marker_end="arrow", stroke_width=1.4, stroke_dasharray=dots)
-        for line, text in enumerate(_label(edge)):
-            x, y = course.label
-            drawing.label(f"{key} {line}", x, y + 13 * line, text, anchor=course.anchor, style="small soft")
+        drawing.path(_key(edge), course.curve.d, marker_end="arrow", stroke_width=1.4, stroke_dasharray=dots)
+    for edge, course in drawn:
+        _draw_label(drawing, edge, course)
     for state, box in places.items():
         _draw_node(drawing, content, state, box)
     for edge, course in drawn:
@@ -82,10 +81,25 @@ def draw(content: StatesContent, width: float) -> Drawing:
 # ---- nodes and edges -------------------------------------------------------------------------------------------------
 
 
+def _key(edge: Edge) -> str:
+    return f"edge {edge.source} {edge.target}{' at limit' if edge.at_limit else ''}"
+
+
+def _draw_label(drawing: Drawing, edge: Edge, course: _Course) -> None:
+    """The words of an edge, on a ground of their own where another edge passes behind them."""
+    x, y = course.label
+    for line, text in enumerate(_label(edge)):
+        drawing.label(
+            f"{_key(edge)} {line}", x, y + 13 * line, text, anchor=course.anchor, style="small soft",
+            stroke="bg", stroke_width=4, paint_order="stroke",
+        )  # fmt: skip
+
+
 def _places(content: StatesContent, width: float) -> dict[str, Box]:
     """The boxes of the states; archiving has one only if a record is in it."""
     inner = min(width - 16, WIDEST)
-    left, right = (width - inner + NODE[0]) / 2, (width + inner - NODE[0]) / 2
+    node = min(max(inner * 0.32, NARROW_NODE), NODE)
+    left, right = (width - inner + node) / 2, (width + inner - node) / 2
     middles = {
         "available": (left, TOP),
         "acquired": (right, TOP),
@@ -93,7 +107,9 @@ def _places(content: StatesContent, width: float) -> dict[str, Box]:
         "acknowledged": (right, FOOT),
         "archiving": (left, FOOT + ROW),
     }
-    return {state: Box.around(middle, *NODE) for state, middle in middles.items() if state in content.counts}
+    return {
+        state: Box.around(middle, node, NODE_HEIGHT) for state, middle in middles.items() if state in content.counts
+    }
 
 
 class _Course(NamedTuple):
@@ -123,13 +139,13 @@ def _course(edge: Edge, places: dict[str, Box]) -> _Course:
     if way == ("available", "archived", False):
         return _Course(straight((ax, a.bottom), (ax, b.top)), (ax + 5, a.bottom + 14), "start")
     if way == ("acquired", "archived", True):
-        start, end = (ax - 48, a.bottom), (b.right, by - 12)
+        start, end = (ax - 0.43 * a.width, a.bottom), (b.right, by - 12)
         curve = Curve(start, (start[0], start[1] + 66), (start[0] - 44, end[1]), end)
         return _Course(curve, (curve.point(0.62)[0] + 2, curve.point(0.62)[1] - 12), "end")
     if way == ("acquired", "archived", False):
-        start, end = (ax - 28, a.bottom), (b.right, by + 6)
+        start, end = (ax - 0.25 * a.width, a.bottom), (b.right, by + 6)
         curve = Curve(start, (start[0], start[1] + 80), (start[0] - 36, end[1]), end)
-        return _Course(curve, ((b.right + ax - NODE[0] / 2) / 2, by + 22), "middle")
+        return _Course(curve, ((b.right + a.left) / 2, by + 22), "middle")
     return _Course(straight(a.middle, b.middle), ((ax + bx) / 2, (ay + by) / 2), "middle")
 
 

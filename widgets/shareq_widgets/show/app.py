@@ -10,15 +10,15 @@ import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from socket import socket
+from socket import create_server, socket
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import nbformat
 from jupyter_core.utils import run_sync
+from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebsocketConnection
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
-from tornado.netutil import bind_sockets
 from voila.app import Voila
 
 from shareq.model.errors import ConfigException
@@ -35,11 +35,25 @@ TRANSPORT: Final = () if sys.platform == "win32" else ("--KernelManager.transpor
 """Sockets of the file system connect the page's kernel, which other users cannot open."""
 
 
+class Connection(ZMQChannelsWebsocketConnection):
+    """The connection of a page to its kernel. A message that arrives while the connection closes is dropped."""
+
+    def handle_incoming_message(self, incoming_msg: str) -> None:
+        """Jupyter's server would decode it by the wrong protocol, and log a traceback."""
+        if self.websocket_handler.ws_connection is not None:
+            super().handle_incoming_message(incoming_msg)
+
+
 class Page(Voila):
     """Voila on sockets that are bound already. It reads no configuration of the user."""
 
     def __init__(self, sockets: list[socket], ready: Callable[[str], None], **traits: Any) -> None:
-        super().__init__(config_file_paths=[], log_level=logging.ERROR, **traits)
+        super().__init__(
+            config_file_paths=[],
+            log_level=logging.ERROR,
+            kernel_websocket_connection_class=Connection,
+            **traits,
+        )
         self._sockets = sockets
         self._ready = ready
 
@@ -70,7 +84,7 @@ def serve(code: str, *, port: int, theme: str, say: Callable[[str], None], open_
 
     `say` is called with the address when the page can be opened. `port` 0: a free one. ConfigException if it is in use.
     """
-    sockets = _bound(port)
+    listening = _bound(port)
 
     def ready(address: str) -> None:
         say(address)
@@ -80,15 +94,17 @@ def serve(code: str, *, port: int, theme: str, say: Callable[[str], None], open_
     with TemporaryDirectory(prefix="shareq-show-") as folder:
         notebook = Path(folder) / NAME
         _write_notebook(notebook, code, follows_system=theme == "auto")
-        page = Page(sockets, ready, port=sockets[0].getsockname()[1], notebook_path=str(notebook))
+        page = Page([listening], ready, port=listening.getsockname()[1], notebook_path=str(notebook))
         page.connection_dir_root = folder
         page.initialize([f"--theme={'dark' if theme == 'dark' else 'light'}", "--show_tracebacks=True", *TRANSPORT])
         page.start()
 
 
-def _bound(port: int) -> list[socket]:
+def _bound(port: int) -> socket:
     try:
-        return bind_sockets(port, HOST)
+        listening = create_server((HOST, port))
+        listening.setblocking(False)
+        return listening
     except OSError as problem:
         if problem.errno != errno.EADDRINUSE:
             raise

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from shareq import Admin
-from shareq.model.errors import ConfigException
+from shareq.model.errors import ConfigException, KafkaException
 from shareq.trace import Journal
 
 GROUP: Final = "crew"
@@ -94,6 +94,8 @@ def _address(address: str, wishes: Wishes) -> Shown:
         places: dict[str, list[int]] = {}
         for place in admin.list_share_group_offsets(group, timeout=ANSWER_S):
             places.setdefault(place.topic, []).append(place.partition)
+    except KafkaException as problem:
+        raise ConfigException(f"the cluster at {address} cannot be shown: {problem.error.str()}") from problem
     finally:
         admin.close()
     return Shown(address, (f"source = {address!r}",), group, *_share_partition(group, places, wishes))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from string import ascii_uppercase
+from itertools import count
 from typing import Any
 
-from shareq.team import COMMITS, LONGEST_MS, Policy, Team
+from shareq.team import COMMITS, LONGEST_MS, Policy
+from shareq.trace.views.member_names import letter
 from shareq_widgets.steering.control import BUTTON, CHOICE, SLIDER, Control, Range
 from shareq_widgets.steering.panel import CONSUMERS, Panel
 
@@ -24,7 +25,7 @@ POLICIES: dict[str, Policy] = {
 def add_consumer(panel: Panel) -> Control:
     def line(label: str) -> str:
         policy = POLICIES[label]
-        name = next_name(panel.team)
+        name = next_name(panel)
         return f"team.add({name!r})" if policy == Policy() else f"team.add({name!r}, {policy!r})"
 
     return Control(
@@ -40,16 +41,11 @@ def add_consumer(panel: Panel) -> Control:
     )
 
 
-def next_name(team: Team) -> str:
-    """The first name of A, B, ..., Z, A2, B2, ... that the team has not used."""
-    used = {worker.name for worker in team}
-    number = 1
-    while True:
-        for letter in ascii_uppercase:
-            name = letter if number == 1 else f"{letter}{number}"
-            if name not in used:
-                return name
-        number += 1
+def next_name(panel: Panel) -> str:
+    """The letter that the next new member of the group has in the views; a later one if the team has that name."""
+    seen, used = panel.seen_members(), {worker.name for worker in panel.team}
+    joining = sum(worker.at_work and worker.consumer.member_id() not in seen for worker in panel.team)
+    return next(name for name in map(letter, count(len(seen) + joining)) if name not in used)
 
 
 def consumer_controls(panel: Panel, name: str) -> Iterator[Control]:

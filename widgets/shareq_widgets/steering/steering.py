@@ -8,7 +8,8 @@ from typing import Any
 from shareq.broker import Cluster
 from shareq.model.errors import ConfigException
 from shareq.team import Feed, Team
-from shareq.trace.analysis.group_history import GroupHistory
+from shareq.trace.analysis.group_history import history_of
+from shareq.trace.views.member_names import MemberNames, names_of
 from shareq_widgets.steering.control import Control
 from shareq_widgets.steering.controls import all_but_configs
 from shareq_widgets.steering.dynamic_configs import config_controls
@@ -48,7 +49,7 @@ class Steering:
         self.team: Team = self.namespace["team"]
         one = len(self.topics) == 1
         self.feeds: dict[str, Feed] = {self.topics[0]: self.namespace["feed"]} if one else self.namespace["feeds"]
-        self.history = GroupHistory(cluster, group)
+        self.history = history_of(cluster.journal, group)
 
     def _setup(self) -> str:
         names = list(self.topics)
@@ -111,6 +112,10 @@ class Steering:
         self.history.refresh()
         members = self.history.group(self.history.total).members.values()
         return sorted(member.client_id or member.member_id for member in members)
+
+    def seen_members(self) -> MemberNames:
+        """The names and letters of all members that the group has had, as the views show them."""
+        return names_of(self.cluster.journal, self.group)
 
     def close(self) -> None:
         """Close the clients. The cluster stays open."""

@@ -1,0 +1,137 @@
+"""`shareq what-if`: the table of `shareq.sim.what_if`, computed on Spark."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shareq.extras import install_command
+from shareq.jvm import JavaNotFound
+from shareq.model.errors import ConfigException
+from shareq.sim.sweep_grid import PARAMETERS
+from shareq.sim.what_if import FIGURES, GRID, KEYS, SEEDS, WORK, WORKLOADS, Grid, Table, Workload, figure
+from shareq.spark.session import session
+from shareq.spark.sweep import sweep
+from shareq.spark.versions import SparkDoesNotFit
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from pyspark.sql import SparkSession
+
+
+def compute(
+    workloads: Sequence[Workload] = WORKLOADS,
+    grid: Grid = GRID,
+    seeds: int = SEEDS,
+    *,
+    spark: SparkSession | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    progress: bool = True,
+) -> Table:
+    """The table of these workloads at all settings of a grid; `spark` and the others as in `shareq.spark.sweep`."""
+    figures = {}
+    for workload in workloads:
+        if progress:
+            click.echo(f"{workload.name}: {workload.about}", err=True)
+        found = sweep(grid, seeds, workload.scenario, spark=spark, checkpoint=checkpoint, progress=progress)
+        rows: list[dict[str, Any]] = found.table.to_pylist()
+        points = [rows[first : first + seeds] for first in range(0, len(rows), seeds)]
+        figures[workload.name] = {name: [figure(name, runs) for runs in points] for name in FIGURES}
+    return Table(workloads, grid, seeds, figures)
+
+
+# ---- the command -----------------------------------------------------------------------------------------------------
+
+
+def _pairs(words: Iterable[str]) -> dict[str, str]:
+    """Words such as consumers=4; ConfigException for another word."""
+    pairs = [word.partition("=") for word in words]
+    for key, equals, value in pairs:
+        if not (key and equals and value):
+            raise ConfigException(f"{key + equals + value!r}: must be NAME=VALUE")
+    return {key: value for key, _, value in pairs}
+
+
+def workload_of(text: str) -> Workload:
+    """A workload from "NAME: FIELD=VALUE ...", the fields that differ from `WORK`.
+
+    ConfigException names an unknown field, or one of the grid.
+    """
+    name, colon, rest = text.partition(":")
+    if not colon or not name.strip():
+        raise ConfigException(f"workload={text!r}: must be NAME: FIELD=VALUE ...")
+    allowed = [field for field in PARAMETERS if field not in KEYS]
+    values: dict[str, Any] = {}
+    for field, value in _pairs(rest.split()).items():
+        if field not in allowed:
+            raise ConfigException(f"workload={text!r}: {field} must be one of {', '.join(allowed)}")
+        values[field] = _value(value)
+    return Workload(name.strip(), f"Work with {' '.join(rest.split()) or 'no failures'}.", replace(WORK, **values))
+
+
+def _value(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def grid_of(words: Iterable[str]) -> Grid:
+    """The grid with other values, from words such as lock_duration_ms=1000,30000."""
+    grid = dict(GRID)
+    for name, text in _pairs(words).items():
+        values = [_value(one) for one in text.split(",")]
+        if name not in grid or not all(isinstance(value, int) for value in values):
+            raise ConfigException(f"grid {name}={text}: must be whole numbers for one of {', '.join(grid)}")
+        grid[name] = tuple(sorted({int(value) for value in values}))
+    return grid
+
+
+def _workloads(texts: Sequence[str]) -> Sequence[Workload]:
+    """The built-in workloads, or these instead; ConfigException if two have one name."""
+    found = [workload_of(text) for text in texts]
+    names = [workload.name for workload in found]
+    if len(set(names)) < len(names):
+        raise ConfigException(f"workloads {', '.join(names)}: each must have a name of its own")
+    return found or WORKLOADS
+
+
+@click.command("what-if")
+@click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--master", metavar="URL", help="The master of Spark.  [default: local[*]]")
+@click.option("--seeds", type=click.IntRange(1), default=SEEDS, show_default=True, help="Runs of each setting.")
+@click.option(
+    "--workload", "own", multiple=True, metavar="'NAME: FIELD=VALUE ...'",
+    help="A workload of your own instead of the built-in ones, with fields of a scenario; repeatable.",
+)  # fmt: skip
+@click.option(
+    "--grid", "varied", multiple=True, metavar="NAME=VALUE,...", help="Other values of a configuration; repeatable."
+)
+@click.option("--progress/--no-progress", default=True, help="Show progress bars.", show_default=True)
+def what_if(
+    *, out: Path, master: str | None, seeds: int, own: tuple[str, ...], varied: tuple[str, ...], progress: bool
+) -> None:
+    """Compute what lock durations and limits cost, and write the table to OUT, for what_if(table=OUT) in a notebook.
+
+    A killed command continues where it was: finished runs are kept in the folder OUT.runs until the end.
+    """
+    kept = out.with_name(out.name + ".runs")
+    try:
+        workloads = _workloads(own)
+        grid = grid_of(varied)
+        table = compute(workloads, grid, seeds, spark=session(master=master), checkpoint=kept, progress=progress)
+        out.write_text(table.to_json())
+    except ModuleNotFoundError as missing:
+        raise click.ClickException(f"the package {missing.name} is missing: {install_command('spark')}") from missing
+    except (ConfigException, JavaNotFound, OSError, SparkDoesNotFit) as problem:
+        raise click.ClickException(str(problem)) from problem
+    shutil.rmtree(kept)
+    click.echo(f"{out}: {table}")

@@ -1,0 +1,221 @@
+"""The entries of a journal in a Parquet file, read type by type: no Python code runs for a single row.
+
+Events of a type whose fields all have columns of their own are made from these columns. Those of another type are made
+from the payloads, which Arrow parses. Only rows that do not fit, and types with fields of mixed tuples, are decoded one
+by one: then an error names the entry and what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from itertools import repeat
+from operator import itemgetter
+from os import PathLike, fspath
+from types import NoneType
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+
+from shareq.trace.journal.arrow_values import arrow_type, python_values
+from shareq.trace.journal.entry_log import Entry
+from shareq.trace.journal.event_codec import EVENT_TYPES, BadEvent, decode
+from shareq.trace.journal.journal_file import READABLE, RENAMED, VERSION, JournalFileError, current
+from shareq.trace.journal.parquet_columns import FIELDS, HEAD, PAYLOAD, STATES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+ROWS_AT_ONCE = 100_000
+"""Number of payloads that are parsed before their events are made."""
+BLOCK_SIZE = 1 << 26
+"""Bytes that Arrow's JSON reader parses at once; a longer payload is parsed by itself."""
+
+_NAMES = [name for name, kind in (*HEAD, *FIELDS) if kind == "string"]
+_KINDS = dict(FIELDS)
+_CODES = {name: code for code, name in STATES.items()}
+_OLD_NAMES = {name: old for old, name in RENAMED.items()}
+_new = tuple.__new__
+
+
+def read_entries(path: str | PathLike[str]) -> tuple[int, list[Entry]]:
+    """The origin and the entries, by order. JournalFileError if the file is not a journal; BadEvent names the order of
+    an entry that is malformed."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pq.read_schema(fspath(path))
+    names = [name for name in schema.names if name in _NAMES and pa.types.is_string(schema.field(name).type)]
+    with pq.ParquetFile(fspath(path), read_dictionary=names) as file:
+        metadata = schema.metadata or {}
+        version = metadata.get(b"shareq_journal", b"").decode(errors="replace")
+        if version not in map(str, READABLE):
+            raise JournalFileError(path, 0, f"not a journal of version {' or '.join(map(str, READABLE))}")
+        entries = _Rows(file, is_current=version == str(VERSION)).entries()
+    entries.sort(key=itemgetter(0))
+    return int(metadata[b"origin_ms"]), entries
+
+
+class _Rows:
+    """The rows of a file, and the events that they have. A column is read when an event needs it."""
+
+    def __init__(self, file: Any, *, is_current: bool) -> None:
+        self._file = file
+        self._is_current = is_current
+        self._orders, self._times_ms, self._brokers = (self._whole_numbers(*column) for column in HEAD[:3])
+        self._columns: dict[str, Any] = {}
+        self._payloads: Any = None
+
+    def entries(self) -> list[Entry]:
+        """The entries of all rows, in the order of the file."""
+        import numpy as np
+
+        types = _one_chunk(self._texts(*HEAD[3]).dictionary_encode())
+        codes, events = types.indices.to_numpy(), [None] * len(types)
+        for code, name in enumerate(types.dictionary.to_pylist()):
+            places = np.flatnonzero(codes == code)
+            for place, event in zip(places.tolist(), self._events(name, places), strict=True):
+                events[place] = event
+        return list(map(_new, repeat(Entry), zip(self._orders, self._times_ms, self._brokers, events, strict=True)))
+
+    def _events(self, type_name: str, places: NDArray[Any]) -> list[Any]:
+        """The events of the rows with this type."""
+        hints = get_type_hints(EVENT_TYPES[type_name]) if type_name in EVENT_TYPES else {}
+        if hints and all(self._stored(name) is not None for name in hints):
+            fields = {name: self._column(name, places) for name in hints}
+            events = _made(type_name, fields)
+            if events is not None:
+                return events
+        found: list[Any] = []
+        for begin in range(0, len(places), ROWS_AT_ONCE):
+            found += self._of_payloads(type_name, places[begin : begin + ROWS_AT_ONCE])
+        return found
+
+    # ---- typed columns -----------------------------------------------------------------------------------------------
+
+    def _stored(self, name: str) -> str | None:
+        """The name of the typed column of a field; None if the file has none, or one of another type."""
+        stored = name if self._is_current else _OLD_NAMES.get(name, name)
+        if name not in _KINDS or stored not in self._file.schema_arrow.names:
+            return None
+        kind = self._file.schema_arrow.field(stored).type
+        return stored if str(getattr(kind, "value_type", kind)) == _KINDS[name] else None
+
+    def _column(self, name: str, places: NDArray[Any]) -> Any:
+        """The values of some rows in the typed column of a field, as an Arrow array."""
+        if name not in self._columns:
+            self._columns[name] = _one_chunk(self._read(str(self._stored(name))))
+        found = self._columns[name].take(places)
+        return _codes(found) if name in ("state", "to_state") else found
+
+    # ---- payloads ----------------------------------------------------------------------------------------------------
+
+    def _of_payloads(self, type_name: str, places: NDArray[Any]) -> list[Any]:
+        """The events of some rows with this type, from their payloads."""
+        if self._payloads is None:
+            self._payloads = self._texts(*PAYLOAD)
+        texts = self._payloads.take(places).combine_chunks()
+        events = self._parsed(type_name, texts)
+        if events is not None:
+            return events
+        return [
+            self._of_payload(type_name, text, self._orders[place])
+            for place, text in zip(places.tolist(), texts.to_pylist(), strict=True)
+        ]
+
+    def _parsed(self, type_name: str, texts: Any) -> list[Any] | None:
+        """The events of payloads that all have the same fields; None if one does not fit."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+        from pyarrow import json as pa_json
+
+        hints = get_type_hints(EVENT_TYPES[type_name]) if type_name in EVENT_TYPES else {}
+        types = {name: arrow_type(annotation) for name, annotation in hints.items()}
+        if not types or None in types.values() or pc.any(pc.match_substring(texts, "\n")).as_py():
+            return None
+        stored = {name: name if self._is_current else _OLD_NAMES.get(name, name) for name in types}
+        lines = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts), "\n")
+        try:
+            table = pa_json.read_json(
+                pa.BufferReader(lines[0].as_buffer()),
+                read_options=pa_json.ReadOptions(use_threads=False, block_size=BLOCK_SIZE),
+                parse_options=pa_json.ParseOptions(
+                    explicit_schema=pa.schema([(stored[name], kind) for name, kind in types.items()]),
+                    unexpected_field_behavior="error",
+                ),
+            )
+        except pa.ArrowException:
+            return None
+        if len(table) != len(texts):
+            return None
+        return _made(type_name, {name: table.column(stored[name]).combine_chunks() for name in types})
+
+    def _of_payload(self, type_name: str, text: str, order: int) -> Any:
+        """The event of one row; BadEvent names its order if it is malformed."""
+        try:
+            fields = json.loads(text)
+            if not isinstance(fields, dict):
+                raise BadEvent("the payload must be a JSON object")
+            return decode(type_name, fields if self._is_current else current(fields))
+        except ValueError as error:
+            raise BadEvent(f"entry {order}: {error}") from error
+
+    # ---- columns that must have a value in each row ------------------------------------------------------------------
+
+    def _whole_numbers(self, name: str, kind: str) -> list[int]:
+        """The values of a column of numbers; BadEvent if one is missing or of another type."""
+        column = self._without_nulls(name)
+        if str(column.type) not in (kind, "int64"):
+            raise BadEvent(f"{name} must be {kind}, not {column.type}")
+        values: list[int] = column.to_numpy().tolist()
+        return values
+
+    def _texts(self, name: str, kind: str) -> Any:
+        """A column of texts; BadEvent if one is missing or of another type."""
+        column = self._without_nulls(name)
+        stored = getattr(column.type, "value_type", column.type)
+        if str(stored) not in (kind, f"large_{kind}"):
+            raise BadEvent(f"{name} must be {kind}, not {stored}")
+        return column
+
+    def _without_nulls(self, name: str) -> Any:
+        if name not in self._file.schema_arrow.names:
+            raise BadEvent(f"the column {name} is missing")
+        column = self._read(name)
+        if column.null_count:
+            raise BadEvent(f"{name} must not be null")
+        return column
+
+    def _read(self, name: str) -> Any:
+        return self._file.read(columns=[name]).column(name)
+
+
+def _one_chunk(column: Any) -> Any:
+    """A column as one array, with one dictionary if it has several."""
+    return (column.unify_dictionaries() if column.num_chunks > 1 else column).combine_chunks()
+
+
+def _made(type_name: str, arrays: dict[str, Any]) -> list[Any] | None:
+    """The events of a type, from the values of each field; None if a value is missing or does not fit."""
+    event_type: Any = EVENT_TYPES[type_name]
+    columns = []
+    for name, annotation in get_type_hints(event_type).items():
+        kinds = get_args(annotation)
+        optional = NoneType in kinds
+        values = python_values(arrays[name], kinds[0] if optional else annotation, optional=optional)
+        if values is None:
+            return None
+        columns.append(values)
+    return list(map(partial(_new, event_type), zip(*columns, strict=True)))
+
+
+def _codes(states: Any) -> Any:
+    """The numbers of states, by their texts; null where a text is neither a name nor a number."""
+    import numpy as np
+    import pyarrow as pa
+
+    codes = pa.array([_code(text) for text in states.dictionary.to_pylist()], pa.int64())
+    return codes.take(states.indices) if len(states) else pa.array(np.zeros(0, np.int64))
+
+
+def _code(text: str) -> int | None:
+    found = _CODES.get(text)
+    return int(text) if found is None and text.lstrip("-").isdecimal() else found
