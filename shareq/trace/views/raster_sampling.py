@@ -50,7 +50,7 @@ class Raster:
     """`x` and `offsets` are the edges of columns and rows; `codes` has a row for each range of offsets, ascending.
 
     `timeouts`: (x, middle of the range) of each expired lock. `outcomes`: final state -> exact number of records.
-    `observed`: `window_end` is an upper bound.
+    `uncertain`: `window_end` is an upper bound.
     """
 
     x: NDArray[Any]
@@ -60,7 +60,7 @@ class Raster:
     window_end: NDArray[Any]
     timeouts: list[tuple[float, float]] = field(default_factory=list)
     outcomes: dict[str, int] = field(default_factory=dict)
-    observed: bool = False
+    uncertain: bool = False
 
     def has(self, code: int) -> bool:
         """True if any sample has this state, in the window or below it."""
@@ -118,7 +118,7 @@ def sample(
         position = stop
         codes[:, column], spso[column], window_end[column] = painter.column(), painter.spso, painter.window_end
     painter.read(entries[position:], xs[position:])
-    return Raster(x, edges, codes, spso, window_end, painter.timeouts, painter.outcomes, observed)
+    return Raster(x, edges, codes, spso, window_end, painter.timeouts, painter.outcomes, painter.uncertain)
 
 
 def _appended(events: Sequence[Event]) -> tuple[int, int]:
@@ -171,6 +171,11 @@ class _Painter:
         self.spso = self.window_end = low
         self.timeouts: list[tuple[float, float]] = []
         self.outcomes = dict.fromkeys(_OUTCOMES.values(), 0)
+
+    @property
+    def uncertain(self) -> bool:
+        """True if the end of the window is an upper bound."""
+        return False
 
     def begin(self, state: SharePartitionState) -> None:
         """Start from a state instead of an empty partition."""
@@ -231,6 +236,10 @@ class _ObservedPainter(_Painter):
         super().__init__(offsets, low)
         self._state = SharePartitionState("", "", 0)
         self._completed = Runs()
+
+    @property
+    def uncertain(self) -> bool:
+        return self._state.uncertain
 
     def begin(self, state: SharePartitionState) -> None:
         super().begin(state)

@@ -151,7 +151,7 @@ def content(
         total - len(shown),
         hidden[0].deadline_ms if hidden else None,
         len(wanted) > 1,
-        any(one.state.observed for one in found),
+        any(one.state.uncertain for one in found),
     )
 
 
