@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from shareq.model.states import AcknowledgeType, RecordState
     from shareq.observer import Observer, lag_plot, observe, view
     from shareq.producer import Producer
+    from shareq.proxy import Tap, tap
     from shareq.trace import Journal, ledger, messages, metrics, raster
 
 _HOMES = {
@@ -52,6 +53,8 @@ _HOMES = {
     "AcknowledgeType": "shareq.model.states",
     "RecordState": "shareq.model.states",
     "Producer": "shareq.producer",
+    "Tap": "shareq.proxy",
+    "tap": "shareq.proxy",
     "Journal": "shareq.trace",
     "lag_plot": "shareq.observer",
     "ledger": "shareq.trace",
@@ -81,6 +84,7 @@ __all__ = [
     "Producer",
     "RecordState",
     "ShareConsumer",
+    "Tap",
     "TopicPartition",
     "WakeupException",
     "__version__",
@@ -90,6 +94,7 @@ __all__ = [
     "metrics",
     "observe",
     "raster",
+    "tap",
     "view",
 ]
 

@@ -1,4 +1,5 @@
-"""`shareq serve`: a cluster for Kafka clients. `shareq kafka`: Apache Kafka. `shareq show`: the control room.
+"""`shareq serve`: a cluster for Kafka clients. `shareq kafka`: Apache Kafka. `shareq tap`: a proxy in front of a Kafka.
+`shareq show`: the control room.
 
 These run until Ctrl-C. `shareq pipeline`: tables and a report of a trace. `shareq what-if`: the cost of settings.
 """
@@ -36,6 +37,7 @@ LATE = {
     "kafka": "shareq.kafka.command",
     "pipeline": "shareq.spark.pipeline.command",
     "show": "shareq_widgets.show.command",
+    "tap": "shareq.proxy.command",
     "what-if": "shareq.spark.what_if",
 }
 """Commands that are imported when they are used, because of their dependencies."""

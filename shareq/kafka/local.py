@@ -17,6 +17,9 @@ from shareq.kafka.broker_process import HOST, BrokerProcess, KafkaCommand, new_i
 from shareq.kafka.jars import kafka_jars
 from shareq.model.errors import ConfigException, IllegalStateException
 from shareq.model.html import strong, table
+from shareq.proxy import Tap
+from shareq.proxy import tap as open_tap
+from shareq.trace import Journal
 
 _ATTEMPTS = 3
 _POLL_S = 0.05
@@ -71,7 +74,9 @@ class LocalKafka:
             Producer({"bootstrap.servers": kafka.bootstrap_servers})
 
     `brokers`: 1 or 3. `config` overrides broker configurations by their Kafka names; `laptop_config` has the other
-    differences from Kafka's defaults. `version`: see `kafka_jars`. `timeout`: the limit of a start, seconds. It ends
+    differences from Kafka's defaults. `version`: see `kafka_jars`. `timeout`: the limit of a start, seconds. `tap`: put
+    a proxy in front of it, see `shareq.tap`: then `bootstrap_servers` is that of the proxy, and `journal` shows the
+    share groups of all clients, so that views take a local Kafka where they take a cluster. It ends
     with `stop()`, with its `with` block, and with this process, even a killed one. ConfigException for an invalid
     argument; JavaNotFound, KafkaNotFound or LocalKafkaError, with the remedy, if it cannot start.
     """
@@ -83,6 +88,7 @@ class LocalKafka:
         config: Mapping[str, object] | None = None,
         version: str | None = None,
         timeout: float = 90.0,
+        tap: bool = False,
     ) -> None:
         if brokers not in {1, 3} or isinstance(brokers, bool):
             raise ConfigException(f"brokers={brokers!r}: must be 1 or 3")
@@ -93,6 +99,8 @@ class LocalKafka:
         self._count = brokers
         self._wanted_version = version
         self._timeout = timeout
+        self._wants_tap = tap
+        self._tap: Tap | None = None
         self._root: Path | None = None
         self._program: KafkaCommand | None = None
         self._brokers: tuple[BrokerProcess, ...] = ()
@@ -120,6 +128,8 @@ class LocalKafka:
         time.
         """
         try:
+            if self._tap is not None:
+                self._tap.close()
             self._archive_classes()
         finally:
             self._kill()
@@ -160,6 +170,8 @@ class LocalKafka:
             for broker in self._brokers:
                 broker.start()
             self._wait_ready(*self._brokers)
+            if self._wants_tap:
+                self._tap = open_tap(self.direct_servers)
         except BaseException:
             self.stop()
             raise
@@ -224,9 +236,27 @@ class LocalKafka:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The value of a client's `bootstrap.servers`."""
+        """The value of a client's `bootstrap.servers`: the brokers, or with `tap=True` the proxy in front of them."""
+        direct = self.direct_servers
+        return direct if self._tap is None else self._tap.bootstrap_servers
+
+    @property
+    def direct_servers(self) -> str:
+        """The addresses of the brokers themselves."""
         self._check_running()
         return ",".join(broker.address for broker in self._brokers)
+
+    @property
+    def tap(self) -> Tap:
+        """The proxy in front of the brokers; it stays readable after a stop. IllegalStateException without one."""
+        if self._tap is None:
+            raise IllegalStateException("this local Kafka has no tap: start it with LocalKafka(tap=True)")
+        return self._tap
+
+    @property
+    def journal(self) -> Journal:
+        """The journal of the tap. IllegalStateException without one."""
+        return self.tap.journal
 
     @property
     def brokers_alive(self) -> tuple[int, ...]:

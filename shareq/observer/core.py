@@ -38,7 +38,7 @@ class ObserverCore:
         self._writer = writer
         self._interval_ms = interval_ms
         self._task: OperationTask[PollResult] | None = None
-        self._next_ms = 0
+        self._next_ms = self._begun_ms = 0
         self._poll_at_once = False
         self.polls_begun = self.polls_ended = 0
 
@@ -60,12 +60,13 @@ class ObserverCore:
             task, self._task = self._task, None
             self.polls_ended += 1
             try:
-                self._writer.write_poll(task.result(), now_ms)
+                self._writer.write_poll(task.result(), now_ms, self._begun_ms)
             except KafkaException as failure:
                 self._writer.write_failure(failure.error.str(), now_ms)
             self._next_ms = now_ms + (0 if self._poll_at_once else self._interval_ms)
         if self._task is None and now_ms >= self._next_ms:
             self.polls_begun += 1
+            self._begun_ms = now_ms
             self._poll_at_once = False
             self._task = self._admin.start(self._poll.poll(), POLL_TIMEOUT_MS, now_ms)
         return self._admin.calls.take_effects()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from threading import Lock
 
 from shareq.coordinator.share_state.rules import event_of
 from shareq.coordinator.share_state.state import KeyState
@@ -14,29 +13,27 @@ from shareq.model.events import (
     Event,
     GroupDeleted,
     GroupEpochBumped,
-    LeaderElected,
-    LogStartMoved,
+    HeartbeatReceived,
     MemberJoined,
     MemberLeft,
     MemberReconciled,
+    MembersBypass,
     ObservationDisturbed,
-    PartitionsAdded,
-    RecordsAppended,
     RecordsDelivered,
     RecordsHeld,
     Run,
-    TopicCreated,
-    TopicDeleted,
 )
-from shareq.model.messages.cluster import MetadataResponse
 from shareq.model.messages.share_group import ShareGroupDescribeResponse
+from shareq.observer.log_writer import LogWriter
 from shareq.observer.poll_result import PartitionId, PollResult
-from shareq.trace import Journal
+from shareq.observer.timed_journal import TimedJournal
 
 MEMBER_TIMEOUT_MS = 60_000
 """Maximum time that a client's event waits until the group's coordinator describes its member."""
 
 Member = ShareGroupDescribeResponse.Member
+Assignment = tuple[tuple[str, tuple[int, ...]], ...]
+_NOT_RECONCILED: tuple[int, Assignment] = (-1, ())
 
 
 class JournalWriter:
@@ -45,56 +42,50 @@ class JournalWriter:
     The fields hold the values that were written last; only a value that differs from them is an event.
     """
 
-    def __init__(self, journal: Journal, group: str) -> None:
-        self.journal = journal
-        self._group = group
-        self._lock = Lock()
-        self._now_ms = 0
+    def __init__(self, timed: TimedJournal, logs: LogWriter, group: str) -> None:
+        self._timed, self._logs, self._group = timed, logs, group
+        self._write = timed.write
         self.trouble = self._written_trouble = ""
         """The reason why the last poll was incomplete, and the reason that was written last."""
         self._epoch = -1
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, tuple[int, Assignment]] = {}
+        """Epoch and assignment of each member, as written last."""
+        self._seen_ms: dict[str, int] = {}
+        """The time of the last heartbeat that was seen of a member, which a poll that began earlier does not change."""
+        self._seen: set[str] = set()
+        self._bypassing: tuple[str, ...] | None = None
         self._configs: dict[str, str] = {}
-        self._topics: dict[str, tuple[str, int]] = {}
-        self._leaders: dict[PartitionId, tuple[int, int]] = {}
-        self._states: dict[PartitionId, DurableStateRead] = {}
-        self._starts: dict[PartitionId, int] = {}
-        self._ends: dict[PartitionId, int] = {}
+        self._states: dict[PartitionId, tuple[str | None, DurableStateRead]] = {}
+        """The last read state, with the id of its topic."""
         self._waiting: deque[tuple[int, RecordsDelivered | AcknowledgementsSent]] = deque(maxlen=10_000)
 
-    def _write(self, event: Event) -> None:
-        self.journal.record(self._now_ms, -1, event)
+    def write_poll(self, poll: PollResult, now_ms: int, begun_ms: int = 0) -> None:
+        """Write what has changed since the last poll: leaders and members before the states of records.
 
-    def _advance_to(self, now_ms: int) -> None:
-        """Set the time of the next events. It never decreases, in whatever order threads have read the clock."""
-        self._now_ms = max(self._now_ms, now_ms)
-
-    def write_poll(self, poll: PollResult, now_ms: int) -> None:
-        """Write what has changed since the last poll: leaders and members before the states of records."""
-        with self._lock:
-            self._advance_to(now_ms)
+        `begun_ms`: the begin of the poll.
+        """
+        with self._timed.lock:
+            self._timed.advance_to(now_ms)
             self._write_trouble(poll.trouble, at_once=poll.unreachable)
             for name, topic in poll.topics.items():
-                self._write_topic(name, topic)
+                self._logs.write_topic(name, topic)
             self._write_configs(poll.configs)
             if poll.group_described:
-                self._write_group(poll.group)
+                self._write_group(poll.group, begun_ms)
             for record in poll.records:
                 self._write(event_of(record))
             for at, state in poll.states.items():
                 self._write_state(at, state)
             for at, offset in poll.log_starts.items():
-                if offset != self._starts.get(at, 0):
-                    self._starts[at] = offset
-                    self._write(LogStartMoved(*at, offset))
+                self._logs.write_log_start(at, offset)
             for at, end in poll.log_ends.items():
-                self._write_log_end(at, end)
+                self._logs.write_log_end(at, end)
             self._write_waiting(now_ms)
 
     def write_failure(self, reason: str, now_ms: int) -> None:
         """Write the failure of a whole poll."""
-        with self._lock:
-            self._advance_to(now_ms)
+        with self._timed.lock:
+            self._timed.advance_to(now_ms)
             self._write_trouble(reason, at_once=True)
 
     def write_client_event(self, now_ms: int, event: Event) -> None:
@@ -102,8 +93,8 @@ class JournalWriter:
         the client is known to be of this cluster, and not of another one with a group of the same name.
         """
         if isinstance(event, (RecordsDelivered, AcknowledgementsSent)) and event.group_id == self._group:
-            with self._lock:
-                self._advance_to(now_ms)
+            with self._timed.lock:
+                self._timed.advance_to(now_ms)
                 if event.member_id in self._members:
                     self._write_of_member(event)
                 else:
@@ -119,39 +110,6 @@ class JournalWriter:
             self._written_trouble = trouble
             self._write(ObservationDisturbed(trouble))
 
-    def _write_topic(self, name: str, topic: MetadataResponse.Topic | None) -> None:
-        written = self._topics.get(name)
-        now = None if topic is None else (topic.topic_id, len(topic.partitions))
-        if written is not None and (now is None or now[0] != written[0]):
-            self._discard_topic(name)
-            self._write(TopicDeleted(name, written[0]))
-            written = None
-        if topic is None or now is None:
-            return
-        self._topics[name] = now
-        if written is None:
-            self._write(TopicCreated(name, *now))
-        elif now != written:
-            self._write(PartitionsAdded(name, *now))
-        for partition in topic.partitions:
-            at, leader = (name, partition.partition_index), (partition.leader_id, partition.leader_epoch)
-            if self._leaders.get(at) != leader:
-                self._leaders[at] = leader
-                self._write(LeaderElected(*at, *leader))
-
-    def _discard_topic(self, name: str) -> None:
-        """Discard the written values of a deleted topic."""
-        del self._topics[name]
-        for written in (self._leaders, self._states, self._starts, self._ends):
-            for at in [at for at in written if at[0] == name]:
-                del written[at]
-
-    def _write_log_end(self, at: PartitionId, end: int) -> None:
-        written = self._ends.get(at, self._starts.get(at, 0))
-        self._ends[at] = end
-        if end > written:
-            self._write(RecordsAppended(*at, written, end))
-
     # ---- the group ---------------------------------------------------------------------------------------------------
 
     def _write_configs(self, configs: dict[str, str]) -> None:
@@ -160,11 +118,11 @@ class JournalWriter:
                 self._configs[key] = value
                 self._write(ConfigChanged(f"group:{self._group}", key, value))
 
-    def _write_group(self, group: ShareGroupDescribeResponse.DescribedGroup | None) -> None:
+    def _write_group(self, group: ShareGroupDescribeResponse.DescribedGroup | None, begun_ms: int) -> None:
         members = {member.member_id: member for member in group.members} if group else {}
-        for member_id in [known for known in self._members if known not in members]:
-            del self._members[member_id]
-            self._write(MemberLeft(self._group, member_id, "not described any more"))
+        self._seen_ms = {member_id: ms for member_id, ms in self._seen_ms.items() if ms >= begun_ms}
+        for member_id in sorted(self._members.keys() - members.keys() - self._seen_ms.keys()):
+            self._write_left(member_id, "not described any more")
         if group is None:
             if self._epoch >= 0:
                 self._epoch = -1
@@ -173,25 +131,68 @@ class JournalWriter:
         if group.group_epoch != self._epoch:
             self._epoch = group.group_epoch
             self._write(GroupEpochBumped(self._group, group.group_epoch, "as its coordinator describes it"))
-        for member in members.values():
-            self._write_member(member)
+        for member_id, member in members.items():
+            if member_id not in self._seen_ms:
+                self._write_member(member)
 
     def _write_member(self, member: Member) -> None:
-        written = self._members.get(member.member_id)
-        self._members[member.member_id] = member
-        if written is None:
+        if member.member_id not in self._members:
             names = member.subscribed_topic_names
-            self._write(MemberJoined(self._group, member.member_id, member.client_id, names))
-        if written is None or (written.member_epoch, written.assignment) != (member.member_epoch, member.assignment):
-            held = tuple((topic.topic_name, topic.partitions) for topic in member.assignment.topic_partitions)
-            self._write(MemberReconciled(self._group, member.member_id, member.member_epoch, held))
+            self._write_joined(MemberJoined(self._group, member.member_id, member.client_id, names))
+        held = tuple((topic.topic_name, topic.partitions) for topic in member.assignment.topic_partitions)
+        self._write_reconciled(MemberReconciled(self._group, member.member_id, member.member_epoch, held))
+
+    def _write_joined(self, event: MemberJoined) -> None:
+        self._members[event.member_id] = _NOT_RECONCILED
+        self._write(event)
+
+    def _write_reconciled(self, event: MemberReconciled) -> None:
+        now = (event.member_epoch, event.assignment)
+        if self._members[event.member_id] != now:
+            self._members[event.member_id] = now
+            self._write(event)
+
+    def _write_left(self, member_id: str, reason: str) -> None:
+        if self._members.pop(member_id, None) is not None:
+            self._write(MemberLeft(self._group, member_id, reason))
+
+    # ---- members that are connected through a proxy ------------------------------------------------------------------
+
+    def write_seen(self, event: Event, now_ms: int) -> None:
+        """Write an event that was read from the requests and responses of a member. To be called with the lock of the
+        journal, at its time.
+        """
+        if isinstance(event, HeartbeatReceived):
+            self._seen_ms[event.member_id] = now_ms
+            self._seen.add(event.member_id)
+            self._write(event)
+        elif isinstance(event, MemberJoined):
+            if event.member_id not in self._members:
+                self._write_joined(event)
+        elif isinstance(event, MemberReconciled):
+            if event.member_id in self._members:
+                self._write_reconciled(event)
+        elif isinstance(event, MemberLeft):
+            self._write_left(event.member_id, event.reason)
+        else:
+            self._write(event)
+
+    def write_bypassing(self) -> None:
+        """Write the members whose heartbeats were not seen, if they are others than before. Without a description of
+        the group they are not known."""
+        self._seen &= self._members.keys() | self._seen_ms.keys()
+        bypassing = tuple(sorted(self._members.keys() - self._seen))
+        if bypassing != self._bypassing:
+            self._bypassing = bypassing
+            self._write(MembersBypass(self._group, bypassing))
 
     # ---- records -----------------------------------------------------------------------------------------------------
 
     def _write_state(self, at: PartitionId, state: KeyState | None) -> None:
         read = _durable_state(self._group, at, state)
-        if self._states.get(at) != read:
-            self._states[at] = read
+        now = (self._logs.topic_id(at[0]), read)
+        if self._states.get(at) != now:
+            self._states[at] = now
             self._write(read)
 
     def _write_waiting(self, now_ms: int) -> None:
@@ -204,7 +205,7 @@ class JournalWriter:
                 self._waiting.append((event_ms, event))
 
     def _write_of_member(self, event: RecordsDelivered | AcknowledgementsSent) -> None:
-        if event.topic not in self._topics:
+        if self._logs.topic_id(event.topic) is None:
             return
         self._write(event)
         if isinstance(event, RecordsDelivered) and event.delivery_count > 0:

@@ -14,6 +14,8 @@ from shareq.model.html import Html, Table, Tables, html, strong
 from shareq.model.transport import Connection, listen
 from shareq.observer.core import ObserverCore
 from shareq.observer.journal_writer import JournalWriter
+from shareq.observer.log_writer import LogWriter
+from shareq.observer.timed_journal import TimedJournal
 from shareq.trace import Journal, View, group_view, view
 from shareq.transports import transport_for
 
@@ -43,7 +45,8 @@ class Observer(Tables):
         transport = transport_for(bootstrap_servers)
         self.bootstrap_servers, self.group, self.topics = bootstrap_servers, group, topics
         self.journal = Journal(capacity=capacity)
-        self._writer = writer = JournalWriter(self.journal, group)
+        timed = TimedJournal(self.journal)
+        self._writer = writer = JournalWriter(timed, LogWriter(timed), group)
         self._core = ObserverCore(
             bootstrap_servers, group, topics, writer=writer, rng=transport.rng(), interval_ms=interval_ms
         )

@@ -7,6 +7,9 @@ from random import Random
 
 from shareq.model.events import LogStartMoved, MemberJoined, MemberLeft, SharePartitionLoaded, TopicCreated
 from shareq.trace import Journal
+from shareq.trace.analysis.fold import apply_entry
+from shareq.trace.analysis.partition_timeline import PartitionTimeline
+from shareq.trace.analysis.share_partition_state import SharePartitionState
 from tests.leader.oracle_rig import MEMBERS, Rig, random_step
 
 ORIGIN_MS = 1_767_225_600_000
@@ -19,6 +22,14 @@ def loaded(spso: int, window_end: int, *runs: tuple[int, int, int, int], limit: 
     from shareq.model.events import Run
 
     return SharePartitionLoaded(*WHERE, spso, window_end, tuple(Run(*run) for run in runs), 1, 0, limit, 20, 30_000)
+
+
+def fold(journal: Journal, group: str, topic: str, partition: int) -> SharePartitionState:
+    """The state after all entries; JournalCorrupt if one contradicts earlier ones."""
+    state = SharePartitionState(group, topic, partition)
+    for entry in PartitionTimeline(journal, group, topic, partition).refresh():
+        apply_entry(state, entry)
+    return state
 
 
 def random_history(rng: Random, steps: int) -> Iterator[tuple[Journal, Rig]]:

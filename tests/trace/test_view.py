@@ -33,7 +33,8 @@ from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random
 KEYS: dict[str, Any] = {
     "group": str, "now_ms": int, "origin_ms": int, "order": int, "total": int,
     "event": (dict, type(None)), "step": (dict, type(None)), "marks": list,
-    "version": int, "topic": str, "partition": int, "leader": int, "loaded": bool, "observed": bool, "disturbed": str,
+    "version": int, "topic": str, "partition": int, "leader": int, "loaded": bool,
+    "observed": bool, "tapped": bool, "disturbed": str,
     "spso": int, "window_end": int, "log_start": int, "log_end": int,
     "delivery_count_limit": int, "max_record_locks": int, "lock_duration_ms": int, "in_flight": (int, type(None)),
     "lag": (int, type(None)), "runs": list, "past": list, "members": list, "writes": list, "text": str,
@@ -123,7 +124,7 @@ def test_a_snapshot_in_full() -> None:
     assert snapshot == {
         "version": 2, "group": "g", "topic": "t", "partition": 0, "leader": 2,
         "now_ms": ORIGIN_MS + 2000, "origin_ms": ORIGIN_MS, "order": 11, "total": 11,
-        "loaded": True, "observed": False, "disturbed": "",
+        "loaded": True, "observed": False, "tapped": False, "disturbed": "",
         "spso": 100, "window_end": 105, "log_start": 0, "log_end": 126,
         "delivery_count_limit": 5, "max_record_locks": 20, "lock_duration_ms": 30000, "in_flight": 5, "lag": 24,
         "runs": [

@@ -83,7 +83,7 @@ class History:
             {
                 "version": 2, "group": "payments", "topic": "orders", "partition": 0, "leader": 2,
                 "now_ms": self.now_ms, "origin_ms": ORIGIN_MS, "order": order, "total": order, "loaded": True,
-                "observed": False, "disturbed": "",
+                "observed": False, "tapped": False, "disturbed": "",
                 "spso": self.spso, "window_end": self.window_end, "log_start": self.log_start, "log_end": self.log_end,
                 "delivery_count_limit": self.limit, "max_record_locks": self.locks, "lock_duration_ms": LOCK_MS,
                 "in_flight": in_flight, "lag": self.log_end - self.spso - sum(r[0] in KEPT for _, r in inside),

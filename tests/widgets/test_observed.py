@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from shareq.model.events import ConfigChanged, Event, ObservationDisturbed
+from shareq.model.events import ConfigChanged, Event, MembersBypass, ObservationDisturbed
 from shareq.trace import Journal
 from shareq.trace.views.palette import DARK, LIGHT
 from shareq_widgets import strip
@@ -118,6 +118,16 @@ def test_chips(events: list[Event], shown: list[str]) -> None:
 @pytest.mark.parametrize(
     ("events", "text"),
     [
+        pytest.param(
+            [*TEN, MembersBypass(GROUP, ())],
+            "t-0 · leader broker 1 · seen through a tap, time-outs inferred",
+            id="all members are connected through a tap",
+        ),
+        pytest.param(
+            [*TEN, MembersBypass(GROUP, ("b",))],
+            "t-0 · leader broker 1 · seen from outside",
+            id="a member is connected past the tap",
+        ),
         pytest.param(TEN, "t-0 · leader broker 1 · seen from outside", id="watching"),
         pytest.param(
             [*START, NOTHING], "t-0 · leader broker 1 · seen from outside, nothing durable yet", id="not begun"

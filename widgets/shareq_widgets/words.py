@@ -29,10 +29,14 @@ class Sentence(NamedTuple):
 
 
 def where(snapshot: dict[str, Any]) -> str:
-    """The partition, its leader, and whether it is observed."""
+    """The partition, its leader, and where the knowledge of an observed one is from."""
     leader = f"leader broker {snapshot['leader']}" if snapshot["leader"] >= 0 else "no leader"
     if snapshot["observed"]:
         state = f"{leader} · seen from outside" + ("" if snapshot["loaded"] else ", nothing durable yet")
+    elif snapshot["tapped"]:
+        state = f"{leader} · seen through a tap, time-outs inferred" + (
+            "" if snapshot["loaded"] else ", nothing durable yet"
+        )
     else:
         state = leader if snapshot["loaded"] else "not loaded on any broker"
     return f"{snapshot['topic']}-{snapshot['partition']} · {state}"

@@ -37,7 +37,14 @@ from shareq.model.events.groups import (
     TargetAssignmentComputed,
     TransactionChanged,
 )
-from shareq.model.events.observed import DurableStateRead, ObservationDisturbed, RecordsHeld
+from shareq.model.events.observed import (
+    DeliveriesUnseen,
+    DurableStateRead,
+    HoldEnded,
+    MembersBypass,
+    ObservationDisturbed,
+    RecordsHeld,
+)
 from shareq.model.events.share_partition import (
     AcknowledgementRefused,
     RecordsChanged,
@@ -89,6 +96,9 @@ Event = (
     | ResponseSent
     | DurableStateRead
     | RecordsHeld
+    | HoldEnded
+    | DeliveriesUnseen
+    | MembersBypass
     | ObservationDisturbed
 )
 """The union of all event types; `typing.get_args(Event)` lists them for readers and writers of journals."""
@@ -100,17 +110,20 @@ __all__ = [
     "BrokerStopped",
     "ConfigChanged",
     "CoordinatorLoaded",
+    "DeliveriesUnseen",
     "DurableStateRead",
     "Event",
     "FaultInjected",
     "GroupDeleted",
     "GroupEpochBumped",
     "HeartbeatReceived",
+    "HoldEnded",
     "LeaderElected",
     "LogStartMoved",
     "MemberJoined",
     "MemberLeft",
     "MemberReconciled",
+    "MembersBypass",
     "ObservationDisturbed",
     "PartitionsAdded",
     "RecordsAppended",

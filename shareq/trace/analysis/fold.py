@@ -27,7 +27,6 @@ from shareq.model.events import (
 )
 from shareq.model.states import RecordState
 from shareq.trace.analysis.observed_fold import OBSERVER_HANDLERS, lay_out
-from shareq.trace.analysis.observed_knowledge import Knowledge
 from shareq.trace.analysis.runs import RecordStatus, Runs
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.analysis.transition_rules import status_after, why_illegal
@@ -168,7 +167,7 @@ def _elected(state: SharePartitionState, entry: Entry, event: LeaderElected) -> 
     del entry
     state.leader = event.leader
     if state.knowledge is not None:
-        state.knowledge = Knowledge(state.knowledge.durable)
+        state.knowledge = state.knowledge.with_new_leader()
         lay_out(state)
 
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from shareq.model.events import (
     BrokerStopped,
     DurableStateRead,
+    HoldEnded,
     MemberLeft,
     RecordsChanged,
     RecordsHeld,
@@ -178,11 +179,23 @@ class LockFold:
         self._end_all(entry.time_ms, TOPIC_GONE)
         self._loaded_by = -1
 
-    # ---- events of an observer: deliveries are known, deadlines are not ----------------------------------------------
+    # ---- events of an observer: deadlines are known of members that are connected through its proxy ------------------
 
     def _in_hand(self, entry: Entry, event: RecordsHeld) -> None:
-        self._take(event.first, event.end)
-        self._put([Lock(event.first, event.end, event.member_id, event.delivery_count, entry.time_ms)])
+        before, time_ms, deadline_ms = self._take(event.first, event.end), entry.time_ms, event.deadline_ms
+        begun = None if deadline_ms is None else time_ms
+        new = Lock(event.first, event.end, event.member_id, event.delivery_count, time_ms, begun, deadline_ms)
+        same = [lock for lock in before if lock[2:4] == new[2:4] and deadline_ms is not None]
+        whole = sum(lock.end - lock.first for lock in same) == event.end - event.first
+        self._put([lock.renew(time_ms, deadline_ms) for lock in same] if whole else [new])
+
+    def _let_go(self, entry: Entry, event: HoldEnded) -> None:
+        held = self._take(event.first, event.end)
+        later = [lock for lock in held if lock.delivery_count > event.delivery_count]
+        for lock in later:
+            self._put([lock])
+        ended = [lock for lock in held if lock.delivery_count <= event.delivery_count]
+        self._end(ended, entry.time_ms, event.cause, STATE_OF_CODE[event.state])
 
     def _read(self, entry: Entry, event: DurableStateRead) -> None:
         del entry
@@ -238,6 +251,7 @@ class LockFold:
         TopicCreated: _topic_changed,
         TopicDeleted: _topic_changed,
         RecordsHeld: _in_hand,
+        HoldEnded: _let_go,
         DurableStateRead: _read,
         MemberLeft: _left,
     }

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from shareq.model.events import DurableStateRead, MemberLeft, ObservationDisturbed, RecordsHeld
+from shareq.model.events import (
+    DurableStateRead,
+    HoldEnded,
+    MemberLeft,
+    MembersBypass,
+    ObservationDisturbed,
+    RecordsHeld,
+)
+from shareq.model.events import Run as DurableRun
 from shareq.trace.analysis.observed_knowledge import Hold, Knowledge, durable_status
 from shareq.trace.analysis.runs import STATE_OF_CODE, StatusRun
 from shareq.trace.analysis.share_partition_state import SharePartitionState
@@ -15,22 +23,51 @@ from shareq.trace.journal.entry_log import Entry
 def lay_out(state: SharePartitionState) -> None:
     """Compute the window from the knowledge, and drop holds that later deliveries or durable states have replaced.
 
-    A no-op for a state that is not observed. Without a durable start offset, the window begins at the first hold.
+    A no-op for a state that is not observed. Without a durable start offset, the window begins at the first known
+    delivery. The durable SPSO passes records that are terminal by confirmed acknowledgements, as on the leader.
     """
     knowledge = state.knowledge
     if knowledge is None:
         return
     if not state.loaded:
-        state.spso = min([hold.first for hold in knowledge.holds], default=0)
-    begun = state.loaded or knowledge.holds
+        firsts = [hold.first for hold in knowledge.holds] + [run.first for run in knowledge.ended]
+        state.spso = min(firsts, default=0)
+    begun = state.loaded or knowledge.holds or knowledge.ended
     state.window_end = (
         knowledge.highest_window_end(state.spso, state.log_end, state.max_record_locks) if begun else state.spso
     )
     state.runs = knowledge.runs(state.spso, state.window_end)
-    if not knowledge.holds:
+    if not knowledge.holds and not knowledge.ended:
         return
-    held = [(first, end, s.member_id, s.delivery_count) for first, end, s in state.runs if s.member_id is not None]
-    state.knowledge = knowledge._replace(holds=tuple(map(Hold._make, held)))
+    _pass_ended(state, knowledge)
+    held = [(first, end, *s[2:0:-1], s.deadline_ms) for first, end, s in state.runs if s.member_id is not None]
+    ended = _needed(knowledge, state)
+    state.knowledge = knowledge._replace(holds=tuple(map(Hold._make, held)), ended=ended)
+
+
+def _pass_ended(state: SharePartitionState, knowledge: Knowledge) -> None:
+    """Move the SPSO past records that are terminal; only ended holds leave such records at the SPSO."""
+    spso = state.spso
+    for first, end, status in state.runs if knowledge.ended and state.loaded else ():
+        if first != spso or not status.state.terminal:
+            break
+        spso = end
+    if spso > state.spso:
+        dropped, state.spso = state.runs.drop_below(spso), spso
+        state.add_past(dropped)
+
+
+def _needed(knowledge: Knowledge, state: SharePartitionState) -> tuple[DurableRun, ...]:
+    """The ended runs that are still the newest knowledge of their records, and not durable yet."""
+    if not state.loaded:  # the window begins at the first known delivery
+        return knowledge.ended
+    durable, found = set(knowledge.durable), []
+    for first, end, code, delivery_count in knowledge.ended:
+        for begin, stop, status in state.runs.overlap(max(first, state.spso), end) if end > state.spso else ():
+            run = DurableRun(begin, stop, code, delivery_count)
+            if (int(status.state), status.delivery_count) == (code, delivery_count) and run not in durable:
+                found.append(run)
+    return tuple(found)
 
 
 def _read(state: SharePartitionState, entry: Entry, event: DurableStateRead) -> None:
@@ -41,16 +78,18 @@ def _read(state: SharePartitionState, entry: Entry, event: DurableStateRead) -> 
     """
     del entry
     spso, terminal = _passed(event)
-    reset = state.loaded and spso < state.spso
+    known = state.knowledge or Knowledge()
+    reset = state.loaded and spso < known.durable_spso
     if reset or not state.loaded:
         state.past, state.spso = [], event.spso
-    holds = state.knowledge.holds if state.knowledge is not None and not reset else ()
+    if reset:
+        known = Knowledge(complete=known.complete)
     dropped = [run for run in state.runs.drop_below(event.spso) if run[2].state.terminal]
     dropped += [(max(first, state.spso), end, status) for first, end, status in terminal if end > state.spso]
-    state.loaded, state.partial, state.spso = spso >= 0, False, max(spso, 0)
+    state.loaded, state.partial, state.spso = spso >= 0, False, max(spso, state.spso, 0)
     state.add_past(dropped)
     state.state_epoch, state.leader_epoch = event.state_epoch, event.leader_epoch
-    state.knowledge = Knowledge(event.runs, holds)
+    state.knowledge = known._replace(durable=event.runs, durable_spso=spso)
     lay_out(state)
 
 
@@ -71,6 +110,18 @@ def _held(state: SharePartitionState, entry: Entry, event: RecordsHeld) -> None:
     lay_out(state)
 
 
+def _ended(state: SharePartitionState, entry: Entry, event: HoldEnded) -> None:
+    del entry
+    state.knowledge = (state.knowledge or Knowledge()).with_end(event)
+    lay_out(state)
+
+
+def _bypassed(state: SharePartitionState, entry: Entry, event: MembersBypass) -> None:
+    del entry
+    state.knowledge = (state.knowledge or Knowledge())._replace(complete=not event.member_ids)
+    lay_out(state)
+
+
 def _member_left(state: SharePartitionState, entry: Entry, event: MemberLeft) -> None:
     del entry
     if state.knowledge is not None:
@@ -87,6 +138,8 @@ def _disturbed(state: SharePartitionState, entry: Entry, event: ObservationDistu
 OBSERVER_HANDLERS: dict[type, Callable[[SharePartitionState, Entry, Any], None]] = {
     DurableStateRead: _read,
     RecordsHeld: _held,
+    HoldEnded: _ended,
+    MembersBypass: _bypassed,
     MemberLeft: _member_left,
     ObservationDisturbed: _disturbed,
 }

@@ -14,10 +14,12 @@ from shareq.model.events import (
     ConfigChanged,
     DurableStateRead,
     FaultInjected,
+    HoldEnded,
     LeaderElected,
     LogStartMoved,
     MemberJoined,
     MemberLeft,
+    MembersBypass,
     ObservationDisturbed,
     RecordsAppended,
     RecordsChanged,
@@ -50,11 +52,12 @@ _LEADER = frozenset(
         AcknowledgementRefused,
         DurableStateRead,
         RecordsHeld,
+        HoldEnded,
     )
 )
 _LOG = frozenset((RecordsAppended, LogStartMoved, LeaderElected))
 _TOPIC = frozenset((TopicCreated, TopicDeleted))
-_GROUP = frozenset((MemberJoined, MemberLeft, ShareSessionClosed, ConfigChanged))
+_GROUP = frozenset((MemberJoined, MemberLeft, ShareSessionClosed, ConfigChanged, MembersBypass))
 _CLUSTER = frozenset((BrokerStopped, FaultInjected, ObservationDisturbed))
 
 

@@ -14,6 +14,7 @@ from shareq.model.events import (
     BrokerStopped,
     ConfigChanged,
     DurableStateRead,
+    HoldEnded,
     LogStartMoved,
     MemberLeft,
     RecordsAppended,
@@ -26,7 +27,7 @@ from shareq.model.events import (
     TopicDeleted,
     WindowMoved,
 )
-from shareq.model.states import ABANDONED, PREPARED, SETTLED, RecordState
+from shareq.model.states import ABANDONED, PREPARED, SETTLED, RecordEvent, RecordState
 from shareq.trace.analysis.fold import apply_config
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.runs import STATE_OF_CODE
@@ -209,8 +210,24 @@ class RecordHistory:
             self._overrides[event.key] = event.value
 
     def _delivered(self, entry: Entry, event: RecordsHeld) -> None:
-        if event.first <= self._offset < event.end:
-            self._add(entry, DELIVERED, RecordState.ACQUIRED, event.delivery_count, member_id=event.member_id)
+        if not event.first <= self._offset < event.end:
+            return
+        last = self.changes[-1] if self.changes else None
+        same = last is not None and (last.member_id, last.delivery_count) == (event.member_id, event.delivery_count)
+        renewed = same and event.deadline_ms is not None and self._last_state() is RecordState.ACQUIRED
+        self._add(
+            entry,
+            RecordEvent.RENEW if renewed else DELIVERED,
+            RecordState.ACQUIRED,
+            event.delivery_count,
+            member_id=event.member_id,
+            deadline_ms=event.deadline_ms,
+        )
+
+    def _let_go(self, entry: Entry, event: HoldEnded) -> None:
+        if event.first <= self._offset < event.end and self._last_count() <= event.delivery_count:
+            state = STATE_OF_CODE[event.state]
+            self._add(entry, event.cause, state, event.delivery_count, member_id=event.member_id)
 
     def _durable(self, entry: Entry, event: DurableStateRead) -> None:
         found = [(run.state, run.delivery_count) for run in event.runs if run.first <= self._offset < run.end]
@@ -223,7 +240,8 @@ class RecordHistory:
 
     def _left(self, entry: Entry, event: MemberLeft) -> None:
         """A leader releases the records of a member by events of its own; an observer has none."""
-        if self.changes and self.changes[-1].what == DELIVERED and self.changes[-1].member_id == event.member_id:
+        last = self.changes[-1] if self.changes else None
+        if last and last.what == DELIVERED and last.member_id == event.member_id and last.deadline_ms is None:
             self._add(entry, MEMBER_LEFT, None, self._last_count(), member_id=event.member_id)
 
     # ---- adding ------------------------------------------------------------------------------------------------------
@@ -284,6 +302,7 @@ class RecordHistory:
         TopicDeleted: _topic_changed,
         ConfigChanged: _configured,
         RecordsHeld: _delivered,
+        HoldEnded: _let_go,
         DurableStateRead: _durable,
         MemberLeft: _left,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from shareq.model.events import AcknowledgementRefused, RecordsChanged, RecordsHeld
+from shareq.model.events import AcknowledgementRefused, HoldEnded, RecordsChanged, RecordsHeld
 from shareq.model.states import ABANDONED, PREPARED, SETTLED, TRANSITIONS, RecordEvent, RecordState
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.runs import STATE_OF_CODE, RecordStatus, StatusRun
@@ -62,6 +62,8 @@ def moves_between(timeline: PartitionTimeline, since: int, until: int) -> Moves:
                 found.moves.extend(_moves_of(entry, event, state.runs.overlap(event.first, event.end)))
         elif isinstance(event, RecordsHeld):
             found.moves.append(_acquired(entry, event))
+        elif isinstance(event, HoldEnded):
+            found.moves.append(_let_go(entry, event))
     return found
 
 
@@ -87,6 +89,12 @@ def _course(event: RecordsChanged, before: RecordStatus) -> tuple[str | None, Re
     if event.cause == ABANDONED:
         return before.why, before.to_state
     return (before.why or event.why if event.cause == SETTLED else event.cause), STATE_OF_CODE[event.state]
+
+
+def _let_go(entry: Entry, event: HoldEnded) -> Move:
+    where = (entry.order, entry.time_ms, event.topic, event.partition, event.first, event.end)
+    target, cause = STATE_OF_CODE[event.state], RecordEvent(event.cause)
+    return Move(*where, RecordState.ACQUIRED, target, cause, event.delivery_count, event.member_id)
 
 
 def _acquired(entry: Entry, event: RecordsChanged | RecordsHeld) -> Move:

@@ -27,7 +27,7 @@ class SharePartitionState:
     `partial`: the first entries are missing, because a bounded journal has dropped them. Until the next load such a
     fold checks nothing and has only the runs that have changed since.
 
-    `observed`: the journal is an observer's, see `observed_knowledge`. Then `window_end` is an upper bound,
+    `observed`: the journal is an observer's, see `observed_knowledge`. If `uncertain`, `window_end` is an upper bound,
     and `disturbed` the reason why the observer has no new data, empty if it has.
 
     `writes`: state writes in progress by write id, as (time_ms of the event, event). `past`: final runs below the SPSO.
@@ -65,9 +65,16 @@ class SharePartitionState:
         return self.knowledge is not None
 
     @property
+    def uncertain(self) -> bool:
+        """True if an observer does not see the deliveries of all members: `window_end` is an upper bound, and a record
+        without a known holder may be held."""
+        return self.knowledge is not None and not self.knowledge.complete
+
+    @property
     def speo(self) -> int | None:
-        """The KIP's share-partition end offset: the last offset in flight; None if the window is empty, or observed."""
-        return None if self.observed or self.spso == self.window_end else self.window_end - 1
+        """The KIP's share-partition end offset: the last offset in flight; None if the window is empty or
+        uncertain."""
+        return None if self.uncertain or self.spso == self.window_end else self.window_end - 1
 
     @property
     def in_flight(self) -> int:
@@ -99,7 +106,7 @@ class SharePartitionState:
             delivery_count_limit=self.delivery_count_limit,
             max_record_locks=self.max_record_locks,
             lock_duration_ms=self.lock_duration_ms,
-            knowledge=None if self.knowledge is None else Knowledge(),
+            knowledge=None if self.knowledge is None else Knowledge(complete=self.knowledge.complete),
         )
         for name in (known.name for known in fields(self)):
             setattr(self, name, getattr(fresh, name))

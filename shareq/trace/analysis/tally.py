@@ -111,7 +111,9 @@ class Tallies:
         state = outline.state
         if state.observed:
             exact = self._timeline.state(count)
-            return Gauges(exact.lag, None, state.max_record_locks, full=False, observed=True)
+            in_flight = None if exact.uncertain else exact.in_flight
+            full = in_flight is not None and exact.loaded and in_flight >= exact.max_record_locks
+            return Gauges(exact.lag, in_flight, state.max_record_locks, full=full, observed=exact.uncertain)
         complete = found.complete(state.spso, max(state.window_end, outline.reach))
         lag = None if state.log_end < 0 else max(state.log_end - state.spso - complete, 0)
         full = state.loaded and state.in_flight >= state.max_record_locks

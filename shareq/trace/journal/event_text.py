@@ -16,17 +16,20 @@ from shareq.model.events import (
     BrokerStopped,
     ConfigChanged,
     CoordinatorLoaded,
+    DeliveriesUnseen,
     DurableStateRead,
     Event,
     FaultInjected,
     GroupDeleted,
     GroupEpochBumped,
     HeartbeatReceived,
+    HoldEnded,
     LeaderElected,
     LogStartMoved,
     MemberJoined,
     MemberLeft,
     MemberReconciled,
+    MembersBypass,
     ObservationDisturbed,
     PartitionsAdded,
     RecordsAppended,
@@ -50,7 +53,7 @@ from shareq.model.events import (
     TransactionChanged,
     WindowMoved,
 )
-from shareq.model.states import ABANDONED, PREPARED, SETTLED, AcknowledgeType, RecordEvent, RecordState
+from shareq.model.states import ABANDONED, PREPARED, RETURNING, SETTLED, AcknowledgeType, RecordEvent, RecordState
 
 Name = Callable[[str], str]
 """Member id -> name."""
@@ -179,6 +182,32 @@ def _in_hand(broker_id: int, event: RecordsHeld, name: Name) -> str:
     return f"{name(event.member_id)} has {range_text(event.first, event.end)} in hand{attempt}"
 
 
+def _let_go(broker_id: int, event: HoldEnded, name: Name) -> str:
+    del broker_id
+    words = {"offsets": range_text(event.first, event.end), "member": name(event.member_id)}
+    text = (_OTHER_CHANGES.get(event.cause) or _ACKNOWLEDGEMENTS[RecordEvent(event.cause)]).format(**words)
+    returned = event.cause in RETURNING
+    used_up = ", archived: deliveries used up" if returned and event.state == RecordState.ARCHIVED else ""
+    return text + used_up + (", inferred" if event.inferred else "")
+
+
+def _unseen(broker_id: int, event: DeliveriesUnseen, name: Name) -> str:
+    del broker_id, name
+    return f"{range_text(event.first, event.end)} was delivered before, attempt {_counts(event)} passed unseen"
+
+
+def _counts(event: DeliveriesUnseen) -> str:
+    return range_text(event.first_count, event.last_count + 1)
+
+
+def _bypassed(broker_id: int, event: MembersBypass, name: Name) -> str:
+    del broker_id
+    if not event.member_ids:
+        return "all members are connected through the observer, every delivery is seen"
+    names = list_text((name(member_id) for member_id in event.member_ids), 3)
+    return f"not all can be seen, {names} {'is' if len(event.member_ids) == 1 else 'are'} connected past the observer"
+
+
 def _settled(broker_id: int, event: StateWriteSettled, name: Name) -> str:
     del broker_id, name
     return f"state write {event.write_id} {f'failed, {_error(event.error)}' if event.error else 'is durable'}"
@@ -273,6 +302,9 @@ _TEXTS: dict[type, Callable[[int, Any, Name], str]] = {
     AcknowledgementsSent: _acknowledged,
     DurableStateRead: _durable,
     RecordsHeld: _in_hand,
+    HoldEnded: _let_go,
+    DeliveriesUnseen: _unseen,
+    MembersBypass: _bypassed,
     ObservationDisturbed: lambda _, e, __: (
         f"not all can be seen, {e.reason}" if e.reason else "all can be seen again, the observer goes on"
     ),

@@ -210,7 +210,7 @@ def _draw_states(axis: Axes, picture: Raster, colours: dict[str, str]) -> None:
             axis.add_collection(patches, autolim=False)
     centres = (picture.x[:-1] + picture.x[1:]) / 2
     axis.step(centres, picture.spso, where="mid", color=colours["ink"], linewidth=1.3, label="SPSO")
-    end = "SPEO at most" if picture.observed else "SPEO"
+    end = "SPEO at most" if picture.uncertain else "SPEO"
     axis.step(centres, picture.window_end, where="mid", color=colours["ink"], linewidth=1, linestyle="--", label=end)
     if picture.timeouts:
         x, offsets = zip(*picture.timeouts, strict=True)
@@ -279,7 +279,7 @@ def _raster_text(what: str, picture: Raster, failures: Iterable[Mark], origin_ms
     """The raster as text."""
     low, high = int(picture.offsets[0]), int(picture.offsets[-1])
     spso, window_end = int(picture.spso[-1]), int(picture.window_end[-1])
-    speo = f"SPEO {'at most ' if picture.observed else ''}{window_end - 1:,}"
+    speo = f"SPEO {'at most ' if picture.uncertain else ''}{window_end - 1:,}"
     done = ", ".join(f"{count:,} {state}" for state, count in picture.outcomes.items())
     failed = [f"{mark['text']} at {(mark['time_ms'] - origin_ms) / 1000:,.3f} s" for mark in failures]
     parts = [

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from shareq.model.events import (
     DurableStateRead,
     Event,
+    HoldEnded,
     RecordsAppended,
     RecordsChanged,
     RecordsHeld,
@@ -49,7 +50,7 @@ class Raster:
     """`x` and `offsets` are the edges of columns and rows; `codes` has a row for each range of offsets, ascending.
 
     `timeouts`: (x, middle of the range) of each expired lock. `outcomes`: final state -> exact number of records.
-    `observed`: `window_end` is an upper bound.
+    `uncertain`: `window_end` is an upper bound.
     """
 
     x: NDArray[Any]
@@ -59,7 +60,7 @@ class Raster:
     window_end: NDArray[Any]
     timeouts: list[tuple[float, float]] = field(default_factory=list)
     outcomes: dict[str, int] = field(default_factory=dict)
-    observed: bool = False
+    uncertain: bool = False
 
     def has(self, code: int) -> bool:
         """True if any sample has this state, in the window or below it."""
@@ -100,7 +101,7 @@ def sample(
     import numpy as np
 
     events = [entry[3] for entry in entries]
-    observed = DurableStateRead in set(map(type, events)) or (start is not None and start.observed)
+    observed = bool({DurableStateRead, RecordsHeld} & set(map(type, events))) or (start is not None and start.observed)
     low, high = _appended(events) if start is None else _in_window(events, start, observed=observed)
     columns, rows = size[0], min(high - low, size[1])
     edges = np.linspace(low, high, rows + 1)
@@ -117,7 +118,7 @@ def sample(
         position = stop
         codes[:, column], spso[column], window_end[column] = painter.column(), painter.spso, painter.window_end
     painter.read(entries[position:], xs[position:])
-    return Raster(x, edges, codes, spso, window_end, painter.timeouts, painter.outcomes, observed)
+    return Raster(x, edges, codes, spso, window_end, painter.timeouts, painter.outcomes, painter.uncertain)
 
 
 def _appended(events: Sequence[Event]) -> tuple[int, int]:
@@ -170,6 +171,11 @@ class _Painter:
         self.spso = self.window_end = low
         self.timeouts: list[tuple[float, float]] = []
         self.outcomes = dict.fromkeys(_OUTCOMES.values(), 0)
+
+    @property
+    def uncertain(self) -> bool:
+        """True if the end of the window is an upper bound."""
+        return False
 
     def begin(self, state: SharePartitionState) -> None:
         """Start from a state instead of an empty partition."""
@@ -231,24 +237,36 @@ class _ObservedPainter(_Painter):
         self._state = SharePartitionState("", "", 0)
         self._completed = Runs()
 
+    @property
+    def uncertain(self) -> bool:
+        return self._state.uncertain
+
     def begin(self, state: SharePartitionState) -> None:
         super().begin(state)
         self._state = state.copy()
 
     def read(self, entries: Sequence[Entry], xs: Sequence[float]) -> None:
-        del xs
-        for entry in entries:
-            self._apply(entry)
+        for entry, x in zip(entries, xs, strict=True):
+            self._fold(entry, x)
 
-    def _apply(self, entry: Entry) -> None:
+    def _fold(self, entry: Entry, x: float) -> None:
         apply_entry(self._state, entry)
         self.spso, self.window_end = self._state.spso, self._state.window_end
         for first, end, status in self._state.runs:
             self._paint(first, end, status.name)
-        if isinstance(entry.event, DurableStateRead):
-            for first, end, state, delivery_count in entry.event.runs:
+        event = entry.event
+        if isinstance(event, HoldEnded):
+            self._let_go(event, x)
+        elif isinstance(event, DurableStateRead):
+            for first, end, state, delivery_count in event.runs:
                 if _NAMES[state] in self.outcomes:
                     self._settle(first, end, RecordStatus(RecordState(state), delivery_count))
+
+    def _let_go(self, event: HoldEnded, x: float) -> None:
+        if event.cause == RecordEvent.LOCK_TIMEOUT:
+            self.timeouts.append((x, (event.first + event.end) / 2))
+        if _NAMES[event.state] in self.outcomes:
+            self._settle(event.first, event.end, RecordStatus(RecordState(event.state), event.delivery_count))
 
     def _settle(self, first: int, end: int, status: RecordStatus) -> None:
         """Count records that became terminal, once each: every read repeats the durable state."""

@@ -45,8 +45,8 @@ def share_partition_html(
         [
             (
                 state.spso,
-                "empty" if state.speo is None and not state.observed else state.speo,
-                None if state.observed else state.in_flight,
+                "empty" if state.speo is None and not state.uncertain else state.speo,
+                None if state.uncertain else state.in_flight,
                 state.delivery_complete_count,
                 state.lag,
                 state.log_start,

@@ -30,10 +30,10 @@ def strip_text(state: SharePartitionState, letter: Callable[[str], str] = lambda
         position = end
     _add(signs, "–", state.window_end - position if len(signs) <= TOKENS else 0)
     shown = " ".join(signs[:TOKENS]) + (" ..." if len(signs) > TOKENS else "")
-    if state.observed:
+    if state.uncertain:
         log_end = state.log_end if state.log_end >= 0 else "unknown"
         return f"SPSO {state.spso} | {shown or 'empty'} | log end {log_end}{_doubt(state)}"
-    loaded = "" if state.loaded else " (not loaded)"
+    loaded = _doubt(state) if state.observed else "" if state.loaded else " (not loaded)"
     window = "empty" if state.speo is None else f"{shown} | SPEO {state.speo}"
     return f"SPSO {state.spso} | {window}{loaded}"
 

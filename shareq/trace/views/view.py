@@ -81,7 +81,8 @@ class View(EventView):
             "partition": self.partition,
             "leader": state.leader,
             "loaded": state.loaded,
-            "observed": state.observed,
+            "observed": state.uncertain,
+            "tapped": state.observed and not state.uncertain,
             "disturbed": state.disturbed,
             "spso": state.spso,
             "window_end": state.window_end,
@@ -90,7 +91,7 @@ class View(EventView):
             "delivery_count_limit": state.delivery_count_limit,
             "max_record_locks": state.max_record_locks,
             "lock_duration_ms": state.lock_duration_ms,
-            "in_flight": None if state.observed else state.in_flight,
+            "in_flight": None if state.uncertain else state.in_flight,
             "lag": state.lag,
             "runs": _runs(state),
             "past": [

@@ -70,7 +70,7 @@ def name_of(at: TopicPartition) -> str:
 
 def notes_of(group: GroupContent, hidden: int) -> list[str]:
     notes = [] if group.members else ["no members"]
-    if group.observed:
+    if group.observed and all(member.state == "not known" for member in group.members):
         notes.append("seen from outside: heartbeats not known")
     if hidden:
         notes.append(f"{hidden:,} links without a line")

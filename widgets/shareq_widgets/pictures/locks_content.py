@@ -151,7 +151,7 @@ def content(
         total - len(shown),
         hidden[0].deadline_ms if hidden else None,
         len(wanted) > 1,
-        any(one.state.observed for one in found),
+        any(one.state.uncertain for one in found),
     )
 
 
@@ -170,7 +170,7 @@ def _found(instant: Instant, topic: str, partition: int, recent_ms: int) -> _Fou
     fold = history.locks(topic, partition, instant.until, since_ms)
     state = history.share_partition(topic, partition, instant.until)
     held = list(_observed(state, fold.held)) if state.observed else fold.held
-    return _Found(state, held, [] if state.observed else fold.ended(since_ms))
+    return _Found(state, held, fold.ended(since_ms))
 
 
 def _observed(state: SharePartitionState, reported: list[Lock]) -> Iterator[Lock]:

@@ -106,7 +106,7 @@ def _with_state(one: PartitionContent, state: SharePartitionState) -> PartitionC
     """With lag and window, once a leader has loaded the share-partition, or its durable state is read."""
     if not state.loaded and state.state_epoch < 0:
         return one
-    in_flight = None if state.observed else state.in_flight  # an observer knows only an upper bound of the window
+    in_flight = None if state.uncertain else state.in_flight  # an observer knows only an upper bound of the window
     return one._replace(lag=state.lag, in_flight=in_flight, max_in_flight=state.max_record_locks)
 
 

@@ -111,7 +111,7 @@ def content(
     last = (instant.now_ms, state.spso, state.window_end) if begin <= instant.now_ms <= end else None
     return RasterContent(
         topic, partition, instant.origin_ms, instant.now_ms, begin, end,
-        first_known is not None and shown_to >= begin, state.observed,
+        first_known is not None and shown_to >= begin, state.uncertain,
         (int(picture.offsets[0]), int(picture.offsets[-1])), _samples(picture, 0), _samples(picture, PAST),
         _steps(picture, picture.spso, first_known, last and (last[0], last[1])),
         _steps(picture, picture.window_end, first_known, last and (last[0], last[2])),

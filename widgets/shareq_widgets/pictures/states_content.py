@@ -143,7 +143,7 @@ def content(
         moves += happened.moves
         refused += [entry for entry in happened.refused if entry.order >= begin]
         state = history.share_partition(*place, until)
-        observed, disturbed = observed or state.observed, disturbed or state.disturbed
+        observed, disturbed = observed or state.uncertain, disturbed or state.disturbed
         if state.loaded or state.observed:
             _count(state, counts, uncertain)
             writing += _writing(state)

@@ -1,0 +1,52 @@
+"""`shareq tap`: a transparent proxy in front of a Kafka, with the journal of its share groups."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import nullcontext
+from pathlib import Path
+
+import click
+
+from shareq.model.errors import ConfigException, KafkaException
+from shareq.proxy.tap import tap as open_tap
+from shareq.trace.journal.jsonl import growing
+
+FLUSH_S = 0.2
+"""The interval at which events are written to the file of `--journal`."""
+
+KEPT_EVENTS = 200_000
+"""The number of events that the journal keeps in memory: ample for FLUSH_S, bounded in a tap that runs for days."""
+
+
+@click.command()
+@click.argument("bootstrap_servers", metavar="BOOTSTRAP")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="The host name or address that clients connect to."
+)
+@click.option("--port", default=9192, show_default=True, help="The first broker's port, others follow; 0: free ports.")
+@click.option(
+    "--journal", type=click.Path(dir_okay=False, path_type=Path), help="Write all events to this file (JSON Lines)."
+)
+def tap(bootstrap_servers: str, host: str, port: int, journal: Path | None) -> None:
+    """Pass clients through to the Kafka at BOOTSTRAP until Ctrl-C, and journal its share groups.
+
+    Clients connect to the printed address in place of BOOTSTRAP; all but the addresses of brokers stays as it is.
+    """
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    try:
+        with (
+            open_tap(bootstrap_servers, host=host, port=port or None, capacity=KEPT_EVENTS) as opened,
+            growing(opened.journal, journal) if journal else nullcontext(lambda: None) as flush,
+        ):
+            click.echo(f"shareq taps {bootstrap_servers} at {opened.bootstrap_servers}\n\nCtrl-C stops it.")
+            while not ended.wait(FLUSH_S):
+                flush()
+    except (ConfigException, OSError) as problem:
+        raise click.ClickException(str(problem)) from problem
+    except KafkaException as problem:
+        raise click.ClickException(problem.error.str()) from problem
+    click.echo("shareq has stopped.")

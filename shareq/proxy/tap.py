@@ -1,0 +1,158 @@
+"""The tap's public class: a proxy, and the journal of what passes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+from shareq.model.errors import ConfigException, IllegalStateException
+from shareq.model.html import Html, Table, Tables, html, strong
+from shareq.observer.observer import MIN_INTERVAL_MS
+from shareq.observer.timed_journal import TimedJournal
+from shareq.proxy.relay_thread import RelayThread
+from shareq.trace import Journal, View, view
+from shareq.wire.client.client_host import TcpClientHost
+
+
+class Tap(Tables):
+    """A transparent proxy in front of Apache Kafka, whose journal shows the share groups of all clients that connect
+    through it; `tap` creates one.
+
+    Clients use `bootstrap_servers`. The tap replaces the addresses of brokers in responses by its own and passes
+    everything else as it is. `journal`: what it reads on the way, joined with what observers poll: views, strips and
+    plots take a tap where they take a cluster. A group is in the journal from the first heartbeat of a member on, or
+    from `follow(group)`.
+    """
+
+    clock = "wall"
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        *,
+        host: str = "127.0.0.1",
+        port: int | None = None,
+        interval_ms: int = 500,
+        capacity: int | None = None,
+    ) -> None:
+        self.upstream_servers = bootstrap_servers
+        self.journal = Journal(TcpClientHost.now_ms(), capacity=capacity)
+        self._relay = RelayThread(TimedJournal(self.journal), bootstrap_servers, host, port, interval_ms=interval_ms)
+
+    # ---- use ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def now_ms(self) -> int:
+        """The tap's clock, ms since the epoch."""
+        return self._relay.now_ms
+
+    @property
+    def closed(self) -> bool:
+        """True after `close()`."""
+        return self._relay.closed
+
+    @property
+    def failures(self) -> list[BaseException]:
+        """Unhandled errors so far; each was logged, and its message has passed."""
+        return list(self._relay.failures)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The value of a client's `bootstrap.servers`."""
+        return self._relay.ports.bootstrap_servers
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups in the journal."""
+        return self._relay.watch.groups
+
+    @property
+    def trouble(self) -> str:
+        """The reason why the last poll of an observer was incomplete; empty if all were complete."""
+        return self._relay.watch.trouble()
+
+    def follow(self, group: str) -> None:
+        """Observe a group before its first member is seen. A no-op for a group in the journal."""
+        if not isinstance(group, str) or not group:
+            raise ConfigException(f"group={group!r}: must be a non-empty name")
+        self._relay.call(partial(self._relay.watch.follow, group))
+
+    def view(self, group: str, topic: str, partition: int = 0) -> View:
+        """The view of one share-partition."""
+        return view(self, group, topic, partition)
+
+    def refresh(self, timeout: float = 30) -> bool:
+        """Poll all groups now, and wait until the journal has the results. False if one fails: `trouble` has the
+        reason, unless `timeout` seconds have passed.
+        """
+        if self.closed:
+            raise IllegalStateException("Tap closed")
+        done = True
+        for core, connection in self._relay.watch.observers():
+            wanted = core.polls_begun + 1
+            connection.run(core.poll_now)
+            done &= connection.wait(partial(_has_ended, core, wanted), timeout * 1000)
+        self._relay.call(lambda: None)
+        return done and not self.trouble
+
+    # ---- the end -----------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close the ports and all connections; the journal stays. Repeatable."""
+        self._relay.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # ---- showing -----------------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"{len(self._relay.links)} connections"
+        return f"Tap({self.bootstrap_servers}, {self.upstream_servers}, {state}, {len(self.journal):,} events)"
+
+    def tables(self) -> Iterator[Table]:
+        """One row for each broker."""
+        links = list(self._relay.links.values())
+        rows = [
+            (
+                broker_id,
+                str(self._relay.ports.address(broker_id)),
+                str(address),
+                sum(link.broker_id == broker_id for link in links),
+            )
+            for broker_id, address in sorted(self._relay.ports.brokers.items())
+        ]
+        state = strong("closed") if self.closed else strong(self.trouble) if self.trouble else html("open")
+        groups = ", ".join(self.groups) or "none yet"
+        head = Html(f"{strong('Tap')} at {html(self.bootstrap_servers)} · {state} · groups: {html(groups)}")
+        yield Table(("broker", "port of the tap", "broker's address", "connections"), rows, caption=head)
+
+
+def _has_ended(core: Any, polls: int) -> bool:
+    return bool(core.polls_ended >= polls)
+
+
+def tap(
+    bootstrap_servers: str,
+    *,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    interval_ms: int = 500,
+    capacity: int | None = None,
+) -> Tap:
+    """Put a transparent proxy in front of a Kafka cluster without TLS, and journal its share groups.
+
+    `port`: that of the first broker, others follow in the order of their ids; None: free ports. `interval_ms`: the
+    interval at which each group's durable state is polled. `capacity`: number of newest events to keep (None: all).
+    KafkaException if no broker answers; ConfigException for an invalid argument.
+    """
+    if isinstance(interval_ms, bool) or not isinstance(interval_ms, int) or interval_ms < MIN_INTERVAL_MS:
+        raise ConfigException(f"interval_ms={interval_ms!r}: must be {MIN_INTERVAL_MS} or more")
+    return Tap(bootstrap_servers, host=host, port=port, interval_ms=interval_ms, capacity=capacity)

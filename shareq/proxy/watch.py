@@ -1,0 +1,201 @@
+"""Joins what the proxy reads with what observers of the same groups poll, in one journal. BEHAVIOUR.md, section 4."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from shareq.model.events import Event, LeaderElected, RecordsHeld
+from shareq.model.messages.base import Response
+from shareq.model.messages.cluster import MetadataRequest, MetadataResponse
+from shareq.model.messages.share_fetch import (
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse,
+    ShareFetchRequest,
+)
+from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from shareq.model.transport import Connection
+from shareq.observer.core import ObserverCore
+from shareq.observer.journal_writer import JournalWriter
+from shareq.observer.log_writer import LogWriter
+from shareq.observer.poll_result import PollResult
+from shareq.observer.timed_journal import TimedJournal
+from shareq.proxy.link import Waiting
+from shareq.proxy.messages import decode_acquired
+from shareq.proxy.reader import Exchange, ShareReader
+from shareq.transports import transport_for
+from shareq.wire.apis import API_BY_KEY
+from shareq.wire.frames import decode_request, decode_response
+
+_SHARE = frozenset({ShareGroupHeartbeatRequest.API_KEY, ShareFetchRequest.API_KEY, ShareAcknowledgeRequest.API_KEY})
+_METADATA = MetadataRequest.API_KEY
+_LIMIT = "share.delivery.count.limit"
+
+Soon = Callable[[Callable[[], object]], None]
+"""Calls a function in the proxy's thread."""
+
+
+class _GroupWriter(JournalWriter):
+    """The writer of an observer whose polls are joined with what the proxy reads."""
+
+    def __init__(self, timed: TimedJournal, logs: LogWriter, group: str, polled: Callable[[PollResult], None]) -> None:
+        super().__init__(timed, logs, group)
+        self._timed_journal = timed
+        self._polled = polled
+
+    def write_poll(self, poll: PollResult, now_ms: int, begun_ms: int = 0) -> None:
+        super().write_poll(poll, now_ms, begun_ms)
+        if poll.group_described:
+            with self._timed_journal.lock:
+                self.write_bypassing()
+        self._polled(poll)
+
+
+class Watch:
+    """Reads the messages of share groups on their way, in the proxy's thread.
+
+    Each group gets an observer when its first member is seen, or by `follow`.
+    """
+
+    def __init__(self, timed: TimedJournal, bootstrap_servers: str, interval_ms: int, soon: Soon) -> None:
+        self._timed, self._logs = timed, LogWriter(timed)
+        self._bootstrap_servers, self._interval_ms, self._soon = bootstrap_servers, interval_ms, soon
+        self._reader = ShareReader()
+        self._metadata: dict[str, MetadataResponse.Topic] = {}
+        self._groups: dict[str, tuple[_GroupWriter, ObserverCore, Connection]] = {}
+
+    @property
+    def groups(self) -> list[str]:
+        return sorted(self._groups)
+
+    @property
+    def wake_at_ms(self) -> int | None:
+        return self._reader.wake_at_ms
+
+    def observers(self) -> list[tuple[ObserverCore, Connection]]:
+        return [(core, connection) for _, core, connection in self._groups.values()]
+
+    def trouble(self) -> str:
+        """The reason why a last poll was incomplete; empty if all were complete."""
+        return next((writer.trouble for writer, _, _ in self._groups.values() if writer.trouble), "")
+
+    # ---- messages ----------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def reads_request(api_key: int, version: int) -> bool:
+        return api_key in _SHARE and _known(api_key, version)
+
+    @staticmethod
+    def reads_response(api_key: int, version: int) -> bool:
+        return api_key == _METADATA and _known(api_key, version)
+
+    def request(self, connection: int, broker_id: int, frame: bytes) -> Exchange:
+        header, request = decode_request(frame)
+        assert isinstance(request, ShareFetchRequest | ShareAcknowledgeRequest | ShareGroupHeartbeatRequest)
+        return self._reader.request(connection, broker_id, header.client_id or "", request)
+
+    def response(self, waiting: Waiting, frame: bytes, now_ms: int) -> None:
+        if waiting.api_key == _METADATA:
+            if _known(*waiting[:2]):
+                self._learn(decode_response(*waiting[:2], frame)[1], now_ms)
+            return
+        exchange = waiting.token
+        if not isinstance(exchange, Exchange):
+            return
+        if waiting.api_key == ShareFetchRequest.API_KEY:
+            self._write(self._reader.response(exchange, decode_acquired(waiting.version, frame), now_ms), now_ms)
+        else:
+            _, response = decode_response(*waiting[:2], frame)
+            assert isinstance(response, ShareAcknowledgeResponse | ShareGroupHeartbeatResponse)
+            self._write(self._reader.response(exchange, response, now_ms), now_ms)
+
+    def disconnected(self, connection: int, now_ms: int) -> None:
+        self._write(self._reader.disconnected(connection), now_ms)
+
+    def tick(self, now_ms: int) -> None:
+        self._write(self._reader.tick(now_ms), now_ms)
+
+    # ---- metadata ----------------------------------------------------------------------------------------------------
+
+    def _learn(self, response: Response, now_ms: int) -> None:
+        """Topics and leaders by the metadata that a client gets."""
+        assert isinstance(response, MetadataResponse)
+        with self._timed.lock:
+            self._timed.advance_to(now_ms)
+            for topic in response.topics:
+                if topic.error_code or topic.name is None:
+                    continue
+                self._metadata[topic.name] = topic
+                self._reader.topics[topic.topic_id] = topic.name
+                if self._logs.topic_id(topic.name) == topic.topic_id:
+                    for partition in topic.partitions:
+                        self._lead(topic.name, partition.partition_index, partition.leader_id, partition.leader_epoch)
+
+    def _lead(self, name: str, partition: int, leader: int, leader_epoch: int) -> None:
+        if self._logs.write_leader((name, partition), leader, leader_epoch) and name in self._metadata:
+            self._reader.led_by(self._metadata[name].topic_id, partition, leader)
+
+    # ---- events ------------------------------------------------------------------------------------------------------
+
+    def _write(self, events: list[Event], now_ms: int) -> None:
+        writers = {group: self.follow(group) for group in dict.fromkeys(map(_group_of, events)) if group}
+        with self._timed.lock:
+            self._timed.advance_to(now_ms)
+            for event in events:
+                topic = getattr(event, "topic", None)
+                if topic in self._metadata and self._logs.topic_id(topic) is None:
+                    self._logs.write_topic(topic, self._metadata[topic])
+                if isinstance(event, LeaderElected):
+                    self._lead(*event)
+                    continue
+                if isinstance(event, RecordsHeld):
+                    self._logs.write_known_end((event.topic, event.partition), event.end)
+                writers[_group_of(event)].write_seen(event, now_ms)
+
+    # ---- observers ---------------------------------------------------------------------------------------------------
+
+    def follow(self, group: str) -> JournalWriter:
+        """Observe a group, if it is not observed yet; return its writer."""
+        found = self._groups.get(group)
+        if found is not None:
+            return found[0]
+        transport = transport_for(self._bootstrap_servers)
+        writer = _GroupWriter(
+            self._timed, self._logs, group, lambda poll: self._soon(partial(self._polled, group, poll))
+        )
+        core = ObserverCore(
+            self._bootstrap_servers, group, None, writer=writer, rng=transport.rng(), interval_ms=self._interval_ms
+        )
+        connection = transport.connect(core, "tap")
+        self._groups[group] = (writer, core, connection)
+        connection.run(core.poll_now)
+        return writer
+
+    def _polled(self, group: str, poll: PollResult) -> None:
+        """A poll has ended: the reader uses its limit and SPSOs."""
+        limit = poll.configs.get(_LIMIT, "")
+        if limit.isdigit():
+            self._reader.limits[group] = int(limit)
+        for (topic, partition), state in poll.states.items():
+            if state is not None and state.start_offset >= 0:
+                self._reader.passed(group, topic, partition, state.start_offset)
+        for name, found in poll.topics.items():
+            if found is not None:
+                for index in range(len(found.partitions)):
+                    leader = self._logs.leader((name, index))
+                    if leader is not None:
+                        self._reader.led_by(found.topic_id, index, leader)
+
+    def close(self) -> None:
+        for _, _, connection in self._groups.values():
+            connection.close()
+
+
+def _group_of(event: Event) -> str:
+    """The group of an event; empty for one of a log."""
+    return getattr(event, "group_id", "")
+
+
+def _known(api_key: int, version: int) -> bool:
+    api = API_BY_KEY[api_key]
+    return api.min_version <= version <= api.max_version

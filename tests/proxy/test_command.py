@@ -1,0 +1,62 @@
+"""The command `shareq tap`."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from shareq import Cluster, Journal, ShareConsumer
+from shareq.cli import main
+from shareq.model.events import MemberJoined
+from tests.polling import QUICK, eventually
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=lambda how: how.name)
+def test_tap_journals_until_a_signal(how: signal.Signals, tmp_path: Path) -> None:
+    file = tmp_path / "journal.jsonl"
+    with Cluster(brokers=2, clock="wall", config=QUICK) as cluster, cluster.serve() as server:
+        cluster.create_topic("orders")
+        command = [sys.executable, "-m", "shareq.cli", "tap", server.bootstrap_servers, "--port", "0"]
+        with subprocess.Popen([*command, "--journal", str(file)], stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            try:
+                first = process.stdout.readline().strip()
+                before, _, address = first.partition(" at ")
+                assert before == f"shareq taps {server.bootstrap_servers}"
+                assert len(address.split(",")) == 2
+                with ShareConsumer({"bootstrap.servers": address, "group.id": "g", "client.id": "anna"}) as anna:
+                    anna.subscribe(["orders"])
+                    eventually(lambda: (anna.poll(0.1), '"MemberJoined"' in file.read_text())[1], True)
+                process.send_signal(how)
+                assert process.stdout.read().endswith("shareq has stopped.\n")
+                assert process.wait() == 0
+            finally:
+                process.kill()
+    (joined,) = [entry.event for entry in Journal.from_jsonl(file).select(MemberJoined)]
+    assert isinstance(joined, MemberJoined)
+    assert (joined.group_id, joined.client_id) == ("g", "anna")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(["nowhere"], "'nowhere' is not host:port", id="no address"),
+        pytest.param(["127.0.0.1:{closed}"], "no Kafka at 127.0.0.1:{closed} answers", id="no Kafka"),
+        pytest.param(["{open}", "--port", "70000"], "ports=70000: the first of 3 must be 1..65533", id="port"),
+    ],
+)
+def test_wrong_arguments_are_one_line(arguments: list[str], message: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        closed = taken.getsockname()[1]
+    with Cluster(clock="wall") as cluster, cluster.serve() as server:
+        words = {"closed": closed, "open": server.bootstrap_servers}
+        result = CliRunner().invoke(main, ["tap", *(argument.format(**words) for argument in arguments)])
+    assert result.exit_code == 1
+    assert message.format(**words) in result.output
+    assert "Traceback" not in result.output
