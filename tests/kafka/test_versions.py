@@ -40,3 +40,10 @@ def test_a_kafka_without_share_groups_refuses_share_consumers() -> None:
             consumer.subscribe(["orders"])
             with pytest.raises(KafkaException, match=r"share groups|UNSUPPORTED_VERSION"):
                 consumer.poll(PATIENCE_S)
+
+
+@pytest.mark.parametrize("version", ["3.9.2", "4.4.0"])
+def test_a_chosen_version_runs_on_three_brokers(version: str) -> None:
+    with LocalKafka(3, version=version, timeout=START_S) as kafka:
+        create(kafka.bootstrap_servers, "orders", replicas=3)
+        assert kafka.brokers_alive == (0, 1, 2)

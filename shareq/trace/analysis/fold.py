@@ -90,8 +90,8 @@ def _records_changed(state: SharePartitionState, entry: Entry, event: RecordsCha
         return
     if not event.first < event.end:
         raise JournalCorrupt(entry, f"[{event.first}, {event.end}) is empty")
-    if event.write_id is not None and event.write_id <= state.last_write_id:
-        raise JournalCorrupt(entry, f"write {event.write_id} was prepared before")
+    if event.write_id is not None:
+        _check_write(state, entry, event.write_id)
     status = status_after(event)
     if not state.partial:
         old = state.runs.overlap(event.first, event.end)
@@ -121,10 +121,18 @@ def _window_moved(state: SharePartitionState, entry: Entry, event: WindowMoved) 
 def _write_prepared(state: SharePartitionState, entry: Entry, event: StateWritePrepared) -> None:
     if not is_from_leader(state, entry):
         return
-    if event.write_id <= state.last_write_id:
-        raise JournalCorrupt(entry, f"write {event.write_id} was prepared before")
+    _check_write(state, entry, event.write_id)
     state.last_write_id = event.write_id
     state.writes[event.write_id] = (entry.time_ms, event)
+
+
+def _check_write(state: SharePartitionState, entry: Entry, write_id: int) -> None:
+    """Writes have ascending numbers. If a load may be lost, whose leader numbers writes anew, forget the older ones."""
+    if write_id > state.last_write_id:
+        return
+    if not state.partial:
+        raise JournalCorrupt(entry, f"write {write_id} was prepared before")
+    state.writes, state.last_write_id = {}, -1
 
 
 def _write_settled(state: SharePartitionState, entry: Entry, event: StateWriteSettled) -> None:
