@@ -43,12 +43,17 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 2
 
 
+_KAFKA_GROUPS = {"tests/pairings/": "pairings", "tests/kafka/": "local-kafka", "tests/tools/": "local-kafka"}
+"""Folder of tests -> their group; the other tests that use an Apache Kafka are the group "apache-kafka"."""
+
+
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in a hook of the same name
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Group the tests that share a process that is slow to start, as a group runs in one worker, which starts it once.
 
     The tests that use Spark in the test process are one group, those that start a Spark cluster another. Those that
-    use an Apache Kafka are two groups, each with a broker of its own: the pairings and all others.
+    use an Apache Kafka are three groups, each with a broker of its own: the pairings, the local Kafka itself with its
+    tools, and all others. They mostly wait, side by side.
     """
     for item in items:
         chosen = getattr(getattr(item, "callspec", None), "params", {}).values()
@@ -58,8 +63,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         elif "tests/spark/test_standalone.py" in item.nodeid:
             item.add_marker(pytest.mark.xdist_group("spark-cluster"))
         elif fixtures & {"kafka", "kafka_of_three"} or "tests/kafka/" in item.nodeid:
-            of_pairings = "tests/pairings/" in item.nodeid
-            item.add_marker(pytest.mark.xdist_group("pairings" if of_pairings else "apache-kafka"))
+            group = next((name for folder, name in _KAFKA_GROUPS.items() if folder in item.nodeid), "apache-kafka")
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
