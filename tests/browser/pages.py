@@ -59,6 +59,7 @@ def run_all(page: Page, address: str) -> None:
 def wide_page(browser: Browser, address: str, name: str, height: int) -> Iterator[Page]:
     """A page of 1,400 px with a notebook, without the side bar, running all cells. An error in its scripts fails."""
     context = browser.new_context(viewport={"width": 1400, "height": height})
+    context.set_default_timeout(READY_MS)
     page, errors = context.new_page(), []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto(f"{address}lab/tree/{name}?reset")

@@ -121,6 +121,14 @@ def unfold(page: Page) -> None:
         page.evaluate("folded => document.querySelectorAll(folded).forEach(head => head.click())", FOLDED)
 
 
+SHOWN = """([folded, name]) => {
+    document.querySelectorAll(folded).forEach(head => head.click());
+    const controls = [...document.querySelectorAll(".sq-control, .sq-panel button")];
+    return controls.some(control => control.textContent.includes(name));
+}"""
+"""Open folds until a control is there. A panel that is laid out again shows no folds for a moment, then closed ones."""
+
+
 def row(page: Page, name: str) -> Locator:
     """The row of a control with a value."""
     return page.locator(".sq-control").filter(has=page.get_by_text(name, exact=True))
@@ -128,6 +136,7 @@ def row(page: Page, name: str) -> Locator:
 
 def use(page: Page, name: str, value: Any) -> None:
     """Use a control as a person does: click its button, choose, or type and press Enter; and click the button."""
+    page.wait_for_function(SHOWN, arg=[FOLDED, name])
     if value is None:
         page.locator(".sq-panel").get_by_role("button", name=name, exact=True).click()
         return
