@@ -15,10 +15,11 @@ from typing import Self
 from shareq.jvm import find_java
 from shareq.kafka.broker_process import HOST, BrokerProcess, KafkaCommand, new_id
 from shareq.kafka.jars import kafka_jars
-from shareq.model.errors import ConfigException, IllegalStateException
+from shareq.model.errors import ConfigException, IllegalStateException, KafkaException
 from shareq.model.html import strong, table
 from shareq.proxy import Tap
 from shareq.proxy import tap as open_tap
+from shareq.proxy.ports import brokers_of
 from shareq.trace import Journal
 
 _ATTEMPTS = 3
@@ -200,6 +201,19 @@ class LocalKafka:
                 if time.monotonic() > deadline:
                     raise LocalKafkaError(_with_log(broker, f"was not ready after {self._timeout:g} s"))
                 time.sleep(_POLL_S)
+        self._wait_listed(deadline)
+
+    def _wait_listed(self, deadline: float) -> None:
+        """Wait until each broker names all others in its metadata: a client drops its connection to a broker that the
+        metadata does not name, and a broker that serves clients learns of the others up to 0.3 s later."""
+        running = [broker for broker in self._brokers if broker.alive]
+        expected = {broker.broker_id for broker in running}
+        for broker in running:
+            while missing := expected - _named_by(broker):
+                if not broker.alive or time.monotonic() > deadline:
+                    text = f"did not name brokers {sorted(missing)} within {self._timeout:g} s"
+                    raise LocalKafkaError(_with_log(broker, text))
+                time.sleep(_POLL_S)
 
     # ---- brokers -----------------------------------------------------------------------------------------------------
 
@@ -303,6 +317,14 @@ def _free_ports(count: int) -> list[int]:
     with ExitStack() as held:
         sockets = [held.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
         return [taken.getsockname()[1] for taken in sockets]
+
+
+def _named_by(broker: BrokerProcess) -> set[int]:
+    """The brokers in the metadata that a broker answers with; none if it does not answer."""
+    try:
+        return set(brokers_of(broker.address))
+    except KafkaException:
+        return set()
 
 
 def _with_log(broker: BrokerProcess, what: str) -> str:

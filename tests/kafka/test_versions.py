@@ -8,6 +8,7 @@ from confluent_kafka import Consumer, Producer
 from shareq import ShareConsumer
 from shareq.kafka import LocalKafka
 from shareq.model.errors import KafkaException
+from shareq.proxy.ports import brokers_of
 from tests.kafka.fixtures import START_S
 from tests.kafka.test_local import create
 from tests.polling import PATIENCE_S
@@ -45,5 +46,7 @@ def test_a_kafka_without_share_groups_refuses_share_consumers() -> None:
 @pytest.mark.parametrize("version", ["3.9.2", "4.4.0"])
 def test_a_chosen_version_runs_on_three_brokers(version: str) -> None:
     with LocalKafka(3, version=version, timeout=START_S) as kafka:
+        for address in kafka.bootstrap_servers.split(","):
+            assert sorted(brokers_of(address)) == [0, 1, 2]
         create(kafka.bootstrap_servers, "orders", replicas=3)
         assert kafka.brokers_alive == (0, 1, 2)
