@@ -1,0 +1,121 @@
+"""Requests of this process to the brokers of the backend."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Iterable
+from types import MappingProxyType
+
+from shareq.broker.loop import EventLoop
+from shareq.model.actor import ANY_NODE, Answer, Call, Effect, Message
+from shareq.model.messages.base import Request
+from shareq.model.messages.cluster import MetadataResponse
+from shareq.wire.client import io_thread
+from shareq.wire.client.addresses import parse_bootstrap_servers
+from shareq.wire.client.client_host import TcpClientHost
+from shareq.wire.client.socket_settings import SocketSettings
+
+REQUEST_TIMEOUT_MS = 10_000
+
+Done = Callable[[Answer], object]
+
+
+class _Calls:
+    """The actor of a lane: it pairs answers with callers, and calls `take(done, answer)` under the lane's lock."""
+
+    wake_at_ms = None
+
+    def __init__(self, take: Callable[[Done, Answer], None]) -> None:
+        self._take = take
+        self._pending: dict[int, Done] = {}
+        self._last_id = 0
+
+    def call(self, node: int, request: Request, done: Done, timeout_ms: int) -> Iterable[Effect]:
+        self._last_id += 1
+        self._pending[self._last_id] = done
+        return (Call(self._last_id, node, request, timeout_ms),)
+
+    def handle(self, message: Message, now_ms: int) -> list[Effect]:
+        del now_ms
+        assert isinstance(message, Answer), "the actor only calls"
+        self._take(self._pending.pop(message.id), message)
+        return []
+
+
+class BackendClient:
+    """Connections to all brokers of the backend. Answers arrive on the cluster's event loop, in their order.
+
+    A lane has a connection of its own to each broker. Requests on one lane are answered in order, so a request that
+    waits for records delays only its own lane.
+    """
+
+    def __init__(self, bootstrap_servers: str, loop: EventLoop, rng: random.Random, client_id: str) -> None:
+        self._servers = parse_bootstrap_servers(bootstrap_servers)
+        self._settings = SocketSettings.of(MappingProxyType({}))
+        self._loop = loop
+        self._rng = rng
+        self._client_id = client_id
+        self._lanes: dict[str, tuple[TcpClientHost, _Calls]] = {}
+        self._metadata: MetadataResponse | None = None
+        self._answers: deque[tuple[Done, Answer]] = deque()
+        self._closed = False
+        self._io = io_thread.enter()
+
+    def call(
+        self, node: int, request: Request, done: Done, *, lane: str = "", timeout_ms: int = REQUEST_TIMEOUT_MS
+    ) -> None:
+        """Send a request to a broker (ANY_NODE: any one); `done(answer)` is called later. A no-op once closed."""
+        if not self._closed:
+            host, calls = self._lanes.get(lane) or self._open(lane)
+            host.run(lambda _: calls.call(node, request, done, timeout_ms))
+
+    def call_any(self, request: Request, done: Done) -> None:
+        """Send a request to any broker."""
+        self.call(ANY_NODE, request, done)
+
+    def _open(self, lane: str) -> tuple[TcpClientHost, _Calls]:
+        calls = _Calls(self._take)
+        host = TcpClientHost(calls, self._client_id, self._servers, self._rng, self._settings)
+        if self._metadata is not None:
+            host.directory.learn(self._metadata)
+        self._lanes[lane] = host, calls
+        return host, calls
+
+    def learn(self, metadata: MetadataResponse) -> None:
+        """Store the addresses of the backend's brokers."""
+        self._metadata = metadata
+        for host, _ in self._lanes.values():
+            with host.lock:
+                host.directory.learn(metadata)
+
+    def close_lane(self, lane: str) -> None:
+        """Close the connections of a lane; answers under way are dropped."""
+        host, _ = self._lanes.pop(lane, (None, None))
+        if host is not None:
+            host.forget()
+
+    def close(self) -> None:
+        """Close all connections; answers under way are dropped. Repeatable."""
+        if not self._closed:
+            self._closed = True
+            for host, _ in self._lanes.values():
+                host.close()
+            io_thread.leave(self._io)
+
+    # ---- answers -----------------------------------------------------------------------------------------------------
+
+    def _take(self, done: Done, answer: Answer) -> None:
+        """Keep an answer for the event loop. The caller holds the lane's lock, under which the loop's lock must not be
+        taken: the loop takes a lane's lock to send."""
+        self._answers.append((done, answer))
+        self._io.soon(self._hand_over)
+
+    def _hand_over(self) -> None:
+        if self._answers and not self._closed:
+            self._loop.run(self._deliver)
+
+    def _deliver(self) -> None:
+        while self._answers:
+            done, answer = self._answers.popleft()
+            done(answer)
