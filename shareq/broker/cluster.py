@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self, cast
 
 from shareq.broker.cluster_html import cluster_html
 from shareq.broker.cluster_runtime import ClusterRuntime
@@ -46,7 +46,19 @@ class Cluster:
     `journal`: True, False (load runs do not pay for it), or the number of newest events to keep. `latency_ms`: how long
     a message takes each way. `racks`: the rack of each broker, None for a broker without one. ConfigException for an
     invalid argument.
+
+    `backend`: the `bootstrap.servers` of an Apache Kafka whose brokers, topics and logs the cluster uses; it is a
+    `BackendCluster` then, with the arguments of that class.
     """
+
+    def __new__(cls, *args: Any, backend: str | None = None, **more: Any) -> Self:
+        """A `BackendCluster` if a backend is named."""
+        del args, more
+        if backend is not None and cls is Cluster:
+            from shareq.broker.backend.cluster import BackendCluster  # a cluster in memory loads no sockets
+
+            return cast("Self", object.__new__(BackendCluster))
+        return object.__new__(cls)
 
     def __init__(
         self,
@@ -59,13 +71,15 @@ class Cluster:
         latency_ms: int = 0,
         trace_messages: bool = False,
         racks: Sequence[str | None] | None = None,
+        backend: str | None = None,
     ) -> None:
+        assert backend is None, "a cluster with a backend is a BackendCluster"
         if isinstance(brokers, bool) or not isinstance(brokers, int) or not 1 <= brokers <= MAX_BROKERS:
             raise ConfigException(f"brokers={brokers!r}: must be 1..{MAX_BROKERS}")
         if isinstance(latency_ms, bool) or not isinstance(latency_ms, int) or not 0 <= latency_ms <= 60_000:
             raise ConfigException(f"latency_ms={latency_ms!r}: must be 0..60000")
         _check_racks(racks, brokers)
-        _check_keys(config or {})
+        check_group_keys(config or {})
         broker_config = BrokerConfig({"default.replication.factor": min(3, brokers), **(config or {})})
         rng = random.Random(seed)
         self.seed = seed
@@ -376,7 +390,7 @@ class Cluster:
             raise IllegalStateException(f"{self.bootstrap_servers} is closed")
 
 
-def _check_keys(config: Mapping[str, object]) -> None:
+def check_group_keys(config: Mapping[str, object]) -> None:
     """ConfigException for a configuration of groups, with the call that sets it."""
     for key, value in config.items():
         if key in GROUP_CONFIGS and key not in BROKER_CONFIGS:

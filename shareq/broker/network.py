@@ -103,6 +103,12 @@ class Network:
             self._record(_response_sent(broker, exchange.caller, exchange_id, response))
         self._post(exchange.caller.deliver, Answer(exchange.call_id, response))
 
+    def fail(self, broker: Receiver, exchange_id: int, error: Errors) -> None:
+        """Deliver an error in place of a response, as if the connection had broken."""
+        exchange = self._open.get(broker.broker_id, {}).pop(exchange_id, None)
+        if exchange is not None:
+            self._post(exchange.caller.deliver, Answer(exchange.call_id, None, error))
+
     def awaits(self, caller: Caller, broker_id: int) -> bool:
         """True if the broker has a pending request of this caller."""
         return any(exchange.caller is caller for exchange in self._open.get(broker_id, {}).values())

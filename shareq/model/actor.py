@@ -196,12 +196,16 @@ ANY_NODE = -1
 
 
 class Call(NamedTuple):
-    """Send `request` to broker `node` (ANY_NODE: any live broker). The result is an `Answer` with this id."""
+    """Send `request` to broker `node` (ANY_NODE: any live broker). The result is an `Answer` with this id.
+
+    `version`: over TCP, the version of the request if the broker supports it, else the broker's highest one below.
+    """
 
     id: int
     node: int
     request: Request
     timeout_ms: int = 30000
+    version: int = NEWEST_VERSION
 
 
 class Persist(NamedTuple):

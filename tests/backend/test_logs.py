@@ -45,7 +45,7 @@ class Backend:
         self.at = TopicPartition(name, 0)
         self.topic = TopicImage(name=name, topic_id=found.topic_id, partitions=())
         self.grown = 0
-        self.reads = LogReads(self.leader, self.client, self.loop, lambda: None)
+        self.reads = LogReads(self.leader, self.client, self.loop, stale=self.stale, moved=lambda *_: None)
         self.reads.image = ClusterImage(topics={name: self.topic}, topics_by_id={found.topic_id: self.topic})
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from types import MappingProxyType
 
 from shareq.broker.loop import EventLoop
-from shareq.model.actor import ANY_NODE, Answer, Call, Effect, Message
+from shareq.model.actor import ANY_NODE, NEWEST_VERSION, Answer, Call, Effect, Message
 from shareq.model.messages.base import Request
 from shareq.model.messages.cluster import MetadataResponse
 from shareq.wire.client import io_thread
@@ -31,10 +31,10 @@ class _Calls:
         self._pending: dict[int, Done] = {}
         self._last_id = 0
 
-    def call(self, node: int, request: Request, done: Done, timeout_ms: int) -> Iterable[Effect]:
+    def call(self, node: int, request: Request, done: Done, timeout_ms: int, version: int) -> Iterable[Effect]:
         self._last_id += 1
         self._pending[self._last_id] = done
-        return (Call(self._last_id, node, request, timeout_ms),)
+        return (Call(self._last_id, node, request, timeout_ms, version),)
 
     def handle(self, message: Message, now_ms: int) -> list[Effect]:
         del now_ms
@@ -63,12 +63,19 @@ class BackendClient:
         self._io = io_thread.enter()
 
     def call(
-        self, node: int, request: Request, done: Done, *, lane: str = "", timeout_ms: int = REQUEST_TIMEOUT_MS
+        self,
+        node: int,
+        request: Request,
+        done: Done,
+        *,
+        lane: str = "",
+        timeout_ms: int = REQUEST_TIMEOUT_MS,
+        version: int = NEWEST_VERSION,
     ) -> None:
         """Send a request to a broker (ANY_NODE: any one); `done(answer)` is called later. A no-op once closed."""
         if not self._closed:
             host, calls = self._lanes.get(lane) or self._open(lane)
-            host.run(lambda _: calls.call(node, request, done, timeout_ms))
+            host.run(lambda _: calls.call(node, request, done, timeout_ms, version))
 
     def call_any(self, request: Request, done: Done) -> None:
         """Send a request to any broker."""

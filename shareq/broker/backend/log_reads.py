@@ -12,7 +12,7 @@ from shareq.broker.backend.client import BackendClient
 from shareq.broker.loop import EventLoop
 from shareq.model.actor import MAX_OFFSET, Answer, FindOffset, LogRead, OffsetFound, ReadLog
 from shareq.model.errors import Errors
-from shareq.model.ids import TopicIdPartition, TopicPartition
+from shareq.model.ids import TopicId, TopicIdPartition, TopicPartition
 from shareq.model.image import ClusterImage
 from shareq.model.messages.data import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, ListOffsetsRequest, ListOffsetsResponse
 from shareq.model.messages.fetch import FetchRequest, FetchResponse
@@ -62,15 +62,25 @@ class _Watched(NamedTuple):
 class LogReads:
     """The reads of the share-partition leader of one broker, which are sent to the same broker of the backend.
 
-    `stale()` is called when an answer shows that the image is out of date.
+    `stale()` is called when an answer shows that the image is out of date, and `moved(partition, log start, high
+    watermark)` with the offsets in each answer.
     """
 
-    def __init__(self, node: int, client: BackendClient, loop: EventLoop, stale: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        node: int,
+        client: BackendClient,
+        loop: EventLoop,
+        *,
+        stale: Callable[[], object],
+        moved: Callable[[TopicIdPartition, int, int], object],
+    ) -> None:
         self.image = ClusterImage()
         self._node = node
         self._client = client
         self._loop = loop
         self._stale = stale
+        self._moved = moved
         self._reads: list[_Read] = []
         self._watched: dict[TopicIdPartition, _Watched] = {}
         self._idle_lanes = [f"watch-{number}" for number in range(WATCH_LANES)]
@@ -124,6 +134,7 @@ class LogReads:
             if error in _STALE:
                 self._stale()
             if partition is not None and not error:
+                self._moved(at, partition.log_start_offset, partition.high_watermark)
                 read.done(_log_read(read.effect.id, partition))
             elif error is Errors.OFFSET_OUT_OF_RANGE:
                 self._find_bounds(read)
@@ -197,6 +208,7 @@ class LogReads:
             if partition is None or partition.error_code:
                 failed.append(watched)
             elif partition.records or partition.high_watermark > watched.offset:
+                self._moved(at, partition.log_start_offset, partition.high_watermark)
                 watched.grew()
             else:
                 self._watched.setdefault(at, watched)
@@ -238,7 +250,7 @@ def fetch_request(
     partitions: Sequence[tuple[TopicIdPartition, int, int]], max_bytes: int, isolation_level: int, *, max_wait_ms: int
 ) -> FetchRequest:
     """A fetch outside of any session of (partition, offset, max bytes)."""
-    topics: dict[str, list[FetchRequest.Partition]] = {}
+    topics: dict[TopicId, list[FetchRequest.Partition]] = {}
     for at, offset, limit in partitions:
         wanted = FetchRequest.Partition(partition=at.partition, fetch_offset=offset, partition_max_bytes=limit)
         topics.setdefault(at.topic_id, []).append(wanted)

@@ -35,6 +35,9 @@ from shareq.model.states import IsolationLevel
 
 RETRY_MS = 100
 
+BEGIN_VERSION = 4
+"""The version of InitProducerId: without the transactions of KIP-890, which Kafka 3.9 does not have."""
+
 FENCED = frozenset({Errors.INVALID_PRODUCER_EPOCH, Errors.PRODUCER_FENCED, Errors.OUT_OF_ORDER_SEQUENCE_NUMBER})
 """Errors of a writer that another one has replaced."""
 
@@ -83,7 +86,7 @@ class ShardLog:
         self, shard: TopicPartition, fence: CoordinatorRecord, client: BackendClient, loop: EventLoop, locator: Locator
     ) -> None:
         self.closed = False
-        self._shard = shard
+        self.shard = shard
         self._fence = fence
         self._client = client
         self._loop = loop
@@ -100,23 +103,30 @@ class ShardLog:
         self._locator.stale()
         self._loop.at(self._loop.now_ms() + RETRY_MS, lambda: self.closed or call())
 
+    def _unless_closed(self, done: Callable[[Answer], None]) -> Callable[[Answer], None]:
+        def take(answer: Answer) -> None:
+            if not self.closed:
+                done(answer)
+
+        return take
+
     def _send(
         self, request: Callable[[Place], Request], done: Callable[[Answer], None], again: Callable[[], object]
     ) -> None:
         """Send a request to the leader; without one, repeat the step."""
-        place = self._locator.place(self._shard)
+        place = self._locator.place(self.shard)
         if place is None or place.leader < 0:
             self._again(again)
         else:
             lane = f"shard-{place.at}"
-            self._client.call(place.leader, request(place), lambda a: self.closed or done(a), lane=lane)
+            self._client.call(place.leader, request(place), self._unless_closed(done), lane=lane)
 
     # ---- the writer --------------------------------------------------------------------------------------------------
 
     def open(self, done: Callable[[Errors], object]) -> None:
         """Become the writer: fence the former one, and write the fence, so that the log itself refuses it from here on.
         Only then may the log be read to its end."""
-        key = f"shareq-{self._shard}"
+        key = f"shareq-{self.shard}"
         request = FindCoordinatorRequest(key_type=CoordinatorType.TRANSACTION, coordinator_keys=(key,))
 
         def found(answer: Answer) -> None:
@@ -129,7 +139,7 @@ class ShardLog:
                 self._again(lambda: self.open(done))
             else:
                 begin = InitProducerIdRequest(transactional_id=key)
-                self._client.call(node, begin, lambda a: self.closed or begun(a))
+                self._client.call(node, begin, self._unless_closed(begun), version=BEGIN_VERSION)
 
         def begun(answer: Answer) -> None:
             response = answer.response

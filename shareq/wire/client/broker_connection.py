@@ -13,7 +13,7 @@ from collections import deque
 from typing import NamedTuple, Protocol
 
 from shareq.client.calls import Backoff
-from shareq.model.actor import Answer, Call
+from shareq.model.actor import NEWEST_VERSION, Answer, Call
 from shareq.model.errors import Errors
 from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from shareq.model.messages.base import Request, Response
@@ -53,6 +53,7 @@ class _PendingRequest(NamedTuple):
     call_id: int | None
     request: Request
     deadline_ms: int
+    wanted: int = NEWEST_VERSION
     correlation_id: int = -1
     version: int = -1
 
@@ -94,7 +95,7 @@ class BrokerConnection:
 
     def send(self, call: Call, now_ms: int) -> None:
         """Send a request now, or as soon as the connection is open."""
-        exchange = _PendingRequest(call.id, call.request, now_ms + call.timeout_ms)
+        exchange = _PendingRequest(call.id, call.request, now_ms + call.timeout_ms, call.version)
         if self._versions is not None:
             self._transmit(exchange, self._versions)
         else:
@@ -108,7 +109,7 @@ class BrokerConnection:
         """Send a request; if it cannot be encoded, only this request fails."""
         version = -1
         try:
-            version = versions.choose(exchange.request)
+            version = versions.choose(exchange.request, exchange.wanted)
             self._put(exchange, version)
         except UnsupportedVersion as why:
             self._answer_soon(exchange, None, Errors.UNSUPPORTED_VERSION, f"{self._name} {why}")
@@ -197,7 +198,7 @@ class BrokerConnection:
     def _take(self, frame: bytes) -> None:
         if not self._in_flight:
             raise MalformedFrame("a response without a request")
-        call_id, request, _, expected, version = self._in_flight[0]
+        call_id, request, _, _, expected, version = self._in_flight[0]
         correlation_id, response = decode_response(request.API_KEY, version, frame)
         if correlation_id != expected:
             raise MalformedFrame(f"correlation id {correlation_id}, expected {expected}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shareq.model.actor import NEWEST_VERSION
 from shareq.model.messages.api_versions import ApiVersionsResponse
 from shareq.model.messages.base import Request
 from shareq.model.messages.data import ProduceRequest
@@ -24,16 +25,17 @@ class BrokerVersions:
         self._ranges = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
         self._features = {feature.name: feature.max_version_level for feature in answer.finalized_features}
 
-    def choose(self, request: Request) -> int:
-        """The version for `request`. UnsupportedVersion names the API and the versions that the broker lacks."""
+    def choose(self, request: Request, wanted: int = NEWEST_VERSION) -> int:
+        """The version for `request`: the highest up to `wanted`. UnsupportedVersion names the API and the versions that
+        the broker lacks. A caller that wants a certain version knows what it means for transactions."""
         api = API_BY_KEY[request.API_KEY]
         theirs = self._ranges.get(request.API_KEY)
         if theirs is None:
             raise UnsupportedVersion(f"does not support the API {api.name} ({api.key})")
-        least = max(api.min_version, theirs[0], self._least(request))
-        version = min(api.max_version, theirs[1])
-        if version < least:
-            ours = f"{max(api.min_version, self._least(request))} to {api.max_version}"
+        needed = max(api.min_version, self._least(request) if wanted == NEWEST_VERSION else 0)
+        version = min(api.max_version, theirs[1], wanted)
+        if version < max(needed, theirs[0]):
+            ours = f"{needed} to {api.max_version}"
             raise UnsupportedVersion(f"supports {api.name} ({api.key}) {theirs[0]} to {theirs[1]}; needed is {ours}")
         return version
 

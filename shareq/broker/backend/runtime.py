@@ -1,0 +1,151 @@
+"""The runtime of a cluster on a backend: metadata, coordinators, persister, and a node for each broker."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+
+from shareq.broker.backend.client import BackendClient
+from shareq.broker.backend.coordinators import Carriers, Coordinators
+from shareq.broker.backend.group_configs import FENCE, GroupConfigs
+from shareq.broker.backend.metadata_mirror import MetadataMirror
+from shareq.broker.backend.node import BackendNode
+from shareq.broker.backend.services import Exchanges, Services
+from shareq.broker.backend.shard_log import ShardLog
+from shareq.broker.backend.topics import GROUP_CONFIGS_TOPIC, IN_BACKEND
+from shareq.broker.broker import PERSISTER_CLASS
+from shareq.broker.cluster_runtime import CLIENT
+from shareq.broker.host import Host
+from shareq.broker.loop import EventLoop
+from shareq.broker.network import Network
+from shareq.model.actor import Answer, Call, ClientContext, ImageChanged, Persist, Respond
+from shareq.model.configs import BrokerConfig
+from shareq.model.events import Event
+from shareq.model.ids import TopicPartition
+from shareq.model.image import ClusterImage
+from shareq.model.messages.base import Response
+from shareq.persister import make_persister
+from shareq.trace import Journal
+
+CONTEXT = ClientContext(client_id="shareq")
+
+
+class BackendRuntime:
+    """All that runs on the event loop of the cluster. `ready`: share groups can be served."""
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        config: BrokerConfig,
+        *,
+        loop: EventLoop,
+        journal: Journal,
+        rng: random.Random,
+        trace_messages: bool,
+    ) -> None:
+        self._loop = loop
+        self._journal = journal
+        self._rng = rng
+        self.network = Network(loop, self.record, trace_messages=trace_messages and journal.enabled)
+        self.client = BackendClient(bootstrap_servers, loop, self.fork_rng(), CONTEXT.client_id)
+        self.nodes: dict[int, BackendNode] = {}
+        self.mirror = MetadataMirror(self.client, loop, config, publish=self._publish, record=self.record)
+        exchanges, persisted = Exchanges(), Exchanges()
+        call: Carriers = {Call: lambda host, effect: self.network.call(host, effect, CONTEXT)}
+        persister = make_persister(config[PERSISTER_CLASS], 0, self.fork_rng())
+        self._persister = Host("persister", persister, loop, {**call, Respond: persisted.respond}, self.record)
+
+        def persist(host: Host, effect: Persist) -> None:
+            def done(response: Response) -> None:
+                loop.post(host.deliver, Answer(effect.id, response))
+
+            loop.post(persisted.ask, self._persister, effect.request, CONTEXT, done)
+
+        self._persist = persist
+        self._coordinators = Coordinators(
+            self.mirror,
+            self.client,
+            loop,
+            self.fork_rng(),
+            carriers={**call, Respond: exchanges.respond, Persist: persist},
+            record=self.record,
+            traced=journal.enabled,
+        )
+        self._configs_log = ShardLog(TopicPartition(GROUP_CONFIGS_TOPIC, 0), FENCE, self.client, loop, self.mirror)
+        self.group_configs = GroupConfigs(self._configs_log, self.mirror, self.record)
+        self._services = Services(
+            self._coordinators.groups,
+            self._coordinators.states,
+            self.group_configs,
+            exchanges,
+            create_topic=self.mirror.create,
+        )
+        self._watcher: Callable[[int, bool], None] | None = None
+
+    # ---- life --------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to read metadata, and the configurations of groups."""
+        self.mirror.start()
+        self.group_configs.load()
+
+    @property
+    def ready(self) -> bool:
+        """True if the coordinators and the configurations of groups are loaded."""
+        return self.group_configs.loaded and self._coordinators.ready
+
+    def close(self) -> None:
+        """End all actors, and close the connections to the backend."""
+        self.mirror.close()
+        self._configs_log.close()
+        self._coordinators.die()
+        self._persister.die()
+        for node in self.nodes.values():
+            node.die()
+
+    # ---- metadata ----------------------------------------------------------------------------------------------------
+
+    def _publish(self, image: ClusterImage) -> None:
+        """Deliver a new image to all actors; a new broker of the backend gets a node."""
+        for name in (*IN_BACKEND, GROUP_CONFIGS_TOPIC):
+            self.mirror.create(name)
+        self._persister.deliver(ImageChanged(image))
+        self._coordinators.image_changed(image)
+        for broker_id in image.brokers:
+            if broker_id not in self.nodes:
+                self.nodes[broker_id] = self._node(broker_id)
+                self.network.join(self.nodes[broker_id])
+                if self._watcher is not None:
+                    self._watcher(broker_id, True)
+            self.nodes[broker_id].image_changed(image)
+
+    def _node(self, broker_id: int) -> BackendNode:
+        return BackendNode(
+            broker_id,
+            self.client,
+            self._services,
+            persist=self._persist,
+            loop=self._loop,
+            network=self.network,
+            stale=self.mirror.stale,
+            record=lambda event: self._journal.record(self._loop.now_ms(), broker_id, event),
+            traced=self._journal.enabled,
+        )
+
+    def readdress(
+        self, addresses: Mapping[int, tuple[str, int]], watcher: Callable[[int, bool], None] | None = None
+    ) -> None:
+        """Show these hosts and ports of brokers in the metadata."""
+        if watcher is not None:
+            self._watcher = watcher
+        self.mirror.readdress(addresses)
+
+    # ---- journal, random generators ----------------------------------------------------------------------------------
+
+    def fork_rng(self) -> random.Random:
+        """A new generator, seeded from the cluster's."""
+        return random.Random(self._rng.getrandbits(64))
+
+    def record(self, event: Event) -> None:
+        """Record an event of a client or of the cluster as a whole."""
+        self._journal.record(self._loop.now_ms(), CLIENT, event)

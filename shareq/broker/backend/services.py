@@ -1,0 +1,291 @@
+"""What a process on a backend answers itself: share groups, their durable state, their configurations.
+
+BEHAVIOUR.md, section 5. A request that names both share groups and others is answered in parts, here and there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+from shareq.broker.alter_configs import alter_configs, incremental_alter_configs
+from shareq.broker.backend.group_configs import GroupConfigs
+from shareq.broker.configs import describe_configs
+from shareq.broker.controller import Changes
+from shareq.broker.host import Host
+from shareq.broker.placement import ErrorWithMessage
+from shareq.coordinator.share_state import find_share_coordinator
+from shareq.model.actor import Answer, ClientContext, Incoming, Respond
+from shareq.model.errors import Errors
+from shareq.model.ids import SHARE_STATE_TOPIC
+from shareq.model.image import ClusterImage
+from shareq.model.messages.base import Request, Response
+from shareq.model.messages.cluster import (
+    CoordinatorType,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+from shareq.model.messages.share_group import (
+    AlterShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequest,
+    ShareGroupDescribeRequest,
+    ShareGroupHeartbeatRequest,
+)
+from shareq.model.messages.share_state import (
+    DeleteShareGroupStateRequest,
+    InitializeShareGroupStateRequest,
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateSummaryRequest,
+    WriteShareGroupStateRequest,
+)
+from shareq.model.messages.topics import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    ResourceType,
+)
+
+Done = Callable[[Answer], object]
+Forward = Callable[[Request, Done], None]
+
+_OF_GROUPS = (
+    ShareGroupHeartbeatRequest,
+    ShareGroupDescribeRequest,
+    DescribeShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequest,
+)
+_OF_STATES = (
+    InitializeShareGroupStateRequest,
+    ReadShareGroupStateRequest,
+    WriteShareGroupStateRequest,
+    DeleteShareGroupStateRequest,
+    ReadShareGroupStateSummaryRequest,
+)
+
+
+class Exchanges:
+    """Requests to an actor of this process, and the calls for their responses."""
+
+    def __init__(self) -> None:
+        self._ids = count(1)
+        self._open: dict[int, Callable[[Response], object]] = {}
+
+    def ask(self, host: Host, request: Request, client: ClientContext, done: Callable[[Response], object]) -> None:
+        """Deliver a request to the actor; `done` gets its response."""
+        number = next(self._ids)
+        self._open[number] = done
+        host.deliver(Incoming(number, request, client))
+
+    def respond(self, host: Host, effect: Respond) -> None:
+        """Carry out an actor's `Respond`."""
+        del host
+        self._open.pop(effect.id)(effect.response)
+
+
+class Services:
+    """Answers the requests of this process's part; `image` is read at each request."""
+
+    def __init__(
+        self,
+        groups: Host,
+        states: Host,
+        configs: GroupConfigs,
+        exchanges: Exchanges,
+        *,
+        create_topic: Callable[[str], object],
+    ) -> None:
+        self._groups = groups
+        self._states = states
+        self._configs = configs
+        self._exchanges = exchanges
+        self._create_topic = create_topic
+        self._special: dict[type[Request], Callable[[Any, ClientContext, Done, Forward], None]] = {
+            FindCoordinatorRequest: self._find_coordinator,
+            ListGroupsRequest: self._list_groups,
+            DeleteGroupsRequest: self._delete_groups,
+            DescribeConfigsRequest: self._describe_configs,
+            IncrementalAlterConfigsRequest: self._alter_configs,
+            AlterConfigsRequest: self._alter_configs,
+        }
+
+    @property
+    def _image(self) -> ClusterImage:
+        return self._configs.image
+
+    def serve(self, request: Request, client: ClientContext, done: Done, forward: Forward) -> None:
+        """Answer a request here, or in part, or not at all: `forward` sends a request to the backend."""
+        special = self._special.get(type(request))
+        if isinstance(request, _OF_GROUPS):
+            self._ask(self._groups, request, client, done)
+        elif isinstance(request, _OF_STATES):
+            self._ask(self._states, request, client, done)
+        elif special is not None:
+            special(request, client, done, forward)
+        else:
+            forward(request, done)
+
+    def _ask(self, host: Host, request: Request, client: ClientContext, done: Done) -> None:
+        self._exchanges.ask(host, request, client, lambda response: done(Answer(0, response)))
+
+    # ---- groups ------------------------------------------------------------------------------------------------------
+
+    def _find_coordinator(
+        self, request: FindCoordinatorRequest, client: ClientContext, done: Done, forward: Forward
+    ) -> None:
+        """Share coordinators are here; all others, also those of share groups, are the backend's choice: every broker
+        of this process answers for all share groups."""
+        del client
+        if request.key_type != CoordinatorType.SHARE:
+            forward(request, done)
+            return
+        if SHARE_STATE_TOPIC not in self._image.topics:
+            self._create_topic(SHARE_STATE_TOPIC)
+        found = tuple(find_share_coordinator(key, self._image) for key in request.coordinator_keys)
+        done(Answer(0, FindCoordinatorResponse(coordinators=found)))
+
+    def _list_groups(self, request: ListGroupsRequest, client: ClientContext, done: Done, forward: Forward) -> None:
+        def add(ours: Response) -> None:
+            def merge(answer: Answer) -> None:
+                response = answer.response
+                if isinstance(response, ListGroupsResponse) and isinstance(ours, ListGroupsResponse):
+                    known = {group.group_id for group in ours.groups}
+                    others = tuple(group for group in response.groups if group.group_id not in known)
+                    error = response.error_code or ours.error_code
+                    response = replace(response, error_code=error, groups=others + ours.groups)
+                done(answer._replace(response=response))
+
+            forward(request, merge)
+
+        self._exchanges.ask(self._groups, request, client, add)
+
+    def _delete_groups(self, request: DeleteGroupsRequest, client: ClientContext, done: Done, forward: Forward) -> None:
+        """Delete share groups here, and the groups that are unknown here at the backend."""
+
+        def rest(ours: Response) -> None:
+            assert isinstance(ours, DeleteGroupsResponse)
+            unknown = tuple(one.group_id for one in ours.results if one.error_code is Errors.GROUP_ID_NOT_FOUND)
+            if not unknown:
+                done(Answer(0, ours))
+                return
+
+            def merge(answer: Answer) -> None:
+                response = answer.response
+                if isinstance(response, DeleteGroupsResponse):
+                    kept = tuple(one for one in ours.results if one.group_id not in unknown)
+                    response = replace(response, results=kept + response.results)
+                done(answer._replace(response=response))
+
+            forward(DeleteGroupsRequest(groups_names=unknown), merge)
+
+        self._exchanges.ask(self._groups, request, client, rest)
+
+    # ---- configurations ----------------------------------------------------------------------------------------------
+
+    def _describe_configs(
+        self, request: DescribeConfigsRequest, client: ClientContext, done: Done, forward: Forward
+    ) -> None:
+        del client
+
+        def here(part: DescribeConfigsRequest, take: Callable[[Sequence[Any]], None]) -> None:
+            take(describe_configs(part, self._image, -1).results)
+
+        _in_parts(request, "results", here, done, forward)
+
+    def _alter_configs(
+        self,
+        request: AlterConfigsRequest | IncrementalAlterConfigsRequest,
+        client: ClientContext,
+        done: Done,
+        forward: Forward,
+    ) -> None:
+        del client
+        _in_parts(request, "responses", self._alter_here, done, forward)
+
+    def _alter_here(
+        self, request: AlterConfigsRequest | IncrementalAlterConfigsRequest, take: Callable[[Sequence[Any]], None]
+    ) -> None:
+        """Check the changes, store the valid ones, and report all."""
+        checked = _Checked(self._configs)
+        alter: Any = alter_configs if isinstance(request, AlterConfigsRequest) else incremental_alter_configs
+        results = {one.resource_name: one for one in alter(request, checked, -1).responses}
+        left = len(checked.changes)
+        if not left:
+            take(tuple(results.values()))
+
+        def stored(group_id: str, outcome: ErrorWithMessage) -> None:
+            nonlocal left
+            left -= 1
+            error, why = outcome
+            results[group_id] = replace(results[group_id], error_code=error, error_message=why)
+            if not left:
+                take(tuple(results.values()))
+
+        for group_id, changes in checked.changes.items():
+            self._configs.alter(group_id, changes, lambda outcome, g=group_id: stored(g, outcome))  # type: ignore[misc]
+
+
+class _Checked:
+    """Collects the valid changes of groups that a request asks for: the part of a controller that
+    `shareq.broker.alter_configs` uses for groups."""
+
+    def __init__(self, configs: GroupConfigs) -> None:
+        self.image = configs.image
+        self.changes: dict[str, Changes] = {}
+        self._configs = configs
+
+    def alter_group_configs(self, group_id: str, changes: Changes, *, validate_only: bool = False) -> ErrorWithMessage:
+        problem, _ = self._configs.merged(group_id, changes)
+        if not problem[0] and not validate_only:
+            self.changes[group_id] = changes
+        return problem
+
+
+def _in_parts(
+    request: Any,
+    results: str,
+    here: Callable[[Any, Callable[[Sequence[Any]], None]], None],
+    done: Done,
+    forward: Forward,
+) -> None:
+    """Answer the groups of a request about resources here, the others at the backend. `results`: the field of the
+    response with a result for each resource."""
+    ours = tuple(one for one in request.resources if one.resource_type == ResourceType.GROUP)
+    others = tuple(one for one in request.resources if one.resource_type != ResourceType.GROUP)
+    if not ours:
+        forward(request, done)
+        return
+
+    def answered(found: Sequence[Any]) -> None:
+        if not others:
+            done(Answer(0, _RESPONSES[type(request)](**{results: tuple(found)})))
+            return
+
+        def merge(answer: Answer) -> None:
+            response: Any = answer.response
+            if response is not None:
+                both = {(one.resource_type, one.resource_name): one for one in (*found, *getattr(response, results))}
+                named = dict.fromkeys((one.resource_type, one.resource_name) for one in request.resources)
+                response = replace(response, **{results: tuple(both[name] for name in named if name in both)})
+            done(answer._replace(response=response))
+
+        forward(replace(request, resources=others), merge)
+
+    here(replace(request, resources=ours), answered)
+
+
+_RESPONSES: dict[type[Request], Callable[..., Response]] = {
+    DescribeConfigsRequest: DescribeConfigsResponse,
+    IncrementalAlterConfigsRequest: IncrementalAlterConfigsResponse,
+    AlterConfigsRequest: AlterConfigsResponse,
+}
