@@ -24,6 +24,7 @@ from shareq.model.configs import BROKER_CONFIGS, GROUP_CONFIGS, BrokerConfig
 from shareq.model.errors import ConfigException, Errors, IllegalStateException, KafkaError, KafkaException
 from shareq.model.events import FaultInjected
 from shareq.model.image import ClusterImage
+from shareq.model.messages.api_versions import ApiVersionsResponse
 from shareq.model.transport import Connection, Served
 from shareq.trace import Journal
 from shareq.transports import publish
@@ -229,6 +230,11 @@ class Cluster:
         """Unregister a server: unhandled errors are raised in the thread that runs the event loop again."""
         if server is self._server:
             self.loop.report_to(None)
+
+    @property
+    def backend_versions(self) -> ApiVersionsResponse | None:
+        """What the backend supports; None, because there is none."""
+        return None
 
     def readdress(
         self, addresses: Mapping[int, tuple[str, int]], watcher: Callable[[int, bool], None] | None = None

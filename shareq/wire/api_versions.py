@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TypeVar
 
 from shareq.model.errors import Errors
+from shareq.model.messages import share_fetch, share_group, share_state
 from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from shareq.wire.apis import APIS
+
+T = TypeVar("T", ApiVersionsResponse.SupportedFeatureKey, ApiVersionsResponse.FinalizedFeatureKey)
+
+SHARE_VERSION = "share.version"
 
 SOFTWARE_VERSION = 3
 """The first version with the name and version of the client's software."""
@@ -18,7 +26,7 @@ _FEATURES = {
     "eligible.leader.replicas.version": (0, 1, 1),
     "group.version": (0, 1, 1),
     "metadata.version": (7, 30, 30),
-    "share.version": (0, 1, 1),
+    SHARE_VERSION: (0, 1, 1),
     "streams.version": (0, 1, 1),
     "transaction.version": (0, 2, 2),
 }
@@ -39,8 +47,11 @@ _SUPPORTED = tuple(
 )
 
 
-def api_versions(request: ApiVersionsRequest, version: int) -> ApiVersionsResponse:
-    """The APIs of the table, and the features.
+def api_versions(
+    request: ApiVersionsRequest, version: int, backend: ApiVersionsResponse | None = None
+) -> ApiVersionsResponse:
+    """The APIs of the table, and the features. `backend`: the response of the Kafka that answers all requests except
+    those of share groups: their versions, and all features but share.version, are what both support.
 
     For an unsupported version: UNSUPPORTED_VERSION in the layout of version 0, with the supported range of ApiVersions.
     """
@@ -49,9 +60,45 @@ def api_versions(request: ApiVersionsRequest, version: int) -> ApiVersionsRespon
     software = (request.client_software_name, request.client_software_version)
     if version >= SOFTWARE_VERSION and not all(_SOFTWARE.fullmatch(text) for text in software):
         return ApiVersionsResponse(error_code=Errors.INVALID_REQUEST)
-    return ApiVersionsResponse(
-        api_keys=_API_KEYS,
-        supported_features=_SUPPORTED,
-        finalized_features_epoch=0,
-        finalized_features=_FINALIZED,
+    return _OWN if backend is None else _before(backend)
+
+
+_OWN = ApiVersionsResponse(
+    api_keys=_API_KEYS,
+    supported_features=_SUPPORTED,
+    finalized_features_epoch=0,
+    finalized_features=_FINALIZED,
+)
+
+_OWN_APIS = frozenset(
+    api.key
+    for api in APIS
+    if api.request is ApiVersionsRequest
+    or api.request.__module__ in {share_fetch.__name__, share_group.__name__, share_state.__name__}
+)
+"""Answered here whatever the backend supports."""
+
+
+def _before(backend: ApiVersionsResponse) -> ApiVersionsResponse:
+    """What a server before this backend supports."""
+    theirs = {api.api_key: api for api in backend.api_keys}
+    keys = []
+    for ours in _API_KEYS:
+        other = ours if ours.api_key in _OWN_APIS else theirs.get(ours.api_key)
+        if other is not None:
+            low, high = max(ours.min_version, other.min_version), min(ours.max_version, other.max_version)
+            if low <= high:
+                keys.append(replace(ours, min_version=low, max_version=high))
+    return replace(
+        backend,
+        error_code=Errors.NONE,
+        api_keys=tuple(keys),
+        supported_features=_with_share_version(backend.supported_features, _SUPPORTED),
+        finalized_features=_with_share_version(backend.finalized_features, _FINALIZED),
     )
+
+
+def _with_share_version(theirs: Iterable[T], ours: Iterable[T]) -> tuple[T, ...]:
+    """The features of a backend, with our own share.version."""
+    kept = [feature for feature in theirs if feature.name != SHARE_VERSION]
+    return tuple(kept + [feature for feature in ours if feature.name == SHARE_VERSION])

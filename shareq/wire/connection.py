@@ -15,11 +15,10 @@ from time import perf_counter
 from typing import Protocol
 
 from shareq.model.actor import Answer, Call, ClientContext
-from shareq.model.messages.api_versions import ApiVersionsRequest
+from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from shareq.model.messages.base import Request, Response
 from shareq.model.messages.data import ProduceRequest
 from shareq.wire.address import Address
-from shareq.wire.api_versions import api_versions
 from shareq.wire.apis import API_BY_KEY
 from shareq.wire.errors import MalformedFrame, RequestHeader, UnsupportedVersion
 from shareq.wire.frames import FrameReader, decode_request, encode_response
@@ -53,6 +52,7 @@ class Backend(Protocol):
     inbox: memoryview
     """The read buffer of all connections: it is empty again when `buffer_updated` returns."""
 
+    def api_versions(self, request: ApiVersionsRequest, version: int) -> ApiVersionsResponse: ...
     def answered(self, connection: ServerConnection) -> None:
         """A response was delivered in any thread: call `resume` soon, in the server's thread."""
         ...
@@ -163,7 +163,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             return
         self._header, self._request, self._request_size = header, request, len(frame)
         if isinstance(request, ApiVersionsRequest):
-            self._answer = Answer(0, api_versions(request, header.api_version))
+            self._answer = Answer(0, self._backend.api_versions(request, header.api_version))
             return
         self._entering = True
         try:

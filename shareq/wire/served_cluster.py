@@ -10,6 +10,7 @@ from typing import Protocol
 
 from shareq.model.actor import Answer, Call, ClientContext
 from shareq.model.image import ClusterImage
+from shareq.model.messages.api_versions import ApiVersionsResponse
 from shareq.model.transport import Served
 
 
@@ -57,6 +58,11 @@ class ServedCluster(Protocol):
     def brokers_alive(self) -> Collection[int]: ...
     @property
     def bootstrap_servers(self) -> str: ...
+    @property
+    def backend_versions(self) -> ApiVersionsResponse | None:
+        """What the backend of a cluster supports; None without a backend."""
+        ...
+
     def connection_id(self) -> int: ...
     def served_by(self, server: Served) -> None:
         """Register a server before it opens a port. IllegalStateException if another server is open."""

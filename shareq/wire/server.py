@@ -19,7 +19,9 @@ from typing import Any, Self
 
 from shareq.client.uninterrupted import SLICE_S, uninterrupted
 from shareq.model.html import strong, table
+from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from shareq.wire.address import Address
+from shareq.wire.api_versions import api_versions
 from shareq.wire.client_examples import client_examples_html
 from shareq.wire.connection import ServerConnection
 from shareq.wire.listener import Listener, ports_of
@@ -209,6 +211,10 @@ class Server:
         """Inform the broker of a lost connection: it closes the share sessions and releases their locks."""
         self.connections.discard(connection)
         self.loop.run(lambda: self.network.disconnect(connection.connection_id, connection.broker_id))
+
+    def api_versions(self, request: ApiVersionsRequest, version: int) -> ApiVersionsResponse:
+        """The APIs of the cluster, before a backend those that both support."""
+        return api_versions(request, version, self.cluster.backend_versions)
 
     def answered(self, connection: ServerConnection) -> None:
         self._answered.append(connection)

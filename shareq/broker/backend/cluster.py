@@ -17,6 +17,7 @@ from shareq.model.configs import BrokerConfig
 from shareq.model.errors import ConfigException, Errors, IllegalStateException, KafkaError, KafkaException
 from shareq.model.html import html
 from shareq.model.image import ClusterImage
+from shareq.model.messages.api_versions import ApiVersionsResponse
 from shareq.model.messages.topics import CreateTopicsRequest, CreateTopicsResponse
 from shareq.model.transport import Served
 from shareq.trace import Journal
@@ -118,11 +119,11 @@ class BackendCluster(Cluster):
 
     def fail_appends(self, topic: str, error: Errors = Errors.NOT_ENOUGH_REPLICAS, times: int = 1) -> None:
         """IllegalStateException: the logs are the backend's."""
-        raise self._not_here(f"fail_appends({topic!r})")
+        raise self._not_here(f"fail_appends({topic!r}, {error.name}, {times})")
 
     def delay_appends(self, topic: str, ms: int) -> None:
         """IllegalStateException: the logs are the backend's."""
-        raise self._not_here(f"delay_appends({topic!r})")
+        raise self._not_here(f"delay_appends({topic!r}, {ms})")
 
     def append_delay_ms(self, topic: str) -> int:
         """0: appends are not delayed."""
@@ -145,6 +146,11 @@ class BackendCluster(Cluster):
     def client_rng(self) -> random.Random:
         """A generator for a client's ids."""
         return self._backend.fork_rng()
+
+    @property
+    def backend_versions(self) -> ApiVersionsResponse | None:
+        """What the backend supports."""
+        return self._backend.versions
 
     def readdress(
         self, addresses: Mapping[int, tuple[str, int]], watcher: Callable[[int, bool], None] | None = None

@@ -11,7 +11,7 @@ from shareq.broker.backend.group_configs import FENCE, GroupConfigs
 from shareq.broker.backend.metadata_mirror import MetadataMirror
 from shareq.broker.backend.node import BackendNode
 from shareq.broker.backend.services import Exchanges, Services
-from shareq.broker.backend.shard_log import ShardLog
+from shareq.broker.backend.shard_log import RETRY_MS, ShardLog
 from shareq.broker.backend.topics import GROUP_CONFIGS_TOPIC, IN_BACKEND
 from shareq.broker.broker import PERSISTER_CLASS
 from shareq.broker.cluster_runtime import CLIENT
@@ -23,9 +23,11 @@ from shareq.model.configs import BrokerConfig
 from shareq.model.events import Event
 from shareq.model.ids import TopicPartition
 from shareq.model.image import ClusterImage
+from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from shareq.model.messages.base import Response
 from shareq.persister import make_persister
 from shareq.trace import Journal
+from shareq.version import __version__
 
 CONTEXT = ClientContext(client_id="shareq")
 
@@ -48,6 +50,8 @@ class BackendRuntime:
         self._rng = rng
         self.network = Network(loop, self.record, trace_messages=trace_messages and journal.enabled)
         self.client = BackendClient(bootstrap_servers, loop, self.fork_rng(), CONTEXT.client_id)
+        self.versions: ApiVersionsResponse | None = None
+        """The APIs and features of the backend."""
         self.nodes: dict[int, BackendNode] = {}
         self.mirror = MetadataMirror(self.client, loop, config, publish=self._publish, record=self.record)
         exchanges, persisted = Exchanges(), Exchanges()
@@ -86,13 +90,24 @@ class BackendRuntime:
 
     def start(self) -> None:
         """Begin to read metadata, and the configurations of groups."""
+        self._ask_versions()
         self.mirror.start()
         self.group_configs.load()
 
     @property
     def ready(self) -> bool:
         """True if the coordinators and the configurations of groups are loaded."""
-        return self.group_configs.loaded and self._coordinators.ready
+        return self.versions is not None and self.group_configs.loaded and self._coordinators.ready
+
+    def _ask_versions(self) -> None:
+        request = ApiVersionsRequest(client_software_name=CONTEXT.client_id, client_software_version=__version__)
+        self.client.call_any(request, self._take_versions)
+
+    def _take_versions(self, answer: Answer) -> None:
+        if isinstance(answer.response, ApiVersionsResponse) and not answer.response.error_code:
+            self.versions = answer.response
+        else:
+            self._loop.at(self._loop.now_ms() + RETRY_MS, self._ask_versions)
 
     def close(self) -> None:
         """End all actors, and close the connections to the backend."""
