@@ -1,5 +1,5 @@
 """Brokers for tests with clients: `kafka` is Apache Kafka with one broker, `kafka_of_three` with three, `served` a
-cluster of shareq, `broker` shareq and then Apache Kafka.
+cluster of shareq, `backed` one on the topics of `kafka`, `broker` each of `served`, `backed` and `kafka`.
 
 They live as long as the run (of a worker), so tests need unique names: the fixture `fresh` creates them.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 if TYPE_CHECKING:
+    from shareq import Cluster
     from shareq.kafka import LocalKafka
     from shareq.wire.server import Server
 
@@ -69,19 +71,42 @@ def kafka_of_three() -> Iterator[LocalKafka]:
 def served() -> Iterator[Server]:
     """A cluster of shareq, one broker on a wall clock, configured like `kafka`; `served.cluster` is the cluster."""
     from shareq import Cluster
-    from shareq.kafka.local import laptop_config
-    from shareq.model.configs import BROKER_CONFIGS
     from shareq.wire.server import Server
 
-    config = {key: value for key, value in laptop_config(1).items() if key in BROKER_CONFIGS}
-    with Cluster(brokers=1, clock="wall", config=config) as cluster, cluster.serve() as server:
+    with Cluster(brokers=1, clock="wall", config=_shareq_config()) as cluster, cluster.serve() as server:
         assert isinstance(server, Server)
         yield server
 
 
-@pytest.fixture(params=["served", "kafka"], ids=["shareq", "apache-kafka"])
+@dataclass(frozen=True)
+class Backed:
+    """Share groups of shareq on the topics of a Kafka."""
+
+    cluster: Cluster
+    kafka: LocalKafka
+    bootstrap_servers: str
+
+
+@pytest.fixture(scope="session")
+def backed(kafka: LocalKafka) -> Iterator[Backed]:
+    """A cluster of shareq on the topics of `kafka`."""
+    from shareq import Cluster
+
+    with Cluster(backend=kafka.bootstrap_servers, config=_shareq_config()) as cluster, cluster.serve() as server:
+        yield Backed(cluster, kafka, server.bootstrap_servers)
+
+
+def _shareq_config() -> dict[str, object]:
+    """The configuration of `kafka`, as far as shareq's brokers have it."""
+    from shareq.kafka.local import laptop_config
+    from shareq.model.configs import BROKER_CONFIGS
+
+    return {key: value for key, value in laptop_config(1).items() if key in BROKER_CONFIGS}
+
+
+@pytest.fixture(params=["served", "backed", "kafka"], ids=["shareq", "shareq-on-kafka", "apache-kafka"])
 def broker(request: pytest.FixtureRequest) -> Reachable:
-    """shareq, then Apache Kafka."""
+    """shareq, shareq on the topics of an Apache Kafka, then Apache Kafka itself."""
     found: Reachable = request.getfixturevalue(request.param)
     return found
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from shareq import Cluster
 from shareq.wire.server import Server
+from tests.kafka.fixtures import Backed
 
 if TYPE_CHECKING:
     from shareq.kafka import LocalKafka
@@ -17,7 +18,7 @@ def damage(broker: Any, topic: str, old: bytes, new: bytes) -> None:
     if isinstance(broker, Server):
         _damage_log(broker, topic, old, new)
     else:
-        _damage_file(broker, topic, old, new)
+        _damage_file(broker.kafka if isinstance(broker, Backed) else broker, topic, old, new)
 
 
 def _damage_log(server: Server, topic: str, old: bytes, new: bytes) -> None:

@@ -36,6 +36,10 @@ class _Calls:
         self._pending[self._last_id] = done
         return (Call(self._last_id, node, request, timeout_ms, version),)
 
+    @property
+    def idle(self) -> bool:
+        return not self._pending
+
     def handle(self, message: Message, now_ms: int) -> list[Effect]:
         del now_ms
         assert isinstance(message, Answer), "the actor only calls"
@@ -57,6 +61,7 @@ class BackendClient:
         self._rng = rng
         self._client_id = client_id
         self._lanes: dict[str, tuple[TcpClientHost, _Calls]] = {}
+        self._ending: set[str] = set()
         self._metadata: MetadataResponse | None = None
         self._answers: deque[tuple[Done, Answer]] = deque()
         self._closed = False
@@ -97,10 +102,15 @@ class BackendClient:
                 host.directory.learn(metadata)
 
     def close_lane(self, lane: str) -> None:
-        """Close the connections of a lane; answers under way are dropped."""
-        host, _ = self._lanes.pop(lane, (None, None))
-        if host is not None:
-            host.forget()
+        """Close the connections of a lane when its last request is answered: a client may close its connection right
+        after a Produce with acks=0."""
+        if lane in self._lanes:
+            host, calls = self._lanes[lane]
+            if calls.idle:
+                del self._lanes[lane]
+                host.forget()
+            else:
+                self._ending.add(lane)
 
     def close(self) -> None:
         """Close all connections; answers under way are dropped. Repeatable."""
@@ -126,3 +136,6 @@ class BackendClient:
         while self._answers:
             done, answer = self._answers.popleft()
             done(answer)
+        for lane in [lane for lane in self._ending if self._lanes[lane][1].idle]:
+            self._ending.discard(lane)
+            self.close_lane(lane)

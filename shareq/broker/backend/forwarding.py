@@ -18,9 +18,10 @@ T = TypeVar("T", ProduceRequest.Topic, ProduceResponse.Topic)
 
 
 def to_backend(request: Request, image: ClusterImage) -> Request:
-    """Name topics of a Produce both ways: the backend may use an older version, which has names instead of ids."""
+    """Name topics of a Produce both ways: the backend may use an older version, which has names instead of ids. One
+    with acks=0 is sent with acks=1: the connection to the backend expects an answer; the client gets none."""
     if isinstance(request, ProduceRequest):
-        return replace(request, topics=_named(request.topics, image))
+        return replace(request, acks=request.acks or 1, topics=_named(request.topics, image))
     return request
 
 

@@ -35,6 +35,9 @@ REFRESH_MS = 1_000
 STALE_MS = 50
 """The least time between two requests."""
 
+SHOWN_MS = 5_000
+"""How long an answer waits for the metadata to show a change."""
+
 _KAFKAS = frozenset({"__consumer_offsets", "__share_group_state", "__transaction_state"})
 
 
@@ -66,6 +69,7 @@ class MetadataMirror:
         self._asking = self._again = self._closed = False
         self._asked_ms = loop.now_ms()
         self._timer: Timer | None = None
+        self._waiting: list[tuple[Callable[[ClusterImage], bool], Callable[[], object], int]] = []
 
     # ---- polling -----------------------------------------------------------------------------------------------------
 
@@ -85,6 +89,22 @@ class MetadataMirror:
             self._again = True
         else:
             self._ask_at(max(self._loop.now_ms(), self._asked_ms + STALE_MS))
+
+    def when(self, shown: Callable[[ClusterImage], bool], done: Callable[[], object]) -> None:
+        """Call `done` when the image passes a test, or after `SHOWN_MS`."""
+        if shown(self.image):
+            done()
+        else:
+            self._waiting.append((shown, done, self._loop.now_ms() + SHOWN_MS))
+            self.stale()
+
+    def _check_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for shown, done, due_ms in waiting:
+            if self._loop.now_ms() >= due_ms or shown(self.image):
+                done()
+            else:
+                self._waiting.append((shown, done, due_ms))
 
     def _ask_at(self, due_ms: int) -> None:
         if self._timer is not None:
@@ -108,8 +128,10 @@ class MetadataMirror:
             self._apply(response)
         else:
             self.trouble = answer.reason or answer.error.name
+        self._check_waiting()
         if not self._closed:
-            self._ask_at(self._asked_ms + (STALE_MS if self._again else REFRESH_MS))
+            soon = self._again or self._waiting
+            self._ask_at(self._asked_ms + (STALE_MS if soon else REFRESH_MS))
 
     # ---- the image ---------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from shareq.broker.loop import EventLoop
 from shareq.broker.network import Network
 from shareq.leader import ShareLeader
 from shareq.model.actor import (
+    NEWEST_VERSION,
     Answer,
     Call,
     ClientContext,
@@ -80,7 +81,7 @@ class BackendNode:
             self._leader.deliver(Incoming(exchange_id, request, client))
         else:
             answer = partial(self._answer, exchange_id)
-            self._services.serve(request, client, answer, partial(self._forward, client))
+            self._services.serve(request, client, answer, partial(self._forward, client, type(request)))
 
     def _answer(self, exchange_id: int, answer: Answer) -> None:
         if answer.response is None:
@@ -88,8 +89,11 @@ class BackendNode:
         else:
             self._network.answer(self, exchange_id, answer.response)
 
-    def _forward(self, client: ClientContext, request: Request, done: Callable[[Answer], object]) -> None:
-        """Pass a request on, each connection on a lane of its own, in the client's version if the backend has it."""
+    def _forward(
+        self, client: ClientContext, asked: type[Request], request: Request, done: Callable[[Answer], object]
+    ) -> None:
+        """Send a request to the backend, each connection on a lane of its own; what the client has `asked` in the
+        client's version, if the backend has it."""
 
         def take(answer: Answer) -> None:
             response = answer.response
@@ -102,7 +106,7 @@ class BackendNode:
             take,
             lane=lane,
             timeout_ms=REQUEST_TIMEOUT_MS,
-            version=client.api_version,
+            version=client.api_version if isinstance(request, asked) else NEWEST_VERSION,
         )
 
     def connection_closed(self, connection_id: int) -> None:

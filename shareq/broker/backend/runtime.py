@@ -82,7 +82,7 @@ class BackendRuntime:
             self._coordinators.states,
             self.group_configs,
             exchanges,
-            create_topic=self.mirror.create,
+            mirror=self.mirror,
         )
         self._watcher: Callable[[int, bool], None] | None = None
 

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import Any
 
 from shareq.broker.alter_configs import alter_configs, incremental_alter_configs
 from shareq.broker.backend.group_configs import GroupConfigs
+from shareq.broker.backend.group_types import joins_other_group, joins_share_group, refusal_at_backend, refusal_here
+from shareq.broker.backend.metadata_mirror import MetadataMirror
+from shareq.broker.backend.topic_changes import shown
 from shareq.broker.configs import describe_configs
 from shareq.broker.controller import Changes
 from shareq.broker.host import Host
@@ -103,13 +107,13 @@ class Services:
         configs: GroupConfigs,
         exchanges: Exchanges,
         *,
-        create_topic: Callable[[str], object],
+        mirror: MetadataMirror,
     ) -> None:
         self._groups = groups
         self._states = states
         self._configs = configs
         self._exchanges = exchanges
-        self._create_topic = create_topic
+        self._mirror = mirror
         self._special: dict[type[Request], Callable[[Any, ClientContext, Done, Forward], None]] = {
             FindCoordinatorRequest: self._find_coordinator,
             ListGroupsRequest: self._list_groups,
@@ -126,14 +130,36 @@ class Services:
     def serve(self, request: Request, client: ClientContext, done: Done, forward: Forward) -> None:
         """Answer a request here, or in part, or not at all: `forward` sends a request to the backend."""
         special = self._special.get(type(request))
-        if isinstance(request, _OF_GROUPS):
+        if joins_share_group(request):
+            refusal_here(request, forward, lambda no: self._unless(no, done, self._ask, self._groups, request, client))
+        elif joins_other_group(request):
+            ask_here = partial(self._ask_groups, client)
+            refusal_at_backend(request, ask_here, lambda no: self._unless(no, done, forward, request))
+        elif isinstance(request, _OF_GROUPS):
             self._ask(self._groups, request, client, done)
         elif isinstance(request, _OF_STATES):
             self._ask(self._states, request, client, done)
         elif special is not None:
             special(request, client, done, forward)
         else:
-            forward(request, done)
+            forward(request, partial(self._when_shown, request, done))
+
+    def _when_shown(self, request: Request, done: Done, answer: Answer) -> None:
+        """Answer a change of topics when the image shows it."""
+        test = shown(request, answer.response)
+        if test is None:
+            done(answer)
+        else:
+            self._mirror.when(test, lambda: done(answer))
+
+    def _unless(self, refusal: Response | None, done: Done, serve: Callable[..., None], *args: Any) -> None:
+        if refusal is None:
+            serve(*args, done)
+        else:
+            done(Answer(0, refusal))
+
+    def _ask_groups(self, client: ClientContext, request: Request, done: Done) -> None:
+        self._ask(self._groups, request, client, done)
 
     def _ask(self, host: Host, request: Request, client: ClientContext, done: Done) -> None:
         self._exchanges.ask(host, request, client, lambda response: done(Answer(0, response)))
@@ -150,7 +176,7 @@ class Services:
             forward(request, done)
             return
         if SHARE_STATE_TOPIC not in self._image.topics:
-            self._create_topic(SHARE_STATE_TOPIC)
+            self._mirror.create(SHARE_STATE_TOPIC)
         found = tuple(find_share_coordinator(key, self._image) for key in request.coordinator_keys)
         done(Answer(0, FindCoordinatorResponse(coordinators=found)))
 
