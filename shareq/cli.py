@@ -14,6 +14,7 @@ from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from shareq import __version__
 from shareq.broker import Cluster
@@ -98,7 +99,12 @@ def _topics(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 
 
 @main.command()
-@click.option("--brokers", default=1, show_default=True, help="The number of brokers, each on its own port.")
+@click.option("--brokers", type=int, help="The number of brokers, each on its own port.  [default: 1]")
+@click.option(
+    "--backend",
+    metavar="HOST:PORT,...",
+    help="An Apache Kafka that keeps topics, share groups and states; its brokers are the cluster's.",
+)
 @click.option(
     "--racks", callback=_racks, metavar="NAME,...", help="The rack of each broker, such as a,b,; empty: no rack."
 )
@@ -112,7 +118,7 @@ def _topics(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     metavar="wall|FACTOR",
     help="10: time runs ten times as fast.",
 )
-@click.option("--seed", default=0, show_default=True, help="The seed of random choices.")
+@click.option("--seed", type=int, help="The seed of random choices.  [default: 0; random with --backend]")
 @click.option(
     "--topic",
     "topics",
@@ -135,29 +141,37 @@ def _topics(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 @click.option("-v", "--verbose", is_flag=True, help="Print one line for each request.")
 def serve(
     *,
-    brokers: int,
+    brokers: int | None,
+    backend: str | None,
     racks: list[str | None] | None,
     host: str,
     port: int,
     clock: str | float,
-    seed: int,
+    seed: int | None,
     topics: dict[str, int],
     configs: dict[str, str],
     journal: Path | None,
     verbose: bool,
 ) -> None:
-    """Serve a cluster to Kafka clients until Ctrl-C. All data is in memory and is lost at the end."""
+    """Serve a cluster to Kafka clients until Ctrl-C. All data is in memory and is lost at the end; with --backend it
+    is in topics of that Kafka, and the next run continues."""
     wire, client_examples = _needed("shareq.wire.server"), _needed("shareq.wire.client_examples")
     with _plain_errors(), _end_signals() as ended:
         kept = KEPT_EVENTS if journal else False
-        with Cluster(brokers, clock=clock, seed=seed, config=configs, journal=kept, racks=racks) as cluster:
+        named: dict[str, Any] = {"backend": backend} if backend else {"brokers": 1}
+        given = {"brokers": brokers, "racks": racks, "seed": seed}
+        named.update((key, value) for key, value in given.items() if value is not None)
+        with Cluster(clock=clock, config=configs, journal=kept, **named) as cluster:
             for name, partitions in topics.items():
-                cluster.create_topic(name, partitions)
+                if name not in cluster.image.topics:
+                    cluster.create_topic(name, partitions)
             observer = (lambda exchanged: click.echo(str(exchanged))) if verbose else None
             file = growing(cluster.journal, journal) if journal else nullcontext(lambda: None)
             with file as flush, wire.Server(cluster, host, port or None, observer=observer) as server:
                 gc.freeze()  # modules stay loaded: the collector need not scan them while clients wait
-                click.echo(f"shareq serves {brokers} broker{'s' * (brokers > 1)} at {server.bootstrap_servers}")
+                count = len(cluster.brokers_alive)
+                where = f" of {backend}" if backend else ""
+                click.echo(f"shareq serves {count} broker{'s' * (count > 1)}{where} at {server.bootstrap_servers}")
                 click.echo(f"\n{client_examples.client_examples_text(server.bootstrap_servers)}\n\nCtrl-C stops it.")
                 while not ended.wait(FLUSH_S):
                     flush()

@@ -63,6 +63,7 @@ class Server:
         self.failures: deque[BaseException] = deque(maxlen=100)
         self.connections: set[ServerConnection] = set()
         self.inbox = memoryview(bytearray(INBOX_BYTES))
+        self._host = host
         self._listeners: dict[int, Listener] = {}
         self._hurried = False
         self._answered: deque[ServerConnection] = deque()
@@ -85,15 +86,22 @@ class Server:
         self.cluster.served_by(self)
         brokers = sorted(self.cluster.image.brokers)
         for broker_id, port in zip(brokers, ports_of(host, ports, len(brokers)), strict=True):
-            self._listeners[broker_id] = Listener(host, port, partial(self._connection, broker_id))
+            self._listen(broker_id, port)
         self._asyncio = asyncio.SelectorEventLoop()  # ports are watched; Windows' own loop cannot do that
         self._asyncio.set_exception_handler(self._stray)
         self._thread = threading.Thread(target=self._asyncio.run_forever, name="shareq-server", daemon=True)
         self._thread.start()
         self.closed = False
+        self._readdress()
+        self._run(self._open())
+
+    def _listen(self, broker_id: int, port: int) -> None:
+        self._listeners[broker_id] = Listener(self._host, port, partial(self._connection, broker_id))
+
+    def _readdress(self) -> None:
+        """Show the addresses of all listeners in the cluster's metadata."""
         addresses = {b: (one.host, one.port) for b, one in self._listeners.items()}
         self.cluster.readdress(addresses, self._broker_changed)
-        self._run(self._open())
 
     def _connection(self, broker_id: int) -> ServerConnection:
         config = self.cluster.image.broker_config
@@ -191,6 +199,9 @@ class Server:
     def _follow(self, broker_id: int, alive: bool) -> None:
         """Send the responses of a broker that ended, then close its connections; or open the port of a started one."""
         self._hand_over()
+        if broker_id not in self._listeners:
+            self._listen(broker_id, 0)
+            self._readdress()
         self._listeners[broker_id].wanted = alive  # connections accepted from here on are aborted
         if not alive:
             for connection in [c for c in self.connections if c.broker_id == broker_id]:

@@ -36,7 +36,9 @@ class Reachable(Protocol):
     def bootstrap_servers(self) -> str: ...
 
 
-def kafka_or_skip(brokers: int, more: Mapping[str, object] = MappingProxyType({})) -> LocalKafka:
+def kafka_or_skip(
+    brokers: int, more: Mapping[str, object] = MappingProxyType({}), version: str | None = None
+) -> LocalKafka:
     """A running local Kafka. If none can be started, the test is skipped with the reason; in CI that is an error."""
     from shareq.jvm import JavaNotFound
     from shareq.kafka import KafkaNotFound, LocalKafka
@@ -46,7 +48,7 @@ def kafka_or_skip(brokers: int, more: Mapping[str, object] = MappingProxyType({}
     config: dict[str, object] = {"broker.session.timeout.ms": 120_000} if brokers == 1 else {}
     config.update(more)
     try:
-        return LocalKafka(brokers, config=config, timeout=START_S).start()
+        return LocalKafka(brokers, config=config, version=version, timeout=START_S).start()
     except (JavaNotFound, KafkaNotFound) as reason:
         if IN_CI:
             raise

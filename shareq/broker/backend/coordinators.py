@@ -52,7 +52,7 @@ Carriers = dict[type, Callable[[Host, Any], None]]
 class Coordinators:
     """Runs the actors, opens the logs of their shards, and carries out their effects on these logs.
 
-    `carriers`: those of all other effects.
+    `carriers`: those of all other effects. `superseded` is called when another process has become a shard's writer.
     """
 
     def __init__(
@@ -65,8 +65,10 @@ class Coordinators:
         carriers: Carriers,
         record: Callable[[Event], None],
         traced: bool,
+        superseded: Callable[[], object],
     ) -> None:
         self._mirror = mirror
+        self._superseded = superseded
         self._client = client
         self._loop = loop
         self._logs: dict[TopicPartition, ShardLog] = {}
@@ -122,12 +124,12 @@ class Coordinators:
 
         log.open(opened)
 
-    def _lost(self, shard: TopicPartition) -> None:
-        """Resign from a shard that another process writes now."""
-        _log.warning("another process has become the writer of %s", shard)
-        self._logs[shard].close()
-        self._led.discard(shard)
-        self._hosts[shard.topic].deliver(ShardResigned(shard.partition))
+    def resign(self) -> None:
+        """Resign from all shards: another process writes them now."""
+        for shard in sorted(self._led):
+            self._logs[shard].close()
+            self._hosts[shard.topic].deliver(ShardResigned(shard.partition))
+        self._led.clear()
 
     def die(self) -> None:
         """End the actors and their writers."""
@@ -142,7 +144,7 @@ class Coordinators:
         def done(appended: Appended) -> None:
             host.deliver(appended)
             if appended.error is Errors.NOT_COORDINATOR and effect.topic_partition in self._led:
-                self._lost(effect.topic_partition)
+                self._superseded()
 
         self._logs[effect.topic_partition].append(effect, done)
 

@@ -79,7 +79,8 @@ def refusal_at_backend(request: Any, ask_here: Ask, done: Callable[[Response | N
         if all(group.error_code for group in groups):
             done(None)
         elif isinstance(request, JoinGroupRequest):
-            done(JoinGroupResponse(error_code=Errors.INCONSISTENT_GROUP_PROTOCOL, member_id=request.member_id))
+            error = Errors.INCONSISTENT_GROUP_PROTOCOL
+            done(JoinGroupResponse(error_code=error, protocol_name="", member_id=request.member_id))
         else:
             text = f"Group {request.group_id} is not a consumer group."
             done(ConsumerGroupHeartbeatResponse(error_code=Errors.GROUP_ID_NOT_FOUND, error_message=text))

@@ -35,6 +35,8 @@ REFRESH_MS = 1_000
 STALE_MS = 50
 """The least time between two requests."""
 
+NO_LEADER = -1
+
 SHOWN_MS = 5_000
 """How long an answer waits for the metadata to show a change."""
 
@@ -67,6 +69,7 @@ class MetadataMirror:
         self._places: dict[str, MetadataResponse.Topic] = {}
         self._creating: set[str] = set()
         self._asking = self._again = self._closed = False
+        self._led = True
         self._asked_ms = loop.now_ms()
         self._timer: Timer | None = None
         self._waiting: list[tuple[Callable[[ClusterImage], bool], Callable[[], object], int]] = []
@@ -89,6 +92,11 @@ class MetadataMirror:
             self._again = True
         else:
             self._ask_at(max(self._loop.now_ms(), self._asked_ms + STALE_MS))
+
+    def lose_leaders(self) -> None:
+        """From here on no partition has a leader in this process."""
+        self._led = False
+        self.stale()
 
     def when(self, shown: Callable[[ClusterImage], bool], done: Callable[[], object]) -> None:
         """Call `done` when the image passes a test, or after `SHOWN_MS`."""
@@ -143,7 +151,7 @@ class MetadataMirror:
         for name, topic in self._places.items():
             if name not in _KAFKAS and name != GROUP_CONFIGS_TOPIC:
                 here = HERE.get(name, name)
-                topics[here] = _topic(here, topic, before.topics.get(here))
+                topics[here] = _topic(here, topic if self._led else _leaderless(topic), before.topics.get(here))
         changed = topics != dict(before.topics) or brokers != dict(before.brokers)
         if changed or response.cluster_id != before.cluster_id or response.controller_id != before.controller_id:
             self._record_changes(before, topics, brokers)
@@ -234,6 +242,10 @@ class MetadataMirror:
             if topic.error_code not in (Errors.NONE, Errors.TOPIC_ALREADY_EXISTS):
                 self.trouble = f"topic {in_backend}: {topic.error_message or topic.error_code.name}"
         self.stale()
+
+
+def _leaderless(found: MetadataResponse.Topic) -> MetadataResponse.Topic:
+    return replace(found, partitions=tuple(replace(one, leader_id=NO_LEADER) for one in found.partitions))
 
 
 def _topic(name: str, found: MetadataResponse.Topic, before: TopicImage | None) -> TopicImage:

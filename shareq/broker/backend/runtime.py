@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Callable, Mapping
 
@@ -29,6 +30,8 @@ from shareq.persister import make_persister
 from shareq.trace import Journal
 from shareq.version import __version__
 
+_log = logging.getLogger("shareq.backend")
+
 CONTEXT = ClientContext(client_id="shareq")
 
 
@@ -52,6 +55,8 @@ class BackendRuntime:
         self.client = BackendClient(bootstrap_servers, loop, self.fork_rng(), CONTEXT.client_id)
         self.versions: ApiVersionsResponse | None = None
         """The APIs and features of the backend."""
+        self.superseded = False
+        """True if another process has become the writer of a shard."""
         self.nodes: dict[int, BackendNode] = {}
         self.mirror = MetadataMirror(self.client, loop, config, publish=self._publish, record=self.record)
         exchanges, persisted = Exchanges(), Exchanges()
@@ -74,6 +79,7 @@ class BackendRuntime:
             carriers={**call, Respond: exchanges.respond, Persist: persist},
             record=self.record,
             traced=journal.enabled,
+            superseded=self._stand_down,
         )
         self._configs_log = ShardLog(TopicPartition(GROUP_CONFIGS_TOPIC, 0), FENCE, self.client, loop, self.mirror)
         self.group_configs = GroupConfigs(self._configs_log, self.mirror, self.record)
@@ -117,6 +123,18 @@ class BackendRuntime:
         self._persister.die()
         for node in self.nodes.values():
             node.die()
+
+    def _stand_down(self) -> None:
+        """Serve share groups no longer: another process has become the writer of their logs."""
+        if self.superseded:
+            return
+        self.superseded = True
+        _log.error("another process serves the share groups of the backend now; this one passes requests on only")
+        self._coordinators.resign()
+        self.mirror.lose_leaders()
+        for broker_id, node in self.nodes.items():  # clients do not wait for states that can no longer be written
+            self.network.leave(broker_id)
+            self.network.join(node)
 
     # ---- metadata ----------------------------------------------------------------------------------------------------
 
