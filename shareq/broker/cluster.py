@@ -10,102 +10,100 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from types import TracebackType
-from typing import Any, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
+from shareq.broker.cluster_arguments import check_backend, check_group_keys, check_in_memory
 from shareq.broker.cluster_html import cluster_html
 from shareq.broker.cluster_runtime import ClusterRuntime
 from shareq.broker.loop import VirtualLoop, WallLoop, checked_scale, make_loop
 from shareq.broker.placement import ErrorWithMessage
 from shareq.broker.storage import check_delay
-from shareq.broker.transport import InProcessConnection
+from shareq.broker.transport import Client, InProcessConnection, open_connection
 from shareq.log.memory import MemoryLog
 from shareq.model.actor import Actor
-from shareq.model.configs import BROKER_CONFIGS, GROUP_CONFIGS, BrokerConfig
+from shareq.model.configs import BrokerConfig
 from shareq.model.errors import ConfigException, Errors, IllegalStateException, KafkaError, KafkaException
 from shareq.model.events import FaultInjected
+from shareq.model.html import html
 from shareq.model.image import ClusterImage
 from shareq.model.messages.api_versions import ApiVersionsResponse
-from shareq.model.transport import Connection, Served
+from shareq.model.transport import Served
 from shareq.trace import Journal
 from shareq.transports import publish
 
-MAX_BROKERS = 100
-
-
-class Client(Protocol):
-    """A client as `Cluster.crash` needs it: ShareConsumer, Producer, Admin."""
-
-    @property
-    def connection(self) -> Connection: ...
+if TYPE_CHECKING:
+    from shareq.broker.backend.runtime import BackendRuntime
 
 
 class Cluster:
-    """A cluster of `brokers` brokers in this process.
+    """A cluster of `brokers` brokers in this process (default: 3), or share groups on the topics of a `backend`.
 
     `clock`: "virtual" (time passes only during calls that wait, and then at once), "wall", or a factor such as 10.0.
-    `seed` is that of every random choice. `config` overrides broker configurations by their Kafka names.
+    `seed` is that of every random choice (default: 0). `config` overrides broker configurations by their Kafka names.
     `journal`: True, False (load runs do not pay for it), or the number of newest events to keep. `latency_ms`: how long
     a message takes each way. `racks`: the rack of each broker, None for a broker without one. ConfigException for an
     invalid argument.
 
-    `backend`: the `bootstrap.servers` of an Apache Kafka whose brokers, topics and logs the cluster uses; it is a
-    `BackendCluster` then, with the arguments of that class.
+    `backend`: the `bootstrap.servers` of an Apache Kafka 3.9 or newer, which need not know share groups. Brokers,
+    topics and logs are the backend's; share groups are served by this process, and kept with the states of their
+    records in topics of the backend (`shareq-...`), so that the next process continues where this one ends. One process
+    works on a backend; a second one takes its place. The clock is "wall" (the default) or a factor. `config` overrides
+    the configurations of share groups and their coordinators. The faults of brokers and logs that are in this process
+    raise IllegalStateException. KafkaException if the backend does not answer.
     """
-
-    def __new__(cls, *args: Any, backend: str | None = None, **more: Any) -> Self:
-        """A `BackendCluster` if a backend is named."""
-        del args, more
-        if backend is not None and cls is Cluster:
-            from shareq.broker.backend.cluster import BackendCluster  # a cluster in memory loads no sockets
-
-            return cast("Self", object.__new__(BackendCluster))
-        return object.__new__(cls)
 
     def __init__(
         self,
-        brokers: int = 3,
+        brokers: int | None = None,
         *,
-        clock: str | float = "virtual",
-        seed: int = 0,
+        backend: str | None = None,
+        clock: str | float | None = None,
+        seed: int | None = None,
         config: Mapping[str, object] | None = None,
         journal: bool | int = True,
         latency_ms: int = 0,
         trace_messages: bool = False,
         racks: Sequence[str | None] | None = None,
-        backend: str | None = None,
     ) -> None:
-        assert backend is None, "a cluster with a backend is a BackendCluster"
-        if isinstance(brokers, bool) or not isinstance(brokers, int) or not 1 <= brokers <= MAX_BROKERS:
-            raise ConfigException(f"brokers={brokers!r}: must be 1..{MAX_BROKERS}")
-        if isinstance(latency_ms, bool) or not isinstance(latency_ms, int) or not 0 <= latency_ms <= 60_000:
-            raise ConfigException(f"latency_ms={latency_ms!r}: must be 0..60000")
-        _check_racks(racks, brokers)
+        self.backend = backend
+        self.clock: str | float = clock if clock is not None else "virtual" if backend is None else "wall"
+        brokers = 3 if brokers is None and backend is None else brokers
+        if brokers is None or backend is not None:
+            check_backend(self.clock, brokers=brokers, racks=racks, latency_ms=latency_ms)
+        else:
+            check_in_memory(brokers, latency_ms, racks)
         check_group_keys(config or {})
-        broker_config = BrokerConfig({"default.replication.factor": min(3, brokers), **(config or {})})
-        rng = random.Random(seed)
-        self.seed = seed
+        # A second process on a backend must not repeat the ids of the first.
+        self.seed = seed if seed is not None else 0 if backend is None else random.Random().getrandbits(32)
+        rng = random.Random(self.seed)
         self.closed = False
-        self.loop = make_loop(clock)
-        self.clock = clock
+        self.loop = make_loop(self.clock)
         self.origin_ms = self.loop.now_ms()
         capacity = journal if isinstance(journal, int) and not isinstance(journal, bool) else None
         self.journal = Journal(self.origin_ms, capacity=capacity, enabled=journal is not False)
-        self._runtime = ClusterRuntime(
-            list(racks or [None] * brokers),
-            broker_config,
-            loop=self.loop,
-            journal=self.journal,
-            rng=rng,
-            latency_ms=latency_ms,
-            trace_messages=trace_messages,
-        )
-        self.network = self._runtime.network
-        self.record = self._runtime.record
-        self._brokers = self._runtime.brokers
         self._connection_ids = count()
         self._server: Served | None = None
+        shared: Any = {"loop": self.loop, "journal": self.journal, "rng": rng, "trace_messages": trace_messages}
+        self._runtime: ClusterRuntime | BackendRuntime
+        if brokers is None or backend is not None:
+            from shareq.broker.backend.runtime import BackendRuntime  # a cluster in memory loads no sockets
+
+            self._runtime = BackendRuntime(str(backend), config or {}, **shared)
+        else:
+            broker_config = BrokerConfig({"default.replication.factor": min(3, brokers), **(config or {})})
+            self._runtime = ClusterRuntime(
+                list(racks or [None] * brokers), broker_config, latency_ms=latency_ms, **shared
+            )
+        self.network = self._runtime.network
+        self.record = self._runtime.record
+        self._brokers: Mapping[int, Any] = self._runtime.brokers
         self.bootstrap_servers = publish(self, rng)
-        self.loop.enter(self._runtime.start_all)
+        try:
+            self.loop.enter(self._runtime.start_all)
+            self._runtime.await_start()
+        except BaseException:
+            self.close()
+            raise
 
     # ---- brokers -----------------------------------------------------------------------------------------------------
 
@@ -130,9 +128,11 @@ class Cluster:
 
     def _check_broker(self, broker_id: int, *, alive: bool) -> None:
         self._check_open()
+        if self.backend:
+            return  # the runtime refuses it
         if broker_id not in self.image.brokers:
             raise ConfigException(f"broker_id={broker_id!r}: must be one of {sorted(self.image.brokers)}")
-        if (broker_id in self._brokers) != alive:
+        if (broker_id in self.brokers_alive) != alive:
             raise IllegalStateException(f"broker {broker_id} is {'not running' if alive else 'running already'}")
 
     # ---- clients -----------------------------------------------------------------------------------------------------
@@ -177,13 +177,7 @@ class Cluster:
 
     def _connection_of(self, client: Client) -> InProcessConnection:
         self._check_open()
-        connection = getattr(client, "connection", None)
-        if not (isinstance(connection, InProcessConnection) and connection.alive and connection.belongs_to(self)):
-            raise IllegalStateException(
-                f"{client!r} is not an open client of {self.bootstrap_servers}: "
-                "pass a ShareConsumer, Producer or Admin that is connected to it"
-            )
-        return connection
+        return open_connection(client, self)
 
     def connection_id(self) -> int:
         """A number for a connection, from within or over TCP; share sessions belong to it."""
@@ -233,8 +227,8 @@ class Cluster:
 
     @property
     def backend_versions(self) -> ApiVersionsResponse | None:
-        """What the backend supports; None, because there is none."""
-        return None
+        """What the backend supports; None without a backend."""
+        return self._runtime.versions
 
     def readdress(
         self, addresses: Mapping[int, tuple[str, int]], watcher: Callable[[int, bool], None] | None = None
@@ -263,17 +257,19 @@ class Cluster:
     ) -> None:
         """Create a topic; KafkaException for an invalid one. `Admin.create_topics` is the same for any Kafka."""
         texts = {key: str(value) for key, value in (configs or {}).items()}
-        self._control(lambda: self._runtime.controller.create_topic(name, partitions, replication_factor, texts)[0])
+        self._control(lambda done: self._runtime.create_topic(name, partitions, replication_factor, texts, done))
 
     def configure_group(self, group_id: str, configs: Mapping[str, object | None]) -> None:
         """Set configurations of a group, or remove them with None."""
         texts = {key: None if value is None else str(value) for key, value in configs.items()}
-        self._control(lambda: self._runtime.controller.alter_group_configs(group_id, texts))
+        self._control(lambda done: self._runtime.configure_group(group_id, texts, done))
 
-    def _control(self, change: Callable[[], ErrorWithMessage]) -> None:
+    def _control(self, change: Callable[[Callable[[ErrorWithMessage], object]], object]) -> None:
         self._check_open()
         outcomes: list[ErrorWithMessage] = []
-        self.loop.enter(lambda: outcomes.append(change()))
+        self.loop.enter(lambda: change(outcomes.append))
+        if not outcomes:
+            self.loop.wait(lambda: bool(outcomes), None)
         error, why = outcomes[0]
         if error:
             raise KafkaException(KafkaError(error, why))
@@ -321,24 +317,27 @@ class Cluster:
         """Let the next `times` appends to `topic` fail; `__share_group_state` makes state writes fail."""
         if times < 1:
             raise ConfigException(f"times={times!r}: must be >= 1")
+        storage = self._runtime.storage
         self.record(FaultInjected(f"the next {times} appends to {topic} fail with {error.name}"))
-        self._runtime.storage.break_appends(topic, error, times)
+        storage.break_appends(topic, error, times)
 
     def delay_appends(self, topic: str, ms: int) -> None:
         """Let each append of a coordinator to its own topic take `ms` longer, until this is changed; 0: no delay.
         `__share_group_state` delays state writes. ConfigException for another topic, and outside 0..3600000."""
         self._check_open()
         check_delay(topic, ms)
+        storage = self._runtime.storage
         self.record(FaultInjected(f"appends to {topic} take {ms} ms longer" if ms else f"no delay of {topic}"))
-        self._runtime.storage.delays_ms[topic] = ms
+        storage.delays_ms[topic] = ms
 
     def append_delay_ms(self, topic: str) -> int:
         """The present delay of appends to an internal topic."""
-        return self._runtime.storage.delays_ms.get(topic, 0)
+        return 0 if self.backend else self._runtime.storage.delays_ms.get(topic, 0)
 
     def clear_faults(self) -> None:
         """Remove the injected faults that have not been used, and all delays."""
-        self._runtime.storage.clear_faults()
+        if not self.backend:
+            self._runtime.storage.clear_faults()
 
     def clean_logs(self) -> None:
         """Run retention and compaction of all logs now; otherwise they run every five minutes."""
@@ -350,12 +349,12 @@ class Cluster:
     @property
     def image(self) -> ClusterImage:
         """The cluster's metadata now."""
-        return self._runtime.controller.image
+        return self._runtime.image
 
     @property
     def brokers_alive(self) -> tuple[int, ...]:
         """Ids of the running brokers, ascending."""
-        return tuple(sorted(self._brokers))
+        return self._runtime.brokers_alive
 
     def log(self, topic: str, partition: int) -> MemoryLog:
         """The log of a partition, to look into; raises KafkaException where there is none."""
@@ -368,9 +367,12 @@ class Cluster:
     def __repr__(self) -> str:
         topics = [t for t in self.image.topics if not t.startswith("__")]
         state = "closed" if self.closed else f"brokers {list(self.brokers_alive)} of {len(self.image.brokers)} alive"
-        return f"Cluster({self.bootstrap_servers}, {self.clock} clock, {state}, {len(topics)} topics)"
+        where = self.bootstrap_servers + (f", backend {self.backend}" if self.backend else "")
+        return f"Cluster({where}, {self.clock} clock, {state}, {len(topics)} topics)"
 
     def _repr_html_(self) -> str:
+        if self.backend:
+            return f"<code>{html(repr(self))}</code>"
         return cluster_html(self.bootstrap_servers, f"{self.clock} clock, seed {self.seed}", self.image, self.log)
 
     # ---- the rest ----------------------------------------------------------------------------------------------------
@@ -381,6 +383,7 @@ class Cluster:
             if self._server is not None:
                 self._server.close()
             self.closed = True
+            self._runtime.close()
             self.loop.close()
 
     def __enter__(self) -> Self:
@@ -394,24 +397,3 @@ class Cluster:
     def _check_open(self) -> None:
         if self.closed:
             raise IllegalStateException(f"{self.bootstrap_servers} is closed")
-
-
-def check_group_keys(config: Mapping[str, object]) -> None:
-    """ConfigException for a configuration of groups, with the call that sets it."""
-    for key, value in config.items():
-        if key in GROUP_CONFIGS and key not in BROKER_CONFIGS:
-            broker_key = GROUP_CONFIGS[key].broker_key
-            for_all = f"; {broker_key} is the brokers' default for all groups" if broker_key else ""
-            raise ConfigException(
-                f"{key}={value!r}: a configuration of a group, not of a broker: "
-                f"use cluster.configure_group(group_id, {{{key!r}: {value!r}}}){for_all}"
-            )
-
-
-def _check_racks(racks: Sequence[str | None] | None, brokers: int) -> None:
-    """ConfigException unless there is one rack for each broker, each a name or None."""
-    listed = not isinstance(racks, str) and all(
-        rack is None or (isinstance(rack, str) and rack) for rack in racks or ()
-    )
-    if racks is not None and not (listed and len(racks) == brokers):
-        raise ConfigException(f"racks={racks!r}: must be {brokers}, one for each broker, each a name or None")

@@ -14,6 +14,7 @@ from shareq.broker.broker import Broker
 from shareq.broker.controller import Controller
 from shareq.broker.loop import EventLoop
 from shareq.broker.network import Network
+from shareq.broker.placement import ErrorWithMessage
 from shareq.broker.storage import Storage
 from shareq.model.configs import BrokerConfig
 from shareq.model.events import Event
@@ -26,6 +27,8 @@ CLEAN_INTERVAL_MS = 300_000
 CLIENT = -1
 """The broker id in the journal for events of clients and of the cluster as a whole."""
 
+Done = Callable[[ErrorWithMessage], object]
+
 _FIRST_PORT = 9092
 
 
@@ -34,6 +37,9 @@ class ClusterRuntime:
 
     `racks`: one entry per broker.
     """
+
+    versions = None
+    """There is no backend."""
 
     def __init__(
         self,
@@ -108,6 +114,12 @@ class ClusterRuntime:
         for watcher in self._watchers:
             watcher(broker_id, alive)
 
+    def await_start(self) -> None:
+        """All brokers serve clients when `start_all` returns."""
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
     # ---- metadata ----------------------------------------------------------------------------------------------------
 
     def readdress(self, addresses: Mapping[int, tuple[str, int]]) -> None:
@@ -122,6 +134,24 @@ class ClusterRuntime:
         self.storage.image_changed(image)
         for broker in list(self.brokers.values()):
             self._loop.post(broker.image_changed, image)
+
+    # ---- the present state, and changes of it ---------------------------------------------------------------------
+
+    @property
+    def image(self) -> ClusterImage:
+        return self.controller.image
+
+    @property
+    def brokers_alive(self) -> tuple[int, ...]:
+        return tuple(sorted(self.brokers))
+
+    def create_topic(
+        self, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str], done: Done
+    ) -> None:
+        done(self.controller.create_topic(name, partitions, replication_factor, configs)[0])
+
+    def configure_group(self, group_id: str, configs: Mapping[str, str | None], done: Done) -> None:
+        done(self.controller.alter_group_configs(group_id, configs))
 
     # ---- retention, random generators, journal -----------------------------------------------------------------------
 

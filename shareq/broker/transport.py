@@ -12,6 +12,7 @@ from shareq.model.actor import Actor, Call, ClientContext, Effect, Message
 from shareq.model.errors import ClientFailedException, IllegalStateException, KafkaError, KafkaException
 from shareq.model.events import Event
 from shareq.model.image import ClusterImage
+from shareq.model.transport import Connection
 
 MAX_IDLE = "connections.max.idle.ms"
 
@@ -202,3 +203,21 @@ class InProcessConnection:
             raise KafkaException(
                 KafkaError(KafkaError._TRANSPORT, f"client {self.client_id!r} has lost its connection")
             )
+
+
+class Client(Protocol):
+    """A client as `Cluster.crash` needs it: ShareConsumer, Producer, Admin."""
+
+    @property
+    def connection(self) -> Connection: ...
+
+
+def open_connection(client: Client, cluster: ClusterAccess) -> InProcessConnection:
+    """The connection of an open client in the process of its cluster; IllegalStateException for anything else."""
+    connection = getattr(client, "connection", None)
+    if not (isinstance(connection, InProcessConnection) and connection.alive and connection.belongs_to(cluster)):
+        raise IllegalStateException(
+            f"{client!r} is not an open client of {cluster.bootstrap_servers}: "
+            "pass a ShareConsumer, Producer or Admin that is connected to it"
+        )
+    return connection

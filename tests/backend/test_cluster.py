@@ -12,7 +12,7 @@ import confluent_kafka
 import pytest
 
 from shareq import Admin, Cluster, ConfigException, KafkaException, Producer, ShareConsumer
-from shareq.broker.backend import cluster as backend_cluster
+from shareq.broker.backend import runtime
 from shareq.kafka import LocalKafka
 from shareq.model.errors import IllegalStateException
 from shareq.model.events import LeaderElected, TopicCreated, TopicDeleted
@@ -282,7 +282,7 @@ def test_arguments_that_a_backend_does_not_allow(arguments: dict[str, Any], text
 
 
 def test_a_backend_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backend_cluster, "START_S", 0.2)
+    monkeypatch.setattr(runtime, "START_S", 0.2)
     with pytest.raises(KafkaException, match=r"backend='127.0.0.1:1': not ready within 0.2 s: .*127.0.0.1:1"):
         Cluster(backend="127.0.0.1:1")
 
@@ -295,7 +295,7 @@ def test_a_backend_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch
         pytest.param(lambda cluster: cluster.start_broker(0), id="start"),
         pytest.param(lambda cluster: cluster.elect_preferred_leaders(), id="elect"),
         pytest.param(lambda cluster: cluster.fail_appends("orders"), id="fail appends"),
-        pytest.param(lambda cluster: cluster.delay_appends("orders", 5), id="delay appends"),
+        pytest.param(lambda cluster: cluster.delay_appends("__share_group_state", 5), id="delay appends"),
         pytest.param(lambda cluster: cluster.clean_logs(), id="clean"),
         pytest.param(lambda cluster: cluster.log("orders", 0), id="log"),
     ],

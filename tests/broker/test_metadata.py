@@ -186,7 +186,8 @@ def test_metadata_creates_missing_topics_where_allowed(
 ) -> None:
     """`allowed` is (auto.create.topics.enable, allow_auto_topic_creation)."""
     enabled, before = str(allowed[0]), set(cluster.image.topics)
-    cluster._control(lambda: cluster._runtime.controller.alter_broker_configs({"auto.create.topics.enable": enabled}))
+    controller = cluster._runtime.controller
+    cluster._control(lambda done: done(controller.alter_broker_configs({"auto.create.topics.enable": enabled})))
     first = metadata(requester, Name(name=name), allow_auto_topic_creation=allowed[1])
     assert first.topics[0].error_code is not Errors.NONE, "the first response still has an error"
     assert set(cluster.image.topics) - before == created
@@ -335,7 +336,8 @@ def test_find_coordinator_names_the_leader_of_its_partition(
 
 
 def test_coordinator_without_a_live_broker_is_not_available(requester: Requester, cluster: Cluster) -> None:
-    cluster._control(lambda: cluster._runtime.controller.create_topic(GROUP_METADATA_TOPIC, assigned=[(0,)])[0])
+    controller = cluster._runtime.controller
+    cluster._control(lambda done: done(controller.create_topic(GROUP_METADATA_TOPIC, assigned=[(0,)])[0]))
     cluster.kill_broker(0)
     (found,) = requester.ask(FindCoordinatorRequest(coordinator_keys=("g",)), 6).coordinators
     assert found.error_code is Errors.COORDINATOR_NOT_AVAILABLE

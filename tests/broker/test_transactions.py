@@ -247,7 +247,7 @@ def slow(cluster: Cluster, producer: Transactor) -> Callable[[], None]:
     """Hold back the markers of the open transaction: orders-1 has no reachable leader. Returns a call that ends it."""
     image = cluster.image.topics["orders"].partitions
     assert producer.write("held", partition=1) is Errors.NONE
-    leader = cluster._runtime.brokers[image[1].leader]._verification
+    leader = cluster._brokers[image[1].leader]._verification
     leader.alive = False
 
     def release() -> None:
