@@ -103,7 +103,8 @@ class ShareReader:
         exchange = Exchange(self._numbers, connection, broker_id, client_id, request)
         self._exchanges[exchange.number] = exchange
         for holds, batch in self._acknowledged(exchange):
-            holds.begin(exchange.number, _member(request), batch.first_offset, batch.last_offset + 1)
+            for first, end, kind in _ranges(batch):
+                holds.begin(exchange.number, _member(request), first, end, kind)
         return exchange
 
     def response(self, exchange: Exchange, response: Response, now_ms: int) -> list[Event]:
@@ -325,15 +326,15 @@ def _acquired(batch: object) -> tuple[int, int, int]:
     return batch.first_offset, batch.last_offset, batch.delivery_count  # type: ignore[attr-defined]
 
 
-def _ranges(batch: AcknowledgementBatch) -> Iterator[tuple[int, int, AcknowledgeType]]:
+def _ranges(batch: AcknowledgementBatch) -> Iterator[tuple[int, int, int]]:
     """The runs of equal types, half-open. One type is that of all offsets."""
     first, kinds = batch.first_offset, batch.acknowledge_types
     if len(kinds) == 1:
-        yield first, batch.last_offset + 1, AcknowledgeType(kinds[0])
+        yield first, batch.last_offset + 1, kinds[0]
         return
     for kind, run in groupby(kinds):
         size = len(list(run))
-        yield first, first + size, AcknowledgeType(kind)
+        yield first, first + size, kind
         first += size
 
 
