@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import struct
 from typing import NamedTuple, Protocol
 
 from shareq.proxy.addresses import Lookup, carries_addresses, rewrite
 from shareq.proxy.stream import Splitter
+from shareq.proxy.tls import handshake_failure
 from shareq.wire.address import Address
 from shareq.wire.errors import MalformedFrame
 
@@ -40,6 +42,8 @@ class Relay(Protocol):
 
     inbox: memoryview
     """The read buffer of all connections: it is empty again when `buffer_updated` returns."""
+    tls: ssl.SSLContext | None
+    """For connections to brokers."""
 
     def upstream(self, broker_id: int) -> Address: ...
     def lookup(self, node_id: int, address: Address) -> Address | None: ...
@@ -145,21 +149,24 @@ class Link:
             return
         self.client.read(reading=True)
         if self.client.ended:
-            self.broker.end()
+            self.half_closed(self.client)
 
     async def _connect(self) -> None:
         host, port = self.relay.upstream(self.broker_id)
         try:
-            await asyncio.get_running_loop().create_connection(lambda: self.broker, host, port)
+            await asyncio.get_running_loop().create_connection(lambda: self.broker, host, port, ssl=self.relay.tls)
         except OSError as problem:
-            _log.info("broker %s at %s: %s", self.broker_id, Address(host, port), problem)
+            _log.info("broker %s at %s: %s", self.broker_id, Address(host, port), handshake_failure(problem))
             self.client.abort()
         if self.client.transport is None:
             self.broker.abort()
 
     def half_closed(self, side: Side) -> bool:
-        """The peer of a side sends no more, and neither does the other side. True keeps the side open."""
-        if self.other(side).ended:
+        """The peer of a side sends no more, and neither does the other side. True keeps the side open.
+
+        TLS has no half-closed connections: a broker, too, closes that of a client that sends no more.
+        """
+        if self.other(side).ended or self.relay.tls is not None:
             self.close()
             return False
         self.other(side).end()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -33,14 +34,24 @@ class RelayThread:
     """Relays until `close()`. `failures`: unhandled errors so far; each was logged, and its message has passed."""
 
     def __init__(
-        self, timed: TimedJournal, bootstrap_servers: str, host: str, port: int | None, *, interval_ms: int
+        self,
+        timed: TimedJournal,
+        bootstrap_servers: str,
+        host: str,
+        port: int | None,
+        *,
+        interval_ms: int,
+        tls: ssl.SSLContext | None,
     ) -> None:
         self.failures: deque[BaseException] = deque(maxlen=100)
         self.inbox = memoryview(bytearray(INBOX_BYTES))
         self.closed = False
         self.links: dict[int, Link] = {}
-        self.ports = Ports(brokers_of(bootstrap_servers), host, port, self._link)
-        self.watch = Watch(timed, bootstrap_servers, interval_ms, self._soon)
+        self.tls = tls
+        self.ports = Ports(brokers_of(bootstrap_servers, tls), host, port, self._link)
+        # Clients of shareq have no TLS: observers of such a cluster are connected through the tap, too.
+        observed = bootstrap_servers if tls is None else self.ports.bootstrap_servers
+        self.watch = Watch(timed, observed, interval_ms, self._soon)
         self._numbers = 0
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.SelectorEventLoop()  # ports are watched; Windows' own loop cannot do that

@@ -266,10 +266,14 @@ def framed(content: bytes) -> bytes:
     return struct.pack(">i", len(content)) + content
 
 
-def test_an_unknown_api_passes_byte_for_byte(pair: Pair) -> None:
-    """BEHAVIOUR.md, 1.1: both directions, and a response to no request."""
+@pytest.mark.parametrize(
+    "api",
+    [pytest.param(999, id="unknown"), pytest.param(17, id="SaslHandshake"), pytest.param(36, id="SaslAuthenticate")],
+)
+def test_an_api_without_addresses_passes_byte_for_byte(pair: Pair, api: int) -> None:
+    """BEHAVIOUR.md, 1.1, 1.9: both directions, and a response to no request."""
     client, broker = pair
-    request = framed(struct.pack(">hhi", 999, 7, 1) + b"anything")
+    request = framed(struct.pack(">hhi", api, 1, 1) + b"anything")
     client.sendall(request)
     assert exactly(broker, len(request)) == request
     for response in (framed(struct.pack(">i", 1) + b"\xff" * 100_000), framed(struct.pack(">i", 77))):
