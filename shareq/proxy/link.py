@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 from shareq.proxy.addresses import Lookup, carries_addresses, rewrite
 from shareq.proxy.stream import Splitter
 from shareq.proxy.tls import handshake_failure
+from shareq.proxy.versions import API_VERSIONS, cap, is_too_new
 from shareq.wire.address import Address
 from shareq.wire.errors import MalformedFrame
 
@@ -52,6 +53,10 @@ class Relay(Protocol):
         ...
 
     def reads_response(self, api_key: int, version: int) -> bool: ...
+    def passes_unread(self, api_key: int, version: int) -> None:
+        """A request has a version that is too new to be read or rewritten."""
+        ...
+
     def request(self, link: Link, frame: bytes) -> object: ...
     def response(self, link: Link, waiting: Waiting, frame: bytes) -> None: ...
     def opened(self, link: Link) -> None: ...
@@ -211,7 +216,13 @@ class Link:
         api_key, version, correlation_id = _REQUEST.unpack(head)
         if self.relay.reads_request(api_key, version):
             return True
-        if carries_addresses(api_key, version) or self.relay.reads_response(api_key, version):
+        if is_too_new(api_key, version):
+            self.relay.passes_unread(api_key, version)
+        if (
+            carries_addresses(api_key, version)
+            or self.relay.reads_response(api_key, version)
+            or api_key == API_VERSIONS
+        ):
             self._wait(correlation_id, Waiting(api_key, version, None))
         return False
 
@@ -240,6 +251,8 @@ class Link:
     def _response(self, frame: bytes) -> bytes:
         waiting = self._answered
         assert waiting is not None
+        if waiting.api_key == API_VERSIONS:
+            return cap(waiting.version, frame)
         self.relay.response(self, waiting, frame)
         lookup: Lookup = self.relay.lookup
         return rewrite(waiting.api_key, waiting.version, frame, lookup)

@@ -19,6 +19,7 @@ from shareq.proxy.link import Link, Waiting
 from shareq.proxy.ports import Ports, brokers_of
 from shareq.proxy.watch import Watch
 from shareq.wire.address import Address
+from shareq.wire.apis import API_BY_KEY
 from shareq.wire.client.client_host import TcpClientHost
 
 _log = logging.getLogger("shareq.tap")
@@ -53,6 +54,7 @@ class RelayThread:
         observed = bootstrap_servers if tls is None else self.ports.bootstrap_servers
         self.watch = Watch(timed, observed, interval_ms, self._soon)
         self._numbers = 0
+        self._unread: set[tuple[int, int]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.SelectorEventLoop()  # ports are watched; Windows' own loop cannot do that
         self._loop.set_exception_handler(self._stray)
@@ -116,6 +118,16 @@ class RelayThread:
 
     def reads_response(self, api_key: int, version: int) -> bool:
         return self.watch.reads_response(api_key, version)
+
+    def passes_unread(self, api_key: int, version: int) -> None:
+        if (api_key, version) not in self._unread:
+            self._unread.add((api_key, version))
+            name = API_BY_KEY[api_key].name
+            _log.warning(
+                "%s version %s is newer than the tap knows: it passes unread, and its clients may leave the tap",
+                name,
+                version,
+            )
 
     def request(self, link: Link, frame: bytes) -> object:
         try:

@@ -23,11 +23,11 @@ from shareq.observer.timed_journal import TimedJournal
 from shareq.proxy.link import Waiting
 from shareq.proxy.messages import decode_acquired
 from shareq.proxy.reader import Exchange, ShareReader
+from shareq.proxy.versions import SHARE
 from shareq.transports import transport_for
 from shareq.wire.apis import API_BY_KEY
 from shareq.wire.frames import decode_request, decode_response
 
-_SHARE = frozenset({ShareGroupHeartbeatRequest.API_KEY, ShareFetchRequest.API_KEY, ShareAcknowledgeRequest.API_KEY})
 _METADATA = MetadataRequest.API_KEY
 _LIMIT = "share.delivery.count.limit"
 
@@ -83,7 +83,7 @@ class Watch:
 
     @staticmethod
     def reads_request(api_key: int, version: int) -> bool:
-        return api_key in _SHARE and _known(api_key, version)
+        return api_key in SHARE and _known(api_key, version)
 
     @staticmethod
     def reads_response(api_key: int, version: int) -> bool:

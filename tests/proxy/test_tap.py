@@ -19,13 +19,11 @@ import pytest
 from shareq import AcknowledgeType, Cluster, KafkaException, Producer, ShareConsumer, view
 from shareq.model.errors import ConfigException, IllegalStateException
 from shareq.model.events import HoldEnded, MemberJoined, MembersBypass, RecordsChanged, RecordsHeld
-from shareq.model.messages.cluster import MetadataResponse
 from shareq.model.states import PREPARED, SETTLED, RecordEvent, RecordState
 from shareq.proxy import Tap, tap
 from shareq.trace import Journal
-from shareq.wire.errors import RequestHeader
-from shareq.wire.frames import encode_response
 from tests.polling import PATIENCE_S, QUICK, eventually, take
+from tests.proxy.sockets import Pair, Upstream, ended, exactly, framed
 from tests.trace.histories import fold
 
 ACCEPT, RELEASE, REJECT, RENEW = (
@@ -198,72 +196,7 @@ def test_records_are_produced_and_fetched_through_another_leader(cluster: Cluste
     assert not {*PORTS.findall(tapped.bootstrap_servers)} & {*PORTS.findall(address(cluster))}
 
 
-# ---- an upstream of the test: sockets ------------------------------------------------------------------------------
-
-
-class Upstream:
-    """A broker that is a socket: it answers Metadata with itself, then the test reads and writes."""
-
-    def __init__(self) -> None:
-        self.door = socket.create_server(("127.0.0.1", 0))
-        self.door.settimeout(PATIENCE_S)
-        self.port = self.door.getsockname()[1]
-
-    def answer_metadata(self) -> None:
-        with self.accept() as opened:
-            exactly(opened, struct.unpack(">i", exactly(opened, 4))[0])
-            me = MetadataResponse.Broker(node_id=1, host="127.0.0.1", port=self.port)
-            answer = MetadataResponse(brokers=(me,), cluster_id="c", controller_id=1)
-            opened.sendall(encode_response(RequestHeader(3, 12, 0), answer))
-
-    def accept(self) -> socket.socket:
-        opened, _ = self.door.accept()
-        opened.settimeout(PATIENCE_S)
-        return opened
-
-
-def exactly(opened: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        part = opened.recv(size - len(data))
-        assert part, "the connection was closed"
-        data += part
-    return data
-
-
-def ended(opened: socket.socket) -> bool:
-    """True if the peer has closed the connection, orderly or not."""
-    try:
-        return opened.recv(1) == b""
-    except ConnectionResetError:
-        return True
-
-
-Pair = tuple[socket.socket, socket.socket]
-
-
-@pytest.fixture
-def upstream() -> Iterator[tuple[Upstream, Tap]]:
-    broker = Upstream()
-    with broker.door, ThreadPoolExecutor(1) as pool:
-        answered = pool.submit(broker.answer_metadata)
-        with tap(f"127.0.0.1:{broker.port}") as made:
-            answered.result()
-            yield broker, made
-
-
-@pytest.fixture
-def pair(upstream: tuple[Upstream, Tap]) -> Iterator[Pair]:
-    """A client's socket to the tap, and the broker's end of the connection behind it."""
-    broker, made = upstream
-    with socket.create_connection(("127.0.0.1", int(made.bootstrap_servers.rpartition(":")[2]))) as client:
-        client.settimeout(PATIENCE_S)
-        with broker.accept() as opened:
-            yield client, opened
-
-
-def framed(content: bytes) -> bytes:
-    return struct.pack(">i", len(content)) + content
+# ---- an upstream of the test: sockets --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
