@@ -131,6 +131,11 @@ class ShareReader:
             if self._holds[key].broker_id != broker_id:
                 del self._holds[key]
 
+    def deleted(self, topic_id: TopicId) -> None:
+        """A topic is deleted, and its records with it."""
+        for key in [key for key in self._holds if key[1] == topic_id]:
+            del self._holds[key]
+
     def passed(self, group: str, topic: str, partition: int, spso: int) -> None:
         """The SPSO is known: the records below it are forgotten."""
         for (of_group, _, index), holds in self._holds.items():

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from functools import partial
 
 from shareq.model.events import Event, LeaderElected, RecordsHeld
+from shareq.model.ids import TopicId
 from shareq.model.messages.base import Response
 from shareq.model.messages.cluster import MetadataRequest, MetadataResponse
+from shareq.model.messages.data import ProduceRequest, ProduceResponse
 from shareq.model.messages.share_fetch import (
     ShareAcknowledgeRequest,
     ShareAcknowledgeResponse,
@@ -21,14 +23,15 @@ from shareq.observer.log_writer import LogWriter
 from shareq.observer.poll_result import PollResult
 from shareq.observer.timed_journal import TimedJournal
 from shareq.proxy.link import Waiting
-from shareq.proxy.messages import decode_acquired
+from shareq.proxy.messages import AcquiredResponse, decode_acquired
+from shareq.proxy.produced import Produced, ends_of, produced_by
 from shareq.proxy.reader import Exchange, ShareReader
 from shareq.proxy.versions import SHARE
 from shareq.transports import transport_for
 from shareq.wire.apis import API_BY_KEY
 from shareq.wire.frames import decode_request, decode_response
 
-_METADATA = MetadataRequest.API_KEY
+_METADATA, _PRODUCE = MetadataRequest.API_KEY, ProduceRequest.API_KEY
 _LIMIT = "share.delivery.count.limit"
 
 Soon = Callable[[Callable[[], object]], None]
@@ -81,33 +84,37 @@ class Watch:
 
     # ---- messages ----------------------------------------------------------------------------------------------------
 
-    @staticmethod
-    def reads_request(api_key: int, version: int) -> bool:
-        return api_key in SHARE and _known(api_key, version)
+    def reads_request(self, api_key: int, version: int) -> bool:
+        """True for share groups, and for producers once a group is observed."""
+        return (api_key in SHARE or (api_key == _PRODUCE and bool(self._groups))) and _known(api_key, version)
 
     @staticmethod
     def reads_response(api_key: int, version: int) -> bool:
         return api_key == _METADATA and _known(api_key, version)
 
-    def request(self, connection: int, broker_id: int, frame: bytes) -> Exchange:
+    def request(self, connection: int, broker_id: int, frame: bytes) -> Exchange | Produced:
+        """A request passes; the result is the token of its response."""
         header, request = decode_request(frame)
+        if isinstance(request, ProduceRequest):
+            return produced_by(request)
         assert isinstance(request, ShareFetchRequest | ShareAcknowledgeRequest | ShareGroupHeartbeatRequest)
         return self._reader.request(connection, broker_id, header.client_id or "", request)
 
     def response(self, waiting: Waiting, frame: bytes, now_ms: int) -> None:
+        token = waiting.token
         if waiting.api_key == _METADATA:
             if _known(*waiting[:2]):
                 self._learn(decode_response(*waiting[:2], frame)[1], now_ms)
-            return
-        exchange = waiting.token
-        if not isinstance(exchange, Exchange):
-            return
-        if waiting.api_key == ShareFetchRequest.API_KEY:
-            self._write(self._reader.response(exchange, decode_acquired(waiting.version, frame), now_ms), now_ms)
-        else:
-            _, response = decode_response(*waiting[:2], frame)
-            assert isinstance(response, ShareAcknowledgeResponse | ShareGroupHeartbeatResponse)
-            self._write(self._reader.response(exchange, response, now_ms), now_ms)
+        elif isinstance(token, Produced):
+            self._grow(token, decode_response(*waiting[:2], frame)[1], now_ms)
+        elif isinstance(token, Exchange):
+            response = (
+                decode_acquired(waiting.version, frame)
+                if waiting.api_key == ShareFetchRequest.API_KEY
+                else decode_response(*waiting[:2], frame)[1]
+            )
+            assert isinstance(response, AcquiredResponse | ShareAcknowledgeResponse | ShareGroupHeartbeatResponse)
+            self._write(self._reader.response(token, response, now_ms), now_ms)
 
     def disconnected(self, connection: int, now_ms: int) -> None:
         self._write(self._reader.disconnected(connection), now_ms)
@@ -135,6 +142,16 @@ class Watch:
         if self._logs.write_leader((name, partition), leader, leader_epoch) and name in self._metadata:
             self._reader.led_by(self._metadata[name].topic_id, partition, leader)
 
+    def _grow(self, produced: Produced, response: Response, now_ms: int) -> None:
+        """Logs of observed topics grow at once; the observers' polls are later."""
+        assert isinstance(response, ProduceResponse)
+        with self._timed.lock:
+            self._timed.advance_to(now_ms)
+            for topic, partition, end in ends_of(produced, response):
+                name = self._reader.topics.get(TopicId(topic), topic)
+                if self._logs.topic_id(name) is not None:
+                    self._logs.write_known_end((name, partition), end, now_ms)
+
     # ---- events ------------------------------------------------------------------------------------------------------
 
     def _write(self, events: list[Event], now_ms: int) -> None:
@@ -149,7 +166,7 @@ class Watch:
                     self._lead(*event)
                     continue
                 if isinstance(event, RecordsHeld):
-                    self._logs.write_known_end((event.topic, event.partition), event.end)
+                    self._logs.write_known_end((event.topic, event.partition), event.end, now_ms)
                 writers[_group_of(event)].write_seen(event, now_ms)
 
     # ---- observers ---------------------------------------------------------------------------------------------------
@@ -180,11 +197,19 @@ class Watch:
             if state is not None and state.start_offset >= 0:
                 self._reader.passed(group, topic, partition, state.start_offset)
         for name, found in poll.topics.items():
+            self._discard(name, None if found is None else found.topic_id)
             if found is not None:
                 for index in range(len(found.partitions)):
                     leader = self._logs.leader((name, index))
                     if leader is not None:
                         self._reader.led_by(found.topic_id, index, leader)
+
+    def _discard(self, name: str, topic_id: TopicId | None) -> None:
+        """Discard what is kept of a topic that was deleted; `topic_id`: that of its successor."""
+        known = self._metadata.get(name)
+        if known is not None and known.topic_id != topic_id:
+            del self._metadata[name]
+            self._reader.deleted(known.topic_id)
 
     def close(self) -> None:
         for _, _, connection in self._groups.values():

@@ -384,3 +384,12 @@ def test_a_fenced_member_has_left_and_another_error_leaves_it() -> None:
     assert heartbeat(rig, 1, error=busy) == [HeartbeatReceived("g", "a", 1, busy)]
     fenced = Errors.FENCED_MEMBER_EPOCH
     assert heartbeat(rig, 1, error=fenced) == [MemberLeft("g", "a", "fenced"), HeartbeatReceived("g", "a", 1, fenced)]
+
+
+def test_the_holds_of_a_deleted_topic_are_dropped() -> None:
+    """BEHAVIOUR.md, 3.9."""
+    rig = Rig()
+    rig.fetch("a", (0, 4, 1))
+    rig.reader.deleted(TOPIC)
+    assert rig.at(1000) == []
+    assert rig.acknowledged(rig.ask_acknowledge("a", ((0, 4, (ACCEPT,)),))) == [sent("a", 0, 5, 0, 0, 0)]

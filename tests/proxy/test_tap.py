@@ -16,9 +16,18 @@ from typing import Any
 
 import pytest
 
-from shareq import AcknowledgeType, Cluster, KafkaException, Producer, ShareConsumer, view
+from shareq import AcknowledgeType, Admin, Cluster, KafkaException, Producer, ShareConsumer, view
 from shareq.model.errors import ConfigException, IllegalStateException
-from shareq.model.events import HoldEnded, MemberJoined, MembersBypass, RecordsChanged, RecordsHeld
+from shareq.model.events import (
+    HoldEnded,
+    MemberJoined,
+    MembersBypass,
+    RecordsAppended,
+    RecordsChanged,
+    RecordsHeld,
+    TopicCreated,
+    TopicDeleted,
+)
 from shareq.model.states import PREPARED, SETTLED, RecordEvent, RecordState
 from shareq.proxy import Tap, tap
 from shareq.trace import Journal
@@ -194,6 +203,36 @@ def test_records_are_produced_and_fetched_through_another_leader(cluster: Cluste
         assert [message.offset() for message in second if message.partition() == 1] == [5, 6, 7, 8, 9]
     eventually(partial(same_state, cluster, tapped, 1), True)
     assert not {*PORTS.findall(tapped.bootstrap_servers)} & {*PORTS.findall(address(cluster))}
+
+
+def test_the_end_of_a_log_needs_no_poll(cluster: Cluster) -> None:
+    """BEHAVIOUR.md, 4.5: once a group is observed, and the topic is known."""
+    with tap(address(cluster), interval_ms=600_000) as tapped, consumer(tapped.bootstrap_servers, "anna") as anna:
+        anna.poll(0)
+        eventually(lambda: len(tapped.groups), 1)
+        assert tapped.refresh(PATIENCE_S)
+        produce(tapped.bootstrap_servers, 1, 5)
+        produce(tapped.bootstrap_servers, 1, 2)
+        assert max(ends(tapped, 1)) == 7
+        assert not tapped.failures
+
+
+def ends(tapped: Tap, partition: int) -> list[int]:
+    events = [entry.event for entry in tapped.journal.select(RecordsAppended)]
+    return [event.end for event in events if isinstance(event, RecordsAppended) and event.partition == partition]
+
+
+def test_a_deleted_topic_is_not_written_again(cluster: Cluster, tapped: Tap) -> None:
+    """BEHAVIOUR.md, 3.9: the member that holds its records still acknowledges them, and closes its share session."""
+    with consumer(tapped.bootstrap_servers, "anna") as anna:
+        produce(tapped.bootstrap_servers, 1, 5)
+        for message in take(anna, 5):
+            anna.acknowledge(message, ACCEPT)
+        with Admin({"bootstrap.servers": tapped.bootstrap_servers}) as admin:
+            admin.delete_topics(["orders"]).check()
+        eventually(lambda: len(tapped.journal.select(TopicDeleted)), 1)
+    assert len(tapped.journal.select(TopicCreated, topic="orders")) == 1
+    assert not tapped.journal.select(HoldEnded)
 
 
 # ---- an upstream of the test: sockets --------------------------------------------------------------------------------
