@@ -32,6 +32,7 @@ _PEM = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--journal", type=click.Path(dir_okay=False, path_type=Path), help="Write all events to this file (JSON Lines)."
 )
+@click.option("--trace-messages", is_flag=True, help="Also journal the messages that pass, of all clients.")
 @click.option("--tls", is_flag=True, help="Connect to the brokers with TLS. Clients connect to the tap without it.")
 @click.option("--ca", type=_PEM, help="The certificates to trust, PEM.  [default: those of this machine]")
 @click.option("--cert", type=_PEM, help="The tap's own certificate, PEM, for brokers that ask for one.")
@@ -42,6 +43,7 @@ def tap(
     host: str,
     port: int,
     journal: Path | None,
+    trace_messages: bool,
     tls: bool,
     ca: Path | None,
     cert: Path | None,
@@ -59,7 +61,14 @@ def tap(
     try:
         context = client_context(ca, cert, key) if tls else None
         with (
-            open_tap(bootstrap_servers, host=host, port=port or None, capacity=KEPT_EVENTS, ssl=context) as opened,
+            open_tap(
+                bootstrap_servers,
+                host=host,
+                port=port or None,
+                capacity=KEPT_EVENTS,
+                ssl=context,
+                trace_messages=trace_messages,
+            ) as opened,
             growing(opened.journal, journal) if journal else nullcontext(lambda: None) as flush,
         ):
             click.echo(f"shareq taps {bootstrap_servers} at {opened.bootstrap_servers}\n\nCtrl-C stops it.")

@@ -251,8 +251,8 @@ class Link:
     def _response(self, frame: bytes) -> bytes:
         waiting = self._answered
         assert waiting is not None
+        self.relay.response(self, waiting, frame)
         if waiting.api_key == API_VERSIONS:
             return cap(waiting.version, frame)
-        self.relay.response(self, waiting, frame)
         lookup: Lookup = self.relay.lookup
         return rewrite(waiting.api_key, waiting.version, frame, lookup)

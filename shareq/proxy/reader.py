@@ -33,6 +33,7 @@ from shareq.model.messages.share_fetch import (
     ShareAcknowledgeRequest,
     ShareAcknowledgeResponse,
     ShareFetchRequest,
+    ShareFetchResponse,
 )
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from shareq.model.states import AcknowledgeType
@@ -40,7 +41,7 @@ from shareq.proxy.holds import PartitionHolds
 from shareq.proxy.messages import AcquiredResponse
 
 Request = ShareFetchRequest | ShareAcknowledgeRequest | ShareGroupHeartbeatRequest
-Response = AcquiredResponse | ShareAcknowledgeResponse | ShareGroupHeartbeatResponse
+Response = AcquiredResponse | ShareFetchResponse | ShareAcknowledgeResponse | ShareGroupHeartbeatResponse
 
 FENCED = (Errors.FENCED_MEMBER_EPOCH, Errors.UNKNOWN_MEMBER_ID)
 LEADER_MOVED = (Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH)
@@ -189,7 +190,7 @@ class ShareReader:
         self,
         exchange: Exchange,
         request: ShareFetchRequest | ShareAcknowledgeRequest,
-        response: AcquiredResponse | ShareAcknowledgeResponse,
+        response: AcquiredResponse | ShareFetchResponse | ShareAcknowledgeResponse,
         now_ms: int,
     ) -> Iterator[Event]:
         self._settle(exchange)
@@ -202,13 +203,15 @@ class ShareReader:
         session = (exchange.broker_id, request.group_id or "", request.member_id or "")
         if isinstance(request, ShareFetchRequest):
             yield from self._open(session, exchange.connection, request)
-        if isinstance(response, AcquiredResponse):
+        if not isinstance(response, ShareAcknowledgeResponse):
             yield from self._acquire(session, response, deadline_ms)
         if request.share_session_epoch == FINAL_EPOCH:
             yield from self._close(session, "closed")
 
     @staticmethod
-    def _answers(response: AcquiredResponse | ShareAcknowledgeResponse) -> Iterator[tuple[Partition, _Answer]]:
+    def _answers(
+        response: AcquiredResponse | ShareFetchResponse | ShareAcknowledgeResponse,
+    ) -> Iterator[tuple[Partition, _Answer]]:
         for topic in response.responses:
             for partition in topic.partitions:
                 error = partition.error_code
@@ -246,7 +249,7 @@ class ShareReader:
                 assert holds is not None
                 yield from holds.acknowledge(member, first, end, kind, deadline_ms)
 
-    def _leaders(self, response: AcquiredResponse | ShareAcknowledgeResponse) -> Iterator[Event]:
+    def _leaders(self, response: AcquiredResponse | ShareFetchResponse | ShareAcknowledgeResponse) -> Iterator[Event]:
         """The leaders that a former leader names."""
         for topic in response.responses:
             for partition in topic.partitions:
@@ -265,7 +268,9 @@ class ShareReader:
             session.partitions |= {(t.topic_id, p.partition_index) for t in request.topics for p in t.partitions}
             session.partitions -= {(t.topic_id, p) for t in request.forgotten_topics_data for p in t.partitions}
 
-    def _acquire(self, session: tuple[int, str, str], response: AcquiredResponse, deadline_ms: int) -> Iterator[Event]:
+    def _acquire(
+        self, session: tuple[int, str, str], response: AcquiredResponse | ShareFetchResponse, deadline_ms: int
+    ) -> Iterator[Event]:
         broker_id, group, member = session
         for topic in response.responses:
             for partition in topic.partitions:

@@ -43,6 +43,7 @@ class RelayThread:
         *,
         interval_ms: int,
         tls: ssl.SSLContext | None,
+        trace_messages: bool,
     ) -> None:
         self.failures: deque[BaseException] = deque(maxlen=100)
         self.inbox = memoryview(bytearray(INBOX_BYTES))
@@ -52,7 +53,7 @@ class RelayThread:
         self.ports = Ports(brokers_of(bootstrap_servers, tls), host, port, self._link)
         # Clients of shareq have no TLS: observers of such a cluster are connected through the tap, too.
         observed = bootstrap_servers if tls is None else self.ports.bootstrap_servers
-        self.watch = Watch(timed, observed, interval_ms, self._soon)
+        self.watch = Watch(timed, observed, interval_ms, self._soon, trace_messages=trace_messages)
         self._numbers = 0
         self._unread: set[tuple[int, int]] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -131,7 +132,7 @@ class RelayThread:
 
     def request(self, link: Link, frame: bytes) -> object:
         try:
-            return self.watch.request(link.number, link.broker_id, frame)
+            return self.watch.request(link.number, link.broker_id, frame, self.now_ms)
         except Exception as failure:
             self._report(failure)
             return None

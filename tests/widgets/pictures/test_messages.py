@@ -193,7 +193,7 @@ def test_a_message_of_a_shared_column_has_its_member_s_letter() -> None:
 
 
 @pytest.mark.parametrize(("trace", "words"), [
-    pytest.param(False, "No messages so far. Only Cluster(trace_messages=True) records them.", id="not traced"),
+    pytest.param(False, "No messages so far. Only trace_messages=True records them.", id="not traced"),
     pytest.param(True, "No messages in the last 1 s.", id="none in the span"),
 ])  # fmt: skip
 def test_a_picture_without_messages_says_why(trace: bool, words: str) -> None:
