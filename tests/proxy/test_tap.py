@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from shareq import AcknowledgeType, Admin, Cluster, KafkaException, Producer, ShareConsumer, view
+from shareq import AcknowledgeType, Admin, Cluster, KafkaException, Producer, ShareConsumer, ledger, view
 from shareq.model.errors import ConfigException, IllegalStateException
 from shareq.model.events import (
     HoldEnded,
@@ -149,6 +149,12 @@ def test_random_consumers_are_seen_as_the_leaders_record_them(
     for partition in range(3):
         fold(tapped.journal, GROUP, "orders", partition)
         eventually(partial(same_state, cluster, tapped, partition), True)
+    assert figures(tapped) == figures(cluster)
+
+
+def figures(source: Any) -> dict[str, Any]:
+    found = ledger(source, GROUP, "orders")
+    return {"attempts": found.attempts, **{name: getattr(found, name) for name in found.SUMS}}
 
 
 def same_state(cluster: Cluster, tapped: Tap, partition: int) -> bool:
