@@ -288,6 +288,15 @@ def test_a_new_broker_gets_a_port(upstream: tuple[Upstream, Tap], pair: Pair) ->
                 assert exactly(opened, 12) == framed(b"x" * 8)
 
 
+def test_brokers_see_the_address_of_the_tap(upstream: tuple[Upstream, Tap]) -> None:
+    """BEHAVIOUR.md, 1.10."""
+    broker, made = upstream
+    door = ("127.0.0.1", int(made.bootstrap_servers.rpartition(":")[2]))
+    with socket.create_connection(door, source_address=("127.0.0.2", 0)) as client, broker.accept() as opened:
+        assert client.getsockname()[0] == "127.0.0.2"
+        assert opened.getpeername()[0] == "127.0.0.1"
+
+
 def test_a_half_closed_connection_delivers_what_follows(pair: Pair) -> None:
     """BEHAVIOUR.md, 1.4."""
     client, broker = pair
