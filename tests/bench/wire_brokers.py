@@ -57,7 +57,7 @@ class Tapping:
     """`shareq tap` in its own process, in front of a broker."""
 
     def __init__(self, upstream_servers: str) -> None:
-        command = [sys.executable, "-m", "shareq.cli", "tap", upstream_servers]
+        command = [sys.executable, "-m", "shareq.cli", "tap", upstream_servers, "--port", "0"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=_as_installed())
         assert self.process.stdout is not None
         found = re.search(r" at (\S+)", self.process.stdout.readline())
