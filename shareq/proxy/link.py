@@ -10,6 +10,8 @@ import asyncio
 import logging
 import ssl
 import struct
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from shareq.proxy.addresses import Lookup, carries_addresses, rewrite
@@ -195,13 +197,14 @@ class Link:
     # ---- bytes -------------------------------------------------------------------------------------------------------
 
     def received(self, side: Side, data: memoryview) -> None:
-        """Pass on what has arrived."""
+        """Pass on what has arrived, and then read it for the journal: nothing waits for that."""
         of_client = side is self.client
         parts: list[bytes] = []
+        passed: list[Callable[[], None]] = []
         try:
             for whole, piece in (self._requests if of_client else self._responses).feed(data):
                 if whole:
-                    frame = self._request(piece) if of_client else self._response(piece)
+                    frame = self._request(piece, passed) if of_client else self._response(piece, passed)
                     parts += _SIZE.pack(len(frame)), frame
                 else:
                     parts.append(piece)
@@ -209,8 +212,10 @@ class Link:
             _log.warning("broker %s, connection %s: %s", self.broker_id, self.number, problem)
             self.other(side).write(parts)
             self.close()
-            return
-        self.other(side).write(parts)
+        else:
+            self.other(side).write(parts)
+        for read in passed:
+            read()
 
     def _choose_request(self, head: bytes) -> bool:
         api_key, version, correlation_id = _REQUEST.unpack(head)
@@ -226,10 +231,17 @@ class Link:
             self._wait(correlation_id, Waiting(api_key, version, None))
         return False
 
-    def _request(self, frame: bytes) -> bytes:
+    def _request(self, frame: bytes, passed: list[Callable[[], None]]) -> bytes:
+        """A request passes as it is; `passed` gets what is to be done then. Its place among the others is kept."""
         api_key, version, correlation_id = _REQUEST.unpack_from(frame)
-        self._wait(correlation_id, Waiting(api_key, version, self.relay.request(self, frame)))
+        self._wait(correlation_id, Waiting(api_key, version, None))
+        passed.append(partial(self._read_request, frame, correlation_id))
         return frame
+
+    def _read_request(self, frame: bytes, correlation_id: int) -> None:
+        token = self.relay.request(self, frame)
+        if correlation_id in self._waiting:
+            self._waiting[correlation_id] = self._waiting[correlation_id]._replace(token=token)
 
     def _wait(self, correlation_id: int, waiting: Waiting) -> None:
         self._waiting[correlation_id] = waiting
@@ -248,10 +260,11 @@ class Link:
                 break
         return True
 
-    def _response(self, frame: bytes) -> bytes:
+    def _response(self, frame: bytes, passed: list[Callable[[], None]]) -> bytes:
+        """The response in place of this one; `passed` gets what is to be done then."""
         waiting = self._answered
         assert waiting is not None
-        self.relay.response(self, waiting, frame)
+        passed.append(partial(self.relay.response, self, waiting, frame))
         if waiting.api_key == API_VERSIONS:
             return cap(waiting.version, frame)
         lookup: Lookup = self.relay.lookup

@@ -219,7 +219,7 @@ def test_the_end_of_a_log_needs_no_poll(cluster: Cluster) -> None:
         assert tapped.refresh(PATIENCE_S)
         produce(tapped.bootstrap_servers, 1, 5)
         produce(tapped.bootstrap_servers, 1, 2)
-        assert max(ends(tapped, 1)) == 7
+        eventually(lambda: max(ends(tapped, 1)), 7)
         assert not tapped.failures
 
 
@@ -269,6 +269,19 @@ def test_responses_are_rewritten_by_the_version_of_their_request(upstream: tuple
     moved = struct.pack(">iih9sih", 1, 1, 9, b"127.0.0.1", mine, -1)
     expected = framed(struct.pack(">i", 2) + moved + struct.pack(">ii", 1, 0))
     assert exactly(client, len(expected)) == expected
+
+
+def test_requests_in_one_piece_keep_their_order(upstream: tuple[Upstream, Tap], pair: Pair) -> None:
+    """BEHAVIOUR.md, 1.3, 1.7: one that is read for the journal, and one whose response alone is rewritten."""
+    client, broker = pair
+    client.sendall(framed(struct.pack(">hhi", 76, 1, 1) + b"unreadable") + framed(struct.pack(">hhi", 10, 0, 2)))
+    first = framed(struct.pack(">i", 1))
+    broker.sendall(first)
+    assert exactly(client, len(first)) == first
+    node = struct.pack(">hih9si", 0, 1, 9, b"127.0.0.1", upstream[0].port)
+    broker.sendall(framed(struct.pack(">i", 2) + node))
+    (port,) = struct.unpack(">i", exactly(client, 4 + 4 + len(node))[-4:])
+    assert port == int(upstream[1].bootstrap_servers.rpartition(":")[2])
 
 
 def test_a_new_broker_gets_a_port(upstream: tuple[Upstream, Tap], pair: Pair) -> None:
