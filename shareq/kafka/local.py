@@ -90,17 +90,20 @@ class LocalKafka:
         version: str | None = None,
         timeout: float = 90.0,
         tap: bool = False,
+        trace_messages: bool = False,
     ) -> None:
         if brokers not in {1, 3} or isinstance(brokers, bool):
             raise ConfigException(f"brokers={brokers!r}: must be 1 or 3")
         for key in config or {}:
             if key in _OWN_KEYS:
                 raise ConfigException(f"{key}={(config or {})[key]!r}: must not be set, a local Kafka sets it itself")
+        if trace_messages and not tap:
+            raise ConfigException("trace_messages=True: needs tap=True, which sees the messages")
         self.config = {**laptop_config(brokers), **(config or {})}
         self._count = brokers
         self._wanted_version = version
         self._timeout = timeout
-        self._wants_tap = tap
+        self._wants_tap, self._trace_messages = tap, trace_messages
         self._tap: Tap | None = None
         self._root: Path | None = None
         self._program: KafkaCommand | None = None
@@ -172,7 +175,7 @@ class LocalKafka:
                 broker.start()
             self._wait_ready(*self._brokers)
             if self._wants_tap:
-                self._tap = open_tap(self.direct_servers)
+                self._tap = open_tap(self.direct_servers, trace_messages=self._trace_messages)
         except BaseException:
             self.stop()
             raise

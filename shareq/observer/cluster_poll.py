@@ -24,7 +24,13 @@ from shareq.observer.poll_result import PartitionId, PollResult
 from shareq.observer.state_log import StateLog
 from shareq.observer.state_topic_reader import list_offsets_request, read_state_topic
 
-CONFIGS = ("share.record.lock.duration.ms", "share.delivery.count.limit", "share.partition.max.record.locks")
+CONFIGS = (
+    "share.record.lock.duration.ms",
+    "share.delivery.count.limit",
+    "share.partition.max.record.locks",
+    "share.heartbeat.interval.ms",
+    "share.session.timeout.ms",
+)
 """The group's configurations that a view shows."""
 
 _GROUP_ABSENT = frozenset({Errors.GROUP_ID_NOT_FOUND, Errors.COORDINATOR_LOAD_IN_PROGRESS})

@@ -79,7 +79,7 @@ class JournalWriter:
             for at, offset in poll.log_starts.items():
                 self._logs.write_log_start(at, offset)
             for at, end in poll.log_ends.items():
-                self._logs.write_log_end(at, end)
+                self._logs.write_log_end(at, end, begun_ms)
             self._write_waiting(now_ms)
 
     def write_failure(self, reason: str, now_ms: int) -> None:

@@ -24,6 +24,8 @@ class LogWriter:
         self._leaders: dict[PartitionId, tuple[int, int]] = {}
         self._starts: dict[PartitionId, int] = {}
         self._ends: dict[PartitionId, int] = {}
+        self._known_ms: dict[PartitionId, int] = {}
+        """The time at which a response that has passed a proxy named the written end."""
 
     def topic_id(self, name: str) -> str | None:
         """The id of a topic that was written; None for others."""
@@ -67,20 +69,26 @@ class LogWriter:
             self._starts[at] = offset
             self._write(LogStartMoved(*at, offset))
 
-    def write_log_end(self, at: PartitionId, end: int) -> None:
+    def write_log_end(self, at: PartitionId, end: int, begun_ms: int = 0) -> None:
+        """Write the end that a poll has read, which began at this time. A lower end than the written one is that of a
+        truncated log, unless the poll began before the written one was named.
+        """
         written = self._ends.get(at, self._starts.get(at, 0))
+        if end < written and begun_ms <= self._known_ms.get(at, -1):
+            return
         self._ends[at] = end
         if end > written:
             self._write(RecordsAppended(*at, written, end))
 
-    def write_known_end(self, at: PartitionId, end: int) -> None:
-        """Write that the log has the records below `end`: a member holds the last of them."""
+    def write_known_end(self, at: PartitionId, end: int, now_ms: int) -> None:
+        """Write that the log has the records below `end`: its leader has appended or delivered the last of them."""
         if end > self._ends.get(at, self._starts.get(at, 0)):
             self.write_log_end(at, end)
+            self._known_ms[at] = now_ms
 
     def _discard(self, name: str) -> None:
         """Discard the written values of a deleted topic."""
         del self._topics[name]
-        for written in (self._leaders, self._starts, self._ends):
+        for written in (self._leaders, self._starts, self._ends, self._known_ms):
             for at in [at for at in written if at[0] == name]:
                 del written[at]

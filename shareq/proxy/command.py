@@ -11,6 +11,7 @@ import click
 
 from shareq.model.errors import ConfigException, KafkaException
 from shareq.proxy.tap import tap as open_tap
+from shareq.proxy.tls import client_context
 from shareq.trace.journal.jsonl import growing
 
 FLUSH_S = 0.2
@@ -18,6 +19,8 @@ FLUSH_S = 0.2
 
 KEPT_EVENTS = 200_000
 """The number of events that the journal keeps in memory: ample for FLUSH_S, bounded in a tap that runs for days."""
+
+_PEM = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command()
@@ -29,17 +32,43 @@ KEPT_EVENTS = 200_000
 @click.option(
     "--journal", type=click.Path(dir_okay=False, path_type=Path), help="Write all events to this file (JSON Lines)."
 )
-def tap(bootstrap_servers: str, host: str, port: int, journal: Path | None) -> None:
+@click.option("--trace-messages", is_flag=True, help="Also journal the messages that pass, of all clients.")
+@click.option("--tls", is_flag=True, help="Connect to the brokers with TLS. Clients connect to the tap without it.")
+@click.option("--ca", type=_PEM, help="The certificates to trust, PEM.  [default: those of this machine]")
+@click.option("--cert", type=_PEM, help="The tap's own certificate, PEM, for brokers that ask for one.")
+@click.option("--key", type=_PEM, help="The key of --cert, PEM, if it is in a file of its own.")
+def tap(
+    bootstrap_servers: str,
+    *,
+    host: str,
+    port: int,
+    journal: Path | None,
+    trace_messages: bool,
+    tls: bool,
+    ca: Path | None,
+    cert: Path | None,
+    key: Path | None,
+) -> None:
     """Pass clients through to the Kafka at BOOTSTRAP until Ctrl-C, and journal its share groups.
 
     Clients connect to the printed address in place of BOOTSTRAP; all but the addresses of brokers stays as it is.
     """
+    if (ca or cert or key) and not tls:
+        raise click.UsageError("--ca, --cert and --key need --tls")
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
     try:
+        context = client_context(ca, cert, key) if tls else None
         with (
-            open_tap(bootstrap_servers, host=host, port=port or None, capacity=KEPT_EVENTS) as opened,
+            open_tap(
+                bootstrap_servers,
+                host=host,
+                port=port or None,
+                capacity=KEPT_EVENTS,
+                ssl=context,
+                trace_messages=trace_messages,
+            ) as opened,
             growing(opened.journal, journal) if journal else nullcontext(lambda: None) as flush,
         ):
             click.echo(f"shareq taps {bootstrap_servers} at {opened.bootstrap_servers}\n\nCtrl-C stops it.")

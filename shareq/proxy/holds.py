@@ -20,8 +20,9 @@ class PartitionHolds:
     """The holds at one leader. Ranges are half-open.
 
     A status with a `write_id` has an acknowledgement under way, that of the request with this number: its lock does not
-    run out before the response. `wake_at(ms)` is called with the end of each lock, `limit()` is the group's delivery
-    count limit.
+    run out before the response. If it is a release, `why` is that event. A status that is not ACQUIRED names the member
+    whose lock was inferred to have run out. `wake_at(ms)` is called with the end of each lock, `limit()` is the group's
+    delivery count limit.
     """
 
     def __init__(
@@ -38,41 +39,45 @@ class PartitionHolds:
     # ---- requests and responses of members ---------------------------------------------------------------------------
 
     def acquire(self, member: str, first: int, end: int, count: int, deadline_ms: int) -> Iterator[Event]:
-        """The leader gives the records to a member. A hold that it has not ended before has run out."""
+        """The leader gives the records to a member. A hold that it has not ended before has run out, or a release under
+        way has been applied, whose response is late: that of a fetch that waits for records.
+        """
         before = self._runs.overlap(first, end)
         for begin, stop, status in before:
             if status.state is ACQUIRED:
-                yield self._end(begin, stop, status, RecordEvent.LOCK_TIMEOUT)
+                yield self._end(begin, stop, status, RecordEvent(status.why or RecordEvent.LOCK_TIMEOUT), inferred=True)
         yield from self._unseen(first, end, count)
         yield self._hold(first, end, RecordStatus(ACQUIRED, count, member, deadline_ms))
 
-    def begin(self, number: int, member: str, first: int, end: int) -> None:
+    def begin(self, number: int, member: str, first: int, end: int, kind: int) -> None:
         """A member acknowledges the records by the request with this number, and waits for the response."""
+        why = RecordEvent.RELEASE if kind == AcknowledgeType.RELEASE else None
         for begin, stop, status in self._runs.overlap(first, end):
             if status.state is ACQUIRED and status.member_id == member:
-                self._runs.assign(begin, stop, status._replace(write_id=number))
+                self._runs.assign(begin, stop, status._replace(write_id=number, why=why))
 
     def settle(self, number: int, first: int, end: int) -> None:
         """The request with this number has its response, or will have none."""
         for begin, stop, status in self._runs.overlap(first, end):
             if status.write_id == number:
-                self._runs.assign(begin, stop, status._replace(write_id=None))
+                self._runs.assign(begin, stop, status._replace(write_id=None, why=None))
                 if status.deadline_ms is not None:
                     self._wake_at(status.deadline_ms)
 
-    def acknowledge(
-        self, member: str, first: int, end: int, kind: AcknowledgeType, deadline_ms: int
-    ) -> Iterator[Event]:
+    def acknowledge(self, member: str, first: int, end: int, kind: int, deadline_ms: int) -> Iterator[Event]:
         """The leader confirms an acknowledgement; `deadline_ms` is that of a renewed lock. Records that the member does
         not hold here were passed by the SPSO before, or delivered unseen.
         """
         for begin, stop, status in self._runs.overlap(first, end):
-            if status.state is not ACQUIRED or status.member_id != member:
+            if status.member_id != member:
                 continue
-            if kind is AcknowledgeType.RENEW:
+            if status.state is not ACQUIRED:  # the leader's timer was late: the lock had not run out
+                status = RecordStatus(ACQUIRED, status.delivery_count, member, deadline_ms)
+                yield self._hold(begin, stop, status)
+            if kind == AcknowledgeType.RENEW:
                 yield self._hold(begin, stop, status._replace(deadline_ms=deadline_ms))
             else:
-                yield self._end(begin, stop, status, ACKNOWLEDGE_EVENT[kind])
+                yield self._end(begin, stop, status, ACKNOWLEDGE_EVENT[AcknowledgeType(kind)])
 
     # ---- what no response names --------------------------------------------------------------------------------------
 
@@ -81,13 +86,13 @@ class PartitionHolds:
         for begin, stop, status in list(self._runs):
             over = status.deadline_ms is not None and status.deadline_ms <= now_ms
             if status.state is ACQUIRED and over and status.write_id is None:
-                yield self._end(begin, stop, status, RecordEvent.LOCK_TIMEOUT)
+                yield self._end(begin, stop, status, RecordEvent.LOCK_TIMEOUT, inferred=True)
 
     def release(self, member: str) -> Iterator[Event]:
         """End the holds of a member whose share session has ended."""
         for begin, stop, status in list(self._runs):
             if status.state is ACQUIRED and status.member_id == member:
-                yield self._end(begin, stop, status, RecordEvent.SESSION_RELEASE)
+                yield self._end(begin, stop, status, RecordEvent.SESSION_RELEASE, inferred=True)
 
     def pass_below(self, spso: int) -> None:
         """Forget the records below the SPSO."""
@@ -102,12 +107,14 @@ class PartitionHolds:
         self._wake_at(status.deadline_ms)
         return RecordsHeld(*self._where, status.member_id, first, end, status.delivery_count, status.deadline_ms)
 
-    def _end(self, first: int, end: int, status: RecordStatus, event: RecordEvent) -> HoldEnded:
+    def _end(
+        self, first: int, end: int, status: RecordStatus, event: RecordEvent, *, inferred: bool = False
+    ) -> HoldEnded:
         count = status.delivery_count
         state = next_state(ACQUIRED, event, delivery_count=count, delivery_count_limit=self._limit())
         assert state is not None
-        self._runs.assign(first, end, RecordStatus(state, count))
-        inferred = event in (RecordEvent.LOCK_TIMEOUT, RecordEvent.SESSION_RELEASE)
+        revocable = event == RecordEvent.LOCK_TIMEOUT and state is RecordState.AVAILABLE
+        self._runs.assign(first, end, RecordStatus(state, count, status.member_id if revocable else None))
         return HoldEnded(*self._where, status.member_id or "", event, first, end, state, count, inferred)
 
     def _unseen(self, first: int, end: int, count: int) -> Iterator[DeliveriesUnseen]:

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import struct
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from shareq.proxy.addresses import Lookup, carries_addresses, rewrite
 from shareq.proxy.stream import Splitter
+from shareq.proxy.tls import handshake_failure
+from shareq.proxy.versions import API_VERSIONS, cap, is_too_new
 from shareq.wire.address import Address
 from shareq.wire.errors import MalformedFrame
 
@@ -40,6 +45,8 @@ class Relay(Protocol):
 
     inbox: memoryview
     """The read buffer of all connections: it is empty again when `buffer_updated` returns."""
+    tls: ssl.SSLContext | None
+    """For connections to brokers."""
 
     def upstream(self, broker_id: int) -> Address: ...
     def lookup(self, node_id: int, address: Address) -> Address | None: ...
@@ -48,6 +55,10 @@ class Relay(Protocol):
         ...
 
     def reads_response(self, api_key: int, version: int) -> bool: ...
+    def passes_unread(self, api_key: int, version: int) -> None:
+        """A request has a version that is too new to be read or rewritten."""
+        ...
+
     def request(self, link: Link, frame: bytes) -> object: ...
     def response(self, link: Link, waiting: Waiting, frame: bytes) -> None: ...
     def opened(self, link: Link) -> None: ...
@@ -145,21 +156,24 @@ class Link:
             return
         self.client.read(reading=True)
         if self.client.ended:
-            self.broker.end()
+            self.half_closed(self.client)
 
     async def _connect(self) -> None:
         host, port = self.relay.upstream(self.broker_id)
         try:
-            await asyncio.get_running_loop().create_connection(lambda: self.broker, host, port)
+            await asyncio.get_running_loop().create_connection(lambda: self.broker, host, port, ssl=self.relay.tls)
         except OSError as problem:
-            _log.info("broker %s at %s: %s", self.broker_id, Address(host, port), problem)
+            _log.info("broker %s at %s: %s", self.broker_id, Address(host, port), handshake_failure(problem))
             self.client.abort()
         if self.client.transport is None:
             self.broker.abort()
 
     def half_closed(self, side: Side) -> bool:
-        """The peer of a side sends no more, and neither does the other side. True keeps the side open."""
-        if self.other(side).ended:
+        """The peer of a side sends no more, and neither does the other side. True keeps the side open.
+
+        TLS has no half-closed connections: a broker, too, closes that of a client that sends no more.
+        """
+        if self.other(side).ended or self.relay.tls is not None:
             self.close()
             return False
         self.other(side).end()
@@ -183,13 +197,14 @@ class Link:
     # ---- bytes -------------------------------------------------------------------------------------------------------
 
     def received(self, side: Side, data: memoryview) -> None:
-        """Pass on what has arrived."""
+        """Pass on what has arrived, and then read it for the journal: nothing waits for that."""
         of_client = side is self.client
         parts: list[bytes] = []
+        passed: list[Callable[[], None]] = []
         try:
             for whole, piece in (self._requests if of_client else self._responses).feed(data):
                 if whole:
-                    frame = self._request(piece) if of_client else self._response(piece)
+                    frame = self._request(piece, passed) if of_client else self._response(piece, passed)
                     parts += _SIZE.pack(len(frame)), frame
                 else:
                     parts.append(piece)
@@ -197,21 +212,36 @@ class Link:
             _log.warning("broker %s, connection %s: %s", self.broker_id, self.number, problem)
             self.other(side).write(parts)
             self.close()
-            return
-        self.other(side).write(parts)
+        else:
+            self.other(side).write(parts)
+        for read in passed:
+            read()
 
     def _choose_request(self, head: bytes) -> bool:
         api_key, version, correlation_id = _REQUEST.unpack(head)
         if self.relay.reads_request(api_key, version):
             return True
-        if carries_addresses(api_key, version) or self.relay.reads_response(api_key, version):
+        if is_too_new(api_key, version):
+            self.relay.passes_unread(api_key, version)
+        if (
+            carries_addresses(api_key, version)
+            or self.relay.reads_response(api_key, version)
+            or api_key == API_VERSIONS
+        ):
             self._wait(correlation_id, Waiting(api_key, version, None))
         return False
 
-    def _request(self, frame: bytes) -> bytes:
+    def _request(self, frame: bytes, passed: list[Callable[[], None]]) -> bytes:
+        """A request passes as it is; `passed` gets what is to be done then. Its place among the others is kept."""
         api_key, version, correlation_id = _REQUEST.unpack_from(frame)
-        self._wait(correlation_id, Waiting(api_key, version, self.relay.request(self, frame)))
+        self._wait(correlation_id, Waiting(api_key, version, None))
+        passed.append(partial(self._read_request, frame, correlation_id))
         return frame
+
+    def _read_request(self, frame: bytes, correlation_id: int) -> None:
+        token = self.relay.request(self, frame)
+        if correlation_id in self._waiting:
+            self._waiting[correlation_id] = self._waiting[correlation_id]._replace(token=token)
 
     def _wait(self, correlation_id: int, waiting: Waiting) -> None:
         self._waiting[correlation_id] = waiting
@@ -230,9 +260,12 @@ class Link:
                 break
         return True
 
-    def _response(self, frame: bytes) -> bytes:
+    def _response(self, frame: bytes, passed: list[Callable[[], None]]) -> bytes:
+        """The response in place of this one; `passed` gets what is to be done then."""
         waiting = self._answered
         assert waiting is not None
-        self.relay.response(self, waiting, frame)
+        passed.append(partial(self.relay.response, self, waiting, frame))
+        if waiting.api_key == API_VERSIONS:
+            return cap(waiting.version, frame)
         lookup: Lookup = self.relay.lookup
         return rewrite(waiting.api_key, waiting.version, frame, lookup)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import ssl
 import struct
 from collections.abc import Callable, Mapping
 
 from shareq.model.errors import KafkaError, KafkaException
 from shareq.model.messages.cluster import MetadataRequest, MetadataResponse
+from shareq.proxy.tls import handshake_failure
 from shareq.wire.address import Address
 from shareq.wire.client.addresses import parse_bootstrap_servers
 from shareq.wire.errors import MalformedFrame
@@ -26,14 +28,17 @@ _SIZE = struct.Struct(">i")
 MAX_BROKERS_BYTES = 1 << 20
 
 
-def brokers_of(bootstrap_servers: str) -> dict[int, Address]:
+def brokers_of(bootstrap_servers: str, tls: ssl.SSLContext | None = None) -> dict[int, Address]:
     """The brokers of a cluster, by id. KafkaException if no server answers: its reason is that of the last one."""
     reason = ""
     for address in parse_bootstrap_servers(bootstrap_servers):
         try:
-            found = _ask(address)
-        except (OSError, MalformedFrame) as problem:
-            reason = f"{address}: {str(problem) or type(problem).__name__}"
+            found = _ask(address, tls)
+        except MalformedFrame as problem:
+            reason = f"{address}: {problem}"
+            continue
+        except OSError as problem:
+            reason = f"{address}: {handshake_failure(problem)}"
             continue
         if found:
             return found
@@ -41,15 +46,24 @@ def brokers_of(bootstrap_servers: str) -> dict[int, Address]:
     raise KafkaException(KafkaError(KafkaError._TRANSPORT, f"no Kafka at {bootstrap_servers} answers ({reason})"))
 
 
-def _ask(address: Address) -> dict[int, Address]:
-    with socket.create_connection(address, timeout=BOOTSTRAP_S) as opened:
+def _ask(address: Address, tls: ssl.SSLContext | None) -> dict[int, Address]:
+    with _connected(address, tls) as opened:
         opened.sendall(encode_request(MetadataRequest(topics=()), METADATA_VERSION, 0, "shareq-tap"))
         (size,) = _SIZE.unpack(_exactly(opened, _SIZE.size))
         if not 0 < size <= MAX_BROKERS_BYTES:
-            raise MalformedFrame("this is no plain port of Kafka")
+            raise MalformedFrame("it does not speak Kafka's protocol; a port with TLS needs --tls, or ssl=")
         _, response = decode_response(MetadataRequest.API_KEY, METADATA_VERSION, _exactly(opened, size))
     assert isinstance(response, MetadataResponse)
     return {broker.node_id: Address(broker.host, broker.port) for broker in response.brokers}
+
+
+def _connected(address: Address, tls: ssl.SSLContext | None) -> socket.socket:
+    plain = socket.create_connection(address, timeout=BOOTSTRAP_S)
+    try:
+        return plain if tls is None else tls.wrap_socket(plain, server_hostname=address.host)
+    except OSError:
+        plain.close()
+        raise
 
 
 def _exactly(opened: socket.socket, size: int) -> bytes:
@@ -57,7 +71,7 @@ def _exactly(opened: socket.socket, size: int) -> bytes:
     while len(data) < size:
         part = opened.recv(size - len(data))
         if not part:
-            raise MalformedFrame("the connection was closed")
+            raise MalformedFrame("it has closed the connection; if it requires SASL: the tap has no login of its own")
         data += part
     return data
 

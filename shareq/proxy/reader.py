@@ -33,6 +33,7 @@ from shareq.model.messages.share_fetch import (
     ShareAcknowledgeRequest,
     ShareAcknowledgeResponse,
     ShareFetchRequest,
+    ShareFetchResponse,
 )
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from shareq.model.states import AcknowledgeType
@@ -40,7 +41,7 @@ from shareq.proxy.holds import PartitionHolds
 from shareq.proxy.messages import AcquiredResponse
 
 Request = ShareFetchRequest | ShareAcknowledgeRequest | ShareGroupHeartbeatRequest
-Response = AcquiredResponse | ShareAcknowledgeResponse | ShareGroupHeartbeatResponse
+Response = AcquiredResponse | ShareFetchResponse | ShareAcknowledgeResponse | ShareGroupHeartbeatResponse
 
 FENCED = (Errors.FENCED_MEMBER_EPOCH, Errors.UNKNOWN_MEMBER_ID)
 LEADER_MOVED = (Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH)
@@ -103,7 +104,8 @@ class ShareReader:
         exchange = Exchange(self._numbers, connection, broker_id, client_id, request)
         self._exchanges[exchange.number] = exchange
         for holds, batch in self._acknowledged(exchange):
-            holds.begin(exchange.number, _member(request), batch.first_offset, batch.last_offset + 1)
+            for first, end, kind in _ranges(batch):
+                holds.begin(exchange.number, _member(request), first, end, kind)
         return exchange
 
     def response(self, exchange: Exchange, response: Response, now_ms: int) -> list[Event]:
@@ -129,6 +131,11 @@ class ShareReader:
         for key in [key for key in self._holds if key[1:] == (topic_id, partition)]:
             if self._holds[key].broker_id != broker_id:
                 del self._holds[key]
+
+    def deleted(self, topic_id: TopicId) -> None:
+        """A topic is deleted, and its records with it."""
+        for key in [key for key in self._holds if key[1] == topic_id]:
+            del self._holds[key]
 
     def passed(self, group: str, topic: str, partition: int, spso: int) -> None:
         """The SPSO is known: the records below it are forgotten."""
@@ -183,7 +190,7 @@ class ShareReader:
         self,
         exchange: Exchange,
         request: ShareFetchRequest | ShareAcknowledgeRequest,
-        response: AcquiredResponse | ShareAcknowledgeResponse,
+        response: AcquiredResponse | ShareFetchResponse | ShareAcknowledgeResponse,
         now_ms: int,
     ) -> Iterator[Event]:
         self._settle(exchange)
@@ -196,13 +203,15 @@ class ShareReader:
         session = (exchange.broker_id, request.group_id or "", request.member_id or "")
         if isinstance(request, ShareFetchRequest):
             yield from self._open(session, exchange.connection, request)
-        if isinstance(response, AcquiredResponse):
+        if not isinstance(response, ShareAcknowledgeResponse):
             yield from self._acquire(session, response, deadline_ms)
         if request.share_session_epoch == FINAL_EPOCH:
             yield from self._close(session, "closed")
 
     @staticmethod
-    def _answers(response: AcquiredResponse | ShareAcknowledgeResponse) -> Iterator[tuple[Partition, _Answer]]:
+    def _answers(
+        response: AcquiredResponse | ShareFetchResponse | ShareAcknowledgeResponse,
+    ) -> Iterator[tuple[Partition, _Answer]]:
         for topic in response.responses:
             for partition in topic.partitions:
                 error = partition.error_code
@@ -240,7 +249,7 @@ class ShareReader:
                 assert holds is not None
                 yield from holds.acknowledge(member, first, end, kind, deadline_ms)
 
-    def _leaders(self, response: AcquiredResponse | ShareAcknowledgeResponse) -> Iterator[Event]:
+    def _leaders(self, response: AcquiredResponse | ShareFetchResponse | ShareAcknowledgeResponse) -> Iterator[Event]:
         """The leaders that a former leader names."""
         for topic in response.responses:
             for partition in topic.partitions:
@@ -259,7 +268,9 @@ class ShareReader:
             session.partitions |= {(t.topic_id, p.partition_index) for t in request.topics for p in t.partitions}
             session.partitions -= {(t.topic_id, p) for t in request.forgotten_topics_data for p in t.partitions}
 
-    def _acquire(self, session: tuple[int, str, str], response: AcquiredResponse, deadline_ms: int) -> Iterator[Event]:
+    def _acquire(
+        self, session: tuple[int, str, str], response: AcquiredResponse | ShareFetchResponse, deadline_ms: int
+    ) -> Iterator[Event]:
         broker_id, group, member = session
         for topic in response.responses:
             for partition in topic.partitions:
@@ -325,15 +336,15 @@ def _acquired(batch: object) -> tuple[int, int, int]:
     return batch.first_offset, batch.last_offset, batch.delivery_count  # type: ignore[attr-defined]
 
 
-def _ranges(batch: AcknowledgementBatch) -> Iterator[tuple[int, int, AcknowledgeType]]:
+def _ranges(batch: AcknowledgementBatch) -> Iterator[tuple[int, int, int]]:
     """The runs of equal types, half-open. One type is that of all offsets."""
     first, kinds = batch.first_offset, batch.acknowledge_types
     if len(kinds) == 1:
-        yield first, batch.last_offset + 1, AcknowledgeType(kinds[0])
+        yield first, batch.last_offset + 1, kinds[0]
         return
     for kind, run in groupby(kinds):
         size = len(list(run))
-        yield first, first + size, AcknowledgeType(kind)
+        yield first, first + size, kind
         first += size
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from shareq.proxy.link import Link, Waiting
 from shareq.proxy.ports import Ports, brokers_of
 from shareq.proxy.watch import Watch
 from shareq.wire.address import Address
+from shareq.wire.apis import API_BY_KEY
 from shareq.wire.client.client_host import TcpClientHost
 
 _log = logging.getLogger("shareq.tap")
@@ -33,15 +35,27 @@ class RelayThread:
     """Relays until `close()`. `failures`: unhandled errors so far; each was logged, and its message has passed."""
 
     def __init__(
-        self, timed: TimedJournal, bootstrap_servers: str, host: str, port: int | None, *, interval_ms: int
+        self,
+        timed: TimedJournal,
+        bootstrap_servers: str,
+        host: str,
+        port: int | None,
+        *,
+        interval_ms: int,
+        tls: ssl.SSLContext | None,
+        trace_messages: bool,
     ) -> None:
         self.failures: deque[BaseException] = deque(maxlen=100)
         self.inbox = memoryview(bytearray(INBOX_BYTES))
         self.closed = False
         self.links: dict[int, Link] = {}
-        self.ports = Ports(brokers_of(bootstrap_servers), host, port, self._link)
-        self.watch = Watch(timed, bootstrap_servers, interval_ms, self._soon)
+        self.tls = tls
+        self.ports = Ports(brokers_of(bootstrap_servers, tls), host, port, self._link)
+        # Clients of shareq have no TLS: observers of such a cluster are connected through the tap, too.
+        observed = bootstrap_servers if tls is None else self.ports.bootstrap_servers
+        self.watch = Watch(timed, observed, interval_ms, self._soon, trace_messages=trace_messages)
         self._numbers = 0
+        self._unread: set[tuple[int, int]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.SelectorEventLoop()  # ports are watched; Windows' own loop cannot do that
         self._loop.set_exception_handler(self._stray)
@@ -106,9 +120,19 @@ class RelayThread:
     def reads_response(self, api_key: int, version: int) -> bool:
         return self.watch.reads_response(api_key, version)
 
+    def passes_unread(self, api_key: int, version: int) -> None:
+        if (api_key, version) not in self._unread:
+            self._unread.add((api_key, version))
+            name = API_BY_KEY[api_key].name
+            _log.warning(
+                "%s version %s is newer than the tap knows: it passes unread, and its clients may leave the tap",
+                name,
+                version,
+            )
+
     def request(self, link: Link, frame: bytes) -> object:
         try:
-            return self.watch.request(link.number, link.broker_id, frame)
+            return self.watch.request(link.number, link.broker_id, frame, self.now_ms)
         except Exception as failure:
             self._report(failure)
             return None

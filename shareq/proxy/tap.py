@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl as tls
 from collections.abc import Iterator
 from functools import partial
 from types import TracebackType
@@ -12,6 +13,7 @@ from shareq.model.html import Html, Table, Tables, html, strong
 from shareq.observer.observer import MIN_INTERVAL_MS
 from shareq.observer.timed_journal import TimedJournal
 from shareq.proxy.relay_thread import RelayThread
+from shareq.proxy.tls import client_context
 from shareq.trace import Journal, View, view
 from shareq.wire.client.client_host import TcpClientHost
 
@@ -36,10 +38,15 @@ class Tap(Tables):
         port: int | None = None,
         interval_ms: int = 500,
         capacity: int | None = None,
+        ssl: tls.SSLContext | None = None,
+        trace_messages: bool = False,
     ) -> None:
         self.upstream_servers = bootstrap_servers
         self.journal = Journal(TcpClientHost.now_ms(), capacity=capacity)
-        self._relay = RelayThread(TimedJournal(self.journal), bootstrap_servers, host, port, interval_ms=interval_ms)
+        timed = TimedJournal(self.journal)
+        self._relay = RelayThread(
+            timed, bootstrap_servers, host, port, interval_ms=interval_ms, tls=ssl, trace_messages=trace_messages
+        )
 
     # ---- use ---------------------------------------------------------------------------------------------------------
 
@@ -146,13 +153,28 @@ def tap(
     port: int | None = None,
     interval_ms: int = 500,
     capacity: int | None = None,
+    ssl: tls.SSLContext | bool | None = None,
+    trace_messages: bool = False,
 ) -> Tap:
-    """Put a transparent proxy in front of a Kafka cluster without TLS, and journal its share groups.
+    """Put a transparent proxy in front of a Kafka cluster, and journal its share groups.
 
     `port`: that of the first broker, others follow in the order of their ids; None: free ports. `interval_ms`: the
     interval at which each group's durable state is polled. `capacity`: number of newest events to keep (None: all).
-    KafkaException if no broker answers; ConfigException for an invalid argument.
+    `ssl`: the context for TLS to the brokers; True: that of this machine's trusted certificates. Clients connect to the
+    tap without TLS. `trace_messages`: the journal also has the messages that pass, of all clients, for the view
+    `messages`; they are large. KafkaException if no broker answers; ConfigException for an invalid argument.
     """
     if isinstance(interval_ms, bool) or not isinstance(interval_ms, int) or interval_ms < MIN_INTERVAL_MS:
         raise ConfigException(f"interval_ms={interval_ms!r}: must be {MIN_INTERVAL_MS} or more")
-    return Tap(bootstrap_servers, host=host, port=port, interval_ms=interval_ms, capacity=capacity)
+    if ssl is not None and not isinstance(ssl, (bool, tls.SSLContext)):
+        raise ConfigException(f"ssl={ssl!r}: must be an ssl.SSLContext, True or False")
+    context = client_context() if ssl is True else ssl or None
+    return Tap(
+        bootstrap_servers,
+        host=host,
+        port=port,
+        interval_ms=interval_ms,
+        capacity=capacity,
+        ssl=context,
+        trace_messages=trace_messages,
+    )

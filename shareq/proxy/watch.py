@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
-from shareq.model.events import Event, LeaderElected, RecordsHeld
+from shareq.model.events import Event, LeaderElected, RecordsHeld, RequestSent
+from shareq.model.ids import TopicId
 from shareq.model.messages.base import Response
 from shareq.model.messages.cluster import MetadataRequest, MetadataResponse
+from shareq.model.messages.data import ProduceRequest, ProduceResponse
 from shareq.model.messages.share_fetch import (
     ShareAcknowledgeRequest,
     ShareAcknowledgeResponse,
     ShareFetchRequest,
+    ShareFetchResponse,
 )
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from shareq.model.transport import Connection
@@ -21,18 +25,27 @@ from shareq.observer.log_writer import LogWriter
 from shareq.observer.poll_result import PollResult
 from shareq.observer.timed_journal import TimedJournal
 from shareq.proxy.link import Waiting
-from shareq.proxy.messages import decode_acquired
+from shareq.proxy.message_trace import MessageTrace
+from shareq.proxy.messages import AcquiredResponse, decode_acquired
+from shareq.proxy.produced import Produced, ends_of, produced_by
 from shareq.proxy.reader import Exchange, ShareReader
+from shareq.proxy.versions import SHARE
 from shareq.transports import transport_for
 from shareq.wire.apis import API_BY_KEY
 from shareq.wire.frames import decode_request, decode_response
 
-_SHARE = frozenset({ShareGroupHeartbeatRequest.API_KEY, ShareFetchRequest.API_KEY, ShareAcknowledgeRequest.API_KEY})
-_METADATA = MetadataRequest.API_KEY
+_METADATA, _PRODUCE = MetadataRequest.API_KEY, ProduceRequest.API_KEY
 _LIMIT = "share.delivery.count.limit"
 
 Soon = Callable[[Callable[[], object]], None]
 """Calls a function in the proxy's thread."""
+
+
+class _Asked(NamedTuple):
+    """What is kept of a request until its response: what is read of it, and its event if messages are traced."""
+
+    read: Exchange | Produced | None
+    sent: RequestSent | None
 
 
 class _GroupWriter(JournalWriter):
@@ -57,7 +70,10 @@ class Watch:
     Each group gets an observer when its first member is seen, or by `follow`.
     """
 
-    def __init__(self, timed: TimedJournal, bootstrap_servers: str, interval_ms: int, soon: Soon) -> None:
+    def __init__(
+        self, timed: TimedJournal, bootstrap_servers: str, interval_ms: int, soon: Soon, *, trace_messages: bool = False
+    ) -> None:
+        self._trace = MessageTrace(timed) if trace_messages else None
         self._timed, self._logs = timed, LogWriter(timed)
         self._bootstrap_servers, self._interval_ms, self._soon = bootstrap_servers, interval_ms, soon
         self._reader = ShareReader()
@@ -81,33 +97,53 @@ class Watch:
 
     # ---- messages ----------------------------------------------------------------------------------------------------
 
-    @staticmethod
-    def reads_request(api_key: int, version: int) -> bool:
-        return api_key in _SHARE and _known(api_key, version)
+    def reads_request(self, api_key: int, version: int) -> bool:
+        """True for share groups, for producers once a group is observed, and for all if messages are traced."""
+        wanted = self._trace is not None or api_key in SHARE or (api_key == _PRODUCE and bool(self._groups))
+        return wanted and _known(api_key, version)
 
     @staticmethod
     def reads_response(api_key: int, version: int) -> bool:
         return api_key == _METADATA and _known(api_key, version)
 
-    def request(self, connection: int, broker_id: int, frame: bytes) -> Exchange:
+    def request(self, connection: int, broker_id: int, frame: bytes, now_ms: int) -> _Asked:
+        """A request passes; the result is the token of its response."""
         header, request = decode_request(frame)
-        assert isinstance(request, ShareFetchRequest | ShareAcknowledgeRequest | ShareGroupHeartbeatRequest)
-        return self._reader.request(connection, broker_id, header.client_id or "", request)
+        read: Exchange | Produced | None = None
+        if isinstance(request, ProduceRequest):
+            read = produced_by(request)
+        elif isinstance(request, ShareFetchRequest | ShareAcknowledgeRequest | ShareGroupHeartbeatRequest):
+            read = self._reader.request(connection, broker_id, header.client_id or "", request)
+        sent = self._trace.request(connection, broker_id, header, request, now_ms) if self._trace else None
+        return _Asked(read, sent)
 
     def response(self, waiting: Waiting, frame: bytes, now_ms: int) -> None:
-        if waiting.api_key == _METADATA:
-            if _known(*waiting[:2]):
-                self._learn(decode_response(*waiting[:2], frame)[1], now_ms)
+        """A response passes. Its event follows those that it causes, as at brokers of shareq."""
+        api_key, version, token = waiting
+        if not _known(api_key, version):
             return
-        exchange = waiting.token
-        if not isinstance(exchange, Exchange):
-            return
-        if waiting.api_key == ShareFetchRequest.API_KEY:
-            self._write(self._reader.response(exchange, decode_acquired(waiting.version, frame), now_ms), now_ms)
+        asked = token if isinstance(token, _Asked) else _Asked(None, None)
+        if api_key == ShareFetchRequest.API_KEY and asked.sent is None:
+            response: Response = decode_acquired(version, frame)
+        elif api_key == _METADATA or asked != (None, None):
+            response = decode_response(api_key, version, frame)[1]
         else:
-            _, response = decode_response(*waiting[:2], frame)
-            assert isinstance(response, ShareAcknowledgeResponse | ShareGroupHeartbeatResponse)
-            self._write(self._reader.response(exchange, response, now_ms), now_ms)
+            return
+        self._take(asked.read, response, now_ms)
+        if self._trace is not None and asked.sent is not None:
+            self._trace.response(asked.sent, response, now_ms)
+
+    def _take(self, read: Exchange | Produced | None, response: Response, now_ms: int) -> None:
+        if isinstance(response, MetadataResponse):
+            self._learn(response, now_ms)
+        elif isinstance(read, Produced):
+            assert isinstance(response, ProduceResponse)
+            self._grow(read, response, now_ms)
+        elif isinstance(read, Exchange):
+            assert isinstance(
+                response, AcquiredResponse | ShareFetchResponse | ShareAcknowledgeResponse | ShareGroupHeartbeatResponse
+            )
+            self._write(self._reader.response(read, response, now_ms), now_ms)
 
     def disconnected(self, connection: int, now_ms: int) -> None:
         self._write(self._reader.disconnected(connection), now_ms)
@@ -117,9 +153,8 @@ class Watch:
 
     # ---- metadata ----------------------------------------------------------------------------------------------------
 
-    def _learn(self, response: Response, now_ms: int) -> None:
+    def _learn(self, response: MetadataResponse, now_ms: int) -> None:
         """Topics and leaders by the metadata that a client gets."""
-        assert isinstance(response, MetadataResponse)
         with self._timed.lock:
             self._timed.advance_to(now_ms)
             for topic in response.topics:
@@ -135,6 +170,15 @@ class Watch:
         if self._logs.write_leader((name, partition), leader, leader_epoch) and name in self._metadata:
             self._reader.led_by(self._metadata[name].topic_id, partition, leader)
 
+    def _grow(self, produced: Produced, response: ProduceResponse, now_ms: int) -> None:
+        """Logs of observed topics grow at once; the observers' polls are later."""
+        with self._timed.lock:
+            self._timed.advance_to(now_ms)
+            for topic, partition, end in ends_of(produced, response):
+                name = self._reader.topics.get(TopicId(topic), topic)
+                if self._logs.topic_id(name) is not None:
+                    self._logs.write_known_end((name, partition), end, now_ms)
+
     # ---- events ------------------------------------------------------------------------------------------------------
 
     def _write(self, events: list[Event], now_ms: int) -> None:
@@ -149,7 +193,7 @@ class Watch:
                     self._lead(*event)
                     continue
                 if isinstance(event, RecordsHeld):
-                    self._logs.write_known_end((event.topic, event.partition), event.end)
+                    self._logs.write_known_end((event.topic, event.partition), event.end, now_ms)
                 writers[_group_of(event)].write_seen(event, now_ms)
 
     # ---- observers ---------------------------------------------------------------------------------------------------
@@ -180,11 +224,19 @@ class Watch:
             if state is not None and state.start_offset >= 0:
                 self._reader.passed(group, topic, partition, state.start_offset)
         for name, found in poll.topics.items():
+            self._discard(name, None if found is None else found.topic_id)
             if found is not None:
                 for index in range(len(found.partitions)):
                     leader = self._logs.leader((name, index))
                     if leader is not None:
                         self._reader.led_by(found.topic_id, index, leader)
+
+    def _discard(self, name: str, topic_id: TopicId | None) -> None:
+        """Discard what is kept of a topic that was deleted; `topic_id`: that of its successor."""
+        known = self._metadata.get(name)
+        if known is not None and known.topic_id != topic_id:
+            del self._metadata[name]
+            self._reader.deleted(known.topic_id)
 
     def close(self) -> None:
         for _, _, connection in self._groups.values():

@@ -1,4 +1,4 @@
-"""The compared brokers, each in its own process: `shareq serve` and Apache Kafka."""
+"""The compared brokers, each in its own process: `shareq serve`, Apache Kafka, and `shareq tap` in front of one."""
 
 from __future__ import annotations
 
@@ -53,6 +53,23 @@ class Kafka:
         self.kafka.stop()
 
 
+class Tapping:
+    """`shareq tap` in its own process, in front of a broker."""
+
+    def __init__(self, upstream_servers: str) -> None:
+        command = [sys.executable, "-m", "shareq.cli", "tap", upstream_servers, "--port", "0"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=_as_installed())
+        assert self.process.stdout is not None
+        found = re.search(r" at (\S+)", self.process.stdout.readline())
+        assert found
+        self.bootstrap_servers = found[1]
+        self.pids = [self.process.pid]
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(20) == 0
+
+
 Broker = Serving | Kafka
 START: dict[str, type[Broker]] = {"shareq": Serving, "kafka": Kafka}
 
@@ -81,7 +98,7 @@ def _holder(socket: str) -> int:
     raise LookupError(socket)
 
 
-def resident_mb(broker: Serving | Kafka) -> int:
+def resident_mb(broker: Serving | Kafka | Tapping) -> int:
     """Resident memory of the broker's process, in MB."""
     status = "".join(Path(f"/proc/{pid}/status").read_text() for pid in broker.pids)
     return sum(int(kb) for kb in re.findall(r"VmRSS:\s+(\d+)", status)) // 1024

@@ -97,6 +97,8 @@ def test_the_first_poll_writes_the_whole_state_and_the_next_one_nothing() -> Non
         ConfigChanged("group:g", "share.record.lock.duration.ms", "30000"),
         ConfigChanged("group:g", "share.delivery.count.limit", "5"),
         ConfigChanged("group:g", "share.partition.max.record.locks", "2000"),
+        ConfigChanged("group:g", "share.heartbeat.interval.ms", "5000"),
+        ConfigChanged("group:g", "share.session.timeout.ms", "45000"),
         GroupEpochBumped(GROUP, 1, "as its coordinator describes it"),
         MemberJoined(GROUP, "id-anna", "anna", ("t",)),
         MemberReconciled(GROUP, "id-anna", 1, (("t", (0,)),)),

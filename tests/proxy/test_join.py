@@ -135,8 +135,25 @@ def test_topics_are_written_once_for_all_groups() -> None:
     topic = MetadataResponse.Topic(name="t", topic_id=TopicId("i" * 22), partitions=(partition,))
     for writer in (desk.writer, other):
         writer.write_poll(PollResult(topics={"t": topic}, log_ends={("t", 0): 5}), 10)
-    desk.logs.write_known_end(("t", 0), 3)
-    desk.logs.write_known_end(("t", 0), 7)
+    desk.logs.write_known_end(("t", 0), 3, 20)
+    desk.logs.write_known_end(("t", 0), 7, 20)
     events = [entry.event for entry in desk.journal]
     assert [type(event) for event in events] == [TopicCreated, LeaderElected, RecordsAppended, RecordsAppended]
     assert events[2:] == [RecordsAppended("t", 0, 0, 5), RecordsAppended("t", 0, 5, 7)]
+
+
+@pytest.mark.parametrize(
+    ("begun_ms", "end", "later"),
+    [
+        pytest.param(10, 5, [(7, 9)], id="a poll that began before"),
+        pytest.param(30, 5, [(5, 9)], id="a truncated log"),
+        pytest.param(10, 8, [(7, 8), (8, 9)], id="a log that has grown"),
+    ],
+)
+def test_the_end_of_a_log_moves_with_responses_and_polls(begun_ms: int, end: int, later: list[tuple[int, int]]) -> None:
+    """BEHAVIOUR.md, 4.5."""
+    desk = Desk()
+    desk.logs.write_known_end(("t", 0), 7, 20)
+    for began, ended in ((begun_ms, end), (55, 9)):
+        desk.writer.write_poll(PollResult(log_ends={("t", 0): ended}), 60, began)
+    assert [entry.event for entry in desk.journal] == [RecordsAppended("t", 0, *one) for one in ((0, 7), *later)]

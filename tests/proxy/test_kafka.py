@@ -14,7 +14,7 @@ import pytest
 
 from shareq import AcknowledgeType, Admin, NewTopic, Producer, ShareConsumer, tap, view
 from shareq.kafka import LocalKafka, tools
-from shareq.model.errors import IllegalStateException
+from shareq.model.errors import ConfigException, IllegalStateException
 from shareq.model.events import AcknowledgementsSent, HoldEnded, LeaderElected, MemberJoined, MemberLeft, RecordsHeld
 from shareq.proxy import Tap
 from tests.kafka.fixtures import Reachable
@@ -237,3 +237,5 @@ def test_a_local_kafka_with_a_tap() -> None:
 def test_a_local_kafka_without_a_tap() -> None:
     with pytest.raises(IllegalStateException, match=r"LocalKafka\(tap=True\)"):
         LocalKafka().tap  # noqa: B018
+    with pytest.raises(ConfigException, match="trace_messages=True: needs tap=True"):
+        LocalKafka(trace_messages=True)

@@ -117,8 +117,11 @@ def held(member: str, first: int, end: int, count: int = 1, deadline_ms: int = L
     return RecordsHeld(*WHERE, member, first, end, count, deadline_ms)
 
 
-def ended(member: str, cause: str, first: int, end: int, state: int, *, count: int = 1) -> HoldEnded:
-    return HoldEnded(*WHERE, member, cause, first, end, state, count, cause in {"lock_timeout", "session_release"})
+def ended(
+    member: str, cause: str, first: int, end: int, state: int, *, count: int = 1, inferred: bool = False
+) -> HoldEnded:
+    inferred |= cause in {"lock_timeout", "session_release"}
+    return HoldEnded(*WHERE, member, cause, first, end, state, count, inferred)
 
 
 def sent(member: str, *counts: int, error: Errors = Errors.NONE) -> AcknowledgementsSent:
@@ -210,6 +213,20 @@ def test_a_lock_with_an_acknowledgement_under_way_waits_for_the_response() -> No
     assert rig.at(2000) == [ended("b", "lock_timeout", 2, 4, 0, count=2)]
 
 
+@pytest.mark.parametrize("kind", [ACCEPT, RENEW])
+def test_an_acknowledgement_confirmed_after_the_deadline_holds_the_record_again(kind: int) -> None:
+    """BEHAVIOUR.md, 3.4: the leader's timer was late."""
+    rig = Rig()
+    rig.fetch("a", (0, 1, 1))
+    assert rig.at(1000) == [ended("a", "lock_timeout", 0, 2, 0)]
+    rig.now_ms = 1003
+    again = held("a", 0, 1, 1, 2003)
+    after = again if kind == RENEW else ended("a", "accept", 0, 1, 2)
+    assert rig.acknowledged(rig.ask_acknowledge("a", ((0, 0, (kind,)),)))[:2] == [again, after]
+    rig.fetch("b", (1, 1, 2))
+    assert rig.acknowledged(rig.ask_acknowledge("a", ((1, 1, (kind,)),)))[:-1] == []
+
+
 def test_an_acquisition_by_another_member_ends_the_hold_before_its_deadline() -> None:
     """BEHAVIOUR.md, 3.4: the leader's clock began earlier than that of the tap."""
     rig = Rig()
@@ -220,6 +237,20 @@ def test_an_acquisition_by_another_member_ends_the_hold_before_its_deadline() ->
         held("b", 2, 5, 2, 1998),
     ]
     assert rig.at(1000) == [ended("a", "lock_timeout", 0, 2, 0)]
+
+
+def test_a_release_whose_response_is_late_ends_the_hold_at_the_next_delivery() -> None:
+    """BEHAVIOUR.md, 3.4: the fetch with the acknowledgements waits for records at the leader."""
+    rig = Rig()
+    rig.fetch("a", (0, 4, 1))
+    asked = rig.ask_fetch("a", ((0, 1, (RELEASE,)), (2, 2, (ACCEPT,))))
+    assert rig.fetch("b", (0, 2, 2))[1:] == [
+        ended("a", "release", 0, 2, 0, inferred=True),
+        ended("a", "lock_timeout", 2, 3, 0),
+        held("b", 0, 3, 2),
+    ]
+    assert rig.fetched(asked) == [sent("a", 0, 1, 2, 0, 0)]
+    assert rig.at(1000) == [ended("b", "lock_timeout", 0, 3, 0, count=2), ended("a", "lock_timeout", 3, 5, 0)]
 
 
 def test_an_acknowledgement_of_records_of_another_member_is_no_end() -> None:
@@ -353,3 +384,12 @@ def test_a_fenced_member_has_left_and_another_error_leaves_it() -> None:
     assert heartbeat(rig, 1, error=busy) == [HeartbeatReceived("g", "a", 1, busy)]
     fenced = Errors.FENCED_MEMBER_EPOCH
     assert heartbeat(rig, 1, error=fenced) == [MemberLeft("g", "a", "fenced"), HeartbeatReceived("g", "a", 1, fenced)]
+
+
+def test_the_holds_of_a_deleted_topic_are_dropped() -> None:
+    """BEHAVIOUR.md, 3.9."""
+    rig = Rig()
+    rig.fetch("a", (0, 4, 1))
+    rig.reader.deleted(TOPIC)
+    assert rig.at(1000) == []
+    assert rig.acknowledged(rig.ask_acknowledge("a", ((0, 4, (ACCEPT,)),))) == [sent("a", 0, 5, 0, 0, 0)]

@@ -16,16 +16,23 @@ from typing import Any
 
 import pytest
 
-from shareq import AcknowledgeType, Cluster, KafkaException, Producer, ShareConsumer, view
+from shareq import AcknowledgeType, Admin, Cluster, KafkaException, Producer, ShareConsumer, ledger, view
 from shareq.model.errors import ConfigException, IllegalStateException
-from shareq.model.events import HoldEnded, MemberJoined, MembersBypass, RecordsChanged, RecordsHeld
-from shareq.model.messages.cluster import MetadataResponse
+from shareq.model.events import (
+    HoldEnded,
+    MemberJoined,
+    MembersBypass,
+    RecordsAppended,
+    RecordsChanged,
+    RecordsHeld,
+    TopicCreated,
+    TopicDeleted,
+)
 from shareq.model.states import PREPARED, SETTLED, RecordEvent, RecordState
 from shareq.proxy import Tap, tap
 from shareq.trace import Journal
-from shareq.wire.errors import RequestHeader
-from shareq.wire.frames import encode_response
 from tests.polling import PATIENCE_S, QUICK, eventually, take
+from tests.proxy.sockets import Pair, Upstream, ended, exactly, framed
 from tests.trace.histories import fold
 
 ACCEPT, RELEASE, REJECT, RENEW = (
@@ -142,6 +149,12 @@ def test_random_consumers_are_seen_as_the_leaders_record_them(
     for partition in range(3):
         fold(tapped.journal, GROUP, "orders", partition)
         eventually(partial(same_state, cluster, tapped, partition), True)
+    assert figures(tapped) == figures(cluster)
+
+
+def figures(source: Any) -> dict[str, Any]:
+    found = ledger(source, GROUP, "orders")
+    return {"attempts": found.attempts, **{name: getattr(found, name) for name in found.SUMS}}
 
 
 def same_state(cluster: Cluster, tapped: Tap, partition: int) -> bool:
@@ -198,78 +211,47 @@ def test_records_are_produced_and_fetched_through_another_leader(cluster: Cluste
     assert not {*PORTS.findall(tapped.bootstrap_servers)} & {*PORTS.findall(address(cluster))}
 
 
-# ---- an upstream of the test: sockets ------------------------------------------------------------------------------
+def test_the_end_of_a_log_needs_no_poll(cluster: Cluster) -> None:
+    """BEHAVIOUR.md, 4.5: once a group is observed, and the topic is known."""
+    with tap(address(cluster), interval_ms=600_000) as tapped, consumer(tapped.bootstrap_servers, "anna") as anna:
+        anna.poll(0)
+        eventually(lambda: len(tapped.groups), 1)
+        assert tapped.refresh(PATIENCE_S)
+        produce(tapped.bootstrap_servers, 1, 5)
+        produce(tapped.bootstrap_servers, 1, 2)
+        eventually(lambda: max(ends(tapped, 1)), 7)
+        assert not tapped.failures
 
 
-class Upstream:
-    """A broker that is a socket: it answers Metadata with itself, then the test reads and writes."""
-
-    def __init__(self) -> None:
-        self.door = socket.create_server(("127.0.0.1", 0))
-        self.door.settimeout(PATIENCE_S)
-        self.port = self.door.getsockname()[1]
-
-    def answer_metadata(self) -> None:
-        with self.accept() as opened:
-            exactly(opened, struct.unpack(">i", exactly(opened, 4))[0])
-            me = MetadataResponse.Broker(node_id=1, host="127.0.0.1", port=self.port)
-            answer = MetadataResponse(brokers=(me,), cluster_id="c", controller_id=1)
-            opened.sendall(encode_response(RequestHeader(3, 12, 0), answer))
-
-    def accept(self) -> socket.socket:
-        opened, _ = self.door.accept()
-        opened.settimeout(PATIENCE_S)
-        return opened
+def ends(tapped: Tap, partition: int) -> list[int]:
+    events = [entry.event for entry in tapped.journal.select(RecordsAppended)]
+    return [event.end for event in events if isinstance(event, RecordsAppended) and event.partition == partition]
 
 
-def exactly(opened: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        part = opened.recv(size - len(data))
-        assert part, "the connection was closed"
-        data += part
-    return data
+def test_a_deleted_topic_is_not_written_again(cluster: Cluster, tapped: Tap) -> None:
+    """BEHAVIOUR.md, 3.9: the member that holds its records still acknowledges them, and closes its share session."""
+    with consumer(tapped.bootstrap_servers, "anna") as anna:
+        produce(tapped.bootstrap_servers, 1, 5)
+        for message in take(anna, 5):
+            anna.acknowledge(message, ACCEPT)
+        with Admin({"bootstrap.servers": tapped.bootstrap_servers}) as admin:
+            admin.delete_topics(["orders"]).check()
+        eventually(lambda: len(tapped.journal.select(TopicDeleted)), 1)
+    assert len(tapped.journal.select(TopicCreated, topic="orders")) == 1
+    assert not tapped.journal.select(HoldEnded)
 
 
-def ended(opened: socket.socket) -> bool:
-    """True if the peer has closed the connection, orderly or not."""
-    try:
-        return opened.recv(1) == b""
-    except ConnectionResetError:
-        return True
+# ---- an upstream of the test: sockets --------------------------------------------------------------------------------
 
 
-Pair = tuple[socket.socket, socket.socket]
-
-
-@pytest.fixture
-def upstream() -> Iterator[tuple[Upstream, Tap]]:
-    broker = Upstream()
-    with broker.door, ThreadPoolExecutor(1) as pool:
-        answered = pool.submit(broker.answer_metadata)
-        with tap(f"127.0.0.1:{broker.port}") as made:
-            answered.result()
-            yield broker, made
-
-
-@pytest.fixture
-def pair(upstream: tuple[Upstream, Tap]) -> Iterator[Pair]:
-    """A client's socket to the tap, and the broker's end of the connection behind it."""
-    broker, made = upstream
-    with socket.create_connection(("127.0.0.1", int(made.bootstrap_servers.rpartition(":")[2]))) as client:
-        client.settimeout(PATIENCE_S)
-        with broker.accept() as opened:
-            yield client, opened
-
-
-def framed(content: bytes) -> bytes:
-    return struct.pack(">i", len(content)) + content
-
-
-def test_an_unknown_api_passes_byte_for_byte(pair: Pair) -> None:
-    """BEHAVIOUR.md, 1.1: both directions, and a response to no request."""
+@pytest.mark.parametrize(
+    "api",
+    [pytest.param(999, id="unknown"), pytest.param(17, id="SaslHandshake"), pytest.param(36, id="SaslAuthenticate")],
+)
+def test_an_api_without_addresses_passes_byte_for_byte(pair: Pair, api: int) -> None:
+    """BEHAVIOUR.md, 1.1, 1.9: both directions, and a response to no request."""
     client, broker = pair
-    request = framed(struct.pack(">hhi", 999, 7, 1) + b"anything")
+    request = framed(struct.pack(">hhi", api, 1, 1) + b"anything")
     client.sendall(request)
     assert exactly(broker, len(request)) == request
     for response in (framed(struct.pack(">i", 1) + b"\xff" * 100_000), framed(struct.pack(">i", 77))):
@@ -289,6 +271,19 @@ def test_responses_are_rewritten_by_the_version_of_their_request(upstream: tuple
     assert exactly(client, len(expected)) == expected
 
 
+def test_requests_in_one_piece_keep_their_order(upstream: tuple[Upstream, Tap], pair: Pair) -> None:
+    """BEHAVIOUR.md, 1.3, 1.7: one that is read for the journal, and one whose response alone is rewritten."""
+    client, broker = pair
+    client.sendall(framed(struct.pack(">hhi", 76, 1, 1) + b"unreadable") + framed(struct.pack(">hhi", 10, 0, 2)))
+    first = framed(struct.pack(">i", 1))
+    broker.sendall(first)
+    assert exactly(client, len(first)) == first
+    node = struct.pack(">hih9si", 0, 1, 9, b"127.0.0.1", upstream[0].port)
+    broker.sendall(framed(struct.pack(">i", 2) + node))
+    (port,) = struct.unpack(">i", exactly(client, 4 + 4 + len(node))[-4:])
+    assert port == int(upstream[1].bootstrap_servers.rpartition(":")[2])
+
+
 def test_a_new_broker_gets_a_port(upstream: tuple[Upstream, Tap], pair: Pair) -> None:
     """BEHAVIOUR.md, 1.2."""
     client, broker = pair
@@ -304,6 +299,15 @@ def test_a_new_broker_gets_a_port(upstream: tuple[Upstream, Tap], pair: Pair) ->
             with opened:
                 to_second.sendall(framed(b"x" * 8))
                 assert exactly(opened, 12) == framed(b"x" * 8)
+
+
+def test_brokers_see_the_address_of_the_tap(upstream: tuple[Upstream, Tap]) -> None:
+    """BEHAVIOUR.md, 1.10."""
+    broker, made = upstream
+    door = ("127.0.0.1", int(made.bootstrap_servers.rpartition(":")[2]))
+    with socket.create_connection(door, source_address=("127.0.0.2", 0)) as client, broker.accept() as opened:
+        assert client.getsockname()[0] == "127.0.0.2"
+        assert opened.getpeername()[0] == "127.0.0.1"
 
 
 def test_a_half_closed_connection_delivers_what_follows(pair: Pair) -> None:

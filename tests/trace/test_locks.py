@@ -12,6 +12,8 @@ from shareq.model.events import (
     BrokerStopped,
     DurableStateRead,
     Event,
+    HoldEnded,
+    LeaderElected,
     MemberJoined,
     MemberLeft,
     RecordsChanged,
@@ -116,7 +118,7 @@ def test_locks_at_random_moments_equal_a_recount(seed: int, fold_from: int, monk
             ended = fold.ended(since_ms)
             assert [e.ended_ms for e in ended] == sorted([e.ended_ms for e in ended], reverse=True)
             latest: dict[int, tuple[int, str, int]] = {}
-            for lock, ended_ms, how, state in ended:
+            for lock, ended_ms, how, state, _ in ended:
                 for offset in range(lock.first, lock.end):
                     latest.setdefault(offset, (ended_ms, how, state))
             recent = {offset: end for offset, end in expected.ended.items() if end[0] >= since_ms}
@@ -167,6 +169,7 @@ ENDS: list[tuple[Event, int, list[tuple[int, int]], tuple[str, int] | None]] = [
     (loaded(0, 0), 2, [], (LEADER_LOST, AVAILABLE)),
     (TopicDeleted(TOPIC, "id"), -1, [], (TOPIC_GONE, AVAILABLE)),
     (TopicCreated(TOPIC, "id", 1), -1, [], (TOPIC_GONE, AVAILABLE)),
+    (LeaderElected(TOPIC, 0, 2, 1), -1, [(0, 5)], None),
     (BrokerStopped(2, True), -1, [(0, 5)], None),
     (SharePartitionDropped(*WHERE, "fenced"), 2, [(0, 5)], None),
     (WindowMoved(*WHERE, 5, 5), 2, [(0, 5)], None),
@@ -222,3 +225,22 @@ def test_an_observer_knows_deliveries_without_deadlines() -> None:
     assert fold.held == [Lock(1, 3, "a", 1, 1), Lock(3, 6, "b", 2, 2)]
     fold = folded(*[(time, -1, event) for time, event in enumerate([*events, MemberLeft(GROUP, "a", "left")])])
     assert fold.held == [Lock(3, 6, "b", 2, 2)]
+
+
+@pytest.mark.parametrize(
+    ("event", "end"),
+    [
+        (HoldEnded(*WHERE, "a", "accept", 0, 5, ACKNOWLEDGED, 1), ("accept", ACKNOWLEDGED, False)),
+        (
+            HoldEnded(*WHERE, "a", "lock_timeout", 0, 5, AVAILABLE, 1, inferred=True),
+            ("lock_timeout", AVAILABLE, True),
+        ),
+        (LeaderElected(TOPIC, 0, 2, 1), (LEADER_LOST, AVAILABLE, False)),
+    ],
+)
+def test_the_locks_of_members_behind_a_proxy_end_with_a_response_by_inference_or_with_their_leader(
+    event: Event, end: tuple[str, int, bool]
+) -> None:
+    fold = folded((0, -1, RecordsHeld(*WHERE, "a", 0, 5, 1, 30_000)), (9, -1, event))
+    assert fold.held == []
+    assert [ended[1:] for ended in fold.ended(0)] == [(9, *end)]

@@ -10,7 +10,7 @@ from shareq.model.events import RecordsAppended, TopicCreated
 from shareq.trace import Journal
 from shareq.trace.views.group_timeline import GroupTimeline
 from shareq_widgets.drawing import Drawing
-from shareq_widgets.group_picture import LIVE_MS, LIVE_SHARE, SLOW_SHARE, Frame, GroupPicture
+from shareq_widgets.group_picture import AGED_MS, LIVE_MS, LIVE_SHARE, SLOW_SHARE, Frame, GroupPicture
 from shareq_widgets.playback import Playback
 
 COST_MS = 10
@@ -65,6 +65,17 @@ def test_a_moment_is_drawn_once_however_often_it_ticks() -> None:
     assert [rig.drawn(rig.view.tick) for _ in range(3)] == [0, 0, 0]
     assert [rig.grow_and_tick(10_000), rig.drawn(rig.view.tick)] == [1, 0]
     assert rig.frames[-1].instant.until == rig.source.journal.total
+
+
+def test_a_running_cluster_in_which_nothing_happens_is_drawn_at_its_time() -> None:
+    """Events that a view does not count, such as heartbeats, and no events at all."""
+    rig = Rig()
+    rig.real_ms += 10_000
+    rig.source.now_ms += 400
+    assert rig.drawn(rig.view.tick) == 0
+    rig.source.now_ms += AGED_MS
+    assert rig.drawn(rig.view.tick) == 1
+    assert rig.frames[-1].instant.now_ms == rig.source.now_ms
 
 
 def test_a_live_view_draws_as_often_as_its_cost_allows() -> None:

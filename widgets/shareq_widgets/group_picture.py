@@ -22,6 +22,8 @@ WIDTH = 760
 LIVE_SHARE: Final = 30
 """The view of a running cluster waits this many times the duration of a drawing before the next: six views take at most
 a fifth of a core."""
+AGED_MS: Final = 1_000
+"""The view of a running cluster in which nothing happens is drawn again after this time: what has just ended goes."""
 SLOW_SHARE: Final = 20
 LIVE_MS: Final = 800
 """A view with slow drawings waits no longer than this, if it is at least SLOW_SHARE times the duration of a drawing."""
@@ -72,7 +74,9 @@ class GroupPicture(Player):
 
     def _draw(self) -> None:
         position = self._playback.position
-        asked = position, self.width, self._moment.selection
+        running = position.end and self._playback.time_scale
+        now_ms = position.now_ms // AGED_MS if running else position.now_ms
+        asked = position._replace(now_ms=now_ms), self.width, self._moment.selection
         if asked == self._asked or self._is_too_early(asked):
             return
         begun_ms = self._clock_ms()

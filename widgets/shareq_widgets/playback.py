@@ -82,7 +82,8 @@ class Playback:
             until = self.view.moment_at(self.time_ms)
         else:
             until = self.view.moment(self.order)
-        return Position(until, self.time_ms, self.live, end, self.rate, self.until_ms)
+        now_ms = max(self.time_ms, self._now_ms()) if end and self.time_scale else self.time_ms
+        return Position(until, now_ms, self.live, end, self.rate, self.until_ms)
 
     @property
     def closed(self) -> bool:

@@ -49,8 +49,9 @@ class RecordsHeld(NamedTuple):
 class HoldEnded(NamedTuple):
     """The member no longer holds the records [first, end), which are now in `state`.
 
-    `cause` is a RecordEvent. `inferred`: True if no response names the end: a lock that has run out, or the end of a
-    share session; False for an acknowledgement that the leader has confirmed.
+    `cause` is a RecordEvent. `inferred`: True if no response names the end: a lock that has run out, the end of a share
+    session, or a release whose response is later than the next delivery; False for an acknowledgement that the leader
+    has confirmed.
     """
 
     group_id: str

@@ -1,6 +1,6 @@
 """Protocol exchanges of a journal: each request with its response.
 
-A cluster with `trace_messages=True` records them; without it they cost nothing.
+A cluster or a tap with `trace_messages=True` records them; without it they cost nothing.
 """
 
 from __future__ import annotations

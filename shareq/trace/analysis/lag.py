@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from shareq.extras import require
-from shareq.model.events import RecordsChanged
+from shareq.model.events import HoldEnded, RecordsChanged, RecordsHeld
+from shareq.model.states import RecordState
 from shareq.trace.analysis.fold import apply_entry
 from shareq.trace.analysis.ledger import TopicLedger, partition_ledgers, partitions_of
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
@@ -71,7 +72,7 @@ def _waits_ms(timeline: PartitionTimeline, base: int, records: int) -> list[Any]
     """For each acceptance, the ms since the last acquisition of each of its records."""
     import numpy as np
 
-    acquired_ms = np.zeros(records, np.int64)
+    acquired_ms, counts = np.zeros(records, np.int64), np.zeros(records, np.int16)
     waits = []
     for entry in timeline.refresh():
         event = entry.event
@@ -81,4 +82,10 @@ def _waits_ms(timeline: PartitionTimeline, base: int, records: int) -> list[Any]
                 acquired_ms[first:end] = entry.time_ms
             elif is_acceptance(event):
                 waits.append(entry.time_ms - acquired_ms[first:end])
+        elif isinstance(event, RecordsHeld):
+            first, end = event.first - base, event.end - base
+            acquired_ms[first:end][counts[first:end] != event.delivery_count] = entry.time_ms
+            counts[first:end] = event.delivery_count
+        elif isinstance(event, HoldEnded) and event.state == RecordState.ACKNOWLEDGED:
+            waits.append(entry.time_ms - acquired_ms[event.first - base : event.end - base])
     return waits

@@ -1,6 +1,7 @@
 """Ledger of a topic in a group: for every record its final state, and how often it was delivered and completed.
 
-The ledger is exact, and derived from the journal alone. When a leader is lost, so are its changes that are not durable:
+The ledger is exact, and derived from the journal alone. That of a tap is in `tapped_ledger`; the following is about
+brokers of shareq. When a leader is lost, so are its changes that are not durable:
 the state that the next leader loads is the true one, and all records below its SPSO are complete. A write that
 succeeded without a settled event of the lost leader is part of that loaded state, and is counted then.
 """
@@ -14,9 +15,12 @@ from typing import TYPE_CHECKING, Any
 from shareq.extras import require
 from shareq.model.errors import ConfigException
 from shareq.model.events import (
+    DeliveriesUnseen,
     DurableStateRead,
+    MembersBypass,
     RecordsAppended,
     RecordsChanged,
+    RecordsHeld,
     SharePartitionDropped,
     SharePartitionLoaded,
     StateWriteSettled,
@@ -26,13 +30,12 @@ from shareq.model.events import (
 from shareq.model.states import PREPARED, RecordState
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.tally import is_delivery
+from shareq.trace.analysis.tapped_ledger import NEVER, UNKNOWN, TappedLedger
 from shareq.trace.journal import Entry, Journal, journal_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-NEVER = -1
-"""State of an offset that was never in flight."""
 _AVAILABLE, _ACQUIRED = int(RecordState.AVAILABLE), int(RecordState.ACQUIRED)
 _ACKNOWLEDGED, _ARCHIVED = int(RecordState.ACKNOWLEDGED), int(RecordState.ARCHIVED)
 
@@ -43,8 +46,9 @@ Ranges = list[tuple[int, int]]
 class PartitionLedger:
     """One partition. The arrays have an item for each offset in [base, base + records).
 
-    `state`: the final RecordState, or NEVER. `delivery_count`: the last one that a leader recorded. `deliveries`:
-    number of acquisitions; `times_accepted`, `times_archived`: how often the record became ACKNOWLEDGED, ARCHIVED.
+    `state`: the final RecordState, NEVER, or UNKNOWN. `delivery_count`: the last one that a leader recorded.
+    `deliveries`: number of acquisitions; `times_accepted`, `times_archived`: how often the record became ACKNOWLEDGED,
+    ARCHIVED.
     """
 
     partition: int
@@ -78,13 +82,19 @@ class PartitionLedger:
     @property
     def never_delivered(self) -> int:
         """Records at or above the SPSO that were never acquired."""
-        return self.records - self.accepted - self.archived - self.in_flight - self.passed_over
+        finished = self.accepted + self.archived + self.passed_over + self.unknown
+        return self.records - finished - self.in_flight
 
     @property
     def passed_over(self) -> int:
         """Offsets below the SPSO that were never acquired: below the group's start, lost from the log, or gaps."""
         below = min(max(self.spso - self.base, 0), self.records)
         return int((self.state[:below] == NEVER).sum())
+
+    @property
+    def unknown(self) -> int:
+        """Finished records of a tapped group of which is not known if they were accepted or archived."""
+        return int((self.state == UNKNOWN).sum())
 
     @property
     def accepted_twice(self) -> int:
@@ -102,10 +112,12 @@ class PartitionLedger:
 class TopicLedger(Mapping[int, PartitionLedger]):
     """Ledgers of a topic by partition; the sums over all partitions are attributes.
 
-    Always: accepted + archived + in_flight + never_delivered + passed_over == records.
+    Always: accepted + archived + in_flight + never_delivered + passed_over + unknown == records. `unknown` is 0 but for
+    a tap, and is shown only then.
     """
 
     FIGURES = ("records", "accepted", "archived", "in_flight", "never_delivered", "passed_over", "accepted_twice")
+    SUMS = (*FIGURES, "unknown")
 
     records: int
     accepted: int
@@ -114,11 +126,12 @@ class TopicLedger(Mapping[int, PartitionLedger]):
     never_delivered: int
     passed_over: int
     accepted_twice: int
+    unknown: int
 
     def __init__(self, group: str, topic: str, partitions: Iterable[PartitionLedger]) -> None:
         self.group, self.topic = group, topic
         self._partitions = {p.partition: p for p in partitions}
-        for figure in self.FIGURES:
+        for figure in self.SUMS:
             setattr(self, figure, sum(getattr(p, figure) for p in self._partitions.values()))
         self.attempts: dict[int, int] = {}
         """Delivery count -> number of delivered records with that count."""
@@ -136,12 +149,17 @@ class TopicLedger(Mapping[int, PartitionLedger]):
     def __len__(self) -> int:
         return len(self._partitions)
 
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The names of the figures to show."""
+        return self.SUMS if self.unknown else self.FIGURES
+
     def __repr__(self) -> str:
-        figures = ", ".join(f"{f.replace('_', ' ')} {getattr(self, f):,}" for f in self.FIGURES)
+        figures = ", ".join(f"{f.replace('_', ' ')} {getattr(self, f):,}" for f in self.shown)
         return f"<Ledger {self.group} on {self.topic}: {figures}>"
 
     def to_frame(self) -> Any:
-        """One row for each record, as a pandas DataFrame."""
+        """One row for each record, as a pandas DataFrame. The state of a record is missing if it is unknown."""
         require("lab", "pandas")
         import numpy as np
         import pandas as pd
@@ -169,7 +187,7 @@ def partition_ledgers(source: Any, group: str, topic: str) -> list[PartitionLedg
     `.journal`.
 
     Needs numpy, and the whole journal: ConfigException if a bounded journal has dropped entries, has no such topic, or
-    is an observer's.
+    is that of an observer that does not see all deliveries.
     """
     require("lab", "numpy")
     journal = journal_of(source)
@@ -178,9 +196,50 @@ def partition_ledgers(source: Any, group: str, topic: str) -> list[PartitionLedg
     partitions = partitions_of(journal, topic)
     if not partitions:
         raise ConfigException(f"topic={topic!r}: must have entries in the journal")
-    if journal.select(DurableStateRead, group=group, topic=topic):
-        raise ConfigException(f"journal={journal!r}: must be a cluster's, not an observer's, which is incomplete")
+    if journal.select(DurableStateRead, RecordsHeld, group=group, topic=topic):
+        _check_complete(journal, group)
+        return [_tapped(journal, group, topic, p) for p in partitions]
     return [_LedgerBuilder(journal, group, topic, p).build() for p in partitions]
+
+
+def _check_complete(journal: Journal, group: str) -> None:
+    """A tap sees all deliveries if all members are connected through it; an observer without a tap does not."""
+    found = [entry.event for entry in journal.select(MembersBypass, group=group)]
+    if not found:
+        raise ConfigException(f"journal={journal!r}: must be a cluster's, not an observer's, which is incomplete")
+    bypass = sorted({member for event in found if isinstance(event, MembersBypass) for member in event.member_ids})
+    if bypass:
+        raise ConfigException(
+            f"journal={journal!r}: must have all deliveries, but members of {group!r} were not connected through the "
+            f"tap: {', '.join(bypass)}"
+        )
+
+
+def _tapped(journal: Journal, group: str, topic: str, partition: int) -> PartitionLedger:
+    timeline = PartitionTimeline(journal, group, topic, partition)
+    entries = timeline.refresh()
+    mine = _since_created(entries)
+    begun = mine[0].order if mine else 0
+    found = journal.select(DeliveriesUnseen, group=group, topic=topic, partition=partition)
+    unseen = [e.event for e in found if e.order >= begun and isinstance(e.event, DeliveriesUnseen)]
+    made, spso = TappedLedger(mine, unseen), timeline.state(len(entries)).spso
+    made.finish(spso)
+    return PartitionLedger(
+        partition,
+        made.base,
+        spso,
+        made.state,
+        made.delivery_count,
+        made.deliveries,
+        made.times_accepted,
+        made.times_archived,
+    )
+
+
+def _since_created(entries: list[Entry]) -> list[Entry]:
+    """A topic created again is another topic."""
+    created = [i for i, entry in enumerate(entries) if isinstance(entry.event, TopicCreated)]
+    return entries[created[-1] :] if created else entries
 
 
 def partitions_of(journal: Journal, topic: str) -> list[int]:
@@ -194,9 +253,7 @@ class _LedgerBuilder:
     def __init__(self, journal: Journal, group: str, topic: str, partition: int) -> None:
         import numpy as np
 
-        entries = PartitionTimeline(journal, group, topic, partition).refresh()
-        created = [i for i, entry in enumerate(entries) if isinstance(entry.event, TopicCreated)]
-        self._entries = entries[created[-1] :] if created else entries  # a topic created again is another topic
+        self._entries = _since_created(PartitionTimeline(journal, group, topic, partition).refresh())
         self._partition = partition
         events = [entry.event for entry in self._entries]
         ranges = [(e.first, e.end) for e in events if isinstance(e, (RecordsAppended, RecordsChanged))]

@@ -14,6 +14,7 @@ from shareq.model.events import (
     BrokerStopped,
     DurableStateRead,
     HoldEnded,
+    LeaderElected,
     MemberLeft,
     RecordsChanged,
     RecordsHeld,
@@ -72,12 +73,16 @@ class Lock(NamedTuple):
 
 
 class EndedLock(NamedTuple):
-    """A lock that has ended. `how`: a RecordEvent, LEADER_LOST or TOPIC_GONE; `state`: that of the records since."""
+    """A lock that has ended. `how`: a RecordEvent, LEADER_LOST or TOPIC_GONE; `state`: that of the records since.
+
+    `inferred`: True if no response named the end to the proxy of an observer.
+    """
 
     lock: Lock
     ended_ms: int
     how: str
     state: RecordState
+    inferred: bool = False
 
 
 class LockFold:
@@ -195,12 +200,18 @@ class LockFold:
         for lock in later:
             self._put([lock])
         ended = [lock for lock in held if lock.delivery_count <= event.delivery_count]
-        self._end(ended, entry.time_ms, event.cause, STATE_OF_CODE[event.state])
+        self._end(ended, entry.time_ms, event.cause, STATE_OF_CODE[event.state], inferred=event.inferred)
 
     def _read(self, entry: Entry, event: DurableStateRead) -> None:
         del entry
         if self._firsts and self._firsts[0] < event.spso:
             self._take(self._firsts[0], event.spso)
+
+    def _elected(self, entry: Entry, event: LeaderElected) -> None:
+        """The locks of brokers of shareq end with events of their own."""
+        del event
+        if self._loaded_by == -1:
+            self._end_all(entry.time_ms, LEADER_LOST)
 
     def _left(self, entry: Entry, event: MemberLeft) -> None:
         """A leader releases the locks of a member by events of its own; an observer has none."""
@@ -237,8 +248,10 @@ class LockFold:
         self._end(self._held, time_ms, how, RecordState.AVAILABLE)
         self._firsts, self._held = [], []
 
-    def _end(self, locks: Iterable[Lock], time_ms: int, how: str, state: RecordState) -> None:
-        self._ended += [EndedLock(lock._replace(write=""), time_ms, str(how), state) for lock in locks]
+    def _end(
+        self, locks: Iterable[Lock], time_ms: int, how: str, state: RecordState, *, inferred: bool = False
+    ) -> None:
+        self._ended += [EndedLock(lock._replace(write=""), time_ms, str(how), state, inferred) for lock in locks]
         if len(self._ended) > 2 * ENDED_KEPT:
             self._ended = self._ended[-ENDED_KEPT:]
 
@@ -253,6 +266,7 @@ class LockFold:
         RecordsHeld: _in_hand,
         HoldEnded: _let_go,
         DurableStateRead: _read,
+        LeaderElected: _elected,
         MemberLeft: _left,
     }
 

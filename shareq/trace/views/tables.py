@@ -69,14 +69,14 @@ def cluster_view(source: Any, until: int | None = None) -> ClusterView:
 class Ledger(TopicLedger, Tables):
     """Ledgers of a topic by partition; the sums over all partitions are attributes.
 
-    Always: accepted + archived + in_flight + never_delivered + passed_over == records.
+    Always: accepted + archived + in_flight + never_delivered + passed_over + unknown == records.
     """
 
     def tables(self) -> Iterator[Table]:
         """The figures by partition and in total, and the delivery counts."""
-        columns = ("partition", *(figure.replace("_", " ") for figure in self.FIGURES))
-        rows = [(str(number), *(getattr(part, f) for f in self.FIGURES)) for number, part in self.items()]
-        total = (strong("all"), *(strong(getattr(self, f)) for f in self.FIGURES))
+        columns = ("partition", *(figure.replace("_", " ") for figure in self.shown))
+        rows = [(str(number), *(getattr(part, f) for f in self.shown)) for number, part in self.items()]
+        total = (strong("all"), *(strong(getattr(self, f)) for f in self.shown))
         yield Table(columns, [*rows, total], caption=Html(f"{strong(self.group)} · {html(self.topic)}"))
         yield Table(("delivery count", "records"), self.attempts.items(), caption="Deliveries of the delivered")
 
@@ -85,7 +85,7 @@ def ledger(source: Any, group: str, topic: str) -> Ledger:
     """The ledger of a topic in a group. `source`: a `Journal`, or an object with one as `.journal`.
 
     Needs numpy, and the whole journal: ConfigException if a bounded journal has dropped entries, has no such topic, or
-    is an observer's.
+    is that of an observer that does not see all deliveries. `unknown`: see `shareq.trace.analysis.tapped_ledger`.
     """
     return Ledger(group, topic, partition_ledgers(source, group, topic))
 

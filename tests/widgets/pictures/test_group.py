@@ -242,6 +242,15 @@ def test_an_observed_group_shows_what_is_known() -> None:
     assert "records not known" in text
 
 
+def test_a_tapped_group_shows_sessions_and_records() -> None:
+    """The heartbeats of a member that is connected through the tap are known, and so are its records."""
+    session = ConfigChanged(f"group:{GROUP}", "share.session.timeout.ms", "45000")
+    group = content(instant_after([*TEN, session, HeartbeatReceived(GROUP, "a", 3, 0)], broker_id=-1))
+    anna, ben = group.members
+    assert (anna.state, anna.session_left_ms, anna.held, anna.rate) == ("alive", 45_000, 0, 0)
+    assert (ben.state, ben.session_left_ms, ben.held, ben.rate) == ("not known", None, None, None)
+
+
 def test_an_observed_group_before_its_first_share_partition() -> None:
     assert content(instant_after([CREATED, LED, ANNA, BEN], broker_id=-1)).observed
 

@@ -10,6 +10,7 @@ import pytest
 from shareq.model.events import (
     DurableStateRead,
     Event,
+    HoldEnded,
     MemberJoined,
     MemberLeft,
     RecordsAppended,
@@ -301,6 +302,23 @@ def test_an_observer_shows_holders_and_no_deadlines() -> None:
     assert drawing.find(f"{shown.rows[0].key} left")["text"] == "not known"
     assert "its deadline is not known" in drawing.text
     check_layout(drawing)
+
+
+def test_an_end_that_is_inferred_is_marked() -> None:
+    journal = Journal(ORIGIN_MS)
+    events: list[Event] = [
+        *JOINED,
+        DurableStateRead(*WHERE, 0, (), 0, 0, 1, 0),
+        RecordsHeld(*WHERE, "m-ann", 0, 2, 1, ORIGIN_MS + 9_000),
+        HoldEnded(*WHERE, "m-ann", "accept", 0, 1, ACKNOWLEDGED, 1),
+        HoldEnded(*WHERE, "m-ann", "lock_timeout", 1, 2, AVAILABLE, 1, inferred=True),
+    ]
+    for event in events:
+        journal.record(ORIGIN_MS, -1, event)
+    shown = content(instant_of(GroupHistory(journal, GROUP), now_ms=ORIGIN_MS + 1_000))
+    assert [(row.first, row.ended) for row in shown.ended] == [(0, "accepted"), (1, "expired, inferred")]
+    for width in WIDTHS:
+        check_layout(draw(shown, width))
 
 
 def test_an_observer_without_known_holders_does_not_say_that_none_is_held() -> None:

@@ -155,6 +155,16 @@ def test_errors_and_lost_requests_have_the_alarm_colour() -> None:
     assert drawing.find("broker:1 line")["about"] == [broker(1)]
 
 
+@pytest.mark.parametrize(("history", "present"), [
+    pytest.param([], True, id="a tap's journal has no starts of brokers"),
+    pytest.param([e.BrokerStarted(0)], True, id="started"),
+    pytest.param([e.BrokerStarted(0), e.BrokerStopped(0, True)], False, id="stopped"),
+])  # fmt: skip
+def test_a_broker_is_present_unless_it_is_known_to_be_stopped(history: list[e.Event], present: bool) -> None:
+    shown = messages.content(written(*[(0, event) for event in history], (1, sent(1))))
+    assert [who.present for who in shown.participants if who.kind == "broker"] == [present]
+
+
 def test_messages_of_one_instant_are_apart_and_pauses_are_seen() -> None:
     drawing = messages.draw(messages.content(written((0, sent(1)), (0, sent(2)), (900, sent(3)), (900, sent(4)))), 480)
     tops = [extent(drawing.find(f"arrow {number} request")).top for number in (1, 2, 3, 4)]
@@ -193,7 +203,7 @@ def test_a_message_of_a_shared_column_has_its_member_s_letter() -> None:
 
 
 @pytest.mark.parametrize(("trace", "words"), [
-    pytest.param(False, "No messages so far. Only Cluster(trace_messages=True) records them.", id="not traced"),
+    pytest.param(False, "No messages so far. Only trace_messages=True records them.", id="not traced"),
     pytest.param(True, "No messages in the last 1 s.", id="none in the span"),
 ])  # fmt: skip
 def test_a_picture_without_messages_says_why(trace: bool, words: str) -> None:

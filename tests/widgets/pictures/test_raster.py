@@ -149,6 +149,17 @@ def test_the_spso_line_says_whom_it_waits_for_and_when_the_window_is_empty() -> 
     assert raster.window_text(raster.content(written(waiting), TOPIC, 0)) == ("SPSO waits for A's 106", "SPEO 109")
 
 
+@pytest.mark.parametrize("offset", [100, 104, 110])
+def test_the_words_at_an_empty_window_are_apart(offset: int) -> None:
+    """At the bottom, in the middle and at the top of the picture."""
+    history = [*HISTORY[:3], (1_000, 0, loaded(offset, offset))]
+    for width in WIDTHS:
+        drawing = raster.draw(raster.content(written(history), TOPIC, 0), width)
+        upper, lower = sorted(extent(drawing.find(f"{key} text")).top for key in ("SPSO", "SPEO"))
+        assert lower - upper >= raster.LINE - 1
+        check_layout(drawing)
+
+
 def test_a_busy_picture_stays_small(seed: int) -> None:
     draw = Random(seed)
     history: list[tuple[int, int, e.Event]] = [(0, 0, loaded(0, 5_000))]

@@ -89,7 +89,7 @@ def content(instant: Instant) -> GroupContent:
     group = instant.history.group(instant.until)
     liveness = instant.history.liveness(instant.until)
     times = _Times(instant, liveness, group, observed=found.observed)
-    loads = _Loads(instant, found)
+    loads = _Loads(instant, found, liveness)
     views = sorted(group.members.values(), key=lambda view: _place(instant, view.member_id))
     members = [_member(instant, view, group, times, loads) for view in views]
     for member_id, departure in liveness.departures.items():
@@ -165,10 +165,10 @@ def _config_ms(key: str, of_group: dict[str, str], of_brokers: dict[str, str], *
 class _Loads:
     """The records that members hold, and the rates at which they accept records."""
 
-    def __init__(self, instant: Instant, found: GroupPartitions) -> None:
+    def __init__(self, instant: Instant, found: GroupPartitions, liveness: Liveness) -> None:
         self._held = found.held
         self._rates: dict[tuple[str, TopicPartition], float] = {}
-        self._known: set[str] | None = set() if found.observed else None
+        self._known: set[str] | None = set(liveness.heartbeats) if found.observed else None
         since_ms = instant.now_ms - RATE_WINDOW_MS
         for partition in found.partitions:
             accepted = instant.history.accepted(partition.topic, partition.partition)
@@ -180,7 +180,8 @@ class _Loads:
         self._at = [partition.at for partition in found.partitions]
 
     def of(self, member_id: str) -> dict[str, Any]:
-        """The fields of a member's content about its records. Only members of its own process report to an observer."""
+        """The fields of a member's content about its records. An observer knows those of members of its process, which
+        report, and of members whose heartbeats pass its proxy."""
         if self._known is not None and member_id not in self._known:
             return {}
         held = sum(self._held[member_id, at] for at in self._at)

@@ -220,7 +220,7 @@ def _row(instant: Instant, lock: Lock, state: SharePartitionState, ended: EndedL
     if ended is None:
         return row
     used_up = ended.how in RETURNING and ended.state is RecordState.ARCHIVED
-    how = ENDINGS[ended.how] + (", archived" if used_up else "")
+    how = ENDINGS[ended.how] + (", archived" if used_up else "") + (", inferred" if ended.inferred else "")
     return row._replace(ended_ms=ended.ended_ms, ended=how, state=ended.state)
 
 

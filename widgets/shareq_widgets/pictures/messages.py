@@ -317,7 +317,7 @@ def _section(title: str, lines: Sequence[str]) -> Iterator[tuple[int, str, str]]
 
 def _nothing(content: MessagesContent) -> str:
     if not content.traced:
-        return "No messages so far. Only Cluster(trace_messages=True) records them."
+        return "No messages so far. Only trace_messages=True records them."
     return f"No messages in the last {duration(content.now_ms - content.from_ms)}."
 
 

@@ -156,7 +156,7 @@ class _Cast:
         found = list(found)
         group, cluster = instant.history.group(instant.until), instant.history.cluster(instant.until)
         self._present = set(group.members)
-        self._running = {broker_id for broker_id, runs in cluster.brokers.items() if runs}
+        self._brokers = cluster.brokers
         for member in group.members.values():
             self._member_of.setdefault(member.client_id, member.member_id)
         for one in found:
@@ -165,7 +165,7 @@ class _Cast:
         used = [key for one in found for key in (self.source(one), self.target(one))]
         if everyone and used:
             used += [f"member:{member_id}" for member_id in self._present if instant.letter(member_id) != "?"]
-            used += [f"broker:{broker_id}" for broker_id in self._running]
+            used += [f"broker:{broker_id}" for broker_id, runs in self._brokers.items() if runs]
         self._keys = sorted(set(used), key=self._place)
 
     def source(self, one: Exchange) -> str:
@@ -196,7 +196,8 @@ class _Cast:
         if kind == "client":
             return Participant(key, kind, name)
         shown = f"broker {name}" if kind == "broker" else f"share coordinator {name}"
-        return Participant(key, kind, shown, present=int(name) in self._running, about=selection.broker(int(name)))
+        runs = self._brokers.get(int(name), True)  # the journal of a tap has no starts of brokers
+        return Participant(key, kind, shown, present=runs, about=selection.broker(int(name)))
 
     def _place(self, key: str) -> tuple[int, int, str]:
         """Members in the order of letters, other clients by name, brokers, share coordinators."""

@@ -210,6 +210,8 @@ def _waits(instant: Instant, state: SharePartitionState) -> str:
 TOP, AXIS = 44, 20
 TALL = 320
 """The height of the plot beside tall neighbours, px."""
+LINE = 13.0
+"""The distance of two lines of small text, px."""
 
 
 def draw(content: RasterContent, width: float, *, tall: bool = False) -> Drawing:
@@ -295,7 +297,7 @@ def _draw_window(drawing: Drawing, content: RasterContent, time: TimeRange, scal
     low, high = scale.y(content.spso[-1][1]), scale.y(content.window_end[-1][1])
     bounds = window_text(content)
     left, right = time.left + 4, time.right - 4
-    x = time.x(until)
+    x, above = time.x(until), 0.0
     for key, text, y in (("SPEO text", bounds[1], high + 12), ("SPSO text", bounds[0], low - 5)):
         fits = x + 6 + len(text) * 6.4 <= right
         y = min(max(y, scale.top + 12), scale.bottom - 4)
@@ -303,6 +305,9 @@ def _draw_window(drawing: Drawing, content: RasterContent, time: TimeRange, scal
             y = low + 14
         elif key == "SPSO text" and low - high < 30:
             y = high - 6
+        if key == "SPSO text" and abs(y - above) < LINE:  # an empty window: both are at one place
+            y = above + LINE if above + LINE <= scale.bottom - 4 else above - LINE
+        above = y
         drawing.label(
             key, x + 6 if fits else max(x - 6, left), y, text, anchor="start" if fits else "end", style="strong small",
             stroke="bg", stroke_width=3, paint_order="stroke",

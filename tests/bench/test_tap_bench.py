@@ -1,0 +1,134 @@
+"""Apache Kafka through `shareq tap`, beside the same broker without it, in one run.
+
+    make bench ARGS='-k tap'
+
+Broker, tap and clients (confluent-kafka's) are processes of their own; the tap uses one core. Rounds alternate between
+both ways, so that other load of the machine affects both; the figures are the medians of the rounds' own differences
+and ratios.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import statistics
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.bench.reported import REPORTED
+from tests.bench.test_wire_bench import Client, fill, fresh
+from tests.bench.wire_brokers import Kafka, Tapping, resident_mb
+from tests.proxy.sockets import Upstream, framed
+
+RECORDS = 300_000
+LATENCIES = 400
+ROUNDS = 5
+PUSHED_BYTES = 256 << 20
+
+Way = Kafka | Tapping
+Measure = Callable[[Any], float]
+
+
+@pytest.fixture(scope="module")
+def ways() -> Iterator[tuple[Kafka, Tapping]]:
+    """Kafka itself, and the tap in front of it."""
+    kafka = Kafka()
+    tapping = Tapping(kafka.bootstrap_servers)
+    yield kafka, tapping
+    tapping.stop()
+    kafka.stop()
+
+
+def alternate(benchmark: Any, ways: tuple[Kafka, Tapping], measure: Measure) -> list[tuple[float, float]]:
+    """(direct, through the tap) of each round. The table shows the second one."""
+    rounds: list[tuple[float, float]] = []
+
+    def run() -> None:
+        order = ways if len(rounds) % 2 else ways[::-1]  # neither is always the first
+        found = {way: measure(way) for way in order}
+        rounds.append((found[ways[0]], found[ways[1]]))
+        REPORTED.now += rounds[-1][1]
+
+    benchmark.pedantic(run, rounds=ROUNDS)
+    return rounds
+
+
+@pytest.mark.benchmark(group="tap: latency, p50", timer=REPORTED)
+def test_latency(benchmark: Any, ways: tuple[Kafka, Tapping]) -> None:
+    """From produce to poll, one record at a time. Aim: at most 0.3 ms more."""
+
+    def measure(way: Any) -> float:
+        topic, group = fresh(way, 1)
+        client = Client("latency", way, topic, group, LATENCIES)
+        client.wait_ready()
+        client.go()
+        return float(statistics.median(client.result()["seconds"]))
+
+    rounds = alternate(benchmark, ways, measure)
+    benchmark.extra_info["direct p50, ms"] = round(1000 * statistics.median(direct for direct, _ in rounds), 2)
+    benchmark.extra_info["added, ms"] = round(1000 * statistics.median(tapped - direct for direct, tapped in rounds), 2)
+
+
+@pytest.mark.benchmark(group=f"tap: produce {RECORDS:,} x 100 B", timer=REPORTED)
+def test_produce(benchmark: Any, ways: tuple[Kafka, Tapping]) -> None:
+    """Aim: at least 0.8 of the direct rate."""
+
+    def measure(way: Any) -> float:
+        topic, _ = fresh(way, 1)
+        return fill(way, topic, RECORDS)
+
+    rates(benchmark, alternate(benchmark, ways, measure))
+
+
+@pytest.mark.benchmark(group=f"tap: consume {RECORDS:,} x 100 B, 1 ShareConsumer", timer=REPORTED)
+def test_consume(benchmark: Any, ways: tuple[Kafka, Tapping]) -> None:
+    """Aim: at least 0.8 of the direct rate."""
+
+    def measure(way: Any) -> float:
+        topic, group = fresh(way, 1)
+        fill(ways[0], topic, RECORDS)
+        client = Client("consume", way, topic, group, RECORDS)
+        client.wait_ready()
+        client.go()
+        result = client.result()
+        assert result["count"] == RECORDS
+        return float(result["last"] - result["first"])
+
+    rates(benchmark, alternate(benchmark, ways, measure))
+
+
+def rates(benchmark: Any, rounds: list[tuple[float, float]]) -> None:
+    benchmark.extra_info["direct records/s"] = round(RECORDS / statistics.median(direct for direct, _ in rounds))
+    benchmark.extra_info["ratio"] = round(statistics.median(direct / tapped for direct, tapped in rounds), 3)
+
+
+@pytest.mark.benchmark(group="tap: memory while a peer does not read")
+@pytest.mark.parametrize("slow", ["client", "broker"])
+def test_memory(benchmark: Any, slow: str) -> None:
+    """The other peer sends until it blocks: at most some MB are read from it."""
+    upstream = Upstream()
+    with upstream.door, ThreadPoolExecutor(1) as pool:
+        answered = pool.submit(upstream.answer_metadata)
+        tapping = Tapping(f"127.0.0.1:{upstream.port}")
+        answered.result()
+        before = resident_mb(tapping)
+        port = int(tapping.bootstrap_servers.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port)) as client, upstream.accept() as broker:
+            sent = benchmark.pedantic(push, (broker if slow == "client" else client,), rounds=1)
+            benchmark.extra_info["grown, MB"] = resident_mb(tapping) - before
+        tapping.stop()
+    benchmark.extra_info["sent until it blocks, MB"] = sent >> 20
+    assert sent < PUSHED_BYTES
+
+
+def push(sending: socket.socket) -> int:
+    """Send one frame until the peer has not read for a second; the bytes that were sent."""
+    stream = memoryview(framed(bytes(PUSHED_BYTES)))
+    sending.setblocking(False)
+    sent = 0
+    while sent < len(stream) and select.select([], [sending], [], 1)[1]:
+        sent += sending.send(stream[sent : sent + (1 << 20)])
+    return sent
