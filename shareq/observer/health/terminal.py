@@ -1,0 +1,90 @@
+"""The report as a table in a terminal, in its colours; alarm colours only where a person should look."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from shareq.observer.health.monitor import COLUMNS, cells
+from shareq.observer.health.report import ALARMS, URGENCY, Diagnosis, GroupReport, PartitionReport, Report, Verdict
+from shareq.observer.health.sentences import clock, duration
+
+STYLES = {
+    Verdict.IDLE: "dim",
+    Verdict.MOVING: "green",
+    Verdict.WAITING: "",
+    Verdict.UNKNOWN: "dim italic",
+    Verdict.UNATTENDED: "bold yellow",
+    Verdict.STUCK: "bold red",
+}
+_LEFT = {"group", "partition", "state"}
+MAX_DIAGNOSES = 12
+_FRAME_LINES = 5
+"""Lines of the screen beside rows and diagnoses: the head, the table's head and its rule, and the lines for what does
+not fit."""
+
+Row = tuple[GroupReport, PartitionReport]
+
+
+def screen(report: Report, height: int) -> RenderableType:
+    """The report on a screen of `height` lines: what is most urgent first, in the order of the groups."""
+    diagnoses = sorted(
+        chain.from_iterable(group.diagnoses for group in report.groups), key=lambda d: d.kind not in ALARMS
+    )
+    shown = diagnoses[:MAX_DIAGNOSES]
+    rows = [(group, p) for group in report.groups for p in group.partitions]
+    fitting = most_urgent(rows, max(3, height - _FRAME_LINES - 2 * len(shown)))
+    parts: list[RenderableType] = [_head(report), _table(report, fitting)]
+    if len(fitting) < len(rows):
+        parts.append(Text(f"… and {len(rows) - len(fitting):,} more share-partitions, none more urgent", "dim"))
+    parts += [_diagnosis(d) for d in shown]
+    if len(shown) < len(diagnoses):
+        parts.append(Text(f"… and {len(diagnoses) - len(shown):,} more diagnoses", "dim"))
+    return Group(*parts)
+
+
+def most_urgent(rows: list[Row], room: int) -> list[Row]:
+    """At most `room` rows: those with the worst verdicts and the largest lags, in the order in which they were."""
+    if len(rows) <= room:
+        return rows
+    ranked = sorted(range(len(rows)), key=lambda i: (-URGENCY[rows[i][1].verdict], -(rows[i][1].lag_records or 0)))
+    return [rows[i] for i in sorted(ranked[:room])]
+
+
+def _head(report: Report) -> Text:
+    head = Text.assemble(("shareq observe", "bold"), f"  {report.bootstrap_servers}  {clock(report.time_ms)}")
+    if report.unreachable_since_ms is not None:
+        still = duration(report.time_ms - report.unreachable_since_ms)
+        head.append(f"  unreachable since {clock(report.unreachable_since_ms)} ({still}): ", "bold red")
+    if report.trouble:
+        head.append(f"  {report.trouble}", "red")
+    return head
+
+
+def _table(report: Report, rows: list[Row]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in COLUMNS:
+        table.add_column(name, justify="left" if name in _LEFT else "right", no_wrap=name not in _LEFT)
+    stale = report.unreachable_since_ms is not None
+    last = None
+    for group, p in rows:
+        title = Text(group.group, "bold") if group is not last else Text("")
+        last = group
+        *figures, state = cells(p)
+        style = "dim" if stale else STYLES[p.verdict]
+        table.add_row(title, *map(_figure, figures), Text(str(state), style), style="dim" if stale else None)
+    return table
+
+
+def _figure(value: object) -> str:
+    if value is None:
+        return "?"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _diagnosis(d: Diagnosis) -> Text:
+    urgent = d.kind in ALARMS
+    return Text.assemble(("! " if urgent else "· ", "bold red" if urgent else "dim"), d.sentence)
