@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -100,6 +102,9 @@ def observe(
             _await_first_poll(opened, ended)
             with _metrics(opened, prometheus, prometheus_host), _output(as_json, once) as show:
                 code = _watch(opened, ended, show, limits, once=once)
+    except BrokenPipeError:  # the reader of the output has ended, such as `head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = FINE
     except (ConfigException, OSError) as problem:
         raise Refusal(str(problem)) from problem
     except KafkaException as problem:
@@ -202,7 +207,10 @@ def _served_metrics(opened: Monitor, port: int, host: str) -> Iterator[None]:
 
     registry = CollectorRegistry()
     registry.register(HealthCollector(opened))
-    server, thread = start_http_server(port, addr=host, registry=registry)
+    try:
+        server, thread = start_http_server(port, addr=host, registry=registry)
+    except OSError as problem:
+        raise Refusal(f"--prometheus {port}: cannot serve metrics at {host}:{port}: {problem.strerror}") from problem
     click.echo(f"metrics at http://{host}:{server.server_port}/metrics", err=True)
     try:
         yield

@@ -52,6 +52,8 @@ class FleetPoll:
         self._coordinators: dict[str, int] = {}
         self._epochs: dict[str, int] = {}
         self._topics_of: dict[str, set[str]] = {}
+        """The topics of each group: subscribed ones, and those with a durable state."""
+        self._subscribed: dict[str, set[str]] = {}
         self._topics: dict[str, MetadataResponse.Topic] = {}
         self._state_topic: MetadataResponse.Topic | None = None
         self._log = ProgressLog(_Every() if groups is None else frozenset(groups))
@@ -59,10 +61,12 @@ class FleetPoll:
         """Groups whose durable state could not be read in the last poll."""
         self._offsets, self._heads, self._configs = LogOffsets(), Heads(), GroupConfigs()
         self._refresh_ms = 0
+        self._refreshing = False
 
     def poll(self, now_ms: int) -> Operation[Reading]:
         reading = Reading()
-        if now_ms >= self._refresh_ms:
+        self._refreshing = now_ms >= self._refresh_ms
+        if self._refreshing:
             self._refresh_ms = now_ms + REFRESH_MS
             self._offsets.refresh = self._configs.refresh = True
             self._heads.forget_denied()
@@ -81,6 +85,7 @@ class FleetPoll:
         if not (yield from self._offsets.read(reading, stable)):
             self._refresh_ms = 0
         self._take_summaries(reading, summaries)
+        self._offsets.keep(reading)
         yield from self._heads.read(reading, {name: topic.topic_id for name, topic in self._topics.items()})
         return reading
 
@@ -146,7 +151,8 @@ class FleetPoll:
         self._refresh_ms = 0
 
     def _take_group(self, reading: Reading, found: Described) -> bool:
-        """Take a description; True if the group has changed since the last one."""
+        """Take a description; True if the group may have other topics than before. Offsets of a group without members
+        can be altered at any time, with no new epoch."""
         name, error = found.group_id, found.error_code
         group = reading.groups[name]
         if error is Errors.UNSUPPORTED_VERSION:
@@ -163,9 +169,9 @@ class FleetPoll:
             return False
         group.exists, group.state = True, found.group_state
         group.members = tuple(_member(member) for member in found.members)
-        topics = self._topics_of.setdefault(name, set())
-        topics.update(topic for member in found.members for topic in member.subscribed_topic_names)
-        changed = self._epochs.get(name) != found.group_epoch
+        self._subscribed[name] = {topic for member in found.members for topic in member.subscribed_topic_names}
+        self._topics_of.setdefault(name, set()).update(self._subscribed[name])
+        changed = self._epochs.get(name) != found.group_epoch or (self._refreshing and not found.members)
         self._epochs[name] = found.group_epoch
         return changed
 
@@ -251,8 +257,18 @@ class FleetPoll:
             )
             if group.state_read:
                 group.durable = {at: self._log.durable_of(key) for at, key in of_group.items()}
+                self._forget_topics(name, group)
             else:
                 self._summarized.add(name)
+
+    def _forget_topics(self, name: str, group: GroupReading) -> None:
+        """Forget topics that no member subscribes to and that have no durable state: their offsets were deleted."""
+        kept = self._subscribed.get(name, set()) | {
+            at[0] for at, durable in group.durable.items() if durable is not None
+        }
+        if not kept >= self._topics_of.get(name, set()):
+            self._topics_of[name] &= kept
+            group.durable = {at: durable for at, durable in group.durable.items() if at[0] in kept}
 
     def _keys(self, group: str) -> dict[PartitionId, SharePartitionKey]:
         topics = [self._topics[name] for name in sorted(self._topics_of.get(group, ())) if name in self._topics]

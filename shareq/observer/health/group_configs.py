@@ -44,8 +44,7 @@ class GroupConfigs:
         )
         (reply,) = yield [Ask(ANY_NODE, DescribeConfigsRequest(resources=resources))]
         for result in reply.response.results if reply.response is not None else ():
-            if not result.error_code:
-                self._known[result.resource_name] = {c.name: c.value for c in result.configs if c.value is not None}
+            self._known[result.resource_name] = {c.name: c.value for c in result.configs if c.value is not None}
 
     def _read_broker(self, node: int) -> Operation[None]:
         resource = DescribeConfigsRequest.Resource(

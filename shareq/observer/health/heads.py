@@ -6,6 +6,7 @@ responses of limited size; the others follow in the next polls, those that have 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -16,7 +17,8 @@ from shareq.model.errors import Errors
 from shareq.model.ids import TopicId
 from shareq.model.messages.fetch import FetchRequest, FetchResponse
 from shareq.model.records import RecordBatch
-from shareq.observer.health.reading import Head, Reading
+from shareq.observer.health.partition_judge import OFFSET_RESET
+from shareq.observer.health.reading import Durable, GroupReading, Head, Reading
 from shareq.observer.poll_result import PartitionId
 
 HEADS_PER_POLL = 64
@@ -47,10 +49,10 @@ class Heads:
     def read(self, reading: Reading, ids: Mapping[str, TopicId]) -> Operation[None]:
         """Read heads that are not known yet, and set those of all groups of the reading."""
         wanted = {
-            (name, at): _Wanted(at, durable.start_offset)
+            (name, at): _Wanted(at, int(start))
             for name, group in reading.groups.items()
             for at, durable in group.durable.items()
-            if durable is not None and reading.log_starts.get(at, 0) <= durable.start_offset < reading.ends.get(at, -1)
+            if (start := _start(group, durable, reading.log_starts.get(at, 0))) < reading.ends.get(at, -1)
         }
         current = dict.fromkeys(wanted.values())
         self._known = {each: ms for each, ms in self._known.items() if each in current}
@@ -87,10 +89,21 @@ class Heads:
         if response.error_code is Errors.TOPIC_AUTHORIZATION_FAILED:
             self._denied.add(each.at)
             return
+        if not response.error_code and not response.records:
+            return  # other batches have filled the response: this one comes first in a later one
+        self._waiting.pop(each, None)
         timestamp_ms = None if response.error_code else _timestamp_at(response.records, each.offset)
-        if timestamp_ms is not None:
+        if timestamp_ms is None:
+            self._waiting[each] = None
+        else:
             self._known[each] = timestamp_ms
-            self._waiting.pop(each, None)
+
+
+def _start(group: GroupReading, durable: Durable | None, log_start: int) -> float:
+    """The offset of the oldest unfinished record, infinite if it is not known."""
+    if durable is not None and durable.start_offset >= 0:
+        return max(durable.start_offset, log_start)
+    return log_start if group.configs.get(OFFSET_RESET) == "earliest" else math.inf
 
 
 def _request(those: Iterable[_Wanted], ids: Mapping[str, TopicId]) -> FetchRequest:

@@ -24,7 +24,10 @@ class Judge:
         self._report = Report(bootstrap_servers, 0)
 
     def fail(self, reason: str, now_ms: int) -> Report:
-        """The report on a poll that read nothing: the groups as they were, and the trouble."""
+        """The report on a poll that read nothing: the groups as they were, and the trouble. Members that are seen again
+        have a lock duration: a cluster that comes back has forgotten their locks."""
+        for track in chain.from_iterable(tracks.values() for tracks in self._tracks.values()):
+            track.attended_ms = None
         since_ms = self._report.unreachable_since_ms
         self._report = self._report._replace(
             time_ms=now_ms, trouble=reason, unreachable_since_ms=now_ms if since_ms is None else since_ms

@@ -1,4 +1,8 @@
-"""The starts and ends of logs, once for all groups: ends in every poll, starts when `refresh` is set."""
+"""The starts and ends of logs, once for all groups.
+
+Ends are read in every poll. Starts are read when `refresh` is set, and in each poll where an SPSO below the end has not
+moved since the last one: records that retention deletes no longer wait.
+"""
 
 from __future__ import annotations
 
@@ -26,18 +30,22 @@ class LogOffsets:
     def __init__(self) -> None:
         self.refresh = True
         self._starts: dict[PartitionId, int] = {}
+        self._last: dict[tuple[str, PartitionId], int] = {}
+        """(group, partition) -> SPSO of the last reading, where it was below the end."""
 
     def read(self, reading: Reading, stable_topics: Collection[str]) -> Operation[bool]:
         """Read the offsets of all partitions with a leader, after the durable states, so that no SPSO is above an end.
         False if an answer shows that the metadata is old."""
-        led = _by_leader(list(reading.leaders), reading.leaders)
-        rounds = [_Round(led, LATEST_TIMESTAMP, IsolationLevel.READ_UNCOMMITTED, reading.ends)]
+        rounds = []
         if self.refresh:
             self._starts = {}
-        new = [at for at in reading.leaders if at not in self._starts]
-        if new:
-            led_new = _by_leader(new, reading.leaders)
-            rounds.append(_Round(led_new, EARLIEST_TIMESTAMP, IsolationLevel.READ_UNCOMMITTED, self._starts))
+        still = self._still(reading)
+        old = [at for at in reading.leaders if at not in self._starts or at in still]
+        if old:
+            led_old = _by_leader(old, reading.leaders)
+            rounds.append(_Round(led_old, EARLIEST_TIMESTAMP, IsolationLevel.READ_UNCOMMITTED, self._starts))
+        led = _by_leader(list(reading.leaders), reading.leaders)
+        rounds.append(_Round(led, LATEST_TIMESTAMP, IsolationLevel.READ_UNCOMMITTED, reading.ends))
         stable = _by_leader([at for at in reading.leaders if at[0] in stable_topics], reading.leaders)
         if stable:
             rounds.append(_Round(stable, LATEST_TIMESTAMP, IsolationLevel.READ_COMMITTED, reading.stable_ends))
@@ -47,6 +55,24 @@ class LogOffsets:
         self.refresh = not current
         reading.log_starts = {at: self._starts[at] for at in reading.leaders if at in self._starts}
         return current
+
+    def keep(self, reading: Reading) -> None:
+        """Keep the SPSOs of a complete reading, for the next one."""
+        self._last = {
+            (name, at): durable.start_offset
+            for name, group in reading.groups.items()
+            for at, durable in group.durable.items()
+            if durable is not None and durable.start_offset < reading.ends.get(at, -1)
+        }
+
+    def _still(self, reading: Reading) -> set[PartitionId]:
+        """The share-partitions below the end whose SPSO has not moved, or is not known yet."""
+        still = set()
+        for (name, at), start in self._last.items():
+            durable = reading.groups[name].durable.get(at) if name in reading.groups else None
+            if durable is None or durable.start_offset == start:
+                still.add(at)
+        return still
 
 
 def _list(each: _Round, reading: Reading) -> Operation[bool]:

@@ -13,7 +13,7 @@ from shareq.observer.core import PollingCore
 from shareq.observer.health.fleet_poll import FleetPoll
 from shareq.observer.health.judge import Judge
 from shareq.observer.health.reading import Reading
-from shareq.observer.health.report import ALARMS, PartitionReport, Report
+from shareq.observer.health.report import ALARMS, GroupReport, PartitionReport, Report, Verdict
 from shareq.observer.health.sentences import duration
 from shareq.transports import transport_for
 
@@ -139,18 +139,39 @@ class Monitor(Tables):
         """One row for each share-partition, and the diagnoses below."""
         report = self.report
         head = f"{strong(self.bootstrap_servers)}{' · ' if report.trouble else ''}{html(report.trouble)}"
-        rows = [(group.group, *cells(p)) for group in report.groups for p in group.partitions]
+        rows = [
+            (group.group, *row)
+            for group in report.groups
+            for row in [cells(p, report.time_ms) for p in group.partitions] or [total_cells(group)]
+        ]
         yield Table(COLUMNS, rows, caption=Html(head))
         found = [d for group in report.groups for d in group.diagnoses]
         if found:
             yield Table(("diagnosis",), [(strong(d.sentence) if d.kind in ALARMS else d.sentence,) for d in found])
 
 
-def cells(p: PartitionReport) -> tuple[object, ...]:
+def total_cells(group: GroupReport) -> tuple[object, ...]:
+    """The figures of a group for a person, as COLUMNS without the first. An unknown lag is not in the sum."""
+    age_ms = group.oldest_unfinished_age_ms
+    age = "" if age_ms is None else duration(age_ms)
+    at_least = "≥ " if group.partitions_of_unknown_lag else ""
+    lag = f"{at_least}{group.lag_records:,}" if group.partitions or group.verdict is Verdict.IDLE else None
+    name = f"{len(group.partitions)} partitions" if group.partitions else "no partition"
+    return (name, "", "", lag, "", age, group.members, str(group.verdict))
+
+
+def cells(p: PartitionReport, now_ms: int) -> tuple[object, ...]:
     """The figures of a share-partition for a person, in the order of COLUMNS without the group."""
     age_ms = p.oldest_unfinished_age_ms
     age = None if age_ms is None else duration(age_ms)
-    return (p.name, p.start_offset, p.end_offset, p.lag_records, in_flight(p), age, p.members, str(p.verdict))
+    return (p.name, p.start_offset, p.end_offset, p.lag_records, in_flight(p), age, p.members, state(p, now_ms))
+
+
+def state(p: PartitionReport, now_ms: int) -> str:
+    """The verdict, with the time for which records have been waiting."""
+    if p.since_ms is None or p.verdict is Verdict.MOVING:
+        return str(p.verdict)
+    return f"{p.verdict} {duration(now_ms - p.since_ms)}"
 
 
 def in_flight(p: PartitionReport) -> object:

@@ -1,7 +1,8 @@
 """Judges one share-partition by successive readings.
 
 A time counts only if it is certain: one at which a reading was taken, or one that a broker has stored in the state
-topic. Timestamps of records are set by producers, so they tell an age and never that a window is stuck.
+topic. Timestamps of records are set by producers, so they tell an age and never that a window is stuck. A change that
+two readings enclose was not before the first of them, whatever the clock of a broker says.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shareq.model.messages.share_state import StateBatch
-from shareq.model.states import RecordState
+from shareq.model.states import TERMINAL, RecordState
 from shareq.observer.health.reading import Durable, GroupReading, Reading
 from shareq.observer.health.report import Diagnosis, Kind, PartitionReport, Verdict
 from shareq.observer.health.sentences import Words
@@ -32,9 +33,12 @@ class Track:
     moved_ms: int | None = None
     changed_ms: int | None = None
     since_ms: int | None = None
+    clear_ms: int | None = None
+    """The last reading in which no record waited, or the window began elsewhere: the present wait is younger."""
+    read_ms: int | None = None
+    """The last reading before this one."""
     attended_ms: int | None = None
-    """The time at which a member got the partition; None if it has had one in every reading."""
-    attended: bool | None = None
+    """All readings since then show a member with the partition; None if the last one does not."""
     poison_ms: int | None = None
     leaderless_ms: int | None = None
 
@@ -57,6 +61,7 @@ class PartitionJudge:
         start = self._start()
         waits = self._waits(start)
         self._follow_start(start, waits)
+        self.track.read_ms = self.now_ms
         verdict = self._verdict(start, waits)
         report = self._figures(start, verdict)
         return report, list(self._diagnoses(report, start))
@@ -64,22 +69,20 @@ class PartitionJudge:
     # ---- what changes between readings -------------------------------------------------------------------------------
 
     def _follow_members(self) -> None:
-        track = self.track
-        if self.members is None:
-            return
-        attended = self.members > 0
-        if attended and track.attended is False:
-            track.attended_ms = self.now_ms
-        track.attended = attended
+        if not self.members:
+            self.track.attended_ms = None
+        elif self.track.attended_ms is None:
+            self.track.attended_ms = self.now_ms
 
     def _start(self) -> int | None:
-        """The SPSO; without a durable one, the offset from which on records are certainly for the group."""
+        """The first offset that is not finished: the SPSO, or the log start if that is above it. Without a durable
+        SPSO, the offset from which on records are certainly for the group."""
         track, log_start = self.track, self.reading.log_starts.get(self.at)
         if self.spso is not None:
-            return self.spso
+            return max(self.spso, log_start or 0)
         if self.group.configs.get(OFFSET_RESET) == "earliest" or log_start == self.end:
             return log_start
-        if track.floor is None and track.attended:
+        if track.floor is None and self.members:
             track.floor = self.end
         return track.floor
 
@@ -99,29 +102,36 @@ class PartitionJudge:
 
     def _lag(self, start: int) -> int:
         assert self.end is not None
-        return max(0, self.end - start - (self.durable.finished if self.durable is not None else 0))
+        return max(0, self.end - start - self._finished(start))
+
+    def _finished(self, start: int) -> int:
+        """The number of finished records at or above the start."""
+        if self.durable is None or start == self.durable.start_offset:
+            return self.durable.finished if self.durable is not None else 0
+        return sum(max(0, b.last_offset + 1 - max(b.first_offset, start))
+                   for b in self.durable.batches if b.delivery_state in TERMINAL)  # fmt: skip
 
     def _follow_start(self, start: int | None, waits: bool | None) -> None:
         track, durable = self.track, self.durable
         if start is not None and start != track.start:
             seen = track.start is not None
-            proven_ms = durable.moved_ms if durable is not None else None
-            track.moved_ms = self._past(proven_ms) or (self.now_ms if seen else None)
-            track.since_ms = None
+            proven_ms = durable.moved_ms if durable is not None and start == durable.start_offset else None
+            track.moved_ms = self._past(proven_ms, track.read_ms) or (self.now_ms if seen else None)
+            track.since_ms, track.clear_ms = None, track.read_ms
             track.start = start
         if durable != track.durable:
             changed_ms = durable.changed_ms if durable is not None else None
-            track.changed_ms = self._past(changed_ms) or self.now_ms
+            track.changed_ms = self._past(changed_ms, track.read_ms) or self.now_ms
             track.durable = durable
         if waits is False:
-            track.since_ms = None
+            track.since_ms, track.clear_ms = None, self.now_ms
         elif waits and track.since_ms is None:
             waiting_ms = durable.waiting_ms if durable is not None else None
-            track.since_ms = self._past(waiting_ms) or self.now_ms
+            track.since_ms = self._past(waiting_ms, track.clear_ms) or self.now_ms
 
-    def _past(self, broker_ms: int | None) -> int | None:
-        """A time of a broker's clock, which may be ahead of ours."""
-        return None if broker_ms is None else min(broker_ms, self.now_ms)
+    def _past(self, broker_ms: int | None, after_ms: int | None) -> int | None:
+        """A time of a broker's clock, which may be ahead of ours, or behind it: then `after_ms` is a lower bound."""
+        return None if broker_ms is None else max(min(broker_ms, self.now_ms), after_ms or 0)
 
     # ---- the verdict -------------------------------------------------------------------------------------------------
 
@@ -131,12 +141,14 @@ class PartitionJudge:
             return Verdict.UNKNOWN
         if not waits:
             return Verdict.IDLE if self._lag(start) == 0 else Verdict.WAITING
-        if track.attended is False:
+        if self.members == 0:
             return Verdict.UNATTENDED
         if track.moved_ms is not None and self.now_ms - track.moved_ms <= self.lock_ms:
             return Verdict.MOVING
+        if track.attended_ms is None:
+            return Verdict.UNKNOWN
         assert track.since_ms is not None
-        still_ms = self.now_ms - max(track.since_ms, track.attended_ms or 0)
+        still_ms = self.now_ms - max(track.since_ms, track.attended_ms)
         return Verdict.STUCK if still_ms > self.lock_ms else Verdict.WAITING
 
     # ---- figures -----------------------------------------------------------------------------------------------------
@@ -154,8 +166,8 @@ class PartitionJudge:
             start_offset=self.spso,
             end_offset=self.end,
             lag_records=None if start is None or self.end is None or self._surmised else self._lag(start),
-            finished_records=durable.finished if known and durable else None,
-            in_flight_at_least_records=self._durable_in_flight() if known else None,
+            finished_records=self._finished(start) if known and start is not None else None,
+            in_flight_at_least_records=self._durable_in_flight(start) if known and start is not None else None,
             in_flight_at_most_records=at_most,
             returned_records=_records(returned) if reads else None,
             poison_records=_records(_near_limit(returned, self.limit)) if reads else None,
@@ -169,11 +181,10 @@ class PartitionJudge:
             moved_ms=self.track.moved_ms,
         )
 
-    def _durable_in_flight(self) -> int:
-        """The number of offsets from the SPSO to the last one with a durable state: all of them are in flight."""
-        assert self.durable is not None
-        batches = self.durable.batches
-        return batches[-1].last_offset + 1 - self.durable.start_offset if batches else 0
+    def _durable_in_flight(self, start: int) -> int:
+        """The number of offsets from the start to the last one with a durable state: all of them are in flight."""
+        batches = self.durable.batches if self.durable is not None else ()
+        return max(0, batches[-1].last_offset + 1 - start) if batches else 0
 
     def _oldest_ms(self, start: int | None) -> int | None:
         head = self.group.heads.get(self.at)

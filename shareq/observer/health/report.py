@@ -10,9 +10,9 @@ class Verdict(StrEnum):
     """The state of a share-partition, or the worst one of a group's. The order is that of urgency.
 
     IDLE: no record waits. MOVING: records wait, and the SPSO has moved within the lock duration. WAITING: records wait
-    for no longer than the lock duration, or for an open transaction. UNKNOWN: it cannot be read. UNATTENDED: records
-    wait, and no member is assigned. STUCK: members are assigned, and the SPSO has not moved for longer than the lock
-    duration.
+    for no longer than the lock duration, for an open transaction, or for a member that was seen with them for the first
+    time within the lock duration. UNKNOWN: it cannot be read. UNATTENDED: records wait, and no member is assigned.
+    STUCK: a member has been assigned, and the SPSO has not moved, for longer than the lock duration.
     """
 
     IDLE = "idle"

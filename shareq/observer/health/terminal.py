@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import chain
+from typing import NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from shareq.observer.health.monitor import COLUMNS, cells
-from shareq.observer.health.report import ALARMS, URGENCY, Diagnosis, GroupReport, PartitionReport, Report, Verdict
+from shareq.observer.health.monitor import COLUMNS, cells, total_cells
+from shareq.observer.health.report import ALARMS, URGENCY, Diagnosis, GroupReport, Report, Verdict
 from shareq.observer.health.sentences import clock, duration
 
 STYLES = {
@@ -26,7 +28,14 @@ _FRAME_LINES = 5
 """Lines of the screen beside rows and diagnoses: the head, the table's head and its rule, and the lines for what does
 not fit."""
 
-Row = tuple[GroupReport, PartitionReport]
+
+class Row(NamedTuple):
+    """A share-partition, or a whole group. `cells`: the columns after the group."""
+
+    group: str
+    cells: tuple[object, ...]
+    verdict: Verdict
+    lag_records: int
 
 
 def screen(report: Report, height: int) -> RenderableType:
@@ -35,22 +44,39 @@ def screen(report: Report, height: int) -> RenderableType:
         chain.from_iterable(group.diagnoses for group in report.groups), key=lambda d: d.kind not in ALARMS
     )
     shown = diagnoses[:MAX_DIAGNOSES]
-    rows = [(group, p) for group in report.groups for p in group.partitions]
-    fitting = most_urgent(rows, max(3, height - _FRAME_LINES - 2 * len(shown)))
+    room = max(3, height - _FRAME_LINES - 2 * len(shown))
+    rows = [row for group in report.groups for row in _rows(group, report.time_ms)]
+    if len(rows) > room:
+        rows = [row for group in report.groups for row in _summary(group, report.time_ms)]
+    fitting = most_urgent(rows, room)
     parts: list[RenderableType] = [_head(report), _table(report, fitting)]
     if len(fitting) < len(rows):
-        parts.append(Text(f"… and {len(rows) - len(fitting):,} more share-partitions, none more urgent", "dim"))
+        parts.append(Text(f"… and {len(rows) - len(fitting):,} more rows, none more urgent", "dim"))
     parts += [_diagnosis(d) for d in shown]
     if len(shown) < len(diagnoses):
         parts.append(Text(f"… and {len(diagnoses) - len(shown):,} more diagnoses", "dim"))
     return Group(*parts)
 
 
+def _rows(group: GroupReport, now_ms: int) -> Iterator[Row]:
+    for p in group.partitions:
+        yield Row(group.group, cells(p, now_ms), p.verdict, p.lag_records or 0)
+    if not group.partitions:
+        yield Row(group.group, total_cells(group), group.verdict, group.lag_records)
+
+
+def _summary(group: GroupReport, now_ms: int) -> Iterator[Row]:
+    """A row for the whole group, and those of its partitions that a person should look at."""
+    yield Row(group.group, total_cells(group), group.verdict, group.lag_records)
+    if len(group.partitions) > 1:
+        yield from (row for row in _rows(group, now_ms) if row.verdict in (Verdict.STUCK, Verdict.UNATTENDED))
+
+
 def most_urgent(rows: list[Row], room: int) -> list[Row]:
     """At most `room` rows: those with the worst verdicts and the largest lags, in the order in which they were."""
     if len(rows) <= room:
         return rows
-    ranked = sorted(range(len(rows)), key=lambda i: (-URGENCY[rows[i][1].verdict], -(rows[i][1].lag_records or 0)))
+    ranked = sorted(range(len(rows)), key=lambda i: (-URGENCY[rows[i].verdict], -rows[i].lag_records))
     return [rows[i] for i in sorted(ranked[:room])]
 
 
@@ -70,11 +96,11 @@ def _table(report: Report, rows: list[Row]) -> Table:
         table.add_column(name, justify="left" if name in _LEFT else "right", no_wrap=name not in _LEFT)
     stale = report.unreachable_since_ms is not None
     last = None
-    for group, p in rows:
-        title = Text(group.group, "bold") if group is not last else Text("")
-        last = group
-        *figures, state = cells(p)
-        style = "dim" if stale else STYLES[p.verdict]
+    for row in rows:
+        title = Text(row.group if row.group != last else "", "bold")
+        last = row.group
+        *figures, state = row.cells
+        style = "dim" if stale else STYLES[row.verdict]
         table.add_row(title, *map(_figure, figures), Text(str(state), style), style="dim" if stale else None)
     return table
 
