@@ -32,6 +32,9 @@ FINE, EXCEEDED, REFUSED = 0, 1, 2
 START_S = 30
 """The time in which the first poll must have ended."""
 
+SETTLING_POLLS, SETTLING_S = 3, 1
+"""The number of polls that a group gets at the start until it can be read, and the pause before each of them."""
+
 CHECK_S = 0.5
 """The interval at which a signal is noticed while no poll ends."""
 
@@ -113,8 +116,16 @@ def observe(
 
 
 def _await_first_poll(opened: Monitor, ended: threading.Event) -> None:
-    """Refusal if the cluster or a named group cannot be observed at the start."""
+    """Refusal if the cluster or a named group cannot be observed at the start.
+
+    A coordinator that is about to load, or whose topic the first request has created, gets a few polls.
+    """
     opened.wait(lambda: bool(opened.polls) or ended.is_set(), START_S)
+    for _ in range(SETTLING_POLLS):
+        if ended.is_set() or opened.report.unreachable_since_ms is not None or not _unreadable(opened.report):
+            break
+        opened.wait(ended.is_set, SETTLING_S)
+        opened.refresh()
     report, failure = opened.report, opened.failure
     where = opened.bootstrap_servers
     if failure is not None:

@@ -152,7 +152,7 @@ class FleetPoll:
 
     def _take_group(self, reading: Reading, found: Described) -> bool:
         """Take a description; True if the group may have other topics than before. Offsets of a group without members
-        can be altered at any time, with no new epoch."""
+        can be altered at any time, with no new epoch, and a new group has its epoch before its offsets."""
         name, error = found.group_id, found.error_code
         group = reading.groups[name]
         if error is Errors.UNSUPPORTED_VERSION:
@@ -171,7 +171,8 @@ class FleetPoll:
         group.members = tuple(_member(member) for member in found.members)
         self._subscribed[name] = {topic for member in found.members for topic in member.subscribed_topic_names}
         self._topics_of.setdefault(name, set()).update(self._subscribed[name])
-        changed = self._epochs.get(name) != found.group_epoch or (self._refreshing and not found.members)
+        alterable = not found.members and (self._refreshing or not self._topics_of[name])
+        changed = alterable or self._epochs.get(name) != found.group_epoch
         self._epochs[name] = found.group_epoch
         return changed
 

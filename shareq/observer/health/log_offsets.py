@@ -62,7 +62,7 @@ class LogOffsets:
             (name, at): durable.start_offset
             for name, group in reading.groups.items()
             for at, durable in group.durable.items()
-            if durable is not None and durable.start_offset < reading.ends.get(at, -1)
+            if durable is not None and max(durable.start_offset, self._starts.get(at, 0)) < reading.ends.get(at, -1)
         }
 
     def _still(self, reading: Reading) -> set[PartitionId]:
