@@ -10,19 +10,16 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING
 
 import click
 
-from shareq.model.errors import ConfigException, KafkaException
+from shareq.extras import install_command
+from shareq.model.errors import ConfigException, Errors, KafkaException
 from shareq.observer.health.limits import Limits
 from shareq.observer.health.lines import Lines
 from shareq.observer.health.monitor import MIN_INTERVAL_MS, Monitor, monitor
 from shareq.observer.health.report import Kind, Report
 from shareq.observer.prometheus import ALERTS, DASHBOARD, example
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 Show = Callable[[Report], None]
 
@@ -104,10 +101,14 @@ def observe(
         ):
             _await_first_poll(opened, ended)
             with _metrics(opened, prometheus, prometheus_host), _output(as_json, once) as show:
-                code = _watch(opened, ended, show, limits, once=once)
+                code, exceeded = _watch(opened, ended, show, limits, once=once)
+        for sentence in exceeded:
+            click.echo(sentence, err=True)
     except BrokenPipeError:  # the reader of the output has ended, such as `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = FINE
+    except ModuleNotFoundError as missing:
+        raise Refusal(f"the package {missing.name} is missing: {install_command('kafka')}") from missing
     except (ConfigException, OSError) as problem:
         raise Refusal(str(problem)) from problem
     except KafkaException as problem:
@@ -128,8 +129,8 @@ def _await_first_poll(opened: Monitor, ended: threading.Event) -> None:
         opened.refresh()
     report, failure = opened.report, opened.failure
     where = opened.bootstrap_servers
-    if failure is not None:
-        why = f"cannot observe share groups at {where}: {failure.error.str()}"
+    if failure is not None and failure.error.code() == Errors.UNSUPPORTED_VERSION:
+        why = f"{where} has no share groups: {failure.error.str()}"
         raise Refusal(f"{why}; Kafka 4.2 or later is needed, with share.version=1")
     if ended.is_set():
         return
@@ -140,19 +141,18 @@ def _await_first_poll(opened: Monitor, ended: threading.Event) -> None:
         raise Refusal(f"no such share group at {where}: {', '.join(missing)}")
 
 
-def _watch(opened: Monitor, ended: threading.Event, show: Show, limits: Limits, *, once: bool) -> int:
-    """Show each report until the end; the exit code."""
+def _watch(opened: Monitor, ended: threading.Event, show: Show, limits: Limits, *, once: bool) -> tuple[int, list[str]]:
+    """Show each report until the end; the exit code, and the limits that are exceeded."""
     for report in _reports(opened, ended):
         undecided = once and not limits.decided(report)
         exceeded = limits.exceeded(report) if report.unreachable_since_ms is None else []
         if exceeded or not undecided:
             show(report)
         if exceeded:
-            click.echo("\n".join(exceeded), err=True)
-            return EXCEEDED
+            return EXCEEDED, exceeded
         if once and not undecided:
-            return REFUSED if _unreadable(report) else FINE
-    return FINE
+            return (REFUSED if _unreadable(report) else FINE), []
+    return FINE, []
 
 
 def _reports(opened: Monitor, ended: threading.Event) -> Iterator[Report]:
@@ -181,26 +181,24 @@ def _unreadable(report: Report) -> bool:
 @contextmanager
 def _output(as_json: bool, once: bool) -> Iterator[Show]:
     """A table that is drawn anew in a terminal, lines elsewhere, JSON by choice."""
-    from rich.console import Console
-
-    console = Console()
     if as_json:
         yield lambda report: click.echo(json.dumps(report.to_dict(), separators=(",", ":")))
-    elif not console.is_terminal:
+    elif not sys.stdout.isatty():
         yield Lines().show
-    elif once:
-        from shareq.observer.health.terminal import screen
-
-        yield lambda report: console.print(screen(report, len(report.groups) + 10_000))
     else:
-        yield from _live(console)
+        yield from _table(once)
 
 
-def _live(console: Console) -> Iterator[Show]:
+def _table(once: bool) -> Iterator[Show]:
+    from rich.console import Console
     from rich.live import Live
 
-    from shareq.observer.health.terminal import screen
+    from shareq.observer.health.terminal import MAX_LINES, screen
 
+    console = Console()
+    if once:
+        yield lambda report: console.print(screen(report, MAX_LINES))
+        return
     with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
         yield lambda report: live.update(screen(report, console.height), refresh=True)
 

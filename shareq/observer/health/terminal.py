@@ -24,6 +24,9 @@ STYLES = {
 }
 _LEFT = {"group", "partition", "state"}
 MAX_DIAGNOSES = 12
+MAX_LINES = 10_000
+"""The lines of a report that is printed once."""
+
 _FRAME_LINES = 5
 """Lines of the screen beside rows and diagnoses: the head, the table's head and its rule, and the lines for what does
 not fit."""

@@ -44,7 +44,7 @@ OF_PARTITIONS = (
     _OfPartition("end_offset", "End offset of the log.", lambda p, _: p.end_offset),
     _OfPartition("lag_records", "Records below the end that are not finished.", lambda p, _: p.lag_records),
     _OfPartition(
-        "in_flight_records_min",
+        "in_flight_at_least_records",
         "Records that are in flight by the durable state; acquired records behind them are not known.",
         lambda p, _: p.in_flight_at_least_records,
     ),

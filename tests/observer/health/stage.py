@@ -11,7 +11,6 @@ from shareq.client.calls import Calls, OnAnswer
 from shareq.model.errors import Errors
 from shareq.model.messages.base import Request, Response
 from shareq.observer.health import GroupReport, Kind, PartitionReport, Report
-from tests.polling import QUICK
 
 ACCEPT, RELEASE, REJECT, RENEW = (
     AcknowledgeType.ACCEPT,
@@ -62,8 +61,8 @@ class _SpiedCalls(Calls):
 class Stage:
     """`crew` is a group that begins at the earliest offset, with locks of 30 s and at most 3 deliveries."""
 
-    def __init__(self, brokers: int = 1, clock: str = "virtual") -> None:
-        self.cluster = Cluster(brokers=brokers, clock=clock, config=QUICK, seed=7)
+    def __init__(self, brokers: int = 1) -> None:
+        self.cluster = Cluster(brokers=brokers, seed=7)
         self.address = self.cluster.bootstrap_servers
         self.conf: dict[str, object] = {"bootstrap.servers": self.address}
         self.admin = Admin(self.conf)

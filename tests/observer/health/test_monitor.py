@@ -217,9 +217,9 @@ def test_a_notebook_shows_figures_and_diagnoses(stage: Stage) -> None:
     anna = stage.consumer()
     finish(anna, anna.poll(60)[:4])
     anna.close()
-    with stage.monitor("crew", "nobody") as seen:
+    with stage.monitor("crew", "none") as seen:
         seen.refresh()
-        assert repr(seen) == f"Monitor({stage.address}: watching; crew unattended, nobody unknown)"
+        assert repr(seen) == f"Monitor({stage.address}: watching; crew unattended, none unknown)"
         page = seen._repr_html_()
     assert "orders-0" in page
     assert "<b>crew has no members: 11 records wait since " in page
