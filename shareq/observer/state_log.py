@@ -6,6 +6,7 @@ It uses the share coordinator's shard for the fold, so that both merge state bat
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
+from functools import lru_cache
 
 from shareq.coordinator.share_state.records import StateRecord, decode_state_record
 from shareq.coordinator.share_state.state import KeyState, StateShard
@@ -13,6 +14,12 @@ from shareq.log.records import decode_key_values
 from shareq.model.ids import ZERO_TOPIC_ID, SharePartitionKey, TopicId, partition_for
 from shareq.model.image import ClusterImage
 from shareq.model.records import RecordBatch
+
+
+@lru_cache(1 << 16)
+def _partition_of(key: SharePartitionKey, count: int) -> int:
+    """Kept, as each poll asks for all keys."""
+    return partition_for(str(key), count)
 
 
 class StateLog:
@@ -42,7 +49,7 @@ class StateLog:
 
     def partition_of(self, key: SharePartitionKey) -> int:
         """The partition that can hold the key."""
-        return partition_for(str(key), self.partition_count)
+        return _partition_of(key, self.partition_count)
 
     def add(self, partition: int, batches: Iterable[RecordBatch], high_watermark: int) -> list[StateRecord]:
         """Add fetched batches; return the records of the groups. Raises UnreadableRecordError for a record that is not

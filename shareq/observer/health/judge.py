@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import chain
 
-from shareq.observer.health.partition_judge import PartitionJudge, Track
+from shareq.observer.health.partition_judge import Track, judge_partition
 from shareq.observer.health.reading import GroupReading, Reading
 from shareq.observer.health.report import URGENCY, Diagnosis, GroupReport, Kind, PartitionReport, Report, Verdict
 from shareq.observer.health.sentences import Words
@@ -50,8 +51,12 @@ class Judge:
         tracks = self._tracks.setdefault(name, {})
         for at in tracks.keys() - group.durable.keys():
             del tracks[at]
+        held = Counter(chain.from_iterable(m.assignment for m in group.members or ()))
+        known = group.members is not None
         judged = [
-            PartitionJudge(reading, at, group, words, tracks.setdefault(at, Track())).judge()
+            judge_partition(
+                reading, at, group, words, tracks.setdefault(at, Track()), members=held[at] if known else None
+            )
             for at in sorted(group.durable)
         ]
         partitions = tuple(report for report, _ in judged)

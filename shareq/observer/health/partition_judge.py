@@ -8,6 +8,7 @@ two readings enclose was not before the first of them, whatever the clock of a b
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from shareq.model.messages.share_state import StateBatch
 from shareq.model.states import TERMINAL, RecordState
@@ -20,6 +21,41 @@ LOCK_DURATION, DELIVERY_LIMIT = "share.record.lock.duration.ms", "share.delivery
 OFFSET_RESET, ISOLATION = "share.auto.offset.reset", "share.isolation.level"
 DEFAULTS = {LOCK_DURATION: 30_000, DELIVERY_LIMIT: 5}
 """Kafka's defaults, for configurations that cannot be read."""
+
+
+class Inputs(NamedTuple):
+    """What a reading has of one share-partition. `members`: the number of those that have it; None: not described."""
+
+    durable: Durable | None
+    end: int | None
+    stable_end: int | None
+    log_start: int | None
+    leader: int
+    members: int | None
+    state_read: bool
+
+
+def judge_partition(
+    reading: Reading, at: PartitionId, group: GroupReading, words: Words, track: Track, *, members: int | None
+) -> tuple[PartitionReport, list[Diagnosis]]:
+    """The report on a share-partition, and its diagnoses."""
+    inputs = Inputs(
+        group.durable[at],
+        reading.ends.get(at),
+        reading.stable_ends.get(at),
+        reading.log_starts.get(at),
+        reading.leaders.get(at, -1),
+        members,
+        group.state_read,
+    )
+    if track.settled is not None and track.settled[0] == inputs:
+        track.read_ms = track.clear_ms = words.now_ms
+        return track.settled[1], []
+    judge = PartitionJudge(inputs, at, group, words, track)
+    report, diagnoses = judge.judge()
+    settled = report.verdict is Verdict.IDLE and judge.spso is not None and not diagnoses
+    track.settled = (inputs, report) if settled else None
+    return report, diagnoses
 
 
 @dataclass(slots=True)
@@ -41,18 +77,18 @@ class Track:
     """All readings since then show a member with the partition; None if the last one does not."""
     poison_ms: int | None = None
     leaderless_ms: int | None = None
+    settled: tuple[Inputs, PartitionReport] | None = None
+    """An idle share-partition without diagnoses: its report stays as it is until a reading differs."""
 
 
 class PartitionJudge:
     """Judges one share-partition of one reading."""
 
-    def __init__(self, reading: Reading, at: PartitionId, group: GroupReading, words: Words, track: Track) -> None:
-        self.reading, self.at, self.group, self.words, self.track = reading, at, group, words, track
+    def __init__(self, inputs: Inputs, at: PartitionId, group: GroupReading, words: Words, track: Track) -> None:
+        self.inputs, self.at, self.group, self.words, self.track = inputs, at, group, words, track
         self.now_ms = words.now_ms
-        self.durable = group.durable[at]
-        self.end = reading.ends.get(at)
+        self.durable, self.end, self.members = inputs.durable, inputs.end, inputs.members
         self.lock_ms, self.limit = _number(group, LOCK_DURATION), _number(group, DELIVERY_LIMIT)
-        self.members = None if group.members is None else sum(at in m.assignment for m in group.members)
         stored = self.durable is not None and self.durable.start_offset >= 0
         self.spso = self.durable.start_offset if stored and self.durable is not None else None
 
@@ -77,7 +113,7 @@ class PartitionJudge:
     def _start(self) -> int | None:
         """The first offset that is not finished: the SPSO, or the log start if that is above it. Without a durable
         SPSO, the offset from which on records are certainly for the group."""
-        track, log_start = self.track, self.reading.log_starts.get(self.at)
+        track, log_start = self.track, self.inputs.log_start
         if self.spso is not None:
             return max(self.spso, log_start or 0)
         if self.group.configs.get(OFFSET_RESET) == "earliest" or log_start == self.end:
@@ -95,9 +131,8 @@ class PartitionJudge:
         """True if a record waits that may be delivered; None if that is unknown."""
         if start is None or self.end is None or (self._surmised and self.end <= start):
             return None
-        deliverable = self.end
-        if self.at in self.reading.stable_ends:
-            deliverable = min(deliverable, self.reading.stable_ends[self.at])
+        stable = self.inputs.stable_end
+        deliverable = self.end if stable is None else min(self.end, stable)
         return deliverable > start and self._lag(start) > 0
 
     def _lag(self, start: int) -> int:
@@ -162,7 +197,7 @@ class PartitionJudge:
         return PartitionReport(
             *self.at,
             verdict,
-            leader=_leader(self.reading.leaders.get(self.at, -1)),
+            leader=self.inputs.leader if self.inputs.leader >= 0 else None,
             start_offset=self.spso,
             end_offset=self.end,
             lag_records=None if start is None or self.end is None or self._surmised else self._lag(start),
@@ -251,7 +286,7 @@ class PartitionJudge:
         return self._diagnosis(Kind.NOT_INITIALIZED, self.words.not_initialized(report), None, None)
 
     def _open_transaction(self, report: PartitionReport, start: int | None) -> Diagnosis | None:
-        stable = self.reading.stable_ends.get(self.at)
+        stable = self.inputs.stable_end
         if stable is None or start is None or self.end is None or not start >= stable < self.end:
             return None
         return self._diagnosis(Kind.OPEN_TRANSACTION, self.words.open_transaction(report, stable), stable, None)
@@ -270,10 +305,6 @@ def _near_limit(returned: list[StateBatch], limit: int) -> list[StateBatch]:
 
 def _records(batches: list[StateBatch]) -> int:
     return sum(b.last_offset - b.first_offset + 1 for b in batches)
-
-
-def _leader(node: int) -> int | None:
-    return node if node >= 0 else None
 
 
 def _number(group: GroupReading, key: str) -> int:

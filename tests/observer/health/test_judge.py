@@ -211,6 +211,22 @@ def test_a_stuck_group_differs_from_an_idle_one_in_every_reading() -> None:
     assert {second for _, second in pairs[4:]} == {STUCK}
 
 
+def test_a_wait_is_younger_than_the_last_reading_without_it() -> None:
+    """3.5: the state topic shows that the record at the SPSO may have been there, and a reading that it was not."""
+    looks = [*every(60, 600, Look(0, 60, waiting=-60)), Look(610, 60, 61, waiting=-60)]
+    assert of(judged(looks)).since_ms == ms(600)
+
+
+def test_the_report_on_an_idle_partition_follows_its_readings() -> None:
+    """3.1: members, end and log start may change while it stays idle."""
+    idle = Look(0, 60)
+    changed = [Look(10, 60, members=(3, 0)), Look(10, 70, 70), Look(10, 60, leader=2), Look(10, 60, state_read=False)]
+    found = [of(judged([idle, idle._replace(at=5), each])) for each in changed]
+    assert [p.verdict for p in found] == [IDLE] * 4
+    assert [found[0].members, found[1].end_offset, found[2].leader] == [3, 70, 2]
+    assert found[3].finished_records is None
+
+
 # ---- diagnoses -------------------------------------------------------------------------------------------------------
 
 
