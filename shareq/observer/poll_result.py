@@ -17,10 +17,14 @@ PartitionId = tuple[str, int]
 
 @dataclass(slots=True, kw_only=True)
 class Incomplete:
-    """A result that names why it is incomplete: `trouble` is the first reason. `records`: those of the state topic."""
+    """A result that names why it is incomplete: `trouble` is the first reason. `records`: those of the state topic.
+
+    `unauthorized`: the state topic must not be read.
+    """
 
     trouble: str = ""
     unreachable: bool = False
+    unauthorized: bool = False
     records: list[StateRecord] = field(default_factory=list)
 
     def fail(self, subject: str, reply: Reply, error: Errors = Errors.NONE) -> None:

@@ -87,6 +87,7 @@ def _add_response(log: StateLog, result: Incomplete, response: FetchResponse.Par
     if error:
         if error is Errors.OFFSET_OUT_OF_RANGE:  # pruned above the position, or truncated: read from the log start
             log.discard(index)
+        result.unauthorized |= error is Errors.TOPIC_AUTHORIZATION_FAILED
         result.trouble = result.trouble or f"reading {SHARE_STATE_TOPIC}-{index}: {error.name}"
         return None
     try:

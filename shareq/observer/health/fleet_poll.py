@@ -102,6 +102,9 @@ class FleetPoll:
         found = {group.group_id for answer in answers for group in answer.groups}
         kept = set(self.groups) if len(answers) < len(nodes) or not nodes else set()
         self.groups = sorted(found | kept)
+        for of_groups in (self._coordinators, self._epochs, self._topics_of, self._subscribed):
+            for name in of_groups.keys() - set(self.groups):
+                del of_groups[name]
         if len(answers) < len(nodes):
             reading.trouble = reading.trouble or "a broker does not list its groups"
 
@@ -247,7 +250,7 @@ class FleetPoll:
             self._log.set_topic(self._state_topic.topic_id, len(self._state_topic.partitions))
             wanted = {self._log.partition_of(key) for of_group in keys.values() for key in of_group.values()}
             ended = yield from read_state_topic(self._log, reading, self._state_topic, wanted)
-            if ended < wanted:
+            if ended < wanted and not reading.unauthorized:
                 self._refresh_ms = 0
         self._summarized.clear()
         for name, of_group in keys.items():

@@ -27,6 +27,7 @@ class GroupConfigs:
         """Set the configurations of all groups. Where they cannot be read, Kafka's defaults count."""
         wanted = [name for name in reading.groups if self.refresh or name not in self._known]
         if wanted:
+            self._known = {name: known for name, known in self._known.items() if name in reading.groups}
             self.refresh = False
             yield from self._read_groups(wanted)
             missing = any(key not in self._known.get(name, ()) for name in wanted for key in BROKER_KEYS)
@@ -44,7 +45,9 @@ class GroupConfigs:
         )
         (reply,) = yield [Ask(ANY_NODE, DescribeConfigsRequest(resources=resources))]
         for result in reply.response.results if reply.response is not None else ():
-            self._known[result.resource_name] = {c.name: c.value for c in result.configs if c.value is not None}
+            if not result.error_code:
+                self._known[result.resource_name] = {c.name: c.value for c in result.configs if c.value is not None}
+            self._known.setdefault(result.resource_name, {})  # refused: ask again when the others are read again
 
     def _read_broker(self, node: int) -> Operation[None]:
         resource = DescribeConfigsRequest.Resource(

@@ -33,6 +33,12 @@ class Lines:
                 now[key] = text
                 if self._printed.get(key) != text:
                     yield f"{at} {text}{_age(p)}"
+            if not group.partitions:
+                now[group.group] = text = (
+                    f"{group.group} {group.verdict}: no partitions, members {_known(group.members)}"
+                )
+                if self._printed.get(group.group) != text:
+                    yield f"{at} {text}"
             for d in group.diagnoses:
                 now[d._replace(sentence="")] = None
                 if d._replace(sentence="") not in self._printed:
@@ -48,8 +54,12 @@ def line(group: GroupReport, p: PartitionReport) -> str:
         ("in flight", in_flight(p)),
         ("members", p.members),
     )
-    text = ", ".join(f"{name} {'?' if value is None else value}" for name, value in figures)
+    text = ", ".join(f"{name} {_known(value)}" for name, value in figures)
     return f"{group.group} {p.name} {p.verdict}: {text}"
+
+
+def _known(value: object) -> object:
+    return "?" if value is None else value
 
 
 def _age(p: PartitionReport) -> str:

@@ -52,7 +52,8 @@ def screen(report: Report, height: int) -> RenderableType:
     if len(rows) > room:
         rows = [row for group in report.groups for row in _summary(group, report.time_ms)]
     fitting = most_urgent(rows, room)
-    parts: list[RenderableType] = [_head(report), _table(report, fitting)]
+    shown_rows = _table(report, fitting) if rows else Text("no share groups", "dim")
+    parts: list[RenderableType] = [_head(report), shown_rows]
     if len(fitting) < len(rows):
         parts.append(Text(f"… and {len(rows) - len(fitting):,} more rows, none more urgent", "dim"))
     parts += [_diagnosis(d) for d in shown]

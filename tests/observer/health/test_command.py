@@ -251,6 +251,15 @@ def sentence_seconds(looks: list[Look]) -> str:
     return f"{(1_000_000 + looks[-1].at) % 60:02}"
 
 
+def test_a_group_without_partitions_has_a_line() -> None:
+    """5.4: when it changes."""
+    printer = Lines()
+    empty = [Look(0, exists=False, members=None), Look(5, exists=False, members=None)]
+    first, *_ = list(printer.of(judged(empty[:1])))
+    assert first[9:] == "crew unknown: no partitions, members ?"
+    assert list(printer.of(judged(empty))) == []
+
+
 def test_lines_say_that_the_cluster_is_away_and_back() -> None:
     """1.8, 5.4."""
     printer = Lines()

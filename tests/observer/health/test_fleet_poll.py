@@ -143,6 +143,23 @@ def test_a_changed_configuration_counts_after_30_s(stage: Stage) -> None:
         assert partition_in(seen.refresh()).verdict is Verdict.WAITING
 
 
+def test_a_configuration_that_is_refused_later_still_counts(stage: Stage, spy: Spy) -> None:
+    """1.4, 1.7."""
+    stage.configure("crew", **{"share.record.lock.duration.ms": 60_000})
+    stage.produce("orders", 10)
+
+    def refused(request: Any, response: Any) -> Any:
+        error = Errors.GROUP_AUTHORIZATION_FAILED
+        return replace(response, results=tuple(replace(r, error_code=error, configs=()) for r in response.results))
+
+    with stage.monitor("crew") as seen:
+        stage.consumer().poll(60)
+        spy.change[DescribeConfigsRequest] = refused
+        stage.cluster.advance(REFRESH_MS + 10_000)
+        assert partition_in(seen.refresh()).verdict is Verdict.WAITING
+        assert len(spy.take(DescribeConfigsRequest)) <= 4
+
+
 def test_deleted_records_do_not_wait_in_the_next_poll(stage: Stage, spy: Spy) -> None:
     """1.4, 3.7: the log start is read for SPSOs that do not move, and not for those that do."""
     at_work(stage, "crew")
@@ -317,6 +334,9 @@ def test_without_the_state_topic_the_coordinators_figures_count(stage: Stage, sp
         assert (p.start_offset, p.lag_records, p.in_flight_at_least_records, p.poison_records) == (4, 5, None, None)
         assert SHARE_STATE_TOPIC in seen.report.trouble
         assert "TOPIC_AUTHORIZATION_FAILED" in seen.report.trouble
+        spy.take()
+        stage.cluster.advance(10_000)
+        assert len(spy.take(MetadataRequest)) <= 1  # metadata is not the reason
         stage.cluster.advance(33_000)
         assert Kind.WINDOW_STUCK in kinds_in(seen.refresh())
         spy.change.clear()
