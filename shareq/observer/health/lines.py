@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import click
 
 from shareq.observer.health.monitor import in_flight
-from shareq.observer.health.report import GroupReport, PartitionReport, Report
+from shareq.observer.health.report import ALARMS, GroupReport, PartitionReport, Report, Verdict
 from shareq.observer.health.sentences import clock, duration
 
 
@@ -42,7 +42,7 @@ class Lines:
             for d in group.diagnoses:
                 now[d._replace(sentence="")] = None
                 if d._replace(sentence="") not in self._printed:
-                    yield f"{at} ! {d.sentence}"
+                    yield f"{at} {'!' if d.kind in ALARMS else '·'} {d.sentence}"
         self._printed = now
 
 
@@ -55,7 +55,8 @@ def line(group: GroupReport, p: PartitionReport) -> str:
         ("members", p.members),
     )
     text = ", ".join(f"{name} {_known(value)}" for name, value in figures)
-    return f"{group.group} {p.name} {p.verdict}: {text}"
+    since = "" if p.since_ms is None or p.verdict is Verdict.MOVING else f" since {clock(p.since_ms)}"
+    return f"{group.group} {p.name} {p.verdict}{since}: {text}"
 
 
 def _known(value: object) -> object:

@@ -163,7 +163,7 @@ def total_cells(group: GroupReport) -> tuple[object, ...]:
 def cells(p: PartitionReport, now_ms: int) -> tuple[object, ...]:
     """The figures of a share-partition for a person, in the order of COLUMNS without the group."""
     age_ms = p.oldest_unfinished_age_ms
-    age = None if age_ms is None else duration(age_ms)
+    age = duration(age_ms) if age_ms is not None else "–" if p.verdict is Verdict.IDLE else None
     return (p.name, p.start_offset, p.end_offset, p.lag_records, in_flight(p), age, p.members, state(p, now_ms))
 
 
@@ -177,6 +177,8 @@ def state(p: PartitionReport, now_ms: int) -> str:
 def in_flight(p: PartitionReport) -> object:
     """The number of records in flight: exact if its bounds are equal, else its lower bound."""
     least, most = p.in_flight_at_least_records, p.in_flight_at_most_records
+    if most == 0:
+        return 0
     if most is None or least is None:
         return None
     return most if least >= most else f"≥ {least:,}"

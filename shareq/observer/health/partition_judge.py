@@ -51,9 +51,8 @@ def judge_partition(
     if track.settled is not None and track.settled[0] == inputs:
         track.read_ms = track.clear_ms = words.now_ms
         return track.settled[1], []
-    judge = PartitionJudge(inputs, at, group, words, track)
-    report, diagnoses = judge.judge()
-    settled = report.verdict is Verdict.IDLE and judge.spso is not None and not diagnoses
+    report, diagnoses = PartitionJudge(inputs, at, group, words, track).judge()
+    settled = report.verdict is Verdict.IDLE and not diagnoses
     track.settled = (inputs, report) if settled else None
     return report, diagnoses
 
@@ -280,8 +279,8 @@ class PartitionJudge:
         return self._diagnosis(Kind.PARTITION_UNASSIGNED, sentence, report.start_offset, report.since_ms)
 
     def _not_initialized(self, report: PartitionReport) -> Diagnosis | None:
-        """A diagnosis only where a member works on the partition: other partitions have nothing to start."""
-        if self.spso is not None or not self.members:
+        """A diagnosis only where a member works on the partition, and records may wait."""
+        if self.spso is not None or not self.members or report.verdict is Verdict.IDLE:
             return None
         return self._diagnosis(Kind.NOT_INITIALIZED, self.words.not_initialized(report), None, None)
 

@@ -28,8 +28,8 @@ MAX_LINES = 10_000
 """The lines of a report that is printed once."""
 
 _FRAME_LINES = 5
-"""Lines of the screen beside rows and diagnoses: the head, the table's head and its rule, and the lines for what does
-not fit."""
+"""Lines of the screen beside rows and diagnoses: the head, the table's head, an empty line, and those for what does not
+fit."""
 
 
 class Row(NamedTuple):
@@ -56,7 +56,8 @@ def screen(report: Report, height: int) -> RenderableType:
     parts: list[RenderableType] = [_head(report), shown_rows]
     if len(fitting) < len(rows):
         parts.append(Text(f"… and {len(rows) - len(fitting):,} more rows, none more urgent", "dim"))
-    parts += [_diagnosis(d) for d in shown]
+    if shown:
+        parts += [Text(""), _diagnoses(shown)]
     if len(shown) < len(diagnoses):
         parts.append(Text(f"… and {len(diagnoses) - len(shown):,} more diagnoses", "dim"))
     return Group(*parts)
@@ -115,6 +116,10 @@ def _figure(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _diagnosis(d: Diagnosis) -> Text:
-    urgent = d.kind in ALARMS
-    return Text.assemble(("! " if urgent else "· ", "bold red" if urgent else "dim"), d.sentence)
+def _diagnoses(shown: list[Diagnosis]) -> Table:
+    """A sentence each, with further lines below its first one."""
+    table = Table.grid(padding=(0, 1))
+    for d in shown:
+        urgent = d.kind in ALARMS
+        table.add_row(Text("!", "bold red") if urgent else Text("·", "dim"), Text(d.sentence))
+    return table

@@ -124,7 +124,7 @@ IDLE_NOT_STUCK = [
     case("3.1 an idle group for an hour", every(60, 3600, Look(0, 60)), IDLE),
     case("3.1 idle since long ago by the state topic", [Look(0, 60, moved=-7200, changed=-7200)], IDLE),
     case("3.1 idle without members", every(60, 600, Look(0, 60, members=(0, 0))), IDLE),
-    case("3.1 an empty log that was never used", every(60, 600, Look(0, None, 0)), IDLE, Kind.NOT_INITIALIZED),
+    case("3.1 an empty log that was never used", every(60, 600, Look(0, None, 0)), IDLE),
     case("3.1 all records behind the SPSO are finished", every(60, 600, Look(0, 10, finished=50)), IDLE),
     case("3.1 idle after a move", [Look(0, 10), Look(2, 60), *every(60, 600, Look(40, 60))], IDLE),
     case("3.2 records wait, no members", [Look(0, members=(0, 0))], UNATTENDED, Kind.NO_MEMBERS),

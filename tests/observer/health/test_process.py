@@ -152,7 +152,7 @@ def test_a_signal_ends_the_lines(server: Server) -> None:
     with observing(server.bootstrap_servers, "crew", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        assert " crew orders-0 unattended: SPSO 0, end 3, lag 3, in flight " in process.stdout.readline()
+        assert ": SPSO 0, end 3, lag 3, in flight ≥ 0, members 0" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
         assert process.wait() == 0
         assert process.stderr.read() == ""
