@@ -2,7 +2,8 @@
 
 The table shows the observer's processor time of a poll; `extra_info` has the broker's, the requests and the bytes in
 both directions. `one topic`: all groups read the same 100 logs; `own topics`: each group has a topic, 10,000 logs in
-all. `idle`: nothing has changed since the last poll; `one group moves`: 100 SPSOs have moved, and records wait.
+all. `idle`: nothing has changed since the last poll; `one group moves`: 100 SPSOs have moved, and records wait; `all
+wait`: records wait in all share-partitions, and no SPSO has moved.
 """
 
 from __future__ import annotations
@@ -114,12 +115,17 @@ def watching(fleet: Fleet, traffic: Traffic) -> Iterator[Monitor]:
 
 
 @pytest.mark.benchmark(timer=time.process_time)
-@pytest.mark.parametrize("load", ["idle", "one group moves"])
+@pytest.mark.parametrize("load", ["idle", "one group moves", "all wait"])
 def test_a_poll(benchmark: BenchmarkFixture, fleet: Fleet, traffic: Traffic, watching: Monitor, load: str) -> None:
     rounds = 0
     brokers_s = 0.0
     requests: Counter[str] = Counter()
     sent = received = 0
+
+    moved = {"idle": [], "one group moves": fleet.groups[:1], "all wait": fleet.groups}[load]
+    for name in moved:
+        fleet.move(name, 0)
+    watching.refresh()
 
     def setup() -> None:
         nonlocal rounds
@@ -138,7 +144,8 @@ def test_a_poll(benchmark: BenchmarkFixture, fleet: Fleet, traffic: Traffic, wat
         sent, received = sent + traffic.sent, received + traffic.received
 
     benchmark.pedantic(poll, setup=setup, rounds=ROUNDS)
-    fleet.move(fleet.groups[0], RECORDS)
+    for name in moved:
+        fleet.move(name, RECORDS)
     assert watching.report.trouble == ""
     benchmark.extra_info["broker, ms a poll"] = round(brokers_s / rounds * 1000, 1)
     benchmark.extra_info["requests a poll"] = {name: round(count / rounds, 1) for name, count in requests.items()}
