@@ -18,6 +18,7 @@ from shareq.model.ids import SHARE_STATE_TOPIC, SharePartitionKey
 from shareq.model.messages.cluster import FindCoordinatorRequest, ListGroupsRequest, MetadataRequest, MetadataResponse
 from shareq.model.messages.share_group import (
     DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsResponse,
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
 )
@@ -33,7 +34,14 @@ from shareq.observer.state_topic_reader import read_state_topic
 REFRESH_MS = 30_000
 """The age at which metadata, log starts, configurations and the list of all groups are read again."""
 
+OFFSETS_GROUPS = 20
+"""The number of groups in one DescribeShareGroupOffsets."""
+
 Described = ShareGroupDescribeResponse.DescribedGroup
+DescribedOffsets = DescribeShareGroupOffsetsResponse.Group
+
+Summaries = dict[str, dict[PartitionId, tuple[int, int]]]
+"""Group -> share-partition -> (start offset, lag), as its coordinator names them."""
 
 
 class _Every:
@@ -124,7 +132,7 @@ class FleetPoll:
             else:
                 self._coordinators[found.key] = found.node_id
 
-    def _describe(self, reading: Reading) -> Operation[dict[str, dict[PartitionId, tuple[int, int]]]]:
+    def _describe(self, reading: Reading) -> Operation[Summaries]:
         """Describe all groups; return (start offset, lag) of those whose durable state is not read."""
         by_node: dict[int, list[str]] = {}
         for name, node in self._coordinators.items():
@@ -179,33 +187,50 @@ class FleetPoll:
         self._epochs[name] = found.group_epoch
         return changed
 
-    def _describe_offsets(
-        self, reading: Reading, names: list[str]
-    ) -> Operation[dict[str, dict[PartitionId, tuple[int, int]]]]:
-        """The topics of changed groups, and the summaries of their durable states."""
+    def _describe_offsets(self, reading: Reading, names: list[str]) -> Operation[Summaries]:
+        """The topics of changed groups, and the summaries of their durable states.
+
+        A broker reads the states of all their partitions for a response, so a request is for a few groups.
+        """
         by_node: dict[int, list[str]] = {}
         for name in names:
             if name in self._coordinators and name in reading.groups:
                 by_node.setdefault(self._coordinators[name], []).append(name)
-        asked = [
-            Ask(node, DescribeShareGroupOffsetsRequest(groups=tuple(
-                DescribeShareGroupOffsetsRequest.Group(group_id=name) for name in those)))
-            for node, those in by_node.items()
-        ]  # fmt: skip
-        replies = yield asked
-        summaries: dict[str, dict[PartitionId, tuple[int, int]]] = {}
-        for group in (g for reply in replies if reply.response is not None for g in reply.response.groups):
-            if group.error_code:
-                self._epochs.pop(group.group_id, None)  # ask again in the next poll
-                continue
-            self._topics_of.setdefault(group.group_id, set()).update(topic.topic_name for topic in group.topics)
-            summaries[group.group_id] = {
-                (topic.topic_name, p.partition_index): (p.start_offset, p.lag)
-                for topic in group.topics
-                for p in topic.partitions
-                if not p.error_code
-            }
+        summaries: Summaries = {}
+        for begin in range(0, max(map(len, by_node.values()), default=0), OFFSETS_GROUPS):
+            parts = {node: those[begin : begin + OFFSETS_GROUPS] for node, those in by_node.items() if those[begin:]}
+            asked = [
+                Ask(node, DescribeShareGroupOffsetsRequest(groups=tuple(
+                    DescribeShareGroupOffsetsRequest.Group(group_id=name) for name in those)))
+                for node, those in parts.items()
+            ]  # fmt: skip
+            replies = yield asked
+            for node, reply in zip(parts, replies, strict=True):
+                if reply.response is None:  # too slow: the other groups of this broker follow in the next poll
+                    for name in by_node.pop(node)[begin:]:
+                        self._lose_offsets(reading, name, reply.reason or reply.error.name)
+                    continue
+                for group in reply.response.groups:
+                    self._take_offsets(reading, group, summaries)
         return summaries
+
+    def _take_offsets(self, reading: Reading, group: DescribedOffsets, summaries: Summaries) -> None:
+        if group.error_code:
+            self._lose_offsets(reading, group.group_id, group.error_message or group.error_code.name)
+            return
+        self._topics_of.setdefault(group.group_id, set()).update(topic.topic_name for topic in group.topics)
+        summaries[group.group_id] = {
+            (topic.topic_name, p.partition_index): (p.start_offset, p.lag)
+            for topic in group.topics
+            for p in topic.partitions
+            if not p.error_code
+        }
+
+    def _lose_offsets(self, reading: Reading, name: str, reason: str) -> None:
+        """Ask again in the next poll. Until then a group is not readable if none of its topics is known."""
+        self._epochs.pop(name, None)
+        if not self._topics_of.get(name):
+            reading.groups[name].trouble = f"its offsets: {reason}"
 
     # ---- topics ------------------------------------------------------------------------------------------------------
 
@@ -283,7 +308,7 @@ class FleetPoll:
         }
 
     @staticmethod
-    def _take_summaries(reading: Reading, summaries: dict[str, dict[PartitionId, tuple[int, int]]]) -> None:
+    def _take_summaries(reading: Reading, summaries: Summaries) -> None:
         """The coordinator's figures, for groups without a durable state that was read. A lag of -1 is unknown."""
         for name, offsets in summaries.items():
             group = reading.groups[name]

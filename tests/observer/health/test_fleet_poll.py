@@ -17,7 +17,7 @@ from shareq.model.messages.fetch import FetchRequest
 from shareq.model.messages.share_group import DescribeShareGroupOffsetsRequest, ShareGroupDescribeRequest
 from shareq.model.messages.topics import DescribeConfigsRequest
 from shareq.observer.health import Kind, Verdict
-from shareq.observer.health.fleet_poll import REFRESH_MS
+from shareq.observer.health.fleet_poll import OFFSETS_GROUPS, REFRESH_MS
 from shareq.observer.health.heads import HEADS_PER_POLL
 from tests.observer.health.stage import Spy, Stage, finish, group_in, kinds_in, partition_in
 
@@ -310,6 +310,45 @@ def test_a_log_that_must_not_be_read_has_no_age(stage: Stage, spy: Spy) -> None:
         spy.change.clear()
         stage.cluster.advance(REFRESH_MS)
         assert partition_in(seen.refresh()).oldest_unfinished_age_ms is not None
+
+
+# ---- topics that are not known ---------------------------------------------------------------------------------------
+
+
+def failed(request: Any, response: Any) -> Any:
+    groups = [replace(g, error_code=Errors.UNKNOWN_SERVER_ERROR, topics=()) for g in response.groups]
+    return replace(response, groups=tuple(groups))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [pytest.param(lambda request, response: None, id="1.5 no answer"), pytest.param(failed, id="1.5 an error")],
+)
+def test_a_group_whose_topics_are_not_known_is_not_idle(stage: Stage, spy: Spy, change: Any) -> None:
+    at_work(stage, "crew")
+    spy.change[DescribeShareGroupOffsetsRequest] = change
+    with stage.monitor("crew") as seen:
+        assert (group_in(seen.report).verdict, kinds_in(seen.report)) == (Verdict.UNKNOWN, [Kind.NOT_READABLE])
+        spy.change.clear()
+        assert partition_in(seen.refresh()).verdict is Verdict.UNATTENDED
+
+
+def test_offsets_of_many_groups_are_asked_for_in_parts(stage: Stage, spy: Spy) -> None:
+    """1.2, 1.5: after one that fails, the others follow in the next poll."""
+    names = [f"crew-{number:02}" for number in range(2 * OFFSETS_GROUPS + 5)]
+    for name in names:
+        stage.admin.alter_share_group_offsets(name, {("orders", 0): 0}).check()
+    answers = iter([True, False])
+    spy.change[DescribeShareGroupOffsetsRequest] = lambda request, response: response if next(answers) else None
+    with stage.monitor(*names) as seen:
+        asked = [len(request.groups) for request in spy.take(DescribeShareGroupOffsetsRequest)]
+        known = [group.group for group in seen.report.groups if group.partitions]
+        spy.change.clear()
+        report = seen.refresh()
+        again = [len(request.groups) for request in spy.take(DescribeShareGroupOffsetsRequest)]
+    assert (asked, again) == ([OFFSETS_GROUPS] * 2, [OFFSETS_GROUPS, 5])
+    assert known == names[:OFFSETS_GROUPS]
+    assert all(len(group.partitions) == 4 for group in report.groups)
 
 
 # ---- what fails ------------------------------------------------------------------------------------------------------
