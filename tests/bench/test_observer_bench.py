@@ -108,7 +108,10 @@ def watching(fleet: Fleet, traffic: Traffic) -> Iterator[Monitor]:
     """A monitor that has read everything, and polls only when it must."""
     with monitor(fleet.broker.bootstrap_servers, fleet.groups, interval_ms=3_600_000) as opened:
         assert opened.wait(lambda: opened.polls > 0, 60)
-        report = opened.refresh()
+        for _ in range(5):
+            report = opened.refresh()
+            if not report.trouble and all(group.partitions for group in report.groups):
+                break
         assert [group.verdict for group in report.groups] == [Verdict.IDLE] * GROUPS
         assert sum(len(group.partitions) for group in report.groups) == GROUPS * PARTITIONS
         yield opened
