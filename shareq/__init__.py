@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         WakeupException,
     )
     from shareq.model.states import AcknowledgeType, RecordState
-    from shareq.observer import Observer, lag_plot, observe, view
+    from shareq.observer import Monitor, Observer, lag_plot, monitor, observe, view
     from shareq.producer import Producer
     from shareq.proxy import Tap, tap
     from shareq.trace import Journal, ledger, messages, metrics, raster
@@ -48,6 +48,8 @@ _HOMES = {
     "KafkaError": "shareq.model.errors",
     "KafkaException": "shareq.model.errors",
     "WakeupException": "shareq.model.errors",
+    "Monitor": "shareq.observer",
+    "monitor": "shareq.observer",
     "Observer": "shareq.observer",
     "observe": "shareq.observer",
     "AcknowledgeType": "shareq.model.states",
@@ -79,6 +81,7 @@ __all__ = [
     "KafkaException",
     "Message",
     "Messages",
+    "Monitor",
     "NewTopic",
     "Observer",
     "Producer",
@@ -92,6 +95,7 @@ __all__ = [
     "ledger",
     "messages",
     "metrics",
+    "monitor",
     "observe",
     "raster",
     "tap",

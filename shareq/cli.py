@@ -1,5 +1,5 @@
 """`shareq serve`: a cluster for Kafka clients. `shareq kafka`: Apache Kafka. `shareq tap`: a proxy in front of a Kafka.
-`shareq show`: the control room.
+`shareq observe`: the health of share groups. `shareq show`: the control room.
 
 These run until Ctrl-C. `shareq pipeline`: tables and a report of a trace. `shareq what-if`: the cost of settings.
 """
@@ -36,6 +36,7 @@ KEPT_EVENTS = 200_000
 
 LATE = {
     "kafka": "shareq.kafka.command",
+    "observe": "shareq.observer.health.command",
     "pipeline": "shareq.spark.pipeline.command",
     "show": "shareq_widgets.show.command",
     "tap": "shareq.proxy.command",

@@ -1,6 +1,10 @@
-"""Observes a share group of any Kafka cluster from outside, by reading only, and writes a journal of its changes."""
+"""Observes share groups of any Kafka cluster from outside, by reading only.
 
+`observe` writes a journal of one group's changes, for views. `monitor` reports on the health of many groups.
+"""
+
+from shareq.observer.health import Monitor, monitor
 from shareq.observer.observer import Observer, observe
 from shareq.observer.views import lag_plot, view
 
-__all__ = ["Observer", "lag_plot", "observe", "view"]
+__all__ = ["Monitor", "Observer", "lag_plot", "monitor", "observe", "view"]

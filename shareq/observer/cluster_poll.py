@@ -45,7 +45,7 @@ class ClusterPoll:
         self._topics = None if topics is None else frozenset(topics)
         self._group_topics: frozenset[str] = frozenset()
         self._coordinator: int | None = None
-        self._log = StateLog(group)
+        self._log = StateLog((group,))
 
     def poll(self) -> Operation[PollResult]:
         result = PollResult()

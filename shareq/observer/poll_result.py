@@ -15,28 +15,38 @@ PartitionId = tuple[str, int]
 """(topic, partition)."""
 
 
-@dataclass(slots=True)
-class PollResult:
-    """What one poll has read. Values that could not be read are absent; `trouble` is the first reason.
+@dataclass(slots=True, kw_only=True)
+class Incomplete:
+    """A result that names why it is incomplete: `trouble` is the first reason. `records`: those of the state topic.
 
-    `unreachable`: no broker answered. `topics`: None for a topic that does not exist. `group`: None if there is no such
-    group, or it could not be described (then `group_described` is False). `states`: None for a share-partition without
-    durable state. `log_starts`, `log_ends`: those that are known.
+    `unauthorized`: the state topic must not be read.
     """
 
     trouble: str = ""
     unreachable: bool = False
-    topics: dict[str, MetadataResponse.Topic | None] = field(default_factory=dict)
-    group: ShareGroupDescribeResponse.DescribedGroup | None = None
-    group_described: bool = False
-    configs: dict[str, str] = field(default_factory=dict)
+    unauthorized: bool = False
     records: list[StateRecord] = field(default_factory=list)
-    states: dict[PartitionId, KeyState | None] = field(default_factory=dict)
-    log_starts: dict[PartitionId, int] = field(default_factory=dict)
-    log_ends: dict[PartitionId, int] = field(default_factory=dict)
 
     def fail(self, subject: str, reply: Reply, error: Errors = Errors.NONE) -> None:
         """Keep the first trouble: no response, or an error in one."""
         if not self.trouble:
             unanswered = reply.response is None
             self.trouble = f"{subject}: {(unanswered and reply.reason) or (error or reply.error).name}"
+
+
+@dataclass(slots=True, kw_only=True)
+class PollResult(Incomplete):
+    """What one poll has read. Values that could not be read are absent.
+
+    `unreachable`: no broker answered. `topics`: None for a topic that does not exist. `group`: None if there is no such
+    group, or it could not be described (then `group_described` is False). `states`: None for a share-partition without
+    durable state. `log_starts`, `log_ends`: those that are known.
+    """
+
+    topics: dict[str, MetadataResponse.Topic | None] = field(default_factory=dict)
+    group: ShareGroupDescribeResponse.DescribedGroup | None = None
+    group_described: bool = False
+    configs: dict[str, str] = field(default_factory=dict)
+    states: dict[PartitionId, KeyState | None] = field(default_factory=dict)
+    log_starts: dict[PartitionId, int] = field(default_factory=dict)
+    log_ends: dict[PartitionId, int] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from shareq.model.ids import SHARE_STATE_TOPIC
 from shareq.model.messages.cluster import MetadataResponse
 from shareq.model.messages.data import EARLIEST_TIMESTAMP, ListOffsetsRequest
 from shareq.model.messages.fetch import FetchRequest, FetchResponse
-from shareq.observer.poll_result import PollResult
+from shareq.observer.poll_result import Incomplete
 from shareq.observer.state_log import StateLog
 
 MAX_FETCHES = 64
@@ -20,18 +20,22 @@ MAX_FETCHES = 64
 
 
 def read_state_topic(
-    log: StateLog, result: PollResult, topic: MetadataResponse.Topic, wanted: Iterable[int]
-) -> Operation[None]:
-    """Read the wanted partitions from their positions to their ends, each from its leader."""
+    log: StateLog, result: Incomplete, topic: MetadataResponse.Topic, wanted: Iterable[int]
+) -> Operation[set[int]]:
+    """Read the wanted partitions from their positions to their ends, each from its leader.
+
+    Returns the partitions that were read to their ends.
+    """
     leaders = {p.partition_index: p.leader_id for p in topic.partitions}
     for partition in sorted(p for p in wanted if leaders.get(p, -1) < 0):
         result.trouble = result.trouble or f"{SHARE_STATE_TOPIC}-{partition} has no leader"
     more = {p for p in wanted if leaders.get(p, -1) >= 0}
     yield from _find_log_starts(log, result, leaders, {p for p in more if p not in log.positions})
     more &= log.positions.keys()
+    ended: set[int] = set()
     for _ in range(MAX_FETCHES):
         if not more:
-            return
+            break
         nodes = _by_leader(leaders, more)
         replies = yield [Ask(node, _fetch(log, partitions)) for node, partitions in nodes.items()]
         more = set()
@@ -41,7 +45,10 @@ def read_state_topic(
                 result.fail(f"reading {SHARE_STATE_TOPIC}", reply, error)
                 continue
             partitions = [p for topic_response in reply.response.responses for p in topic_response.partitions]
-            more |= {p.partition_index for p in partitions if _add_response(log, result, p)}
+            read = {p.partition_index: _add_response(log, result, p) for p in partitions}
+            more |= {index for index, at_end in read.items() if at_end is False}
+            ended |= {index for index, at_end in read.items() if at_end}
+    return ended
 
 
 def _by_leader(leaders: dict[int, int], partitions: Iterable[int]) -> dict[int, list[int]]:
@@ -51,7 +58,7 @@ def _by_leader(leaders: dict[int, int], partitions: Iterable[int]) -> dict[int, 
     return led
 
 
-def _find_log_starts(log: StateLog, result: PollResult, leaders: dict[int, int], new: set[int]) -> Operation[None]:
+def _find_log_starts(log: StateLog, result: Incomplete, leaders: dict[int, int], new: set[int]) -> Operation[None]:
     """Set the positions of new partitions to their log starts: the records before are pruned as redundant."""
     nodes = _by_leader(leaders, new)
     replies = yield [
@@ -74,20 +81,23 @@ def _fetch(log: StateLog, partitions: Iterable[int]) -> FetchRequest:
     return FetchRequest(max_wait_ms=0, topics=(FetchRequest.Topic(topic_id=log.topic_id, partitions=asked),))
 
 
-def _add_response(log: StateLog, result: PollResult, response: FetchResponse.Partition) -> bool:
-    """Add the response of one partition; True if the partition has more records."""
+def _add_response(log: StateLog, result: Incomplete, response: FetchResponse.Partition) -> bool | None:
+    """Add the response of one partition. True at its end, False if it has more records, None if it cannot be read."""
     index, error = response.partition_index, response.error_code
     if error:
         if error is Errors.OFFSET_OUT_OF_RANGE:  # pruned above the position, or truncated: read from the log start
             log.discard(index)
+        result.unauthorized |= error is Errors.TOPIC_AUTHORIZATION_FAILED
         result.trouble = result.trouble or f"reading {SHARE_STATE_TOPIC}-{index}: {error.name}"
-        return False
+        return None
     try:
         result.records += log.add(index, response.records, response.high_watermark)
     except (UnreadableRecordError, CorruptBatch) as failure:
         result.trouble = result.trouble or f"reading {SHARE_STATE_TOPIC}-{index}: {failure}"
-        return False
-    return bool(response.records) and log.positions[index] < response.high_watermark
+        return None
+    if log.positions[index] >= response.high_watermark:
+        return True
+    return False if response.records else None
 
 
 def list_offsets_request(topics: Iterable[tuple[str, Iterable[int]]], timestamp: int) -> ListOffsetsRequest:

@@ -30,3 +30,16 @@ def test_every_cited_section_exists(room: str) -> None:
 def test_a_section_has_one_place() -> None:
     found = [number for room in ROOMS for number in sections(room)]
     assert len(found) == len(set(found))
+
+
+def numbered(room: str) -> set[str]:
+    """The rules of a BEHAVIOUR.md whose paragraphs begin with their numbers."""
+    return set(re.findall(r"^(\d+\.\d+) ", (ROOT / "shareq" / room / "BEHAVIOUR.md").read_text(), re.MULTILINE))
+
+
+def test_the_rules_of_monitors_are_those_that_tests_cite() -> None:
+    """Numbers at the start of test ids and of docstrings."""
+    texts = [path.read_text() for path in (ROOT / "tests" / "observer" / "health").glob("*.py")]
+    heads = [head for text in texts for head in re.findall(r'(?:id=|case\(\s*|""")"?((?:\d\.\d+(?:, )?)+)', text)]
+    cited = {number for head in heads for number in head.split(", ") if number}
+    assert cited == numbered("observer")

