@@ -116,7 +116,10 @@ def test_the_drawing_has_each_message_in_its_order(run: Instant, seed: int) -> N
                 )
                 assert work.top >= request.top
                 assert work.left < drawing.find(f"{_column(drawing, one.target)} line")["attributes"]["x1"] < work.right
-        assert (f"and {shown.earlier} earlier" in texts(drawing)) == (shown.earlier > 0)
+        earlier = [
+            text for text in texts(drawing, "earlier") if text.startswith(f"and {shown.earlier} earlier request")
+        ]
+        assert bool(earlier) == (shown.earlier > 0)
 
 
 def _column(drawing: Drawing, target: str) -> str:
@@ -188,8 +191,51 @@ def test_a_message_of_a_shared_column_has_its_member_s_letter() -> None:
         history.append((number, request))
     drawing = messages.draw(messages.content(written(*history)), 320)
     heads = [text for text in texts(drawing, "member:") if len(text) == 1]
-    assert heads == ["G", "H", "I"]
-    assert texts(drawing, "words") == [*(f"{letter}: fetch" for letter in "ABCDEF"), *["fetch"] * 3]
+    assert heads == ["H", "I"]
+    assert texts(drawing, "words") == [*(f"{letter}: fetch" for letter in "ABCDEFG"), *["fetch"] * 2]
+
+
+def heartbeats(members: int, *, failing: int) -> messages.MessagesContent:
+    """A heartbeat of each member at one instant; that of one fails."""
+    history: list[tuple[int, e.Event]] = [(0, e.BrokerStarted(0))]
+    for number in range(members):
+        history.append((0, e.MemberJoined(GROUP, f"m-{number}", f"clerk-{number}", ("orders",))))
+        body = f'{{"group_id":"{GROUP}","member_id":"m-{number}"}}'
+        request = sent(number, "ShareGroupHeartbeat")._replace(source=f"clerk-{number}", client_id=f"clerk-{number}")
+        error = '"COORDINATOR_LOAD_IN_PROGRESS"' if number == failing else "0"
+        answer = f'{{"error_code":{error},"member_epoch":3}}'
+        response = "ShareGroupHeartbeatResponse", 0, number, answer
+        history += [(0, request._replace(body=body)), (0, e.ResponseSent("broker-0", f"clerk-{number}", *response))]
+    return messages.content(written(*history))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("chosen", ["", member("m-3")])
+def test_equal_messages_of_members_without_a_lifeline_are_one(width: int, chosen: str) -> None:
+    """A member that is selected, or has an error, has a lifeline; the others are counted."""
+    shown = heartbeats(40, failing=7)
+    drawing = messages.draw(shown, width, chosen)
+    check_layout(drawing)
+    assert bool(drawing.keys("member:m-3 line")) == bool(chosen)
+    assert drawing.keys("member:m-7 line")
+    assert len(drawing.keys("member:")) <= 3 * messages.LIFELINES
+    folds = [text for text in texts(drawing, "words") if "× heartbeat" in text]
+    folded = sum(int(text.split()[0]) for text in folds)
+    assert folded + sum(text == "heartbeat" for text in texts(drawing, "words")) == 40
+    assert f"{folded} more" in texts(drawing, "other members")
+    (key, *_) = [key for key in drawing.keys("arrow") if "× heartbeat" in drawing.find(key)["title"]]
+    assert {subject.partition(":")[0] for subject in drawing.find(key)["about"]} == {"message"}
+    assert sum(len(drawing.find(key)["about"]) for key in drawing.keys("arrow")) == 80
+
+
+def test_a_selected_message_has_a_row_of_its_own() -> None:
+    shown = heartbeats(40, failing=7)
+    before = texts(messages.draw(shown, 480), "words")
+    first = shown.exchanges[0]
+    detail = messages.Detail(first.number, first.label, (), (), ())
+    after = texts(messages.draw(shown._replace(detail=detail), 480), "words")
+    assert "A: heartbeat" in after
+    assert "A: heartbeat" not in before
 
 
 @pytest.mark.parametrize(("trace", "words"), [
