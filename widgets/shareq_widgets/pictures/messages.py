@@ -116,7 +116,7 @@ class _Diagram:
         return min((b - a for a, b in pairwise(xs)), default=self._width / 2)
 
     def _draw_work(self, row: Row) -> None:
-        """The box of a broker that works for one or several exchanges, from their first request to their last response."""
+        """The box of a broker that works for one or several exchanges: from the first request to the last response."""
         one = row.one
         if row.is_response or one.last_event is None:
             return
