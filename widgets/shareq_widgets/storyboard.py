@@ -21,6 +21,7 @@ DULL: Final = ("appended",)
 """Kinds of marks that alone make no telling moment."""
 ACKNOWLEDGED: Final = ("accept", "release", "reject")
 """Causes of events that make a telling moment where marks are too few."""
+ACQUIRED: Final = "acquired"
 STEPS_SEARCHED: Final = 400
 """The number of steps that are searched for the first acquisition."""
 FEW_STEPS: Final = 60
@@ -75,10 +76,17 @@ def telling(player: Showable) -> list[Frame]:
 
 
 def climax(player: Showable) -> Frame:
-    """The telling moment with the most important mark; without one, the beginning."""
-    first, *others = sorted(telling(player), key=lambda frame: frame.importance)
-    marked = _marked(player, int(first.snapshot["order"]))
-    return others[0] if marked and others else first
+    """The moment of the most important mark after the beginning; without one, the last of the telling moments with the
+    most records in flight."""
+    marked = _marked(player, _beginning(player) or 0)
+    if marked:
+        return Frame(player.view.snapshot(marked[0]), player.view.moment(marked[0]), 0)
+    return max(reversed(telling(player)), key=lambda frame: _in_flight(frame.snapshot))
+
+
+def _in_flight(snapshot: Snapshot) -> int:
+    """The records of a share-partition that members hold; 0 of a snapshot of a group."""
+    return sum(run[1] - run[0] for run in snapshot.get("runs", ()) if run[2] == ACQUIRED)
 
 
 def _marked(player: Showable, after: int) -> list[int]:
