@@ -119,7 +119,7 @@ def messages(
     def draw(frame: Frame) -> Drawing:
         subject = parse(frame.selection) if frame.selection else None
         selected = int(subject.name) if subject is not None and subject.kind == "message" else None
-        found = messages_drawing.content(frame.instant, client=client, apis=apis, selected=selected, most=most)
+        found = messages_drawing.recent(frame.instant, client=client, apis=apis, selected=selected, most=most)
         return messages_drawing.draw(found, frame.width, frame.selection)
 
     return group_picture(source, group, draw, "Messages", options)

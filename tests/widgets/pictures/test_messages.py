@@ -99,16 +99,22 @@ def test_the_drawing_has_each_message_in_its_order(run: Instant, seed: int) -> N
         shown = messages.content(moment(run, draw.randrange(400, run.until)), 400, most=draw.choice((5, 40)))
         drawing = messages.draw(shown, width)
         check_layout(drawing)
-        rows = sorted(
-            [(one.sent[0], f"{one.number} request") for one in shown.exchanges]
-            + [(one.answered[0], f"{one.number} response") for one in shown.exchanges if one.answered]
+        arrows = {each["key"]: each["about"] for each in drawing.elements if each["key"].startswith("arrow")}
+        for one in shown.exchanges:
+            mine = [key.split()[2] for key, about in arrows.items() if message(one.number) in about]
+            assert mine == ["request", "response"][: 2 if one.answered else 1]
+        alone = sorted(
+            [(one.sent[0], f"arrow {one.number} request") for one in shown.exchanges]
+            + [(one.answered[0], f"arrow {one.number} response") for one in shown.exchanges if one.answered]
         )
-        tops = [extent(drawing.find(f"arrow {key}")).top for _, key in rows]
+        tops = [extent(drawing.find(key)).top for _, key in alone if len(arrows.get(key, ())) == 1]
         assert tops == sorted(set(tops))
         for one in shown.exchanges:
-            assert drawing.find(f"words {one.number} request")["about"] == [message(one.number)]
             open_line = drawing.keys(f"open {one.number}")
             assert bool(open_line) == (one.answered is None and not one.lost)
+            if f"arrow {one.number} request" not in arrows:
+                continue  # the arrow of an equal exchange stands for it
+            assert message(one.number) in drawing.find(f"words {one.number} request")["about"]
             if one.last_event is not None:
                 work, request = (
                     extent(drawing.find(f"work {one.number}")),
@@ -236,6 +242,21 @@ def test_a_selected_message_has_a_row_of_its_own() -> None:
     after = texts(messages.draw(shown._replace(detail=detail), 480), "words")
     assert "A: heartbeat" in after
     assert "A: heartbeat" not in before
+
+
+@pytest.mark.parametrize(("times_ms", "shown", "span_ms"), [
+    pytest.param([29_900] * 6, 6, 1_000, id="enough in a second"),
+    pytest.param([25_000, 25_500, 26_000, 27_000, 28_000, 29_900], 6, 5_000, id="enough in five seconds"),
+    pytest.param([1, 10_000, 29_900], 3, 30_000, id="few in the longest span"),
+    pytest.param([], 0, 30_000, id="none"),
+])  # fmt: skip
+def test_a_quiet_group_is_shown_over_a_longer_time(times_ms: list[int], shown: int, span_ms: int) -> None:
+    history: list[tuple[int, e.Event]] = [(0, e.BrokerStarted(0))]
+    for number, at in enumerate(times_ms):
+        history += [(at, sent(number)), (at, e.ResponseSent("broker-0", "app", "MetadataResponse", 0, number, "{}"))]
+    run = written(*history)
+    found = messages.recent(run._replace(now_ms=run.origin_ms + 30_000), most=6)
+    assert (len(found.exchanges), found.earlier, found.now_ms - found.from_ms) == (shown, 0, span_ms)
 
 
 @pytest.mark.parametrize(("trace", "words"), [

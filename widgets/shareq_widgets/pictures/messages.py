@@ -25,12 +25,13 @@ from shareq_widgets.pictures.messages_content import (
     MessagesContent,
     ShownExchange,
     content,
+    recent,
 )
 from shareq_widgets.pictures.messages_rows import Row, rows
 from shareq_widgets.pictures.time_plot import clock, duration
 from shareq_widgets.text_fit import SMALL, clipped, text_width, wrapped
 
-__all__ = ["COLUMN", "LIFELINES", "MOST", "SPAN_MS", "Detail", "MessagesContent", "content", "draw"]
+__all__ = ["COLUMN", "LIFELINES", "MOST", "SPAN_MS", "Detail", "MessagesContent", "content", "draw", "recent"]
 
 HEAD, ROW, LEAN = 56, 18, 6
 PAUSES, PAUSE = 120, 36

@@ -17,6 +17,10 @@ from shareq_widgets.instant import Instant
 MOST = 40
 """Number of exchanges that a picture shows at most."""
 SPAN_MS = 1_000
+SPANS_MS = SPAN_MS, 5_000, 30_000
+"""The spans of which a picture shows the first one with enough exchanges."""
+FEW = 6
+"""The number of exchanges that are enough."""
 
 
 class Participant(NamedTuple):
@@ -106,6 +110,23 @@ def content(
         cast.participants(), tuple(_shown(one, cast, caused[one.order]) for one in found), len(calls) - len(found),
         _detail(instant, log.call(selected, instant.until), names),
     )  # fmt: skip
+
+
+def recent(
+    instant: Instant,
+    *,
+    client: str | None = None,
+    apis: Collection[str] | None = None,
+    selected: int | None = None,
+    most: int = MOST,
+) -> MessagesContent:
+    """The content of the shortest of SPANS_MS that has enough exchanges, else of the longest; arguments as in
+    `content`."""
+    for span_ms in SPANS_MS:
+        found = content(instant, span_ms, client=client, apis=apis, selected=selected, most=most)
+        if len(found.exchanges) >= min(FEW, most):
+            break
+    return found
 
 
 def _caused(instant: Instant, found: Sequence[Exchange], names: Mapping[str, str]) -> dict[int, list[Entry]]:
