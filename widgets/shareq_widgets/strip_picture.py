@@ -289,7 +289,8 @@ def _lanes(snapshot: dict[str, Any], members: list[dict[str, Any]], frame: Frame
     words = " of lock left" if frame.width >= SIZES["narrow"] else ""
     for index, member in enumerate(members):
         y = SIZES["lane_top"] + SIZES["lane"] * index
-        label = f"{_short(member['name'], int(in_width('name_length', frame.width)))} {member['letter']}"
+        name = _short(member["name"], int(in_width("name_length", frame.width)))
+        label = name if name == member["letter"] else f"{name} {member['letter']}"
         yield _text(in_width("gutter_left", frame.width) - 14, y + 11, label, colours["ink"], text_anchor="end")
         held = [run for run in snapshot["runs"] if run[4] == member["id"] and run[2] == "acquired"]
         yield from _locks(snapshot, held, y, frame, colours)

@@ -185,7 +185,8 @@ export class Scene {
     const name = (key, row, text, css) => items.push({ key, x: camera.left - 14, y: lane_top + lane * row + 11, text, "text-anchor": "end", class: css });
     const x = clamp(camera.x(snap.window_end) + 12, camera.left + 8, camera.right + 12);
     lanes.forEach((member, row) => {
-      name(`name ${member.id}`, row, `${short(member.name, camera.narrow ? name_length_narrow : name_length)}${member.alive ? "" : " †"} ${member.letter}`, member.held ? "" : "sq-small");
+      const said = short(member.name, camera.narrow ? name_length_narrow : name_length), letter = said === member.letter ? "" : ` ${member.letter}`;
+      name(`name ${member.id}`, row, `${said}${member.alive ? "" : " †"}${letter}`, member.held ? "" : "sq-small");
       items.push({ key: `left ${member.id}`, x, y: lane_top + lane * row + 11, member });
     });
     if (hidden) name("more", lanes.length, `and ${hidden} more`, "sq-small");

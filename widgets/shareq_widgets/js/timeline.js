@@ -6,6 +6,14 @@ import { Keyed, add, clamp, clockText, paint, put, setText } from "./draw.js";
 
 const NEAR = 9; // marks closer than this are shown as one, px
 const EDGE = 7; // half of the thumb: the track's ends are there, px
+const TICK = 80; // the least distance of two written times, px
+const TICKS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 3e4, 6e4, 12e4, 3e5, 6e5, 18e5, 36e5, 72e5, 216e5, 864e5];
+
+/** A time since the start as m:ss, with the decimals that the step needs. @param {number} ms @param {number} step */
+const tickText = (ms, step) => {
+  const seconds = ((ms % 60000) / 1000).toFixed(step % 1000 ? (step % 100 ? 3 : 1) : 0);
+  return `${Math.floor(ms / 60000)}:${ms % 60000 < 10000 ? "0" : ""}${seconds}`;
+};
 
 // Times in ms since the epoch and their places on the axis, in ms of room from its start. A fold takes `folded_ms`.
 export class Axis {
@@ -35,6 +43,24 @@ export class Axis {
       ms = Math.min(from + (ms - from) * ((to - from) / this.folded_ms), ms + (to - from) - this.folded_ms);
     }
     return Math.round(Math.min(ms, this.end_ms));
+  }
+  /** Round times outside of the folds, far enough from each other for their texts. @param {number} room */
+  ticks(room) {
+    const per_px = this.length / room, step = TICKS_MS.find((ms) => ms >= TICK * per_px) ?? TICKS_MS[TICKS_MS.length - 1];
+    /** @type {{ ms: number, text: string }[]} */
+    const found = [];
+    let from = this.start_ms, last = -Infinity;
+    for (const [to, next] of [...this.folds, [this.end_ms, this.end_ms]]) {
+      for (let ms = Math.ceil((from - this.start_ms) / step) * step; ms <= to - this.start_ms; ms += step) {
+        const place = this.place(this.start_ms + ms);
+        if (place - last >= TICK * per_px) {
+          found.push({ ms: this.start_ms + ms, text: tickText(ms, step) });
+          last = place;
+        }
+      }
+      from = next;
+    }
+    return found;
   }
 }
 
@@ -66,6 +92,8 @@ export class Timeline {
     this.range = add(host, "input", { type: "range", min: 0, step: 1, "aria-label": "time in the journal" });
     /** @type {Keyed<[number, number], HTMLElement>} */
     this.folds = new Keyed(add(host, "div", { class: "sq-folds" }), (parent) => add(parent, "span"));
+    /** @type {Keyed<{ ms: number, text: string }, HTMLElement>} */
+    this.ticks = new Keyed(add(host, "div", { class: "sq-ticks", "aria-hidden": "true" }), (parent) => add(parent, "span"));
     /** @type {Keyed<Group, HTMLElement>} */
     this.marks = new Keyed(add(host, "div", { class: "sq-marks" }), (parent) => {
       const mark = add(parent, "button", { type: "button", tabindex: -1 });
@@ -91,11 +119,17 @@ export class Timeline {
       put(node, { title: `${clockText(to - from)} without an event, folded` });
       node.style.setProperty("--sq-at", String((share(from) + share(to)) / 2));
     });
-    let free = 0; // where the last shown label ends: of labels that would overlap, the later are left to their tooltips
+    this.ticks.show(axis.ticks(room), ({ ms }) => ms, (node, { ms, text }) => {
+      setText(node, text);
+      node.style.setProperty("--sq-at", String(share(ms)));
+    });
+    // Where the last shown label ends, and what it says: a later one that would overlap it, or that says the same, is
+    // left to its tooltip.
+    let free = 0, said = "";
     this.marks.show(merged(snap.marks, (mark) => share(mark.time_ms) * room), ({ marks: [first] }) => `${first.order} ${first.kind}`, (node, { x, marks }) => {
       const [first] = marks, more = marks.length > 1 ? ` +${marks.length - 1}` : "", label = first.text + more;
-      const half = label.length * 3 + 6, shown = x - half > free && x + half < width;
-      if (shown) free = x + half;
+      const half = label.length * 3 + 6, shown = x - half > free && x + half < width && first.text !== said;
+      if (shown) [free, said] = [x + half, first.text];
       setText(node.children[0], shown ? label : "");
       const title = marks.map(({ order, text }) => `${text}, event ${order}`).join("\n");
       put(node, { title, "aria-label": `go to event ${first.order}: ${first.text}` });
