@@ -15,9 +15,11 @@ import traitlets
 from shareq import Cluster, observer
 from shareq_widgets import room_picture, stored, views
 from shareq_widgets.export import save_room
+from shareq_widgets.group_picture import GroupPicture
 from shareq_widgets.panel import Panel
 from shareq_widgets.partition_strip import strip
 from shareq_widgets.player import Player
+from shareq_widgets.selection import offset_of
 from shareq_widgets.steering import STORIES, Steering, Story
 from shareq_widgets.what_if_view import WhatIf, open_cluster
 
@@ -79,15 +81,31 @@ class Slot(ipywidgets.VBox):
         self.views: dict[str, Player] = {}
         self._widgets: dict[str, Player | WhatIf] = {}
         names = list(made)
-        self._tabs = ipywidgets.ToggleButtons(options=[(TITLES[name], name) for name in names])
+        self._titles = {name: TITLES[name] for name in names}
+        self._tabs = ipywidgets.ToggleButtons(options=self._options())
         self._tabs.add_class("sq-choice")
         super().__init__()
         self.add_class("sq-slot")
         if len(names) > 1:
             self.add_class("sq-tabbed")
         self.shown = names[0]
-        ipywidgets.link((self, "shown"), (self._tabs, "value"))
+        self._link = ipywidgets.link((self, "shown"), (self._tabs, "value"))
         self._show()
+
+    def _options(self) -> list[tuple[str, str]]:
+        return [(title, name) for name, title in self._titles.items()]
+
+    def entitle(self, name: str, title: str = "", tooltip: str = "") -> None:
+        """Show another title on the tab of a view; "" is its own. `tooltip`: of this tab."""
+        title = title or TITLES[name]
+        if title == self._titles[name]:
+            return
+        self._titles[name] = title
+        self._link.unlink()  # new options choose the first one
+        self._tabs.options = self._options()
+        self._tabs.tooltips = [tooltip if each == name else "" for each in self._titles]
+        self._tabs.value = self.shown
+        self._link.link()
 
     @traitlets.validate("shown")
     def _known(self, proposal: Any) -> str:
@@ -124,13 +142,31 @@ class Screen(ipywidgets.Box):
         areas: dict[str, ipywidgets.DOMWidget] = {"strip": self.strip, **self.slots, "timeline": self.timeline}
         if panel is not None:
             areas["panel"] = panel
+            panel.changed = self._redraw
             self.timeline.observe(lambda _: panel.refresh(), "total")
+            self.timeline.observe(lambda _: panel.show_clock(), "snapshot")
+        self.timeline.observe(lambda change: self._point(change["new"]), "selection")
+        self._point(self.timeline.selection)
         for area, widget in areas.items():
             widget.add_class(f"sq-area-{area}")
         super().__init__(tuple(areas.values()))
         self.add_class("sq-room")
         if panel is not None:
             self.add_class("sq-steered")
+
+    def _point(self, selected: str) -> None:
+        """Name the selected record on the tab of its biography. The shown view stays: a person may compare locks."""
+        offset = offset_of(selected)
+        if offset is None:
+            self.slots["left"].entitle("record")
+        else:
+            self.slots["left"].entitle("record", f"{TITLES['record']} {offset:,} ▸", f"biography of record {offset}")
+
+    def _redraw(self) -> None:
+        """Show the clients that have not joined yet."""
+        found = self.slots["right"].views.get("group")
+        if isinstance(found, GroupPicture):
+            found.redraw()
 
     @property
     def shown(self) -> dict[str, Player]:
@@ -156,13 +192,18 @@ def _makes(source: Any, place: Place, options: views.Options, steering: Steering
         "record": lambda: views.record(source, **place, **options),
         "states": lambda: views.states(source, group=group, **options),
         "state_topic": lambda: views.state_topic(source, **place, **options),
-        "group": lambda: views.group(source, group=group, **options),
+        "group": lambda: views.group(source, group=group, joining=_joining(steering), **options),
         "cluster": lambda: views.cluster(source, group=group, **options),
         "raster": lambda: views.raster(source, **place, tall=True, **options),
         "charts": lambda: views.charts(source, group=group, tall=True, **options),
         "messages": lambda: views.messages(source, group=group, most=MESSAGES, **options),
         "what_if": lambda: WhatIf(source, group, cluster=open_cluster(source), execute=execute, options=options),
     }
+
+
+def _joining(steering: Steering | None) -> Callable[[], list[str]] | None:
+    """The consumers of the panel that have not joined yet, on a clock that stands between two uses of a control."""
+    return steering.joining if steering is not None and steering.cluster.loop.virtual else None
 
 
 class ControlRoom(ipywidgets.Box):

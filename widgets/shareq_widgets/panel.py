@@ -14,12 +14,18 @@ from shareq_widgets.labels import labelled
 from shareq_widgets.panel_row import Row
 from shareq_widgets.steering import STORIES, Control, Steering, Story
 from shareq_widgets.steering.dynamic_configs import GROUP
-from shareq_widgets.steering.panel import CONSUMERS
+from shareq_widgets.steering.panel import CLOCK, CONSUMERS
+from shareq_widgets.words import clock_text
 
 OPEN: Final = ("records", "consumers", "clock")
 """The areas that are open at first."""
 
 COMPARE: Final = "Lock duration and limits against p99, redeliveries and throughput, from simulated runs."
+
+A_SECOND: Final = 1000
+"""The time by which the button beside the clock advances it, ms."""
+FIRST: Final = "Add a consumer, produce records, and advance the clock; or choose a story."
+"""What a person can do first with an empty group."""
 
 REFUSALS = (KafkaException, ValueError)
 
@@ -45,7 +51,11 @@ class Panel(ipywidgets.VBox):
         self._controls: dict[str, Control] = {}
         self._rows: dict[str, Row] = {}
         """The rows of the folds that are open, or have been: a hundred rows would take a second to make."""
-        self._stories = [self._story_button(name, tell) for name in STORIES] if tell is not None else []
+        self.changed: Callable[[], None] = lambda: None
+        """Called after each use of a control."""
+        self._used_ms = -1
+        """When a control was last used that does not move the clock, ms since the epoch."""
+        self._stories = {name: self._story_button(name, tell) for name in STORIES} if tell is not None else {}
         self._telling = ipywidgets.HTML()
         self._next = ipywidgets.Button(description="what happens?", button_style="primary")
         self._next.on_click(lambda _: self.next())
@@ -55,6 +65,13 @@ class Panel(ipywidgets.VBox):
         self._compare.on_click(lambda _: compare() if compare is not None else None)
         self._beside: dict[str, list[ipywidgets.Widget]] = {} if compare is None else {GROUP: [self._compare]}
         self._code = ipywidgets.HTML()
+        self._clock = ipywidgets.HTML()
+        self._advance = ipywidgets.Button(description="advance 1 s", tooltip=f"cluster.advance({A_SECOND})")
+        self._advance.on_click(lambda _: self.act(self.steering["advance"], A_SECOND))
+        self._standing = ipywidgets.Box([self._clock, self._advance])
+        self._standing.add_class("sq-standing")
+        self._said = ipywidgets.VBox([self._code, *([self._standing] if steering.cluster.loop.virtual else [])])
+        self._said.add_class("sq-said")
         self._folds: dict[str, ipywidgets.Accordion] = {}
         self._listed: dict[str, list[str]] = {}
         """The names of the controls in a fold."""
@@ -65,7 +82,7 @@ class Panel(ipywidgets.VBox):
         self._labels = labelled(self)
         self.refresh()
         self._tell()
-        self._show_code("")
+        self._show_code("", meaning="" if story is not None or steering.members() else FIRST)
 
     def _story_button(self, name: str, tell: Callable[[str], object]) -> ipywidgets.Button:
         button = ipywidgets.Button(description=STORIES[name].title, tooltip=STORIES[name].about)
@@ -82,7 +99,10 @@ class Panel(ipywidgets.VBox):
             self._show_code("", refusal=str(refusal))
         else:
             self._show_code(line, meaning=control.meaning)
+            if control.area != CLOCK:
+                self._used_ms = self.steering.cluster.now_ms
         self.refresh()
+        self.changed()
 
     def next(self) -> None:
         """Do the next step of the story."""
@@ -92,6 +112,7 @@ class Panel(ipywidgets.VBox):
             self._show_code("\n".join(self.steering.log[before:]))
             self._tell()
             self.refresh()
+            self.changed()
 
     # ---- what is shown -----------------------------------------------------------------------------------------------
 
@@ -103,6 +124,14 @@ class Panel(ipywidgets.VBox):
             self._lay_out()
         for name, row in self._rows.items():
             row.update(self._controls[name])
+        self.show_clock()
+
+    def show_clock(self) -> None:
+        """Show where a virtual clock stands, and that nothing follows from a click until it moves."""
+        cluster = self.steering.cluster
+        at, waits = clock_text(cluster.now_ms - cluster.journal.origin_ms), cluster.now_ms == self._used_ms
+        follows = " <b>Advance it to see what follows.</b>" if waits else ""
+        self._clock.value = f"<span>The clock stands at {at}.{follows}</span>"
 
     def _row(self, name: str) -> ipywidgets.Widget:
         if name not in self._rows:
@@ -117,11 +146,11 @@ class Panel(ipywidgets.VBox):
         for area, found in by_area.items():
             names = [control.name for control in found]
             self._fold(area, names, partial(self._content, found), opened=area in OPEN)
-        heading = ipywidgets.HTML("<b>Stories</b>: a failure each, step by step")
-        stories, moves = _box([heading, *self._stories]), _box([self._next, self._leave])
+        heading = ipywidgets.HTML("<b>Stories</b>, step by step")
+        stories, moves = _box([heading, *self._stories.values()]), _box([self._next, self._leave])
         told = [self._telling, moves] if self.story is not None else []
         shown = [self._folds[area] for area in by_area]
-        self.children = (*([stories] if self._stories else []), *told, self._code, *shown, self._labels)
+        self.children = (self._said, *told, *([stories] if self._stories else []), *shown, self._labels)
 
     def _content(self, controls: list[Control]) -> ipywidgets.Widget:
         """The controls of an area; those of a consumer are folded under its name."""
@@ -166,10 +195,16 @@ class Panel(ipywidgets.VBox):
             return
         answer = f"<p>{escape(story.answer)}</p>" if story.answer else f"<p>{escape(story.preset.about)}</p>"
         ahead = "" if story.done else f"<p>{escape(story.text)} <b>{escape(story.question)}</b></p>"
+        progress = "●" * story.position + "○" * (story.count - story.position)
         self._telling.value = (
             f'<div class="sq-story" aria-live="polite"><b>{escape(story.preset.title)}</b> '
+            f'<span class="sq-progress" aria-hidden="true">{progress}</span> '
             f"step {story.position} of {story.count}{answer}{ahead}</div>"
         )
+        button = self._stories.get(story.preset.name)
+        if button is not None:
+            button.description = f"{story.preset.title}: {story.position} of {story.count}"
+            button.add_class("sq-on")
         self._next.disabled = story.done
         self._next.description = "the end" if story.done else "what happens?"
 

@@ -8,7 +8,7 @@ ConfigException for an unknown group, topic or partition; ValueError for other a
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, Literal, TypedDict, Unpack
 
 from shareq import observer
@@ -92,11 +92,17 @@ def states(
     return group_picture(source, group, draw, "Record states", options)
 
 
-def group(source: Any, *, group: str, **options: Unpack[Options]) -> GroupPicture:
-    """The members with their heartbeats and epochs, and their partitions."""
+def group(
+    source: Any, *, group: str, joining: Callable[[], Collection[str]] | None = None, **options: Unpack[Options]
+) -> GroupPicture:
+    """The members with their heartbeats and epochs, and their partitions. `joining`: the names of clients that join
+    when the clock of the cluster moves; they are shown at its end."""
 
     def draw(frame: Frame) -> Drawing:
-        return group_drawing.draw(group_drawing.content(frame.instant), frame.width)
+        found = group_drawing.content(frame.instant)
+        if joining is not None and frame.instant.until == frame.instant.history.journal.total:
+            found = found._replace(joining=tuple(joining()))
+        return group_drawing.draw(found, frame.width)
 
     return group_picture(source, group, draw, "Group", options)
 
