@@ -109,3 +109,19 @@ def test_a_selected_record_is_named_on_its_tab_and_no_view_is_changed(shown: str
     assert titles(slot) == ["Locks", "Record"]
     assert (slot.shown, slot._tabs.value) == (shown, shown)
     room.close()
+
+
+def test_the_whole_recording_is_that_of_the_story_with_the_worst_failure(room: ControlRoom) -> None:
+    calm = room.picture(whole=True)
+    for name in ("poison", "leader failover", "window full"):
+        story = room.tell(name)
+        while not story.done:
+            story.next()
+    assert "Story: Failover of the share-partition leader" in room.picture(whole=True)
+    room.leave()
+    told = room.picture(whole=True)
+    assert "Story: Failover of the share-partition leader" in told
+    assert "broker 0 was killed" in told.split("All views at")[1].split("</text>")[0]
+    assert room.picture() == calm
+    panel_of(room).steering.cluster.kill_broker(0)
+    assert "Story" not in room.picture(whole=True)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, TypedDict
+from typing import Any, Final, NamedTuple, TypedDict
 
 import ipywidgets
 import traitlets
 
 from shareq import Cluster, observer
+from shareq.trace import Journal
 from shareq_widgets import room_picture, stored, views
 from shareq_widgets.export import save_room
 from shareq_widgets.group_picture import GroupPicture
@@ -21,6 +22,7 @@ from shareq_widgets.partition_strip import strip
 from shareq_widgets.player import Player
 from shareq_widgets.selection import offset_of
 from shareq_widgets.steering import STORIES, Steering, Story
+from shareq_widgets.storyboard import importance
 from shareq_widgets.what_if_view import WhatIf, open_cluster
 
 Make = Callable[[], Player | WhatIf]
@@ -184,6 +186,26 @@ class Screen(ipywidgets.Box):
         super().close()
 
 
+class Recorded(NamedTuple):
+    """The recording of an ended story, the views that it was watched in, and its most important mark."""
+
+    title: str
+    journal: Journal
+    place: Place
+    shown: dict[str, str]
+    importance: int
+
+    def picture(self, options: views.Options) -> str:
+        """Its telling moments."""
+        screen = Screen(self.journal, self.place, options)
+        for name, view in self.shown.items():
+            screen.slots[name].shown = view
+        try:
+            return room_picture.told(self.title, screen.shown, heading=f"Story: {self.title}")
+        finally:
+            screen.close()
+
+
 def _makes(source: Any, place: Place, options: views.Options, steering: Steering | None) -> dict[str, Make]:
     group = place["group"]
     execute = None if steering is None else steering.execute
@@ -227,6 +249,7 @@ class ControlRoom(ipywidgets.Box):
         self._options = options
         self._story: Story | None = None
         self._own: Screen | None = None
+        self._recorded: Recorded | None = None
         super().__init__()
         self.add_class("sq-room-frame")
         panel = None if steering is None else Panel(steering, tell=self.tell, compare=self._compare)
@@ -270,9 +293,18 @@ class ControlRoom(ipywidgets.Box):
 
     def _end_story(self) -> None:
         if self._story is not None:
+            self._keep(self._story)
             self.screen.close()
             self._story.close()
             self._story = None
+
+    def _keep(self, story: Story) -> None:
+        """Keep the recording of a story that ends, if no story before had a more important mark."""
+        worst = importance(self.screen.timeline)
+        if self._recorded is None or worst <= self._recorded.importance:
+            shown = {name: slot.shown for name, slot in self.screen.slots.items()}
+            journal = story.steering.cluster.journal
+            self._recorded = Recorded(story.preset.title, journal, self.screen.place, shown, worst)
 
     # ---- state -------------------------------------------------------------------------------------------------------
 
@@ -308,7 +340,10 @@ class ControlRoom(ipywidgets.Box):
 
     def picture(self, *, whole: bool = False) -> str:
         """What a notebook stores: at the end of the journal, or of the `whole` of it, the telling moments of the strip,
-        and all views at the most important one; else all views at the shown moment."""
+        and all views at the most important one; else all views at the shown moment. The whole recording of a room is
+        that of an ended story, if a more important mark is there."""
+        if whole and self._recorded is not None and self._recorded.importance < importance(self.screen.timeline):
+            return self._recorded.picture(self._options)
         draw = room_picture.told if whole or self.screen.timeline.live else room_picture.shown
         return draw(self.title, self.screen.shown)
 

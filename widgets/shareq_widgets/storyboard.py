@@ -7,6 +7,7 @@ from html import escape
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from shareq.trace.views.marks import KINDS
 from shareq_widgets.look import THEMES
 from shareq_widgets.position import Snapshot
 from shareq_widgets.showable import Showable
@@ -82,6 +83,12 @@ def climax(player: Showable) -> Frame:
     if marked:
         return Frame(player.view.snapshot(marked[0]), player.view.moment(marked[0]), 0)
     return max(reversed(telling(player)), key=lambda frame: _in_flight(frame.snapshot))
+
+
+def importance(player: Showable) -> int:
+    """The rank of the most important mark, from 0; with none, or dull ones only, a rank behind all others."""
+    marks = player.view.snapshot()["marks"]
+    return min((int(mark["rank"]) for mark in marks if mark["kind"] not in DULL), default=len(KINDS))
 
 
 def _in_flight(snapshot: Snapshot) -> int:
