@@ -63,17 +63,47 @@ def test_an_added_consumer_is_seen_before_it_has_joined(room: ControlRoom) -> No
 
 def test_the_panel_says_where_the_clock_stands_and_moves_it(room: ControlRoom) -> None:
     panel = panel_of(room)
-    assert "The clock stands at 00:00.000." in clock(panel)
+    use(panel, "share.auto.offset.reset of crew", "earliest")
+    use(panel, "add consumer", "accept")
+    use(panel, "advance", 6_000)
+    assert "The clock stands at 00:06.000." in clock(panel)
     assert WAITS not in clock(panel)
     use(panel, "produce", 3)
     assert WAITS in clock(panel)
     panel._advance.click()
-    assert panel.steering.log == ["feed.send(3)", "cluster.advance(1000)"]
-    assert "The clock stands at 00:01.000." in clock(panel)
+    assert panel.steering.log[-2:] == ["feed.send(3)", "cluster.advance(1000)"]
+    assert "The clock stands at 00:07.000." in clock(panel)
     assert WAITS not in clock(panel)
     panel.steering.cluster.advance(500)
     room.screen.timeline.tick()
-    assert "The clock stands at 00:01.500." in clock(panel)
+    assert "The clock stands at 00:07.500." in clock(panel)
+
+
+ADD: tuple[str, object] = ("add consumer", "accept")
+PRODUCE: tuple[str, object] = ("produce", 10)
+EARLIEST: tuple[str, object] = ("share.auto.offset.reset of crew", "earliest")
+LATEST = "share.auto.offset.reset is latest."
+SECOND: tuple[str, object] = ("advance", 1_000)
+
+
+@pytest.mark.parametrize(("uses", "said"), [
+    pytest.param([("rate", 0)], "The group has no consumer: add one.", id="no consumer"),
+    pytest.param([ADD], "A joins when the clock moves.", id="joining"),
+    pytest.param([ADD, SECOND], "A receives its partitions with its next heartbeat, at 00:05.115.", id="joined"),
+    pytest.param([PRODUCE, SECOND],
+                 f"The group has no consumer: add one. The group will begin behind the 10 records of jobs-0: {LATEST}",
+                 id="records to skip"),
+    pytest.param([PRODUCE, ADD, *[SECOND] * 6],
+                 f"The group began at 10 of jobs-0, its end then: {LATEST} Produce more records.", id="skipped"),
+    pytest.param([PRODUCE, ADD, *[SECOND] * 6, PRODUCE, SECOND], "", id="records accepted"),
+    pytest.param([EARLIEST, PRODUCE], "The group has no consumer: add one.", id="nothing to skip"),
+    pytest.param([EARLIEST, PRODUCE, ADD, *[SECOND] * 6], "", id="from the beginning"),
+])  # fmt: skip
+def test_the_panel_says_what_the_group_waits_for(room: ControlRoom, uses: list[tuple[str, object]], said: str) -> None:
+    for name, value in uses:
+        use(panel_of(room), name, value)
+    shown = clock(panel_of(room))
+    assert (f"<b>{said}</b>" in shown) if said else ("<b>" not in shown)
 
 
 def test_the_running_story_and_its_progress_are_marked(room: ControlRoom) -> None:

@@ -11,6 +11,7 @@ import ipywidgets
 
 from shareq.model.errors import KafkaException
 from shareq_widgets.labels import labelled
+from shareq_widgets.panel_hint import hint
 from shareq_widgets.panel_row import Row
 from shareq_widgets.steering import STORIES, Control, Steering, Story
 from shareq_widgets.steering.dynamic_configs import GROUP
@@ -66,6 +67,7 @@ class Panel(ipywidgets.VBox):
         self._beside: dict[str, list[ipywidgets.Widget]] = {} if compare is None else {GROUP: [self._compare]}
         self._code = ipywidgets.HTML()
         self._clock = ipywidgets.HTML()
+        self._clock_shown: tuple[int, ...] = ()
         self._advance = ipywidgets.Button(description="advance 1 s", tooltip=f"cluster.advance({A_SECOND})")
         self._advance.on_click(lambda _: self.act(self.steering["advance"], A_SECOND))
         self._standing = ipywidgets.Box([self._clock, self._advance])
@@ -127,11 +129,17 @@ class Panel(ipywidgets.VBox):
         self.show_clock()
 
     def show_clock(self) -> None:
-        """Show where a virtual clock stands, and that nothing follows from a click until it moves."""
+        """Show where a virtual clock stands, and what the group waits for, or that the effect of a click is to come."""
         cluster = self.steering.cluster
+        shown = cluster.journal.total, cluster.now_ms, len(self.steering.log)
+        if not cluster.loop.virtual or cluster.closed or shown == self._clock_shown:
+            return
+        self._clock_shown = shown
         at, waits = clock_text(cluster.now_ms - cluster.journal.origin_ms), cluster.now_ms == self._used_ms
-        follows = " <b>Advance it to see what follows.</b>" if waits else ""
-        self._clock.value = f"<span>The clock stands at {at}.{follows}</span>"
+        follows = (hint(self.steering) if self.steering.log else "") or (
+            "Advance it to see what follows." if waits else ""
+        )
+        self._clock.value = f"<span>The clock stands at {at}.{follows and f' <b>{escape(follows)}</b>'}</span>"
 
     def _row(self, name: str) -> ipywidgets.Widget:
         if name not in self._rows:

@@ -120,8 +120,10 @@ export class Timeline {
       node.style.setProperty("--sq-at", String((share(from) + share(to)) / 2));
     });
     this.ticks.show(axis.ticks(room), ({ ms }) => ms, (node, { ms, text }) => {
+      const x = EDGE + share(ms) * room, half = text.length * 3 + 2;
       setText(node, text);
       node.style.setProperty("--sq-at", String(share(ms)));
+      node.style.setProperty("--sq-move", x < half ? "0" : x + half > width ? "-100%" : "-50%");
     });
     // Where the last shown label ends, and what it says: a later one that would overlap it, or that says the same, is
     // left to its tooltip.

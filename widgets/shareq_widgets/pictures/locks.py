@@ -110,8 +110,10 @@ def _records(row: LockRow) -> list[str]:
 
 def _scale(content: LocksContent, left: float, right: float) -> TimeScale:
     now, rows = content.now_ms, [*content.rows, *content.ended]
-    ahead = max([row.deadline_ms - now for row in content.rows if row.deadline_ms is not None], default=0)
     longest = max([row.duration_ms for row in rows], default=0)
+    ahead = max([row.deadline_ms - now for row in content.rows if row.deadline_ms is not None], default=0)
+    if not content.rows:
+        ahead = longest  # the axis stays when the last lock ends, and the words of ended ones have room
     past = max([now - row.acquired_ms for row in rows if row.acquired_ms is not None], default=0)
     earliest = now - min(past, round(PAST_SHARE * max(ahead, longest, AHEAD_MS)))
     return round_scale(earliest, now + max(ahead, AHEAD_MS), content.origin_ms, left, right)
