@@ -36,8 +36,8 @@ SLOTS: Final[dict[str, tuple[str, ...]]] = {
 }
 """The slots of the screen below the strip, and the views that each can show, the first one at first."""
 
-MESSAGES: Final = 6
-"""The exchanges that have room beside the other views."""
+LOCKS, MESSAGES = 10, 6
+"""The locks and the exchanges that have room beside the other views."""
 
 TITLES: Final = {
     "locks": "Locks",
@@ -210,11 +210,11 @@ def _makes(source: Any, place: Place, options: views.Options, steering: Steering
     group = place["group"]
     execute = None if steering is None else steering.execute
     return {
-        "locks": lambda: views.locks(source, group=group, **options),
+        "locks": lambda: views.locks(source, group=group, rows=LOCKS, **options),
         "record": lambda: views.record(source, **place, **options),
         "states": lambda: views.states(source, group=group, **options),
         "state_topic": lambda: views.state_topic(source, **place, **options),
-        "group": lambda: views.group(source, group=group, joining=_joining(steering), **options),
+        "group": lambda: views.group(source, group=group, joining=_joining(steering), tall=True, **options),
         "cluster": lambda: views.cluster(source, group=group, **options),
         "raster": lambda: views.raster(source, **place, tall=True, **options),
         "charts": lambda: views.charts(source, group=group, tall=True, **options),

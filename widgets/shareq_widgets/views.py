@@ -65,12 +65,18 @@ def timeline(source: Any, *, group: str, **options: Unpack[Options]) -> GroupPic
 
 
 def locks(
-    source: Any, *, group: str, by: Literal["holder", "record"] = "holder", **options: Unpack[Options]
+    source: Any,
+    *,
+    group: str,
+    by: Literal["holder", "record"] = "holder",
+    rows: int = locks_drawing.ROWS,
+    **options: Unpack[Options],
 ) -> GroupPicture:
-    """The acquisition locks on one time axis: when each must be acknowledged. `by`: what a row stands for."""
+    """The acquisition locks on one time axis: when each must be acknowledged. `by`: what a row stands for; at most
+    `rows` of them."""
 
     def draw(frame: Frame) -> Drawing:
-        return locks_drawing.draw(locks_drawing.content(frame.instant, by), frame.width)
+        return locks_drawing.draw(locks_drawing.content(frame.instant, by, rows=rows), frame.width)
 
     return group_picture(source, group, draw, "Locks", options)
 
@@ -93,16 +99,24 @@ def states(
 
 
 def group(
-    source: Any, *, group: str, joining: Callable[[], Collection[str]] | None = None, **options: Unpack[Options]
+    source: Any,
+    *,
+    group: str,
+    joining: Callable[[], Collection[str]] | None = None,
+    tall: bool = False,
+    **options: Unpack[Options],
 ) -> GroupPicture:
-    """The members with their heartbeats and epochs, and their partitions. `joining`: the names of clients that join
-    when the clock of the cluster moves; they are shown at its end."""
+    """The members with their heartbeats and epochs, and their partitions.
+
+    `joining`: the names of clients that join when the clock of the cluster moves; they are shown at its end. `tall`: as
+    high as the locks beside it.
+    """
 
     def draw(frame: Frame) -> Drawing:
         found = group_drawing.content(frame.instant)
         if joining is not None and frame.instant.until == frame.instant.history.journal.total:
             found = found._replace(joining=tuple(joining()))
-        return group_drawing.draw(found, frame.width)
+        return group_drawing.draw(found, frame.width, tall=tall)
 
     return group_picture(source, group, draw, "Group", options)
 

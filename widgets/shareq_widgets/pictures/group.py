@@ -35,6 +35,8 @@ TOP: Final = 30.0
 FULL_ROWS: Final = 7
 """With more members or partitions than this, each has one line."""
 FULL, COMPACT, GAP = 48.0, CHIP_HEIGHT, 5.0
+TALL, WIDEST_GAP = 264.0, 34.0
+"""The height of the rows beside tall neighbours, and the widest gap between them there."""
 COMPACT_ROWS: Final = 14
 """The most members or partitions that are shown; the others are one bundle."""
 MAX_LINES: Final = 120
@@ -64,14 +66,16 @@ class Row(NamedTuple):
 Rows = dict[str, Row]
 
 
-def draw(group: GroupContent, width: float) -> Drawing:
-    """Members on the left, partitions on the right; the width of a line follows the records accepted a second."""
+def draw(group: GroupContent, width: float, *, tall: bool = False) -> Drawing:
+    """Members on the left, partitions on the right; the width of a line follows the records accepted a second. `tall`:
+    with wider gaps, beside tall neighbours."""
     shown = _shown(group)
     drawing = Drawing(width, text=text_of(group, shown))
     left, right = _column(width, 320), _column(width, 320)
     keys = [one.member_id for one in shown.members] + ([JOINING] if group.joining else [])
-    members = _rows(1, left, keys, shown.more_members)
-    partitions = _rows(width - 1 - right, right, [one.name for one in shown.partitions], shown.more_partitions)
+    members = _rows(1, left, keys, shown.more_members, tall=tall)
+    names = [one.name for one in shown.partitions]
+    partitions = _rows(width - 1 - right, right, names, shown.more_partitions, tall=tall)
     height = max(_end(members), _end(partitions), TOP + COMPACT)
     members, partitions = _centred(members, height), _centred(partitions, height)
     _header(drawing, group)
@@ -124,11 +128,13 @@ def _column(width: float, most: float) -> float:
     return min(max(width * 0.36, 126), most)
 
 
-def _rows(x: float, width: float, keys: Sequence[str], more: int) -> Rows:
+def _rows(x: float, width: float, keys: Sequence[str], more: int, *, tall: bool) -> Rows:
     """The rows of a column by key, with one for those that are not shown."""
-    height = FULL if len(keys) + more <= FULL_ROWS else COMPACT
+    height, gap = FULL if len(keys) + more <= FULL_ROWS else COMPACT, GAP
     all_keys = [*keys, BUNDLE] if more else keys
-    return {key: Row(x, TOP + place * (height + GAP), width, height) for place, key in enumerate(all_keys)}
+    if tall and len(all_keys) > 1:
+        gap = min(max((TALL - len(all_keys) * height) / (len(all_keys) - 1), GAP), WIDEST_GAP)
+    return {key: Row(x, TOP + place * (height + gap), width, height) for place, key in enumerate(all_keys)}
 
 
 def _end(rows: Rows) -> float:

@@ -12,6 +12,7 @@ from shareq.trace.journal.event_text import range_text
 from shareq_widgets import selection
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.pictures.locks_content import (
+    ROWS,
     LockRow,
     LocksContent,
     content,
@@ -23,7 +24,7 @@ from shareq_widgets.pictures.locks_content import (
 from shareq_widgets.text_fit import SMALL, clipped, text_width
 from shareq_widgets.time_scale import TimeScale, round_scale, time_text
 
-__all__ = ["LockRow", "LocksContent", "content", "draw"]
+__all__ = ["ROWS", "LockRow", "LocksContent", "content", "draw"]
 
 AHEAD_MS: Final = 6_000
 """The axis reaches at least this far after now, so that the *now* line can move before the next snapshot."""
