@@ -70,9 +70,11 @@ class Panel(ipywidgets.VBox):
         self._clock_shown: tuple[int, ...] = ()
         self._advance = ipywidgets.Button(description="advance 1 s", tooltip=f"cluster.advance({A_SECOND})")
         self._advance.on_click(lambda _: self.act(self.steering["advance"], A_SECOND))
-        self._standing = ipywidgets.Box([self._clock, self._advance])
-        self._standing.add_class("sq-standing")
-        self._said = ipywidgets.VBox([self._code, *([self._standing] if steering.cluster.loop.virtual else [])])
+        self._hint = ipywidgets.HTML()
+        self._hint.add_class("sq-hint")
+        standing = ipywidgets.Box([self._clock, self._advance, self._hint])
+        standing.add_class("sq-standing")
+        self._said = ipywidgets.VBox([*([standing] if steering.cluster.loop.virtual else []), self._code])
         self._said.add_class("sq-said")
         self._folds: dict[str, ipywidgets.Accordion] = {}
         self._listed: dict[str, list[str]] = {}
@@ -139,7 +141,8 @@ class Panel(ipywidgets.VBox):
         follows = (hint(self.steering) if self.steering.log else "") or (
             "Advance it to see what follows." if waits else ""
         )
-        self._clock.value = f"<span>The clock stands at {at}.{follows and f' <b>{escape(follows)}</b>'}</span>"
+        self._clock.value = f"The clock stands at {at}."
+        self._hint.value = escape(follows)
 
     def _row(self, name: str) -> ipywidgets.Widget:
         if name not in self._rows:
