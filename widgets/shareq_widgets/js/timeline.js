@@ -80,6 +80,25 @@ export function merged(marks, x) {
   return groups.sort((a, b) => a.x - b.x);
 }
 
+/**
+ * The labels that have room, by the first marks of their groups: the most important ones first. One that would overlap
+ * another, or that says the same as its neighbour, is left to its tooltip.
+ * @param {Group[]} groups @param {number} width
+ */
+export function labelled(groups, width) {
+  /** @type {{ x: number, half: number, first: Mark, label: string }[]} */
+  const placed = [];
+  for (const { x, marks } of [...groups].sort((a, b) => a.marks[0].rank - b.marks[0].rank || a.x - b.x)) {
+    const [first] = marks, label = first.text + (marks.length > 1 ? ` +${marks.length - 1}` : ""), half = label.length * 3 + 6;
+    const after = placed.findIndex((one) => one.x > x), place = after < 0 ? placed.length : after;
+    const beside = [placed[place - 1], placed[place]].filter(Boolean), free = x - half > 0 && x + half < width;
+    if (free && beside.every((one) => Math.abs(one.x - x) > one.half + half && one.first.text !== first.text)) {
+      placed.splice(place, 0, { x, half, first, label });
+    }
+  }
+  return new Map(placed.map(({ first, label }) => [first, label]));
+}
+
 export class Timeline {
   /** @param {Element} root @param {Look} look @param {Send} send */
   constructor(root, look, send) {
@@ -125,14 +144,10 @@ export class Timeline {
       node.style.setProperty("--sq-at", String(share(ms)));
       node.style.setProperty("--sq-move", x < half ? "0" : x + half > width ? "-100%" : "-50%");
     });
-    // Where the last shown label ends, and what it says: a later one that would overlap it, or that says the same, is
-    // left to its tooltip.
-    let free = 0, said = "";
-    this.marks.show(merged(snap.marks, (mark) => share(mark.time_ms) * room), ({ marks: [first] }) => `${first.order} ${first.kind}`, (node, { x, marks }) => {
-      const [first] = marks, more = marks.length > 1 ? ` +${marks.length - 1}` : "", label = first.text + more;
-      const half = label.length * 3 + 6, shown = x - half > free && x + half < width && first.text !== said;
-      if (shown) [free, said] = [x + half, first.text];
-      setText(node.children[0], shown ? label : "");
+    const groups = merged(snap.marks, (mark) => share(mark.time_ms) * room), labels = labelled(groups, width);
+    this.marks.show(groups, ({ marks: [first] }) => `${first.order} ${first.kind}`, (node, { x, marks }) => {
+      const [first] = marks;
+      setText(node.children[0], labels.get(first) ?? "");
       const title = marks.map(({ order, text }) => `${text}, event ${order}`).join("\n");
       put(node, { title, "aria-label": `go to event ${first.order}: ${first.text}` });
       node.style.setProperty("--sq-at", String(x / room));
