@@ -19,8 +19,10 @@ MOST = 40
 SPAN_MS = 1_000
 SPANS_MS = SPAN_MS, 5_000, 30_000
 """The spans of which a picture shows the first one with enough exchanges."""
-FEW = 6
+ENOUGH = 6
 """The number of exchanges that are enough."""
+MOST_EARLIER = 12
+"""Number of exchanges that a picture shows at most of a longer span than the first one: those of a quiet group."""
 
 
 class Participant(NamedTuple):
@@ -124,8 +126,9 @@ def recent(
     `content`."""
     for span_ms in SPANS_MS:
         found = content(instant, span_ms, client=client, apis=apis, selected=selected, most=most)
-        if len(found.exchanges) >= min(FEW, most):
+        if len(found.exchanges) >= min(ENOUGH, most):
             break
+        most = min(most, MOST_EARLIER)
     return found
 
 
