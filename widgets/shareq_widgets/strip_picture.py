@@ -161,7 +161,8 @@ def _flags(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator
     spso, window_end, foot = snapshot["spso"], snapshot["window_end"], SIZES["cell_top"] + SIZES["cell_height"]
     end = "SPEO unknown" if snapshot["observed"] else f"SPEO {window_end - 1}"
     flags = [(frame.x(spso) - 4, f"SPSO {spso}", "start", 6), (frame.x(window_end) + 1, end, "end", -6)]
-    if frame.x(window_end) - frame.x(spso) < 160:  # both labels cannot stand inside
+    inside = frame.x(window_end) - frame.x(spso)
+    if inside < max(160, 8.4 * sum(len(label) for _, label, _, _ in flags) + 24):  # both labels cannot stand inside
         flags = [(x, label, "end" if side == "start" else "start", -dx) for x, label, side, dx in flags]
     if spso == window_end:
         flags = [(frame.x(spso) - 4, f"SPSO {spso} · empty window", "start", 6)]

@@ -93,7 +93,8 @@ export class Scene {
   drawPlaces() {
     const { camera, snap } = this, { spso, window_end, log_start, log_end } = camera.now, { band_below, cell_top, cell_height } = this.look.sizes;
     const empty = snap.spso === snap.window_end, foot = cell_top + cell_height, left = camera.x(spso) - 4, right = empty ? left : camera.x(window_end) + 1;
-    const outside = right - left < 160 && !empty; // both labels cannot stand inside a narrow window
+    const low = `SPSO ${snap.spso}${empty ? " · empty window" : ""}`, high = snap.observed ? "SPEO unknown" : `SPEO ${snap.window_end - 1}`;
+    const outside = right - left < Math.max(160, 8.4 * (low.length + high.length) + 24) && !empty; // both labels cannot stand inside a narrow window
     /** @type {Place[]} */
     const items = [];
     /** @param {string} key @param {string} d @param {string} css */
@@ -101,10 +102,10 @@ export class Scene {
     /** @param {string} key @param {number} x @param {number} y @param {string} text @param {string} anchor @param {string} css */
     const label = (key, x, y, text, anchor, css) => items.push({ key, tag: "text", y, class: css, ...this.kept(x, text, anchor) });
     line("spso", `M${left} 6V${foot + band_below}`, "sq-flag");
-    label("SPSO", left + (outside ? -6 : 6), 18, `SPSO ${snap.spso}${empty ? " · empty window" : ""}`, outside ? "end" : "start", "sq-strong");
+    label("SPSO", left + (outside ? -6 : 6), 18, low, outside ? "end" : "start", "sq-strong");
     if (!empty) {
       line("window_end", `M${right} 6V${foot + band_below}`, "sq-flag");
-      label("SPEO", right + (outside ? 6 : -6), 18, snap.observed ? "SPEO unknown" : `SPEO ${snap.window_end - 1}`, outside ? "start" : "end", "sq-strong");
+      label("SPEO", right + (outside ? 6 : -6), 18, high, outside ? "start" : "end", "sq-strong");
     }
     const near = snap.log_start >= 0 && camera.x(log_end) - camera.x(log_start) < NEAR; // their labels would overlap
     for (const { name, offset, known, side } of [{ name: "log start", offset: log_start, known: snap.log_start, side: "end" }, { name: "log end", offset: log_end, known: snap.log_end, side: "start" }]) {

@@ -36,6 +36,8 @@ __all__ = ["COLUMN", "LIFELINES", "MOST", "SPAN_MS", "Detail", "MessagesContent"
 HEAD, ROW, LEAN = 56, 18, 6
 PAUSES, PAUSE = 120, 36
 """Height of all pauses together if they fill the span, and the greatest height of one."""
+OPEN_APART, MOST_APART = 3.0, 3
+"""The distance of the lines of two open requests, and the number of lines beside the first one."""
 ASIDE = 760
 """From this width on, the selected messages are beside the diagram."""
 LINES = 14
@@ -81,13 +83,12 @@ class _Diagram:
             self._draw_head(column)
         for row in self._rows:
             self._draw_work(row)
+        self._draw_all_open()
         for row, y, before in zip(self._rows, self._ys, [None, *self._rows], strict=False):
             if before is None or before.time_ms != row.time_ms:
                 time = clock(row.time_ms - self._content.origin_ms)
                 drawing.label(f"time {row.key}", GUTTER - 8, y + 3, time, anchor="end", style="small soft")
             self._draw_message(row, y)
-        for one in self._content.exchanges:
-            self._draw_open(one)
         drawing.line("now", GUTTER - 4, bottom, self._width - 8, bottom, stroke="ink", stroke_width=1.5)
         now = clock(self._content.now_ms - self._content.origin_ms)
         drawing.label("now time", GUTTER - 8, bottom + 3, now, anchor="end", style="small strong")
@@ -190,11 +191,15 @@ class _Diagram:
             stroke="bg", stroke_width=3, paint_order="stroke",
         )  # fmt: skip
 
-    def _draw_open(self, one: ShownExchange) -> None:
-        """A request that waits for its response: a dashed line down to the moment."""
-        if one.answered is not None or one.lost:
-            return
-        x = self._columns[one.target].x
+    def _draw_all_open(self) -> None:
+        """For each request that waits for its response a dashed line down to the moment, beside those before."""
+        waiting: dict[str, int] = {}
+        for one in self._content.exchanges:
+            if one.answered is None and not one.lost:
+                beside = waiting[one.target] = waiting.get(one.target, -1) + 1
+                self._draw_open(one, self._columns[one.target].x + OPEN_APART * min(beside, MOST_APART))
+
+    def _draw_open(self, one: ShownExchange, x: float) -> None:
         with self._drawing.about(selection.message(one.number)):
             self._drawing.line(
                 f"open {one.number}", x, self._y(one.sent[0]) + LEAN, x, self.bottom, stroke="ink", stroke_width=1.4,
