@@ -130,6 +130,26 @@ def test_a_story_is_told_step_by_step_and_left(page: Page) -> None:
     expect_together(page)
 
 
+LOST = """
+strip = room.screen.strip
+moments = map(strip.view.snapshot, range(strip.total))
+strip.seek(next(moment["order"] for moment in moments if moment["runs"] and not moment["loaded"]))
+"""
+
+
+def test_records_of_a_lost_leader_are_faded_until_the_next_one_loads_them(page: Page) -> None:
+    page.get_by_role("button", name="Failover of the share-partition leader").click()
+    for step in (1, 2):
+        page.get_by_role("button", name="what happens?").click()
+        expect(page.locator(".sq-story")).to_contain_text(f"step {step} of")
+    faded = page.locator(".sq-area-strip .sq-plot.sq-stale")
+    expect(faded).to_have_count(0)
+    execute(page, LOST)
+    expect(faded).to_have_count(1)
+    page.get_by_role("button", name="end the story").click()
+    expect(faded).to_have_count(0)
+
+
 def test_tabs_show_the_other_views_at_the_same_moment(page: Page) -> None:
     page.locator(".sq-area-timeline .sq-view").get_by_text("◀ step").click()
     for tab in ("Record", "State topic", "Cluster", "Charts"):

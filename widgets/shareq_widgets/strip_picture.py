@@ -87,7 +87,7 @@ def draw(
         *(() if bare else _head(snapshot, width, colours)),
         f'<g transform="translate(0 {top})">',
         *_band(snapshot, frame, colours),
-        *(_cells if cells else _blocks)(snapshot, frame, colours),
+        *_stale(snapshot, (_cells if cells else _blocks)(snapshot, frame, colours)),
         *_flags(snapshot, frame, colours),
         *_lanes(snapshot, lanes, frame, colours),
         *(() if bare else _tail(snapshot, foot, cells, colours)),
@@ -178,6 +178,14 @@ def _flags(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator
             anchor = "start" if x < 40 else "end" if x > frame.width - 40 else side if near else "middle"
             x += {"end": -4, "start": 4}[side] if near else 0
             yield _text(x, foot + 46, f"{name} {offset}", colours["soft"], text_anchor=anchor, font_size=10.5)
+
+
+def _stale(snapshot: dict[str, Any], parts: Iterator[str]) -> Iterator[str]:
+    """Parts of the picture, faded if they show what a leader has had that lost the share-partition."""
+    if snapshot["loaded"] or snapshot["observed"]:
+        yield from parts
+    else:
+        yield f'<g opacity=".45">{"".join(parts)}</g>'
 
 
 def _cells(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator[str]:
@@ -294,7 +302,7 @@ def _lanes(snapshot: dict[str, Any], members: list[dict[str, Any]], frame: Frame
         label = name if name == member["letter"] else f"{name} {member['letter']}"
         yield _text(in_width("gutter_left", frame.width) - 14, y + 11, label, colours["ink"], text_anchor="end")
         held = [run for run in snapshot["runs"] if run[4] == member["id"] and run[2] == "acquired"]
-        yield from _locks(snapshot, held, y, frame, colours)
+        yield from _stale(snapshot, _locks(snapshot, held, y, frame, colours))
         if member["deadline_ms"] is not None:
             left_ms, hot = _left(snapshot, member["deadline_ms"])
             text, ink = f"{left_ms / 1000:.1f} s{words}", colours["alarm" if hot else "ink"]

@@ -24,6 +24,9 @@ const FLOWS = 12; // with more offsets changing at once no flows are drawn
  * @typedef {SVGTextElement & { member?: Member }} NameNode
  */
 
+/** True if the records are those of a leader that has lost the share-partition. @param {Snapshot} snap */
+const isStale = (snap) => !snap.loaded && !snap.observed;
+
 export class Scene {
   /** @param {Page} page @param {Look} look @param {Camera} camera @param {string} id @param {Snapshot} snap @param {Colours} colours */
   constructor(page, look, camera, id, snap, colours) {
@@ -58,6 +61,7 @@ export class Scene {
     this.hidden = members.length - this.lanes.length;
     this.height = Math.max(lane_top + lane * (this.lanes.length + Math.sign(this.hidden)) + 4, this.height);
     this.page.plot.style.height = `${this.height}px`;
+    this.page.plot.classList.toggle("sq-stale", isStale(snap));
     put(this.page.svg, { width: this.camera.width, height: this.height, "aria-label": snap.text });
     this.snap = snap;
     this.colours = colours;
@@ -219,7 +223,7 @@ export class Scene {
       if (!node.member) continue;
       const { deadline_ms, held } = node.member, left = deadline_ms === null ? null : deadline_ms - now;
       const tight = camera.narrow, nothing = snap.observed ? "not known" : tight ? "nothing" : "holds nothing";
-      setText(node, left === null ? (held ? `holds ${held}` : nothing) : `${seconds(left)}${tight ? "" : " of lock left"}`);
+      setText(node, left === null ? (held ? `${isStale(snap) ? "held" : "holds"} ${held}` : nothing) : `${seconds(left)}${tight ? "" : " of lock left"}`);
       put(node, { class: left === null ? "sq-small" : hot(left) ? "sq-hot" : "" });
     }
   }
