@@ -91,6 +91,7 @@ SECOND: tuple[str, object] = ("advance", 1_000)
 
 
 @pytest.mark.parametrize(("uses", "said"), [
+    pytest.param([], "Add a consumer, produce records, and advance the clock; or choose a story.", id="nothing done"),
     pytest.param([("rate", 0)], "The group has no consumer: add one.", id="no consumer"),
     pytest.param([ADD], "A joins when the clock moves.", id="joining"),
     pytest.param([ADD, SECOND], "A receives its partitions with its next heartbeat, at 00:05.115.", id="joined"),

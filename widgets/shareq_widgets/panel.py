@@ -26,7 +26,7 @@ COMPARE: Final = "Lock duration and limits against p99, redeliveries and through
 A_SECOND: Final = 1000
 """The time by which the button beside the clock advances it, ms."""
 FIRST: Final = "Add a consumer, produce records, and advance the clock; or choose a story."
-"""What a person can do first with an empty group."""
+"""What a person can do first with a group without members."""
 
 REFUSALS = (KafkaException, ValueError)
 
@@ -86,7 +86,7 @@ class Panel(ipywidgets.VBox):
         self._labels = labelled(self)
         self.refresh()
         self._tell()
-        self._show_code("", meaning="" if story is not None or steering.members() else FIRST)
+        self._show_code("")
 
     def _story_button(self, name: str, tell: Callable[[str], object]) -> ipywidgets.Button:
         button = ipywidgets.Button(description=STORIES[name].title, tooltip=STORIES[name].about)
@@ -137,12 +137,14 @@ class Panel(ipywidgets.VBox):
         if not cluster.loop.virtual or cluster.closed or shown == self._clock_shown:
             return
         self._clock_shown = shown
-        at, waits = clock_text(cluster.now_ms - cluster.journal.origin_ms), cluster.now_ms == self._used_ms
-        follows = (hint(self.steering) if self.steering.log else "") or (
-            "Advance it to see what follows." if waits else ""
-        )
-        self._clock.value = f"The clock stands at {at}."
-        self._hint.value = escape(follows)
+        self._clock.value = f"The clock stands at {clock_text(cluster.now_ms - cluster.journal.origin_ms)}."
+        self._hint.value = escape(self._follows())
+
+    def _follows(self) -> str:
+        if self.story is None and not self.steering.log:
+            return "" if self.steering.members() else FIRST
+        waits = "Advance it to see what follows." if self._used_ms == self.steering.cluster.now_ms else ""
+        return hint(self.steering) or waits
 
     def _row(self, name: str) -> ipywidgets.Widget:
         if name not in self._rows:
