@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -121,10 +122,32 @@ def test_a_story_is_told_step_by_step_and_left(page: Page) -> None:
         expect(story).to_contain_text(f"step {step} of")
         expect_together(page)
     assert kernel_value(page, "room.screen.timeline.total") > 0
+    expect(page.locator(".sq-area-timeline .sq-marks").get_by_text("A crashed")).to_be_visible()
+    expect(page.get_by_role("button", name="A crashed consumer: 2 of")).to_have_class(re.compile("sq-on"))
     page.get_by_role("button", name="end the story").click()
     expect(story).to_have_count(0)
     assert kernel_value(page, "room.screen is room._own")
     expect_together(page)
+
+
+LOST = """
+strip = room.screen.strip
+moments = map(strip.view.snapshot, range(strip.total))
+strip.seek(next(moment["order"] for moment in moments if moment["runs"] and not moment["loaded"]))
+"""
+
+
+def test_records_of_a_lost_leader_are_faded_until_the_next_one_loads_them(page: Page) -> None:
+    page.get_by_role("button", name="Failover of the share-partition leader").click()
+    for step in (1, 2):
+        page.get_by_role("button", name="what happens?").click()
+        expect(page.locator(".sq-story")).to_contain_text(f"step {step} of")
+    faded = page.locator(".sq-area-strip .sq-plot.sq-stale")
+    expect(faded).to_have_count(0)
+    execute(page, LOST)
+    expect(faded).to_have_count(1)
+    page.get_by_role("button", name="end the story").click()
+    expect(faded).to_have_count(0)
 
 
 def test_tabs_show_the_other_views_at_the_same_moment(page: Page) -> None:
@@ -176,6 +199,10 @@ OUTSIDE = """() => {
     for (const text of room.querySelectorAll(".sq-strip .sq-plot text")) {
         const at = text.getBoundingClientRect(), plot = text.closest(".sq-plot").getBoundingClientRect();
         if (at.left < plot.left - 2 || at.right > plot.right + 2) found.push(`strip: ${text.textContent}`);
+    }
+    for (const text of room.querySelectorAll(".sq-ticks span, .sq-marks span")) {
+        const at = text.getBoundingClientRect(), time = text.closest(".sq-time").getBoundingClientRect();
+        if (at.left < time.left - 2 || at.right > time.right + 2) found.push(`timeline: ${text.textContent}`);
     }
     return found;
 }"""

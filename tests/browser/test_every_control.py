@@ -60,7 +60,7 @@ USES: list[Use] = [
     ("slow-record time of A", 700, "team['A'].policy.slow_ms", 700),
     ("commit of A", "record", "team['A'].policy.commit", "record"),
     ("advance", 7_000, "steering.members()", ["A", "B", "C", "D", "E"]),
-    ("step", None, "steering.log.count('cluster.step()')", 1),
+    ("next event", None, "steering.log.count('cluster.step()')", 1),
     ("freeze B", None, "team['B'].state", "frozen"),
     ("unfreeze B", None, "team['B'].state in ('idle', 'working')", True),
     ("crash C", None, "team['C'].state", "crashed"),
@@ -249,7 +249,7 @@ def test_a_running_clock_has_a_speed_and_no_steps(page: Page) -> None:
     """The last test of the page: its room is closed."""
     execute(page, RUNNING)
     expect(page.locator(".sq-room")).to_have_count(0)
-    expect(page.locator(".sq-panel").get_by_role("button", name="step", exact=True)).to_be_disabled()
+    expect(page.locator(".sq-panel").get_by_role("button", name="next event", exact=True)).to_be_disabled()
     expect(row(page, "advance").get_by_role("button")).to_be_disabled()
     use(page, "speed", 20.0)
     expect_line(page, "cluster.change_speed(20.0)")

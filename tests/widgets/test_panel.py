@@ -8,7 +8,8 @@ import ipywidgets
 import pytest
 
 from shareq import Cluster
-from shareq_widgets.panel import Panel, Row
+from shareq_widgets.panel import Panel
+from shareq_widgets.panel_row import Row
 from shareq_widgets.steering import Steering
 
 LOCK = "share.record.lock.duration.ms of crew"

@@ -16,7 +16,7 @@ from shareq_widgets import cluster as cluster_view
 from shareq_widgets import group, locks, states, strip
 from shareq_widgets.player import Player
 from shareq_widgets.stored import MOST_BYTES
-from shareq_widgets.storyboard import storyboard, telling
+from shareq_widgets.storyboard import climax, storyboard, telling
 from shareq_widgets.strip_picture import draw
 from shareq_widgets.words import clock_text
 from tests.browser.story import acknowledge, member, payments
@@ -80,6 +80,40 @@ def test_a_failure_counts_more_than_archived_records(cluster: Cluster) -> None:
         mark = min(view.snapshot["marks"], key=lambda mark: mark["rank"])
         assert mark["kind"] in ("broker_killed", "leader_moved")
         assert worst["order"] == view.view.next_step(mark["order"] - 1)
+
+
+def test_without_a_failure_the_climax_is_the_fullest_moment_not_the_beginning() -> None:
+    history = History().acquire("m-a", 100, 104)
+    for first in (104, 108):
+        history.acquire("m-b", first, first + 4, after_ms=1_000)
+        history.settle(first - 4, first - 2, "acknowledged", "accept", after_ms=1_000)
+    frames = telling(shown(history))
+    assert len(frames) > 2
+    held = [sum(run[1] - run[0] for run in frame.snapshot["runs"] if run[2] == "acquired") for frame in frames]
+    best = climax(shown(history)).snapshot["order"]
+    assert best == max(frame.snapshot["order"] for frame, count in zip(frames, held, strict=True) if count == max(held))
+    assert best > frames[0].snapshot["order"]
+
+
+def test_the_climax_is_a_failure_if_there_is_one(cluster: Cluster) -> None:
+    player = strip(cluster, **PLACE)
+    shown = climax(player)
+    events = [player.view.snapshot(order)["event"]["text"] for order in range(1, shown.snapshot["order"] + 1)]
+    assert player.view.next_step(events.index("broker 0 was killed")) == shown.snapshot["order"]
+
+
+def test_without_an_acquisition_the_climax_is_the_first_failure() -> None:
+    made = Cluster(brokers=2, seed=3)
+    made.create_topic("orders")
+    made.configure_group("payments", {"share.auto.offset.reset": "earliest"})
+    for broker in (0, 1):
+        made.kill_broker(broker)
+        made.advance(5_000)
+        made.start_broker(broker)
+        made.advance(5_000)
+    player = group(made, group="payments")
+    first, second = [mark["order"] for mark in player.snapshot["marks"] if mark["kind"] == "broker_killed"]
+    assert first < climax(player).snapshot["order"] == player.view.next_step(first - 1) < second
 
 
 @pytest.mark.parametrize(

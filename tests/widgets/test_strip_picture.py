@@ -41,6 +41,14 @@ def test_well_formed_and_self_contained(snapshot: dict[str, Any], width: int, th
     assert colours <= set((LIGHT if theme == "light" else DARK).values())
 
 
+def test_the_records_and_locks_of_a_lost_leader_are_faded() -> None:
+    loaded, lost, observed = (
+        draw({**ALL, **more}).count('<g opacity=".45">')
+        for more in ({}, {"loaded": False}, {"loaded": False, "observed": True})
+    )
+    assert (lost, observed) == (loaded + 1 + len(ALL["members"]), loaded)
+
+
 @pytest.mark.parametrize("state", STATES)
 def test_each_state_has_its_shape(state: str) -> None:
     svg = draw(ALL)

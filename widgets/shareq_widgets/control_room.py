@@ -7,18 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, TypedDict
+from typing import Any, Final, NamedTuple, TypedDict
 
 import ipywidgets
 import traitlets
 
 from shareq import Cluster, observer
+from shareq.trace import Journal
 from shareq_widgets import room_picture, stored, views
 from shareq_widgets.export import save_room
+from shareq_widgets.group_picture import GroupPicture
 from shareq_widgets.panel import Panel
 from shareq_widgets.partition_strip import strip
 from shareq_widgets.player import Player
+from shareq_widgets.selection import offset_of
 from shareq_widgets.steering import STORIES, Steering, Story
+from shareq_widgets.storyboard import importance
 from shareq_widgets.what_if_view import WhatIf, open_cluster
 
 Make = Callable[[], Player | WhatIf]
@@ -32,8 +36,8 @@ SLOTS: Final[dict[str, tuple[str, ...]]] = {
 }
 """The slots of the screen below the strip, and the views that each can show, the first one at first."""
 
-MESSAGES: Final = 6
-"""The exchanges that have room beside the other views."""
+LOCKS, MESSAGES = 10, 6
+"""The locks and the exchanges that have room beside the other views."""
 
 TITLES: Final = {
     "locks": "Locks",
@@ -79,15 +83,31 @@ class Slot(ipywidgets.VBox):
         self.views: dict[str, Player] = {}
         self._widgets: dict[str, Player | WhatIf] = {}
         names = list(made)
-        self._tabs = ipywidgets.ToggleButtons(options=[(TITLES[name], name) for name in names])
+        self._titles = {name: TITLES[name] for name in names}
+        self._tabs = ipywidgets.ToggleButtons(options=self._options())
         self._tabs.add_class("sq-choice")
         super().__init__()
         self.add_class("sq-slot")
         if len(names) > 1:
             self.add_class("sq-tabbed")
         self.shown = names[0]
-        ipywidgets.link((self, "shown"), (self._tabs, "value"))
+        self._link = ipywidgets.link((self, "shown"), (self._tabs, "value"))
         self._show()
+
+    def _options(self) -> list[tuple[str, str]]:
+        return [(title, name) for name, title in self._titles.items()]
+
+    def entitle(self, name: str, title: str = "", tooltip: str = "") -> None:
+        """Show another title on the tab of a view; "" is its own. `tooltip`: of this tab."""
+        title = title or TITLES[name]
+        if title == self._titles[name]:
+            return
+        self._titles[name] = title
+        self._link.unlink()  # new options choose the first one
+        self._tabs.options = self._options()
+        self._tabs.tooltips = [tooltip if each == name else "" for each in self._titles]
+        self._tabs.value = self.shown
+        self._link.link()
 
     @traitlets.validate("shown")
     def _known(self, proposal: Any) -> str:
@@ -124,13 +144,31 @@ class Screen(ipywidgets.Box):
         areas: dict[str, ipywidgets.DOMWidget] = {"strip": self.strip, **self.slots, "timeline": self.timeline}
         if panel is not None:
             areas["panel"] = panel
+            panel.changed = self._redraw
             self.timeline.observe(lambda _: panel.refresh(), "total")
+            self.timeline.observe(lambda _: panel.show_clock(), "snapshot")
+        self.timeline.observe(lambda change: self._point(change["new"]), "selection")
+        self._point(self.timeline.selection)
         for area, widget in areas.items():
             widget.add_class(f"sq-area-{area}")
         super().__init__(tuple(areas.values()))
         self.add_class("sq-room")
         if panel is not None:
             self.add_class("sq-steered")
+
+    def _point(self, selected: str) -> None:
+        """Name the selected record on the tab of its biography. The shown view stays: a person may compare locks."""
+        offset = offset_of(selected)
+        if offset is None:
+            self.slots["left"].entitle("record")
+        else:
+            self.slots["left"].entitle("record", f"{TITLES['record']} {offset:,} ▸", f"biography of record {offset}")
+
+    def _redraw(self) -> None:
+        """Show the clients that have not joined yet."""
+        found = self.slots["right"].views.get("group")
+        if isinstance(found, GroupPicture):
+            found.redraw()
 
     @property
     def shown(self) -> dict[str, Player]:
@@ -148,21 +186,46 @@ class Screen(ipywidgets.Box):
         super().close()
 
 
+class Recorded(NamedTuple):
+    """The recording of an ended story, the views that it was watched in, and its most important mark."""
+
+    title: str
+    journal: Journal
+    place: Place
+    shown: dict[str, str]
+    importance: int
+
+    def picture(self, options: views.Options) -> str:
+        """Its telling moments."""
+        screen = Screen(self.journal, self.place, options)
+        for name, view in self.shown.items():
+            screen.slots[name].shown = view
+        try:
+            return room_picture.told(self.title, screen.shown, heading=f"Story: {self.title}")
+        finally:
+            screen.close()
+
+
 def _makes(source: Any, place: Place, options: views.Options, steering: Steering | None) -> dict[str, Make]:
     group = place["group"]
     execute = None if steering is None else steering.execute
     return {
-        "locks": lambda: views.locks(source, group=group, **options),
+        "locks": lambda: views.locks(source, group=group, rows=LOCKS, **options),
         "record": lambda: views.record(source, **place, **options),
         "states": lambda: views.states(source, group=group, **options),
         "state_topic": lambda: views.state_topic(source, **place, **options),
-        "group": lambda: views.group(source, group=group, **options),
+        "group": lambda: views.group(source, group=group, joining=_joining(steering), tall=True, **options),
         "cluster": lambda: views.cluster(source, group=group, **options),
         "raster": lambda: views.raster(source, **place, tall=True, **options),
         "charts": lambda: views.charts(source, group=group, tall=True, **options),
         "messages": lambda: views.messages(source, group=group, most=MESSAGES, **options),
         "what_if": lambda: WhatIf(source, group, cluster=open_cluster(source), execute=execute, options=options),
     }
+
+
+def _joining(steering: Steering | None) -> Callable[[], list[str]] | None:
+    """The consumers of the panel that have not joined yet, on a clock that stands between two uses of a control."""
+    return steering.joining if steering is not None and steering.cluster.loop.virtual else None
 
 
 class ControlRoom(ipywidgets.Box):
@@ -186,6 +249,7 @@ class ControlRoom(ipywidgets.Box):
         self._options = options
         self._story: Story | None = None
         self._own: Screen | None = None
+        self._recorded: Recorded | None = None
         super().__init__()
         self.add_class("sq-room-frame")
         panel = None if steering is None else Panel(steering, tell=self.tell, compare=self._compare)
@@ -229,9 +293,18 @@ class ControlRoom(ipywidgets.Box):
 
     def _end_story(self) -> None:
         if self._story is not None:
+            self._keep(self._story)
             self.screen.close()
             self._story.close()
             self._story = None
+
+    def _keep(self, story: Story) -> None:
+        """Keep the recording of a story that ends, if no story before had a more important mark."""
+        worst = importance(self.screen.timeline)
+        if self._recorded is None or worst <= self._recorded.importance:
+            shown = {name: slot.shown for name, slot in self.screen.slots.items()}
+            journal = story.steering.cluster.journal
+            self._recorded = Recorded(story.preset.title, journal, self.screen.place, shown, worst)
 
     # ---- state -------------------------------------------------------------------------------------------------------
 
@@ -267,7 +340,10 @@ class ControlRoom(ipywidgets.Box):
 
     def picture(self, *, whole: bool = False) -> str:
         """What a notebook stores: at the end of the journal, or of the `whole` of it, the telling moments of the strip,
-        and all views at the most important one; else all views at the shown moment."""
+        and all views at the most important one; else all views at the shown moment. The whole recording of a room is
+        that of an ended story, if a more important mark is there."""
+        if whole and self._recorded is not None and self._recorded.importance < importance(self.screen.timeline):
+            return self._recorded.picture(self._options)
         draw = room_picture.told if whole or self.screen.timeline.live else room_picture.shown
         return draw(self.title, self.screen.shown)
 

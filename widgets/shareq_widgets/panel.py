@@ -5,143 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from html import escape
-from math import log10
 from typing import Any, Final
 
 import ipywidgets
 
 from shareq.model.errors import KafkaException
 from shareq_widgets.labels import labelled
+from shareq_widgets.panel_hint import hint
+from shareq_widgets.panel_row import Row
 from shareq_widgets.steering import STORIES, Control, Steering, Story
-from shareq_widgets.steering.control import BUTTON, SLIDER
 from shareq_widgets.steering.dynamic_configs import GROUP
-from shareq_widgets.steering.panel import CONSUMERS
+from shareq_widgets.steering.panel import CLOCK, CONSUMERS
+from shareq_widgets.words import clock_text
 
 OPEN: Final = ("records", "consumers", "clock")
 """The areas that are open at first."""
 
 COMPARE: Final = "Lock duration and limits against p99, redeliveries and throughput, from simulated runs."
 
+A_SECOND: Final = 1000
+"""The time by which the button beside the clock advances it, ms."""
+FIRST: Final = "Add a consumer, produce records, and advance the clock; or choose a story."
+"""What a person can do first with a group without members."""
+
 REFUSALS = (KafkaException, ValueError)
-
-
-class Row:
-    """The widgets of one control. `act` is called with the control and a value.
-
-    A whole number is typed beside its slider, also outside the slider's range: the control refuses it with a reason.
-    """
-
-    def __init__(self, control: Control, act: Callable[[Control, Any], None]) -> None:
-        self.control = control
-        self._act = act
-        self._updating = False
-        self._chosen = False
-        """True once a person has changed the proposal of a momentary control."""
-        self._exact: ipywidgets.IntText | None = None
-        self._field = self._make_field(control)
-        if control.kind == SLIDER and control.whole:
-            self._exact = ipywidgets.IntText(continuous_update=False)
-            self._exact.add_class("sq-exact")
-            self._exact.observe(self._typed, "value")
-            self._field.observe(self._slid, "value")
-        self._button = ipywidgets.Button(description=control.name, tooltip=_tooltip(control))
-        self._button.on_click(lambda _: self._send())
-        if self._field is not None:
-            self._field.observe(self._changed, "value")
-        self.widget = self._lay_out(control)
-        self.update(control)
-
-    def _make_field(self, control: Control) -> Any:
-        """The slider or the list of choices; None of a button."""
-        if control.kind == BUTTON:
-            return None
-        if control.kind != SLIDER:
-            return ipywidgets.Dropdown(options=[(str(choice), choice) for choice in control.choices])
-        low, high = control.low or 0, control.high or 0
-        if control.log and low > 0:
-            return ipywidgets.FloatLogSlider(
-                min=log10(low),
-                max=log10(high),
-                step=0.05,
-                continuous_update=False,
-                readout=not control.whole,
-                readout_format=".3g",
-            )
-        if control.whole:
-            return ipywidgets.IntSlider(min=low, max=high, continuous_update=False, readout=False)
-        return ipywidgets.FloatSlider(min=low, max=high, continuous_update=False)
-
-    def _lay_out(self, control: Control) -> ipywidgets.Widget:
-        """The button, or the name, with the field beside it."""
-        if self._field is None:
-            return self._button
-        self._field.tooltip = _tooltip(control)
-        label = ipywidgets.HTML(f'<span title="{escape(_tooltip(control))}">{escape(control.name)}</span>')
-        exact = [] if self._exact is None else [self._exact]
-        if self._exact is not None:
-            self._exact.tooltip = _tooltip(control)
-        row = ipywidgets.Box([self._button if control.momentary else label, self._field, *exact])
-        row.add_class("sq-control")
-        return row
-
-    def update(self, control: Control) -> None:
-        """Show the value and the availability of the control."""
-        self.control = control
-        self._button.disabled = not control.available
-        self._button.tooltip = _tooltip(control)
-        if self._field is None:
-            return
-        for field in (self._field, self._exact):
-            if field is not None:
-                field.disabled = not control.available
-        if control.momentary and self._chosen:
-            return  # a proposal that a person has changed stays
-        self._updating = True
-        try:
-            self._show(control.value)
-        finally:
-            self._updating = False
-
-    def _show(self, value: Any) -> None:
-        if self._exact is not None and value is not None:
-            self._exact.value = value
-        self._show_field(value)
-
-    def _show_field(self, value: Any) -> None:
-        field = self._field
-        if isinstance(field, ipywidgets.Dropdown):
-            field.value = value if value in self.control.choices else None
-        elif value is not None:
-            low, high = field.min, field.max
-            if isinstance(field, ipywidgets.FloatLogSlider):
-                low, high = 10**low, 10**high
-            field.value = min(max(value, low), high)
-
-    def _slid(self, change: Any) -> None:
-        """Show the slider's number in the field beside it."""
-        if not self._updating and self._exact is not None:
-            self._exact.value = round(change["new"])
-
-    def _typed(self, change: Any) -> None:
-        """Move the slider to the number, and set it."""
-        if self._updating:
-            return
-        self._chosen, self._updating = True, True
-        try:
-            self._show_field(change["new"])
-        finally:
-            self._updating = False
-        if not self.control.momentary:
-            self._send()
-
-    def _changed(self, _change: Any) -> None:
-        self._chosen = self._chosen or not self._updating
-        if not self._updating and self._exact is None and not self.control.momentary:
-            self._send()
-
-    def _send(self) -> None:
-        value: Any = None if self._field is None else self._field.value
-        self._act(self.control, value if self._exact is None else self._exact.value)
 
 
 class Panel(ipywidgets.VBox):
@@ -165,7 +52,11 @@ class Panel(ipywidgets.VBox):
         self._controls: dict[str, Control] = {}
         self._rows: dict[str, Row] = {}
         """The rows of the folds that are open, or have been: a hundred rows would take a second to make."""
-        self._stories = [self._story_button(name, tell) for name in STORIES] if tell is not None else []
+        self.changed: Callable[[], None] = lambda: None
+        """Called after each use of a control."""
+        self._used_ms = -1
+        """When a control was last used that does not move the clock, ms since the epoch."""
+        self._stories = {name: self._story_button(name, tell) for name in STORIES} if tell is not None else {}
         self._telling = ipywidgets.HTML()
         self._next = ipywidgets.Button(description="what happens?", button_style="primary")
         self._next.on_click(lambda _: self.next())
@@ -175,6 +66,16 @@ class Panel(ipywidgets.VBox):
         self._compare.on_click(lambda _: compare() if compare is not None else None)
         self._beside: dict[str, list[ipywidgets.Widget]] = {} if compare is None else {GROUP: [self._compare]}
         self._code = ipywidgets.HTML()
+        self._clock = ipywidgets.HTML()
+        self._clock_shown: tuple[int, ...] = ()
+        self._advance = ipywidgets.Button(description="advance 1 s", tooltip=f"cluster.advance({A_SECOND})")
+        self._advance.on_click(lambda _: self.act(self.steering["advance"], A_SECOND))
+        self._hint = ipywidgets.HTML()
+        self._hint.add_class("sq-hint")
+        standing = ipywidgets.Box([self._clock, self._advance, self._hint])
+        standing.add_class("sq-standing")
+        self._said = ipywidgets.VBox([*([standing] if steering.cluster.loop.virtual else []), self._code])
+        self._said.add_class("sq-said")
         self._folds: dict[str, ipywidgets.Accordion] = {}
         self._listed: dict[str, list[str]] = {}
         """The names of the controls in a fold."""
@@ -202,7 +103,10 @@ class Panel(ipywidgets.VBox):
             self._show_code("", refusal=str(refusal))
         else:
             self._show_code(line, meaning=control.meaning)
+            if control.area != CLOCK:
+                self._used_ms = self.steering.cluster.now_ms
         self.refresh()
+        self.changed()
 
     def next(self) -> None:
         """Do the next step of the story."""
@@ -212,6 +116,7 @@ class Panel(ipywidgets.VBox):
             self._show_code("\n".join(self.steering.log[before:]))
             self._tell()
             self.refresh()
+            self.changed()
 
     # ---- what is shown -----------------------------------------------------------------------------------------------
 
@@ -223,6 +128,23 @@ class Panel(ipywidgets.VBox):
             self._lay_out()
         for name, row in self._rows.items():
             row.update(self._controls[name])
+        self.show_clock()
+
+    def show_clock(self) -> None:
+        """Show where a virtual clock stands, and what the group waits for, or that the effect of a click is to come."""
+        cluster = self.steering.cluster
+        shown = cluster.journal.total, cluster.now_ms, len(self.steering.log)
+        if not cluster.loop.virtual or cluster.closed or shown == self._clock_shown:
+            return
+        self._clock_shown = shown
+        self._clock.value = f"The clock stands at {clock_text(cluster.now_ms - cluster.journal.origin_ms)}."
+        self._hint.value = escape(self._follows())
+
+    def _follows(self) -> str:
+        if self.story is None and not self.steering.log:
+            return "" if self.steering.members() else FIRST
+        waits = "Advance it to see what follows." if self._used_ms == self.steering.cluster.now_ms else ""
+        return hint(self.steering) or waits
 
     def _row(self, name: str) -> ipywidgets.Widget:
         if name not in self._rows:
@@ -237,11 +159,11 @@ class Panel(ipywidgets.VBox):
         for area, found in by_area.items():
             names = [control.name for control in found]
             self._fold(area, names, partial(self._content, found), opened=area in OPEN)
-        heading = ipywidgets.HTML("<b>Stories</b>: a failure each, step by step")
-        stories, moves = _box([heading, *self._stories]), _box([self._next, self._leave])
+        heading = ipywidgets.HTML("<b>Stories</b>, step by step")
+        stories, moves = _box([heading, *self._stories.values()]), _box([self._next, self._leave])
         told = [self._telling, moves] if self.story is not None else []
         shown = [self._folds[area] for area in by_area]
-        self.children = (*([stories] if self._stories else []), *told, self._code, *shown, self._labels)
+        self.children = (self._said, *told, *([stories] if self._stories else []), *shown, self._labels)
 
     def _content(self, controls: list[Control]) -> ipywidgets.Widget:
         """The controls of an area; those of a consumer are folded under its name."""
@@ -286,10 +208,16 @@ class Panel(ipywidgets.VBox):
             return
         answer = f"<p>{escape(story.answer)}</p>" if story.answer else f"<p>{escape(story.preset.about)}</p>"
         ahead = "" if story.done else f"<p>{escape(story.text)} <b>{escape(story.question)}</b></p>"
+        progress = "●" * story.position + "○" * (story.count - story.position)
         self._telling.value = (
             f'<div class="sq-story" aria-live="polite"><b>{escape(story.preset.title)}</b> '
+            f'<span class="sq-progress" aria-hidden="true">{progress}</span> '
             f"step {story.position} of {story.count}{answer}{ahead}</div>"
         )
+        button = self._stories.get(story.preset.name)
+        if button is not None:
+            button.description = f"{story.preset.title}: {story.position} of {story.count}"
+            button.add_class("sq-on")
         self._next.disabled = story.done
         self._next.description = "the end" if story.done else "what happens?"
 
@@ -305,13 +233,3 @@ def _box(children: list[ipywidgets.Widget]) -> ipywidgets.Box:
     box = ipywidgets.Box(children)
     box.add_class("sq-controls")
     return box
-
-
-def _tooltip(control: Control) -> str:
-    """The meaning, the range and the unit, and the reason if the control is not available."""
-    parts = [control.meaning]
-    if control.kind == SLIDER:
-        parts.append(f"{control.low:g} to {control.high:g} {control.unit}.".replace(" .", "."))
-    if control.reason:
-        parts.append(f"Not available: {control.reason}.")
-    return " ".join(parts)

@@ -44,13 +44,14 @@ def shown(title: str, views: Views, theme: str = "light", width: int = SCREEN_WI
     return _stacked(title, parts, width, theme)
 
 
-def told(title: str, views: Views, theme: str = "light") -> str:
+def told(title: str, views: Views, theme: str = "light", *, heading: str = "") -> str:
     """The storyboard of the strip, and the other views at its most important moment; with too little to tell, all views
-    at the moment that they show."""
+    at the moment that they show. `heading`: a line above."""
+    top = [_line(heading, WIDTH, theme)] if heading else []
     strip = views["strip"]
     board = storyboard(strip, theme=theme)
     if board is None:
-        return _stacked(title, _rows(((("strip", 2),), *SHEET), views, theme, WIDTH), WIDTH, theme)
+        return _stacked(title, [*top, *_rows(((("strip", 2),), *SHEET), views, theme, WIDTH)], WIDTH, theme)
     frame = climax(strip)
     time, text, _ = caption(strip, frame.snapshot)
 
@@ -59,8 +60,8 @@ def told(title: str, views: Views, theme: str = "light") -> str:
         at = {**snapshot, "now_ms": frame.snapshot["now_ms"]}
         return Part(*view.still(at, frame.until, frame.until, theme, width))
 
-    heading = _line(f"All views at {time}: {text}", WIDTH, theme)
-    parts = [Part(board, size_of(board)[1]), heading, *_rows(SHEET, views, theme, WIDTH, then)]
+    then_line = _line(f"All views at {time}: {text}", WIDTH, theme)
+    parts = [*top, Part(board, size_of(board)[1]), then_line, *_rows(SHEET, views, theme, WIDTH, then)]
     return _stacked(title, parts, WIDTH, theme)
 
 

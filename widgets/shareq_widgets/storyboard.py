@@ -7,6 +7,7 @@ from html import escape
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from shareq.trace.views.marks import KINDS
 from shareq_widgets.look import THEMES
 from shareq_widgets.position import Snapshot
 from shareq_widgets.showable import Showable
@@ -21,6 +22,7 @@ DULL: Final = ("appended",)
 """Kinds of marks that alone make no telling moment."""
 ACKNOWLEDGED: Final = ("accept", "release", "reject")
 """Causes of events that make a telling moment where marks are too few."""
+ACQUIRED: Final = "acquired"
 STEPS_SEARCHED: Final = 400
 """The number of steps that are searched for the first acquisition."""
 FEW_STEPS: Final = 60
@@ -75,10 +77,23 @@ def telling(player: Showable) -> list[Frame]:
 
 
 def climax(player: Showable) -> Frame:
-    """The telling moment with the most important mark; without one, the beginning."""
-    first, *others = sorted(telling(player), key=lambda frame: frame.importance)
-    marked = _marked(player, int(first.snapshot["order"]))
-    return others[0] if marked and others else first
+    """The moment of the most important mark after the beginning; without one, the last of the telling moments with the
+    most records in flight."""
+    marked = _marked(player, _beginning(player) or 0)
+    if marked:
+        return Frame(player.view.snapshot(marked[0]), player.view.moment(marked[0]), 0)
+    return max(reversed(telling(player)), key=lambda frame: _in_flight(frame.snapshot))
+
+
+def importance(player: Showable) -> int:
+    """The rank of the most important mark, from 0; with none, or dull ones only, a rank behind all others."""
+    marks = player.view.snapshot()["marks"]
+    return min((int(mark["rank"]) for mark in marks if mark["kind"] not in DULL), default=len(KINDS))
+
+
+def _in_flight(snapshot: Snapshot) -> int:
+    """The records of a share-partition that members hold; 0 of a snapshot of a group."""
+    return sum(run[1] - run[0] for run in snapshot.get("runs", ()) if run[2] == ACQUIRED)
 
 
 def _marked(player: Showable, after: int) -> list[int]:

@@ -87,7 +87,7 @@ def draw(
         *(() if bare else _head(snapshot, width, colours)),
         f'<g transform="translate(0 {top})">',
         *_band(snapshot, frame, colours),
-        *(_cells if cells else _blocks)(snapshot, frame, colours),
+        *_stale(snapshot, (_cells if cells else _blocks)(snapshot, frame, colours)),
         *_flags(snapshot, frame, colours),
         *_lanes(snapshot, lanes, frame, colours),
         *(() if bare else _tail(snapshot, foot, cells, colours)),
@@ -161,7 +161,8 @@ def _flags(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator
     spso, window_end, foot = snapshot["spso"], snapshot["window_end"], SIZES["cell_top"] + SIZES["cell_height"]
     end = "SPEO unknown" if snapshot["observed"] else f"SPEO {window_end - 1}"
     flags = [(frame.x(spso) - 4, f"SPSO {spso}", "start", 6), (frame.x(window_end) + 1, end, "end", -6)]
-    if frame.x(window_end) - frame.x(spso) < 160:  # both labels cannot stand inside
+    inside = frame.x(window_end) - frame.x(spso)
+    if inside < max(160, 8.4 * sum(len(label) for _, label, _, _ in flags) + 24):  # both labels cannot stand inside
         flags = [(x, label, "end" if side == "start" else "start", -dx) for x, label, side, dx in flags]
     if spso == window_end:
         flags = [(frame.x(spso) - 4, f"SPSO {spso} · empty window", "start", 6)]
@@ -177,6 +178,14 @@ def _flags(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator
             anchor = "start" if x < 40 else "end" if x > frame.width - 40 else side if near else "middle"
             x += {"end": -4, "start": 4}[side] if near else 0
             yield _text(x, foot + 46, f"{name} {offset}", colours["soft"], text_anchor=anchor, font_size=10.5)
+
+
+def _stale(snapshot: dict[str, Any], parts: Iterator[str]) -> Iterator[str]:
+    """Parts of the picture, faded if they show what a leader has had that lost the share-partition."""
+    if snapshot["loaded"] or snapshot["observed"]:
+        yield from parts
+    else:
+        yield f'<g opacity=".45">{"".join(parts)}</g>'
 
 
 def _cells(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator[str]:
@@ -289,10 +298,11 @@ def _lanes(snapshot: dict[str, Any], members: list[dict[str, Any]], frame: Frame
     words = " of lock left" if frame.width >= SIZES["narrow"] else ""
     for index, member in enumerate(members):
         y = SIZES["lane_top"] + SIZES["lane"] * index
-        label = f"{_short(member['name'], int(in_width('name_length', frame.width)))} {member['letter']}"
+        name = _short(member["name"], int(in_width("name_length", frame.width)))
+        label = name if name == member["letter"] else f"{name} {member['letter']}"
         yield _text(in_width("gutter_left", frame.width) - 14, y + 11, label, colours["ink"], text_anchor="end")
         held = [run for run in snapshot["runs"] if run[4] == member["id"] and run[2] == "acquired"]
-        yield from _locks(snapshot, held, y, frame, colours)
+        yield from _stale(snapshot, _locks(snapshot, held, y, frame, colours))
         if member["deadline_ms"] is not None:
             left_ms, hot = _left(snapshot, member["deadline_ms"])
             text, ink = f"{left_ms / 1000:.1f} s{words}", colours["alarm" if hot else "ink"]

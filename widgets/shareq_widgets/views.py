@@ -8,7 +8,7 @@ ConfigException for an unknown group, topic or partition; ValueError for other a
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, Literal, TypedDict, Unpack
 
 from shareq import observer
@@ -65,12 +65,18 @@ def timeline(source: Any, *, group: str, **options: Unpack[Options]) -> GroupPic
 
 
 def locks(
-    source: Any, *, group: str, by: Literal["holder", "record"] = "holder", **options: Unpack[Options]
+    source: Any,
+    *,
+    group: str,
+    by: Literal["holder", "record"] = "holder",
+    rows: int = locks_drawing.ROWS,
+    **options: Unpack[Options],
 ) -> GroupPicture:
-    """The acquisition locks on one time axis: when each must be acknowledged. `by`: what a row stands for."""
+    """The acquisition locks on one time axis: when each must be acknowledged. `by`: what a row stands for; at most
+    `rows` of them."""
 
     def draw(frame: Frame) -> Drawing:
-        return locks_drawing.draw(locks_drawing.content(frame.instant, by), frame.width)
+        return locks_drawing.draw(locks_drawing.content(frame.instant, by, rows=rows), frame.width)
 
     return group_picture(source, group, draw, "Locks", options)
 
@@ -92,11 +98,25 @@ def states(
     return group_picture(source, group, draw, "Record states", options)
 
 
-def group(source: Any, *, group: str, **options: Unpack[Options]) -> GroupPicture:
-    """The members with their heartbeats and epochs, and their partitions."""
+def group(
+    source: Any,
+    *,
+    group: str,
+    joining: Callable[[], Collection[str]] | None = None,
+    tall: bool = False,
+    **options: Unpack[Options],
+) -> GroupPicture:
+    """The members with their heartbeats and epochs, and their partitions.
+
+    `joining`: the names of clients that join when the clock of the cluster moves; they are shown at its end. `tall`: as
+    high as the locks beside it.
+    """
 
     def draw(frame: Frame) -> Drawing:
-        return group_drawing.draw(group_drawing.content(frame.instant), frame.width)
+        found = group_drawing.content(frame.instant)
+        if joining is not None and frame.instant.until == frame.instant.history.journal.total:
+            found = found._replace(joining=tuple(joining()))
+        return group_drawing.draw(found, frame.width, tall=tall)
 
     return group_picture(source, group, draw, "Group", options)
 
@@ -119,8 +139,8 @@ def messages(
     def draw(frame: Frame) -> Drawing:
         subject = parse(frame.selection) if frame.selection else None
         selected = int(subject.name) if subject is not None and subject.kind == "message" else None
-        found = messages_drawing.content(frame.instant, client=client, apis=apis, selected=selected, most=most)
-        return messages_drawing.draw(found, frame.width)
+        found = messages_drawing.recent(frame.instant, client=client, apis=apis, selected=selected, most=most)
+        return messages_drawing.draw(found, frame.width, frame.selection)
 
     return group_picture(source, group, draw, "Messages", options)
 

@@ -150,7 +150,7 @@ def test_the_drawing_has_values_units_and_one_brush(width: int, *, tall: bool) -
     assert bars.top == pytest.approx(plots[2].top + 4, abs=0.1)
     assert drawing.text == (
         "all share-partitions at 0:04.000: lag 25 records; in flight 20 of 20, full; throughput 5 accepted/s; "
-        "redeliveries 0 in 4 s; time-outs 0 in 4 s; lock wait 3,000 ms, mean; attempts 1 mean"
+        "redeliveries 0 in 4 s; time-outs 0 in 4 s; lock wait, mean 3,000 ms; attempts, mean 1"
     )
 
 

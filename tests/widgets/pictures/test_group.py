@@ -273,6 +273,24 @@ def test_the_drawing_fits(members: int, partitions: int, width: int) -> None:
     assert drawing.height <= 440
 
 
+@pytest.mark.parametrize(("members", "height"), [(1, 82), (2, 164), (3, 246), (5, 298), (7, 400), (200, 393)])
+def test_beside_tall_neighbours_few_rows_are_farther_apart(members: int, height: int) -> None:
+    drawing = draw(made_up(members, 1), 374, tall=True)
+    check_layout(counting(drawing))
+    assert round(drawing.height) == height
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("members", "partitions"), SIZES)
+def test_clients_that_have_not_joined_have_one_row(members: int, partitions: int, width: int) -> None:
+    group = made_up(members, partitions)._replace(joining=("clerk-18", "clerk-19", "clerk-20"))
+    drawing = draw(group, width)
+    check_layout(counting(drawing))
+    assert drawing.find("joining")["title"] == "clerk-18, clerk-19, clerk-20 join when the clock moves"
+    assert drawing.find("joining")["title"] in drawing.text
+    assert drawing.keys("joining")[1:]
+
+
 def test_names_are_whole_where_calm_heartbeats_give_way_to_them() -> None:
     group = made_up(200, 5)
     drawing = draw(group, 320)

@@ -16,6 +16,7 @@ from shareq.model.events import (
     RecordsAppended,
     RecordsChanged,
     RecordsHeld,
+    SharePartitionDropped,
     SharePartitionsInitialized,
 )
 from shareq.model.states import RecordState
@@ -210,6 +211,15 @@ def test_bars_stand_at_their_times(width: int) -> None:
     past = drawing.find(f"{ended.key} past")["attributes"]
     assert past["x"] + past["width"] == pytest.approx(x(ended.ended_ms), abs=0.05)
     assert past["fill"] == "acknowledged"
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_words_of_ended_locks_are_whole_when_no_lock_is_left(width: int) -> None:
+    shown = told(12.5, (12.5, SharePartitionDropped(*WHERE, "broker_stopped")))
+    assert (shown.rows, {row.ended for row in shown.ended}) == ((), {"leader lost", "accepted"})
+    drawing = draw(shown, width)
+    check_layout(drawing)
+    assert {drawing.find(f"{row.key} ended")["text"] for row in shown.ended} == {"leader lost", "accepted"}
 
 
 @pytest.mark.parametrize("later_ms", [1, 40, 2_000, 5_000])

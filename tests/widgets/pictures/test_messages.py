@@ -99,16 +99,22 @@ def test_the_drawing_has_each_message_in_its_order(run: Instant, seed: int) -> N
         shown = messages.content(moment(run, draw.randrange(400, run.until)), 400, most=draw.choice((5, 40)))
         drawing = messages.draw(shown, width)
         check_layout(drawing)
-        rows = sorted(
-            [(one.sent[0], f"{one.number} request") for one in shown.exchanges]
-            + [(one.answered[0], f"{one.number} response") for one in shown.exchanges if one.answered]
+        arrows = {each["key"]: each["about"] for each in drawing.elements if each["key"].startswith("arrow")}
+        for one in shown.exchanges:
+            mine = [key.split()[2] for key, about in arrows.items() if message(one.number) in about]
+            assert mine == ["request", "response"][: 2 if one.answered else 1]
+        alone = sorted(
+            [(one.sent[0], f"arrow {one.number} request") for one in shown.exchanges]
+            + [(one.answered[0], f"arrow {one.number} response") for one in shown.exchanges if one.answered]
         )
-        tops = [extent(drawing.find(f"arrow {key}")).top for _, key in rows]
+        tops = [extent(drawing.find(key)).top for _, key in alone if len(arrows.get(key, ())) == 1]
         assert tops == sorted(set(tops))
         for one in shown.exchanges:
-            assert drawing.find(f"words {one.number} request")["about"] == [message(one.number)]
             open_line = drawing.keys(f"open {one.number}")
             assert bool(open_line) == (one.answered is None and not one.lost)
+            if f"arrow {one.number} request" not in arrows:
+                continue  # the arrow of an equal exchange stands for it
+            assert message(one.number) in drawing.find(f"words {one.number} request")["about"]
             if one.last_event is not None:
                 work, request = (
                     extent(drawing.find(f"work {one.number}")),
@@ -116,7 +122,10 @@ def test_the_drawing_has_each_message_in_its_order(run: Instant, seed: int) -> N
                 )
                 assert work.top >= request.top
                 assert work.left < drawing.find(f"{_column(drawing, one.target)} line")["attributes"]["x1"] < work.right
-        assert (f"and {shown.earlier} earlier" in texts(drawing)) == (shown.earlier > 0)
+        earlier = [
+            text for text in texts(drawing, "earlier") if text.startswith(f"and {shown.earlier} earlier request")
+        ]
+        assert bool(earlier) == (shown.earlier > 0)
 
 
 def _column(drawing: Drawing, target: str) -> str:
@@ -198,8 +207,68 @@ def test_a_message_of_a_shared_column_has_its_member_s_letter() -> None:
         history.append((number, request))
     drawing = messages.draw(messages.content(written(*history)), 320)
     heads = [text for text in texts(drawing, "member:") if len(text) == 1]
-    assert heads == ["G", "H", "I"]
-    assert texts(drawing, "words") == [*(f"{letter}: fetch" for letter in "ABCDEF"), *["fetch"] * 3]
+    assert heads == ["H", "I"]
+    assert texts(drawing, "words") == [*(f"{letter}: fetch" for letter in "ABCDEFG"), *["fetch"] * 2]
+
+
+def heartbeats(members: int, *, failing: int) -> messages.MessagesContent:
+    """A heartbeat of each member at one instant; that of one fails."""
+    history: list[tuple[int, e.Event]] = [(0, e.BrokerStarted(0))]
+    for number in range(members):
+        history.append((0, e.MemberJoined(GROUP, f"m-{number}", f"clerk-{number}", ("orders",))))
+        body = f'{{"group_id":"{GROUP}","member_id":"m-{number}"}}'
+        request = sent(number, "ShareGroupHeartbeat")._replace(source=f"clerk-{number}", client_id=f"clerk-{number}")
+        error = '"COORDINATOR_LOAD_IN_PROGRESS"' if number == failing else "0"
+        answer = f'{{"error_code":{error},"member_epoch":3}}'
+        response = "ShareGroupHeartbeatResponse", 0, number, answer
+        history += [(0, request._replace(body=body)), (0, e.ResponseSent("broker-0", f"clerk-{number}", *response))]
+    return messages.content(written(*history))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("chosen", ["", member("m-3")])
+def test_equal_messages_of_members_without_a_lifeline_are_one(width: int, chosen: str) -> None:
+    """A member that is selected, or has an error, has a lifeline; the others are counted."""
+    shown = heartbeats(40, failing=7)
+    drawing = messages.draw(shown, width, chosen)
+    check_layout(drawing)
+    assert bool(drawing.keys("member:m-3 line")) == bool(chosen)
+    assert drawing.keys("member:m-7 line")
+    assert len(drawing.keys("member:")) <= 3 * messages.LIFELINES
+    folds = [text for text in texts(drawing, "words") if "× heartbeat" in text]
+    folded = sum(int(text.split()[0]) for text in folds)
+    assert folded + sum(text == "heartbeat" for text in texts(drawing, "words")) == 40
+    assert f"{folded} more" in texts(drawing, "other members")
+    (key, *_) = [key for key in drawing.keys("arrow") if "× heartbeat" in drawing.find(key)["title"]]
+    assert {subject.partition(":")[0] for subject in drawing.find(key)["about"]} == {"message"}
+    assert sum(len(drawing.find(key)["about"]) for key in drawing.keys("arrow")) == 80
+
+
+def test_a_selected_message_has_a_row_of_its_own() -> None:
+    shown = heartbeats(40, failing=7)
+    before = texts(messages.draw(shown, 480), "words")
+    first = shown.exchanges[0]
+    detail = messages.Detail(first.number, first.label, (), (), ())
+    after = texts(messages.draw(shown._replace(detail=detail), 480), "words")
+    assert "A: heartbeat" in after
+    assert "A: heartbeat" not in before
+
+
+@pytest.mark.parametrize(("times_ms", "shown", "span_ms"), [
+    pytest.param([29_900] * 20, 20, 1_000, id="enough in a second"),
+    pytest.param([25_000, 25_500, 26_000, 27_000, 28_000, 29_900], 6, 5_000, id="enough in five seconds"),
+    pytest.param([26_000] * 20, 12, 5_000, id="not all of a longer span"),
+    pytest.param([1, 10_000, 29_900], 3, 30_000, id="few in the longest span"),
+    pytest.param([], 0, 30_000, id="none"),
+])  # fmt: skip
+def test_a_quiet_group_is_shown_over_a_longer_time(times_ms: list[int], shown: int, span_ms: int) -> None:
+    history: list[tuple[int, e.Event]] = [(0, e.BrokerStarted(0))]
+    for number, at in enumerate(times_ms):
+        history += [(at, sent(number)), (at, e.ResponseSent("broker-0", "app", "MetadataResponse", 0, number, "{}"))]
+    run = written(*history)
+    found = messages.recent(run._replace(now_ms=run.origin_ms + 30_000))
+    counted = len(found.exchanges), found.earlier, found.now_ms - found.from_ms
+    assert counted == (shown, len(times_ms) - shown, span_ms)
 
 
 @pytest.mark.parametrize(("trace", "words"), [

@@ -144,20 +144,28 @@ def test_the_drawing_shows_window_states_deaths_and_locks(width: int, *, tall: b
 
 def test_the_spso_line_says_whom_it_waits_for_and_when_the_window_is_empty() -> None:
     history = [*HISTORY[:3], (1_000, 0, loaded(110, 110))]
-    assert raster.window_text(raster.content(written(history), TOPIC, 0)) == ("SPSO 110", "window empty")
+    empty = raster.content(written(history), TOPIC, 0)
+    assert raster.window_text(empty) == ("SPSO 110", "window empty")
+    for width in WIDTHS:
+        drawing = raster.draw(empty, width)
+        check_layout(drawing)
+        assert texts(drawing, "SPSO text") == ["SPSO 110, window empty"]
+        assert drawing.keys("SPEO text") == []
     waiting = [*HISTORY[:3], (1_000, 0, loaded(106, 110, (106, 110, 0, 0))), HISTORY[4]]
     assert raster.window_text(raster.content(written(waiting), TOPIC, 0)) == ("SPSO waits for A's 106", "SPEO 109")
 
 
-@pytest.mark.parametrize("offset", [100, 104, 110])
-def test_the_words_at_an_empty_window_are_apart(offset: int) -> None:
-    """At the bottom, in the middle and at the top of the picture."""
-    history = [*HISTORY[:3], (1_000, 0, loaded(offset, offset))]
+@pytest.mark.parametrize("spso", [0, 1, 50, 98, 99])
+@pytest.mark.parametrize("held", [1, 2, 60])
+def test_the_texts_of_the_bounds_are_apart(spso: int, held: int) -> None:
+    """Also for a narrow window at the top or at the bottom of the plot."""
+    end = min(spso + held, 100)
+    history: list[tuple[int, int, e.Event]] = [(0, 0, loaded(0, 100)), (500, 0, loaded(spso, end))]
+    shown = raster.content(written(history), TOPIC, 0)
     for width in WIDTHS:
-        drawing = raster.draw(raster.content(written(history), TOPIC, 0), width)
-        upper, lower = sorted(extent(drawing.find(f"{key} text")).top for key in ("SPSO", "SPEO"))
-        assert lower - upper >= raster.LINE - 1
+        drawing = raster.draw(shown, width)
         check_layout(drawing)
+        assert texts(drawing, "SPEO text") == [f"SPEO {end - 1}"]
 
 
 def test_a_busy_picture_stays_small(seed: int) -> None:

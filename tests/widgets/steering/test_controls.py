@@ -204,7 +204,7 @@ def test_the_error_names_key_value_and_range(name: str, value: Any, message: str
         ((("freeze A", None),), "close A", "A is frozen"),
         ((("crash A", None),), "work time of A", "A is crashed"),
         ((("close A", None),), "crash A", "A is closed"),
-        ((), "speed", "a virtual clock has no speed: it moves with `advance` and `step`"),
+        ((), "speed", "a virtual clock has no speed: it moves with `advance` and `next event`"),
         ((), "reset offsets of jobs", "the group has members: A, B; only an empty group can be reset"),
         ((("delete records of jobs-0", 15),), "delete records of jobs-0", "jobs-0 is empty"),
     ],
@@ -271,7 +271,7 @@ def test_a_running_clock_has_a_speed_and_no_steps() -> None:
         made.create_topic(JOBS)
         steering = Steering(made, "crew", [JOBS])
         assert (steering["speed"].value, steering["speed"].available) == (50.0, True)
-        assert steering["step"].reason == steering["advance"].reason == "clock=50.0 runs by itself"
+        assert steering["next event"].reason == steering["advance"].reason == "clock=50.0 runs by itself"
         assert steering.do("speed", 20.0) == "cluster.change_speed(20.0)"
         assert steering["speed"].value == 20.0
 

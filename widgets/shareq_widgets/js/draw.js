@@ -136,6 +136,9 @@ const UNKNOWN = { unknown: "unknown: available, or held by an unknown member", r
 /** @param {string | null} fill */
 export const patterned = (fill) => fill !== null && ["hatch", "dots", "veil"].includes(fill);
 
+/** The name of a member with its letter, which may be its name. @param {Snapshot["members"][number]} member */
+export const named = ({ name, letter }) => (name === letter ? name : `${name} (${letter})`);
+
 /** The text of the tooltip of an offset. @param {Snapshot} snap @param {Cell} cell @param {number} now */
 export function describe(snap, cell, now) {
   const { offset, run } = cell;
@@ -145,7 +148,7 @@ export function describe(snap, cell, now) {
     return `offset ${offset}\n${place}`;
   }
   const holder = memberOf(snap, run), lines = [`offset ${offset}${run[END] - run[FIRST] > 1 ? `, in ${span(run[FIRST], run[END])}` : ""}`];
-  lines.push((UNKNOWN[run[STATE]] ?? run[STATE]) + (run[MEMBER] ? ` by ${holder ? `${holder.name} (${holder.letter})` : "an unknown member"}` : ""));
+  lines.push((UNKNOWN[run[STATE]] ?? run[STATE]) + (run[MEMBER] ? ` by ${holder ? named(holder) : "an unknown member"}` : ""));
   if (run[COUNT]) lines.push(`delivery ${run[COUNT]} of ${snap.delivery_count_limit}${lastAttempt(snap, run) ? ", the last attempt" : ""}`);
   if (run[DEADLINE]) lines.push(`${seconds(run[DEADLINE] - now)} of lock left`);
   if (run[TO]) lines.push(`write ${run[WRITE]} under way: will be ${run[TO]}`);

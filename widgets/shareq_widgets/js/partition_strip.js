@@ -116,7 +116,7 @@ export class Strip extends Player {
     if (tip.hidden) return;
     setText(tip, describe(this.snap, cellAt(this.snap, offset), this.now()));
     tip.style.left = `${clamp(x + 12, 0, Math.max(box.width - tip.offsetWidth, 0))}px`;
-    tip.style.top = `${cell_top + cell_height + 8}px`;
+    tip.style.top = `${clamp(cell_top + cell_height + 8, 0, Math.max(box.height - tip.offsetHeight, 0))}px`;
   }
 
   // ---- drawing

@@ -24,6 +24,9 @@ const FLOWS = 12; // with more offsets changing at once no flows are drawn
  * @typedef {SVGTextElement & { member?: Member }} NameNode
  */
 
+/** True if the records are those of a leader that has lost the share-partition. @param {Snapshot} snap */
+const isStale = (snap) => !snap.loaded && !snap.observed;
+
 export class Scene {
   /** @param {Page} page @param {Look} look @param {Camera} camera @param {string} id @param {Snapshot} snap @param {Colours} colours */
   constructor(page, look, camera, id, snap, colours) {
@@ -58,6 +61,7 @@ export class Scene {
     this.hidden = members.length - this.lanes.length;
     this.height = Math.max(lane_top + lane * (this.lanes.length + Math.sign(this.hidden)) + 4, this.height);
     this.page.plot.style.height = `${this.height}px`;
+    this.page.plot.classList.toggle("sq-stale", isStale(snap));
     put(this.page.svg, { width: this.camera.width, height: this.height, "aria-label": snap.text });
     this.snap = snap;
     this.colours = colours;
@@ -93,7 +97,8 @@ export class Scene {
   drawPlaces() {
     const { camera, snap } = this, { spso, window_end, log_start, log_end } = camera.now, { band_below, cell_top, cell_height } = this.look.sizes;
     const empty = snap.spso === snap.window_end, foot = cell_top + cell_height, left = camera.x(spso) - 4, right = empty ? left : camera.x(window_end) + 1;
-    const outside = right - left < 160 && !empty; // both labels cannot stand inside a narrow window
+    const low = `SPSO ${snap.spso}${empty ? " · empty window" : ""}`, high = snap.observed ? "SPEO unknown" : `SPEO ${snap.window_end - 1}`;
+    const outside = right - left < Math.max(160, 8.4 * (low.length + high.length) + 24) && !empty; // both labels cannot stand inside a narrow window
     /** @type {Place[]} */
     const items = [];
     /** @param {string} key @param {string} d @param {string} css */
@@ -101,10 +106,10 @@ export class Scene {
     /** @param {string} key @param {number} x @param {number} y @param {string} text @param {string} anchor @param {string} css */
     const label = (key, x, y, text, anchor, css) => items.push({ key, tag: "text", y, class: css, ...this.kept(x, text, anchor) });
     line("spso", `M${left} 6V${foot + band_below}`, "sq-flag");
-    label("SPSO", left + (outside ? -6 : 6), 18, `SPSO ${snap.spso}${empty ? " · empty window" : ""}`, outside ? "end" : "start", "sq-strong");
+    label("SPSO", left + (outside ? -6 : 6), 18, low, outside ? "end" : "start", "sq-strong");
     if (!empty) {
       line("window_end", `M${right} 6V${foot + band_below}`, "sq-flag");
-      label("SPEO", right + (outside ? 6 : -6), 18, snap.observed ? "SPEO unknown" : `SPEO ${snap.window_end - 1}`, outside ? "start" : "end", "sq-strong");
+      label("SPEO", right + (outside ? 6 : -6), 18, high, outside ? "start" : "end", "sq-strong");
     }
     const near = snap.log_start >= 0 && camera.x(log_end) - camera.x(log_start) < NEAR; // their labels would overlap
     for (const { name, offset, known, side } of [{ name: "log start", offset: log_start, known: snap.log_start, side: "end" }, { name: "log end", offset: log_end, known: snap.log_end, side: "start" }]) {
@@ -185,7 +190,8 @@ export class Scene {
     const name = (key, row, text, css) => items.push({ key, x: camera.left - 14, y: lane_top + lane * row + 11, text, "text-anchor": "end", class: css });
     const x = clamp(camera.x(snap.window_end) + 12, camera.left + 8, camera.right + 12);
     lanes.forEach((member, row) => {
-      name(`name ${member.id}`, row, `${short(member.name, camera.narrow ? name_length_narrow : name_length)}${member.alive ? "" : " †"} ${member.letter}`, member.held ? "" : "sq-small");
+      const said = short(member.name, camera.narrow ? name_length_narrow : name_length), letter = said === member.letter ? "" : ` ${member.letter}`;
+      name(`name ${member.id}`, row, `${said}${member.alive ? "" : " †"}${letter}`, member.held ? "" : "sq-small");
       items.push({ key: `left ${member.id}`, x, y: lane_top + lane * row + 11, member });
     });
     if (hidden) name("more", lanes.length, `and ${hidden} more`, "sq-small");
@@ -217,7 +223,7 @@ export class Scene {
       if (!node.member) continue;
       const { deadline_ms, held } = node.member, left = deadline_ms === null ? null : deadline_ms - now;
       const tight = camera.narrow, nothing = snap.observed ? "not known" : tight ? "nothing" : "holds nothing";
-      setText(node, left === null ? (held ? `holds ${held}` : nothing) : `${seconds(left)}${tight ? "" : " of lock left"}`);
+      setText(node, left === null ? (held ? `${isStale(snap) ? "held" : "holds"} ${held}` : nothing) : `${seconds(left)}${tight ? "" : " of lock left"}`);
       put(node, { class: left === null ? "sq-small" : hot(left) ? "sq-hot" : "" });
     }
   }

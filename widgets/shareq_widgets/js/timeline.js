@@ -6,6 +6,14 @@ import { Keyed, add, clamp, clockText, paint, put, setText } from "./draw.js";
 
 const NEAR = 9; // marks closer than this are shown as one, px
 const EDGE = 7; // half of the thumb: the track's ends are there, px
+const TICK = 80; // the least distance of two written times, px
+const TICKS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 3e4, 6e4, 12e4, 3e5, 6e5, 18e5, 36e5, 72e5, 216e5, 864e5];
+
+/** A time since the start as m:ss, with the decimals that the step needs. @param {number} ms @param {number} step */
+const tickText = (ms, step) => {
+  const seconds = ((ms % 60000) / 1000).toFixed(step % 1000 ? (step % 100 ? 3 : 1) : 0);
+  return `${Math.floor(ms / 60000)}:${ms % 60000 < 10000 ? "0" : ""}${seconds}`;
+};
 
 // Times in ms since the epoch and their places on the axis, in ms of room from its start. A fold takes `folded_ms`.
 export class Axis {
@@ -36,6 +44,24 @@ export class Axis {
     }
     return Math.round(Math.min(ms, this.end_ms));
   }
+  /** Round times outside of the folds, far enough from each other for their texts. @param {number} room */
+  ticks(room) {
+    const per_px = this.length / room, step = TICKS_MS.find((ms) => ms >= TICK * per_px) ?? TICKS_MS[TICKS_MS.length - 1];
+    /** @type {{ ms: number, text: string }[]} */
+    const found = [];
+    let from = this.start_ms, last = -Infinity;
+    for (const [to, next] of [...this.folds, [this.end_ms, this.end_ms]]) {
+      for (let ms = Math.ceil((from - this.start_ms) / step) * step; ms <= to - this.start_ms; ms += step) {
+        const place = this.place(this.start_ms + ms);
+        if (place - last >= TICK * per_px) {
+          found.push({ ms: this.start_ms + ms, text: tickText(ms, step) });
+          last = place;
+        }
+      }
+      from = next;
+    }
+    return found;
+  }
 }
 
 /**
@@ -54,6 +80,25 @@ export function merged(marks, x) {
   return groups.sort((a, b) => a.x - b.x);
 }
 
+/**
+ * The labels that have room, by the first marks of their groups: the most important ones first. One that would overlap
+ * another, or that says the same as its neighbour, is left to its tooltip.
+ * @param {Group[]} groups @param {number} width
+ */
+export function labelled(groups, width) {
+  /** @type {{ x: number, half: number, first: Mark, label: string }[]} */
+  const placed = [];
+  for (const { x, marks } of [...groups].sort((a, b) => a.marks[0].rank - b.marks[0].rank || a.x - b.x)) {
+    const [first] = marks, label = first.text + (marks.length > 1 ? ` +${marks.length - 1}` : ""), half = label.length * 3 + 6;
+    const after = placed.findIndex((one) => one.x > x), place = after < 0 ? placed.length : after;
+    const beside = [placed[place - 1], placed[place]].filter(Boolean), free = x - half > 0 && x + half < width;
+    if (free && beside.every((one) => Math.abs(one.x - x) > one.half + half && one.first.text !== first.text)) {
+      placed.splice(place, 0, { x, half, first, label });
+    }
+  }
+  return new Map(placed.map(({ first, label }) => [first, label]));
+}
+
 export class Timeline {
   /** @param {Element} root @param {Look} look @param {Send} send */
   constructor(root, look, send) {
@@ -66,6 +111,8 @@ export class Timeline {
     this.range = add(host, "input", { type: "range", min: 0, step: 1, "aria-label": "time in the journal" });
     /** @type {Keyed<[number, number], HTMLElement>} */
     this.folds = new Keyed(add(host, "div", { class: "sq-folds" }), (parent) => add(parent, "span"));
+    /** @type {Keyed<{ ms: number, text: string }, HTMLElement>} */
+    this.ticks = new Keyed(add(host, "div", { class: "sq-ticks", "aria-hidden": "true" }), (parent) => add(parent, "span"));
     /** @type {Keyed<Group, HTMLElement>} */
     this.marks = new Keyed(add(host, "div", { class: "sq-marks" }), (parent) => {
       const mark = add(parent, "button", { type: "button", tabindex: -1 });
@@ -91,12 +138,16 @@ export class Timeline {
       put(node, { title: `${clockText(to - from)} without an event, folded` });
       node.style.setProperty("--sq-at", String((share(from) + share(to)) / 2));
     });
-    let free = 0; // where the last shown label ends: of labels that would overlap, the later are left to their tooltips
-    this.marks.show(merged(snap.marks, (mark) => share(mark.time_ms) * room), ({ marks: [first] }) => `${first.order} ${first.kind}`, (node, { x, marks }) => {
-      const [first] = marks, more = marks.length > 1 ? ` +${marks.length - 1}` : "", label = first.text + more;
-      const half = label.length * 3 + 6, shown = x - half > free && x + half < width;
-      if (shown) free = x + half;
-      setText(node.children[0], shown ? label : "");
+    this.ticks.show(axis.ticks(room), ({ ms }) => ms, (node, { ms, text }) => {
+      const x = EDGE + share(ms) * room, half = text.length * 3 + 2;
+      setText(node, text);
+      node.style.setProperty("--sq-at", String(share(ms)));
+      node.style.setProperty("--sq-move", x < half ? "0" : x + half > width ? "-100%" : "-50%");
+    });
+    const groups = merged(snap.marks, (mark) => share(mark.time_ms) * room), labels = labelled(groups, width);
+    this.marks.show(groups, ({ marks: [first] }) => `${first.order} ${first.kind}`, (node, { x, marks }) => {
+      const [first] = marks;
+      setText(node.children[0], labels.get(first) ?? "");
       const title = marks.map(({ order, text }) => `${text}, event ${order}`).join("\n");
       put(node, { title, "aria-label": `go to event ${first.order}: ${first.text}` });
       node.style.setProperty("--sq-at", String(x / room));

@@ -32,6 +32,7 @@ export interface Snapshot {
   origin_ms: number;
   order: number;
   observed: boolean;
+  loaded: boolean;
   spso: number;
   window_end: number;
   log_start: number;

@@ -24,7 +24,8 @@ from shareq_widgets.pictures.time_plot import (
     draw_moment,
     duration,
 )
-from shareq_widgets.text_fit import SMALL, clipped
+from shareq_widgets.pictures.words import first_fitting
+from shareq_widgets.text_fit import SMALL, text_width
 
 BUCKETS = 120
 """Maximum number of buckets of a chart."""
@@ -157,8 +158,8 @@ def _charts(edges: Sequence[int], series: Sequence[_Series], times_ms: tuple[int
     yield chart("throughput", "accepted/s", [count / bucket_s for count in accepted], 0, bars=True)
     yield chart("redeliveries", over, redelivered, sum(redelivered), bars=True)
     yield chart("time-outs", over, timeouts, sum(timeouts), bars=True)
-    yield chart("lock wait", "ms, mean", _means(waited_ms, waits), _mean(sum(waited_ms), sum(waits)), bars=False)
-    yield chart("attempts", "mean", _means(attempts, completed), _mean(sum(attempts), sum(completed)), bars=False)
+    yield chart("lock wait", "ms", _means(waited_ms, waits), _mean(sum(waited_ms), sum(waits)), bars=False)
+    yield chart("attempts", "", _means(attempts, completed), _mean(sum(attempts), sum(completed)), bars=False)
 
 
 def _total(values: Sequence[int | None]) -> float | None:
@@ -190,10 +191,18 @@ COLOURS = {
 }
 
 
+MEANS = ("lock wait", "attempts")
+"""The charts of means."""
+NAMES_ROOM, NARROW_ROOM = 150, 132
+"""The width of the names and values, and that in a narrow picture, px."""
+BIG = 16.0
+"""The font size of a value, px."""
+
+
 def draw(content: ChartsContent, width: float, *, tall: bool = False) -> Drawing:
     """One row for each chart: name, value and unit on the left, the chart, its greatest value on the right."""
     drawing = Drawing(width, text=_words(content))
-    left = 122 if width < 480 else 150
+    left = NARROW_ROOM if width < 480 else NAMES_ROOM
     time = TimeRange(content.from_ms, content.to_ms, left, width - 46)
     plot = TALL if tall else PLOT
     bottom = TOP + (plot + GAP) * len(content.charts) - GAP
@@ -210,15 +219,16 @@ def draw(content: ChartsContent, width: float, *, tall: bool = False) -> Drawing
 def _draw_chart(drawing: Drawing, chart: Chart, time: TimeRange, y: tuple[float, float]) -> None:
     (top, bottom), name, colour = y, chart.name, COLOURS[chart.name]
     value = value_text(chart)
-    drawing.label(f"{name} name", 8, top + 10, name, style="small soft")
+    drawing.label(f"{name} name", 8, top + 10, _label(chart), style="small soft")
     known = chart.current is not None
     drawing.label(
         f"{name} value", 8, top + 28, value, style="strong hot" if chart.hot else "strong" if known else "soft small",
-        font_size=16 if known else None,
+        font_size=BIG if known else None,
     )  # fmt: skip
     if known:
-        x = 13 + len(value) * 10.6
-        drawing.label(f"{name} unit", x, top + 28, clipped(_unit(chart), time.left - 6 - x, SMALL), style="small soft")
+        x = 12 + text_width(value, BIG, strong=True)
+        unit = first_fitting((_unit(chart), "full" if chart.hot else ""), time.left - 4 - x, SMALL)
+        drawing.label(f"{name} unit", x, top + 28, unit, style="small soft")
     drawing.rect(f"{name} plot", time.left, top, time.right - time.left, bottom - top, fill="card", stroke="line",
                  title=f"{name}: drag to look at another moment")  # fmt: skip
     high = max((value for _, _, value in chart.points if value is not None), default=0)
@@ -285,8 +295,12 @@ def _unit(chart: Chart) -> str:
     return chart.unit if chart.of is None else f"of {chart.of:,}{', full' if chart.hot else ''}"
 
 
+def _label(chart: Chart) -> str:
+    return f"{chart.name}, mean" if chart.name in MEANS else chart.name
+
+
 def _words(content: ChartsContent) -> str:
     """All values in one line."""
     at = clock(content.now_ms - content.origin_ms)
-    parts = [f"{c.name} {value_text(c)}{'' if c.current is None else f' {_unit(c)}'}" for c in content.charts]
+    parts = [f"{_label(c)} {value_text(c)} {'' if c.current is None else _unit(c)}".rstrip() for c in content.charts]
     return f"{content.about} at {at}: " + "; ".join(parts)

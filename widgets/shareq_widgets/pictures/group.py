@@ -12,6 +12,7 @@ from shareq_widgets.pictures.group_content import GroupContent, Link, MemberCont
 from shareq_widgets.pictures.group_words import (
     Shown,
     beat_words,
+    joining_words,
     kind_of,
     link_text,
     member_text,
@@ -26,7 +27,7 @@ from shareq_widgets.pictures.partitions import PartitionContent
 from shareq_widgets.pictures.words import COUNTING, clipped_inside, first_fitting, seconds
 from shareq_widgets.selection import member as about_member
 from shareq_widgets.selection import partition as about_partition
-from shareq_widgets.text_fit import SMALL, clipped, text_width
+from shareq_widgets.text_fit import SMALL, clipped, text_width, wrapped
 
 __all__ = ["GroupContent", "content", "draw"]
 
@@ -34,6 +35,8 @@ TOP: Final = 30.0
 FULL_ROWS: Final = 7
 """With more members or partitions than this, each has one line."""
 FULL, COMPACT, GAP = 48.0, CHIP_HEIGHT, 5.0
+TALL, WIDEST_GAP = 264.0, 34.0
+"""The height of the rows beside tall neighbours, and the widest gap between them there."""
 COMPACT_ROWS: Final = 14
 """The most members or partitions that are shown; the others are one bundle."""
 MAX_LINES: Final = 120
@@ -41,6 +44,8 @@ MAX_LINES: Final = 120
 
 BUNDLE: Final = "more"
 """The key of the row of those that are not shown."""
+JOINING: Final = "joining"
+"""The key of the row of clients that have not joined yet."""
 
 T = TypeVar("T")
 
@@ -61,13 +66,16 @@ class Row(NamedTuple):
 Rows = dict[str, Row]
 
 
-def draw(group: GroupContent, width: float) -> Drawing:
-    """Members on the left, partitions on the right; the width of a line follows the records accepted a second."""
+def draw(group: GroupContent, width: float, *, tall: bool = False) -> Drawing:
+    """Members on the left, partitions on the right; the width of a line follows the records accepted a second. `tall`:
+    with wider gaps, beside tall neighbours."""
     shown = _shown(group)
     drawing = Drawing(width, text=text_of(group, shown))
     left, right = _column(width, 320), _column(width, 320)
-    members = _rows(1, left, [one.member_id for one in shown.members], shown.more_members)
-    partitions = _rows(width - 1 - right, right, [one.name for one in shown.partitions], shown.more_partitions)
+    keys = [one.member_id for one in shown.members] + ([JOINING] if group.joining else [])
+    members = _rows(1, left, keys, shown.more_members, tall=tall)
+    names = [one.name for one in shown.partitions]
+    partitions = _rows(width - 1 - right, right, names, shown.more_partitions, tall=tall)
     height = max(_end(members), _end(partitions), TOP + COMPACT)
     members, partitions = _centred(members, height), _centred(partitions, height)
     _header(drawing, group)
@@ -76,6 +84,8 @@ def draw(group: GroupContent, width: float) -> Drawing:
         _draw_member(drawing, member, members[member.member_id], group)
     for partition in shown.partitions:
         _draw_partition(drawing, partition, partitions[partition.name])
+    if group.joining:
+        _draw_joining(drawing, group.joining, members[JOINING])
     _more(drawing, "members", shown.more_members, members)
     _more(drawing, "partitions", shown.more_partitions, partitions)
     drawing.height = height + 4
@@ -118,11 +128,13 @@ def _column(width: float, most: float) -> float:
     return min(max(width * 0.36, 126), most)
 
 
-def _rows(x: float, width: float, keys: Sequence[str], more: int) -> Rows:
+def _rows(x: float, width: float, keys: Sequence[str], more: int, *, tall: bool) -> Rows:
     """The rows of a column by key, with one for those that are not shown."""
-    height = FULL if len(keys) + more <= FULL_ROWS else COMPACT
+    height, gap = FULL if len(keys) + more <= FULL_ROWS else COMPACT, GAP
     all_keys = [*keys, BUNDLE] if more else keys
-    return {key: Row(x, TOP + place * (height + GAP), width, height) for place, key in enumerate(all_keys)}
+    if tall and len(all_keys) > 1:
+        gap = min(max((TALL - len(all_keys) * height) / (len(all_keys) - 1), GAP), WIDEST_GAP)
+    return {key: Row(x, TOP + place * (height + gap), width, height) for place, key in enumerate(all_keys)}
 
 
 def _end(rows: Rows) -> float:
@@ -169,6 +181,18 @@ def _draw_member(drawing: Drawing, member: MemberContent, row: Row, group: Group
         drawing.badge(key, 7, row.centre - 9, member.letter, member.colour, alive=there)
         _session(drawing, member, row, group)
         (_full_member if row.height == FULL else _compact_member)(drawing, member, row, group)
+
+
+def _draw_joining(drawing: Drawing, names: Sequence[str], row: Row) -> None:
+    """One row for all clients that have not joined yet."""
+    room, words = row.width - 14, joining_words(names)
+    drawing.rect("joining", *row, rx=7, fill="none", stroke="line", stroke_dasharray="4 3", title=words[0])
+    if row.height == FULL:
+        drawing.label("joining names", 8, row.y + 16, clipped(", ".join(names), room / 1.1), style="strong")
+        for place, line in enumerate(wrapped(words[1], room, SMALL)[:2]):
+            drawing.label(f"joining when {place}", 8, row.y + 29 + 12 * place, line, style="small soft")
+    else:
+        drawing.label("joining names", 8, row.y + 15, first_fitting(words, room, SMALL), style="small soft")
 
 
 def _session(drawing: Drawing, member: MemberContent, row: Row, group: GroupContent) -> None:

@@ -69,7 +69,8 @@ class Link(NamedTuple):
 
 
 class GroupContent(NamedTuple):
-    """A group at a moment. `members`: by letter. None: not known; `observed`: seen from outside."""
+    """A group at a moment. `members`: by letter. None: not known; `observed`: seen from outside; `joining`: names of
+    clients that have not joined yet, because their cluster's clock stands."""
 
     group_id: str
     state: str
@@ -81,6 +82,7 @@ class GroupContent(NamedTuple):
     members: tuple[MemberContent, ...]
     partitions: tuple[PartitionContent, ...]
     links: tuple[Link, ...]
+    joining: tuple[str, ...] = ()
 
 
 def content(instant: Instant) -> GroupContent:

@@ -44,6 +44,12 @@ def records_words(member: MemberContent) -> Sequence[str]:
     return f"{held} · {rate}", rate, held
 
 
+def joining_words(names: Sequence[str]) -> Sequence[str]:
+    """That clients have not joined yet, with their names and without."""
+    verb = "joins" if len(names) == 1 else "join"
+    return f"{', '.join(names)} {verb} when the clock moves", f"{verb} when the clock moves"
+
+
 def rate_of(links: Iterable[Link]) -> float:
     return sum(link.rate or 0.0 for link in links)
 
@@ -69,7 +75,7 @@ def name_of(at: TopicPartition) -> str:
 
 
 def notes_of(group: GroupContent, hidden: int) -> list[str]:
-    notes = [] if group.members else ["no members"]
+    notes = [] if group.members else ["no members yet"] if group.joining else ["no members"]
     if group.observed and all(member.state == "not known" for member in group.members):
         notes.append("seen from outside: heartbeats not known")
     if hidden:
@@ -112,6 +118,7 @@ def text_of(group: GroupContent, shown: Shown) -> str:
     assignment = "" if group.assignment_epoch is None else f", assignment epoch {group.assignment_epoch}"
     head = f"{group.group_id}: {group.state}, group epoch {group.group_epoch}{assignment}"
     lines = [head, *notes_of(group, 0), *(member_text(member, group) for member in shown.members)]
+    lines += [joining_words(group.joining)[0]] if group.joining else []
     if shown.more_members:
         lines.append(f"and {shown.more_members:,} more members")
     lines += [f"{one.name}: {one.leader_words}, {one.words}" for one in shown.partitions]

@@ -12,6 +12,7 @@ from shareq.trace.journal.event_text import range_text
 from shareq_widgets import selection
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.pictures.locks_content import (
+    ROWS,
     LockRow,
     LocksContent,
     content,
@@ -23,7 +24,7 @@ from shareq_widgets.pictures.locks_content import (
 from shareq_widgets.text_fit import SMALL, clipped, text_width
 from shareq_widgets.time_scale import TimeScale, round_scale, time_text
 
-__all__ = ["LockRow", "LocksContent", "content", "draw"]
+__all__ = ["ROWS", "LockRow", "LocksContent", "content", "draw"]
 
 AHEAD_MS: Final = 6_000
 """The axis reaches at least this far after now, so that the *now* line can move before the next snapshot."""
@@ -110,8 +111,10 @@ def _records(row: LockRow) -> list[str]:
 
 def _scale(content: LocksContent, left: float, right: float) -> TimeScale:
     now, rows = content.now_ms, [*content.rows, *content.ended]
-    ahead = max([row.deadline_ms - now for row in content.rows if row.deadline_ms is not None], default=0)
     longest = max([row.duration_ms for row in rows], default=0)
+    ahead = max([row.deadline_ms - now for row in content.rows if row.deadline_ms is not None], default=0)
+    if not content.rows:
+        ahead = longest  # the axis stays when the last lock ends, and the words of ended ones have room
     past = max([now - row.acquired_ms for row in rows if row.acquired_ms is not None], default=0)
     earliest = now - min(past, round(PAST_SHARE * max(ahead, longest, AHEAD_MS)))
     return round_scale(earliest, now + max(ahead, AHEAD_MS), content.origin_ms, left, right)

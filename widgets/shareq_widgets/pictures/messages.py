@@ -1,6 +1,7 @@
 """A sequence diagram of the newest requests and responses: who called whom, in which order, and what came back.
 
-Time runs downwards. Each message has a line of its own, so that those of one instant stay readable in their order; a
+Time runs downwards. Each message has a line of its own, so that those of one instant stay readable in their order;
+equal exchanges of members that share a column have one together, with their number. A
 pause between two messages is drawn in proportion to the span, long ones shortened: the times on the left are exact.
 Arrows lean downwards to show their direction, not a latency. A box shows that a broker works for a request: from its
 arrival to the last event that it caused, see `shareq.trace.analysis.caused_events`.
@@ -11,29 +12,32 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
+from shareq.trace.journal.event_text import count_text
 from shareq_widgets import selection
 from shareq_widgets.drawing import Drawing
+from shareq_widgets.pictures.messages_columns import COLUMN, GUTTER, LIFELINES, Column, columns, head
 from shareq_widgets.pictures.messages_content import (
     MOST,
     SPAN_MS,
     Detail,
     MessagesContent,
-    Participant,
     ShownExchange,
     content,
+    recent,
 )
+from shareq_widgets.pictures.messages_rows import Row, rows
 from shareq_widgets.pictures.time_plot import clock, duration
 from shareq_widgets.text_fit import SMALL, clipped, text_width, wrapped
 
-__all__ = ["MOST", "SPAN_MS", "MessagesContent", "content", "draw"]
+__all__ = ["COLUMN", "LIFELINES", "MOST", "SPAN_MS", "Detail", "MessagesContent", "content", "draw", "recent"]
 
-GUTTER, HEAD, ROW, LEAN = 66, 56, 18, 6
-COLUMN = 46
-"""Smallest distance of two columns; participants that do not fit share a column."""
+HEAD, ROW, LEAN = 56, 18, 6
 PAUSES, PAUSE = 120, 36
 """Height of all pauses together if they fill the span, and the greatest height of one."""
+OPEN_APART, MOST_APART = 3.0, 3
+"""The distance of the lines of two open requests, and the number of lines beside the first one."""
 ASIDE = 760
 """From this width on, the selected messages are beside the diagram."""
 LINES = 14
@@ -42,12 +46,10 @@ LINES = 14
 HEAD_ROOM: Final = 52.0
 """A head has at least this width; it may reach over its column."""
 
-Row = tuple[int, int, ShownExchange, bool]
-"""(order, time ms, exchange, True for the response): one message."""
 
-
-def draw(content: MessagesContent, width: float) -> Drawing:
-    """The diagram; below it, or beside it if there is room, the selected messages."""
+def draw(content: MessagesContent, width: float, selected: str = "") -> Drawing:
+    """The diagram; below it, or beside it if there is room, the selected messages. `selected`: the selected subject; a
+    member keeps its lifeline."""
     drawing = Drawing(width, text="\n".join(_words(content)))
     if not content.exchanges:
         lines = wrapped(_nothing(content), width - 16, SMALL)
@@ -56,7 +58,7 @@ def draw(content: MessagesContent, width: float) -> Drawing:
         drawing.height = 25 + 15 * len(lines)
     else:
         aside = content.detail is not None and width >= ASIDE
-        diagram = _Diagram(drawing, content, width * 0.58 if aside else width)
+        diagram = _Diagram(drawing, content, width * 0.58 if aside else width, selected)
         diagram.draw()
         drawing.height = diagram.bottom + 10
     if content.detail is not None:
@@ -65,46 +67,39 @@ def draw(content: MessagesContent, width: float) -> Drawing:
     return drawing
 
 
-class _Column(NamedTuple):
-    key: str
-    x: float
-    participant: Participant
-    members: int
-
-
 class _Diagram:
-    def __init__(self, drawing: Drawing, content: MessagesContent, width: float) -> None:
+    def __init__(self, drawing: Drawing, content: MessagesContent, width: float, selected: str) -> None:
         self._drawing, self._content, self._width = drawing, content, width
-        self._rows = _rows(content)
+        self._columns = columns(content, width, selected)
+        self._names = {who.key: who.name for who in content.participants}
+        self._rows = rows(content, self._columns)
         self._ys = _places(self._rows, content)
-        self._orders = [row[0] for row in self._rows]
-        self._columns = _columns(content, width)
+        self._orders = [row.order for row in self._rows]
         self.bottom = self._ys[-1] + ROW + 8
 
     def draw(self) -> None:
         drawing, bottom = self._drawing, self.bottom
         for column in dict.fromkeys(self._columns.values()):
             self._draw_head(column)
-        for one in self._content.exchanges:
-            self._draw_work(one)
+        for row in self._rows:
+            self._draw_work(row)
+        self._draw_all_open()
         for row, y, before in zip(self._rows, self._ys, [None, *self._rows], strict=False):
-            if before is None or before[1] != row[1]:
-                time = clock(row[1] - self._content.origin_ms)
-                drawing.label(f"time {_key(row)}", GUTTER - 8, y + 3, time, anchor="end", style="small soft")
+            if before is None or before.time_ms != row.time_ms:
+                time = clock(row.time_ms - self._content.origin_ms)
+                drawing.label(f"time {row.key}", GUTTER - 8, y + 3, time, anchor="end", style="small soft")
             self._draw_message(row, y)
-        for one in self._content.exchanges:
-            self._draw_open(one)
         drawing.line("now", GUTTER - 4, bottom, self._width - 8, bottom, stroke="ink", stroke_width=1.5)
         now = clock(self._content.now_ms - self._content.origin_ms)
         drawing.label("now time", GUTTER - 8, bottom + 3, now, anchor="end", style="small strong")
         if self._content.earlier:
-            more = f"and {self._content.earlier:,} earlier"
+            more = f"and {count_text(self._content.earlier, 'earlier request')}"
             drawing.label("earlier", 4, 12, more, style="small soft")
 
-    def _draw_head(self, column: _Column) -> None:
+    def _draw_head(self, column: Column) -> None:
         drawing, (key, x, who, count) = self._drawing, column
         room = self._room()
-        with drawing.about(*[about for about in (who.about,) if about]):
+        with drawing.about(*([who.about] if who.about and count == 1 else [])):
             drawing.line(
                 f"{key} line", x, HEAD - 3, x, self.bottom, stroke="line", opacity=None if who.present else 0.5
             )
@@ -113,7 +108,7 @@ class _Diagram:
                 return
             style = "small" if who.present or count > 1 else "small faded struck"
             title = who.name if count == 1 else f"{count} of them"
-            for number, line in enumerate(_head(who, count, room)):
+            for number, line in enumerate(head(who, count, room)):
                 shown, y = clipped(line, max(room, HEAD_ROOM), SMALL), HEAD - 21 + 12 * number
                 drawing.label(f"{key} {number}", x, y, shown, anchor="middle", style=style, title=title)
 
@@ -122,19 +117,21 @@ class _Diagram:
         xs = sorted({column.x for column in self._columns.values()})
         return min((b - a for a, b in pairwise(xs)), default=self._width / 2)
 
-    def _draw_work(self, one: ShownExchange) -> None:
-        """The box of a broker that works for the exchange."""
-        if one.last_event is None:
+    def _draw_work(self, row: Row) -> None:
+        """The box of a broker that works for one or several exchanges: from the first request to the last response."""
+        one = row.one
+        if row.is_response or one.last_event is None:
             return
         top = self._y(one.sent[0]) + LEAN
-        bottom = self._y(one.last_event) + ROW / 2
-        if one.answered and self._following(one.last_event) == one.answered[0]:
-            bottom = self._y(one.answered[0])
+        last = row.exchanges[-1]
+        bottom = self._y(max(each.last_event or 0 for each in row.exchanges)) + ROW / 2
+        if last.answered and self._following(last.last_event or 0) == last.answered[0]:
+            bottom = self._y(last.answered[0])
         x = self._columns[one.target].x
-        with self._drawing.about(selection.message(one.number)):
+        with self._drawing.about(*(selection.message(each.number) for each in row.exchanges)):
             self._drawing.rect(
                 f"work {one.number}", x - 6, top, 12, max(bottom - top, 6), rx=2, fill="band", stroke="bandline",
-                title=f"{one.label}: the broker works for it",
+                title=f"{row.times}{one.label}: the broker works for it",
             )  # fmt: skip
 
     def _y(self, order: int) -> float:
@@ -147,22 +144,26 @@ class _Diagram:
 
     def _draw_message(self, row: Row, y: float) -> None:
         """The arrow of a request or a response, and its words."""
-        _, time_ms, one, is_response = row
+        one = row.one
         source, target = self._columns[one.source].x, self._columns[one.target].x
-        x1, x2 = (target, source) if is_response else (source, target)
-        hot = bool(one.errors) if is_response else one.lost
-        text = self._shared_letter(one) + _text(one, is_response=is_response)
-        names = {who.key: who.name for who in self._content.participants}
-        ends = (one.target, one.source) if is_response else (one.source, one.target)
-        at = clock(time_ms - self._content.origin_ms)
-        title = f"{at}  {names[ends[0]]} to {names[ends[1]]}: {one.api}{' response' if is_response else ''}, {text}"
-        with self._drawing.about(selection.message(one.number)):
+        x1, x2 = (target, source) if row.is_response else (source, target)
+        hot = bool(one.errors) if row.is_response else one.lost
+        text = (row.times or self._shared_letter(one)) + _text(one, is_response=row.is_response)
+        title = self._title(row, text)
+        with self._drawing.about(*(selection.message(each.number) for each in row.exchanges)):
             self._drawing.path(
-                f"arrow {_key(row)}", _arrow(x1, x2, y), stroke="alarm" if hot else "ink", stroke_width=1.4,
+                f"arrow {row.key}", _arrow(x1, x2, y), stroke="alarm" if hot else "ink", stroke_width=1.4,
                 marker_end="hot-arrow" if hot else "arrow", title=title,
-                stroke_dasharray="5 2" if is_response else None,
+                stroke_dasharray="5 2" if row.is_response else None,
             )  # fmt: skip
             self._draw_words(row, text, title, (x1, x2, y - 2), hot=hot)
+
+    def _title(self, row: Row, text: str) -> str:
+        """Time, sender, receiver, API and words; of several exchanges, all their members."""
+        one, at = row.one, clock(row.time_ms - self._content.origin_ms)
+        members = ", ".join(self._names[each.source] for each in row.exchanges)
+        ends = (self._names[one.target], members) if row.is_response else (members, self._names[one.target])
+        return f"{at}  {ends[0]} to {ends[1]}: {one.api}{' response' if row.is_response else ''}, {text}"
 
     def _shared_letter(self, one: ShownExchange) -> str:
         """The letter of the member, if its column is shared."""
@@ -175,8 +176,8 @@ class _Diagram:
         """The words above the arrow from x1 to x2: at its middle, or away from its head if they are too long."""
         x1, x2, y = place
         left, right = GUTTER - 4, self._width - 4
-        shown = clipped(text, right - left, SMALL)
-        half = text_width(shown, SMALL) / 2
+        shown = clipped(text, (right - left) / (1.1 if hot else 1), SMALL)
+        half = text_width(shown, SMALL, strong=hot) / 2
         middle = (x1 + x2) / 2
         if x1 == x2:
             middle = x1 + 24 + half
@@ -186,27 +187,24 @@ class _Diagram:
             middle = max(middle, x2 + 8 + half)
         x = min(max(middle, left + half), right - half)
         self._drawing.label(
-            f"words {_key(row)}", x, y, shown, anchor="middle", style="small hot" if hot else "small", title=title,
+            f"words {row.key}", x, y, shown, anchor="middle", style="small hot" if hot else "small", title=title,
             stroke="bg", stroke_width=3, paint_order="stroke",
         )  # fmt: skip
 
-    def _draw_open(self, one: ShownExchange) -> None:
-        """A request that waits for its response: a dashed line down to the moment."""
-        if one.answered is not None or one.lost:
-            return
-        x = self._columns[one.target].x
+    def _draw_all_open(self) -> None:
+        """For each request that waits for its response a dashed line down to the moment, beside those before."""
+        waiting: dict[str, int] = {}
+        for one in self._content.exchanges:
+            if one.answered is None and not one.lost:
+                beside = waiting[one.target] = waiting.get(one.target, -1) + 1
+                self._draw_open(one, self._columns[one.target].x + OPEN_APART * min(beside, MOST_APART))
+
+    def _draw_open(self, one: ShownExchange, x: float) -> None:
         with self._drawing.about(selection.message(one.number)):
             self._drawing.line(
                 f"open {one.number}", x, self._y(one.sent[0]) + LEAN, x, self.bottom, stroke="ink", stroke_width=1.4,
                 stroke_dasharray="2 3", title=f"{one.label}: no response yet",
             )  # fmt: skip
-
-
-def _rows(content: MessagesContent) -> list[Row]:
-    """The messages in their order."""
-    rows: list[Row] = [(*one.sent, one, False) for one in content.exchanges]
-    rows += [(*one.answered, one, True) for one in content.exchanges if one.answered]
-    return sorted(rows, key=lambda row: row[0])
 
 
 def _places(rows: Sequence[Row], content: MessagesContent) -> list[float]:
@@ -215,49 +213,9 @@ def _places(rows: Sequence[Row], content: MessagesContent) -> list[float]:
     span_ms = max(content.now_ms - content.from_ms, 1)
     for before, row in zip([None, *rows], rows, strict=False):
         if before is not None:
-            y += ROW + min((row[1] - before[1]) / span_ms * PAUSES, PAUSE)
+            y += ROW + min((row.time_ms - before.time_ms) / span_ms * PAUSES, PAUSE)
         ys.append(y)
     return ys
-
-
-def _columns(content: MessagesContent, width: float) -> dict[str, _Column]:
-    """The column of each participant. If there are too many, first those without a message are left out; then those of
-    a kind share one column: share coordinators first, and of a kind those longest without a message first."""
-    who = list(content.participants)
-    last = {key: place for place, one in enumerate(content.exchanges) for key in (one.source, one.target)}
-    fit = max(int((width - GUTTER - 34) / COLUMN) + 1, 2)
-    if len(who) > fit:
-        who = [one for one in who if one.key in last]
-    shared: dict[str, list[Participant]] = {}
-    for kinds in (("coordinator",), ("member", "client"), ("broker",)):
-        rest = sorted((one for one in who if one.kind in kinds), key=lambda one: last.get(one.key, -1))
-        too_many = len(who) + len(shared) - fit
-        if too_many > 0 and len(rest) > 1:
-            shared[kinds[0]] = rest[: too_many + 1]
-            who = [one for one in who if one not in shared[kinds[0]]]
-    slots: list[list[Participant]] = [[one] for one in who]
-    slots += shared.values()
-    ranks = ("member", "client", "broker", "coordinator")
-    slots.sort(key=lambda slot: (ranks.index(slot[0].kind), len(slot) > 1))  # stable: the order of the participants
-    step = (width - GUTTER - 34) / max(len(slots) - 1, 1)
-    columns: dict[str, _Column] = {}
-    for place, slot in enumerate(slots):
-        key = slot[0].key if len(slot) == 1 else f"other {slot[0].kind}s"
-        column = _Column(key, GUTTER + 10 + place * step, slot[0], len(slot))
-        columns |= {one.key: column for one in slot}
-    return columns
-
-
-def _head(who: Participant, count: int, room: float) -> tuple[str, ...]:
-    """The lines of a column's head; `room`: its width."""
-    if count > 1:
-        several = f"{count} more"
-        return {"coordinator": ("share", "coords."), "broker": (several, "brokers")}.get(who.kind, (several, "clients"))
-    if who.kind == "coordinator":
-        number = who.key.partition(":")[2]
-        words = f"coord. {number}"
-        return "share", words if text_width(words, SMALL) < room - 2 else f"co. {number}"
-    return tuple(who.name.split()) if who.kind == "broker" and room < COLUMN + 8 else (who.name,)
 
 
 def _arrow(x1: float, x2: float, y: float) -> str:
@@ -266,10 +224,6 @@ def _arrow(x1: float, x2: float, y: float) -> str:
         return f"M{x1:.1f} {y:.1f}h18v{LEAN}h-16"
     gap = 2 if x2 > x1 else -2
     return f"M{x1:.1f} {y:.1f}L{x2 - gap:.1f} {y + LEAN:.1f}"
-
-
-def _key(row: Row) -> str:
-    return f"{row[2].number} {'response' if row[3] else 'request'}"
 
 
 def _text(one: ShownExchange, *, is_response: bool) -> str:

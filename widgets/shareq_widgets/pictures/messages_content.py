@@ -17,6 +17,12 @@ from shareq_widgets.instant import Instant
 MOST = 40
 """Number of exchanges that a picture shows at most."""
 SPAN_MS = 1_000
+SPANS_MS = SPAN_MS, 5_000, 30_000
+"""The spans of which a picture shows the first one with enough exchanges."""
+ENOUGH = 6
+"""The number of exchanges that are enough."""
+MOST_EARLIER = 12
+"""Number of exchanges that a picture shows at most of a longer span than the first one: those of a quiet group."""
 
 
 class Participant(NamedTuple):
@@ -106,6 +112,24 @@ def content(
         cast.participants(), tuple(_shown(one, cast, caused[one.order]) for one in found), len(calls) - len(found),
         _detail(instant, log.call(selected, instant.until), names),
     )  # fmt: skip
+
+
+def recent(
+    instant: Instant,
+    *,
+    client: str | None = None,
+    apis: Collection[str] | None = None,
+    selected: int | None = None,
+    most: int = MOST,
+) -> MessagesContent:
+    """The content of the shortest of SPANS_MS that has enough exchanges, else of the longest; arguments as in
+    `content`."""
+    for span_ms in SPANS_MS:
+        found = content(instant, span_ms, client=client, apis=apis, selected=selected, most=most)
+        if len(found.exchanges) >= min(ENOUGH, most):
+            break
+        most = min(most, MOST_EARLIER)
+    return found
 
 
 def _caused(instant: Instant, found: Sequence[Exchange], names: Mapping[str, str]) -> dict[int, list[Entry]]:

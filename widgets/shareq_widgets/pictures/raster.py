@@ -210,8 +210,8 @@ def _waits(instant: Instant, state: SharePartitionState) -> str:
 TOP, AXIS = 44, 20
 TALL = 320
 """The height of the plot beside tall neighbours, px."""
-LINE = 13.0
-"""The distance of two lines of small text, px."""
+LINE = 13
+"""The height of a line of text, px."""
 
 
 def draw(content: RasterContent, width: float, *, tall: bool = False) -> Drawing:
@@ -294,24 +294,32 @@ def _draw_window(drawing: Drawing, content: RasterContent, time: TimeRange, scal
         if steps:
             path = _line(steps, until, time, scale)
             drawing.path(key, path, stroke="ink", stroke_width=stroke, stroke_dasharray=dash, title=key)
+    for key, text, y in _bound_labels(content, scale):
+        _label_at(drawing, key, text, (time.x(until), y), (time.left + 4, time.right - 4))
+
+
+def _bound_labels(content: RasterContent, scale: _Scale) -> list[tuple[str, str, float]]:
+    """(key, text, y) of the window's bounds: the SPEO above its line and the SPSO below it where there is room; one
+    text for an empty window."""
+    spso, speo = window_text(content)
     low, high = scale.y(content.spso[-1][1]), scale.y(content.window_end[-1][1])
-    bounds = window_text(content)
-    left, right = time.left + 4, time.right - 4
-    x, above = time.x(until), 0.0
-    for key, text, y in (("SPEO text", bounds[1], high + 12), ("SPSO text", bounds[0], low - 5)):
-        fits = x + 6 + len(text) * 6.4 <= right
-        y = min(max(y, scale.top + 12), scale.bottom - 4)
-        if key == "SPSO text" and low + 14 <= scale.bottom - 2:
-            y = low + 14
-        elif key == "SPSO text" and low - high < 30:
-            y = high - 6
-        if key == "SPSO text" and abs(y - above) < LINE:  # an empty window: both are at one place
-            y = above + LINE if above + LINE <= scale.bottom - 4 else above - LINE
-        above = y
-        drawing.label(
-            key, x + 6 if fits else max(x - 6, left), y, text, anchor="start" if fits else "end", style="strong small",
-            stroke="bg", stroke_width=3, paint_order="stroke",
-        )  # fmt: skip
+    below = low + 14 if low + 18 <= scale.bottom else low - 6
+    if content.spso[-1][1] >= content.window_end[-1][1]:
+        return [("SPSO text", f"{spso}, {speo}", below)]
+    above = high - 6 if high - 18 >= scale.top else high + 12
+    if below - above < LINE:  # the lines are near each other, at the top or at the bottom
+        above, below = (above, above + LINE) if above + LINE + 4 <= scale.bottom else (below - LINE, below)
+    return [("SPEO text", speo, above), ("SPSO text", spso, below)]
+
+
+def _label_at(drawing: Drawing, key: str, text: str, at: tuple[float, float], room: tuple[float, float]) -> None:
+    """A text after the moment, or before it if there is no room after it; it stays inside of the plot."""
+    (x, y), (left, right), width = at, room, text_width(text, strong=True)
+    after, before = x + 6 + width <= right, x - 6 - width >= left
+    drawing.label(
+        key, x + 6 if after else x - 6 if before else left, y, text, anchor="end" if before and not after else "start",
+        style="strong small", stroke="bg", stroke_width=3, paint_order="stroke",
+    )  # fmt: skip
 
 
 def _line(steps: Steps, until: float, time: TimeRange, scale: _Scale) -> str:

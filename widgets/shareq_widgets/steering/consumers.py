@@ -44,8 +44,7 @@ def add_consumer(panel: Panel) -> Control:
 def next_name(panel: Panel) -> str:
     """The letter that the next new member of the group has in the views; a later one if the team has that name."""
     seen, used = panel.seen_members(), {worker.name for worker in panel.team}
-    joining = sum(worker.at_work and worker.consumer.member_id() not in seen for worker in panel.team)
-    return next(name for name in map(letter, count(len(seen) + joining)) if name not in used)
+    return next(name for name in map(letter, count(len(seen) + len(panel.joining()))) if name not in used)
 
 
 def consumer_controls(panel: Panel, name: str) -> Iterator[Control]:

@@ -161,9 +161,9 @@ def clock_controls(panel: Panel) -> Iterator[Control]:
         refusal=only_virtual,
     )
     yield control(
-        "step",
+        "next event",
         BUTTON,
-        "Runs the next event, at its time.",
+        "Runs the cluster's next event, at its time. The player's steps move only what is shown.",
         lambda _: "cluster.step()",
         momentary=True,
         refusal=only_virtual,
@@ -176,7 +176,7 @@ def clock_controls(panel: Panel) -> Iterator[Control]:
         unit="x",
         span=lambda: Range(0.1, 100, log=True, whole=False, least=0.001, most=1000),
         current=lambda: None if virtual else 1.0 if cluster.clock == "wall" else float(cluster.clock),
-        refusal=lambda: "a virtual clock has no speed: it moves with `advance` and `step`" if virtual else "",
+        refusal=lambda: "a virtual clock has no speed: it moves with `advance` and `next event`" if virtual else "",
     )
 
 

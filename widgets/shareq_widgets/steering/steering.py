@@ -113,6 +113,11 @@ class Steering:
         members = self.history.group(self.history.total).members.values()
         return sorted(member.client_id or member.member_id for member in members)
 
+    def joining(self) -> list[str]:
+        """The consumers of the panel that have not joined the group yet: their first heartbeat is an event to come."""
+        seen = self.seen_members()
+        return [worker.name for worker in self.team if worker.at_work and worker.consumer.member_id() not in seen]
+
     def seen_members(self) -> MemberNames:
         """The names and letters of all members that the group has had, as the views show them."""
         return names_of(self.cluster.journal, self.group)

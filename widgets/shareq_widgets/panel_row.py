@@ -1,0 +1,142 @@
+"""The widgets of one control: its button, its slider or list of choices, and a field for exact numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+from math import log10
+from typing import Any
+
+import ipywidgets
+
+from shareq_widgets.steering import Control
+from shareq_widgets.steering.control import BUTTON, SLIDER
+
+
+class Row:
+    """The widgets of one control. `act` is called with the control and a value.
+
+    A whole number is typed beside its slider, also outside the slider's range: the control refuses it with a reason.
+    """
+
+    def __init__(self, control: Control, act: Callable[[Control, Any], None]) -> None:
+        self.control = control
+        self._act = act
+        self._updating = False
+        self._chosen = False
+        """True once a person has changed the proposal of a momentary control."""
+        self._exact: ipywidgets.IntText | None = None
+        self._field = self._make_field(control)
+        if control.kind == SLIDER and control.whole:
+            self._exact = ipywidgets.IntText(continuous_update=False)
+            self._exact.add_class("sq-exact")
+            self._exact.observe(self._typed, "value")
+            self._field.observe(self._slid, "value")
+        self._button = ipywidgets.Button(description=control.name, tooltip=_tooltip(control))
+        self._button.on_click(lambda _: self._send())
+        if self._field is not None:
+            self._field.observe(self._changed, "value")
+        self.widget = self._lay_out(control)
+        self.update(control)
+
+    def _make_field(self, control: Control) -> Any:
+        """The slider or the list of choices; None of a button."""
+        if control.kind == BUTTON:
+            return None
+        if control.kind != SLIDER:
+            return ipywidgets.Dropdown(options=[(str(choice), choice) for choice in control.choices])
+        low, high = control.low or 0, control.high or 0
+        if control.log and low > 0:
+            return ipywidgets.FloatLogSlider(
+                min=log10(low),
+                max=log10(high),
+                step=0.05,
+                continuous_update=False,
+                readout=not control.whole,
+                readout_format=".3g",
+            )
+        if control.whole:
+            return ipywidgets.IntSlider(min=low, max=high, continuous_update=False, readout=False)
+        return ipywidgets.FloatSlider(min=low, max=high, continuous_update=False)
+
+    def _lay_out(self, control: Control) -> ipywidgets.Widget:
+        """The button, or the name, with the field beside it."""
+        if self._field is None:
+            return self._button
+        self._field.tooltip = _tooltip(control)
+        label = ipywidgets.HTML(f'<span title="{escape(_tooltip(control))}">{escape(control.name)}</span>')
+        exact = [] if self._exact is None else [self._exact]
+        if self._exact is not None:
+            self._exact.tooltip = _tooltip(control)
+        row = ipywidgets.Box([self._button if control.momentary else label, self._field, *exact])
+        row.add_class("sq-control")
+        return row
+
+    def update(self, control: Control) -> None:
+        """Show the value and the availability of the control."""
+        self.control = control
+        self._button.disabled = not control.available
+        self._button.tooltip = _tooltip(control)
+        if self._field is None:
+            return
+        for field in (self._field, self._exact):
+            if field is not None:
+                field.disabled = not control.available
+        if control.momentary and self._chosen:
+            return  # a proposal that a person has changed stays
+        self._updating = True
+        try:
+            self._show(control.value)
+        finally:
+            self._updating = False
+
+    def _show(self, value: Any) -> None:
+        if self._exact is not None and value is not None:
+            self._exact.value = value
+        self._show_field(value)
+
+    def _show_field(self, value: Any) -> None:
+        field = self._field
+        if isinstance(field, ipywidgets.Dropdown):
+            field.value = value if value in self.control.choices else None
+        elif value is not None:
+            low, high = field.min, field.max
+            if isinstance(field, ipywidgets.FloatLogSlider):
+                low, high = 10**low, 10**high
+            field.value = min(max(value, low), high)
+
+    def _slid(self, change: Any) -> None:
+        """Show the slider's number in the field beside it."""
+        if not self._updating and self._exact is not None:
+            self._exact.value = round(change["new"])
+
+    def _typed(self, change: Any) -> None:
+        """Move the slider to the number, and set it."""
+        if self._updating:
+            return
+        self._chosen, self._updating = True, True
+        try:
+            self._show_field(change["new"])
+        finally:
+            self._updating = False
+        if not self.control.momentary:
+            self._send()
+
+    def _changed(self, _change: Any) -> None:
+        self._chosen = self._chosen or not self._updating
+        if not self._updating and self._exact is None and not self.control.momentary:
+            self._send()
+
+    def _send(self) -> None:
+        value: Any = None if self._field is None else self._field.value
+        self._act(self.control, value if self._exact is None else self._exact.value)
+
+
+def _tooltip(control: Control) -> str:
+    """The meaning, the range and the unit, and the reason if the control is not available."""
+    parts = [control.meaning]
+    if control.kind == SLIDER:
+        parts.append(f"{control.low:g} to {control.high:g} {control.unit}.".replace(" .", "."))
+    if control.reason:
+        parts.append(f"Not available: {control.reason}.")
+    return " ".join(parts)
