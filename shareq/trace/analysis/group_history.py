@@ -52,15 +52,13 @@ class GroupHistory:
         self._kept: dict[Hashable, Any] = {}
         self._seen = 0
 
-    def refresh(self) -> list[Entry]:
-        """Read the journal to its end, and return the new entries of all subjects, in order."""
-        new = self.journal.since(self._seen)
-        for entry in new:
-            if type(entry.event) in _READ:
+    def refresh(self) -> None:
+        """Read the journal to its end."""
+        total = self.journal.total
+        if total > self._seen:
+            for entry in self.journal.between(self._seen, total, _READ):
                 self._take(entry)
-        if new:
-            self._seen = new[-1].order + 1
-        return new
+            self._seen = total
 
     def _take(self, entry: Entry) -> None:
         event = entry.event
