@@ -1,11 +1,13 @@
 """The control room: all views of a share group on one screen, with the controls of its cluster.
 
-The views are linked. A slot shows one of several views; a view is created when its slot first shows it.
+The views are linked. A slot shows one of several views; a view is created when its slot first shows it. The panel, most
+of the widgets of a room, is created when the page has drawn the views.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypedDict
 
@@ -15,6 +17,7 @@ import traitlets
 from shareq import Cluster, observer
 from shareq_widgets import room_picture, stored, views
 from shareq_widgets.export import save_room
+from shareq_widgets.idle import Idle
 from shareq_widgets.panel import Panel
 from shareq_widgets.partition_strip import strip
 from shareq_widgets.player import Player
@@ -78,16 +81,14 @@ class Slot(ipywidgets.VBox):
         self._make = dict(made)
         self.views: dict[str, Player] = {}
         self._widgets: dict[str, Player | WhatIf] = {}
-        names = list(made)
-        self._tabs = ipywidgets.ToggleButtons(options=[(TITLES[name], name) for name in names])
-        self._tabs.add_class("sq-choice")
+        self._tabs = [_tabs(list(made))] if len(made) > 1 else []
         super().__init__()
         self.add_class("sq-slot")
-        if len(names) > 1:
+        if self._tabs:
             self.add_class("sq-tabbed")
-        self.shown = names[0]
-        ipywidgets.link((self, "shown"), (self._tabs, "value"))
-        self._show()
+        self.shown = next(iter(made))
+        for tabs in self._tabs:
+            ipywidgets.link((self, "shown"), (tabs, "value"))
 
     @traitlets.validate("shown")
     def _known(self, proposal: Any) -> str:
@@ -101,8 +102,7 @@ class Slot(ipywidgets.VBox):
         if self.shown not in self._widgets:
             made = self._widgets[self.shown] = self._make[self.shown]()
             self.views[self.shown] = made.charts if isinstance(made, WhatIf) else made
-        shown = self._widgets[self.shown]
-        self.children = (self._tabs, shown) if len(self._make) > 1 else (shown,)
+        self.children = (*self._tabs, self._widgets[self.shown])
 
     def close(self) -> None:
         for widget in self._widgets.values():
@@ -110,27 +110,59 @@ class Slot(ipywidgets.VBox):
         super().close()
 
 
-class Screen(ipywidgets.Box):
-    """The views of one group, laid out; `panel` stands beside them."""
+def _tabs(names: list[str]) -> ipywidgets.ToggleButtons:
+    tabs = ipywidgets.ToggleButtons(options=[(TITLES[name], name) for name in names])
+    tabs.add_class("sq-choice")
+    return tabs
 
-    def __init__(self, source: Any, place: Place, options: views.Options, panel: Panel | None = None) -> None:
+
+class Screen(ipywidgets.Box):
+    """The views of one group, laid out. The panel stands beside them: it replaces an empty widget when the page has
+    drawn the views, or when a program first asks for it."""
+
+    def __init__(
+        self,
+        source: Any,
+        place: Place,
+        options: views.Options,
+        steering: Steering | None = None,
+        make_panel: Callable[[], Panel] | None = None,
+    ) -> None:
         quiet: views.Options = {**options, "controls": False}
         self.place = place
-        self.panel = panel
+        self.steering = steering
+        self._make_panel = make_panel
+        self._panel: Panel | None = None
         self.strip = strip(source, **place, **quiet)
-        makes = _makes(source, place, {**quiet, "joins": True}, panel and panel.steering)
+        makes = _makes(source, place, {**quiet, "joins": True}, steering)
         self.slots = {name: Slot({view: makes[view] for view in names}) for name, names in SLOTS.items()}
         self.timeline = views.timeline(source, group=place["group"], **options)
-        areas: dict[str, ipywidgets.DOMWidget] = {"strip": self.strip, **self.slots, "timeline": self.timeline}
-        if panel is not None:
-            areas["panel"] = panel
-            self.timeline.observe(lambda _: panel.refresh(), "total")
-        for area, widget in areas.items():
+        self._areas: dict[str, ipywidgets.DOMWidget] = {"strip": self.strip, **self.slots, "timeline": self.timeline}
+        self._idle = None if make_panel is None else Idle(self.add_panel)
+        if self._idle is not None:
+            self._areas["panel"] = self._idle
+        for area, widget in self._areas.items():
             widget.add_class(f"sq-area-{area}")
-        super().__init__(tuple(areas.values()))
+        super().__init__(tuple(self._areas.values()))
         self.add_class("sq-room")
-        if panel is not None:
+        if make_panel is not None:
             self.add_class("sq-steered")
+
+    @property
+    def panel(self) -> Panel | None:
+        """The controls; None for a source that cannot be steered."""
+        self.add_panel()
+        return self._panel
+
+    def add_panel(self) -> None:
+        """Make the panel, if there is one and it is not there yet."""
+        if self._panel is None and self._make_panel is not None and self._idle is not None:
+            panel = self._panel = self._make_panel()
+            panel.add_class("sq-area-panel")
+            self.timeline.observe(lambda _: panel.refresh(), "total")
+            self._areas["panel"] = panel  # the last one: a page makes all children after a changed one anew
+            self.children = tuple(self._areas.values())
+            self._idle.close()
 
     @property
     def shown(self) -> dict[str, Player]:
@@ -143,8 +175,9 @@ class Screen(ipywidgets.Box):
         self.timeline.close()
         for slot in self.slots.values():
             slot.close()
-        if self.panel is not None:
-            self.panel.close()
+        for beside in (self._idle, self._panel):
+            if beside is not None:
+                beside.close()
         super().close()
 
 
@@ -188,8 +221,8 @@ class ControlRoom(ipywidgets.Box):
         self._own: Screen | None = None
         super().__init__()
         self.add_class("sq-room-frame")
-        panel = None if steering is None else Panel(steering, tell=self.tell, compare=self._compare)
-        self._own = Screen(source, place, options, panel)
+        panel = None if steering is None else partial(Panel, steering, tell=self.tell, compare=self._compare)
+        self._own = Screen(source, place, options, steering, panel)
         self._show(self._own)
 
     def _show(self, screen: Screen) -> None:
@@ -214,8 +247,9 @@ class ControlRoom(ipywidgets.Box):
         story = STORIES[name].begin()
         steering = story.steering
         place: Place = {"group": steering.group, "topic": steering.topics[0], "partition": 0}
-        panel = Panel(steering, story=story, tell=self.tell, leave=self.leave, compare=self._compare)
-        screen = Screen(steering.cluster, place, self._options, panel)
+        panel = partial(Panel, steering, story=story, tell=self.tell, leave=self.leave, compare=self._compare)
+        screen = Screen(steering.cluster, place, self._options, steering, panel)
+        screen.add_panel()  # a person reads the story there first
         self._end_story()
         self._story = story
         self._show(screen)
@@ -288,8 +322,8 @@ class ControlRoom(ipywidgets.Box):
         """Remove the room and its views; end the story, and the clients of the panel."""
         self._end_story()
         if self._own is not None:
-            if self._own.panel is not None:
-                self._own.panel.steering.close()
+            if self._own.steering is not None:
+                self._own.steering.close()
             self._own.close()
         if self._end is not None:
             self._end()
