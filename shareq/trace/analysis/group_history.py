@@ -17,6 +17,7 @@ from shareq.trace.analysis.liveness import OF_LIVENESS, Liveness
 from shareq.trace.analysis.locks import LockFold, LockHistory
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.record_history import RecordHistory
+from shareq.trace.analysis.record_moves import RecordMoves
 from shareq.trace.analysis.replay import Replay
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.analysis.shared import shared
@@ -141,6 +142,11 @@ class GroupHistory:
         """The acceptances of one share-partition, up to the end of the journal."""
         timeline = self.timeline(topic, partition)
         return self.kept((AcceptedRecords, topic, partition), lambda: AcceptedRecords(timeline))
+
+    def moves(self, topic: str, partition: int) -> RecordMoves:
+        """The transitions of the records of one share-partition, up to the end of the journal."""
+        timeline = self.timeline(topic, partition)
+        return self.kept((RecordMoves, topic, partition), lambda: RecordMoves(timeline))
 
     def timeline(self, topic: str, partition: int) -> PartitionTimeline:
         """The entries of one share-partition, up to the end of the journal."""
