@@ -7,7 +7,7 @@ from typing import Any
 from shareq.broker import Cluster
 from shareq.team import Feed, Policy, Team
 from shareq_widgets import control_room, race, strip, views
-from shareq_widgets.control_room import SLOTS
+from shareq_widgets.screen import SLOTS
 
 GROUP, TOPIC = "crew", "jobs"
 RECORDS, MEMBERS = 10_000, 200

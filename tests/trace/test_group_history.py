@@ -66,8 +66,8 @@ def test_a_history_grows_with_its_journal() -> None:
     history.refresh()
     before = history.total
     cluster.create_topic("orders", 2)
-    new = history.refresh()
-    assert new[0].order == before
+    history.refresh()
+    assert history.total == cluster.journal.total > before
     assert list(history.cluster(history.total).own_topics()) == ["orders"]
     assert list(history.cluster(before).own_topics()) == []
     assert history.share_partitions(history.total) == []

@@ -24,7 +24,7 @@ from shareq.trace import Journal, raster, view
 from shareq.trace.analysis.group_history import GroupHistory
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.record_history import RecordHistory
-from shareq.trace.analysis.record_moves import moves_between
+from shareq.trace.analysis.record_moves import RecordMoves
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, fold
 
 LOCK_MS = 30_000
@@ -172,7 +172,7 @@ def test_the_moves_of_records() -> None:
     events: list[Event] = [*TEN, held("a", 0, 2), ended("accept", 0, 1), ended("lock_timeout", 1, 2)]
     timeline = PartitionTimeline(journal_of(events), GROUP, TOPIC, 0)
     timeline.refresh()
-    moves = moves_between(timeline, len(TEN), len(events)).moves
+    moves = RecordMoves(timeline).between(len(TEN), len(events)).moves
     assert [(m.first, m.end, m.event, m.source.name, m.target.name, m.member_id) for m in moves] == [
         (0, 2, "acquire", "AVAILABLE", "ACQUIRED", "a"),
         (0, 1, "accept", "ACQUIRED", "ACKNOWLEDGED", "a"),

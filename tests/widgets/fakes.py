@@ -151,6 +151,9 @@ class FakeView:
         end = self.snapshots[-1]
         return {**(end if order is None else self.snapshots[order]), "total": self.total(), "marks": end["marks"]}
 
+    def cause(self, order: int) -> str:
+        return str(self.snapshots[order]["event"]["cause"])
+
     def at_time(self, time_ms: int) -> int:
         return max((s["order"] for s in self.snapshots if s["now_ms"] <= time_ms), default=0)
 

@@ -8,8 +8,8 @@ import pytest
 
 from shareq import Cluster
 from shareq_widgets import ControlRoom, control_room
-from shareq_widgets.control_room import SLOTS, Slot
 from shareq_widgets.panel import Panel
+from shareq_widgets.screen import SLOTS, Slot
 from tests.browser.busy import GROUP, TOPIC, busy
 
 

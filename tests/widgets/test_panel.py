@@ -8,6 +8,8 @@ import ipywidgets
 import pytest
 
 from shareq import Cluster
+from shareq_widgets import control_room
+from shareq_widgets.idle import Idle
 from shareq_widgets.panel import Panel
 from shareq_widgets.panel_row import Row
 from shareq_widgets.steering import Steering
@@ -29,6 +31,24 @@ def row(panel: Panel, name: str) -> tuple[Row, Any, Any]:
     _, slider, field, *_ = found.widget.children
     assert isinstance(field, ipywidgets.IntText)
     return found, slider, field
+
+
+@pytest.mark.parametrize("asked_by", ["page", "program"])
+def test_a_room_makes_its_panel_when_its_page_is_idle_or_a_program_asks(asked_by: str) -> None:
+    """The views stay the same widgets, so that a page does not make them anew."""
+    cluster = Cluster(brokers=1, seed=3)
+    cluster.create_topic("jobs")
+    room = control_room(cluster, group="crew", topic="jobs")
+    *shown, place = room.screen.children
+    assert isinstance(place, Idle)
+    if asked_by == "page":
+        place._handle_custom_msg({"do": "idle", "value": None}, [])
+        place._handle_custom_msg({"do": "idle", "value": None}, [])
+    panel = room.panel
+    assert isinstance(panel, Panel)
+    assert room.screen.children == (*shown, panel)
+    assert room.panel is panel
+    room.close()
 
 
 def test_rows_are_made_when_their_fold_is_opened(panel: Panel) -> None:

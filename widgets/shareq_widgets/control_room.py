@@ -1,57 +1,22 @@
-"""The control room: all views of a share group on one screen, with the controls of its cluster.
-
-The views are linked. A slot shows one of several views; a view is created when its slot first shows it.
-"""
+"""The control room: all views of a share group on one screen, with the controls of its cluster, and its stories."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import ipywidgets
-import traitlets
 
 from shareq import Cluster, observer
 from shareq.trace import Journal
 from shareq_widgets import room_picture, stored, views
 from shareq_widgets.export import save_room
-from shareq_widgets.group_picture import GroupPicture
 from shareq_widgets.panel import Panel
-from shareq_widgets.partition_strip import strip
-from shareq_widgets.player import Player
-from shareq_widgets.selection import offset_of
+from shareq_widgets.screen import Place, Screen
 from shareq_widgets.steering import STORIES, Steering, Story
 from shareq_widgets.storyboard import importance
-from shareq_widgets.what_if_view import WhatIf, open_cluster
-
-Make = Callable[[], Player | WhatIf]
-
-SLOTS: Final[dict[str, tuple[str, ...]]] = {
-    "left": ("locks", "record"),
-    "middle": ("states", "state_topic"),
-    "right": ("group", "cluster"),
-    "wide": ("raster", "charts", "what_if"),
-    "narrow": ("messages",),
-}
-"""The slots of the screen below the strip, and the views that each can show, the first one at first."""
-
-LOCKS, MESSAGES = 10, 6
-"""The locks and the exchanges that have room beside the other views."""
-
-TITLES: Final = {
-    "locks": "Locks",
-    "record": "Record",
-    "states": "Record states",
-    "state_topic": "State topic",
-    "group": "Group",
-    "cluster": "Cluster",
-    "raster": "Offsets over time",
-    "charts": "Charts",
-    "messages": "Messages",
-    "what_if": "What if",
-}
-"""The names of the views on their tabs."""
 
 
 class RoomState(TypedDict):
@@ -60,130 +25,6 @@ class RoomState(TypedDict):
     time_ms: int | None
     selection: str
     views: dict[str, str]
-
-
-class Place(TypedDict):
-    """The share-partition of the views that show one."""
-
-    group: str
-    topic: str
-    partition: int
-
-
-class Slot(ipywidgets.VBox):
-    """A place that shows one of several views; tabs stand in for their titles. `shown` may be set.
-
-    `views`: those that were shown so far.
-    """
-
-    shown = traitlets.Unicode()
-
-    def __init__(self, made: Mapping[str, Make]) -> None:
-        self._make = dict(made)
-        self.views: dict[str, Player] = {}
-        self._widgets: dict[str, Player | WhatIf] = {}
-        names = list(made)
-        self._titles = {name: TITLES[name] for name in names}
-        self._tabs = ipywidgets.ToggleButtons(options=self._options())
-        self._tabs.add_class("sq-choice")
-        super().__init__()
-        self.add_class("sq-slot")
-        if len(names) > 1:
-            self.add_class("sq-tabbed")
-        self.shown = names[0]
-        self._link = ipywidgets.link((self, "shown"), (self._tabs, "value"))
-        self._show()
-
-    def _options(self) -> list[tuple[str, str]]:
-        return [(title, name) for name, title in self._titles.items()]
-
-    def entitle(self, name: str, title: str = "", tooltip: str = "") -> None:
-        """Show another title on the tab of a view; "" is its own. `tooltip`: of this tab."""
-        title = title or TITLES[name]
-        if title == self._titles[name]:
-            return
-        self._titles[name] = title
-        self._link.unlink()  # new options choose the first one
-        self._tabs.options = self._options()
-        self._tabs.tooltips = [tooltip if each == name else "" for each in self._titles]
-        self._tabs.value = self.shown
-        self._link.link()
-
-    @traitlets.validate("shown")
-    def _known(self, proposal: Any) -> str:
-        name: str = proposal["value"]
-        if name not in self._make:
-            raise ValueError(f"the view must be one of {', '.join(self._make)}, not {name!r}")
-        return name
-
-    @traitlets.observe("shown")
-    def _show(self, _change: Any = None) -> None:
-        if self.shown not in self._widgets:
-            made = self._widgets[self.shown] = self._make[self.shown]()
-            self.views[self.shown] = made.charts if isinstance(made, WhatIf) else made
-        shown = self._widgets[self.shown]
-        self.children = (self._tabs, shown) if len(self._make) > 1 else (shown,)
-
-    def close(self) -> None:
-        for widget in self._widgets.values():
-            widget.close()
-        super().close()
-
-
-class Screen(ipywidgets.Box):
-    """The views of one group, laid out; `panel` stands beside them."""
-
-    def __init__(self, source: Any, place: Place, options: views.Options, panel: Panel | None = None) -> None:
-        quiet: views.Options = {**options, "controls": False}
-        self.place = place
-        self.panel = panel
-        self.strip = strip(source, **place, **quiet)
-        makes = _makes(source, place, {**quiet, "joins": True}, panel and panel.steering)
-        self.slots = {name: Slot({view: makes[view] for view in names}) for name, names in SLOTS.items()}
-        self.timeline = views.timeline(source, group=place["group"], **options)
-        areas: dict[str, ipywidgets.DOMWidget] = {"strip": self.strip, **self.slots, "timeline": self.timeline}
-        if panel is not None:
-            areas["panel"] = panel
-            panel.changed = self._redraw
-            self.timeline.observe(lambda _: panel.refresh(), "total")
-            self.timeline.observe(lambda _: panel.show_clock(), "snapshot")
-        self.timeline.observe(lambda change: self._point(change["new"]), "selection")
-        self._point(self.timeline.selection)
-        for area, widget in areas.items():
-            widget.add_class(f"sq-area-{area}")
-        super().__init__(tuple(areas.values()))
-        self.add_class("sq-room")
-        if panel is not None:
-            self.add_class("sq-steered")
-
-    def _point(self, selected: str) -> None:
-        """Name the selected record on the tab of its biography. The shown view stays: a person may compare locks."""
-        offset = offset_of(selected)
-        if offset is None:
-            self.slots["left"].entitle("record")
-        else:
-            self.slots["left"].entitle("record", f"{TITLES['record']} {offset:,} ▸", f"biography of record {offset}")
-
-    def _redraw(self) -> None:
-        """Show the clients that have not joined yet."""
-        found = self.slots["right"].views.get("group")
-        if isinstance(found, GroupPicture):
-            found.redraw()
-
-    @property
-    def shown(self) -> dict[str, Player]:
-        """The views that it shows, by their areas."""
-        slots = {area: slot.views[slot.shown] for area, slot in self.slots.items()}
-        return {"strip": self.strip, "timeline": self.timeline, **slots}
-
-    def close(self) -> None:
-        self.strip.close()
-        self.timeline.close()
-        for slot in self.slots.values():
-            slot.close()
-        if self.panel is not None:
-            self.panel.close()
-        super().close()
 
 
 class Recorded(NamedTuple):
@@ -204,28 +45,6 @@ class Recorded(NamedTuple):
             return room_picture.told(self.title, screen.shown, heading=f"Story: {self.title}")
         finally:
             screen.close()
-
-
-def _makes(source: Any, place: Place, options: views.Options, steering: Steering | None) -> dict[str, Make]:
-    group = place["group"]
-    execute = None if steering is None else steering.execute
-    return {
-        "locks": lambda: views.locks(source, group=group, rows=LOCKS, **options),
-        "record": lambda: views.record(source, **place, **options),
-        "states": lambda: views.states(source, group=group, **options),
-        "state_topic": lambda: views.state_topic(source, **place, **options),
-        "group": lambda: views.group(source, group=group, joining=_joining(steering), tall=True, **options),
-        "cluster": lambda: views.cluster(source, group=group, **options),
-        "raster": lambda: views.raster(source, **place, tall=True, **options),
-        "charts": lambda: views.charts(source, group=group, tall=True, **options),
-        "messages": lambda: views.messages(source, group=group, most=MESSAGES, **options),
-        "what_if": lambda: WhatIf(source, group, cluster=open_cluster(source), execute=execute, options=options),
-    }
-
-
-def _joining(steering: Steering | None) -> Callable[[], list[str]] | None:
-    """The consumers of the panel that have not joined yet, on a clock that stands between two uses of a control."""
-    return steering.joining if steering is not None and steering.cluster.loop.virtual else None
 
 
 class ControlRoom(ipywidgets.Box):
@@ -252,8 +71,8 @@ class ControlRoom(ipywidgets.Box):
         self._recorded: Recorded | None = None
         super().__init__()
         self.add_class("sq-room-frame")
-        panel = None if steering is None else Panel(steering, tell=self.tell, compare=self._compare)
-        self._own = Screen(source, place, options, panel)
+        panel = None if steering is None else partial(Panel, steering, tell=self.tell, compare=self._compare)
+        self._own = Screen(source, place, options, steering, panel)
         self._show(self._own)
 
     def _show(self, screen: Screen) -> None:
@@ -278,8 +97,9 @@ class ControlRoom(ipywidgets.Box):
         story = STORIES[name].begin()
         steering = story.steering
         place: Place = {"group": steering.group, "topic": steering.topics[0], "partition": 0}
-        panel = Panel(steering, story=story, tell=self.tell, leave=self.leave, compare=self._compare)
-        screen = Screen(steering.cluster, place, self._options, panel)
+        panel = partial(Panel, steering, story=story, tell=self.tell, leave=self.leave, compare=self._compare)
+        screen = Screen(steering.cluster, place, self._options, steering, panel)
+        screen.add_panel()  # a person reads the story there first
         self._end_story()
         self._story = story
         self._show(screen)
@@ -364,8 +184,8 @@ class ControlRoom(ipywidgets.Box):
         """Remove the room and its views; end the story, and the clients of the panel."""
         self._end_story()
         if self._own is not None:
-            if self._own.panel is not None:
-                self._own.panel.steering.close()
+            if self._own.steering is not None:
+                self._own.steering.close()
             self._own.close()
         if self._end is not None:
             self._end()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import traitlets
 
@@ -44,6 +44,18 @@ Asked = tuple[Position, int, str]
 """What a drawing depends on: the position, the width and the selection."""
 
 
+def changes(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """What differs between two described drawings: all but the elements as it is now, the elements by key.
+
+    `keys` is the order of the elements; None if it has not changed.
+    """
+    old: dict[str, Element] = {element["key"]: element for element in before["elements"]}
+    changed = [element for element in after["elements"] if old.get(element["key"]) != element]
+    keys = [element["key"] for element in after["elements"]]
+    common = {name: value for name, value in after.items() if name != "elements"}
+    return {**common, "changed": changed, "keys": None if keys == list(old) else keys}
+
+
 class GroupPicture(Player):
     """A picture of a group with the controls of a player. The functions of `shareq_widgets` create one.
 
@@ -53,11 +65,10 @@ class GroupPicture(Player):
     bundle = STATIC / "group_picture.js"
     most_frames = 3_000
     still_width = 536
+    differences: ClassVar = {**Player.differences, "drawing": changes}
     _esm = bundle
 
-    drawing = traitlets.Dict(read_only=True, help="the elements to draw; after the first, changes are sent").tag(
-        sync=True
-    )
+    drawing = traitlets.Dict(read_only=True, help="the elements to draw").tag(sync=True)
     width = traitlets.Int(WIDTH, help="px").tag(sync=True)
 
     def __init__(self, timeline: GroupTimeline, playback: Playback, draw: Draw, *, title: str, **more: Any) -> None:
@@ -123,22 +134,12 @@ class GroupPicture(Player):
         said = sentence(snapshot, total, message, error, internals=internals)
         return {"title": self._named, "where": f"group {self._timeline.group}", "chips": [], "sentence": list(said)}
 
-    def _should_send_property(self, key: str, value: Any) -> bool:
-        """Send the changes of the drawing instead of the whole of it, once front ends may have one."""
-        if key != "drawing" or self.comm is None or not self._sent:
-            return bool(super()._should_send_property(key, value))
-        before, self._sent = self._sent, value
-        self.send({"drawing": changes(before, value)})
-        return False
-
-    def get_state(self, *arguments: Any, **more: Any) -> dict[str, Any]:
-        """The state for a front end; from now on it is sent changes."""
-        state: dict[str, Any] = super().get_state(*arguments, **more)
-        if "drawing" in state:
-            self._sent = state["drawing"]
-        return state
-
-    _sent: dict[str, Any] | None = None
+    def _command(self, name: Any, value: Any) -> None:
+        if name == "width":
+            with self.hold_sync():
+                self.width = value
+        else:
+            super()._command(name, value)
 
     def show_selection(self, subject: str) -> None:
         super().show_selection(subject)
@@ -183,15 +184,3 @@ def described(drawing: Drawing, now_ms: int, origin_ms: int) -> dict[str, Any]:
         "brush": drawing.brush,
         "elements": drawing.elements,
     }
-
-
-def changes(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """What differs between two described drawings: all but the elements as it is now, the elements by key.
-
-    `keys` is the order of the elements; None if it has not changed.
-    """
-    old: dict[str, Element] = {element["key"]: element for element in before["elements"]}
-    changed = [element for element in after["elements"] if old.get(element["key"]) != element]
-    keys = [element["key"] for element in after["elements"]]
-    common = {name: value for name, value in after.items() if name != "elements"}
-    return {**common, "changed": changed, "keys": None if keys == list(old) else keys}

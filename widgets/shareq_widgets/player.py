@@ -17,6 +17,7 @@ import traitlets
 
 from shareq.trace.analysis.time_axis import FOLDED_MS
 from shareq_widgets import stored
+from shareq_widgets.changes import change
 from shareq_widgets.look import THEMES, look, palette
 from shareq_widgets.moment import Moment, moment_of
 from shareq_widgets.playback import Playback
@@ -44,6 +45,9 @@ class Player(anywidget.AnyWidget):
     """The width of a static picture, px."""
     still_width: ClassVar[int]
     """The width of a picture in a storyboard, px."""
+    differences: ClassVar[dict[str, Callable[[Any, Any], Any]]] = {"snapshot": change}
+    """Large traits: front ends are sent the difference of their values, as "changes", in the message with the other
+    traits."""
     _css = Path(__file__).parent / "shareq_widgets.css"
 
     snapshot = traitlets.Dict(read_only=True).tag(sync=True)
@@ -83,6 +87,7 @@ class Player(anywidget.AnyWidget):
         """`linked`: show the moment of the other views of the journal. `joins`: the present one; else a new view brings
         the others to the end. `clock_ms` is the real time that paces the play;
         tests pass their own. `close` calls `end`."""
+        self._sent: dict[str, Any] = {}
         super().__init__()
         self._end = end
         self._playback = playback
@@ -302,6 +307,17 @@ class Player(anywidget.AnyWidget):
                 self.set_trait("drivable", playback.drivable)
         finally:
             self._mirroring = False
+
+    def get_state(self, key: Any = None, drop_defaults: bool = False) -> dict[str, Any]:
+        """What a front end is sent: all traits, or, with `key`, what has changed since."""
+        state: dict[str, Any] = super().get_state(key, drop_defaults)
+        changes = {}
+        for name, difference in self.differences.items():
+            if name in state:
+                before, self._sent[name] = self._sent.get(name), state[name]
+                if key is not None and before:
+                    changes[name] = difference(before, state.pop(name))
+        return {**state, "changes": changes} if changes else state
 
     def _draw(self) -> None:
         """Set the traits that only this kind of view has."""

@@ -36,6 +36,9 @@ class View(Protocol):
     def snapshot(self, order: int | None = None) -> Snapshot:
         """The state after `order` events; None means the live end."""
 
+    def cause(self, order: int) -> str:
+        """Why the event at an order from 1 happened, as in its snapshot."""
+
     def at_time(self, time_ms: int) -> int:
         """The order of the last event at or before `time_ms`."""
 

@@ -122,7 +122,7 @@ def _beginning(player: Showable) -> int | None:
     """The order at which the first step that acquires records ends."""
     view = player.view
     for order, end in islice(_steps(player), STEPS_SEARCHED):
-        if any(view.snapshot(inside)["event"]["cause"] == "acquire" for inside in range(order + 1, end + 1)):
+        if any(view.cause(inside) == "acquire" for inside in range(order + 1, end + 1)):
             return end
     return None
 
@@ -130,7 +130,7 @@ def _beginning(player: Showable) -> int | None:
 def _acknowledged(player: Showable, but: set[int]) -> list[int]:
     """The orders at which steps that begin with an acknowledgement end, without those in `but`: spread over them."""
     steps = islice(_steps(player), FEW_STEPS)
-    causes = ((end, player.view.snapshot(order + 1)["event"]["cause"]) for order, end in steps if end not in but)
+    causes = ((end, player.view.cause(order + 1)) for order, end in steps if end not in but)
     found = [end for end, cause in causes if cause in ACKNOWLEDGED]
     count = min(len(found), MOST - 2)
     return [found[place * len(found) // count] for place in range(count)]

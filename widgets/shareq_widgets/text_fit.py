@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 NORMAL: Final = 12.0
@@ -16,7 +17,13 @@ _OTHER_EMS: Final = 0.63
 
 def text_width(text: str, size: float = NORMAL, *, strong: bool = False) -> float:
     """An upper estimate of the width of a text in pixels."""
-    return sum(_EMS.get(c, _OTHER_EMS) for c in text) * size * (1.1 if strong else 1.0)
+    return _ems(text) * size * (1.1 if strong else 1.0)
+
+
+@lru_cache(maxsize=4096)
+def _ems(text: str) -> float:
+    """The width of a text for a size of 1: the pictures of successive moments have mostly the same texts."""
+    return sum([_EMS.get(c, _OTHER_EMS) for c in text])
 
 
 def clipped(text: str, width: float, size: float = NORMAL) -> str:

@@ -83,12 +83,12 @@ class ExchangeLog:
 
     def refresh(self) -> None:
         """Read the journal to its end."""
-        new = self._journal.since(self._seen)
-        if new:
-            found = [entry for entry in new if type(entry.event) in _OF_EXCHANGES]
+        total = self._journal.total
+        if total > self._seen:
+            found = self._journal.between(self._seen, total, _OF_EXCHANGES)
             self._replay.entries += found
             self._requests += [entry for entry in found if type(entry.event) is RequestSent]
-            self._seen = new[-1].order + 1
+            self._seen = total
 
     def traced(self, until: int) -> bool:
         """True if a request is recorded below order `until`."""

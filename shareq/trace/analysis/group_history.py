@@ -17,6 +17,7 @@ from shareq.trace.analysis.liveness import OF_LIVENESS, Liveness
 from shareq.trace.analysis.locks import LockFold, LockHistory
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.record_history import RecordHistory
+from shareq.trace.analysis.record_moves import RecordMoves
 from shareq.trace.analysis.replay import Replay
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.analysis.shared import shared
@@ -52,15 +53,13 @@ class GroupHistory:
         self._kept: dict[Hashable, Any] = {}
         self._seen = 0
 
-    def refresh(self) -> list[Entry]:
-        """Read the journal to its end, and return the new entries of all subjects, in order."""
-        new = self.journal.since(self._seen)
-        for entry in new:
-            if type(entry.event) in _READ:
+    def refresh(self) -> None:
+        """Read the journal to its end."""
+        total = self.journal.total
+        if total > self._seen:
+            for entry in self.journal.between(self._seen, total, _READ):
                 self._take(entry)
-        if new:
-            self._seen = new[-1].order + 1
-        return new
+            self._seen = total
 
     def _take(self, entry: Entry) -> None:
         event = entry.event
@@ -143,6 +142,11 @@ class GroupHistory:
         """The acceptances of one share-partition, up to the end of the journal."""
         timeline = self.timeline(topic, partition)
         return self.kept((AcceptedRecords, topic, partition), lambda: AcceptedRecords(timeline))
+
+    def moves(self, topic: str, partition: int) -> RecordMoves:
+        """The transitions of the records of one share-partition, up to the end of the journal."""
+        timeline = self.timeline(topic, partition)
+        return self.kept((RecordMoves, topic, partition), lambda: RecordMoves(timeline))
 
     def timeline(self, topic: str, partition: int) -> PartitionTimeline:
         """The entries of one share-partition, up to the end of the journal."""

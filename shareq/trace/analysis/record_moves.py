@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from shareq.model.events import AcknowledgementRefused, HoldEnded, RecordsChanged, RecordsHeld
 from shareq.model.states import ABANDONED, PREPARED, SETTLED, TRANSITIONS, RecordEvent, RecordState
@@ -45,26 +45,57 @@ class Moves(NamedTuple):
     refused: list[Entry]
 
 
-def moves_between(timeline: PartitionTimeline, since: int, until: int) -> Moves:
-    """The moves and the refused acknowledgements of a share-partition in entries with `since` <= order < `until`.
+BLOCK: Final = 64
+"""The number of entries whose moves are computed together."""
+BLOCKS_KEPT: Final = 512
 
-    A prepared write moves nothing; its records move when it settles. The cost follows the entries of the interval.
-    """
-    found = Moves([], [])
-    for position in range(timeline.count(since), timeline.count(until)):
-        entry = timeline.entries[position]
+
+class RecordMoves:
+    """The moves of one share-partition. They are computed once for each block of entries: a picture of each moment asks
+    for those of the last second. Not thread-safe."""
+
+    def __init__(self, timeline: PartitionTimeline) -> None:
+        self._timeline = timeline
+        self._blocks: dict[int, tuple[int, Moves]] = {}
+        """Block -> the number of entries of the timeline up to which its moves are known, and the moves."""
+
+    def between(self, since: int, until: int) -> Moves:
+        """The moves and the refused acknowledgements in entries with `since` <= order < `until`.
+
+        A prepared write moves nothing; its records move when it settles. The cost follows the entries of the interval.
+        """
+        first, stop = self._timeline.count(since), self._timeline.count(until)
+        found = Moves([], [])
+        for block in range(first // BLOCK, -(-stop // BLOCK)):
+            known = self._known(block, min(stop, block * BLOCK + BLOCK))
+            found.moves.extend(move for move in known.moves if since <= move.order < until)
+            found.refused.extend(entry for entry in known.refused if since <= entry.order < until)
+        return found
+
+    def _known(self, block: int, stop: int) -> Moves:
+        """The moves of a block, up to `stop` entries of the timeline at least."""
+        count, found = self._blocks.pop(block, (block * BLOCK, Moves([], [])))
+        for position in range(count, stop):
+            self._add(found, position)
+        self._blocks[block] = max(count, stop), found
+        if len(self._blocks) > BLOCKS_KEPT:
+            del self._blocks[next(iter(self._blocks))]
+        return found
+
+    def _add(self, found: Moves, position: int) -> None:
+        """Add what happened in the entry after the first `position` ones."""
+        entry = self._timeline.entries[position]
         event = entry.event
         if isinstance(event, AcknowledgementRefused):
             found.refused.append(entry)
         elif isinstance(event, RecordsChanged):
-            state = timeline.state(position)
+            state = self._timeline.state(position)
             if not state.loaded or entry.broker_id == state.loaded_by:
                 found.moves.extend(_moves_of(entry, event, state.runs.overlap(event.first, event.end)))
         elif isinstance(event, RecordsHeld):
             found.moves.append(_acquired(entry, event))
         elif isinstance(event, HoldEnded):
             found.moves.append(_let_go(entry, event))
-    return found
 
 
 def _moves_of(entry: Entry, event: RecordsChanged, before: list[StatusRun]) -> Iterator[Move]:

@@ -113,6 +113,8 @@ class SharePartitionState:
 
     def add_past(self, dropped: list[StatusRun]) -> None:
         """Keep runs that are now below the SPSO, at most PAST_OFFSETS offsets."""
+        if not dropped and not self.past:
+            return
         floor = self.spso - PAST_OFFSETS
         past = [*self.past, *dropped] if dropped else self.past
         near = [(f, e, status) for f, e, status in past if floor < e and f < self.spso]

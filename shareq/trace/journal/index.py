@@ -5,8 +5,10 @@ A reader extends the index to the end of the log before each lookup; a lock excl
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import chain
 from operator import itemgetter
 from threading import Lock
 from typing import Any, NamedTuple
@@ -115,17 +117,36 @@ class Index:
         self, types: tuple[type, ...], group: str | None, topic: str | None, partition: int | None
     ) -> list[Entry]:
         """See `Journal.select`."""
+        wanted = Subject(group, topic, partition)
         with self._lock:
             self._refresh()
-            wanted = Subject(group, topic, partition)
+            of_types = [self._by_type.get(t, []) for t in types] if types else [self._log.entries()]
             if wanted == Subject():
-                found = [self._by_type.get(t, []) for t in types] if types else [self._log.entries()]
-                types = ()
-            else:
-                matching = [s for s in self._by_subject if _matches(s, wanted)]
-                found = [self._by_subject[s] for s in matching]
-        entries = found[0][:] if len(found) == 1 else sorted([entry for part in found for entry in part])
+                return _joined(of_types)
+            matching = {s for s in self._by_subject if _matches(s, wanted)}
+            of_subjects = [self._by_subject[s] for s in matching]
+        if sum(map(len, of_types)) < sum(map(len, of_subjects)):
+            return [entry for entry in _joined(of_types) if KEYS[type(entry.event)](entry.event) in matching]
+        entries = _joined(of_subjects)
         return [entry for entry in entries if type(entry.event) in types] if types else entries
+
+    def between(self, first: int, end: int, types: Iterable[type]) -> list[Entry]:
+        """See `Journal.between`."""
+        with self._lock:
+            self._refresh()
+            found = [self._by_type[t] for t in types if t in self._by_type]
+            return _joined(
+                [part[slice(*(bisect_left(part, order, key=_ORDER) for order in (first, end)))] for part in found]
+            )
+
+
+def _joined(parts: list[list[Entry]]) -> list[Entry]:
+    """The entries of lists without common ones, by order; a list of its own."""
+    filled = [part for part in parts if part]
+    return filled[0][:] if len(filled) == 1 else sorted(chain.from_iterable(filled), key=_ORDER)
+
+
+_ORDER: Callable[[Entry], int] = itemgetter(0)
 
 
 def _matches(subject: Key, wanted: Subject) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from os import PathLike
 from typing import Any
 
@@ -41,6 +41,11 @@ class Journal(EntryLog, Tables):
         The cost follows the number of entries found for one type or one share-partition, not the journal's length.
         """
         return self._index().select(types, group, topic, partition)
+
+    def between(self, first: int, end: int, types: Iterable[type]) -> list[Entry]:
+        """The entries with an event of these types and an order in [first, end), as far as they are kept. The cost
+        follows their number."""
+        return self._index().between(first, end, types)
 
     def about(self, subject: Subject) -> list[Entry]:
         """The entries with exactly this subject; a list that only grows, until the capacity drops entries."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from shareq.trace.analysis.steps import Steps
@@ -11,6 +11,9 @@ from shareq.trace.journal import Entry
 from shareq.trace.journal.event_codec import EVENT_TYPES
 from shareq.trace.views.marks import Marks
 from shareq.trace.views.member_names import MemberNames
+
+AT_ONCE = 1_000
+"""The number of entries that are read by all readers before the next ones: so many fit into a processor's cache."""
 
 
 class EventIndex:
@@ -28,17 +31,22 @@ class EventIndex:
         """Read the journal to its end; the number of entries."""
         self._names.refresh()
         self._read()
-        new = self.entries[self._count :]
-        if new:
-            # A member whose arrival is unknown has its letter by its first event.
-            events: Iterable[Any] = (entry[3] for entry in new if type(entry[3]) in _OF_MEMBERS)
-            for member_id in dict.fromkeys(event.member_id for event in events):
-                if member_id:
-                    self._names.member(member_id)
+        total = len(self.entries)
+        while self._count < total:
+            new = self.entries[self._count : min(self._count + AT_ONCE, total)]
+            self._name_members(new)
             self.marks.add(self._count, new)
             self.folds.add([entry[1] for entry in new])
             self._count += len(new)
         return self._count
+
+    def _name_members(self, entries: list[Entry]) -> None:
+        """Give a letter to each member whose arrival is unknown, by its first event."""
+        names, of_members = self._names, _OF_MEMBERS
+        events: list[Any] = [event for entry in entries if type(event := entry[3]) in of_members]
+        for member_id in dict.fromkeys([event.member_id for event in events]):
+            if member_id:
+                names.member(member_id)
 
 
 _OF_MEMBERS = frozenset(event_type for event_type in EVENT_TYPES.values() if "member_id" in event_type._fields)

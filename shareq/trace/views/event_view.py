@@ -94,6 +94,14 @@ class EventView:
         entry = self.entry(order)
         return event_text(entry.broker_id, entry.event, self._names.name)
 
+    def cause(self, order: int) -> str:
+        """Why the event at an order from 1 to `total()` happened: a change of records by its own cause, another event
+        by its name."""
+        event = self.entry(order).event
+        if isinstance(event, RecordsChanged):
+            return str(event.why) if event.cause == PREPARED else str(event.cause)
+        return _snake(type(event).__name__)
+
     def _check(self, order: int, *, low: int) -> None:
         total = self.total()
         if isinstance(order, bool) or not isinstance(order, int) or not low <= order <= total:
@@ -128,13 +136,10 @@ class EventView:
     def _event(self, order: int) -> dict[str, Any]:
         entry = self._index.entries[order - 1]
         event = entry.event
-        cause = _snake(type(event).__name__)
-        if isinstance(event, RecordsChanged):
-            cause = str(event.why) if event.cause == PREPARED else str(event.cause)
         return {
             "order": order,
             "time_ms": entry.time_ms,
-            "cause": cause,
+            "cause": self.cause(order),
             "first": getattr(event, "first", 0),
             "end": getattr(event, "end", 0),
             "member": getattr(event, "member_id", None),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from shareq.model.events import (
     BrokerStopped,
@@ -41,17 +41,26 @@ one place, the first kind is drawn."""
 Mark = dict[str, Any]
 
 
+class _Found(NamedTuple):
+    """The entries with marks of one kind, and the number of entries of the view up to and including each. Two lists: a
+    tuple for each mark of a long journal would be work for each garbage collection."""
+
+    counts: list[int]
+    entries: list[Entry]
+
+
 class Marks:
     """The marks of one timeline, in order. `name`: the name of a member, for the texts."""
 
     def __init__(self, name: Name) -> None:
         self._name = name
-        self._found: dict[str, list[tuple[int, Entry]]] = {}
+        self._found: dict[str, _Found] = {}
         self._leaders: dict[tuple[str, int], int] = {}
         self._thinned: tuple[int, list[Mark]] = (0, [])
 
     def add(self, count: int, entries: Iterable[Entry]) -> None:
         """Add the marks of the entries of the view that follow the first `count` ones."""
+        found = self._found
         for entry in entries:
             count += 1
             event: Any = entry[3]
@@ -63,9 +72,10 @@ class Marks:
                 continue
             kind = _KINDS_OF[event_type](self, event)
             if kind is not None:
-                same = self._found.setdefault(kind, [])
-                if not same or same[-1][1].time_ms != entry.time_ms:
-                    same.append((count, entry))
+                same = found.get(kind) or found.setdefault(kind, _Found([], []))
+                if not same.entries or same.entries[-1][1] != entry[1]:
+                    same.counts.append(count)
+                    same.entries.append(entry)
 
     def of_election(self, event: LeaderElected) -> str | None:
         """The kind of an election: a mark if another broker led before."""
@@ -75,7 +85,7 @@ class Marks:
 
     def shown(self) -> list[Mark]:
         """At most MARKS marks, by order. Of a kind with too many, an evenly spaced selection."""
-        total = sum(map(len, self._found.values()))
+        total = sum(len(same.counts) for same in self._found.values())
         if self._thinned[0] != total:
             self._thinned = (total, sorted(self._thin(), key=lambda mark: int(mark["order"])))
         return self._thinned[1]
@@ -87,9 +97,11 @@ class Marks:
     def _thin(self) -> list[Mark]:
         kinds, room, chosen = [k for k in KINDS if k in self._found], MARKS, []
         for place, kind in enumerate(kinds):
-            marks, others = self._found[kind], len(kinds) - place - 1
-            share = min(len(marks), max(room - sum(min(len(self._found[k]), 4) for k in kinds[place + 1 :]), 4))
-            chosen += [self._mark(kind, *marks[i * len(marks) // share]) for i in range(share)]
+            (counts, entries), others = self._found[kind], len(kinds) - place - 1
+            rest = sum(min(len(self._found[k].counts), 4) for k in kinds[place + 1 :])
+            share = min(len(counts), max(room - rest, 4))
+            places = [i * len(counts) // share for i in range(share)]
+            chosen += [self._mark(kind, counts[place], entries[place]) for place in places]
             room -= share if others else 0
         return chosen
 

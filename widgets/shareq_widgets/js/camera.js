@@ -91,13 +91,15 @@ export class Camera {
     this.now.first = this.goal.first;
     this.from = { ...this.now };
   }
-  // One frame of the motion; true until it has ended.
+  // One frame of the motion; true until it has ended. A snapshot that moves nothing begins none.
   /** @param {number} time @param {boolean} still */
   move(time, still) {
     const t = still ? 1 : clamp((time - this.start) / MOTION_MS, 0, 1), part = ease(t);
+    let moving = false;
     for (const name of /** @type {(keyof Range)[]} */ (Object.keys(this.goal))) {
       this.now[name] = t === 1 ? this.goal[name] : this.from[name] + (this.goal[name] - this.from[name]) * part;
+      moving ||= this.now[name] !== this.goal[name];
     }
-    return t < 1;
+    return moving;
   }
 }

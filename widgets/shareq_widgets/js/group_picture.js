@@ -4,7 +4,8 @@
 /** @import { Brush, Drawing, DrawingChange, Element as Drawn, Model } from "./types.d.ts" */
 
 import { Keyed, add, clamp, put, seconds, setText } from "./draw.js";
-import { Player, targetOf } from "./player.js";
+import { apply } from "./film.js";
+import { Player, keepWhole, targetOf } from "./player.js";
 
 const TRAVEL_MS = 600; // along a path
 const STOPS = 16; // points of a path that are stops of the journey
@@ -109,7 +110,7 @@ export class Picture extends Player {
     const { model } = this;
     if (this.width !== this.asked && this.visible) { // Python lays the picture out for the width that it has here
       this.asked = this.width;
-      if (model.get("width") !== this.width) { model.set("width", this.width); model.save_changes(); }
+      if (model.get("width") !== this.width) this.send("width", this.width);
     }
   }
   /** @override */
@@ -202,13 +203,8 @@ function travel(node, d) {
 }
 
 export default {
-  // Python sends the changes of a drawing; the model keeps the whole of it for all its views.
   /** @param {{ model: Model }} context */
-  initialize({ model }) {
-    model.on("msg:custom", (answer) => {
-      if ("drawing" in answer) model.set("drawing", changed(model.get("drawing"), answer.drawing));
-    });
-  },
+  initialize({ model }) { keepWhole(model, { snapshot: apply, drawing: changed }); },
   /** @param {{ model: Model, el: HTMLElement }} context */
   render({ model, el }) {
     const picture = new Picture(model, el);

@@ -8,6 +8,7 @@ import picture from "./group_picture.js";
 import strip from "./partition_strip.js";
 
 const TICK_MIN_MS = 20;
+const OF_KERNELS = ["visible", "width"]; // commands without an effect here: the drawings are made
 /** @type {Clock} */
 const STILL = { rate: 0, until_ms: null };
 /** @type {Record<string, { initialize?: (context: { model: Model }) => void, render: (context: Context) => void }>} */
@@ -59,7 +60,6 @@ class OfflineModel {
     this.traits[name] = value;
     this.fire(`change:${name}`);
   }
-  save_changes() { /* there is no kernel to save them in */ }
   /** @param {string} event @param {(message: any) => void} callback */
   on(event, callback) { this.listeners.set(event, (this.listeners.get(event) ?? new Set()).add(callback)); }
   /** @param {string} event @param {(message: any) => void} callback */
@@ -82,7 +82,7 @@ class OfflineModel {
     else if (name === "speed") this.speed(value);
     else if (name === "internals") this.internals(value);
     else if (name === "play") this.play();
-    else if (name !== "visible") {
+    else if (!OF_KERNELS.includes(name)) {
       this.pause();
       this.move(name, value);
       this.moment.show(this);

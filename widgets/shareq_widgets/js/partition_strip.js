@@ -4,7 +4,8 @@
 
 import { Camera } from "./camera.js";
 import { STATE, add, cellAt, clamp, describe, legendMarkup, put, setText } from "./draw.js";
-import { Player, button } from "./player.js";
+import { apply } from "./film.js";
+import { Player, button, keepWhole } from "./player.js";
 import { Scene } from "./scene.js";
 
 const ZOOMS = [["out", "−", "zoom out (-)"], ["fit", "fit", "fit the window (F)"], ["in", "+", "zoom in (+)"]];
@@ -155,6 +156,8 @@ export class Strip extends Player {
 }
 
 export default {
+  /** @param {{ model: Model }} context */
+  initialize({ model }) { keepWhole(model, { snapshot: apply }); },
   /** @param {{ model: Model, el: HTMLElement }} context */
   render({ model, el }) {
     const strip = new Strip(model, el);

@@ -20,6 +20,19 @@ const DRAWN = ["snapshot", "total", "clock", "words", "theme", "speed", "playing
 const STEERED = ["playing", "live"]; // a change of these may need a tick
 let instances = 0;
 
+/**
+ * Python sends the changes of large traits; the model keeps the whole of them for all its views.
+ * @param {Model} model @param {Partial<Record<keyof Traits, (value: any, change: any) => any>>} ways how to apply the changes
+ */
+export function keepWhole(model, ways) {
+  model.on("change:changes", () => {
+    const changes = model.get("changes");
+    if (!changes) return;
+    model.set("changes", null); // else a second equal change would be no event
+    for (const name of /** @type {(keyof typeof changes)[]} */ (Object.keys(changes))) model.set(name, ways[name]?.(model.get(name), changes[name]));
+  });
+}
+
 /** @param {Event} event */
 export const targetOf = (event) => /** @type {Element} */ (event.target);
 

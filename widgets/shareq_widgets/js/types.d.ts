@@ -151,6 +151,8 @@ export interface Traits {
   drawing: Drawing;
   width: number;
   controls: boolean;
+  /** What has changed in large traits, see `differences` in shareq_widgets/player.py. */
+  changes: { snapshot?: Change; drawing?: DrawingChange } | null;
 }
 
 /** One element of a drawing, see shareq_widgets/drawing.py. */
@@ -201,14 +203,13 @@ export interface Answer {
   next_ms: number | null;
 }
 
-export type Message = Answer | { drawing: DrawingChange };
+export type Message = Answer;
 
 /** The part of anywidget's model that the widgets use. */
 export interface Model {
   get<Name extends keyof Traits>(name: Name): Traits[Name];
   send(content: { do: string; value: unknown }): void;
   set<Name extends keyof Traits>(name: Name, value: Traits[Name]): void;
-  save_changes(): void;
   on(event: "msg:custom", callback: (message: Message) => void): void;
   on(event: `change:${keyof Traits}`, callback: () => void): void;
   off(event: "msg:custom", callback: (message: Message) => void): void;

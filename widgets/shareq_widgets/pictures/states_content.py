@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple
 from shareq.model.errors import Errors
 from shareq.model.events import AcknowledgementRefused
 from shareq.model.states import TERMINAL, TRANSITIONS, RecordEvent, RecordState
-from shareq.trace.analysis.record_moves import SOURCES, Move, moves_between
+from shareq.trace.analysis.record_moves import SOURCES, Move
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.analysis.state_arrows import arrows
 from shareq.trace.journal import Entry
@@ -139,7 +139,7 @@ def content(
     writing: list[tuple[_Way, Token]] = []
     observed, not_loaded, disturbed = False, 0, ""
     for place in found:
-        happened = moves_between(history.timeline(*place), min(begin, max(lately, until - MOVING_ENTRIES)), until)
+        happened = history.moves(*place).between(min(begin, max(lately, until - MOVING_ENTRIES)), until)
         moves += happened.moves
         refused += [entry for entry in happened.refused if entry.order >= begin]
         state = history.share_partition(*place, until)

@@ -1,0 +1,1 @@
+var a={render({model:r}){let e=!0,t=()=>{e&&r.send({do:"idle",value:null})},l="requestIdleCallback"in window?()=>requestIdleCallback(t,{timeout:1e3}):()=>setTimeout(t,1e3),n=o=>{requestAnimationFrame(()=>o>1?n(o-1):l())};return n(2),()=>{e=!1}}};export{a as default};
