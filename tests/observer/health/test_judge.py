@@ -215,6 +215,8 @@ def test_a_wait_is_younger_than_the_last_reading_without_it() -> None:
     """3.5: the state topic shows that the record at the SPSO may have been there, and a reading that it was not."""
     looks = [*every(60, 600, Look(0, 60, waiting=-60)), Look(610, 60, 61, waiting=-60)]
     assert of(judged(looks)).since_ms == ms(600)
+    moved = [Look(0, 10), Look(5, 20, waiting=-600)]
+    assert of(judged(moved)).since_ms == ms(0)
 
 
 def test_the_report_on_an_idle_partition_follows_its_readings() -> None:
