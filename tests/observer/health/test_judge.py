@@ -141,6 +141,7 @@ IDLE_NOT_STUCK = [
         "3.3 it moves slowly while the lag grows",
         [Look(n * 20, 10 + n, 60 + 1000 * n) for n in range(20)], MOVING,
     ),
+    case("3.3 it moved a lock duration ago", [Look(0, 10), Look(2, 20), Look(2 + LOCK_S, 20)], MOVING),
     case("3.3 it moved just before the first reading", [Look(0, moved=-5, waiting=-5)], MOVING),
     case("3.4 records wait since the first reading", every(5, LOCK_S, Look(0)), WAITING),
     case("3.4 for longer than the lock", every(5, LOCK_S + 5, Look(0)), STUCK, Kind.STATE_NOT_MOVING),
