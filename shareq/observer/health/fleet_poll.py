@@ -16,32 +16,21 @@ from shareq.model.actor import ANY_NODE
 from shareq.model.errors import Errors, KafkaError, KafkaException
 from shareq.model.ids import SHARE_STATE_TOPIC, SharePartitionKey
 from shareq.model.messages.cluster import FindCoordinatorRequest, ListGroupsRequest, MetadataRequest, MetadataResponse
-from shareq.model.messages.share_group import (
-    DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsResponse,
-    ShareGroupDescribeRequest,
-    ShareGroupDescribeResponse,
-)
+from shareq.model.messages.share_group import ShareGroupDescribeRequest, ShareGroupDescribeResponse
 from shareq.observer.health.group_configs import GroupConfigs
+from shareq.observer.health.group_topics import GroupTopics, Summaries, take_summaries
 from shareq.observer.health.heads import Heads
 from shareq.observer.health.log_offsets import LogOffsets
 from shareq.observer.health.partition_judge import ISOLATION
 from shareq.observer.health.progress_log import ProgressLog
-from shareq.observer.health.reading import Durable, GroupReading, Member, Reading
+from shareq.observer.health.reading import GroupReading, Member, Reading
 from shareq.observer.poll_result import PartitionId
 from shareq.observer.state_topic_reader import read_state_topic
 
 REFRESH_MS = 30_000
 """The age at which metadata, log starts, configurations and the list of all groups are read again."""
 
-OFFSETS_GROUPS = 20
-"""The number of groups in one DescribeShareGroupOffsets."""
-
 Described = ShareGroupDescribeResponse.DescribedGroup
-DescribedOffsets = DescribeShareGroupOffsetsResponse.Group
-
-Summaries = dict[str, dict[PartitionId, tuple[int, int]]]
-"""Group -> share-partition -> (start offset, lag), as its coordinator names them."""
 
 
 class _Every:
@@ -58,10 +47,7 @@ class FleetPoll:
         self._named = groups
         self.groups: list[str] = sorted(groups or ())
         self._coordinators: dict[str, int] = {}
-        self._epochs: dict[str, int] = {}
-        self._topics_of: dict[str, set[str]] = {}
-        """The topics of each group: subscribed ones, and those with a durable state."""
-        self._subscribed: dict[str, set[str]] = {}
+        self._group_topics = GroupTopics()
         self._topics: dict[str, MetadataResponse.Topic] = {}
         self._state_topic: MetadataResponse.Topic | None = None
         self._log = ProgressLog(_Every() if groups is None else frozenset(groups))
@@ -89,10 +75,9 @@ class FleetPoll:
         yield from self._configs.read(reading, self._coordinators)
         yield from self._read_state(reading)
         committed = {name for name, group in reading.groups.items() if group.configs.get(ISOLATION) == "read_committed"}
-        stable = set().union(*(self._topics_of.get(name, ()) for name in committed))
-        if not (yield from self._offsets.read(reading, stable)):
+        if not (yield from self._offsets.read(reading, self._group_topics.of(committed))):
             self._refresh_ms = 0
-        self._take_summaries(reading, summaries)
+        take_summaries(reading, summaries)
         self._offsets.keep(reading)
         yield from self._heads.read(reading, {name: topic.topic_id for name, topic in self._topics.items()})
         return reading
@@ -110,9 +95,8 @@ class FleetPoll:
         found = {group.group_id for answer in answers for group in answer.groups}
         kept = set(self.groups) if len(answers) < len(nodes) or not nodes else set()
         self.groups = sorted(found | kept)
-        for of_groups in (self._coordinators, self._epochs, self._topics_of, self._subscribed):
-            for name in of_groups.keys() - set(self.groups):
-                del of_groups[name]
+        self._group_topics.keep(self.groups)
+        self._coordinators = {name: node for name, node in self._coordinators.items() if name in self.groups}
         if len(answers) < len(nodes):
             reading.trouble = reading.trouble or "a broker does not list its groups"
 
@@ -147,7 +131,8 @@ class FleetPoll:
                 self._lose(reading, names, reply)
                 continue
             changed += [each.group_id for each in reply.response.groups if self._take_group(reading, each)]
-        return (yield from self._describe_offsets(reading, sorted({*changed, *self._summarized})))
+        names = sorted({*changed, *self._summarized})
+        return (yield from self._group_topics.read(reading, names, self._coordinators))
 
     def _lose(self, reading: Reading, names: list[str], reply: Reply) -> None:
         for name in names:
@@ -162,16 +147,14 @@ class FleetPoll:
         self._refresh_ms = 0
 
     def _take_group(self, reading: Reading, found: Described) -> bool:
-        """Take a description; True if the group may have other topics than before. Offsets of a group without members
-        can be altered at any time, with no new epoch, and a new group has its epoch before its offsets."""
+        """Take a description; True if the group may have other topics than before."""
         name, error = found.group_id, found.error_code
         group = reading.groups[name]
         if error is Errors.UNSUPPORTED_VERSION:
             raise KafkaException(KafkaError(error, "the cluster has its share groups switched off (share.version=0)"))
         if error is Errors.GROUP_ID_NOT_FOUND:
             group.exists = False
-            self._epochs.pop(name, None)
-            self._topics_of.pop(name, None)
+            self._group_topics.forget(name)
             return False
         if error:
             group.trouble = found.error_message or error.name
@@ -180,63 +163,13 @@ class FleetPoll:
             return False
         group.exists, group.state = True, found.group_state
         group.members = tuple(_member(member) for member in found.members)
-        self._subscribed[name] = {topic for member in found.members for topic in member.subscribed_topic_names}
-        self._topics_of.setdefault(name, set()).update(self._subscribed[name])
-        alterable = not found.members and (self._refreshing or not self._topics_of[name])
-        changed = alterable or self._epochs.get(name) != found.group_epoch
-        self._epochs[name] = found.group_epoch
-        return changed
-
-    def _describe_offsets(self, reading: Reading, names: list[str]) -> Operation[Summaries]:
-        """The topics of changed groups, and the summaries of their durable states.
-
-        A broker reads the states of all their partitions for a response, so a request is for a few groups.
-        """
-        by_node: dict[int, list[str]] = {}
-        for name in names:
-            if name in self._coordinators and name in reading.groups:
-                by_node.setdefault(self._coordinators[name], []).append(name)
-        summaries: Summaries = {}
-        for begin in range(0, max(map(len, by_node.values()), default=0), OFFSETS_GROUPS):
-            parts = {node: those[begin : begin + OFFSETS_GROUPS] for node, those in by_node.items() if those[begin:]}
-            asked = [
-                Ask(node, DescribeShareGroupOffsetsRequest(groups=tuple(
-                    DescribeShareGroupOffsetsRequest.Group(group_id=name) for name in those)))
-                for node, those in parts.items()
-            ]  # fmt: skip
-            replies = yield asked
-            for node, reply in zip(parts, replies, strict=True):
-                if reply.response is None:  # too slow: the other groups of this broker follow in the next poll
-                    for name in by_node.pop(node)[begin:]:
-                        self._lose_offsets(reading, name, reply.reason or reply.error.name)
-                    continue
-                for group in reply.response.groups:
-                    self._take_offsets(reading, group, summaries)
-        return summaries
-
-    def _take_offsets(self, reading: Reading, group: DescribedOffsets, summaries: Summaries) -> None:
-        if group.error_code:
-            self._lose_offsets(reading, group.group_id, group.error_message or group.error_code.name)
-            return
-        self._topics_of.setdefault(group.group_id, set()).update(topic.topic_name for topic in group.topics)
-        summaries[group.group_id] = {
-            (topic.topic_name, p.partition_index): (p.start_offset, p.lag)
-            for topic in group.topics
-            for p in topic.partitions
-            if not p.error_code
-        }
-
-    def _lose_offsets(self, reading: Reading, name: str, reason: str) -> None:
-        """Ask again in the next poll. Until then a group is not readable if none of its topics is known."""
-        self._epochs.pop(name, None)
-        if not self._topics_of.get(name):
-            reading.groups[name].trouble = f"its offsets: {reason}"
+        return self._group_topics.follow(found, refreshing=self._refreshing)
 
     # ---- topics ------------------------------------------------------------------------------------------------------
 
     def _fetch_metadata(self, reading: Reading) -> Operation[None]:
         """Read the metadata of all topics if it is old, else of the new topics alone."""
-        names = set().union(*(self._topics_of.get(name, ()) for name in self.groups))
+        names = self._group_topics.of(self.groups)
         leaderless = any(p.leader_id < 0 for topic in self._topics.values() for p in topic.partitions)
         if self._offsets.refresh or leaderless or self._state_topic is None:
             wanted = {*names, SHARE_STATE_TOPIC}
@@ -286,38 +219,17 @@ class FleetPoll:
             )
             if group.state_read:
                 group.durable = {at: self._log.durable_of(key) for at, key in of_group.items()}
-                self._forget_topics(name, group)
+                self._group_topics.prune(name, group)
             else:
                 self._summarized.add(name)
 
-    def _forget_topics(self, name: str, group: GroupReading) -> None:
-        """Forget topics that no member subscribes to and that have no durable state: their offsets were deleted."""
-        kept = self._subscribed.get(name, set()) | {
-            at[0] for at, durable in group.durable.items() if durable is not None
-        }
-        if not kept >= self._topics_of.get(name, set()):
-            self._topics_of[name] &= kept
-            group.durable = {at: durable for at, durable in group.durable.items() if at[0] in kept}
-
     def _keys(self, group: str) -> dict[PartitionId, SharePartitionKey]:
-        topics = [self._topics[name] for name in sorted(self._topics_of.get(group, ())) if name in self._topics]
+        topics = [self._topics[name] for name in sorted(self._group_topics.of((group,))) if name in self._topics]
         return {
             (str(topic.name), p.partition_index): SharePartitionKey(group, topic.topic_id, p.partition_index)
             for topic in topics
             for p in topic.partitions
         }
-
-    @staticmethod
-    def _take_summaries(reading: Reading, summaries: Summaries) -> None:
-        """The coordinator's figures, for groups without a durable state that was read. A lag of -1 is unknown."""
-        for name, offsets in summaries.items():
-            group = reading.groups[name]
-            if group.state_read:
-                continue
-            for at, (start, lag) in offsets.items():
-                end = reading.ends.get(at)
-                if at in group.durable and end is not None and start >= 0:
-                    group.durable[at] = Durable(start, max(0, end - start - lag) if lag >= 0 else 0)
 
 
 def _member(member: ShareGroupDescribeResponse.Member) -> Member:

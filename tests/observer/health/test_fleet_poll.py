@@ -17,7 +17,8 @@ from shareq.model.messages.fetch import FetchRequest
 from shareq.model.messages.share_group import DescribeShareGroupOffsetsRequest, ShareGroupDescribeRequest
 from shareq.model.messages.topics import DescribeConfigsRequest
 from shareq.observer.health import Kind, Verdict
-from shareq.observer.health.fleet_poll import OFFSETS_GROUPS, REFRESH_MS
+from shareq.observer.health.fleet_poll import REFRESH_MS
+from shareq.observer.health.group_topics import OFFSETS_GROUPS
 from shareq.observer.health.heads import HEADS_PER_POLL
 from tests.observer.health.stage import Spy, Stage, finish, group_in, kinds_in, partition_in
 

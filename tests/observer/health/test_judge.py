@@ -141,6 +141,7 @@ IDLE_NOT_STUCK = [
         "3.3 it moves slowly while the lag grows",
         [Look(n * 20, 10 + n, 60 + 1000 * n) for n in range(20)], MOVING,
     ),
+    case("3.3 it moved a lock duration ago", [Look(0, 10), Look(2, 20), Look(2 + LOCK_S, 20)], MOVING),
     case("3.3 it moved just before the first reading", [Look(0, moved=-5, waiting=-5)], MOVING),
     case("3.4 records wait since the first reading", every(5, LOCK_S, Look(0)), WAITING),
     case("3.4 for longer than the lock", every(5, LOCK_S + 5, Look(0)), STUCK, Kind.STATE_NOT_MOVING),
@@ -215,6 +216,8 @@ def test_a_wait_is_younger_than_the_last_reading_without_it() -> None:
     """3.5: the state topic shows that the record at the SPSO may have been there, and a reading that it was not."""
     looks = [*every(60, 600, Look(0, 60, waiting=-60)), Look(610, 60, 61, waiting=-60)]
     assert of(judged(looks)).since_ms == ms(600)
+    moved = [Look(0, 10), Look(5, 20, waiting=-600)]
+    assert of(judged(moved)).since_ms == ms(0)
 
 
 def test_the_report_on_an_idle_partition_follows_its_readings() -> None:
