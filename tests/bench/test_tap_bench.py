@@ -2,9 +2,8 @@
 
     make bench ARGS='-k tap'
 
-Broker, tap and clients (confluent-kafka's) are processes of their own; the tap uses one core. Rounds alternate between
-both ways, so that other load of the machine affects both; the figures are the medians of the rounds' own differences
-and ratios.
+Broker, tap and clients (confluent-kafka's) are processes of their own; the tap uses one core. The figures are the
+medians of the rounds' own differences and ratios.
 """
 
 from __future__ import annotations
@@ -12,12 +11,13 @@ from __future__ import annotations
 import select
 import socket
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from tests.bench.alternating import alternate, rates
 from tests.bench.reported import REPORTED
 from tests.bench.test_wire_bench import Client, fill, fresh
 from tests.bench.wire_brokers import Kafka, Tapping, resident_mb
@@ -25,11 +25,7 @@ from tests.proxy.sockets import Upstream, framed
 
 RECORDS = 300_000
 LATENCIES = 400
-ROUNDS = 5
 PUSHED_BYTES = 256 << 20
-
-Way = Kafka | Tapping
-Measure = Callable[[Any], float]
 
 
 @pytest.fixture(scope="module")
@@ -40,20 +36,6 @@ def ways() -> Iterator[tuple[Kafka, Tapping]]:
     yield kafka, tapping
     tapping.stop()
     kafka.stop()
-
-
-def alternate(benchmark: Any, ways: tuple[Kafka, Tapping], measure: Measure) -> list[tuple[float, float]]:
-    """(direct, through the tap) of each round. The table shows the second one."""
-    rounds: list[tuple[float, float]] = []
-
-    def run() -> None:
-        order = ways if len(rounds) % 2 else ways[::-1]  # neither is always the first
-        found = {way: measure(way) for way in order}
-        rounds.append((found[ways[0]], found[ways[1]]))
-        REPORTED.now += rounds[-1][1]
-
-    benchmark.pedantic(run, rounds=ROUNDS)
-    return rounds
 
 
 @pytest.mark.benchmark(group="tap: latency, p50", timer=REPORTED)
@@ -80,7 +62,7 @@ def test_produce(benchmark: Any, ways: tuple[Kafka, Tapping]) -> None:
         topic, _ = fresh(way, 1)
         return fill(way, topic, RECORDS)
 
-    rates(benchmark, alternate(benchmark, ways, measure))
+    rates(benchmark, alternate(benchmark, ways, measure), RECORDS, "direct")
 
 
 @pytest.mark.benchmark(group=f"tap: consume {RECORDS:,} x 100 B, 1 ShareConsumer", timer=REPORTED)
@@ -97,12 +79,7 @@ def test_consume(benchmark: Any, ways: tuple[Kafka, Tapping]) -> None:
         assert result["count"] == RECORDS
         return float(result["last"] - result["first"])
 
-    rates(benchmark, alternate(benchmark, ways, measure))
-
-
-def rates(benchmark: Any, rounds: list[tuple[float, float]]) -> None:
-    benchmark.extra_info["direct records/s"] = round(RECORDS / statistics.median(direct for direct, _ in rounds))
-    benchmark.extra_info["ratio"] = round(statistics.median(direct / tapped for direct, tapped in rounds), 3)
+    rates(benchmark, alternate(benchmark, ways, measure), RECORDS, "direct")
 
 
 @pytest.mark.benchmark(group="tap: memory while a peer does not read")

@@ -24,11 +24,11 @@ def _as_installed() -> dict[str, str]:
 
 
 class Serving:
-    """`shareq serve` in its own process."""
+    """`shareq serve` in its own process. `options`: more options of the command."""
 
-    def __init__(self) -> None:
+    def __init__(self, *options: str) -> None:
         configs = [f"--config={key}={value}" for key, value in CONFIG.items()]
-        command = [sys.executable, "-m", "shareq.cli", "serve", "--port", "0", *configs]
+        command = [sys.executable, "-m", "shareq.cli", "serve", "--port", "0", *configs, *options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=_as_installed())
         assert self.process.stdout is not None
         found = re.search(r"at (\S+)", self.process.stdout.readline())

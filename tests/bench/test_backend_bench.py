@@ -1,0 +1,103 @@
+"""Share groups of `shareq serve --backend` beside Apache Kafka's own, on the topics of one broker, in one run.
+
+    make bench ARGS='-k backend'
+
+Broker, shareq and clients (confluent-kafka's) are processes of their own. The figures are the medians of the rounds'
+own ratios.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaException, ShareConsumer
+
+from tests.bench.alternating import alternate, rates
+from tests.bench.reported import REPORTED
+from tests.bench.test_wire_bench import Client, drain, fill, fresh
+from tests.bench.wire_brokers import Kafka, Serving
+
+RECORDS = 200_000
+LATENCIES = 400
+KILLS = 50
+
+
+@pytest.fixture(scope="module")
+def ways() -> Iterator[tuple[Kafka, Serving]]:
+    """Kafka itself, and shareq with this Kafka as its backend."""
+    kafka = Kafka()
+    serving = Serving("--backend", kafka.bootstrap_servers)
+    yield kafka, serving
+    serving.stop()
+    kafka.stop()
+
+
+@pytest.mark.benchmark(group="backend: latency, p50", timer=REPORTED)
+def test_latency(benchmark: Any, ways: tuple[Kafka, Serving]) -> None:
+    """From produce to poll, one record at a time. Aim: at most 2.5 times Kafka's."""
+
+    def measure(way: Any) -> float:
+        topic, group = fresh(way, 1)
+        client = Client("latency", way, topic, group, LATENCIES)
+        client.wait_ready()
+        client.go()
+        return float(statistics.median(client.result()["seconds"]))
+
+    rounds = alternate(benchmark, ways, measure)
+    benchmark.extra_info["Kafka p50, ms"] = round(1000 * statistics.median(native for native, _ in rounds), 2)
+    benchmark.extra_info["times"] = round(statistics.median(ours / native for native, ours in rounds), 2)
+
+
+@pytest.mark.benchmark(timer=REPORTED)
+@pytest.mark.parametrize("consumers", [1, 2])
+def test_consume(benchmark: Any, ways: tuple[Kafka, Serving], consumers: int) -> None:
+    """Aim: at least 0.7 of Kafka's rate."""
+    benchmark.group = f"backend: consume {RECORDS:,} x 100 B, {consumers} ShareConsumer processes, 1 partition"
+    rounds = alternate(benchmark, ways, lambda way: drain(way, consumers, 1, RECORDS))
+    rates(benchmark, rounds, RECORDS, "Kafka")
+
+
+@pytest.mark.benchmark(group="backend: from a kill to the next record", timer=REPORTED)
+def test_recovery(benchmark: Any) -> None:
+    """The process is killed and started again while a consumer polls. Aim: at most 10 s, at the worst of 50."""
+    kafka = Kafka()
+    serving = Serving("--backend", kafka.bootstrap_servers)
+    port = serving.bootstrap_servers.rpartition(":")[2]
+    topic, group = fresh(serving, 1)
+    fill(serving, topic, 10_000)
+    quick = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 200, "max.poll.records": 10, "log_level": 0}
+    consumer = ShareConsumer({"bootstrap.servers": serving.bootstrap_servers, "group.id": group, **quick})
+    consumer.subscribe([topic])
+    waits: list[float] = []
+    receive(consumer)
+
+    def run() -> None:
+        nonlocal serving
+        serving.process.kill()
+        serving.process.communicate()
+        begun = time.perf_counter()
+        serving = Serving("--backend", kafka.bootstrap_servers, "--port", port)
+        receive(consumer)
+        waits.append(time.perf_counter() - begun)
+        REPORTED.now += waits[-1]
+
+    benchmark.pedantic(run, rounds=KILLS)
+    benchmark.extra_info["median, s"] = round(statistics.median(waits), 2)
+    benchmark.extra_info["worst, s"] = round(max(waits), 2)
+    consumer.close()
+    serving.stop()
+    kafka.stop()
+
+
+def receive(consumer: Any) -> None:
+    """Poll until a record arrives; errors of a broken connection are passed."""
+    while True:
+        try:
+            if [message for message in consumer.poll(0.1) if not message.error()]:
+                return
+        except KafkaException:
+            continue
