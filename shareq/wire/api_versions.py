@@ -10,7 +10,7 @@ from typing import TypeVar
 from shareq.model.errors import Errors
 from shareq.model.messages import share_fetch, share_group, share_state
 from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from shareq.wire.apis import APIS
+from shareq.wire.apis import API_BY_KEY, APIS
 
 T = TypeVar("T", ApiVersionsResponse.SupportedFeatureKey, ApiVersionsResponse.FinalizedFeatureKey)
 
@@ -51,7 +51,8 @@ def api_versions(
     request: ApiVersionsRequest, version: int, backend: ApiVersionsResponse | None = None
 ) -> ApiVersionsResponse:
     """The APIs of the table, and the features. `backend`: the response of the Kafka that answers all requests except
-    those of share groups: their versions, and all features but share.version, are what both support.
+    those of share groups: the versions are what both support, all features but share.version are the backend's, and so
+    are the APIs that are not in the table.
 
     For an unsupported version: UNSUPPORTED_VERSION in the layout of version 0, with the supported range of ApiVersions.
     """
@@ -79,10 +80,17 @@ _OWN_APIS = frozenset(
 """Answered here whatever the backend supports."""
 
 
+def passed_apis(backend: ApiVersionsResponse | None) -> frozenset[int]:
+    """The keys of the backend's APIs that are not in the table."""
+    return (
+        frozenset(api.api_key for api in backend.api_keys if api.api_key not in API_BY_KEY) if backend else frozenset()
+    )
+
+
 def _before(backend: ApiVersionsResponse) -> ApiVersionsResponse:
     """What a server before this backend supports."""
     theirs = {api.api_key: api for api in backend.api_keys}
-    keys = []
+    keys = [api for key, api in theirs.items() if key not in API_BY_KEY]
     for ours in _API_KEYS:
         other = ours if ours.api_key in _OWN_APIS else theirs.get(ours.api_key)
         if other is not None:

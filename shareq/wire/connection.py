@@ -52,6 +52,9 @@ class Backend(Protocol):
     inbox: memoryview
     """The read buffer of all connections: it is empty again when `buffer_updated` returns."""
 
+    passed_apis: frozenset[int]
+    """The keys of APIs whose requests the cluster gets as bytes."""
+
     def api_versions(self, request: ApiVersionsRequest, version: int) -> ApiVersionsResponse: ...
     def answered(self, connection: ServerConnection) -> None:
         """A response was delivered in any thread: call `resume` soon, in the server's thread."""
@@ -157,7 +160,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._kept_bytes -= len(frame)
         self._began = perf_counter()
         try:
-            header, request = decode_request(frame)
+            header, request = decode_request(frame, self._backend.passed_apis)
         except (MalformedFrame, UnsupportedVersion) as problem:
             self.close(str(problem))
             return
@@ -222,7 +225,7 @@ class ServerConnection(asyncio.BufferedProtocol):
                 peer=self.peer,
                 broker_id=self.broker_id,
                 client_id=header.client_id or "",
-                api=API_BY_KEY[header.api_key].name,
+                api=API_BY_KEY[header.api_key].name if header.api_key in API_BY_KEY else f"API {header.api_key}",
                 version=header.api_version,
                 request_size=self._request_size,
                 response_size=size,

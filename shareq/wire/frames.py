@@ -9,11 +9,13 @@ Headers have tags in flexible versions, except in the response to ApiVersions, s
 from __future__ import annotations
 
 import struct
+from collections.abc import Collection
 from functools import cache
 
 from shareq.model.errors import Errors
 from shareq.model.messages.api_versions import ApiVersionsRequest
 from shareq.model.messages.base import Request, Response
+from shareq.model.messages.passed import PassedRequest, PassedResponse
 from shareq.wire.apis import API_BY_KEY, Api
 from shareq.wire.codec import MessageReader, MessageWriter, reader, writer
 from shareq.wire.codec.primitives import skip_tags
@@ -32,8 +34,9 @@ _BAD_BYTES = (IndexError, ValueError, struct.error)
 """The exceptions of reading invalid bytes."""
 
 
-def decode_request(frame: bytes) -> tuple[RequestHeader, Request]:
+def decode_request(frame: bytes, passed: Collection[int] = ()) -> tuple[RequestHeader, Request]:
     """A request from a frame without its size. Trailing bytes, unknown tagged fields and a null client id are accepted.
+    `passed`: the keys of APIs whose requests are returned as bytes.
 
     ApiVersions in an unsupported version, the first request of a newer client, is returned without its fields, with
     `header.api_version` as in the frame. Raises MalformedFrame, UnsupportedVersion.
@@ -44,6 +47,8 @@ def decode_request(frame: bytes) -> tuple[RequestHeader, Request]:
         if found is None:
             if header.api_key == _API_VERSIONS:
                 return header, ApiVersionsRequest()
+            if header.api_key in passed:
+                return header, PassedRequest(api_key=header.api_key, api_version=header.api_version, frame=frame)
             raise UnsupportedVersion(f"API {header.api_key} version {header.api_version} is not supported", header)
         if found.flexible:
             at = _skip_tags(frame, at)
@@ -63,9 +68,13 @@ def encode_response(header: RequestHeader, response: Response) -> bytes:
     The response to ApiVersions in an unsupported version has version 0, which every client can read.
     """
     version = header.api_version
-    found = _response_writer(header.api_key, version) or _response_writer(_API_VERSIONS, 0)
-    assert found is not None
     head = _CORRELATION_ID.pack(header.correlation_id)
+    found = _response_writer(header.api_key, version)
+    if found is None:
+        if isinstance(response, PassedResponse):
+            return _framed([b"", head, response.frame[_CORRELATION_ID.size :]])
+        found = _response_writer(_API_VERSIONS, 0)
+        assert found is not None
     parts = [b"", head + b"\0" if found.flexible and header.api_key != _API_VERSIONS else head]
     found.write(parts.append, response)
     return _framed(parts)
@@ -75,6 +84,8 @@ def encode_request(request: Request, version: int, correlation_id: int, client_i
     """The frame of a request. UnsupportedVersion for a field that `version` lacks."""
     found = _request_writer(request.API_KEY, version)
     if found is None:
+        if isinstance(request, PassedRequest):
+            return _framed([b"", request.frame[:4], _CORRELATION_ID.pack(correlation_id), request.frame[8:]])
         raise UnsupportedVersion(f"{type(request).__name__} version {version} is not supported")
     name = None if client_id is None else client_id.encode()
     parts = [
@@ -107,6 +118,13 @@ def decode_response(api_key: int, version: int, frame: bytes) -> tuple[int, Resp
     if end > len(frame):
         raise MalformedFrame(f"response of {len(frame)} bytes ends at {end}")
     return correlation_id, response
+
+
+def passed_response(frame: bytes) -> tuple[int, PassedResponse]:
+    """The correlation id and the response to a PassedRequest. Raises MalformedFrame."""
+    if len(frame) < _CORRELATION_ID.size:
+        raise MalformedFrame(f"response of {len(frame)} bytes")
+    return _CORRELATION_ID.unpack_from(frame)[0], PassedResponse(frame=frame)
 
 
 class FrameReader:

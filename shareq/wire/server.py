@@ -21,7 +21,7 @@ from shareq.client.uninterrupted import SLICE_S, uninterrupted
 from shareq.model.html import strong, table
 from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from shareq.wire.address import Address
-from shareq.wire.api_versions import api_versions
+from shareq.wire.api_versions import api_versions, passed_apis
 from shareq.wire.client_examples import client_examples_html
 from shareq.wire.connection import ServerConnection
 from shareq.wire.listener import Listener, ports_of
@@ -64,6 +64,7 @@ class Server:
         self.connections: set[ServerConnection] = set()
         self.inbox = memoryview(bytearray(INBOX_BYTES))
         self._host = host
+        self.passed_apis = passed_apis(cluster.backend_versions)
         self._listeners: dict[int, Listener] = {}
         self._hurried = False
         self._answered: deque[ServerConnection] = deque()

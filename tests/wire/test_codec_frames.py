@@ -34,6 +34,7 @@ from shareq.model.messages.cluster import (
 from shareq.model.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from shareq.model.messages.data import ProduceRequest
 from shareq.model.messages.fetch import UNKNOWN_LEADER, FetchResponse
+from shareq.model.messages.passed import PassedRequest, PassedResponse
 from shareq.model.messages.share_fetch import (
     LeaderIdAndEpoch,
     ShareAcknowledgeRequest,
@@ -51,6 +52,7 @@ from shareq.wire.frames import (
     decode_response,
     encode_request,
     encode_response,
+    passed_response,
 )
 from tests.wire.strategies import BATCHES
 
@@ -512,3 +514,32 @@ def test_error_without_kio_has_the_install_command(monkeypatch: pytest.MonkeyPat
     monkeypatch.delitem(sys.modules, "shareq.wire.codec.schema")
     with pytest.raises(ModuleNotFoundError, match=re.escape(install_command("kafka"))):
         import_module("shareq.wire.codec.schema")
+
+
+# ---- APIs that are not in the table ---------------------------------------------------------------------------------
+
+UNKNOWN_API = 29
+FRAME = bytes.fromhex("001d 0003 00000007 0002 6d65 00 beef")
+
+
+def test_a_request_of_an_unknown_api_passes_as_bytes_if_it_may() -> None:
+    with pytest.raises(UnsupportedVersion, match="API 29 version 3"):
+        decode_request(FRAME)
+    header, read = decode_request(FRAME, {UNKNOWN_API})
+    assert header == RequestHeader(UNKNOWN_API, 3, 7, "me")
+    assert read == PassedRequest(api_key=UNKNOWN_API, api_version=3, frame=FRAME)
+    sent = body_of(encode_request(read, 3, 1234, "another"))
+    assert sent == FRAME[:4] + (1234).to_bytes(4, "big") + FRAME[8:]
+
+
+def test_its_response_gets_the_correlation_id_of_the_client() -> None:
+    correlation_id, response = passed_response(b"\0\0\x04\xd2" + b"body")
+    assert (correlation_id, response) == (1234, PassedResponse(frame=b"\0\0\x04\xd2" + b"body"))
+    assert body_of(encode_response(RequestHeader(UNKNOWN_API, 3, 7), response)) == b"\0\0\0\x07" + b"body"
+    with pytest.raises(MalformedFrame, match="response of 3 bytes"):
+        passed_response(b"\0\0\x04")
+
+
+def test_a_known_api_never_passes_as_bytes() -> None:
+    frame = body_of(encode_request(HEARTBEAT, 4, 7, "me"))
+    assert decode_request(frame, {HEARTBEAT.API_KEY})[1] == HEARTBEAT

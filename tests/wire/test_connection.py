@@ -67,6 +67,7 @@ class Backend:
     def __init__(self, *, answers: bool = True) -> None:
         self.answers = answers
         self.inbox = memoryview(bytearray(1 << 18))
+        self.passed_apis: frozenset[int] = frozenset()
         self.calls = 0
         self.loop = self.network = self
 

@@ -18,6 +18,7 @@ from shareq.model.errors import Errors
 from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from shareq.model.messages.base import Request, Response
 from shareq.model.messages.data import ProduceRequest, ProduceResponse
+from shareq.model.messages.passed import PassedRequest
 from shareq.version import __version__
 from shareq.wire.address import Address
 from shareq.wire.apis import API_BY_KEY
@@ -28,7 +29,7 @@ from shareq.wire.client.frame_socket import FrameSocket, connect
 from shareq.wire.client.io_thread import IoThread
 from shareq.wire.client.socket_settings import SocketSettings
 from shareq.wire.errors import MalformedFrame, UnsupportedVersion
-from shareq.wire.frames import decode_response, encode_request
+from shareq.wire.frames import decode_response, encode_request, passed_response
 
 _NEWEST = API_BY_KEY[ApiVersionsRequest.API_KEY].max_version
 
@@ -199,7 +200,11 @@ class BrokerConnection:
         if not self._in_flight:
             raise MalformedFrame("a response without a request")
         call_id, request, _, _, expected, version = self._in_flight[0]
-        correlation_id, response = decode_response(request.API_KEY, version, frame)
+        correlation_id, response = (
+            passed_response(frame)
+            if isinstance(request, PassedRequest)
+            else decode_response(request.API_KEY, version, frame)
+        )
         if correlation_id != expected:
             raise MalformedFrame(f"correlation id {correlation_id}, expected {expected}")
         self._in_flight.popleft()

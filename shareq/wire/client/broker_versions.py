@@ -6,6 +6,7 @@ from shareq.model.actor import NEWEST_VERSION
 from shareq.model.messages.api_versions import ApiVersionsResponse
 from shareq.model.messages.base import Request
 from shareq.model.messages.data import ProduceRequest
+from shareq.model.messages.passed import PassedRequest
 from shareq.model.messages.transactions import EndTxnRequest, InitProducerIdRequest, TxnOffsetCommitRequest
 from shareq.wire.apis import API_BY_KEY
 from shareq.wire.errors import UnsupportedVersion
@@ -28,6 +29,8 @@ class BrokerVersions:
     def choose(self, request: Request, wanted: int = NEWEST_VERSION) -> int:
         """The version for `request`: the highest up to `wanted`. UnsupportedVersion names the API and the versions that
         the broker lacks. A caller that wants a certain version knows what it means for transactions."""
+        if isinstance(request, PassedRequest):
+            return self._passed(request)
         api = API_BY_KEY[request.API_KEY]
         theirs = self._ranges.get(request.API_KEY)
         if theirs is None:
@@ -38,6 +41,12 @@ class BrokerVersions:
             ours = f"{needed} to {api.max_version}"
             raise UnsupportedVersion(f"supports {api.name} ({api.key}) {theirs[0]} to {theirs[1]}; needed is {ours}")
         return version
+
+    def _passed(self, request: PassedRequest) -> int:
+        low, high = self._ranges.get(request.api_key, (0, -1))
+        if not low <= request.api_version <= high:
+            raise UnsupportedVersion(f"does not support the API {request.api_key} in version {request.api_version}")
+        return request.api_version
 
     def _least(self, request: Request) -> int:
         """The first version for transactions, which need KIP-890: brokers add partitions and raise epochs."""
