@@ -201,6 +201,42 @@ def test_a_read_that_ends_below_the_end_is_not_watched(backend: Backend) -> None
     assert not backend.reads._watched
 
 
+@pytest.mark.parametrize(
+    ("limit", "level", "found"),
+    [
+        pytest.param(1 << 20, IsolationLevel.READ_UNCOMMITTED, [b"b"], id="all"),
+        pytest.param(1, IsolationLevel.READ_UNCOMMITTED, [b"b"], id="the first batch whatever its size"),
+        pytest.param(1 << 20, IsolationLevel.READ_COMMITTED, None, id="committed reads need the aborted transactions"),
+    ],
+)
+def test_the_read_after_a_report_needs_no_request(
+    backend: Backend, limit: int, level: IsolationLevel, found: list[bytes] | None
+) -> None:
+    backend.read(0)
+    backend.produce("a")
+    assert backend.loop.wait(lambda: backend.grown == 1, PATIENCE_MS)
+    reads: list[LogRead] = []
+    requests: list[int] = []
+    monitored = backend.reads._fetch
+    effect = ReadLog(7, backend.at, 1, limit, level)
+
+    def count(*arguments: Any) -> None:
+        requests.append(1)
+        monitored(*arguments)
+
+    def read_at_once() -> None:
+        """As a leader does in the turn in which it gets the report."""
+        backend.loop.post(backend.reads.read, effect, reads.append, backend.grew)
+
+    backend.reads._fetch = count  # type: ignore[method-assign, assignment]
+    backend.result(lambda done: backend.reads.read(effect._replace(id=6), done, read_at_once))
+    requests.clear()
+    backend.produce("b")
+    assert backend.loop.wait(lambda: bool(reads), PATIENCE_MS)
+    assert (reads[0].id, [value for _, value in values(reads[0])]) == (7, [b"b"])
+    assert len(requests) == (0 if found else 1)
+
+
 # ---- shards ----------------------------------------------------------------------------------------------------------
 
 

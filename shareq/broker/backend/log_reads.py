@@ -6,6 +6,7 @@ BEHAVIOUR.md, section 2.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from shareq.broker.backend.client import BackendClient
@@ -28,6 +29,10 @@ of the watch are in use."""
 
 WATCH_LANES = 4
 """The most fetches of the watch that wait at one broker."""
+
+AHEAD_BYTES, ALL_AHEAD_BYTES = 64 << 10, 1 << 20
+"""The bytes of new records that a fetch of the watch returns for a partition, and for all: the read that follows needs
+no request of its own."""
 
 RETRY_MS = 100
 
@@ -83,6 +88,8 @@ class LogReads:
         self._moved = moved
         self._reads: list[_Read] = []
         self._watched: dict[TopicIdPartition, _Watched] = {}
+        self._ahead: dict[tuple[TopicIdPartition, int], FetchResponse.Partition] = {}
+        """(Partition, offset) -> what the watch has just fetched; for the reads of the same turn of the loop."""
         self._idle_lanes = [f"watch-{number}" for number in range(WATCH_LANES)]
 
     # ---- reads -------------------------------------------------------------------------------------------------------
@@ -94,8 +101,6 @@ class LogReads:
         if topic is None:
             self._loop.post(done, LogRead(effect.id, Errors.UNKNOWN_TOPIC_OR_PARTITION))
             return
-        if not self._reads:
-            self._loop.post(self._send)
         at = TopicIdPartition(topic.topic_id, effect.topic_partition.partition)
 
         def take(read: LogRead) -> None:
@@ -103,6 +108,12 @@ class LogReads:
                 self._watch(_Watched(at, read.high_watermark, grew))
             done(read)
 
+        ahead = self._ahead.get((at, effect.offset))
+        if ahead is not None and effect.isolation_level == IsolationLevel.READ_UNCOMMITTED:
+            self._loop.post(take, _log_read(effect.id, ahead, effect.max_bytes))
+            return
+        if not self._reads:
+            self._loop.post(self._send)
         self._reads.append(_Read(at, effect, take))
 
     def _send(self) -> None:
@@ -193,8 +204,9 @@ class LogReads:
         if self._watched and self._idle_lanes:
             lane, waiting = self._idle_lanes.pop(), self._watched
             self._watched = {}
-            partitions = [(one.at, one.offset, 1) for one in waiting.values()]
-            request = fetch_request(partitions, 1, IsolationLevel.READ_UNCOMMITTED, max_wait_ms=WATCH_WAIT_MS)
+            partitions = [(one.at, one.offset, AHEAD_BYTES) for one in waiting.values()]
+            level = IsolationLevel.READ_UNCOMMITTED
+            request = fetch_request(partitions, ALL_AHEAD_BYTES, level, max_wait_ms=WATCH_WAIT_MS)
             self._client.call(self._node, request, lambda answer: self._waited(lane, waiting, answer), lane=lane)
 
     def _waited(self, lane: str, waiting: dict[TopicIdPartition, _Watched], answer: Answer) -> None:
@@ -209,12 +221,15 @@ class LogReads:
                 failed.append(watched)
             elif partition.records or partition.high_watermark > watched.offset:
                 self._moved(at, partition.log_start_offset, partition.high_watermark)
+                if partition.records:
+                    self._ahead[at, watched.offset] = partition
                 watched.grew()
             else:
                 self._watched.setdefault(at, watched)
         if failed:
             self._stale()
             self._loop.at(self._loop.now_ms() + RETRY_MS, lambda: [watched.grew() for watched in failed])
+        self._loop.post(self._ahead.clear)
         self._wait()
 
 
@@ -225,12 +240,17 @@ def _reached_end(effect: ReadLog, read: LogRead) -> bool:
     return not read.batches or read.batches[-1].last_offset + 1 >= end
 
 
-def _log_read(read_id: int, partition: FetchResponse.Partition) -> LogRead:
+def _log_read(read_id: int, partition: FetchResponse.Partition, max_bytes: int | None = None) -> LogRead:
+    """`max_bytes`: the limit of batches beyond the first one; None: all of the response."""
     aborted = tuple(_aborted(one, partition.records) for one in partition.aborted_transactions or ())
+    batches = partition.records
+    if max_bytes is not None:
+        sizes = accumulate(batch.size for batch in batches)
+        batches = tuple(b for n, (b, size) in enumerate(zip(batches, sizes, strict=True)) if not n or size <= max_bytes)
     return LogRead(
         read_id,
         Errors.NONE,
-        partition.records,
+        batches,
         partition.high_watermark,
         partition.log_start_offset,
         partition.last_stable_offset,
