@@ -43,8 +43,25 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 2
 
 
-_KAFKA_GROUPS = {"tests/pairings/": "pairings", "tests/kafka/": "local-kafka", "tests/tools/": "local-kafka"}
+_KAFKA_GROUPS = {
+    "tests/pairings/": "pairings",
+    "tests/kafka/": "local-kafka",
+    "tests/tools/": "local-kafka",
+    "tests/wire/": "wire",
+    "tests/backend/": "backend",
+    "tests/proxy/": "backend",
+}
 """Folder of tests -> their group; the other tests that use an Apache Kafka are the group "apache-kafka"."""
+
+_OWN_KAFKAS = (
+    "tests/kafka/",
+    "tests/backend/",
+    "tests/observer/health/test_kafka.py",
+    "tests/proxy/test_kafka.py",
+    "tests/proxy/test_ground_truth.py",
+    "tests/proxy/test_tls.py",
+)
+"""Tests that start brokers themselves."""
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in a hook of the same name
@@ -52,8 +69,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Group the tests that share a process that is slow to start, as a group runs in one worker, which starts it once.
 
     The tests that use Spark in the test process are one group, those that start a Spark cluster another. Those that
-    use an Apache Kafka are three groups, each with a broker of its own: the pairings, the local Kafka itself with its
-    tools, and all others. They mostly wait, side by side.
+    use an Apache Kafka are five groups, each with a broker of its own, by their rooms. They mostly wait, side by side.
     """
     for item in items:
         chosen = getattr(getattr(item, "callspec", None), "params", {}).values()
@@ -62,7 +78,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("spark"))
         elif "tests/spark/test_standalone.py" in item.nodeid:
             item.add_marker(pytest.mark.xdist_group("spark-cluster"))
-        elif fixtures & {"kafka", "kafka_of_three"} or "tests/kafka/" in item.nodeid:
+        elif fixtures & {"kafka", "kafka_of_three", "backed"} or any(path in item.nodeid for path in _OWN_KAFKAS):
             group = next((name for folder, name in _KAFKA_GROUPS.items() if folder in item.nodeid), "apache-kafka")
             item.add_marker(pytest.mark.xdist_group(group))
 

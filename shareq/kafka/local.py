@@ -210,6 +210,8 @@ class LocalKafka:
         """Wait until each broker names all others in its metadata: a client drops its connection to a broker that the
         metadata does not name, and a broker that serves clients learns of the others up to 0.3 s later."""
         running = [broker for broker in self._brokers if broker.alive]
+        if len(running) == 1:
+            return
         expected = {broker.broker_id for broker in running}
         for broker in running:
             while missing := expected - _named_by(broker):

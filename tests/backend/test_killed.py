@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -23,7 +24,7 @@ import pytest
 import shareq
 from shareq import Admin
 from shareq.kafka import LocalKafka
-from tests.polling import PATIENCE_S, QUICK, configure
+from tests.polling import PATIENCE_S, QUICK, configure, take
 
 KILLS = int(os.environ.get("SHAREQ_KILLS", "3"))
 BURST = 20
@@ -53,6 +54,10 @@ class Serving:
         first = self._process.stdout.readline()
         assert first.startswith(f"shareq serves 1 broker of {self._backend} at "), first
         self._port = int(first.rpartition(":")[2])
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
 
     def restart(self) -> None:
         """Kill the process, and start it again."""
@@ -163,6 +168,41 @@ def test_accepted_records_stay_accepted_when_the_process_is_killed(
     assert ledger.again == []
     assert set(ledger.accepted.values()) == {1}
     print(f"{KILLS} kills, {work.produced} records, {len(ledger.unknown)} acceptances with an unknown result")
+
+
+def test_a_process_that_was_paused_cannot_write_when_it_continues(
+    kafka: LocalKafka, fresh: Callable[[str], str]
+) -> None:
+    topic, group = fresh("topic"), fresh("group")
+
+    def consumer(process: Serving) -> shareq.ShareConsumer:
+        conf = {"bootstrap.servers": process.address, "group.id": group, **CLIENT}
+        made = shareq.ShareConsumer(conf)
+        stack.callback(made.close, 1)
+        made.subscribe([topic])
+        return made
+
+    with serving(kafka.bootstrap_servers) as paused, ExitStack() as stack:
+        with Admin({"bootstrap.servers": paused.address}) as admin:
+            admin.create_topics([topic]).check()
+            configure(admin, group, {"share.auto.offset.reset": "earliest", "share.heartbeat.interval.ms": 100})
+        with shareq.Producer({"bootstrap.servers": kafka.bootstrap_servers}) as producer:
+            producer.produce(topic, "a")
+        held = consumer(paused)
+        (message,) = take(held, 1)
+        paused.signal(signal.SIGSTOP)
+        with serving(kafka.bootstrap_servers) as next_one:
+            other = consumer(next_one)
+            (again,) = take(other, 1)
+            other.acknowledge(again)
+            assert set(other.commit_sync().values()) == {None}
+            paused.signal(signal.SIGCONT)
+            held.acknowledge(message, shareq.AcknowledgeType.RELEASE)
+            (error,) = held.commit_sync().values()
+            assert error is not None
+            with Admin({"bootstrap.servers": next_one.address}) as admin:
+                assert admin.list_share_group_offsets(group).total == 0
+            other.close()
 
 
 def test_the_next_run_finds_its_topics(kafka: LocalKafka, fresh: Callable[[str], str]) -> None:

@@ -89,9 +89,9 @@ class Backed:
     bootstrap_servers: str
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def backed(kafka: LocalKafka) -> Iterator[Backed]:
-    """A cluster of shareq on the topics of `kafka`."""
+    """A cluster of shareq on the topics of `kafka`; it ends with the module, because it has a thread."""
     from shareq import Cluster
 
     with Cluster(backend=kafka.bootstrap_servers, config=_shareq_config()) as cluster, cluster.serve() as server:

@@ -117,9 +117,11 @@ def row_state(row: Any) -> dict[str, Any]:
     return found | {"state_batches": tuple(StateBatch(*batch) for batch in row.state_batches)}
 
 
+@pytest.mark.parametrize("which", ["served", "kafka"], ids=["shareq", "apache-kafka"])
 def test_states_equal_the_answers_of_the_share_coordinator(
-    spark: SparkSession, broker: Reachable, fresh: Callable[[str], str], seed: int
+    which: str, request: pytest.FixtureRequest, spark: SparkSession, fresh: Callable[[str], str], seed: int
 ) -> None:
+    broker: Reachable = request.getfixturevalue(which)
     group = group_at_work(broker.bootstrap_servers, fresh, seed)
     topic = state_topic(spark, broker)
     now = group.of(topic.states())

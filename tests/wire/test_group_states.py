@@ -167,5 +167,5 @@ def test_every_request_in_every_state(
         assert f"{wire.generation} {answer}" in got
     else:
         assert got == answer
-    kept = LEFT_BEHIND.get((request_name, state)) if "apache" in request.node.name else None
+    kept = LEFT_BEHIND.get((request_name, state)) if "kafka" in request.node.callspec.id else None
     wire.until(kept or goes_to or state)

@@ -74,21 +74,25 @@ class BackendClient:
         done: Done,
         *,
         lane: str = "",
+        client_id: str = "",
         timeout_ms: int = REQUEST_TIMEOUT_MS,
         version: int = NEWEST_VERSION,
     ) -> None:
-        """Send a request to a broker (ANY_NODE: any one); `done(answer)` is called later. A no-op once closed."""
+        """Send a request to a broker (ANY_NODE: any one); `done(answer)` is called later. A no-op once closed.
+
+        `client_id`: the id that the requests of a new lane carry, else that of this process.
+        """
         if not self._closed:
-            host, calls = self._lanes.get(lane) or self._open(lane)
+            host, calls = self._lanes.get(lane) or self._open(lane, client_id or self._client_id)
             host.run(lambda _: calls.call(node, request, done, timeout_ms, version))
 
     def call_any(self, request: Request, done: Done) -> None:
         """Send a request to any broker."""
         self.call(ANY_NODE, request, done)
 
-    def _open(self, lane: str) -> tuple[TcpClientHost, _Calls]:
+    def _open(self, lane: str, client_id: str) -> tuple[TcpClientHost, _Calls]:
         calls = _Calls(self._take)
-        host = TcpClientHost(calls, self._client_id, self._servers, self._rng, self._settings)
+        host = TcpClientHost(calls, client_id, self._servers, self._rng, self._settings)
         if self._metadata is not None:
             host.directory.learn(self._metadata)
         self._lanes[lane] = host, calls

@@ -105,6 +105,7 @@ class BackendNode:
             to_backend(request, self._image),
             take,
             lane=lane,
+            client_id=client.client_id,
             timeout_ms=REQUEST_TIMEOUT_MS,
             version=client.api_version if isinstance(request, asked) else NEWEST_VERSION,
         )
