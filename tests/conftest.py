@@ -45,13 +45,15 @@ def pytest_xdist_auto_num_workers() -> int:
 
 _KAFKA_GROUPS = {
     "tests/pairings/": "pairings",
-    "tests/kafka/": "local-kafka",
-    "tests/tools/": "local-kafka",
-    "tests/wire/": "wire",
-    "tests/backend/": "backend",
-    "tests/proxy/": "backend",
+    "tests/wire/": "clients",
+    "tests/backend/": "clients",
+    "tests/proxy/": "clients",
 }
-"""Folder of tests -> their group; the other tests that use an Apache Kafka are the group "apache-kafka"."""
+"""Folder of tests -> their group; the other tests that use one broker of Apache Kafka are the group "apache-kafka".
+
+There are three such groups and no more: workers begin with the groups that have the most tests, and that of Spark,
+which takes longest, is to be the fourth.
+"""
 
 _OWN_KAFKAS = (
     "tests/kafka/",
@@ -69,7 +71,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Group the tests that share a process that is slow to start, as a group runs in one worker, which starts it once.
 
     The tests that use Spark in the test process are one group, those that start a Spark cluster another. Those that
-    use an Apache Kafka are five groups, each with a broker of its own, by their rooms. They mostly wait, side by side.
+    use an Apache Kafka with three brokers are one group, those that use one broker three, each with a broker of its
+    own. They mostly wait, side by side.
     """
     for item in items:
         chosen = getattr(getattr(item, "callspec", None), "params", {}).values()
@@ -78,7 +81,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("spark"))
         elif "tests/spark/test_standalone.py" in item.nodeid:
             item.add_marker(pytest.mark.xdist_group("spark-cluster"))
-        elif fixtures & {"kafka", "kafka_of_three", "backed"} or any(path in item.nodeid for path in _OWN_KAFKAS):
+        elif "kafka_of_three" in fixtures:
+            item.add_marker(pytest.mark.xdist_group("kafka-of-three"))
+        elif fixtures & {"kafka", "backed"} or any(path in item.nodeid for path in _OWN_KAFKAS):
             group = next((name for folder, name in _KAFKA_GROUPS.items() if folder in item.nodeid), "apache-kafka")
             item.add_marker(pytest.mark.xdist_group(group))
 
