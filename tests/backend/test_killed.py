@@ -1,4 +1,4 @@
-"""`shareq serve --backend` is killed with SIGKILL while clients work: what they were told to be accepted stays so.
+"""`shareq serve --backend` is killed with SIGKILL while clients work: a confirmed acceptance is kept.
 
 The ledger is kept by the clients' side alone. SHAREQ_KILLS is the number of kills.
 """

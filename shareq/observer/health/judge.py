@@ -34,7 +34,7 @@ class Judge:
 
     def fail(self, reason: str, now_ms: int) -> Report:
         """The report on a poll that read nothing: the groups as they were, and the trouble. Members that are seen again
-        have a lock duration: a cluster that comes back has forgotten their locks."""
+        have a lock duration: a restarted cluster has lost their locks."""
         for track in chain.from_iterable(kept.partitions.values() for kept in self._groups.values()):
             track.attended_ms = None
         since_ms = self._report.unreachable_since_ms
