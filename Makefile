@@ -5,6 +5,11 @@ PORT  ?= 8888
 ARGS  ?=
 FRAMES ?= 1000000
 MOVES  ?= 250
+KILLS  ?= 50
+SEEDS  ?= 1000
+PERSISTERS ?=
+PYSPARKS ?= 4.0 4.1
+SERVER ?=
 CI    ?=
 
 BIN   := $(VENV)/bin
@@ -28,17 +33,24 @@ export PYTHONDONTWRITEBYTECODE =
 export CI
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test $(STEPS) outputs bench fuzz soak format bundle clean
+.PHONY: help lab course site test $(STEPS) outputs memory lock bench fuzz attack deep faults soak kills truth pysparks format bundle clean
 MAKEFLAGS += --no-print-directory
 
 help:  ## this list
 	@echo 'make TARGET, where TARGET is one of'
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
-lab: $(VENV)/.lab  ## JupyterLab on the tour (PORT=8888, ARGS='--no-browser')
-	$(call say,JupyterLab opens on notebooks/00_tour.ipynb: the address to visit is printed below; Ctrl-C twice ends it)
+lab: $(VENV)/.lab course  ## JupyterLab on the tour (PORT=8888, ARGS='--no-browser')
+	$(call say,JupyterLab opens on notebooks/mine/00_tour.ipynb: the address to visit is printed below; Ctrl-C twice ends it)
 	@$(BIN)/jupyter lab --ServerApp.ip=localhost --port=$(PORT) $(ROOT) --log-level=WARN \
-		--LabApp.default_url=/lab/tree/notebooks/00_tour.ipynb $(ARGS)
+		--LabApp.default_url=/lab/tree/notebooks/mine/00_tour.ipynb $(ARGS)
+
+course: $(VENV)/.lab  ## your own copies of the lessons, without outputs, in notebooks/mine; copies that exist are kept
+	@$(PY) -m shareq.lessons.handout notebooks notebooks/mine
+
+site: $(VENV)/.site  ## the course as a static site in build/site, with Python in the browser (SERVER=address of Pyodide's packages)
+	$(call say,build/site: JupyterLite with Pyodide)
+	@$(PY) -m binder.site.build build/site $(SERVER)
 
 test: $(VENV)/.test  ## everything: style, types, import rules, tests, browser, notebooks
 	@for step in $(STEPS); do \
@@ -68,29 +80,44 @@ docs: $(VENV)/.test  ## the API pages, from the docstrings, in build/api (pdoc)
 	$(call say,API pages: pdoc)
 	@$(PY) -m tests.house.api_pages build/api
 
-# The JVMs of tests live for seconds: their second compiler would cost more than it saves. Benchmarks have it.
-unit browser notebooks outputs soak: export KAFKA_HEAP_OPTS = -Xmx1g -XX:TieredStopAtLevel=1
-unit browser notebooks outputs soak: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
-unit browser notebooks outputs soak: export SPARK_DAEMON_JAVA_OPTS = $(SPARK_SUBMIT_OPTS)
-unit browser notebooks outputs soak: export SPARK_LAUNCHER_OPTS = $(SPARK_SUBMIT_OPTS)
+# The JVMs of tests live for seconds: their second compiler would cost more than it saves. Benchmarks have it. Without it
+# Java reserves a fifth of the room for compiled code, and Spark's fills that.
+unit browser notebooks outputs memory soak kills: export KAFKA_HEAP_OPTS = -Xmx1g -XX:TieredStopAtLevel=1
+unit browser notebooks outputs memory soak kills: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC
+unit browser notebooks outputs memory soak kills: export SPARK_DAEMON_JAVA_OPTS = $(SPARK_SUBMIT_OPTS)
+unit browser notebooks outputs memory soak kills: export SPARK_LAUNCHER_OPTS = $(SPARK_SUBMIT_OPTS)
 
+# A library that never returns holds the signal of pytest's time-out back: the worker ends, and with it the run.
+ENDING := -o faulthandler_exit_on_timeout=true --max-worker-restart 0
+
+# Without nbval and the browser's tests: their imports take seconds of each worker.
 unit: $(VENV)/.test  ## unit and property tests
 	$(call say,unit and property tests: pytest)
-	@$(PY) -m pytest -n auto --dist loadgroup -m 'not browser' $(ARGS)
+	@$(PY) -m pytest -p no:nbval -n auto --dist loadgroup --no-loadscope-reorder $(ENDING) \
+		--ignore tests/browser $(ARGS)
 
 browser: $(VENV)/.test  ## the widgets in a real browser
 	$(call say,browser tests: JupyterLab in a headless Chromium)
 	@chromium="$$($(PY) -m tests.browser.chromium)" || exit 1; \
-	if [ -n "$$chromium" ]; then SHAREQ_CHROMIUM="$$chromium" $(PY) -m pytest -m browser tests/browser $(ARGS); fi
+	if [ -n "$$chromium" ]; then SHAREQ_CHROMIUM="$$chromium" $(PY) -m pytest -p no:nbval -n 2 --dist loadfile $(ENDING) -m browser tests/browser $(ARGS); fi
 
 notebooks: $(VENV)/.test  ## run the notebooks and compare their outputs
 	$(call say,notebooks: run and compare with their stored outputs)
 	@$(PY) -m pytest -p tests.nbval_patience --nbval --nbval-current-env --nbval-sanitize-with tests/nbval.cfg \
-		-n auto --dist loadscope --timeout 900 notebooks $(ARGS)
+		-n auto --dist loadscope $(ENDING) --timeout 900 $(wildcard notebooks/*.ipynb) $(ARGS)
 
-outputs: $(VENV)/.test  ## run notebooks and store their outputs (ARGS=notebooks/05_control_room.ipynb; else all)
+outputs: $(VENV)/.test  ## run notebooks and store their outputs (ARGS=notebooks/12_control_room.ipynb; else all)
 	$(call say,notebooks: run and store)
 	@$(PY) -m tests.stored_notebooks $(or $(ARGS),$(sort $(wildcard notebooks/*.ipynb)))
+
+memory: $(VENV)/.test  ## the memory that notebooks take, with all that they start (ARGS=notebooks/00_tour.ipynb; else all)
+	$(call say,notebooks: memory)
+	@$(PY) -m tests.notebook_memory $(or $(ARGS),$(sort $(wildcard notebooks/*.ipynb)))
+
+lock: $(VENV)/.test  ## the pinned environment of Binder, anew from pyproject.toml (uv)
+	$(call say,binder/lock.txt: uv pip compile)
+	@$(BIN)/uv pip compile pyproject.toml --extra lab --python-version 3.11 --python-platform x86_64-manylinux_2_28 --upgrade \
+		--no-header --no-annotate --no-emit-index-url --quiet --output-file binder/lock.txt
 
 bench: $(VENV)/.test  ## measure (pytest-benchmark); leave the machine alone meanwhile
 	$(call say,benchmarks)
@@ -100,9 +127,47 @@ fuzz: $(VENV)/.test  ## a million mutated frames against a server (FRAMES=100000
 	$(call say,fuzz: mutated frames of every API)
 	@SHAREQ_FUZZ=$(FRAMES) $(PY) -m pytest tests/wire/test_fuzz.py $(ARGS)
 
+attack: $(VENV)/.test  ## attacks on a server, and what another client sees of them (ARGS=word)
+	$(call say,attacks: p99 of another client, peak memory, recovery)
+	@$(PY) -m tests.attack $(ARGS)
+
+deep: $(VENV)/.test  ## random tests with a new seed and twenty times the cases of CI (ARGS=tests/leader); not part of `make test`
+	$(call say,deep: random tests search for new failures)
+	@$(PY) -m pytest -p no:nbval -n auto --dist loadgroup --no-loadscope-reorder --timeout 0 --hypothesis-profile=deep \
+		--ignore tests/browser $(ARGS)
+
+faults: $(VENV)/.test  ## random faults of a cluster, as clients see them (SEEDS=1000, PERSISTERS='compacted-topic control-records')
+	$(call say,faults: kills, partitions, lost and late messages, slow writes)
+	@SHAREQ_FAULTS=$(SEEDS) SHAREQ_PERSISTERS='$(PERSISTERS)' $(PY) -m pytest -p no:nbval -n auto tests/broker/test_seen_by_clients.py $(ARGS)
+
 soak: $(VENV)/.test  ## whole clients on a network that harms frames, for minutes (MOVES=250); not part of `make test`
 	$(call say,soak: a faulty network)
 	@SHAREQ_MOVES=$(MOVES) $(PY) -m pytest tests/soak $(ARGS)
+
+kills: $(VENV)/.test  ## kill -9 of Spark's drivers and of processes on a backend, many times (KILLS=50); not part of `make test`
+	$(call say,kills: Spark drivers and processes on a backend)
+	@SHAREQ_KILLS=$(KILLS) $(PY) -m pytest -p no:nbval --timeout 0 \
+		tests/spark/test_source_killed.py tests/backend/test_killed.py tests/backend/test_processes.py tests/backend/test_compacted_topic.py $(ARGS)
+
+truth: $(VENV)/.test  ## the tap's journal beside the logs of programs with each kind of client (TRUTHS=50); not part of `make test`
+	$(call say,truth: the journal of a tap)
+	@SHAREQ_TRUTH_SEEDS=$(TRUTHS) $(PY) -m pytest -p no:nbval tests/proxy/test_ground_truth.py $(ARGS)
+
+# They support no acknowledging streams.
+BATCH_READ := test_rows_are_those_of_sparks_kafka_source
+STREAM := test_a_topic_is_read_and_followed_without_counting_duplicates
+
+pysparks: $(VENV)/.test $(PYSPARKS:%=build/pyspark-%)  ## batch reads, tables and sweeps on older PySparks (PYSPARKS='4.0 4.1'); not part of `make test`
+	@for version in $(PYSPARKS); do \
+		printf '\n== PySpark %s\n' $$version; \
+		PYTHONPATH=$(CURDIR)/build/pyspark-$$version $(PY) -m pytest -p no:nbval tests/spark/test_session.py tests/spark/test_pipeline.py \
+			tests/spark/test_sweep.py tests/spark/test_state_topic.py tests/spark/test_source.py::$(BATCH_READ) \
+			--deselect tests/spark/test_pipeline.py::$(STREAM) $(ARGS) || exit 1; \
+	done
+
+build/pyspark-%: | $(PY)
+	$(call say,installing PySpark $* into $@: 400 MB)
+	@$(PY) -m pip install --quiet --no-deps --target $@ 'pyspark==$*.*'
 
 format: $(VENV)/.test  ## bring the code into the project's form
 	@$(BIN)/ruff format .
@@ -117,8 +182,9 @@ clean:  ## remove the environment and all caches
 
 # A stamp a kind of installation: made again only when pyproject.toml changes.
 $(VENV)/.lab: EXTRAS = lab
+$(VENV)/.site: EXTRAS = site
 $(VENV)/.test: EXTRAS = lab,test
-$(VENV)/.lab $(VENV)/.test: pyproject.toml | $(PY)
+$(VENV)/.lab $(VENV)/.site $(VENV)/.test: pyproject.toml | $(PY)
 	$(call say,installing shareq[$(EXTRAS)] into $(VENV): a minute or two the first time)
 	@$(PY) -m pip install --quiet --editable '.[$(EXTRAS)]'
 	@touch $@

@@ -11,10 +11,18 @@ from typing import TYPE_CHECKING, Any
 from shareq.version import __version__
 
 if TYPE_CHECKING:
-    from shareq.admin import Admin, NewTopic
+    from shareq.admin import Admin, NewTopic, UserScramCredentialDeletion, UserScramCredentialUpsertion
     from shareq.broker import Cluster
     from shareq.client import TopicPartition
     from shareq.consumer import DeserializingShareConsumer, Message, Messages, ShareConsumer
+    from shareq.model.acls import (
+        AclBinding,
+        AclBindingFilter,
+        AclOperation,
+        AclPermissionType,
+        ResourcePatternType,
+        ResourceType,
+    )
     from shareq.model.errors import (
         ClientFailedException,
         ConcurrentModificationException,
@@ -25,15 +33,27 @@ if TYPE_CHECKING:
         KafkaException,
         WakeupException,
     )
+    from shareq.model.scram import ScramCredentialInfo, ScramMechanism
     from shareq.model.states import AcknowledgeType, RecordState
     from shareq.observer import Monitor, Observer, lag_plot, monitor, observe, view
     from shareq.producer import Producer
     from shareq.proxy import Tap, tap
     from shareq.trace import Journal, ledger, messages, metrics, raster
+    from shareq.wire.security.listener_security import ListenerSecurity
 
 _HOMES = {
+    "AclBinding": "shareq.model.acls",
+    "AclBindingFilter": "shareq.model.acls",
+    "AclOperation": "shareq.model.acls",
+    "AclPermissionType": "shareq.model.acls",
+    "ResourcePatternType": "shareq.model.acls",
+    "ResourceType": "shareq.model.acls",
     "Admin": "shareq.admin",
     "NewTopic": "shareq.admin",
+    "UserScramCredentialDeletion": "shareq.admin",
+    "UserScramCredentialUpsertion": "shareq.admin",
+    "ScramCredentialInfo": "shareq.model.scram",
+    "ScramMechanism": "shareq.model.scram",
     "Cluster": "shareq.broker",
     "TopicPartition": "shareq.client",
     "DeserializingShareConsumer": "shareq.consumer",
@@ -58,6 +78,7 @@ _HOMES = {
     "Tap": "shareq.proxy",
     "tap": "shareq.proxy",
     "Journal": "shareq.trace",
+    "ListenerSecurity": "shareq.wire.security.listener_security",
     "lag_plot": "shareq.observer",
     "ledger": "shareq.trace",
     "messages": "shareq.trace",
@@ -68,6 +89,10 @@ _HOMES = {
 
 __all__ = [
     "AcknowledgeType",
+    "AclBinding",
+    "AclBindingFilter",
+    "AclOperation",
+    "AclPermissionType",
     "Admin",
     "ClientFailedException",
     "Cluster",
@@ -79,6 +104,7 @@ __all__ = [
     "Journal",
     "KafkaError",
     "KafkaException",
+    "ListenerSecurity",
     "Message",
     "Messages",
     "Monitor",
@@ -86,9 +112,15 @@ __all__ = [
     "Observer",
     "Producer",
     "RecordState",
+    "ResourcePatternType",
+    "ResourceType",
+    "ScramCredentialInfo",
+    "ScramMechanism",
     "ShareConsumer",
     "Tap",
     "TopicPartition",
+    "UserScramCredentialDeletion",
+    "UserScramCredentialUpsertion",
     "WakeupException",
     "__version__",
     "lag_plot",

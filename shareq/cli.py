@@ -1,31 +1,37 @@
 """`shareq serve`: a cluster for Kafka clients. `shareq kafka`: Apache Kafka. `shareq tap`: a proxy in front of a Kafka.
 `shareq observe`: the health of share groups. `shareq show`: the control room.
 
-These run until Ctrl-C. `shareq pipeline`: tables and a report of a trace. `shareq what-if`: the cost of settings.
+These run until Ctrl-C. `shareq groups`, `topics`, `configs`, `acls`, `consume`, `produce`, `perf`, `verify`: Kafka's
+tools without a JVM. `shareq dlq`: dead-letter queues. `shareq browse`: records and who holds them.
+`shareq pipeline`: tables and a report of a trace. `shareq what-if`: the cost of settings.
 """
 
 from __future__ import annotations
 
 import gc
-import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shareq import __version__
-from shareq.broker import Cluster
+from shareq.client.properties import client_properties, properties_of
+from shareq.end_signals import end_signals
 from shareq.extras import install_command
 from shareq.model.errors import ConfigException, KafkaException
-from shareq.trace.journal.jsonl import growing
+
+if TYPE_CHECKING:
+    from shareq.wire.server import Server
 
 try:
     import click
 except ModuleNotFoundError:
     raise SystemExit(f"The command shareq needs the package click: {install_command('kafka')}") from None
+
+from shareq.commands import Commands, needed
+
+LOOPBACK, PORT = "127.0.0.1", 9092
+"""Where `shareq serve` is by default."""
 
 FLUSH_S = 0.2
 """The interval at which events are written to the file of `--journal`."""
@@ -34,37 +40,13 @@ KEPT_EVENTS = 200_000
 """The number of events that the journal keeps in memory: ample for FLUSH_S, bounded in a server that runs for days."""
 
 
-LATE = {
-    "kafka": "shareq.kafka.command",
-    "observe": "shareq.observer.health.command",
-    "pipeline": "shareq.spark.pipeline.command",
-    "show": "shareq_widgets.show.command",
-    "tap": "shareq.proxy.command",
-    "what-if": "shareq.spark.what_if",
-}
-"""Commands that are imported when they are used, because of their dependencies."""
-
-EXTRAS = {"shareq.spark": "spark", "shareq_widgets": "lab"}
-"""The extra of these packages; that of the others is kafka."""
-
-
-class _Shareq(click.Group):
-    """The group of all commands, including those of LATE."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*LATE, *super().list_commands(ctx)]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in LATE:
-            return super().get_command(ctx, cmd_name)
-        command: click.Command = getattr(_needed(LATE[cmd_name]), cmd_name.replace("-", "_"))
-        return command
-
-
-@click.group(cls=_Shareq)
+@click.group(cls=Commands)
 @click.version_option(__version__)
 def main() -> None:
     """See, run, break and measure Kafka share groups (KIP-932)."""
+
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 def _clock(ctx: click.Context, param: click.Parameter, value: str) -> str | float:
@@ -107,10 +89,30 @@ def _topics(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     help="An Apache Kafka that keeps topics, share groups and states; its brokers are the cluster's.",
 )
 @click.option(
+    "--command-config",
+    type=_FILE,
+    metavar="FILE",
+    help="With --backend: a properties file of clients for a secured one.",
+)
+@click.option(
+    "--peer-config",
+    type=_FILE,
+    metavar="FILE",
+    help="With --backend: a properties file of clients for other processes there, if the first listener is secured.",
+)
+@click.option(
     "--racks", callback=_racks, metavar="NAME,...", help="The rack of each broker, such as a,b,; empty: no rack."
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="The host name or address of all brokers.")
-@click.option("--port", default=9092, show_default=True, help="The first broker's port, others follow; 0: free ports.")
+@click.option("--host", help="The host name or address of all brokers.  [default: 127.0.0.1]")
+@click.option("--port", type=int, help="The first broker's port, others follow; 0: free ports.  [default: 9092]")
+@click.option(
+    "--listener",
+    "listeners",
+    multiple=True,
+    metavar="NAME://HOST:PORT",
+    help="In place of --host and --port: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL, or a name that the configuration "
+    "listener.security.protocol.map has; repeatable. Clients get the addresses of the listener by which they come.",
+)
 @click.option(
     "--clock",
     callback=_clock,
@@ -120,6 +122,11 @@ def _topics(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     help="10: time runs ten times as fast.",
 )
 @click.option("--seed", type=int, help="The seed of random choices.  [default: 0; random with --backend]")
+@click.option(
+    "--persister",
+    metavar="NAME",
+    help="Where states of records are kept: state-topic (default), compacted-topic, control-records or none.",
+)
 @click.option(
     "--topic",
     "topics",
@@ -139,28 +146,55 @@ def _topics(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 @click.option(
     "--journal", type=click.Path(dir_okay=False, path_type=Path), help="Write all events to this file (JSON Lines)."
 )
+@click.option(
+    "--tls-cert", type=_FILE, metavar="FILE", help="The server's certificate with its chain, PEM: TLS on all ports."
+)
+@click.option(
+    "--tls-key", type=_FILE, metavar="FILE", help="The key of --tls-cert, PEM, if it is in a file of its own."
+)
+@click.option("--tls-client-ca", type=_FILE, metavar="FILE", help="The CA of clients' certificates, PEM: mutual TLS.")
+@click.option(
+    "--sasl-users", type=_FILE, metavar="FILE", help="Users that log in by PLAIN or SCRAM: lines NAME=PASSWORD."
+)
 @click.option("-v", "--verbose", is_flag=True, help="Print one line for each request.")
 def serve(
     *,
     brokers: int | None,
     backend: str | None,
     racks: list[str | None] | None,
-    host: str,
-    port: int,
+    command_config: Path | None,
+    peer_config: Path | None,
+    host: str | None,
+    port: int | None,
+    listeners: tuple[str, ...],
     clock: str | float,
     seed: int | None,
+    persister: str | None,
     topics: dict[str, int],
     configs: dict[str, str],
     journal: Path | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    tls_client_ca: Path | None,
+    sasl_users: Path | None,
     verbose: bool,
 ) -> None:
     """Serve a cluster to Kafka clients until Ctrl-C. All data is in memory and is lost at the end; with --backend it
     is in topics of that Kafka, and the next run continues."""
-    wire, client_examples = _needed("shareq.wire.server"), _needed("shareq.wire.client_examples")
-    with _plain_errors(), _end_signals() as ended:
+    from shareq.broker import Cluster  # not at import: the other commands start without brokers
+    from shareq.trace.journal.growing_file import growing
+
+    wire, securities = needed("shareq.wire.server"), needed("shareq.wire.security.listener_security")
+    place = _place(host, port, listeners)
+    with _plain_errors(), end_signals() as ended:
+        users = None if sasl_users is None else properties_of(sasl_users)
+        security = securities.ListenerSecurity(
+            tls_cert=tls_cert, tls_key=tls_key, tls_client_ca=tls_client_ca, users=users
+        )
         kept = KEPT_EVENTS if journal else False
         named: dict[str, Any] = {"backend": backend} if backend else {"brokers": 1}
-        given = {"brokers": brokers, "racks": racks, "seed": seed}
+        named |= _connections(backend, command_config, peer_config)
+        given = {"brokers": brokers, "racks": racks, "seed": seed, "persister": persister}
         named.update((key, value) for key, value in given.items() if value is not None)
         with Cluster(clock=clock, config=configs, journal=kept, **named) as cluster:
             for name, partitions in topics.items():
@@ -168,35 +202,40 @@ def serve(
                     cluster.create_topic(name, partitions)
             observer = (lambda exchanged: click.echo(str(exchanged))) if verbose else None
             file = growing(cluster.journal, journal) if journal else nullcontext(lambda: None)
-            with file as flush, wire.Server(cluster, host, port or None, observer=observer) as server:
+            with file as flush, wire.Server(cluster, **place, observer=observer, security=security) as server:
                 gc.freeze()  # modules stay loaded: the collector need not scan them while clients wait
-                count = len(cluster.brokers_alive)
-                where = f" of {backend}" if backend else ""
-                click.echo(f"shareq serves {count} broker{'s' * (count > 1)}{where} at {server.bootstrap_servers}")
-                click.echo(f"\n{client_examples.client_examples_text(server.bootstrap_servers)}\n\nCtrl-C stops it.")
+                _announce(server, sum(cluster.front.brokers.values()), backend)
                 while not ended.wait(FLUSH_S):
                     flush()
     click.echo("shareq has stopped.")
 
 
-@contextmanager
-def _end_signals() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set; the handlers are in place before the address is printed."""
-    ended = threading.Event()
-    former = [(one, signal.signal(one, lambda *_: ended.set())) for one in (signal.SIGINT, signal.SIGTERM)]
-    try:
-        yield ended
-    finally:
-        for one, handler in former:
-            signal.signal(one, handler)
+def _place(host: str | None, port: int | None, listeners: tuple[str, ...]) -> dict[str, object]:
+    """The arguments of a server that say where it is. UsageError: they are given twice."""
+    if not listeners:
+        return {"host": host or LOOPBACK, "ports": PORT if port is None else port or None}
+    if host is not None or port is not None:
+        raise click.UsageError("--listener names host and port: it excludes --host and --port")
+    return {"listeners": listeners}
 
 
-def _needed(module: str) -> ModuleType:
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as missing:
-        extra = next((name for room, name in EXTRAS.items() if module.startswith(room)), "kafka")
-        raise click.ClickException(f"the package {missing.name} is missing: {install_command(extra)}") from missing
+def _connections(backend: str | None, command_config: Path | None, peer_config: Path | None) -> dict[str, object]:
+    """The arguments of a cluster about its connections to a backend. UsageError: there is none."""
+    given = {"backend_config": command_config, "peer_config": peer_config}
+    if backend is None and any(given.values()):
+        raise click.UsageError("--command-config and --peer-config are possible only with --backend")
+    return {name: client_properties(file) for name, file in given.items() if file is not None}
+
+
+def _announce(server: Server, brokers: int, backend: str | None) -> None:
+    """Print where the server is, and what clients do there."""
+    examples = needed("shareq.wire.client_examples").client_examples_text(server.bootstrap_servers)
+    where = f" of {backend}" if backend else ""
+    click.echo(f"shareq serves {brokers} broker{'s' * (brokers > 1)}{where} at {server.bootstrap_servers}")
+    for more in server.more_listeners:
+        click.echo(f"and at {more}")
+    settings = f"Clients set {server.client_settings}" if server.client_settings else ""
+    click.echo(f"\n{settings or examples}\n\nCtrl-C stops it.")
 
 
 @contextmanager

@@ -1,4 +1,7 @@
-"""The transport for an address: `inproc://blue-fox` names a cluster in this process, `host:port` a broker over TCP."""
+"""The transport for an address: `inproc://blue-fox` names a cluster in this process, `host:port` a broker over TCP.
+
+`inproc://alice@blue-fox` is the same cluster for a client of the user alice: in process no client has to authenticate.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
-from shareq.model.actor import Actor
+from shareq.model.actor import ANONYMOUS, Actor
 from shareq.model.errors import KafkaError, KafkaException
 from shareq.model.transport import Connection, Transport
 
@@ -22,7 +25,7 @@ class LocalCluster(Protocol):
 
     closed: bool
 
-    def connect(self, actor: Actor, client_id: str) -> Connection: ...
+    def connect(self, actor: Actor, client_id: str, principal: str) -> Connection: ...
     def client_rng(self) -> random.Random: ...
 
 
@@ -57,17 +60,19 @@ def transport_for(bootstrap_servers: str, conf: Mapping[str, Any] = MappingProxy
                 KafkaError._INVALID_ARG, f"bootstrap.servers={bootstrap_servers!r}: must be host:port or inproc://name"
             )
         )
-    return InProcessTransport(_find(name))
+    user, separator, name = name.rpartition("@")
+    return InProcessTransport(_find(name), f"User:{user}" if separator else ANONYMOUS)
 
 
 class InProcessTransport:
     """Connects clients to a cluster in this process; their actors run on the cluster's event loop."""
 
-    def __init__(self, cluster: LocalCluster) -> None:
+    def __init__(self, cluster: LocalCluster, principal: str) -> None:
         self._cluster = cluster
+        self._principal = principal
 
     def connect(self, actor: Actor, client_id: str) -> Connection:
-        return self._cluster.connect(actor, client_id)
+        return self._cluster.connect(actor, client_id, self._principal)
 
     def rng(self) -> random.Random:
         return self._cluster.client_rng()

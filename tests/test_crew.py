@@ -1,4 +1,4 @@
-"""Crews at work: what a shift counts, who is waited for, what goes wrong, and the picture."""
+"""Crews at work: the counts of a shift, joins, failures, and the picture."""
 
 from __future__ import annotations
 
@@ -114,12 +114,12 @@ def test_all_wait_for_each_other_and_every_crew_does_all_of_the_work() -> None:
 @pytest.mark.parametrize(
     ("records", "comes", "patience_s", "error", "says"),
     [
-        pytest.param([], False, 0.05, TimeoutError, "not every consumer joined in 0.05 s", id="nobody is ready"),
+        pytest.param([], False, 0.05, TimeoutError, "not every consumer joined in 0.05 s", id="no consumer is ready"),
         pytest.param([], True, 0.05, TimeoutError, "work was left over in 0.05 s", id="too little work"),
         pytest.param([Record((0, 0), "torn")], True, 60, RuntimeError, "worker 0: torn", id="a message with an error"),
     ],
 )
-def test_what_goes_wrong_is_told_and_consumers_are_closed(
+def test_failures_are_reported_and_consumers_closed(
     records: list[Record], *, comes: bool, patience_s: float, error: type[Exception], says: str
 ) -> None:
     pile = SimpleQueue[Record]()

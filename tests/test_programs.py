@@ -51,7 +51,7 @@ def failing() -> None:
 
 
 def gone(pid: int) -> bool:
-    """Whether a process has ended, if only as a zombie that nobody has asked after."""
+    """Whether a process has ended, if only as a zombie whose parent has not waited for it."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -63,8 +63,8 @@ def test_a_function_runs_elsewhere_with_what_it_refers_to(tmp_path: Path) -> Non
     with Program(lambda: found.write_text(f"{here} {os.getpid()}")) as program:
         program.wait(PATIENCE_S)
         assert repr(program) == "ended with 0"
-    told, there = map(int, found.read_text().split())
-    assert told == here != there
+    given, there = map(int, found.read_text().split())
+    assert given == here != there
 
 
 def test_what_is_killed_is_gone_with_all_that_it_has_started(tmp_path: Path) -> None:
@@ -112,12 +112,12 @@ def test_a_program_that_fails_says_why() -> None:
         program.wait(PATIENCE_S)
 
 
-def test_nobody_is_waited_for_without_end(tmp_path: Path) -> None:
+def test_each_wait_has_an_end(tmp_path: Path) -> None:
     with Program(endless(tmp_path / "child")) as program, pytest.raises(TimeoutError, match="still at work after 0 s"):
         program.wait(0)
 
 
-def test_the_picture_of_delays_says_who_is_late() -> None:
+def test_the_picture_of_delays_names_the_late_program() -> None:
     table = pd.DataFrame({"flights": [3000, 100], "mean": [12.5, -2.0], "worst_tenth": [61.0, 5.0]}, index=["AA", "ZZ"])
     plot = delays_plot(table, {"AA": "Air A"})
     assert plot.text == (

@@ -75,35 +75,35 @@ def test_what_fails_once_comes_twice(cluster: Cluster) -> None:
 
 def test_a_consumer_that_an_incident_took_away_gets_no_more_turns(cluster: Cluster) -> None:
     team = team_of(cluster, 3)
-    told: list[str] = []
+    calls: list[str] = []
 
     def crash() -> None:
-        told.append("crash")
+        calls.append("crash")
         cluster.crash(team.pop(1))
 
     def kill() -> None:
-        told.append("kill")
+        calls.append("kill")
         cluster.kill_broker(0)
 
     report = run(cluster, team, Incident(400, kill), Incident(200, crash))
-    assert told == ["crash", "kill"]
+    assert calls == ["crash", "kill"]
     assert len(team) == 2
     books = ledger(cluster, "g", "work")
     assert (books.accepted, books.archived, books.accepted_twice) == (900, 100, 0)
     assert report.delivered > 1000
 
 
-def test_progress_is_told_delivery_by_delivery(cluster: Cluster) -> None:
-    told: list[int] = []
+def test_progress_is_reported_delivery_by_delivery(cluster: Cluster) -> None:
+    delivered: list[int] = []
     report = work_off(
         team_of(cluster, 2),
         lambda _: AcknowledgeType.ACCEPT,
         done=lambda: True,
-        on_delivered=told.append,
+        on_delivered=delivered.append,
         poll_timeout=10,
     )
-    assert sum(told) == report.delivered == 1000
-    assert len(told) == report.turns
+    assert sum(delivered) == report.delivered == 1000
+    assert len(delivered) == report.turns
 
 
 @pytest.mark.parametrize("rate", [-0.1, 1.1])

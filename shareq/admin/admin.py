@@ -6,62 +6,67 @@ KafkaException means that the call as a whole failed. `timeout` is in seconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
-from shareq.admin import configs, groups, offsets, topics
+from shareq.admin import acls as access
+from shareq.admin import cluster, configs, credentials, dead_letters, features, groups, offsets, quotas, topics
 from shareq.admin.arguments import (
     LEAST_TIMESTAMP,
     PartitionLike,
+    by_topic,
     changes_of,
     kind_of,
     name_of,
     names_of,
     new_topics_of,
     partition_of,
+    replicas_of,
+    spans_of,
 )
-from shareq.admin.broker_routing import BrokerRouting, PartitionKey
+from shareq.admin.broker_routing import PartitionKey
+from shareq.admin.browse import Browse, browsed, page_from
 from shareq.admin.configs import ConfigChange
-from shareq.admin.core import AdminCore, Operation
+from shareq.admin.dead_letters import EVERY_LETTER, DeadLetter, DeadLetterQueue, LetterFilter
 from shareq.admin.offsets import OffsetSpec, timestamp_of
+from shareq.admin.operations import RunsOperations
+from shareq.admin.record_reader import PartitionBatches, RecordReader, Span
 from shareq.admin.results import (
     AlteredOffset,
+    ClientQuotas,
+    ClusterDescription,
     ConfigEntry,
     CreatedTopic,
+    DeletedAcls,
     DeletedRecords,
     Done,
     GroupListings,
     Lag,
     OffsetInfo,
+    Reassignment,
     Results,
     ShareGroupDescription,
     TopicDescription,
+    UserScramCredentialsDescription,
 )
 from shareq.admin.topics import NewTopic
 from shareq.client.arguments import INT32_MAX, INT64_MAX, items, mapping, text, whole
-from shareq.client.config import ClientConfig, merged
-from shareq.client.shell import LONGEST_S, UntilClosed, perform, timeout_ms
 from shareq.client.topic_partition import TopicPartition
-from shareq.client.uninterrupted import uninterrupted
+from shareq.model.acls import AclBinding, AclBindingFilter
+from shareq.model.messages.features import UpgradeType
+from shareq.model.messages.share_browse import FROM_SPSO
 from shareq.model.states import IsolationLevel
-from shareq.transports import transport_for
-
-T = TypeVar("T")
 
 
-class Admin(UntilClosed):
+class Admin(RunsOperations):
     """Manages the topics, groups and configurations of a cluster. `conf` needs `bootstrap.servers`; it may be a dict,
     keyword arguments, or both. Every `timeout` is in seconds.
     """
 
-    _NAME = "Admin"
-
-    def __init__(self, conf: Mapping[str, Any] | None = None, /, **kwargs: Any) -> None:
-        config = ClientConfig(merged(conf, kwargs), (), client="admin client")
-        transport = transport_for(config["bootstrap.servers"], config.sockets)
-        self._core = AdminCore(config, transport.rng())
-        self._routing = BrokerRouting(self._core.backoff)
-        self._connection = transport.connect(self._core, self._core.client_id)
+    def describe_cluster(self, *, timeout: float = 60) -> ClusterDescription:
+        """The cluster's id, its controller and its brokers with their addresses. `timeout` in seconds."""
+        return self._do(cluster.describe_cluster(self._routing), timeout)
 
     # ---- topics ------------------------------------------------------------------------------------------------------
 
@@ -80,18 +85,45 @@ class Admin(UntilClosed):
         return self._do(topics.delete_topics(self._routing, names_of("topic", names)), timeout)
 
     def create_partitions(
-        self, counts: Mapping[str, int], *, validate_only: bool = False, timeout: float = 60
+        self,
+        counts: Mapping[str, int],
+        *,
+        replica_assignments: Mapping[str, Sequence[Sequence[int]]] = MappingProxyType({}),
+        validate_only: bool = False,
+        timeout: float = 60,
     ) -> Results[str, Done]:
-        """Add partitions to topics: {topic: new partition count}."""
+        """Add partitions to topics: {topic: new partition count}. `replica_assignments`: the brokers of the replicas of
+        each new partition, by topic; without them the brokers choose."""
         requested = {
             name_of("topic", topic): whole(f"the partition count of {topic!r}", count, -1, INT32_MAX)
             for topic, count in mapping("counts", counts).items()
         }
-        return self._do(topics.create_partitions(self._routing, requested, validate_only=validate_only), timeout)
+        assigned = {
+            name_of("topic", topic): replicas_of(topic, replicas)
+            for topic, replicas in mapping("replica_assignments", replica_assignments).items()
+        }
+        return self._do(
+            topics.create_partitions(self._routing, requested, assigned, validate_only=validate_only), timeout
+        )
 
     def describe_topics(self, names: Iterable[str], *, timeout: float = 60) -> Results[str, TopicDescription]:
         """Describe topics by name: id and partitions with leader, replicas, ISR. `timeout` in seconds."""
         return self._do(topics.describe_topics(self._routing, names_of("topic", names)), timeout)
+
+    def describe_partitions(
+        self, names: Iterable[str], *, page_size: int = 2000, timeout: float = 60
+    ) -> Results[str, TopicDescription]:
+        """Describe topics by name, with the replicas that may become leaders (`elr`). A response has at most
+        `page_size` partitions. KafkaException (UNSUPPORTED_VERSION): the brokers are older than Kafka 3.8."""
+        limit = whole("page_size", page_size, 1, INT32_MAX)
+        return self._do(topics.describe_partitions(self._routing, names_of("topic", names), limit), timeout)
+
+    def list_partition_reassignments(
+        self, partitions: Iterable[PartitionLike] | None = None, *, timeout: float = 60
+    ) -> Results[TopicPartition, Reassignment]:
+        """The partitions whose replicas move, of the given ones or of all."""
+        places = None if partitions is None else by_topic(partitions)
+        return self._do(topics.list_reassignments(self._routing, places), timeout)
 
     def list_topics(self, *, timeout: float = 60) -> Results[str, TopicDescription]:
         """All topics, including internal ones."""
@@ -124,6 +156,53 @@ class Admin(UntilClosed):
                 raise ValueError(f"{place[0]} [{place[1]}]: {offset!r} must be an offset of 0..{INT64_MAX}, or -1")
         return self._do(topics.delete_records(self._routing, requested), timeout)
 
+    def read_batches(
+        self, spans: Mapping[PartitionLike, Sequence[Span]], *, timeout: float = 60
+    ) -> Iterator[PartitionBatches]:
+        """The record batches with offsets of ranges [first, end), as they are in the logs: markers included, and those
+        of open and aborted transactions. Each partition's are in order; the ranges of one ascend and do not overlap.
+
+        What is not in a log any more, or not yet, is left out. `timeout` is that of each round of requests. Raises
+        KafkaException for a partition that cannot be read.
+        """
+        reader = RecordReader(self._routing, spans_of(spans))
+        return self._rounds(reader, timeout)
+
+    def _rounds(self, reader: RecordReader, timeout: float) -> Iterator[PartitionBatches]:
+        while not reader.done:
+            yield from self._do(reader.read(), timeout)
+
+    # ---- dead-letter queues ------------------------------------------------------------------------------------------
+
+    def list_dead_letter_queues(self, *, timeout: float = 60) -> Results[str, DeadLetterQueue]:
+        """The dead-letter queues by group, as the groups' configurations name them. A topic that does not exist is an
+        error of its row."""
+        return self._do(dead_letters.list_queues(self._routing), timeout)
+
+    def dead_letter_queue(self, group_id: str, *, timeout: float = 60) -> str:
+        """The topic that a group names as its dead-letter queue. KafkaException (RESOURCE_NOT_FOUND): it names none."""
+        name = name_of("group", group_id)
+        queue = self._do(dead_letters.queue_of(self._routing, name), timeout)
+        if not queue:
+            raise dead_letters.no_queue(name)
+        return queue
+
+    def read_dead_letters(
+        self, group_id: str, letters: LetterFilter = EVERY_LETTER, *, queue: str = "", timeout: float = 60
+    ) -> Iterator[DeadLetter]:
+        """The letters of a group, those of each partition of the queue in order. `queue`: a topic that the group does
+        not name any more. Records of other groups, and records that are no letters, are left out."""
+        name = name_of("group", group_id)
+        topic = queue or self.dead_letter_queue(name, timeout=timeout)
+        described = self.describe_topics([topic], timeout=timeout).check()[topic]
+        whole_log = [(0, INT64_MAX)]
+        batches = self.read_batches({(topic, p.partition): whole_log for p in described.partitions}, timeout=timeout)
+        for read in batches:
+            for record in read.records(whole_log):
+                letter = dead_letters.dead_letter(topic, read.partition, record)
+                if letter is not None and letter.group_id == name and letters.accepts(letter):
+                    yield letter
+
     # ---- groups ------------------------------------------------------------------------------------------------------
 
     def list_groups(
@@ -151,16 +230,40 @@ class Admin(UntilClosed):
         self, group_id: str, partitions: Iterable[PartitionLike] | None = None, *, timeout: float = 60
     ) -> Lag:
         """Start offset and lag of the given partitions, or of all of the group; empty for an unknown group."""
-        places: dict[str, list[int]] | None = None
-        if partitions is not None:
-            places = {}
-            for topic, index in map(partition_of, items("partitions", partitions)):
-                places.setdefault(topic, []).append(index)
+        places = None if partitions is None else by_topic(partitions)
         return self._do(offsets.list_share_group_offsets(self._routing, name_of("group", group_id), places), timeout)
 
     def lag(self, group_id: str, *, timeout: float = 60) -> Lag:
         """The number of records that the group has yet to deliver: by partition, and `.total`."""
         return self.list_share_group_offsets(group_id, timeout=timeout)
+
+    def browse(
+        self,
+        group_id: str,
+        topic: str,
+        partition: int,
+        *,
+        from_offset: int = FROM_SPSO,
+        page_size: int = 500,
+        timeout: float = 60,
+    ) -> Browse:
+        """Look at the records of a share-partition, without acquiring them: their states, delivery counts and holders,
+        and why one cannot be acquired now. An experiment of shareq's brokers.
+
+            for record in admin.browse("g", "orders", 0):
+                print(record.offset, record.state, record.member_id, record.value)
+
+        `from_offset`: an offset, or -1 for the share-partition start offset (SPSO). The first page is requested at
+        once, later ones as the iteration gets to them; each has at most `page_size` offsets, and `timeout` is that of
+        one. KafkaException: GROUP_ID_NOT_FOUND, UNKNOWN_TOPIC_OR_PARTITION, OFFSET_OUT_OF_RANGE, or UNSUPPORTED_VERSION
+        of brokers without experiments.
+        """
+        group, place = name_of("group", group_id), partition_of((topic, partition))
+        first = whole("from_offset", from_offset, FROM_SPSO, INT64_MAX)
+        most = whole("page_size", page_size, 1, INT32_MAX)
+        return browsed(
+            group, place, first, lambda at: self._do(page_from(self._routing, group, place, at, most), timeout)
+        )
 
     def alter_share_group_offsets(
         self, group_id: str, specs: Mapping[PartitionLike | str, OffsetSpec], *, timeout: float = 60
@@ -192,10 +295,23 @@ class Admin(UntilClosed):
     def describe_configs(
         self, kind: str, name: str, keys: Iterable[str] | None = None, *, timeout: float = 60
     ) -> Results[str, ConfigEntry]:
-        """The configuration of a "topic", a "group" (which need not exist) or a "broker" (name "": their defaults)."""
+        """The configuration of a "topic", a "group" (which need not exist) or a "broker" (name "": their defaults); on
+        Apache Kafka also of a "broker-logger" or of "client-metrics"."""
         wanted = None if keys is None else names_of("key", keys)
         text("name", name, empty=True)
         return self._do(configs.describe_configs(self._routing, kind_of(kind), name, wanted), timeout)
+
+    def describe_configs_of(
+        self, kind: str, names: Iterable[str], keys: Iterable[str] | None = None, *, timeout: float = 60
+    ) -> dict[str, Results[str, ConfigEntry]]:
+        """The configurations of several topics or groups by name, with one request."""
+        wanted = None if keys is None else names_of("key", keys)
+        found = names_of(kind, names)
+        return self._do(configs.describe_many(self._routing, kind_of(kind), found, wanted), timeout)
+
+    def list_config_resources(self, kind: str, *, timeout: float = 60) -> list[str]:
+        """The names of the topics, brokers, groups with a configuration, or of client metrics."""
+        return self._do(configs.list_resources(self._routing, kind_of(kind)), timeout)
 
     def incremental_alter_configs(
         self,
@@ -217,27 +333,68 @@ class Admin(UntilClosed):
         """Change configurations of a group, such as {"share.record.lock.duration.ms": 20000}."""
         self.incremental_alter_configs("group", name_of("group", group_id), changes, timeout=timeout)
 
-    # ---- running operations ------------------------------------------------------------------------------------------
+    def update_features(
+        self, levels: Mapping[str, int], *, downgrade: bool = False, validate_only: bool = False, timeout: float = 60
+    ) -> None:
+        """Set levels of features, such as {"share.version": 2}; a lower level needs `downgrade`. Sets all of them, or
+        none and raises KafkaException."""
+        asked = {
+            text("feature", name): whole(name, level, 0, 32767) for name, level in mapping("levels", levels).items()
+        }
+        kind = UpgradeType.SAFE_DOWNGRADE if downgrade else UpgradeType.UPGRADE
+        self._do(features.update_features(self._routing, asked, kind, validate_only=validate_only), timeout)
 
-    def _do(self, operation: Operation[T], timeout: float) -> T:
-        self._check_open()
-        wait_ms = timeout_ms(timeout)
-        if timeout < 0:
-            raise ValueError(f"timeout={timeout!r}: must not be negative")
-        if wait_ms is None:
-            wait_ms = LONGEST_S * 1000
-        core = self._core
-        with uninterrupted:
-            task = perform(self._connection, core.calls, lambda now_ms: core.start(operation, wait_ms, now_ms))
-            try:
-                self._connection.wait(lambda: task.done, None)
-            except BaseException:
-                core.abandon(task)
-                raise
-        return task.result()
+    # ---- access control lists ----------------------------------------------------------------------------------------
 
-    def close(self) -> None:
-        """Close the connection. Idempotent."""
-        if not self._closed:
-            self._closed = True
-            self._connection.close()
+    def create_acls(self, acls: Iterable[AclBinding], *, timeout: float = 60) -> Results[AclBinding, Done]:
+        """Create access control lists; one that exists already is no error. SECURITY_DISABLED without an authorizer."""
+        return self._do(access.create_acls(self._routing, access.bindings_of(acls)), timeout)
+
+    def describe_acls(self, acl_binding_filter: AclBindingFilter, *, timeout: float = 60) -> list[AclBinding]:
+        """The access control lists that match a filter; `AclBindingFilter()` matches all."""
+        return self._do(access.describe_acls(self._routing, access.filter_of(acl_binding_filter)), timeout)
+
+    def delete_acls(
+        self, acl_binding_filters: Iterable[AclBindingFilter], *, timeout: float = 60
+    ) -> Results[AclBindingFilter, DeletedAcls]:
+        """Delete the access control lists that match any of the filters."""
+        return self._do(access.delete_acls(self._routing, access.filters_of(acl_binding_filters)), timeout)
+
+    # ---- client quotas -----------------------------------------------------------------------------------------------
+
+    def describe_client_quotas(
+        self, entity: Mapping[str, str | None] = MappingProxyType({}), *, strict: bool = False, timeout: float = 60
+    ) -> list[ClientQuotas]:
+        """The quotas of entities with these types and names, such as {"user": "alice"}; None is the default. `strict`:
+        and of no other types."""
+        return self._do(quotas.describe_client_quotas(self._routing, quotas.entity_of(entity), strict=strict), timeout)
+
+    def alter_client_quotas(
+        self,
+        entity: Mapping[str, str | None],
+        changes: Mapping[str, float | None],
+        *,
+        validate_only: bool = False,
+        timeout: float = 60,
+    ) -> None:
+        """Set quotas of a user, a client id or both, such as {"producer_byte_rate": 1 << 20}; None removes one. The
+        name None stands for all without a quota of their own. Sets all of them, or none and raises KafkaException."""
+        whose, values = quotas.entity_of(entity), quotas.quotas_of(changes)
+        self._do(quotas.alter_client_quotas(self._routing, whose, values, validate_only=validate_only), timeout)
+
+    # ---- SCRAM credentials -------------------------------------------------------------------------------------------
+
+    def describe_user_scram_credentials(
+        self, users: Iterable[str] | None = None, *, timeout: float = 60
+    ) -> Results[str, UserScramCredentialsDescription]:
+        """The mechanisms and iterations of users; None stands for all users with a credential."""
+        names = credentials.users_of(users)
+        return self._do(credentials.describe_user_scram_credentials(self._routing, names), timeout)
+
+    def alter_user_scram_credentials(
+        self, alterations: Iterable[credentials.Alteration], *, timeout: float = 60
+    ) -> Results[str, Done]:
+        """Create, replace or delete credentials, at most one for each user. The `error` of a result is None or, say,
+        UNACCEPTABLE_CREDENTIAL."""
+        asked = credentials.alterations_of(alterations)
+        return self._do(credentials.alter_user_scram_credentials(self._routing, asked), timeout)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from shareq.admin.broker_routing import PartitionKey
 from shareq.admin.configs import RESOURCES, Change, ConfigChange
+from shareq.admin.record_reader import Span
 from shareq.admin.topics import NewTopic
-from shareq.client.arguments import INT16_MAX, INT32_MAX, items, mapping, text, whole
+from shareq.client.arguments import INT16_MAX, INT32_MAX, INT64_MAX, items, mapping, text, whole
 from shareq.client.topic_partition import TopicPartition
 from shareq.model.messages.topics import ResourceType
 
@@ -40,6 +41,34 @@ def partition_of(place: object) -> PartitionKey:
     return name_of("topic", topic), whole(f"the partition of topic {topic!r}", index, 0, INT32_MAX)
 
 
+def by_topic(partitions: Iterable[PartitionLike]) -> dict[str, list[int]]:
+    """The indexes of partitions by topic."""
+    places: dict[str, list[int]] = {}
+    for topic, index in map(partition_of, items("partitions", partitions)):
+        places.setdefault(topic, []).append(index)
+    return places
+
+
+def replicas_of(topic: str, replicas: Sequence[Sequence[int]]) -> list[list[int]]:
+    """The brokers of each partition's replicas."""
+    name = f"a replica of topic {topic!r}"
+    return [[whole(name, broker, 0, INT32_MAX) for broker in brokers] for brokers in replicas]
+
+
+def spans_of(spans: Mapping[PartitionLike, Sequence[Span]]) -> dict[PartitionKey, list[Span]]:
+    """Ranges of offsets by partition: each not empty, and above the one before."""
+    found: dict[PartitionKey, list[Span]] = {}
+    for place, given in mapping("spans", spans).items():
+        checked = found[partition_of(place)] = [
+            (whole(f"an offset of {place!r}", first, 0, INT64_MAX), whole(f"an offset of {place!r}", end, 0, INT64_MAX))
+            for first, end in given
+        ]
+        bounds = [bound for span in checked for bound in span]
+        if not checked or any(first >= end for first, end in checked) or bounds != sorted(bounds):
+            raise ValueError(f"{place!r}: {given!r:.100} must be ascending ranges [first, end)")
+    return found
+
+
 def kind_of(kind: object) -> ResourceType:
     if not isinstance(kind, str) or kind not in RESOURCES:
         raise ValueError(f"kind={kind!r:.100}: must be one of {', '.join(RESOURCES)}")
@@ -59,7 +88,9 @@ def _new_topic(new: NewTopic) -> NewTopic:
     whole(f"num_partitions of topic {name!r}", new.num_partitions, -INT32_MAX, INT32_MAX)
     whole(f"replication_factor of topic {name!r}", new.replication_factor, -INT16_MAX, INT16_MAX)
     config = mapping(f"config of topic {name!r}", new.config)
-    return replace(new, config={name_of("key", key): config_text(key, value) for key, value in config.items()})
+    replicas = replicas_of(name, new.replica_assignment)
+    checked = replace(new, replica_assignment=replicas)
+    return replace(checked, config={name_of("key", key): config_text(key, value) for key, value in config.items()})
 
 
 def changes_of(changes: Mapping[str, ConfigChange]) -> dict[str, Change]:

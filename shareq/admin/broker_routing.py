@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from shareq.admin.core import Ask, Operation, OutOfTime, Pause, Reply
+from shareq.admin.core import Operation, OutOfTime, Pause, Reply, Send
 from shareq.client.calls import Backoff
 from shareq.model.actor import ANY_NODE
 from shareq.model.errors import Errors, KafkaError, KafkaException
@@ -46,7 +46,7 @@ class BrokerRouting:
         """The response of the first broker that answers."""
         attempts = 0
         while True:
-            ((response, error, reason),) = yield [Ask(ANY_NODE, request)]
+            ((response, error, reason),) = yield [Send(ANY_NODE, request)]
             if response is not None:
                 return response
             attempts += 1
@@ -57,7 +57,7 @@ class BrokerRouting:
         node = ANY_NODE
         attempts = 0
         while True:
-            ((response, error, reason),) = yield [Ask(node, request)]
+            ((response, error, reason),) = yield [Send(node, request)]
             if response is not None and Errors.NOT_CONTROLLER not in errors_of(response):
                 return response
             attempts += 1
@@ -77,7 +77,7 @@ class BrokerRouting:
         image = yield from self.any_broker(requested)
         attempts = 0
         while True:
-            replies = yield [Ask(broker.node_id, requested) for broker in image.brokers]
+            replies = yield [Send(broker.node_id, requested) for broker in image.brokers]
             answers = [reply.response for reply in replies if reply.response is not None]
             error = next((topic.error_code for answer in answers for topic in answer.topics if topic.error_code), None)
             if error is None:
@@ -92,14 +92,14 @@ class BrokerRouting:
         errors: dict[int, KafkaError] = {}
         waiting: set[int] | None = None
 
-        def ask() -> Operation[list[Ask]]:
+        def make() -> Operation[list[Send]]:
             nonlocal waiting
             image = yield from self.metadata(())
             alive = {broker.node_id for broker in image.brokers}
             waiting = alive if waiting is None else waiting & alive
-            return [Ask(node, request) for node in sorted(waiting)]
+            return [Send(node, request) for node in sorted(waiting)]
 
-        def take(requested: Ask, reply: Reply) -> Errors:
+        def take(requested: Send, reply: Reply) -> Errors:
             error: Errors = reply.error if reply.response is None else reply.response.error_code
             if error:
                 errors[requested.node] = KafkaError(error, reply.reason or None)
@@ -110,7 +110,7 @@ class BrokerRouting:
                 waiting.discard(requested.node)
             return error
 
-        late = yield from self._rounds(ask, take, lambda: waiting is None or waiting, "a broker")
+        late = yield from self._rounds(make, take, lambda: waiting is None or waiting, "a broker")
         left = waiting if waiting and late is not None else ()
         final = {node: error for node, error in errors.items() if node in left or not error.retriable()}
         final |= {node: late.error for node in left if late is not None and node not in final}
@@ -120,21 +120,21 @@ class BrokerRouting:
 
     def _rounds(
         self,
-        ask: Callable[[], Operation[list[Ask]]],
-        take: Callable[[Ask, Reply], Errors],
+        make: Callable[[], Operation[list[Send]]],
+        take: Callable[[Send, Reply], Errors],
         waiting: Callable[[], object],
         what: str,
     ) -> Operation[OutOfTime | None]:
-        """Send the requests of `ask` and `take` each reply, in rounds, until `waiting()` is empty. `take` returns the
+        """Send the requests of `make` and `take` each reply, in rounds, until `waiting()` is empty. `take` returns the
         error that requires another attempt, or NONE.
 
         Returns None, or OutOfTime after taking the replies that had arrived.
         """
-        pending: list[Ask] = []
+        pending: list[Send] = []
         attempts = 0
         try:
             while waiting():
-                pending = yield from ask()
+                pending = yield from make()
                 replies, sent = (yield pending), pending
                 pending = []
                 why, reason = Errors.NONE, ""
@@ -190,15 +190,15 @@ class BrokerRouting:
         done: dict[str, tuple[KafkaError | None, Any, int]] = {}
         waiting = dict.fromkeys(groups)
 
-        def ask() -> Operation[list[Ask]]:
+        def make() -> Operation[list[Send]]:
             nodes, errors = yield from self.coordinators(waiting)
             settle({group: (error, None, ANY_NODE) for group, error in errors.items()})
             requested: dict[int, list[str]] = {}
             for group in waiting:
                 requested.setdefault(nodes[group], []).append(group)
-            return [Ask(node, make_request(tuple(names))) for node, names in requested.items()]
+            return [Send(node, make_request(tuple(names))) for node, names in requested.items()]
 
-        def take(requested: Ask, reply: Reply) -> Errors:
+        def take(requested: Send, reply: Reply) -> Errors:
             why = reply.error
             for group, error, message, result in () if reply.response is None else results_of(reply.response):
                 if error in COORDINATOR_MOVED or error in COORDINATOR_BUSY:
@@ -213,7 +213,7 @@ class BrokerRouting:
                 waiting.pop(group, None)
 
         what = f"the coordinator of {next(iter(waiting), None)!r}"
-        late = yield from self._rounds(ask, take, lambda: waiting, what)
+        late = yield from self._rounds(make, take, lambda: waiting, what)
         if late is not None and not done:
             raise late
         return done | dict.fromkeys(waiting, (late.error if late else None, None, ANY_NODE))
@@ -243,7 +243,7 @@ class BrokerRouting:
         done: dict[PartitionKey, tuple[KafkaError | None, Any]] = {}
         waiting = set(places)
 
-        def ask() -> Operation[list[Ask]]:
+        def make() -> Operation[list[Send]]:
             response = yield from self.metadata(topic for topic, _ in waiting)
             leaders = _leaders(response)
             requested: dict[int, dict[str, list[int]]] = {}
@@ -253,9 +253,9 @@ class BrokerRouting:
                     settle(place, KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"{topic} [{index}]"), None)
                 elif leaders[place] >= 0:
                     requested.setdefault(leaders[place], {}).setdefault(topic, []).append(index)
-            return [Ask(node, make_request(topics)) for node, topics in requested.items()]
+            return [Send(node, make_request(topics)) for node, topics in requested.items()]
 
-        def take(requested: Ask, reply: Reply) -> Errors:
+        def take(requested: Send, reply: Reply) -> Errors:
             del requested
             why = reply.error
             for place, error, result in () if reply.response is None else results_of(reply.response):
@@ -270,7 +270,7 @@ class BrokerRouting:
             waiting.discard(place)
 
         first = min(waiting, default=("", 0))
-        late = yield from self._rounds(ask, take, lambda: waiting, f"the leader of {first[0]} [{first[1]}]")
+        late = yield from self._rounds(make, take, lambda: waiting, f"the leader of {first[0]} [{first[1]}]")
         if late is not None and not done:
             raise late
         return done | dict.fromkeys(waiting, (late.error if late else None, None))

@@ -1,6 +1,6 @@
 """Administration as a state machine: an operation is a workflow that yields requests and receives their replies.
 
-    replies = yield [Ask(node, request), ...]      # sent at the same time; replies in the same order
+    replies = yield [Send(node, request), ...]      # sent at the same time; replies in the same order
     yield Pause(ms)                                # wait
     return result
 
@@ -17,9 +17,9 @@ from shareq.client.config import ClientConfig
 from shareq.model.actor import Answer, Effect, Message
 from shareq.model.errors import Errors, KafkaError, KafkaException
 from shareq.model.messages.base import Response
-from shareq.model.workflow import LATER, Ask, Pause, Pauses, Reply, Task, Waiter, Workflow, Workflows
+from shareq.model.workflow import LATER, Pause, Pauses, Reply, Send, Task, Waiter, Workflow, Workflows
 
-__all__ = ["AdminCore", "Ask", "Operation", "OperationTask", "OutOfTime", "Pause", "Reply"]
+__all__ = ["AdminCore", "Operation", "OperationTask", "OutOfTime", "Pause", "Reply", "Send"]
 
 T = TypeVar("T")
 
@@ -80,7 +80,7 @@ class AdminCore:
         self.client_id: str = config["client.id"]
         self.calls = Calls(config["request.timeout.ms"])
         self.backoff = Backoff(rng, config["retry.backoff.ms"], config["retry.backoff.max.ms"])
-        self._workflows = Workflows({Ask: self._begin_ask, Pause: self._begin_pause})
+        self._workflows = Workflows({Send: self._begin_send, Pause: self._begin_pause})
         self._pauses = Pauses()
         self._tasks: list[OperationTask[Any]] = []
         self._now_ms = 0
@@ -109,7 +109,7 @@ class AdminCore:
         task.resume(None)
         return task
 
-    def _begin_ask(self, ask: Ask, waiter: Waiter) -> Any:
+    def _begin_send(self, step: Send, waiter: Waiter) -> Any:
         def answered(response: Response | None, error: Errors, now_ms: int) -> None:
             self._now_ms = now_ms
             reason, task = self.calls.reason, waiter.task
@@ -119,7 +119,7 @@ class AdminCore:
             else:
                 waiter.resume(Reply(response, error, reason))
 
-        self.calls.send(ask.node, ask.request, answered)
+        self.calls.send(step.node, step.request, answered)
         return LATER
 
     def _begin_pause(self, pause: Pause, task: OperationTask[Any]) -> Any:

@@ -8,7 +8,9 @@ from html import escape
 from typing import Self, TypeVar, dataclass_transform
 
 from shareq.client.topic_partition import TopicPartition
+from shareq.model.acls import AclBinding
 from shareq.model.errors import KafkaError, KafkaException
+from shareq.model.scram import ScramCredentialInfo
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R", bound="Row")
@@ -54,7 +56,7 @@ class Results(dict[K, R]):
         rows = list(self.values())
         if not rows:
             return [["(nothing)"]]
-        names = [field.name for field in fields(rows[0]) if field.name != "error"]
+        names = [field.name for field in fields(rows[0]) if field.name not in _NOT_IN_TABLES]
         if any(row.error for row in rows):
             names.append("error")
         heads = [name.replace("_", " ") for name in names]
@@ -73,6 +75,10 @@ class Results(dict[K, R]):
         return f"<table><tr>{head}</tr>{body}</table>"
 
 
+_NOT_IN_TABLES = frozenset({"error", "sensitive", "synonyms"})
+"""Fields of rows without a column; errors have one if there are any."""
+
+
 def _text(value: object) -> str:
     if value is None:
         return "-"
@@ -80,6 +86,10 @@ def _text(value: object) -> str:
         return f"{value.name()}: {value.str()}"
     if isinstance(value, TopicPartition):
         return f"{value.topic}:{value.partition}"
+    if isinstance(value, ScramCredentialInfo):
+        return f"{value.mechanism.sasl_name} ({value.iterations} iterations)"
+    if isinstance(value, AclBinding):
+        return str(value)
     if isinstance(value, tuple):
         return ", ".join(_text(part) for part in value)
     return str(value)
@@ -93,6 +103,29 @@ class Done(Row):
 
 
 @row
+class ClientQuotas(Shown):
+    """The quotas of an entity, such as {"user": "alice"}; the name None is that of the default."""
+
+    entity: Mapping[str, str | None]
+    quotas: Mapping[str, float]
+
+
+@row
+class UserScramCredentialsDescription(Row):
+    """The credentials of a user, without what proves a password."""
+
+    user: str
+    scram_credential_infos: tuple[ScramCredentialInfo, ...] = ()
+
+
+@row
+class DeletedAcls(Row):
+    """The access control lists that a filter matched, and that are gone."""
+
+    acls: tuple[AclBinding, ...]
+
+
+@row
 class CreatedTopic(Row):
     name: str
     topic_id: str
@@ -102,11 +135,16 @@ class CreatedTopic(Row):
 
 @row
 class PartitionDescription(Shown):
+    """`leader` is -1 if there is none. `elr`, `last_known_elr`: replicas that may become leader without being in sync
+    (KIP-966); None if the brokers were not asked, or keep none."""
+
     partition: int
     leader: int
     leader_epoch: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
+    elr: tuple[int, ...] | None = None
+    last_known_elr: tuple[int, ...] | None = None
 
     def __str__(self) -> str:
         return f"{self.partition}@{self.leader}"
@@ -120,6 +158,26 @@ class TopicDescription(Row):
     topic_id: str
     internal: bool
     partitions: tuple[PartitionDescription, ...]
+
+
+@row
+class NodeDescription(Shown):
+    """A broker. In a cluster of this process, `host` and `port` are names without a socket."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+@row
+class ClusterDescription(Shown):
+    """`nodes`: the brokers that are alive, by id. `controller` is one of them: the broker that takes changes of topics
+    and configurations; -1 if none is known."""
+
+    cluster_id: str
+    controller: int
+    nodes: tuple[NodeDescription, ...]
 
 
 @row
@@ -228,11 +286,34 @@ class DeletedRecords(Row):
 
 
 @row
+class Reassignment(Row):
+    """A partition whose replicas move: `replicas` are all of them, those that are added and removed included."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+
+
+@row
+class ConfigSynonym(Shown):
+    """A configuration that sets the value of another one, or would without those before it."""
+
+    name: str
+    value: str | None
+    source: str
+
+
+@row
 class ConfigEntry(Row):
-    """`source` such as "group", "topic", "static_broker", "default"."""
+    """`source` such as "group", "topic", "static_broker", "default". A `sensitive` value is None. `synonyms`: all
+    configurations that set the value, the one in force first."""
 
     name: str
     value: str | None
     source: str
     read_only: bool
     documentation: str | None
+    sensitive: bool = False
+    synonyms: tuple[ConfigSynonym, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shareq.admin.broker_routing import BrokerRouting, PartitionKey, failure
@@ -14,11 +14,12 @@ from shareq.admin.results import (
     Done,
     OffsetInfo,
     PartitionDescription,
+    Reassignment,
     Results,
     TopicDescription,
 )
 from shareq.client.topic_partition import TopicPartition
-from shareq.model.errors import Errors
+from shareq.model.errors import Errors, KafkaError, KafkaException
 from shareq.model.messages.base import Request
 from shareq.model.messages.cluster import MetadataResponse
 from shareq.model.messages.data import (
@@ -26,6 +27,12 @@ from shareq.model.messages.data import (
     DeleteRecordsResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+)
+from shareq.model.messages.describe import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    ListPartitionReassignmentsRequest,
 )
 from shareq.model.messages.topics import (
     CreatePartitionsRequest,
@@ -36,12 +43,14 @@ from shareq.model.messages.topics import (
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to create; -1 means the broker's default."""
+    """A topic to create; -1 means the broker's default. `replica_assignment`: the brokers of each partition's replicas,
+    the preferred leader first; both counts must then be -1."""
 
     topic: str
     num_partitions: int = -1
     replication_factor: int = -1
     config: Mapping[str, str | None] = field(default_factory=dict)
+    replica_assignment: Sequence[Sequence[int]] = ()
 
 
 def create_topics(
@@ -54,6 +63,10 @@ def create_topics(
                 name=new.topic,
                 num_partitions=new.num_partitions,
                 replication_factor=new.replication_factor,
+                assignments=tuple(
+                    CreateTopicsRequest.Assignment(partition_index=index, broker_ids=tuple(brokers))
+                    for index, brokers in enumerate(new.replica_assignment)
+                ),
                 configs=tuple(new.config.items()),
             )
             for new in topics
@@ -87,14 +100,30 @@ def delete_topics(routing: BrokerRouting, names: Sequence[str]) -> Operation[Res
 
 
 def create_partitions(
-    routing: BrokerRouting, counts: Mapping[str, int], *, validate_only: bool
+    routing: BrokerRouting,
+    counts: Mapping[str, int],
+    assignments: Mapping[str, Sequence[Sequence[int]]],
+    *,
+    validate_only: bool,
 ) -> Operation[Results[str, Done]]:
-    topics = tuple(CreatePartitionsRequest.Topic(name=name, count=count) for name, count in counts.items())
+    """`assignments`: the replicas of each new partition, for topics whose brokers are not to choose them."""
+    topics = tuple(
+        CreatePartitionsRequest.Topic(name=name, count=count, assignments=_assigned(assignments.get(name)))
+        for name, count in counts.items()
+    )
     response = yield from routing.controller(
         CreatePartitionsRequest(topics=topics, validate_only=validate_only),
         lambda response: [t.error_code for t in response.results],
     )
     return _done((topic.name, topic.error_code, topic.error_message) for topic in response.results)
+
+
+def _assigned(
+    replicas: Sequence[Sequence[int]] | None,
+) -> tuple[CreatePartitionsRequest.Assignment, ...] | None:
+    if replicas is None:
+        return None
+    return tuple(CreatePartitionsRequest.Assignment(broker_ids=tuple(brokers)) for brokers in replicas)
 
 
 def _done(items: Any) -> Results[str, Done]:
@@ -124,6 +153,79 @@ def _description(topic: MetadataResponse.Topic) -> TopicDescription:
         internal=topic.is_internal,
         partitions=partitions,
         error=failure(topic.error_code),
+    )
+
+
+def describe_partitions(
+    routing: BrokerRouting, names: Sequence[str], page_size: int
+) -> Operation[Results[str, TopicDescription]]:
+    """The named topics with the replicas that may become leaders, in pages of so many partitions."""
+    found: dict[str, TopicDescription] = {}
+    cursor: Cursor | None = None
+    while True:
+        request = DescribeTopicPartitionsRequest(
+            topics=tuple(DescribeTopicPartitionsRequest.Topic(name=name) for name in sorted(names)),
+            response_partition_limit=page_size,
+            cursor=cursor,
+        )
+        response = yield from routing.any_broker(request)
+        for topic in response.topics:
+            page = _page(topic)
+            before = found.get(page.name)
+            found[page.name] = page if before is None else replace(page, partitions=before.partitions + page.partitions)
+        cursor = response.next_cursor
+        if cursor is None:
+            return Results({name: found[name] for name in names})
+
+
+def _page(topic: DescribeTopicPartitionsResponse.Topic) -> TopicDescription:
+    return TopicDescription(
+        name=topic.name or "",
+        topic_id=topic.topic_id,
+        internal=topic.is_internal,
+        partitions=tuple(
+            PartitionDescription(
+                partition=partition.partition_index,
+                leader=partition.leader_id,
+                leader_epoch=partition.leader_epoch,
+                replicas=partition.replica_nodes,
+                isr=partition.isr_nodes,
+                elr=partition.eligible_leader_replicas,
+                last_known_elr=partition.last_known_elr,
+            )
+            for partition in topic.partitions
+        ),
+        error=failure(topic.error_code),
+    )
+
+
+def list_reassignments(
+    routing: BrokerRouting, partitions: Mapping[str, Sequence[int]] | None
+) -> Operation[Results[TopicPartition, Reassignment]]:
+    """The partitions whose replicas move, of those by topic; None means all."""
+    wanted = None
+    if partitions is not None:
+        wanted = tuple(
+            ListPartitionReassignmentsRequest.Topic(name=topic, partition_indexes=tuple(indexes))
+            for topic, indexes in partitions.items()
+        )
+    response = yield from routing.controller(
+        ListPartitionReassignmentsRequest(topics=wanted), lambda response: [response.error_code]
+    )
+    if response.error_code:
+        raise KafkaException(KafkaError(response.error_code, response.error_message))
+    return Results(
+        {
+            TopicPartition(topic.name, partition.partition_index): Reassignment(
+                topic=topic.name,
+                partition=partition.partition_index,
+                replicas=partition.replicas,
+                adding_replicas=partition.adding_replicas,
+                removing_replicas=partition.removing_replicas,
+            )
+            for topic in response.topics
+            for partition in topic.partitions
+        }
     )
 
 

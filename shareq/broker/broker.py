@@ -7,32 +7,39 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from shareq.broker.authorization import RULES, Filtered
 from shareq.broker.controller import Controller
 from shareq.broker.coordinator_log import CHUNK_BYTES, records_read
 from shareq.broker.data_plane import DataPlane
+from shareq.broker.dead_letters import DeadLetterWriter
 from shareq.broker.fetch import FetchHandler
-from shareq.broker.host import Host
+from shareq.broker.group_retention import GroupRetention
+from shareq.broker.host import Host, raise_later
 from shareq.broker.loop import EventLoop
 from shareq.broker.network import Network
 from shareq.broker.produce import NO_VERDICTS, Verdicts, produce
 from shareq.broker.routes import Hosts, routes
+from shareq.broker.share_state_log import ShareStateLog
 from shareq.broker.storage import Storage
 from shareq.broker.transaction_verification import TransactionVerification
 from shareq.coordinator.groups.coordinator import GroupCoordinator
 from shareq.coordinator.other.transaction import TransactionCoordinator
-from shareq.coordinator.share_state import ShareCoordinator
-from shareq.leader import ShareLeader
-from shareq.log.records import encode_coordinator_records
+from shareq.coordinator.share_state import ShareCoordinator, ShareStateKeeper
+from shareq.leader import make_share_leader
+from shareq.log.records import encode_coordinator_records, record_keys
 from shareq.model.actor import (
+    BROKER,
     Actor,
     Admit,
     Answer,
     Appended,
     AppendRecords,
     Call,
+    CleanByGroups,
     ClientContext,
     ConnectionClosed,
     CreateInternalTopic,
+    DeadLettersEnded,
     DeleteRecordsBefore,
     FindOffset,
     ImageChanged,
@@ -48,19 +55,22 @@ from shareq.model.actor import (
     RecordsDeleted,
     RecordsRead,
     Respond,
+    SendDeadLetters,
     ShardElected,
     ShardResigned,
+    StopDeadLetters,
 )
 from shareq.model.errors import Errors
 from shareq.model.events import Event, RecordsAppended
+from shareq.model.experiments import ENABLE
 from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition
 from shareq.model.image import ClusterImage, PartitionImage
-from shareq.model.messages.base import Request
+from shareq.model.messages.base import Request, Response
 from shareq.model.messages.data import ProduceRequest, ProduceResponse
+from shareq.model.rights import Rights
+from shareq.model.state_designs import PERSISTER_CLASS, StateDesign, design_of
 from shareq.model.states import IsolationLevel
 from shareq.persister import make_persister
-
-PERSISTER_CLASS = "group.share.persister.class.name"
 
 
 class Broker:
@@ -87,7 +97,7 @@ class Broker:
         self._record: Callable[[Event], None] = partial(record, broker_id)
         self._traced = traced
         self._data = DataPlane(broker_id, storage, controller.image)
-        self._context = ClientContext(client_id=self.name)
+        self._context = ClientContext(client_id=self.name, principal=BROKER)
         self._persisting: dict[int, tuple[Host, int]] = {}
         self._persist_ids = 0
         self._undelivered_markers: list[tuple[TopicPartition, int]] = []  # (partition, producer id)
@@ -97,23 +107,29 @@ class Broker:
         config = controller.image.broker_config
 
         def host(name: str, actor: Actor) -> Host:
-            self._hosts.append(Host(f"{self.name}/{name}", actor, loop, self._carriers(), self._record))
+            carriers = self._carriers()
+            if isinstance(actor, ShareStateKeeper):
+                carriers |= ShareStateLog(self._data, loop, self._answer_append, self.log_grew).carriers
+            self._hosts.append(Host(f"{self.name}/{name}", actor, loop, carriers, self._record))
             return self._hosts[-1]
 
-        self._share_leader = ShareLeader(broker_id, traced=traced)
+        self._share_leader = make_share_leader(broker_id, config, traced=traced)
         self._leader = host("share-leader", self._share_leader)
         self._groups = host("group-coordinator", GroupCoordinator(broker_id, rng, traced=traced))
-        self._states = host("share-coordinator", ShareCoordinator(broker_id, traced=traced))
+        keeps = design_of(config[PERSISTER_CLASS]) is StateDesign.CONTROL_RECORDS
+        state_actor = ShareStateKeeper if keeps else ShareCoordinator
+        self._states = host("share-coordinator", state_actor(broker_id, traced=traced))
         self._persister = host("persister", make_persister(config[PERSISTER_CLASS], broker_id, rng))
+        self._letters = host("dead-letter-writer", DeadLetterWriter(rng, traced=traced))
+        self._retention = host("group-retention", GroupRetention(broker_id)) if config[ENABLE] else None
         self._fetcher = FetchHandler(self._data, rng)
         self._fetches = host("fetcher", self._fetcher)
         self._transactions = host("transaction-coordinator", TransactionCoordinator(broker_id, traced=traced))
         self._verification = host("transaction-verification", TransactionVerification(self._data))
         self._coordinators = {
             GROUP_METADATA_TOPIC: self._groups,
-            SHARE_STATE_TOPIC: self._states,
             TRANSACTION_STATE_TOPIC: self._transactions,
-        }
+        } | ({} if keeps else {SHARE_STATE_TOPIC: self._states})
         hosts = Hosts(self._leader, self._groups, self._states, self._fetches, self._transactions, self._verification)
         self.routes = routes(hosts, self._produce, controller, self._data)
 
@@ -123,6 +139,14 @@ class Broker:
         """Route a request to its actor, or answer it. After a kill, requests in flight are dropped."""
         if not self._leader.alive:
             return
+        if type(request) not in self.routes:  # an experiment's, which is not enabled
+            self._network.fail(self, exchange_id, Errors.UNSUPPORTED_VERSION)
+            return
+        if self._controller.image.authorizer is not None and client.principal != BROKER:
+            admitted = self._authorize(exchange_id, request, client)
+            if admitted is None:
+                return
+            request = admitted
         route = self.routes[type(request)]
         if isinstance(request, ProduceRequest) and request.transactional_id is not None:
             route = self._verification
@@ -130,6 +154,19 @@ class Broker:
             route.deliver(Incoming(exchange_id, request, client))
         else:
             self._network.answer(self, exchange_id, route(request, client))
+
+    def _authorize(self, exchange_id: int, request: Request, client: ClientContext) -> Request | None:
+        """What its sender may make of a request; None if it was refused. What is refused of it is added to the
+        response."""
+        rights = Rights(self._controller.image, client, type(request), self._record)
+        ruling = RULES[type(request)](request, rights)
+        if isinstance(ruling, Response):
+            self._network.answer(self, exchange_id, ruling)
+            return None
+        if isinstance(ruling, Filtered):
+            self._network.complete(self, exchange_id, ruling.complete)
+            return ruling.request
+        return ruling
 
     def connection_closed(self, connection_id: int) -> None:
         self._leader.deliver(ConnectionClosed(connection_id))
@@ -152,6 +189,11 @@ class Broker:
         if self._fetcher.waits_for(at):
             self._loop.post(self._fetches.deliver, LogGrew(at))
 
+    def clean_by_groups(self) -> None:
+        """Delete what all groups have finished, of the topics that want it (an experiment)."""
+        if self._retention is not None:
+            self._retention.deliver(CleanByGroups())
+
     # ---- metadata ----------------------------------------------------------------------------------------------------
 
     def image_changed(self, image: ClusterImage) -> None:
@@ -160,8 +202,12 @@ class Broker:
         if not self._leader.alive:
             return
         self._data.image = image
+        failures = []
         for host in self._hosts:
-            host.deliver(ImageChanged(image))
+            try:
+                host.deliver(ImageChanged(image))
+            except Exception as failure:  # the other actors need the image all the same
+                failures.append(failure)
         for topic, host in self._coordinators.items():
             found = image.topics.get(topic)
             for index, partition in enumerate(found.partitions if found else ()):
@@ -169,6 +215,7 @@ class Broker:
         stalled, self._stalled = self._stalled, []
         for host, append in stalled:
             self._append_records(host, append)
+        raise_later(failures, self._loop)
 
     def _lead_shard(self, host: Host, shard: TopicPartition, partition: PartitionImage) -> None:
         epoch = self._led.get(shard)
@@ -200,6 +247,9 @@ class Broker:
             CreateInternalTopic: self._create_internal_topic,
             Admit: self._admit,
             MarkerAppended: self._marker_appended,
+            SendDeadLetters: self._to_letters,
+            StopDeadLetters: self._to_letters,
+            DeadLettersEnded: self._letters_ended,
         }
 
     def _respond(self, host: Host, effect: Respond) -> None:
@@ -210,7 +260,15 @@ class Broker:
         self._loop.post(asker.deliver, Answer(call_id, effect.response))
 
     def _call(self, host: Host, effect: Call) -> None:
-        self._network.call(host, effect, self._context)
+        self._network.call(host, effect, self._context, self.broker_id)
+
+    def _to_letters(self, host: Host, effect: SendDeadLetters | StopDeadLetters) -> None:
+        del host
+        self._loop.post(self._letters.deliver, effect)
+
+    def _letters_ended(self, host: Host, effect: DeadLettersEnded) -> None:
+        del host
+        self._loop.post(self._leader.deliver, effect)
 
     def _persist(self, host: Host, effect: Persist) -> None:
         self._persist_ids += 1
@@ -234,6 +292,7 @@ class Broker:
                 read.log_start_offset,
                 read.last_stable_offset,
                 read.aborted,
+                record_keys(read.batches) if effect.keys else (),
             )
         self._loop.post(host.deliver, result)
 
@@ -272,9 +331,13 @@ class Broker:
             self._loop.post(host.deliver, Appended(effect.id, Errors.INVALID_TXN_STATE))
             return
         now_ms = self._loop.now_ms()
-        batch = encode_coordinator_records(
-            effect.records, now_ms, producer_id=effect.producer_id, producer_epoch=effect.producer_epoch
-        )
+        try:
+            batch = encode_coordinator_records(
+                effect.records, now_ms, producer_id=effect.producer_id, producer_epoch=effect.producer_epoch
+            )
+        except Exception:
+            self._loop.post(host.deliver, Appended(effect.id, Errors.UNKNOWN_SERVER_ERROR))
+            raise
         done = self._data.append(*effect.topic_partition, batch, now_ms)
         if done is None:
             self._stalled.append((host, effect))

@@ -9,47 +9,53 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
-from shareq.broker.cluster_arguments import check_backend, check_group_keys, check_in_memory
-from shareq.broker.cluster_html import cluster_html
+from shareq.broker.cluster_arguments import broker_overrides, check_arguments, check_broker, check_servable
+from shareq.broker.cluster_html import clock_and_persister, cluster_html
 from shareq.broker.cluster_runtime import ClusterRuntime
+from shareq.broker.configs import config_text
 from shareq.broker.loop import VirtualLoop, WallLoop, checked_scale, make_loop
+from shareq.broker.message_faults import MessageFaults
 from shareq.broker.placement import ErrorWithMessage
+from shareq.broker.runtimes import make_runtime
 from shareq.broker.storage import check_delay
-from shareq.broker.transport import Client, InProcessConnection, open_connection
+from shareq.broker.transport import Client, InProcessConnection, client_fault, open_connection
 from shareq.log.memory import MemoryLog
-from shareq.model.actor import Actor
-from shareq.model.configs import BrokerConfig
+from shareq.model.actor import ANONYMOUS, Actor
+from shareq.model.closing import Closing
 from shareq.model.errors import ConfigException, Errors, IllegalStateException, KafkaError, KafkaException
 from shareq.model.events import FaultInjected
 from shareq.model.html import html
-from shareq.model.image import ClusterImage
-from shareq.model.messages.api_versions import ApiVersionsResponse
+from shareq.model.image import Addresses, ClusterImage
 from shareq.model.transport import Served
 from shareq.trace import Journal
 from shareq.transports import publish
+from shareq.wire.served_cluster import Front
 
 if TYPE_CHECKING:
-    from shareq.broker.backend.runtime import BackendRuntime
+    from shareq.wire.security.listener_security import ListenerSecurity
 
 
-class Cluster:
+class Cluster(Closing):
     """A cluster of `brokers` brokers in this process (default: 3), or share groups on the topics of a `backend`.
 
     `clock`: "virtual" (time passes only during calls that wait, and then at once), "wall", or a factor such as 10.0.
     `seed` is that of every random choice (default: 0). `config` overrides broker configurations by their Kafka names.
-    `journal`: True, False (load runs do not pay for it), or the number of newest events to keep. `latency_ms`: how long
-    a message takes each way. `racks`: the rack of each broker, None for a broker without one. ConfigException for an
-    invalid argument.
+    `journal`: True, False, or the number of newest events to keep. `latency_ms`: how long a message takes each way.
+    `racks`: the rack of each broker, None for one without. `persister`: where states of records are kept: "state-topic"
+    (default), "compacted-topic", "control-records" or "none". ConfigException for an invalid argument.
 
     `backend`: the `bootstrap.servers` of an Apache Kafka 3.9 or newer, which need not know share groups. Brokers,
     topics and logs are the backend's; share groups are served by this process, and kept with the states of their
-    records in topics of the backend (`shareq-...`), so that the next process continues where this one ends. One process
-    works on a backend; a second one takes its place. The clock is "wall" (the default) or a factor. `config` overrides
-    the configurations of share groups and their coordinators. The faults of brokers and logs that are in this process
-    raise IllegalStateException. KafkaException if the backend does not answer.
+    records in topics of the backend (`shareq-...`), so that the next process continues where this one ends. Several
+    processes that are served (`serve`) share the work on a backend; a process that is not served works there alone, or
+    uses the ones that are. The clock is "wall" (the default) or a factor. `config` overrides the configurations of
+    share groups and their coordinators; `backend_config` has confluent-kafka's keys for connections to a secured
+    backend, `peer_config` those for connections to other processes whose first listener is secured. The faults of
+    brokers and logs that are in this process raise IllegalStateException. KafkaException if the backend does not
+    answer.
     """
 
     def __init__(
@@ -57,9 +63,12 @@ class Cluster:
         brokers: int | None = None,
         *,
         backend: str | None = None,
+        backend_config: Mapping[str, object] | None = None,
+        peer_config: Mapping[str, object] | None = None,
         clock: str | float | None = None,
         seed: int | None = None,
         config: Mapping[str, object] | None = None,
+        persister: str | None = None,
         journal: bool | int = True,
         latency_ms: int = 0,
         trace_messages: bool = False,
@@ -68,11 +77,10 @@ class Cluster:
         self.backend = backend
         self.clock: str | float = clock if clock is not None else "virtual" if backend is None else "wall"
         brokers = 3 if brokers is None and backend is None else brokers
-        if brokers is None or backend is not None:
-            check_backend(self.clock, brokers=brokers, racks=racks, latency_ms=latency_ms)
-        else:
-            check_in_memory(brokers, latency_ms, racks)
-        check_group_keys(config or {})
+        config = broker_overrides(config, persister)
+        connections: Any = {"backend_config": backend_config, "peer_config": peer_config}
+        in_memory: Any = {"racks": racks, "latency_ms": latency_ms}
+        check_arguments(self.clock, config, backend, connections, brokers=brokers, **in_memory)
         # A second process on a backend must not repeat the ids of the first.
         self.seed = seed if seed is not None else 0 if backend is None else random.Random().getrandbits(32)
         rng = random.Random(self.seed)
@@ -84,17 +92,9 @@ class Cluster:
         self._connection_ids = count()
         self._server: Served | None = None
         shared: Any = {"loop": self.loop, "journal": self.journal, "rng": rng, "trace_messages": trace_messages}
-        self._runtime: ClusterRuntime | BackendRuntime
-        if brokers is None or backend is not None:
-            from shareq.broker.backend.runtime import BackendRuntime  # a cluster in memory loads no sockets
-
-            self._runtime = BackendRuntime(str(backend), config or {}, **shared)
-        else:
-            broker_config = BrokerConfig({"default.replication.factor": min(3, brokers), **(config or {})})
-            self._runtime = ClusterRuntime(
-                list(racks or [None] * brokers), broker_config, latency_ms=latency_ms, **shared
-            )
+        self._runtime = make_runtime(brokers, backend, config, **connections, **in_memory, **shared)
         self.network = self._runtime.network
+        self.front: Front = self._runtime.front
         self.record = self._runtime.record
         self._brokers: Mapping[int, Any] = self._runtime.brokers
         self.bootstrap_servers = publish(self, rng)
@@ -128,19 +128,21 @@ class Cluster:
 
     def _check_broker(self, broker_id: int, *, alive: bool) -> None:
         self._check_open()
-        if self.backend:
-            return  # the runtime refuses it
-        if broker_id not in self.image.brokers:
-            raise ConfigException(f"broker_id={broker_id!r}: must be one of {sorted(self.image.brokers)}")
-        if (broker_id in self.brokers_alive) != alive:
-            raise IllegalStateException(f"broker {broker_id} is {'not running' if alive else 'running already'}")
+        if not self.backend:  # there the runtime refuses it
+            check_broker(broker_id, self.image.brokers, self.brokers_alive, alive=alive)
 
     # ---- clients -----------------------------------------------------------------------------------------------------
 
-    def connect(self, actor: Actor, client_id: str) -> InProcessConnection:
+    def bootstrap_servers_as(self, user: str) -> str:
+        """The value of `bootstrap.servers` for clients in this process that are this user: its principal is
+        "User:alice". Clients of `bootstrap_servers` are "User:ANONYMOUS"."""
+        scheme, _, name = self.bootstrap_servers.partition("://")
+        return f"{scheme}://{user}@{name}"
+
+    def connect(self, actor: Actor, client_id: str, principal: str = ANONYMOUS) -> InProcessConnection:
         """Run a client's actor on this cluster; clients call this through `bootstrap_servers`."""
         self._check_open()
-        return InProcessConnection(self, actor, client_id, self.connection_id())
+        return InProcessConnection(self, actor, client_id, self.connection_id(), principal)
 
     def client_rng(self) -> random.Random:
         """A generator for a client's ids, seeded from the cluster's."""
@@ -148,23 +150,19 @@ class Cluster:
 
     def crash(self, client: Client) -> None:
         """Crash a client of this cluster: it sends no further request, and its locks have to expire.
-
-        IllegalStateException for anything but an open client that was connected through `bootstrap_servers`.
-        """
+        IllegalStateException for anything but an open client that was connected through `bootstrap_servers`."""
         connection = self._connection_of(client)
-        self.record(FaultInjected(f"{connection.client_id} crashed"))
+        self.record(client_fault(client, f"{connection.client_id} crashed", "crashed"))
         connection.crash()
 
     def freeze(self, client: Client) -> None:
         """Freeze a client of this cluster, as a long pause does: it stays connected, sends no request and no heartbeat,
-        and handles no response until `unfreeze`. Its calls raise IllegalStateException.
-
-        IllegalStateException as for `crash`, and if it is frozen already.
-        """
+        and handles no response until `unfreeze`. Its calls raise IllegalStateException. IllegalStateException as for
+        `crash`, and if it is frozen already."""
         connection = self._connection_of(client)
         if connection.frozen:
             raise IllegalStateException(f"{connection.client_id} is frozen already")
-        self.record(FaultInjected(f"{connection.client_id} is frozen"))
+        self.record(client_fault(client, f"{connection.client_id} is frozen", "frozen"))
         connection.freeze()
 
     def unfreeze(self, client: Client) -> None:
@@ -172,7 +170,7 @@ class Cluster:
         connection = self._connection_of(client)
         if not connection.frozen:
             raise IllegalStateException(f"{connection.client_id} is not frozen")
-        self.record(FaultInjected(f"{connection.client_id} is unfrozen"))
+        self.record(client_fault(client, f"{connection.client_id} is unfrozen", "unfrozen"))
         connection.unfreeze()
 
     def _connection_of(self, client: Client) -> InProcessConnection:
@@ -180,31 +178,38 @@ class Cluster:
         return open_connection(client, self)
 
     def connection_id(self) -> int:
-        """A number for a connection, from within or over TCP; share sessions belong to it."""
+        """A number for a connection; share sessions belong to it."""
         return next(self._connection_ids)
 
     # ---- over TCP ----------------------------------------------------------------------------------------------------
 
-    def serve(self, host: str = "127.0.0.1", ports: int | Sequence[int] | None = None) -> Served:
+    def serve(
+        self,
+        host: str = "127.0.0.1",
+        ports: int | Sequence[int] | None = None,
+        *,
+        listeners: Sequence[str] | None = None,
+        security: ListenerSecurity | None = None,
+    ) -> Served:
         """Serve the cluster to Kafka clients over TCP, each broker on its own port, until the server is closed.
 
             with cluster.serve() as server:
                 confluent_kafka.ShareConsumer({"bootstrap.servers": server.bootstrap_servers, "group.id": "payments"})
 
         `ports`: None takes free ones; a number is the first broker's, the others follow it; or one for each broker.
+        `security`: TLS and logins; without it the ports are open to all that reach them.
+        `listeners`: in place of `host` and `ports`, one or several texts such as "PLAINTEXT://127.0.0.1:9092" and
+        "SASL_SSL://10.0.0.1:9093" (the first broker's port; 0: free ports), which have what their protocol needs of
+        `security`. A client gets the addresses of the listener by which it has come.
         Clients in this process and over TCP can be used together, and the journal has the events of both.
-        ConfigException for an invalid host or port. IllegalStateException for a cluster that is served already, or
-        that has a virtual clock: its time would stand still while TCP clients wait.
+        ConfigException for an invalid host, port or security. IllegalStateException for a cluster that is served
+        already, or has a virtual clock: its time would stand still while TCP clients wait.
         """
         self._check_open()
-        if isinstance(self.loop, VirtualLoop):
-            raise IllegalStateException(
-                "clock='virtual': a cluster on a virtual clock cannot be served, because its time would stand still "
-                "while TCP clients wait: use Cluster(clock='wall'), or a factor such as clock=10.0"
-            )
+        check_servable(self.clock)
         from shareq.wire.server import Server  # a program without a server loads no sockets
 
-        return Server(self, host, ports)
+        return Server(self, host, ports, listeners=listeners, security=security)
 
     def served_by(self, server: Served) -> None:
         """Register a server before it opens a port. IllegalStateException if another server is open.
@@ -224,24 +229,23 @@ class Cluster:
         """Unregister a server: unhandled errors are raised in the thread that runs the event loop again."""
         if server is self._server:
             self.loop.report_to(None)
-
-    @property
-    def backend_versions(self) -> ApiVersionsResponse | None:
-        """What the backend supports; None without a backend."""
-        return self._runtime.versions
+            if self.backend:  # other processes there cannot reach this one any more
+                self.loop.enter(lambda: self._runtime.readdress({}, {}))
 
     def readdress(
-        self, addresses: Mapping[int, tuple[str, int]], watcher: Callable[[int, bool], None] | None = None
+        self,
+        addresses: Addresses,
+        watcher: Callable[[int, bool], None] | None = None,
+        listeners: Mapping[str, Addresses] = MappingProxyType({}),
     ) -> None:
-        """Show these addresses of brokers in metadata: those of a server, or of a proxy before it.
-
-        `watcher(broker_id, alive)` is called when a broker starts or ends; None keeps the present watcher.
-        """
+        """Show these addresses of brokers in metadata: those of a server, or of a proxy before it; `listeners`: those
+        of each of several listeners. `watcher(broker_id, alive)` is called when a broker starts or ends; None keeps the
+        present watcher."""
 
         def move_in() -> None:
             if watcher is not None:
                 self._runtime.watch(watcher)
-            self._runtime.readdress(addresses)
+            self._runtime.readdress(addresses, listeners)
 
         self.loop.enter(move_in)
 
@@ -256,12 +260,12 @@ class Cluster:
         configs: Mapping[str, object] | None = None,
     ) -> None:
         """Create a topic; KafkaException for an invalid one. `Admin.create_topics` is the same for any Kafka."""
-        texts = {key: str(value) for key, value in (configs or {}).items()}
+        texts = {key: config_text(value) for key, value in (configs or {}).items()}
         self._control(lambda done: self._runtime.create_topic(name, partitions, replication_factor, texts, done))
 
     def configure_group(self, group_id: str, configs: Mapping[str, object | None]) -> None:
         """Set configurations of a group, or remove them with None."""
-        texts = {key: None if value is None else str(value) for key, value in configs.items()}
+        texts = {key: None if value is None else config_text(value) for key, value in configs.items()}
         self._control(lambda done: self._runtime.configure_group(group_id, texts, done))
 
     def _control(self, change: Callable[[Callable[[ErrorWithMessage], object]], object]) -> None:
@@ -317,9 +321,8 @@ class Cluster:
         """Let the next `times` appends to `topic` fail; `__share_group_state` makes state writes fail."""
         if times < 1:
             raise ConfigException(f"times={times!r}: must be >= 1")
-        storage = self._runtime.storage
+        self._runtime.storage.break_appends(topic, error, times)
         self.record(FaultInjected(f"the next {times} appends to {topic} fail with {error.name}"))
-        storage.break_appends(topic, error, times)
 
     def delay_appends(self, topic: str, ms: int) -> None:
         """Let each append of a coordinator to its own topic take `ms` longer, until this is changed; 0: no delay.
@@ -335,14 +338,23 @@ class Cluster:
         return 0 if self.backend else self._runtime.storage.delays_ms.get(topic, 0)
 
     def clear_faults(self) -> None:
-        """Remove the injected faults that have not been used, and all delays."""
-        if not self.backend:
+        """Remove the injected faults that have not been used, and all delays; all messages pass."""
+        if isinstance(self._runtime, ClusterRuntime):
             self._runtime.storage.clear_faults()
+            self._runtime.message_faults.heal()
+
+    @property
+    def messages(self) -> MessageFaults:
+        """Loss, delay and partitions of the network; ConfigException on a backend, whose network is real."""
+        if not isinstance(self._runtime, ClusterRuntime):
+            raise ConfigException(f"backend={self.backend!r}: messages are lost or late only within this process")
+        return self._runtime.message_faults
 
     def clean_logs(self) -> None:
-        """Run retention and compaction of all logs now; otherwise they run every five minutes."""
+        """Run retention and compaction of all logs now; otherwise they run every five minutes. What the groups are to
+        be asked for (an experiment) is deleted when they have answered."""
         self._check_open()
-        self.loop.enter(lambda: self._runtime.storage.clean(self.loop.now_ms()))
+        self.loop.enter(self._runtime.clean_logs)
 
     # ---- looking -----------------------------------------------------------------------------------------------------
 
@@ -358,22 +370,19 @@ class Cluster:
 
     def log(self, topic: str, partition: int) -> MemoryLog:
         """The log of a partition, to look into; raises KafkaException where there is none."""
-        found = self._runtime.storage.log(topic, partition)
-        if found is None:
-            why = f"{topic}-{partition} does not exist"
-            raise KafkaException(KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, why))
-        return found
+        return self._runtime.storage.existing_log(topic, partition)
 
     def __repr__(self) -> str:
         topics = [t for t in self.image.topics if not t.startswith("__")]
         state = "closed" if self.closed else f"brokers {list(self.brokers_alive)} of {len(self.image.brokers)} alive"
         where = self.bootstrap_servers + (f", backend {self.backend}" if self.backend else "")
-        return f"Cluster({where}, {self.clock} clock, {state}, {len(topics)} topics)"
+        return f"Cluster({where}, {clock_and_persister(self.clock, self.image)}, {state}, {len(topics)} topics)"
 
     def _repr_html_(self) -> str:
         if self.backend:
             return f"<code>{html(repr(self))}</code>"
-        return cluster_html(self.bootstrap_servers, f"{self.clock} clock, seed {self.seed}", self.image, self.log)
+        about = f"{clock_and_persister(self.clock, self.image)}, seed {self.seed}"
+        return cluster_html(self.bootstrap_servers, about, self.image, self.log)
 
     # ---- the rest ----------------------------------------------------------------------------------------------------
 
@@ -385,14 +394,6 @@ class Cluster:
             self.closed = True
             self._runtime.close()
             self.loop.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _check_open(self) -> None:
         if self.closed:

@@ -2,16 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+from shareq.model.authorizer_configs import CLASS_NAME
 from shareq.model.configs import BROKER_CONFIGS, GROUP_CONFIGS
-from shareq.model.errors import ConfigException
+from shareq.model.errors import ConfigException, IllegalStateException
+from shareq.model.experiments import EXPERIMENT_CONFIGS
+from shareq.model.state_designs import PERSISTER_CLASS, StateDesign, design_named
 
 MAX_BROKERS = 100
 MAX_LATENCY_MS = 60_000
 
 
-def check_in_memory(brokers: int, latency_ms: int, racks: Sequence[str | None] | None) -> None:
+def broker_overrides(config: Mapping[str, object] | None, persister: str | None) -> Mapping[str, object]:
+    """The configurations of the brokers, with the class of a persister that is given by its name. ConfigException for
+    an unknown name, and if the configurations have a class, too."""
+    config = config or {}
+    if persister is None:
+        return config
+    class_name = design_named(persister).class_name
+    if PERSISTER_CLASS in config:
+        raise ConfigException(f"persister={persister!r}: {PERSISTER_CLASS}={config[PERSISTER_CLASS]!r} is given, too")
+    return {**config, PERSISTER_CLASS: class_name}
+
+
+def check_arguments(
+    clock: str | float,
+    config: Mapping[str, object],
+    backend: str | None,
+    connections: Mapping[str, Mapping[str, object] | None],
+    *,
+    brokers: int | None,
+    racks: Sequence[str | None] | None,
+    latency_ms: int,
+) -> None:
+    """ConfigException for arguments that are impossible, alone or together. `connections`: configurations by the name
+    of the argument."""
+    for name, given in connections.items():
+        if given is not None and backend is None:
+            raise ConfigException(f"{name}: only a cluster on a backend has such connections")
+    if brokers is None or backend is not None:
+        _check_backend(clock, brokers=brokers, racks=racks, latency_ms=latency_ms)
+        _check_no_authorizer(config)
+        _check_persister(config)
+    else:
+        _check_in_memory(brokers, latency_ms, racks)
+    _check_group_keys(config)
+
+
+def _check_in_memory(brokers: int, latency_ms: int, racks: Sequence[str | None] | None) -> None:
     """ConfigException for impossible brokers, latency or racks of a cluster in memory."""
     if isinstance(brokers, bool) or not isinstance(brokers, int) or not 1 <= brokers <= MAX_BROKERS:
         raise ConfigException(f"brokers={brokers!r}: must be 1..{MAX_BROKERS}")
@@ -24,7 +63,7 @@ def check_in_memory(brokers: int, latency_ms: int, racks: Sequence[str | None] |
         raise ConfigException(f"racks={racks!r}: must be {brokers}, one for each broker, each a name or None")
 
 
-def check_backend(clock: str | float, **of_the_backend: object) -> None:
+def _check_backend(clock: str | float, **of_the_backend: object) -> None:
     """ConfigException for a virtual clock, and for arguments that a cluster on a backend has from it."""
     for key, value in of_the_backend.items():
         if value:
@@ -33,13 +72,49 @@ def check_backend(clock: str | float, **of_the_backend: object) -> None:
         raise ConfigException("clock='virtual': a backend has real time: use clock='wall', or a factor such as 10.0")
 
 
-def check_group_keys(config: Mapping[str, object]) -> None:
+def _check_persister(config: Mapping[str, object]) -> None:
+    """ConfigException for a persister that a cluster on a backend cannot have."""
+    if config.get(PERSISTER_CLASS) == StateDesign.CONTROL_RECORDS.class_name:
+        raise ConfigException(
+            f"persister={str(StateDesign.CONTROL_RECORDS)!r}: a client cannot append control records to the topics of "
+            f"a backend: use persister='state-topic' or 'compacted-topic'"
+        )
+
+
+def _check_no_authorizer(config: Mapping[str, object]) -> None:
+    """ConfigException for an authorizer of a cluster on a backend."""
+    if config.get(CLASS_NAME):
+        raise ConfigException(
+            f"{CLASS_NAME}={config[CLASS_NAME]!r}: a cluster on a backend does not authorize requests: what is not "
+            "about share groups reaches the backend under the principal of this process"
+        )
+
+
+def _check_group_keys(config: Mapping[str, object]) -> None:
     """ConfigException for a configuration of groups, with the call that sets it."""
+    of_groups = GROUP_CONFIGS | EXPERIMENT_CONFIGS
     for key, value in config.items():
-        if key in GROUP_CONFIGS and key not in BROKER_CONFIGS:
-            broker_key = GROUP_CONFIGS[key].broker_key
+        if key in of_groups and key not in BROKER_CONFIGS:
+            broker_key = of_groups[key].broker_key
             for_all = f"; {broker_key} is the brokers' default for all groups" if broker_key else ""
             raise ConfigException(
                 f"{key}={value!r}: a configuration of a group, not of a broker: "
                 f"use cluster.configure_group(group_id, {{{key!r}: {value!r}}}){for_all}"
             )
+
+
+def check_servable(clock: str | float) -> None:
+    """IllegalStateException for a virtual clock."""
+    if clock == "virtual":
+        raise IllegalStateException(
+            "clock='virtual': a cluster on a virtual clock cannot be served, because its time would stand still "
+            "while TCP clients wait: use Cluster(clock='wall'), or a factor such as clock=10.0"
+        )
+
+
+def check_broker(broker_id: int, known: Collection[int], running: Collection[int], *, alive: bool) -> None:
+    """ConfigException for an unknown broker, IllegalStateException for one that is running, or not running, already."""
+    if broker_id not in known:
+        raise ConfigException(f"broker_id={broker_id!r}: must be one of {sorted(known)}")
+    if (broker_id in running) != alive:
+        raise IllegalStateException(f"broker {broker_id} is {'not running' if alive else 'running already'}")

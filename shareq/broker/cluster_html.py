@@ -1,4 +1,4 @@
-"""The HTML of a cluster in a notebook: its brokers and its topics."""
+"""The texts of a cluster: the HTML in a notebook, with its brokers and topics, and parts of its representation."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ from shareq.log.memory import MemoryLog
 from shareq.model.html import Html, html, strong, table
 from shareq.model.ids import INTERNAL_TOPICS
 from shareq.model.image import NO_LEADER, ClusterImage
+from shareq.model.state_designs import PERSISTER_CLASS, StateDesign, design_of
+
+
+def clock_and_persister(clock: str | float, image: ClusterImage) -> str:
+    """The clock, and the persister if it is not Kafka's default."""
+    design = design_of(image.broker_config[PERSISTER_CLASS])
+    return f"{clock} clock" + ("" if design is StateDesign.STATE_TOPIC else f", persister {design}")
 
 
 def cluster_html(address: str, about: str, image: ClusterImage, log: Callable[[str, int], MemoryLog]) -> str:
@@ -34,7 +41,7 @@ def _topics(image: ClusterImage, log: Callable[[str, int], MemoryLog]) -> str:
         if topic.name not in INTERNAL_TOPICS:
             logs = [log(topic.name, index) for index in range(len(topic.partitions))]
             leaders = ", ".join("none" if p.leader == NO_LEADER else str(p.leader) for p in topic.partitions[:12])
-            records = sum(one.log_end_offset - one.log_start_offset for one in logs)
+            records = sum(one.high_watermark - one.log_start_offset for one in logs)
             rows.append((topic.name, len(logs), leaders + (" ..." if len(logs) > 12 else ""), records))
     internal = len(image.topics) - len(rows)
     return table(

@@ -13,12 +13,14 @@ from types import MappingProxyType
 from shareq.broker.broker import Broker
 from shareq.broker.controller import Controller
 from shareq.broker.loop import EventLoop
+from shareq.broker.message_faults import MessageFaults
 from shareq.broker.network import Network
 from shareq.broker.placement import ErrorWithMessage
 from shareq.broker.storage import Storage
 from shareq.model.configs import BrokerConfig
 from shareq.model.events import Event
-from shareq.model.image import BrokerImage, ClusterImage
+from shareq.model.image import Addresses, BrokerImage, ClusterImage, listeners_of
+from shareq.model.scram import UserChanges
 from shareq.trace import Journal
 
 CLEAN_INTERVAL_MS = 300_000
@@ -32,14 +34,34 @@ Done = Callable[[ErrorWithMessage], object]
 _FIRST_PORT = 9092
 
 
+class _Front:
+    """The brokers for a server: all."""
+
+    versions = None
+    """There is no backend."""
+
+    knows_secured_peers = True
+    """There are no other processes."""
+
+    def __init__(self, runtime: ClusterRuntime) -> None:
+        self.call, self.disconnect = runtime.network.call, runtime.network.disconnect
+        self._runtime = runtime
+
+    @property
+    def brokers(self) -> dict[int, bool]:
+        """Id -> whether the broker is running."""
+        return {broker_id: broker_id in self._runtime.brokers for broker_id in self._runtime.image.brokers}
+
+    def alter_users(self, changes: UserChanges) -> None:
+        """Set or remove credentials."""
+        self._runtime.controller.alter_users(changes)
+
+
 class ClusterRuntime:
     """The live brokers by id, the controller, the logs, the network. All random generators are forked from `rng`.
 
     `racks`: one entry per broker.
     """
-
-    versions = None
-    """There is no backend."""
 
     def __init__(
         self,
@@ -56,8 +78,15 @@ class ClusterRuntime:
         self._journal = journal
         self._rng = rng
         self.storage = Storage(self.record)
+        chance = random.Random()
+        chance.setstate(rng.getstate())  # faults that are never used must not change what else is random
+        self.message_faults = MessageFaults(chance, self.record)
         self.network = Network(
-            loop, self.record, latency_ms=latency_ms, trace_messages=trace_messages and journal.enabled
+            loop,
+            self.record,
+            self.message_faults,
+            latency_ms=latency_ms,
+            trace_messages=trace_messages and journal.enabled,
         )
         images = {
             b: BrokerImage(broker_id=b, host="127.0.0.1", port=_FIRST_PORT + b, rack=rack)
@@ -65,6 +94,7 @@ class ClusterRuntime:
         }
         self.controller = Controller(images, config, self.fork_rng(), publish=self._publish, record=self.record)
         self.brokers: dict[int, Broker] = {}
+        self.front = _Front(self)
         self._watchers: list[Callable[[int, bool], None]] = []
 
     # ---- brokers -----------------------------------------------------------------------------------------------------
@@ -122,10 +152,13 @@ class ClusterRuntime:
 
     # ---- metadata ----------------------------------------------------------------------------------------------------
 
-    def readdress(self, addresses: Mapping[int, tuple[str, int]]) -> None:
-        """Publish new hosts and ports of brokers in the metadata."""
+    def readdress(self, addresses: Addresses, listeners: Mapping[str, Addresses]) -> None:
+        """Publish new hosts and ports of brokers in the metadata, and those of each listener by its name."""
         image = self.controller.image
-        moved = {b: replace(image.brokers[b], host=host, port=port) for b, (host, port) in addresses.items()}
+        moved = {
+            b: replace(image.brokers[b], host=host, port=port, listeners=listeners_of(b, listeners))
+            for b, (host, port) in addresses.items()
+        }
         brokers = MappingProxyType({**image.brokers, **moved})
         self.controller.image = replace(image, version=image.version + 1, brokers=brokers)
         self._publish(self.controller.image)
@@ -156,8 +189,14 @@ class ClusterRuntime:
     # ---- retention, random generators, journal -----------------------------------------------------------------------
 
     def _clean(self) -> None:
-        self.storage.clean(self._loop.now_ms())
+        self.clean_logs()
         self._clean_later()
+
+    def clean_logs(self) -> None:
+        """Run retention and compaction of all logs, and let brokers ask which records all groups have finished."""
+        self.storage.clean(self._loop.now_ms())
+        for broker in list(self.brokers.values()):
+            broker.clean_by_groups()
 
     def _clean_later(self) -> None:
         self._loop.at(self._loop.now_ms() + CLEAN_INTERVAL_MS, self._clean)

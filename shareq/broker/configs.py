@@ -10,8 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from shareq.broker.placement import NO_ERROR, ErrorWithMessage, refuse_name
-from shareq.model.configs import BROKER_CONFIGS, GROUP_CONFIGS, ConfigDef
+from shareq.log.config import known_topic_configs
+from shareq.model.authorizer_configs import ALLOW_IF_UNCOVERED, AUTHORIZER_CONFIGS, SUPER_USERS
+from shareq.model.configs import BROKER_CONFIGS, ConfigDef, known_group_configs
 from shareq.model.errors import Errors
+from shareq.model.experiments import ENABLE
 from shareq.model.image import ClusterImage
 from shareq.model.messages.topics import (
     ConfigSource,
@@ -20,12 +23,17 @@ from shareq.model.messages.topics import (
     DescribeConfigsResponse,
     ResourceType,
 )
+from shareq.model.security_configs import FAILURE_DELAY_MS, MAX_REAUTH_MS, SECURITY_CONFIGS
 from shareq.model.topic_configs import TOPIC_CONFIGS
 
 READ_AT_START = frozenset(
     {
+        *(config.key for config in AUTHORIZER_CONFIGS),
         "connections.max.idle.ms",
+        ENABLE,
         "group.share.persister.class.name",
+        "quota.window.num",
+        "quota.window.size.seconds",
         "share.coordinator.append.linger.ms",
         "share.coordinator.load.buffer.size",
         "share.coordinator.threads",
@@ -35,18 +43,31 @@ READ_AT_START = frozenset(
             for key in BROKER_CONFIGS
             if key.startswith(("offsets.topic.", "share.coordinator.state.topic.", "transaction.state.log."))
         ),
+        *(d.key for d in SECURITY_CONFIGS if d.key not in (FAILURE_DELAY_MS, MAX_REAUTH_MS)),
     }
 )
 """Broker keys that are read only at the start. All others take effect at once; Kafka has fewer dynamic keys."""
 
-INTERNAL = frozenset({"group.share.assignor.offload.enable", "share.assignor.offload.enable"})
-"""Keys that are described only if they are set. Kafka has more internal keys; shareq ignores these two."""
+INTERNAL = frozenset(
+    {"group.share.assignor.offload.enable", "share.assignor.offload.enable", ALLOW_IF_UNCOVERED, SUPER_USERS, ENABLE}
+)
+"""Keys that are described only if they are set: internal ones, those that Kafka leaves to its authorizer, and the
+switch of the experiments, which Kafka does not have."""
 
-NULL_BY_DEFAULT = frozenset({"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"})
-"""Broker keys without a default. In Kafka another key, mostly one in hours, provides it."""
+NULL_BY_DEFAULT = frozenset(
+    {
+        "log.flush.interval.ms",
+        "log.retention.ms",
+        "log.roll.jitter.ms",
+        "log.roll.ms",
+        *(d.key for d in SECURITY_CONFIGS if d.default == "" and d.type is not ConfigType.LIST),
+    }
+)
+"""Broker keys without a default. In Kafka another key, mostly one in hours, provides that of a log's."""
 
 OF_TOPICS_ALONE = frozenset(
     {
+        "errors.deadletterqueue.group.enable",
         "follower.replication.throttled.replicas",
         "leader.replication.throttled.replicas",
         "remote.log.copy.disable",
@@ -83,30 +104,30 @@ def _broker_values(key: str, image: ClusterImage) -> Iterator[SourcedValue]:
     if key in image.dynamic_configs:
         yield key, image.dynamic_configs[key], ConfigSource.DYNAMIC_DEFAULT_BROKER
     if key in image.static_configs:
-        yield key, _text(image.static_configs[key]), ConfigSource.STATIC_BROKER
+        yield key, config_text(image.static_configs[key]), ConfigSource.STATIC_BROKER
     if key not in NULL_BY_DEFAULT:
-        yield key, _text(BROKER_CONFIGS[key].default), ConfigSource.DEFAULT
+        yield key, config_text(BROKER_CONFIGS[key].default), ConfigSource.DEFAULT
 
 
 def topic_configs(overrides: Mapping[str, str], image: ClusterImage) -> Iterator[DescribedConfig]:
     """All configurations of a topic with the given overrides."""
-    for key, d in TOPIC_CONFIGS.items():
+    for key, d in known_topic_configs(image.broker_config).items():
         values = _override(key, overrides, ConfigSource.TOPIC)
         if d.synonym in BROKER_CONFIGS:
             values += tuple(_broker_values(d.synonym, image))
         elif d.synonym not in NULL_BY_DEFAULT | OF_TOPICS_ALONE:
-            values += ((d.synonym, _text(d.default), ConfigSource.DEFAULT),)
-        yield DescribedConfig(key, values[0][1] if values else _text(d.default), d.type, d.doc, values)
+            values += ((d.synonym, config_text(d.default), ConfigSource.DEFAULT),)
+        yield DescribedConfig(key, values[0][1] if values else config_text(d.default), d.type, d.doc, values)
 
 
 def group_configs(overrides: Mapping[str, str], image: ClusterImage) -> Iterator[DescribedConfig]:
     """All configurations of a group with the given overrides; the group need not exist."""
-    for key, d in GROUP_CONFIGS.items():
+    for key, d in known_group_configs(image.broker_config).items():
         values = _override(key, overrides, ConfigSource.GROUP)
         if d.broker_key:
             values += tuple(_broker_values(d.broker_key, image))
         else:
-            values += ((key, _text(d.default), ConfigSource.DEFAULT),)
+            values += ((key, config_text(d.default), ConfigSource.DEFAULT),)
         if key not in INTERNAL or values[0][2] is not ConfigSource.DEFAULT:
             yield DescribedConfig(key, values[0][1], d.type, d.doc, values)
 
@@ -131,7 +152,8 @@ def is_list(resource_type: int, key: str) -> bool:
     return definition is not None and definition.type is ConfigType.LIST
 
 
-def _text(value: object) -> str:
+def config_text(value: object) -> str:
+    """The value of a configuration as text: true and false as Kafka writes them."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -177,7 +199,7 @@ def _described(
 
 
 def no_topic(name: str) -> ErrorWithMessage:
-    illegal = refuse_name(name, ())
+    illegal = refuse_name(name)
     return illegal if illegal[0] else (Errors.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist")
 
 

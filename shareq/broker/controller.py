@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 import logging
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -19,6 +20,7 @@ from shareq.broker.placement import (
     ErrorWithMessage,
     Replicas,
     internal_topic,
+    metric_name,
     placed,
     refuse_counts,
     refuse_name,
@@ -26,9 +28,13 @@ from shareq.broker.placement import (
     striped,
 )
 from shareq.log.config import LogConfig
+from shareq.model.acls import AclBinding
+from shareq.model.authorizer_configs import authorizer_of
+from shareq.model.client_quotas import QuotaChanges, altered_quotas
 from shareq.model.configs import BrokerConfig, clamped_overrides, validate_group_overrides
 from shareq.model.errors import ConfigException, Errors
 from shareq.model.events import (
+    AclChanged,
     BrokerStarted,
     BrokerStopped,
     ConfigChanged,
@@ -38,9 +44,11 @@ from shareq.model.events import (
     TopicCreated,
     TopicDeleted,
 )
+from shareq.model.features import SHARE_VERSION_FEATURE
 from shareq.model.ids import TopicId, random_id
 from shareq.model.image import NO_LEADER, BrokerImage, ClusterImage, PartitionImage, TopicImage
 from shareq.model.messages.transactions import AllocateProducerIdsResponse
+from shareq.model.scram import UserChanges, altered_users
 
 _log = logging.getLogger("shareq.broker")
 
@@ -67,15 +75,33 @@ class Controller:
         self._publish = publish
         self._record = record
         self._warned: set[tuple[str, str, str]] = set()
+        self._topics: dict[str, TopicImage] = {}
+        self._metric_names: dict[str, str] = {}
+        self._group_configs: dict[str, Mapping[str, str]] = {}
+        """The present topics, their names by metric name, and groups: what the next image has."""
+        self._topics_changed = self._groups_changed = False
+        self._together = 0
         self.image = ClusterImage(
             cluster_id=random_id(rng),
             controller_id=min(brokers),
             brokers=MappingProxyType(dict(brokers)),
             broker_config=config,
             static_configs=MappingProxyType(config.overrides),
+            authorizer=authorizer_of(config),
             # With eligible leader replicas enabled, Kafka sets this for the whole cluster when it is created.
             dynamic_configs=MappingProxyType({"min.insync.replicas": str(config["min.insync.replicas"])}),
         )
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Publish one image for all changes of topics and groups in the block: an image costs time that grows with the
+        cluster."""
+        self._together += 1
+        try:
+            yield
+        finally:
+            self._together -= 1
+            self._publish_changes()
 
     # ---- brokers -----------------------------------------------------------------------------------------------------
 
@@ -97,7 +123,7 @@ class Controller:
 
     def elect_leader(self, name: str, index: int, *, preferred: bool) -> Errors:
         """Elect the preferred replica of one partition, or, if it has no leader, any live replica."""
-        topic = self.image.topics.get(name)
+        topic = self._topics.get(name)
         if topic is None or not 0 <= index < len(topic.partitions):
             return Errors.UNKNOWN_TOPIC_OR_PARTITION
         old = topic.partitions[index]
@@ -117,7 +143,7 @@ class Controller:
         self.image = replace(self.image, brokers=MappingProxyType(brokers))
 
     def _elect(self, *, preferred: bool = False) -> None:
-        changed = [self._elected(topic, preferred=preferred) for topic in self.image.topics.values()]
+        changed = [self._elected(topic, preferred=preferred) for topic in self._topics.values()]
         self._put_topics(changed)
 
     def _elected(self, topic: TopicImage, *, preferred: bool) -> TopicImage:
@@ -151,7 +177,7 @@ class Controller:
 
         `assigned`: the replicas of each partition; empty if the controller chooses them.
         """
-        problem = refuse_name(name, self.image.topics)
+        problem = refuse_name(name, self._topics, self._metric_names)
         if not problem[0]:
             problem = self._refuse_topic_configs(configs or {})
         if not problem[0]:
@@ -180,7 +206,7 @@ class Controller:
         count = config["num.partitions"] if count == -1 else count
         factor = config["default.replication.factor"] if factor == -1 else factor
         problem = refuse_counts(name, count, factor, len(brokers))
-        return problem, () if problem[0] else striped(brokers, len(self.image.topics), range(count), factor)
+        return problem, () if problem[0] else striped(brokers, len(self._topics), range(count), factor)
 
     def _refuse_topic_configs(self, configs: Mapping[str, str]) -> ErrorWithMessage:
         try:
@@ -198,7 +224,7 @@ class Controller:
         self, name: str, count: int, assigned: Sequence[Replicas] | None = None, *, validate_only: bool = False
     ) -> ErrorWithMessage:
         """Grow a topic to `count` partitions. `assigned`: the replicas of each new one; None: chosen here."""
-        topic = self.image.topics.get(name)
+        topic = self._topics.get(name)
         if topic is None:
             return Errors.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist"
         old, brokers = len(topic.partitions), self.image.brokers
@@ -221,17 +247,18 @@ class Controller:
         return NO_ERROR
 
     def delete_topic(self, name: str) -> ErrorWithMessage:
-        topic = self.image.topics.get(name)
+        topic = self._topics.get(name)
         if topic is None:
             return Errors.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist"
         self._record(TopicDeleted(name, topic.topic_id))
-        topics = {n: t for n, t in self.image.topics.items() if n != name}
-        self._replace_topics(topics)
+        del self._topics[name], self._metric_names[metric_name(name)]
+        self._topics_changed = True
+        self._publish_changes()
         return NO_ERROR
 
     def create_internal_topic(self, name: str) -> None:
         """Create a coordinators' topic, with at most as many replicas as there are brokers. Idempotent."""
-        if name not in self.image.topics:
+        if name not in self._topics:
             count, factor, configs = internal_topic(name, self.image.broker_config)
             (error, why), _ = self.create_topic(name, count, min(factor, len(self.image.brokers)), configs)
             assert not error, why
@@ -242,19 +269,17 @@ class Controller:
         return AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=PRODUCER_IDS_PER_BLOCK)
 
     def _put_topics(self, changed: Iterable[TopicImage]) -> None:
-        self._replace_topics({**self.image.topics, **{t.name: t for t in changed}})
-
-    def _replace_topics(self, topics: Mapping[str, TopicImage]) -> None:
-        self._change(
-            topics=MappingProxyType(dict(topics)),
-            topics_by_id=MappingProxyType({t.topic_id: t for t in topics.values()}),
-        )
+        for topic in changed:
+            self._topics[topic.name] = topic
+            self._metric_names[metric_name(topic.name)] = topic.name
+        self._topics_changed = True
+        self._publish_changes()
 
     # ---- configurations ----------------------------------------------------------------------------------------------
 
     def alter_topic_configs(self, name: str, changes: Changes, *, validate_only: bool = False) -> ErrorWithMessage:
         """Set overrides, or remove them with None. Validates the resulting set as a whole."""
-        topic = self.image.topics.get(name)
+        topic = self._topics.get(name)
         if topic is None:
             return Errors.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist"
         merged = _merge(topic.configs, changes)
@@ -269,7 +294,7 @@ class Controller:
         """Set overrides of a group, which need not exist, or remove them with None."""
         if not group_id:
             return Errors.INVALID_REQUEST, "the group id is empty"
-        merged = _merge(self.image.group_configs.get(group_id, {}), changes)
+        merged = _merge(self._group_configs.get(group_id, {}), changes)
         try:
             validate_group_overrides(merged, self.image.broker_config)
         except ConfigException as problem:
@@ -277,8 +302,12 @@ class Controller:
         if validate_only:
             return NO_ERROR
         self._record_configs(f"group:{group_id}", changes)
-        configs = {**self.image.group_configs, group_id: MappingProxyType(merged)}
-        self._change(group_configs=MappingProxyType({group: found for group, found in configs.items() if found}))
+        if merged:
+            self._group_configs[group_id] = MappingProxyType(merged)
+        else:
+            self._group_configs.pop(group_id, None)
+        self._groups_changed = True
+        self._publish_changes()
         return NO_ERROR
 
     def alter_broker_configs(self, changes: Changes, *, validate_only: bool = False) -> ErrorWithMessage:
@@ -287,13 +316,34 @@ class Controller:
         try:
             config = BrokerConfig({**self.image.static_configs, **dynamic})
         except ConfigException as problem:
-            return Errors.INVALID_CONFIG, str(problem)
+            return Errors.INVALID_REQUEST, str(problem)
         if validate_only:
             return NO_ERROR
         self._record_configs("broker", changes)
         self._change(broker_config=config, dynamic_configs=MappingProxyType(dynamic))
         self._warn_of_clamped()
         return NO_ERROR
+
+    def update_share_version(self, level: int) -> None:
+        """Set the feature share.version; the brokers apply it at once."""
+        if level != self.image.share_version:
+            self._record_configs("feature", {SHARE_VERSION_FEATURE: str(level)})
+            self._change(share_version=level)
+
+    def alter_users(self, changes: UserChanges) -> None:
+        """Set credentials by user and mechanism, or remove them with None. The journal shows only the iterations."""
+        for (name, mechanism), credential in changes.items():
+            shown = None if credential is None else f"iterations={credential.iterations}"
+            self._record_configs(f"user:{name}", {mechanism.sasl_name: shown})
+        self._change(users=altered_users(self.image.users, changes))
+
+    def alter_client_quotas(self, changes: QuotaChanges) -> None:
+        """Set quotas by entity and key, or remove them with None."""
+        for names, values in changes.items():
+            whose = ",".join(f"{kind}={'<default>' if name is None else name}" for kind, name in names)
+            shown = {key: None if value is None else f"{value:g}" for key, value in values.items()}
+            self._record_configs(f"quota:{whose}", shown)
+        self._change(client_quotas=altered_quotas(self.image.client_quotas, changes))
 
     def _warn_of_clamped(self) -> None:
         """Log stored group values outside the broker's new bounds, once per group, key and value."""
@@ -307,6 +357,36 @@ class Controller:
     def _record_configs(self, resource: str, changes: Changes) -> None:
         for key, value in changes.items():
             self._record(ConfigChanged(resource, key, value))
+
+    # ---- access control lists ----------------------------------------------------------------------------------------
+
+    def change_acls(self, *, added: Iterable[AclBinding] = (), removed: Iterable[AclBinding] = ()) -> None:
+        """Add and remove bindings, all in one image. The cluster must have an authorizer."""
+        authorizer = self.image.authorizer
+        assert authorizer is not None, "there is no authorizer"
+        new = [binding for binding in dict.fromkeys(added) if binding not in authorizer.acls]
+        gone = [binding for binding in dict.fromkeys(removed) if binding in authorizer.acls]
+        for binding in gone:
+            self._record(AclChanged.of(binding, added=False))
+        for binding in new:
+            self._record(AclChanged.of(binding, added=True))
+        if new or gone:
+            self._change(authorizer=authorizer.with_acls(authorizer.acls.changed(added=new, removed=gone)))
+
+    # ---- images ------------------------------------------------------------------------------------------------------
+
+    def _publish_changes(self) -> None:
+        """Publish the changes of topics and groups, at the end of `together`."""
+        if self._together or not (self._topics_changed or self._groups_changed):
+            return
+        changes: dict[str, Any] = {}
+        if self._topics_changed:
+            changes["topics"] = MappingProxyType(dict(self._topics))
+            changes["topics_by_id"] = MappingProxyType({t.topic_id: t for t in self._topics.values()})
+        if self._groups_changed:
+            changes["group_configs"] = MappingProxyType(dict(self._group_configs))
+        self._topics_changed = self._groups_changed = False
+        self._change(**changes)
 
     def _change(self, **changes: Any) -> None:
         self.image = replace(self.image, version=self.image.version + 1, _effective={}, **changes)

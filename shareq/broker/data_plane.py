@@ -80,14 +80,21 @@ class DataPlane:
         min_one_batch: bool,
     ) -> ReadResult:
         """The read of one partition for a fetch. A result with an error has no offsets."""
-        topic = self.image.topics_by_id.get(at.topic_id)
-        if topic is None:
-            return failed_read(Errors.UNKNOWN_TOPIC_ID)
-        error, log, _ = self.led_log(topic.name, at.partition, wanted.current_leader_epoch)
+        error, log = self._wanted_log(at, wanted)
         if error or log is None:
             return failed_read(error)
         read = log.read(wanted.fetch_offset, max_bytes=max_bytes, isolation=isolation, min_one_batch=min_one_batch)
         return failed_read(read.error) if read.error else read
+
+    def error_of(self, at: TopicIdPartition, wanted: FetchRequest.Partition) -> Errors:
+        """The error of a partition of a fetch, without a read."""
+        return self._wanted_log(at, wanted)[0]
+
+    def _wanted_log(self, at: TopicIdPartition, wanted: FetchRequest.Partition) -> tuple[Errors, MemoryLog | None]:
+        topic = self.image.topics_by_id.get(at.topic_id)
+        if topic is None:
+            return Errors.UNKNOWN_TOPIC_ID, None
+        return self.led_log(topic.name, at.partition, wanted.current_leader_epoch)[:2]
 
     def leader_hint(self, topic: str, partition: int, error: Errors) -> LeaderIdAndEpoch:
         """The current leader, if `error` is about leadership (KIP-951)."""

@@ -1,8 +1,9 @@
 """Fetch, for consumers that manage their own offsets.
 
 A fetch is answered at once if `min_bytes` are available, a partition has an error, or `max_wait_ms` is 0; otherwise
-when enough bytes have been appended or `max_wait_ms` has passed. A waiting fetch tracks the bytes of each partition, so
-that an append costs one read of one partition. Source: Kafka's DelayedFetch, KIP-74, KIP-227.
+when enough bytes have been appended or `max_wait_ms` has passed. A waiting fetch counts what has been appended since it
+has read, and reads again only when that may be enough; it is forgotten when it ends. Source: Kafka's DelayedFetch,
+KIP-74, KIP-227.
 """
 
 from __future__ import annotations
@@ -10,17 +11,30 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable
-from heapq import heappop, heappush
 from typing import Any
 
-from shareq.broker.data_plane import ISOLATION_LEVELS, DataPlane
+from shareq.broker.data_plane import ISOLATION_LEVELS, DataPlane, failed_read
 from shareq.broker.fetch_sessions import FetchSessions, FetchTurn, Reads
+from shareq.leader.deadlines import Deadlines
+from shareq.log.memory import MemoryLog
 from shareq.log.results import ReadResult
-from shareq.model.actor import ConnectionClosed, Effect, ImageChanged, Incoming, LogGrew, Message, Respond, Tick
+from shareq.model.acls import AclOperation, ResourceType
+from shareq.model.actor import (
+    ConnectionClosed,
+    Effect,
+    ImageChanged,
+    Incoming,
+    LogGrew,
+    Message,
+    Respond,
+    Tick,
+    isolated,
+)
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId, TopicIdPartition, TopicPartition
 from shareq.model.messages.fetch import UNKNOWN_LEADER, FetchRequest, FetchResponse
 from shareq.model.messages.share_fetch import LeaderIdAndEpoch
+from shareq.model.rights import Rights
 from shareq.model.states import IsolationLevel
 
 MAX_BYTES = "fetch.max.bytes"
@@ -28,18 +42,22 @@ MAX_BYTES = "fetch.max.bytes"
 
 class _Fetch:
     """A fetch in progress. `sizes`: available bytes by partition; `met`: their sum; `waits_on`: the partitions whose
-    appends can end the wait; `ended`: it no longer waits."""
+    appends can end the wait. `unread_bytes`: appended since they were read to the partitions `grown`. `stable`: the
+    last stable offsets of the last reads. `denied`: the topics that may not be read."""
 
     __slots__ = (
         "connection_id",
-        "ended",
+        "denied",
+        "grown",
         "id",
         "isolation",
         "max_bytes",
         "met",
         "min_bytes",
         "sizes",
+        "stable",
         "turn",
+        "unread_bytes",
         "waits_on",
     )
 
@@ -53,15 +71,32 @@ class _Fetch:
         self.sizes: dict[TopicIdPartition, int] = {}
         self.met = 0
         self.waits_on: list[TopicPartition] = []
-        self.ended = False
+        self.grown: dict[TopicIdPartition, None] = {}
+        self.unread_bytes = 0
+        self.stable: dict[TopicIdPartition, int] = {}
+        self.denied: frozenset[TopicId] = frozenset()
 
     def measured(self, at: TopicIdPartition, read: ReadResult) -> None:
         """Count the available bytes of a partition, at most `partition_max_bytes`."""
+        self.stable[at] = read.last_stable_offset
         if not read.batches:  # if the records were deleted meanwhile, the read has an error
             return
         size = min(sum([len(batch.data) for batch in read.batches]), self.turn.wanted[at].partition_max_bytes)
         self.met += size - self.sizes.get(at, 0)
         self.sizes[at] = size
+
+    def may_end(self, at: TopicIdPartition, log: MemoryLog, grown_bytes: int) -> bool:
+        """True if this append, with earlier ones, may meet the minimum: then the partitions that have grown are read.
+
+        For read_committed the end of a transaction makes more visible than it appends.
+        """
+        if self.sizes.get(at, 0) >= self.turn.wanted[at].partition_max_bytes:
+            return False
+        self.grown[at] = None
+        if self.isolation is IsolationLevel.READ_COMMITTED:
+            return log.last_stable_offset != self.stable[at]
+        self.unread_bytes += grown_bytes
+        return self.met + self.unread_bytes >= self.min_bytes
 
 
 class FetchHandler:
@@ -71,8 +106,11 @@ class FetchHandler:
         self._data = data
         self._sessions = FetchSessions(rng)
         self._waiting: dict[TopicPartition, dict[_Fetch, None]] = defaultdict(dict)
-        self._deadlines: list[tuple[int, int, _Fetch]] = []
-        self._sequence = 0
+        self._by_connection: dict[int, dict[_Fetch, None]] = defaultdict(dict)
+        self._deadlines: Deadlines[_Fetch] = Deadlines()
+        self._written: dict[TopicPartition, int] = {}
+        """The bytes written to the partitions that are waited for, as far as fetches have counted them."""
+        self._image = data.image
         self._effects: list[Effect] = []
         self._now_ms = 0
         self._handlers: dict[type[Message], Callable[[Any], None]] = {
@@ -85,9 +123,7 @@ class FetchHandler:
 
     @property
     def wake_at_ms(self) -> int | None:
-        while self._deadlines and self._deadlines[0][2].ended:
-            heappop(self._deadlines)
-        return self._deadlines[0][0] if self._deadlines else None
+        return self._deadlines.next_ms()
 
     def waits_for(self, at: TopicPartition) -> bool:
         """True if a fetch waits for this partition."""
@@ -107,11 +143,12 @@ class FetchHandler:
         if request.isolation_level not in ISOLATION_LEVELS:
             self._respond(incoming.id, FetchResponse(error_code=Errors.UNKNOWN_SERVER_ERROR))
             return
-        turn = self._sessions.enter(request, self._now_ms)
+        turn = self._sessions.enter(request, self._now_ms, self._data.image)
         if isinstance(turn, Errors):
             self._respond(incoming.id, FetchResponse(error_code=turn))
             return
         fetch = _Fetch(incoming, request, turn, self._data.image.broker_config[MAX_BYTES])
+        fetch.denied = self._denied(incoming, turn)
         reads = self._read(fetch)
         for at, read in reads.items():
             fetch.measured(at, read)
@@ -121,6 +158,16 @@ class FetchHandler:
         else:
             self._wait(fetch, self._now_ms + request.max_wait_ms)
 
+    def _denied(self, incoming: Incoming, turn: FetchTurn) -> frozenset[TopicId]:
+        """The topics of a fetch, those of its session included, that its sender may not read."""
+        image = self._data.image
+        if image.authorizer is None:
+            return frozenset()
+        rights = Rights(image, incoming.client, FetchRequest, self._effects.append)
+        topics = (image.topics_by_id.get(topic_id) for topic_id in {at.topic_id for at in turn.wanted})
+        _, denied = rights.split(AclOperation.READ, ResourceType.TOPIC, filter(None, topics), lambda topic: topic.name)
+        return frozenset(topic.topic_id for topic in denied)
+
     def _read(self, fetch: _Fetch) -> dict[TopicIdPartition, ReadResult]:
         """Whole batches of all partitions within the limits in bytes. The first partition with records yields one batch
         of any size, so that every consumer makes progress."""
@@ -128,6 +175,9 @@ class FetchHandler:
         left = fetch.max_bytes
         empty_so_far = True
         for at, wanted in fetch.turn.wanted.items():
+            if at.topic_id in fetch.denied:
+                reads[at] = failed_read(Errors.TOPIC_AUTHORIZATION_FAILED)
+                continue
             max_bytes = min(left, wanted.partition_max_bytes)
             read = self._data.read(at, wanted, max_bytes, fetch.isolation, min_one_batch=empty_so_far)
             reads[at] = read
@@ -141,55 +191,84 @@ class FetchHandler:
     def _wait(self, fetch: _Fetch, deadline_ms: int) -> None:
         fetch.waits_on = [self._name(at) for at in fetch.turn.wanted]
         for name in fetch.waits_on:
+            if name not in self._waiting:
+                _, log, _ = self._data.led_log(*name)
+                self._written[name] = log.bytes_written if log else 0
             self._waiting[name][fetch] = None
-        self._sequence += 1
-        heappush(self._deadlines, (deadline_ms, self._sequence, fetch))
+        self._by_connection[fetch.connection_id][fetch] = None
+        self._deadlines.set(fetch, deadline_ms)
 
     def _name(self, at: TopicIdPartition) -> TopicPartition:
         return TopicPartition(self._data.image.topics_by_id[at.topic_id].name, at.partition)
 
     def _stop_waiting(self, fetch: _Fetch) -> None:
-        fetch.ended = True
+        self._deadlines.cancel(fetch)
         for name in fetch.waits_on:
             fetches = self._waiting[name]
             del fetches[fetch]
             if not fetches:
-                del self._waiting[name]
-
-    def _all_waiting(self) -> list[_Fetch]:
-        return [fetch for _, _, fetch in sorted(self._deadlines) if not fetch.ended]
+                del self._waiting[name], self._written[name]
+        fetches = self._by_connection[fetch.connection_id]
+        del fetches[fetch]
+        if not fetches:
+            del self._by_connection[fetch.connection_id]
 
     def _log_grew(self, message: LogGrew) -> None:
         name = message.topic_partition
+        if name not in self._waiting:
+            return
         topic = self._data.image.topics.get(name.topic)
-        for fetch in list(self._waiting.get(name, ())):
-            at = TopicIdPartition(topic.topic_id, name.partition) if topic else None
-            if at is None or at not in fetch.turn.wanted:  # the topic was deleted, or deleted and created again
-                continue
+        _, log, _ = self._data.led_log(*name)
+        if topic is None or log is None:  # the change of the image ends these fetches
+            return
+        grown_bytes = log.bytes_written - self._written[name]
+        self._written[name] = log.bytes_written
+        at = TopicIdPartition(topic.topic_id, name.partition)
+        for fetch in list(self._waiting[name]):
+            # A topic that was deleted and created again is another one.
+            if at in fetch.turn.wanted and fetch.may_end(at, log, grown_bytes):
+                isolated(self._effects, self._end_if_met, fetch)
+
+    def _end_if_met(self, fetch: _Fetch) -> None:
+        """Read the partitions that have grown, and end the fetch if that is enough."""
+        failed = False
+        for at in fetch.grown:
             wanted = fetch.turn.wanted[at]
             read = self._data.read(at, wanted, wanted.partition_max_bytes, fetch.isolation, min_one_batch=True)
             fetch.measured(at, read)
-            if read.error or fetch.met >= fetch.min_bytes:
-                self._end(fetch)
+            failed = failed or bool(read.error)
+        fetch.grown.clear()
+        fetch.unread_bytes = 0
+        if failed or fetch.met >= fetch.min_bytes:
+            self._end(fetch)
 
     def _end(self, fetch: _Fetch) -> None:
         self._stop_waiting(fetch)
         self._answer(fetch, self._read(fetch))
 
-    def _image_changed(self, _: ImageChanged) -> None:
+    def _image_changed(self, message: ImageChanged) -> None:
         """End waiting fetches with a partition that was deleted or has changed its leader."""
-        for fetch in self._all_waiting():
-            if any(read.error for read in self._read(fetch).values()):
-                self._end(fetch)
+        before, after = self._image.topics, message.image.topics
+        self._image = message.image
+        changed = {name.topic for name in self._waiting if before.get(name.topic) is not after.get(name.topic)}
+        if not changed:
+            return
+        concerned = dict.fromkeys(
+            fetch for name, fetches in self._waiting.items() if name.topic in changed for fetch in fetches
+        )
+        for fetch in concerned:
+            if any(self._data.error_of(at, wanted) for at, wanted in fetch.turn.wanted.items()):
+                isolated(self._effects, self._end, fetch)
 
     def _connection_closed(self, message: ConnectionClosed) -> None:
-        for fetch in self._all_waiting():
-            if fetch.connection_id == message.connection_id:
-                self._stop_waiting(fetch)
+        """End the fetches of a connection: their responses are dropped, but the requests are over."""
+        for fetch in list(self._by_connection.get(message.connection_id, ())):
+            self._stop_waiting(fetch)
+            self._respond(fetch.id, FetchResponse())
 
     def _tick(self, _: Tick) -> None:
-        while (due_ms := self.wake_at_ms) is not None and due_ms <= self._now_ms:
-            self._end(self._deadlines[0][2])
+        while (due := self._deadlines.pop_due(self._now_ms)) is not None:
+            isolated(self._effects, self._end, due)
 
     # ---- responses ---------------------------------------------------------------------------------------------------
 
@@ -221,16 +300,20 @@ class FetchHandler:
         self._effects.append(Respond(exchange_id, response))
 
 
+_UNREAD = frozenset((Errors.UNKNOWN_TOPIC_ID, Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.TOPIC_AUTHORIZATION_FAILED))
+"""The errors before the log is looked for."""
+
+
 def _partition(
     index: int, read: ReadResult, hint: LeaderIdAndEpoch, isolation: IsolationLevel
 ) -> FetchResponse.Partition:
     if read.error:
-        unknown = read.error in (Errors.UNKNOWN_TOPIC_ID, Errors.UNKNOWN_TOPIC_OR_PARTITION)
+        unread = read.error in _UNREAD
         return FetchResponse.Partition(
             partition_index=index,
             error_code=read.error,
             current_leader=hint,
-            aborted_transactions=() if unknown else None,
+            aborted_transactions=() if unread else None,
         )
     aborted = None
     if isolation is IsolationLevel.READ_COMMITTED:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from shareq.log.results import ReadResult
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicIdPartition
+from shareq.model.image import ClusterImage
 from shareq.model.messages.fetch import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchRequest
 
 SLOTS = 1000
@@ -40,8 +41,8 @@ class FetchSession:
         self.sent_offsets: dict[TopicIdPartition, tuple[int, int]] = {}
         self.used_ms = now_ms
 
-    def update(self, request: FetchRequest) -> None:
-        self.wanted.update(wanted_by(request))
+    def update(self, wanted: Wanted, request: FetchRequest) -> None:
+        self.wanted.update(wanted)
         for topic in request.forgotten_topics_data:
             for partition in topic.partitions:
                 at = TopicIdPartition(topic.topic_id, partition)
@@ -88,17 +89,22 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def enter(self, request: FetchRequest, now_ms: int) -> Errors | FetchTurn:
-        """The partitions to read: those in the request, or those of its updated session. Or the session's error."""
+    def enter(self, request: FetchRequest, now_ms: int, image: ClusterImage) -> Errors | FetchTurn:
+        """The partitions to read: those in the request, or those of its updated session. Or the session's error:
+        INVALID_REQUEST for more partitions than can be meant."""
+        wanted = wanted_by(request)
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sessions.pop(request.session_id, None)
-            return FetchTurn(wanted_by(request), opens=request.session_epoch == INITIAL_EPOCH)
+            opens = request.session_epoch == INITIAL_EPOCH
+            return FetchTurn(wanted, opens=opens) if image.can_be_meant(len(wanted)) else Errors.INVALID_REQUEST
         session = self._sessions.get(request.session_id)
         if session is None:
             return Errors.FETCH_SESSION_ID_NOT_FOUND
         if session.epoch != request.session_epoch:
             return Errors.INVALID_FETCH_SESSION_EPOCH
-        session.update(request)
+        if wanted and not image.can_be_meant(len(session.wanted.keys() | wanted.keys())):
+            return Errors.INVALID_REQUEST
+        session.update(wanted, request)
         if not session.wanted:
             del self._sessions[session.id]
             return FetchTurn({})

@@ -6,10 +6,20 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from shareq.broker.loop import EventLoop, Timer
-from shareq.model.actor import Actor, Effect, Message, Tick
+from shareq.model.actor import Actor, Effect, Failed, Message, Tick
 from shareq.model.events import Event
 
 TICK = Tick()
+
+
+def raise_later(failures: Iterable[Exception], loop: EventLoop) -> None:
+    """Raise each failure in an event of its own: the operation under way is another one."""
+    for failure in failures:
+        loop.post(_raise, failure)
+
+
+def _raise(failure: Exception) -> None:
+    raise failure
 
 
 class Host:
@@ -38,18 +48,34 @@ class Host:
 
     def deliver(self, message: Message) -> None:
         """Deliver a message to the actor and carry out its effects."""
-        if self.alive:
-            self.perform(self.actor.handle(message, self._loop.now_ms()))
+        if not self.alive:
+            return
+        try:
+            effects = self.actor.handle(message, self._loop.now_ms())
+        except Exception:
+            self._reschedule()  # the actor's other deadlines do not depend on this message
+            raise
+        self.perform(effects)
 
     def perform(self, effects: Iterable[Effect]) -> None:
-        """Carry out effects, then set the timer for `wake_at_ms`."""
+        """Carry out effects, then set the timer for `wake_at_ms`. An effect that raises prevents no other one."""
         carry = self._carry
+        failures = []
         for effect in effects:
             carrier = carry.get(type(effect))
-            if carrier is None:
-                self._record(effect)  # type: ignore[arg-type]    # an effect without a carrier is an event
-            else:
-                carrier(self, effect)
+            try:
+                if carrier is not None:
+                    carrier(self, effect)
+                elif type(effect) is Failed:
+                    failures.append(effect.error)
+                else:
+                    self._record(effect)  # type: ignore[arg-type]    # an effect without a carrier is an event
+            except Exception as failure:
+                failures.append(failure)
+        self._reschedule()
+        raise_later(failures, self._loop)
+
+    def _reschedule(self) -> None:
         wake_at_ms = self.actor.wake_at_ms
         if wake_at_ms is not None and (self._timer is None or wake_at_ms < self._timer.due_ms):
             self._schedule(wake_at_ms)

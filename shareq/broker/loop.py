@@ -196,6 +196,15 @@ class VirtualLoop(EventLoop):
             finally:
                 self.lock.release()
 
+    def jump(self, ms: int) -> None:
+        """Let `ms` pass without an event: what was due meanwhile runs at the next wait, late."""
+        with uninterrupted:
+            acquire(self.lock)
+            try:
+                self._now_ms += ms
+            finally:
+                self.lock.release()
+
     def _wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
         happened = None
         deadline_ms: int | None = None

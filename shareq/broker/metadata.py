@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from shareq.broker.controller import Controller
-from shareq.broker.placement import refuse_name
+from shareq.broker.placement import MAX_NEW_PARTITIONS, refuse_name
 from shareq.coordinator.share_state import find_share_coordinator
 from shareq.model.actor import NEWEST_VERSION, ClientContext
 from shareq.model.errors import Errors
@@ -34,6 +34,7 @@ from shareq.model.messages.describe import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
+from shareq.model.state_designs import PERSISTER_CLASS, StateDesign, design_of
 
 TOPIC_OPERATIONS = 3576
 CLUSTER_OPERATIONS = 8096
@@ -65,7 +66,7 @@ def _leaderless(partition: PartitionImage) -> Errors:
 
 def _absent(name: str) -> Errors:
     """The error of a name without a topic."""
-    error, _ = refuse_name(name, ())
+    error, _ = refuse_name(name)
     return error or Errors.UNKNOWN_TOPIC_OR_PARTITION
 
 
@@ -150,13 +151,17 @@ def _topic(topic: TopicImage, image: ClusterImage, operations: int) -> MetadataR
 
 
 def _create_missing(topics: Iterable[MetadataResponse.Topic], controller: Controller) -> None:
-    """Create missing topics; a topic that cannot be created stays UNKNOWN_TOPIC_OR_PARTITION."""
-    for topic in topics:
-        if topic.name is not None and topic.error_code is Errors.UNKNOWN_TOPIC_OR_PARTITION:
-            if topic.name in INTERNAL_TOPICS:
-                controller.create_internal_topic(topic.name)
-            else:
-                controller.create_topic(topic.name)
+    """Create missing topics; a topic that cannot be created stays UNKNOWN_TOPIC_OR_PARTITION. As many partitions as in
+    a CreateTopics are too many: then no topic is created."""
+    missing = [t.name for t in topics if t.name is not None and t.error_code is Errors.UNKNOWN_TOPIC_OR_PARTITION]
+    of_clients = [name for name in missing if name not in INTERNAL_TOPICS]
+    if len(of_clients) * controller.image.broker_config["num.partitions"] > MAX_NEW_PARTITIONS:
+        return
+    for name in missing:
+        if name in INTERNAL_TOPICS:
+            controller.create_internal_topic(name)
+        else:
+            controller.create_topic(name)
 
 
 # ---- descriptions for admins -----------------------------------------------------------------------------------------
@@ -249,7 +254,7 @@ def find_coordinators(
     request: FindCoordinatorRequest, client: ClientContext, controller: Controller
 ) -> FindCoordinatorResponse:
     """The coordinator of each key. The first request creates the coordinators' topic and returns
-    COORDINATOR_NOT_AVAILABLE.
+    COORDINATOR_NOT_AVAILABLE. Control records of share state need no coordinator.
     """
     image = controller.image
     shares = request.key_type == CoordinatorType.SHARE
@@ -262,7 +267,8 @@ def find_coordinators(
         found = tuple(find_share_coordinator(key, image) for key in request.coordinator_keys)
     else:
         found = tuple(_coordinator(key, topic, image) for key in request.coordinator_keys)
-    if topic not in image.topics:
+    keeps_state = shares and design_of(image.broker_config[PERSISTER_CLASS]) is StateDesign.CONTROL_RECORDS
+    if topic not in image.topics and not keeps_state:
         controller.create_internal_topic(topic)
     return FindCoordinatorResponse(coordinators=found)
 

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from shareq.broker.loop import EventLoop, Timer
+from shareq.broker.message_faults import CLIENT, MessageFaults
 from shareq.model.actor import ANY_NODE, Answer, Call, ClientContext
 from shareq.model.errors import Errors
 from shareq.model.events import Event, RequestSent, ResponseSent
@@ -36,53 +38,71 @@ class Caller(Protocol):
 
 
 class _PendingRequest(NamedTuple):
-    """A request without a response; its key in the table is the exchange id that the broker's actors use."""
+    """A request without a response; its key in the table is the exchange id that the broker's actors use. `sender`: the
+    broker that sent it, or CLIENT. `complete`: adds to the response what the broker's actors did not get to see."""
 
     caller: Caller
     call_id: int
     deadline_ms: int
+    sender: int
+    complete: Callable[[Any], Response] | None = None
 
 
 class Network:
     """Connects hosts and brokers. `trace_messages`: every request and response is recorded as an event."""
 
     def __init__(
-        self, loop: EventLoop, record: Callable[[Event], None], *, latency_ms: int = 0, trace_messages: bool = False
+        self,
+        loop: EventLoop,
+        record: Callable[[Event], None],
+        faults: MessageFaults | None = None,
+        *,
+        latency_ms: int = 0,
+        trace_messages: bool = False,
     ) -> None:
+        self._faults = faults or MessageFaults(random.Random(0), record)
         self._loop = loop
         self._record = record
         self._latency_ms = latency_ms
         self._trace = trace_messages
         self._brokers: dict[int, Receiver] = {}
+        self._far: set[int] = set()
         self._open: dict[int, dict[int, _PendingRequest]] = {}
         self._ids = 0
         self._sweeper: Timer | None = None
 
-    def join(self, broker: Receiver) -> None:
+    def join(self, broker: Receiver, *, far: bool = False) -> None:
+        """Add a broker. `far`: in another process; requests to any broker do not go there."""
         self._brokers[broker.broker_id] = broker
+        if far:
+            self._far.add(broker.broker_id)
         self._open[broker.broker_id] = {}
 
     def leave(self, broker_id: int) -> None:
         """Remove a broker: its pending requests fail with NETWORK_EXCEPTION."""
         del self._brokers[broker_id]
+        self._far.discard(broker_id)
         for exchange in self._open.pop(broker_id).values():
             self._post(exchange.caller.deliver, Answer(exchange.call_id, None, Errors.NETWORK_EXCEPTION))
 
-    def call(self, caller: Caller, call: Call, client: ClientContext) -> None:
+    def call(self, caller: Caller, call: Call, client: ClientContext, sender: int = CLIENT) -> None:
         """Send a request; the caller gets the response or the error as an `Answer`."""
-        node = min(self._brokers, default=ANY_NODE) if call.node == ANY_NODE else call.node
+        node = min(self._brokers.keys() - self._far, default=ANY_NODE) if call.node == ANY_NODE else call.node
         broker = self._brokers.get(node)
         if broker is None:
             self._post(caller.deliver, Answer(call.id, None, Errors.NETWORK_EXCEPTION))
             return
         self._ids += 1
         deadline_ms = self._loop.now_ms() + call.timeout_ms
-        self._open[node][self._ids] = _PendingRequest(caller, call.id, deadline_ms)
+        self._open[node][self._ids] = _PendingRequest(caller, call.id, deadline_ms, sender)
         if self._sweeper is None or deadline_ms < self._sweeper.due_ms:
             self._sweep_at(deadline_ms)
         if self._trace:
             self._record(_request_sent(caller, broker, self._ids, call.request, client))
-        self._post(self._hand_over, broker, self._ids, call.request, client)
+        if self._faults.active:
+            self._post_at_risk(sender, node, self._hand_over, broker, self._ids, call.request, client)
+        else:
+            self._post(self._hand_over, broker, self._ids, call.request, client)
 
     def _hand_over(self, broker: Receiver, exchange_id: int, request: Request, client: ClientContext) -> None:
         """Deliver a request to the broker. If that raises, the caller gets an error at once instead of a time-out."""
@@ -96,12 +116,30 @@ class Network:
 
     def answer(self, broker: Receiver, exchange_id: int, response: Response) -> None:
         """Deliver a broker's response to the caller; a response after the deadline is dropped."""
-        exchange = self._open.get(broker.broker_id, {}).pop(exchange_id, None)
+        exchange = self._open.get(broker.broker_id, {}).get(exchange_id)
         if exchange is None:
             return
+        if exchange.complete is not None:
+            response = exchange.complete(response)
         if self._trace:
             self._record(_response_sent(broker, exchange.caller, exchange_id, response))
+        if self._faults.active:
+            self._post_at_risk(exchange.sender, broker.broker_id, self._deliver, broker, exchange_id, response)
+            return
+        del self._open[broker.broker_id][exchange_id]
         self._post(exchange.caller.deliver, Answer(exchange.call_id, response))
+
+    def complete(self, broker: Receiver, exchange_id: int, complete: Callable[[Any], Response]) -> None:
+        """Let `complete(response)` finish the response to a pending request, of which the broker answers a part."""
+        exchanges = self._open.get(broker.broker_id, {})
+        if exchange_id in exchanges:
+            exchanges[exchange_id] = exchanges[exchange_id]._replace(complete=complete)
+
+    def _deliver(self, broker: Receiver, exchange_id: int, response: Response) -> None:
+        """A response arrives late: its request may have timed out, or the broker left, meanwhile."""
+        exchange = self._open.get(broker.broker_id, {}).pop(exchange_id, None)
+        if exchange is not None:
+            exchange.caller.deliver(Answer(exchange.call_id, response))
 
     def fail(self, broker: Receiver, exchange_id: int, error: Errors) -> None:
         """Deliver an error in place of a response, as if the connection had broken."""
@@ -124,6 +162,14 @@ class Network:
             self._loop.at(self._loop.now_ms() + self._latency_ms, lambda: call(*args))
         else:
             self._loop.post(call, *args)
+
+    def _post_at_risk(self, sender: int, broker_id: int, call: Callable[..., object], *args: object) -> None:
+        """Post a message that may be lost or late. The request of a lost one stays open until its time is up."""
+        late_ms = self._faults.fate(sender, broker_id)
+        if late_ms:
+            self._loop.at(self._loop.now_ms() + late_ms, lambda: self._post(call, *args))
+        elif late_ms == 0:
+            self._post(call, *args)
 
     def _sweep_at(self, due_ms: int) -> None:
         if self._sweeper is not None:

@@ -5,37 +5,45 @@ Source: Kafka's ReplicationControlManager, StripedReplicaPlacer and Topic.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from shareq.model.configs import BrokerConfig
 from shareq.model.errors import Errors
-from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
+from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC, is_topic_name
 from shareq.model.image import NO_LEADER, BrokerImage, PartitionImage
+from shareq.model.state_designs import PERSISTER_CLASS, design_of
 
 ErrorWithMessage = tuple[Errors, str | None]
 NO_ERROR: ErrorWithMessage = (Errors.NONE, None)
 
+MAX_NEW_PARTITIONS = 10_000
+"""The largest number of new partitions in one request (Kafka: ReplicationControlManager.MAX_PARTITIONS_PER_BATCH)."""
+
 Replicas = tuple[int, ...]
 """The brokers of one partition; the first is its preferred leader."""
 
-_LEGAL_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
-def refuse_name(name: str, others: Collection[str]) -> ErrorWithMessage:
-    """The error of a new topic name beside `others`. Names appear in metrics, where '.' and '_' are equal."""
-    if not _LEGAL_NAME.fullmatch(name) or name in (".", ".."):
+def metric_name(name: str) -> str:
+    """A topic's name in metrics, where '.' and '_' are equal."""
+    return name.replace(".", "_")
+
+
+def refuse_name(name: str, others: Collection[str] = (), by_metric_name: Mapping[str, str] = _NONE) -> ErrorWithMessage:
+    """The error of a new topic name beside `others`, of which none may have the same name in metrics."""
+    if not is_topic_name(name):
         legal = "1 to 249 characters of a-z, A-Z, 0-9, '.', '_', '-'"
         return Errors.INVALID_TOPIC_EXCEPTION, f"topic {name!r}: must be {legal}, and not '.' or '..'"
     if name in others:
         return Errors.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists"
-    if "." in name or "_" in name:
-        clash = next((other for other in others if other.replace(".", "_") == name.replace(".", "_")), None)
-        if clash is not None:
-            return (
-                Errors.INVALID_TOPIC_EXCEPTION,
-                f"topic {name!r} collides with {clash!r}: '.' and '_' are equal in metrics",
-            )
+    clash = by_metric_name.get(metric_name(name))
+    if clash is not None:
+        return (
+            Errors.INVALID_TOPIC_EXCEPTION,
+            f"topic {name!r} collides with {clash!r}: '.' and '_' are equal in metrics",
+        )
     return NO_ERROR
 
 
@@ -97,7 +105,7 @@ def internal_topic(name: str, config: BrokerConfig) -> tuple[int, int, dict[str,
     prefix = _PREFIXES[name]
     configs = {"cleanup.policy": "compact", "segment.bytes": str(config[prefix + "segment.bytes"])}
     if name == SHARE_STATE_TOPIC:
-        configs |= {"cleanup.policy": "delete", "retention.ms": "-1"}
+        configs |= {"cleanup.policy": design_of(config[PERSISTER_CLASS]).cleanup_policy, "retention.ms": "-1"}
     if name != GROUP_METADATA_TOPIC:
         configs["min.insync.replicas"] = str(config[prefix + "min.isr"])
     return config[prefix + "num.partitions"], config[prefix + "replication.factor"], configs

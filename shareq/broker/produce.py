@@ -51,7 +51,7 @@ def produce(
     """The response, and the appended ranges. Each partition has its own error, except if a batch is transactional and
     the request has no transactional id: that fails the whole request."""
     producing = _ProduceHandler(data, request, client, now_ms, verdicts)
-    if request.transactional_id is None and _any_transactional(request):
+    if request.transactional_id is None and any_transactional(request):
         answer = producing.refuse_all(Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     else:
         answer = producing.all()
@@ -167,7 +167,8 @@ def _find(data: DataPlane, topic: ProduceRequest.Topic) -> tuple[Errors, TopicIm
     return Errors.UNKNOWN_TOPIC_ID, data.image.topics_by_id.get(topic.topic_id)
 
 
-def _any_transactional(request: ProduceRequest) -> bool:
+def any_transactional(request: ProduceRequest) -> bool:
+    """True if a batch of the request belongs to a transaction."""
     for topic in request.topics:
         for part in topic.partitions:
             if looks_transactional(part.records):

@@ -5,11 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from shareq.broker import alter_configs, configs, describe_cluster, metadata, offsets, topics
+from shareq.broker import (
+    acls,
+    alter_configs,
+    client_quotas,
+    configs,
+    describe_cluster,
+    features,
+    metadata,
+    offsets,
+    topics,
+    user_credentials,
+)
 from shareq.broker.controller import Controller
 from shareq.broker.data_plane import DataPlane
 from shareq.broker.host import Host
 from shareq.model.actor import ClientContext
+from shareq.model.experiments import ENABLE
+from shareq.model.messages.acls import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
 from shareq.model.messages.base import Request, Response
 from shareq.model.messages.classic_group import (
     DescribeGroupsRequest,
@@ -35,8 +48,17 @@ from shareq.model.messages.describe import (
     ListConfigResourcesRequest,
     ListPartitionReassignmentsRequest,
 )
+from shareq.model.messages.features import UpdateFeaturesRequest
 from shareq.model.messages.fetch import FetchRequest, OffsetForLeaderEpochRequest
 from shareq.model.messages.offsets import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
+from shareq.model.messages.quotas import AlterClientQuotasRequest, DescribeClientQuotasRequest
+from shareq.model.messages.security import (
+    AlterUserScramCredentialsRequest,
+    DescribeUserScramCredentialsRequest,
+    SaslAuthenticateRequest,
+    SaslHandshakeRequest,
+)
+from shareq.model.messages.share_browse import BrowseShareGroupRequest
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
 from shareq.model.messages.share_group import (
     AlterShareGroupOffsetsRequest,
@@ -98,10 +120,22 @@ def routes(hosts: Hosts, produce: Answer, controller: Controller, data: DataPlan
     return {
         ProduceRequest: produce,
         **_to_actors(hosts),
+        **({BrowseShareGroupRequest: hosts.leader} if controller.image.broker_config[ENABLE] else {}),
         **_about_logs(controller, data),
         **_about_the_cluster(controller, data),
-        **_about_topics(controller, data),
+        **_about_users(controller),
+        **{api: _in_one_image(answer, controller) for api, answer in _about_topics(controller, data).items()},
     }
+
+
+def _in_one_image(answer: Answer, controller: Controller) -> Answer:
+    """Make all changes of a request in one image."""
+
+    def answered(request: Any, client: ClientContext) -> Response:
+        with controller.together():
+            return answer(request, client)
+
+    return answered
 
 
 def _to_actors(hosts: Hosts) -> dict[type[Request], Route]:
@@ -155,7 +189,6 @@ def _about_logs(controller: Controller, data: DataPlane) -> dict[type[Request], 
 
 def _about_the_cluster(controller: Controller, data: DataPlane) -> dict[type[Request], Route]:
     return {
-        MetadataRequest: lambda request, client: metadata.metadata(request, controller, client.api_version),
         FindCoordinatorRequest: lambda request, client: metadata.find_coordinators(request, client, controller),
         DescribeClusterRequest: lambda request, _: metadata.describe_cluster(request, controller.image),
         DescribeTopicPartitionsRequest: lambda request, _: metadata.describe_topic_partitions(
@@ -170,12 +203,30 @@ def _about_the_cluster(controller: Controller, data: DataPlane) -> dict[type[Req
     }
 
 
-def _about_topics(controller: Controller, data: DataPlane) -> dict[type[Request], Route]:
+def _about_users(controller: Controller) -> dict[type[Request], Route]:
     return {
+        DescribeUserScramCredentialsRequest: lambda request, _: user_credentials.describe_users(
+            request, controller.image
+        ),
+        AlterUserScramCredentialsRequest: lambda request, _: user_credentials.alter_users(request, controller),
+        DescribeClientQuotasRequest: lambda request, _: client_quotas.describe_client_quotas(request, controller.image),
+        AlterClientQuotasRequest: lambda request, _: client_quotas.alter_client_quotas(request, controller),
+        SaslHandshakeRequest: lambda request, _: user_credentials.no_authentication(request),
+        SaslAuthenticateRequest: lambda request, _: user_credentials.no_authentication(request),
+    }
+
+
+def _about_topics(controller: Controller, data: DataPlane) -> dict[type[Request], Answer]:
+    return {
+        MetadataRequest: lambda request, client: metadata.metadata(request, controller, client.api_version),
         CreateTopicsRequest: lambda request, _: topics.create_topics(request, controller),
         DeleteTopicsRequest: lambda request, _: topics.delete_topics(request, controller),
         CreatePartitionsRequest: lambda request, _: topics.create_partitions(request, controller),
         ElectLeadersRequest: lambda request, _: topics.elect_leaders(request, controller),
+        DescribeAclsRequest: lambda request, _: acls.describe_acls(request, controller.image),
+        CreateAclsRequest: lambda request, _: acls.create_acls(request, controller),
+        DeleteAclsRequest: lambda request, _: acls.delete_acls(request, controller),
+        UpdateFeaturesRequest: lambda request, _: features.update_features(request, controller),
         DescribeConfigsRequest: lambda request, _: configs.describe_configs(request, controller.image, data.broker_id),
         AlterConfigsRequest: lambda request, _: alter_configs.alter_configs(request, controller, data.broker_id),
         IncrementalAlterConfigsRequest: lambda request, _: alter_configs.incremental_alter_configs(

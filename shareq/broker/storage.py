@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable
 
+from shareq.broker.free_memory import WORTH_IT_BYTES, give_back
 from shareq.log.config import LogConfig
 from shareq.log.memory import MemoryLog
-from shareq.model.errors import ConfigException, Errors
+from shareq.model.errors import ConfigException, Errors, KafkaError, KafkaException
 from shareq.model.events import Event, LogStartMoved
 from shareq.model.ids import INTERNAL_TOPICS, TopicId, TopicPartition
 from shareq.model.image import ClusterImage, TopicImage
@@ -64,6 +65,14 @@ class Storage:
             return None
         return self.log_of(found, partition)
 
+    def existing_log(self, topic: str, partition: int) -> MemoryLog:
+        """The log of a partition. KafkaException if the partition does not exist."""
+        found = self.log(topic, partition)
+        if found is None:
+            why = f"{topic}-{partition} does not exist"
+            raise KafkaException(KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, why))
+        return found
+
     def log_of(self, topic: TopicImage, partition: int) -> MemoryLog | None:
         """The log of a topic's partition; None if the topic was deleted after `topic` was read from an image."""
         key = (topic.topic_id, partition)
@@ -88,12 +97,17 @@ class Storage:
 
     def clean(self, now_ms: int) -> None:
         """Run retention and compaction of every log, as Kafka's cleaner does every few minutes."""
+        freed_bytes = 0
         for (topic_id, partition), log in self._logs.items():
-            before = log.log_start_offset
+            before, size = log.log_start_offset, log.size_in_bytes
             log.clean(now_ms)
+            log.clean_share_state()
+            freed_bytes += size - log.size_in_bytes
             if log.log_start_offset != before:
                 name = self._image.topics_by_id[topic_id].name
                 self._record(LogStartMoved(name, partition, log.log_start_offset))
+        if freed_bytes >= WORTH_IT_BYTES:
+            give_back()
 
     def delete_records(self, at: TopicPartition, offset: int) -> tuple[Errors, int]:
         """Raise the log start to `offset` (-1: the high watermark). Returns the error and the new log start."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from shareq.broker.configs import topic_configs
 from shareq.broker.controller import Controller
-from shareq.broker.placement import ErrorWithMessage, Replicas
+from shareq.broker.placement import MAX_NEW_PARTITIONS, ErrorWithMessage, Replicas
 from shareq.model.errors import Errors
 from shareq.model.ids import ZERO_TOPIC_ID, TopicId
 from shareq.model.image import ClusterImage, TopicImage
@@ -25,13 +25,14 @@ from shareq.model.messages.topics import (
 
 PREFERRED_ELECTION, UNCLEAN_ELECTION = 0, 1
 
-MAX_NEW_PARTITIONS = 10_000
-"""The largest number of new partitions in one request (Kafka: ReplicationControlManager.MAX_PARTITIONS_PER_BATCH)."""
-
 _TOO_MANY: ErrorWithMessage = (
     Errors.POLICY_VIOLATION,
     f"a request may add at most {MAX_NEW_PARTITIONS:,d} partitions",
 )
+
+
+Described = dict[tuple[tuple[str, str], ...], tuple[CreateTopicsResponse.Config, ...]]
+"""The configurations of the topics of a request, by their overrides: mostly all have the same."""
 
 
 def _twice(names: list[str]) -> set[str]:
@@ -44,20 +45,28 @@ def _twice(names: list[str]) -> set[str]:
 def create_topics(request: CreateTopicsRequest, controller: Controller) -> CreateTopicsResponse:
     twice = _twice([requested.name for requested in request.topics])
     once = {requested.name: requested for requested in request.topics}
-    too_many = sum(max(1, requested.num_partitions) for requested in request.topics) > MAX_NEW_PARTITIONS
+    usual = controller.image.broker_config["num.partitions"]
+    too_many = sum(_new_partitions(requested, usual) for requested in request.topics) > MAX_NEW_PARTITIONS
     results = []
+    described: Described = {}
     for name, requested in once.items():
         if too_many:
             results.append(_refused(name, _TOO_MANY))
         elif name in twice:
             results.append(_refused(name, (Errors.INVALID_REQUEST, f"topic {name!r}: named twice in the request")))
         else:
-            results.append(_create(requested, controller, validate_only=request.validate_only))
+            results.append(_create(requested, controller, described, validate_only=request.validate_only))
     return CreateTopicsResponse(topics=tuple(results))
 
 
+def _new_partitions(requested: CreateTopicsRequest.Topic, usual: int) -> int:
+    """At least 1, so that the number of topics is bounded, too."""
+    count = usual if requested.num_partitions == -1 else requested.num_partitions
+    return len(requested.assignments) or max(1, count)
+
+
 def _create(
-    requested: CreateTopicsRequest.Topic, controller: Controller, *, validate_only: bool
+    requested: CreateTopicsRequest.Topic, controller: Controller, described: Described, *, validate_only: bool
 ) -> CreateTopicsResponse.Topic:
     nulls = [key for key, value in requested.configs if value is None]
     if nulls and requested.name not in controller.image.topics:
@@ -73,7 +82,7 @@ def _create(
         assigned=assigned,
         validate_only=validate_only,
     )
-    return _refused(requested.name, outcome) if topic is None else _created(topic, controller.image)
+    return _refused(requested.name, outcome) if topic is None else _created(topic, controller.image, described)
 
 
 def _assignments(requested: CreateTopicsRequest.Topic) -> tuple[ErrorWithMessage | None, list[Replicas]]:
@@ -93,16 +102,20 @@ def _refused(name: str, outcome: ErrorWithMessage) -> CreateTopicsResponse.Topic
     return CreateTopicsResponse.Topic(name=name, error_code=error, error_message=why)
 
 
-def _created(topic: TopicImage, image: ClusterImage) -> CreateTopicsResponse.Topic:
+def _created(topic: TopicImage, image: ClusterImage, described: Described) -> CreateTopicsResponse.Topic:
+    overrides = tuple(topic.configs.items())
+    configs = described.get(overrides)
+    if configs is None:
+        configs = described[overrides] = tuple(
+            CreateTopicsResponse.Config(name=entry.key, value=entry.value, config_source=entry.source)
+            for entry in topic_configs(topic.configs, image)
+        )
     return CreateTopicsResponse.Topic(
         name=topic.name,
         topic_id=topic.topic_id,
         num_partitions=len(topic.partitions),
         replication_factor=len(topic.partitions[0].replicas),
-        configs=tuple(
-            CreateTopicsResponse.Config(name=entry.key, value=entry.value, config_source=entry.source)
-            for entry in topic_configs(topic.configs, image)
-        ),
+        configs=configs,
     )
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from shareq.broker.host import Host
 from shareq.broker.loop import EventLoop, Timer
 from shareq.broker.network import Network
-from shareq.model.actor import Actor, Call, ClientContext, Effect, Message
+from shareq.model.actor import ANONYMOUS, Actor, Call, ClientContext, Effect, Message
 from shareq.model.errors import ClientFailedException, IllegalStateException, KafkaError, KafkaException
-from shareq.model.events import Event
+from shareq.model.events import Event, FaultInjected
 from shareq.model.image import ClusterImage
 from shareq.model.transport import Connection
 
@@ -91,11 +91,13 @@ class InProcessConnection:
     client that has crashed.
     """
 
-    def __init__(self, cluster: ClusterAccess, actor: Actor, client_id: str, connection_id: int) -> None:
+    def __init__(
+        self, cluster: ClusterAccess, actor: Actor, client_id: str, connection_id: int, principal: str = ANONYMOUS
+    ) -> None:
         self.client_id = client_id
         self.connection_id = connection_id
         self._cluster = cluster
-        self._context = ClientContext(client_id=client_id, connection_id=connection_id)
+        self._context = ClientContext(client_id=client_id, connection_id=connection_id, principal=principal)
         self._host = InProcessClientHost(client_id, actor, cluster.loop, {Call: self._call}, cluster.record)
         self._used_ms: dict[int, int] = {}  # by broker: when it was called last
         self._idle_timer: Timer | None = None
@@ -210,6 +212,18 @@ class Client(Protocol):
 
     @property
     def connection(self) -> Connection: ...
+
+
+@runtime_checkable
+class Member(Protocol):
+    """A client that can be a member of a share group: ShareConsumer."""
+
+    def member_id(self) -> str: ...
+
+
+def client_fault(client: Client, text: str, fault: str) -> FaultInjected:
+    """The event of a fault of this client."""
+    return FaultInjected(text, client.member_id() if isinstance(client, Member) else None, fault)
 
 
 def open_connection(client: Client, cluster: ClusterAccess) -> InProcessConnection:

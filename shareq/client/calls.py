@@ -11,7 +11,7 @@ from shareq.model.events import Event
 from shareq.model.messages.base import Request, Response
 
 OnAnswer = Callable[[Response | None, Errors, int], None]
-"""(response, error, now_ms): without a response, `error` says why there is none."""
+"""(response, error, now_ms): without a response, `error` is the reason."""
 
 
 UNREACHABLE_MS = 3000

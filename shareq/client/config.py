@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from shareq.client.arguments import text
+from shareq.client.security_config import SECURITY_KEYS, shown
 from shareq.model.configs import INT_MAX, ConfigDef
 from shareq.model.errors import ConfigException, KafkaError, KafkaException
 
@@ -37,22 +38,20 @@ SOCKETS = (
 _CARRIED_OVER = """
 api.version.fallback.ms api.version.request api.version.request.timeout.ms broker.address.family broker.address.ttl
 broker.version.fallback builtin.features client.dns.lookup connections.max.idle.ms debug enable.metrics.push
-enable.sasl.oauthbearer.unsecure.jwt enable.ssl.certificate.verification error_cb internal.termination.signal
+enable.sasl.oauthbearer.unsecure.jwt error_cb internal.termination.signal
 log.connection.close log.queue log.thread.name log_cb log_level logger max.in.flight
 max.in.flight.requests.per.connection message.max.bytes metadata.broker.list metadata.max.age.ms
-metadata.recovery.rebootstrap.trigger.ms metadata.recovery.strategy oauth_cb open_cb
+metadata.recovery.rebootstrap.trigger.ms metadata.recovery.strategy open_cb
 receive.message.max.bytes sasl.kerberos.keytab
-sasl.kerberos.principal sasl.kerberos.service.name sasl.mechanism sasl.mechanisms sasl.oauthbearer.config
-sasl.password sasl.username security.protocol socket.blocking.max.ms socket.max.fails
-socket.timeout.ms ssl.ca.location ssl.certificate.location ssl.cipher.suites
-ssl.endpoint.identification.algorithm ssl.key.location ssl.key.password statistics.interval.ms stats_cb
+sasl.kerberos.principal sasl.kerberos.service.name socket.blocking.max.ms socket.max.fails
+socket.timeout.ms statistics.interval.ms stats_cb
 throttle_cb topic.metadata.propagation.max.ms topic.metadata.refresh.fast.interval.ms
 topic.metadata.refresh.interval.ms topic.metadata.refresh.sparse
 """
-TRANSPORT_KEYS = frozenset(_CARRIED_OVER.split())
+TRANSPORT_KEYS = SECURITY_KEYS | frozenset(_CARRIED_OVER.split())
 """librdkafka's other keys about connections, logging and metadata: accepted, so that a configuration can be carried
-over. They have no effect, but that over TCP security.protocol must not ask for more than there is; what
-socket.timeout.ms says there, request.timeout.ms says here."""
+over. Those of security have an effect over TCP, the others none; the value of socket.timeout.ms there is that of
+request.timeout.ms here."""
 
 CONNECTION_KEYS = TRANSPORT_KEYS | {definition.key for definition in (*COMMON, *SOCKETS)}
 """What any client takes."""
@@ -65,7 +64,7 @@ def _refusal(why: str) -> KafkaException:
 def _unknown_key(key: object, value: object, known: set[str]) -> str:
     near = get_close_matches(str(key), sorted(known), n=1)
     hint = f'; did you mean "{near[0]}"?' if near else ""
-    return f'No such configuration property: "{key}" (value {value!r}){hint}'
+    return f'No such configuration property: "{key}" (value {shown(key, value)}){hint}'
 
 
 class ClientConfig:
@@ -96,7 +95,7 @@ class ClientConfig:
                 raise _refusal(_unknown_key(key, value, {*table, *ignored, *TRANSPORT_KEYS}))
         if not self._values["bootstrap.servers"]:
             raise _refusal("bootstrap.servers must be set: inproc://name or host:port")
-        _check_security(self._values["bootstrap.servers"], conf.get("security.protocol", "plaintext"))
+        self._security = {key: conf[key] for key in SECURITY_KEYS if key in conf}
         first, longest = self._values["reconnect.backoff.ms"], self._values["reconnect.backoff.max.ms"]
         if longest < first:
             raise contradiction(f"reconnect.backoff.max.ms={longest}: must be at least reconnect.backoff.ms={first}")
@@ -106,8 +105,8 @@ class ClientConfig:
 
     @property
     def sockets(self) -> Mapping[str, Any]:
-        """The keys about connections over TCP, with their values."""
-        return {definition.key: self._values[definition.key] for definition in SOCKETS}
+        """The keys about connections over TCP, with their values; of security only those that are set."""
+        return {**{definition.key: self._values[definition.key] for definition in SOCKETS}, **self._security}
 
 
 _BOOLS: Mapping[object, str] = {"1": "true", "t": "true", "0": "false", "f": "false"}
@@ -138,10 +137,11 @@ def _check_text(key: str, value: str) -> None:
         raise _refusal(str(error)) from None
 
 
-def _check_security(bootstrap_servers: str, protocol: object) -> None:
-    """Connections are plaintext only. In this process there are none, and any value is accepted."""
-    if "://" not in bootstrap_servers and str(protocol).lower() != "plaintext":
-        raise _refusal(f"security.protocol={protocol!r}: must be plaintext")
+def connection_config(bootstrap_servers: str, conf: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The settings of connections in a configuration that has nothing else, for `transport_for`. KafkaException
+    (_INVALID_ARG) for an unknown key or an invalid value."""
+    config = {"bootstrap.servers": bootstrap_servers, **(conf or {})}
+    return ClientConfig({**config, "bootstrap.servers": bootstrap_servers}, ()).sockets
 
 
 def merged(conf: Mapping[str, Any] | None, kwargs: Mapping[str, Any]) -> dict[str, Any]:

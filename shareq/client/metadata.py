@@ -1,4 +1,4 @@
-"""The topics and partition leaders that this client has asked for."""
+"""The topics that this client needs, and the leaders of their partitions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Topic:
 
 
 class Metadata:
-    """A cache that is asked for refreshes; it never polls on its own.
+    """A cache that is refreshed when a topic is wanted; it never polls by itself.
 
     `want_*` may be called as often as one likes: refreshes keep a growing distance from each other, so that an answer
     that does not help cannot make a client spin. `on_update()` follows every answer and every error that is final.
@@ -41,7 +41,9 @@ class Metadata:
         self.topics: dict[str, Topic] = {}
         self.by_id: dict[TopicId, Topic] = {}
         self.errors: dict[str, Errors] = {}
-        """Why a name that was asked for is unknown."""
+        """Why a wanted name is unknown."""
+        self.reason = ""
+        """Why the last refresh has failed for good, in words."""
         self._calls = calls
         self._backoff = backoff
         self._on_update = on_update
@@ -75,29 +77,29 @@ class Metadata:
         topic.leaders[key.partition] = (leader.leader_id, leader.leader_epoch)
         return True
 
-    # ---- asking ------------------------------------------------------------------------------------------------------
+    # ---- requests ----------------------------------------------------------------------------------------------------
 
     @property
     def wake_at_ms(self) -> int | None:
         return self._not_before_ms if (self._names or self._ids) and not self._under_way else None
 
     def pump(self, now_ms: int) -> None:
-        """Ask for what is wanted, by id before by name: a request can only do one of the two."""
+        """Request what is wanted, by id before by name: a request can only do one of the two."""
         if self._under_way or now_ms < self._not_before_ms:
             return
         if self._ids:
-            asked = tuple(MetadataRequest.Topic(topic_id=topic_id) for topic_id in sorted(self._ids))
+            topics = tuple(MetadataRequest.Topic(topic_id=topic_id) for topic_id in sorted(self._ids))
             self._ids.clear()
         elif self._names:
-            asked = tuple(MetadataRequest.Topic(name=name) for name in sorted(self._names))
+            topics = tuple(MetadataRequest.Topic(name=name) for name in sorted(self._names))
             self._names.clear()
         else:
             return
         self._under_way = True
-        self._calls.send(ANY_NODE, MetadataRequest(topics=asked), lambda *answer: self._answered(asked, *answer))
+        self._calls.send(ANY_NODE, MetadataRequest(topics=topics), lambda *answer: self._answered(topics, *answer))
 
     def _answered(
-        self, asked: tuple[MetadataRequest.Topic, ...], response: Response | None, error: Errors, now_ms: int
+        self, topics: tuple[MetadataRequest.Topic, ...], response: Response | None, error: Errors, now_ms: int
     ) -> None:
         self._under_way = False
         if self._answered_at_ms is None or now_ms - self._answered_at_ms > CALM_MS:
@@ -106,19 +108,21 @@ class Metadata:
         self._answered_at_ms = now_ms
         self._not_before_ms = now_ms + self._backoff.delay_ms(self._series)
         if response is None and error.retriable:
-            for topic in asked:
-                self._ask_again(topic)
+            for topic in topics:
+                self._add(topic)
             return
         if response is None:  # no retry mends this: the request cannot be encoded, or the broker is too old
-            self.errors |= {topic.name: error for topic in asked if topic.name is not None}
+            self.reason = self._calls.reason
+            self.errors |= {topic.name: error for topic in topics if topic.name is not None}
             self._on_update()
             return
         assert isinstance(response, MetadataResponse)
+        self.reason = ""
         for answer in response.topics:
             self._learn(answer)
         self._on_update()
 
-    def _ask_again(self, topic: MetadataRequest.Topic) -> None:
+    def _add(self, topic: MetadataRequest.Topic) -> None:
         if topic.name is None:
             self._ids.add(topic.topic_id)
         else:

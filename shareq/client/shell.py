@@ -11,6 +11,7 @@ from typing import ClassVar, Self, TypeVar
 from shareq.client.calls import Calls
 from shareq.client.uninterrupted import uninterrupted
 from shareq.model.actor import Effect
+from shareq.model.closing import Closing
 from shareq.model.errors import (
     ClientFailedException,
     ConcurrentModificationException,
@@ -72,7 +73,7 @@ class Gate:
             uninterrupted.__exit__()
 
 
-class UntilClosed:
+class UntilClosed(Closing):
     """A client that serves until `close`, and is a context manager meanwhile."""
 
     _NAME: ClassVar[str]
@@ -84,9 +85,6 @@ class UntilClosed:
         """The client's connection to its cluster; `Cluster.crash` ends it."""
         return self._connection
 
-    def close(self) -> object:
-        raise NotImplementedError
-
     def _check_open(self) -> None:
         if self._closed:
             raise IllegalStateException(f"{self._NAME} closed")
@@ -94,11 +92,6 @@ class UntilClosed:
     def __enter__(self) -> Self:
         self._check_open()
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def failed_for_good(connection: Connection, error: BaseException) -> KafkaError | None:
@@ -114,7 +107,7 @@ REFUSALS = (KafkaException, IllegalStateException, WakeupException)
 
 
 def perform(connection: Connection, calls: Calls, call: Callable[[int], T]) -> T:
-    """Run `call(now_ms)` on the actor and carry out what it asked for, even where it raises to the application."""
+    """Run `call(now_ms)` on the actor and carry out its effects, even where it raises to the application."""
     results: list[T] = []
     failures: list[Exception] = []
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from shareq.client.message import Message
 from shareq.client.topic_partition import TopicPartition
 from shareq.model.errors import Errors, KafkaError, KafkaException
 from shareq.model.ids import TopicIdPartition
-from shareq.model.messages.share_fetch import AcknowledgementBatch
+from shareq.model.messages.share_fetch import RULE_DELAY, AcknowledgementBatch
 from shareq.model.states import AcknowledgeType
 
 MANY_RUNS = 16
@@ -40,11 +40,12 @@ class MemberIdentity(NamedTuple):
 
 
 class AcknowledgeRun(NamedTuple):
-    """Offsets [first, end) with one acknowledge type."""
+    """Offsets [first, end) with one acknowledge type; of released ones the requested rest, else RULE_DELAY."""
 
     first: int
     end: int
     type: int
+    delay_ms: int = RULE_DELAY
 
 
 Range = tuple[int, int]
@@ -85,18 +86,34 @@ def runs_of(verdicts: dict[int, int]) -> list[AcknowledgeRun]:
     return runs
 
 
+def with_delays(runs: Sequence[AcknowledgeRun], delays: dict[int, int]) -> list[AcknowledgeRun]:
+    """The runs, cut where the delays of released offsets differ."""
+    cut: list[AcknowledgeRun] = []
+    for run in runs:
+        if run.type != AcknowledgeType.RELEASE:
+            cut.append(run)
+            continue
+        by_delay = groupby(range(run.first, run.end), lambda offset: delays.get(offset, RULE_DELAY))
+        for delay_ms, offsets in by_delay:
+            first, *others = offsets
+            cut.append(AcknowledgeRun(first, (others[-1] if others else first) + 1, run.type, delay_ms))
+    return cut
+
+
 def encode(runs: Sequence[AcknowledgeRun]) -> tuple[AcknowledgementBatch, ...]:
-    """The batches of a request: one per run, as in librdkafka; with many runs, short ones are packed, as in Java."""
+    """The batches of a request: one per run, as in librdkafka; with many runs, short ones are packed, as in Java.
+
+    Adjacent runs of one type are one: Kafka tracks a batch of acquired records that is acknowledged in parts offset by
+    offset, which takes it twenty times as long (SharePartition.acknowledgePerOffsetBatchRecords).
+    """
+    runs = _joined(runs)
     if len(runs) <= MANY_RUNS:
-        return tuple(
-            AcknowledgementBatch(first_offset=first, last_offset=end - 1, acknowledge_types=(kind,))
-            for first, end, kind in runs
-        )
+        return tuple(_pack([run]) for run in runs)
     batches: list[AcknowledgementBatch] = []
     packed: list[AcknowledgeRun] = []
     for run in runs:
-        short = run.end - run.first < SHORT_RUN
-        if packed and not (short and packed[-1].end == run.first and packed[-1].end - packed[-1].first < SHORT_RUN):
+        short = _is_short(run)
+        if packed and not (short and packed[-1].end == run.first and _is_short(packed[-1])):
             batches.append(_pack(packed))
             packed = []
         packed.append(run)
@@ -104,9 +121,30 @@ def encode(runs: Sequence[AcknowledgeRun]) -> tuple[AcknowledgementBatch, ...]:
     return tuple(batches)
 
 
+def _is_short(run: AcknowledgeRun) -> bool:
+    """True if the run may share a batch with others, which have one delay."""
+    return run.end - run.first < SHORT_RUN and run.delay_ms == RULE_DELAY
+
+
+def _joined(runs: Sequence[AcknowledgeRun]) -> list[AcknowledgeRun]:
+    """Ascending runs, adjacent ones of one type as one."""
+    joined: list[AcknowledgeRun] = []
+    for run in runs:
+        if joined and joined[-1].end == run.first and joined[-1][2:] == run[2:]:
+            joined[-1] = joined[-1]._replace(end=run.end)
+        else:
+            joined.append(run)
+    return joined
+
+
 def _pack(runs: list[AcknowledgeRun]) -> AcknowledgementBatch:
     types = (runs[0].type,) if len(runs) == 1 else tuple(run.type for run in runs for _ in range(run.first, run.end))
-    return AcknowledgementBatch(first_offset=runs[0].first, last_offset=runs[-1].end - 1, acknowledge_types=types)
+    return AcknowledgementBatch(
+        first_offset=runs[0].first,
+        last_offset=runs[-1].end - 1,
+        acknowledge_types=types,
+        release_delay_ms=runs[0].delay_ms,
+    )
 
 
 def merge_runs(several: Iterable[Sequence[AcknowledgeRun]]) -> list[AcknowledgeRun] | None:
@@ -119,7 +157,7 @@ def merge_runs(several: Iterable[Sequence[AcknowledgeRun]]) -> list[AcknowledgeR
 def counts_of(runs: Iterable[AcknowledgeRun]) -> tuple[int, int, int, int, int]:
     """The number of offsets of each type, GAP to RENEW."""
     counts = [0] * len(AcknowledgeType)
-    for first, end, kind in runs:
+    for first, end, kind, _ in runs:
         counts[kind] += end - first
     gap, accept, release, reject, renew = counts
     return gap, accept, release, reject, renew

@@ -17,6 +17,7 @@ from shareq.consumer.metrics import FetchMetrics
 from shareq.consumer.unacknowledged import UnacknowledgedPartition, UnacknowledgedRecords
 from shareq.model.errors import Errors, IllegalStateException, KafkaError, KafkaException
 from shareq.model.events import AcknowledgementsSent, RecordsDelivered
+from shareq.model.experiments import LONGEST_BACKOFF_MS
 from shareq.model.ids import TopicIdPartition
 from shareq.model.states import AcknowledgeType
 
@@ -43,6 +44,16 @@ def acknowledge_type(given: object) -> int:
 def bad_acknowledge_type(given: object) -> str:
     """The error message for an acknowledge type. GAP is not listed: only the client itself uses it."""
     return f"ack_type={given!r}: must be ACCEPT (1), RELEASE (2), REJECT (3) or RENEW (4)"
+
+
+def check_release_delay(ack_type: int, delay_ms: object) -> None:
+    """TypeError or ValueError for a rest that cannot be requested; the group's own limit is known to the broker."""
+    if not isinstance(delay_ms, int) or isinstance(delay_ms, bool):
+        raise TypeError(f"delay_ms={delay_ms!r}: must be an int")
+    if not 0 <= delay_ms <= LONGEST_BACKOFF_MS:
+        raise ValueError(f"delay_ms={delay_ms}: must be 0..{LONGEST_BACKOFF_MS}")
+    if ack_type != AcknowledgeType.RELEASE:
+        raise ValueError(f"delay_ms={delay_ms}: only RELEASE (2) has a delay, and ack_type={ack_type!r}")
 
 
 class CommitResult(NamedTuple):
@@ -101,6 +112,12 @@ class Acknowledger:
             topic, partition, first, end = piece.topic, piece.key.partition, piece.first, piece.end
             counts = len(messages), piece.delivery_count
             self._calls.emit(RecordsDelivered(group_id, member_id, client_id, topic, partition, first, end, *counts))
+
+    def holds(self, node: int) -> bool:
+        """True if a node delivered some of the records, or of the gaps."""
+        return any(entry.node == node for entry in self._records) or any(
+            renewal.node == node for renewal in self._renewed
+        )
 
     @property
     def renewals(self) -> bool:
@@ -175,7 +192,16 @@ class Acknowledger:
         if entry is None or not entry.holds(offset):
             return False
         entry.verdicts[offset] = verdict
+        if entry.delays:
+            entry.delays.pop(offset, None)
         return True
+
+    def delay(self, topic: str | None, partition: int | None, offset: int | None, delay_ms: int) -> None:
+        """Request a rest for a record that has just been acknowledged with RELEASE."""
+        entry = self._records.find(topic, partition)
+        assert entry is not None, "the record is held"
+        assert offset is not None, "the record has a position"
+        entry.delays[offset] = delay_ms
 
     def acknowledge(self, topic: str | None, partition: int | None, offset: int | None, verdict: int) -> None:
         """Like `note`, but also for a renewed record, which is held again with this type."""

@@ -43,18 +43,26 @@ class BufferFiller:
         return bool(dropped) and not self._buffer
 
     def take(
-        self, session: ShareSessionHandler, results: Mapping[TopicIdPartition, ShareFetchResponse.Partition]
+        self,
+        session: ShareSessionHandler,
+        results: Mapping[TopicIdPartition, ShareFetchResponse.Partition],
+        lock_until_ms: int,
     ) -> tuple[int, int]:
-        """Buffer the acquired records. Returns the numbers of records and bytes of the partitions that contribute."""
+        """Buffer the acquired records, whose locks end by `lock_until_ms`. Returns the numbers of records and bytes of
+        the partitions that contribute."""
         records = size = 0
         for key, partition in results.items():
-            if partition.acquired_records and self._take_partition(session, key, partition):
+            if partition.acquired_records and self._take_partition(session, key, partition, lock_until_ms):
                 records += sum(a.last_offset - a.first_offset + 1 for a in partition.acquired_records)
                 size += sum(batch.size for batch in partition.records)
         return records, size
 
     def _take_partition(
-        self, session: ShareSessionHandler, key: TopicIdPartition, partition: ShareFetchResponse.Partition
+        self,
+        session: ShareSessionHandler,
+        key: TopicIdPartition,
+        partition: ShareFetchResponse.Partition,
+        lock_until_ms: int,
     ) -> bool:
         """False if none of the acquired records is buffered."""
         topic = self._metadata.by_id.get(key.topic_id)
@@ -64,7 +72,9 @@ class BufferFiller:
         if topic.name not in self.topics:
             self._release(key, topic.name, session.node, [(a.first_offset, a.last_offset + 1) for a in acquired])
             return False
-        pieces: Iterable[AcquiredPiece] = cut_at_batches(key, topic.name, session.node, acquired, partition.records)
+        pieces: Iterable[AcquiredPiece] = cut_at_batches(
+            key, topic.name, session.node, acquired, partition.records, lock_until_ms=lock_until_ms
+        )
         if session.waiting:
             pieces = without_acknowledged(pieces, [each for each in session.waiting if each.key == key])
         return self._buffer.extend(pieces)

@@ -1,4 +1,5 @@
-"""A share consumer's configuration: confluent-kafka's keys, and two keys of Java's client."""
+"""A share consumer's configuration: confluent-kafka's keys, two keys of Java's client and
+`share.expired.records`."""
 
 from __future__ import annotations
 
@@ -31,6 +32,12 @@ DEFINITIONS = (
     ConfigDef("fetch.max.bytes", 52428800, "The most bytes that a fetch returns.", 0, 2147483135),
     ConfigDef("max.poll.interval.ms", 300000, "The longest time between two polls of a member.", 1, 86400000),
     ConfigDef("default.api.timeout.ms", 60000, "How long commit_async retries.", 1, INT_MAX),
+    ConfigDef(
+        "share.expired.records",
+        "drop",
+        "Buffered records whose lock has ended; drop: they are fetched again; return: a poll returns them.",
+        choices=("drop", "return"),
+    ),
     ConfigDef("check.crcs", False, "Check the CRC of each record batch."),
 )
 

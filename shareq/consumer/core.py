@@ -42,6 +42,7 @@ class ShareConsumerCore:
         backoff = Backoff(rng, config["retry.backoff.ms"], config["retry.backoff.max.ms"])
         self._metadata = Metadata(self._calls, backoff, self._metadata_changed)
         self._buffer = FetchBuffer(check_crcs=config["check.crcs"])
+        self._drops_expired = config["share.expired.records"] == "drop"
         self._membership = Membership(
             self._calls,
             backoff,
@@ -61,6 +62,7 @@ class ShareConsumerCore:
             identity=identity,
             limits=_limits(config),
             metrics=self._fetch_metrics,
+            holds=self._holds,
             on_settled=self._settled,
             on_error=self._failed,
         )
@@ -154,6 +156,8 @@ class ShareConsumerCore:
             self._raise_error()
             self._membership.polled()
             self._metadata.want_names(name for name in self.subscription if not self._knows(name))
+            if self._drops_expired:
+                self._buffer.drop_expired(now_ms)
             self._fetcher.fetching = not self._buffer
         finally:
             self._pump(now_ms)
@@ -215,6 +219,10 @@ class ShareConsumerCore:
 
     def _settled(self, acknowledgements: Acknowledgements, error: Errors, now_ms: int) -> None:
         self.acknowledger.settled(acknowledgements, error, now_ms)
+
+    def _holds(self, node: int) -> bool:
+        """True if records of a node's session are buffered, or not yet acknowledged: its end would release them."""
+        return self._buffer.holds(node) or self.acknowledger.holds(node)
 
     def _failed(self, error: KafkaError) -> None:
         self._error = error

@@ -28,10 +28,14 @@ _offset_of = attrgetter("offset")
 _first_of = itemgetter(0)
 
 
+NEVER_MS = 1 << 62
+
+
 class AcquiredPiece(NamedTuple):
     """Acquired offsets [first, end) of one batch; `batch` None: the response has no batch for them.
 
-    `journalled`: an interrupted poll has already recorded the delivery in the journal.
+    `journalled`: an interrupted poll has already recorded the delivery in the journal. `lock_until_ms`: the lock has
+    ended then, or earlier, because it began before the response arrived.
     """
 
     key: TopicIdPartition
@@ -42,6 +46,7 @@ class AcquiredPiece(NamedTuple):
     delivery_count: int
     batch: RecordBatch | None
     journalled: bool = False
+    lock_until_ms: int = NEVER_MS
 
 
 class UnpackedPiece(NamedTuple):
@@ -61,6 +66,8 @@ def cut_at_batches(
     node: int,
     acquired: Sequence[AcquiredRecords],
     batches: Sequence[RecordBatch],
+    *,
+    lock_until_ms: int = NEVER_MS,
 ) -> Iterator[AcquiredPiece]:
     """Split acquired ranges at record batches. Both ascend; the cost follows their numbers."""
     at = 0
@@ -71,13 +78,13 @@ def cut_at_batches(
                 at += 1
             batch = batches[at] if at < len(batches) and batches[at].base_offset < end else None
             if batch is None:
-                yield AcquiredPiece(key, topic, node, cursor, end, count, None)
+                yield AcquiredPiece(key, topic, node, cursor, end, count, None, False, lock_until_ms)
                 break
             if batch.base_offset > cursor:
-                yield AcquiredPiece(key, topic, node, cursor, batch.base_offset, count, None)
+                yield AcquiredPiece(key, topic, node, cursor, batch.base_offset, count, None, False, lock_until_ms)
                 cursor = batch.base_offset
             piece_end = min(end, batch.last_offset + 1)
-            yield AcquiredPiece(key, topic, node, cursor, piece_end, count, batch)
+            yield AcquiredPiece(key, topic, node, cursor, piece_end, count, batch, False, lock_until_ms)
             cursor = piece_end
 
 
@@ -87,7 +94,7 @@ def without_acknowledged(
     """Acquired pieces of a partition, without the offsets whose acknowledgements wait to be sent to the same node:
     those apply to the new locks. A record with a waiting renewal is kept; the renewal does not return its old copy."""
     renew = AcknowledgeType.RENEW
-    answered = sorted((first, end) for each in waiting for first, end, kind in each.runs if kind != renew)
+    answered = sorted((first, end) for each in waiting for first, end, kind, _ in each.runs if kind != renew)
     for piece in pieces:
         for each in waiting:
             drop_within(each.renewing, piece.first, piece.end)
@@ -120,12 +127,22 @@ class FetchBuffer:
         self._pieces.extendleft(piece._replace(journalled=True) for piece in reversed([*pieces]))
         self.fresh = True
 
+    def holds(self, node: int) -> bool:
+        """True if a node delivered some of the pieces."""
+        return any(piece.node == node for piece in self._pieces)
+
     def drop(self, unwanted: Callable[[AcquiredPiece], bool]) -> list[AcquiredPiece]:
         """Remove and return all pieces for which `unwanted` is true."""
         dropped = [piece for piece in self._pieces if unwanted(piece)]
         if dropped:
             self._pieces = deque(piece for piece in self._pieces if not unwanted(piece))
         return dropped
+
+    def drop_expired(self, now_ms: int) -> None:
+        """Drop the first pieces whose locks have ended: the group delivers their records again."""
+        pieces = self._pieces
+        while pieces and pieces[0].lock_until_ms <= now_ms:
+            pieces.popleft()
 
     def take_held(self, key: TopicIdPartition, node: int, held: Sequence[Range]) -> list[UnpackedPiece]:
         """Remove and unpack the parts within `held` (ascending), wherever they are in the buffer."""

@@ -115,7 +115,7 @@ class FetchMetrics:
             ("fetch-latency", self.fetch_latency_ms),
         ):
             found |= {f"{name}-avg": sizes.average(now_ms), f"{name}-max": sizes.maximum(now_ms)}
-        throttled = 0.0 if self.fetches.count else _NONE  # there are no quotas
+        throttled = 0.0 if self.fetches.count else _NONE  # throttle times are not read
         return {**found, "fetch-throttle-time-avg": throttled, "fetch-throttle-time-max": throttled}
 
 

@@ -85,6 +85,11 @@ class ShareSessionHandler:
         """True if there is a partition to fetch, or one to remove from the broker's session."""
         return bool(self.wanted or (self._forgotten and self.opened))
 
+    @property
+    def idle(self) -> bool:
+        """True if the broker has a session of this client without partitions, and no request for it is due."""
+        return self.opened and not (self.busy or self.wanted or self.members or self.waiting)
+
     def answered(self) -> None:
         """A response has arrived: the broker has counted the request."""
         self.busy = False
@@ -137,6 +142,21 @@ class ShareSessionHandler:
             self.members = set(self.wanted)
             self._added = self._forgotten = NO_PARTITIONS
         return request
+
+    def end(self, identity: MemberIdentity, limits: FetchLimits) -> ShareFetchRequest:
+        """A fetch request without content that ends the session."""
+        return ShareFetchRequest(
+            group_id=identity.group_id,
+            member_id=identity.member_id,
+            share_session_epoch=FINAL_EPOCH,
+            max_wait_ms=limits.max_wait_ms,
+            min_bytes=limits.min_bytes,
+            max_bytes=limits.max_bytes,
+            max_records=limits.max_records,
+            batch_size=limits.max_records,
+            share_acquire_mode=limits.acquire_mode,
+            topics=(),
+        )
 
     def acknowledge(
         self, identity: MemberIdentity, taken: Sequence[Acknowledgements], *, final: bool = False

@@ -12,7 +12,7 @@ from shareq.client.config import merged
 from shareq.client.message import Message
 from shareq.client.shell import Gate, UntilClosed, failed_for_good, perform, timeout_ms
 from shareq.client.topic_partition import TopicPartition
-from shareq.consumer.acknowledger import CommitResult, acknowledge_type
+from shareq.consumer.acknowledger import CommitResult, acknowledge_type, check_release_delay
 from shareq.consumer.config import consumer_config
 from shareq.consumer.core import ShareConsumerCore
 from shareq.consumer.messages import Messages
@@ -159,18 +159,35 @@ class ShareConsumer(UntilClosed):
 
     # ---- acknowledge and commit --------------------------------------------------------------------------------------
 
-    def acknowledge(self, message: Message, ack_type: int | str = AcknowledgeType.ACCEPT) -> None:
+    def acknowledge(
+        self, message: Message, ack_type: int | str = AcknowledgeType.ACCEPT, *, delay_ms: int | None = None
+    ) -> None:
         """Acknowledge a record (explicit mode) as ACCEPT, RELEASE, REJECT or RENEW, given as member, number or name.
 
         The next poll or commit sends it; until then a later type replaces an earlier one. RENEW restarts the lock
         duration. After a successful renewal the record is held again: acknowledge it, or the next poll returns it.
+
+        `delay_ms`, with RELEASE: the record rests for this time before it is delivered again. An experiment of shareq:
+        a broker without `shareq.experiments.enable`, and Apache Kafka, deliver it at once; more than the group's
+        `shareq.release.backoff.max.ms` fails the acknowledgement with INVALID_REQUEST.
         """
         self._check_open()
         if not isinstance(message, Message):
             raise TypeError(f"argument 1 must be a Message, not {type(message).__name__}")
         if not isinstance(ack_type, int):
             ack_type = acknowledge_type(ack_type)
-        self._acknowledge(message.topic(), message.partition(), message.offset(), ack_type)
+        if delay_ms is None:
+            self._acknowledge(message.topic(), message.partition(), message.offset(), ack_type)
+        else:
+            self._release_with_delay(message, ack_type, delay_ms)
+
+    def _release_with_delay(self, message: Message, ack_type: int, delay_ms: int) -> None:
+        check_release_delay(ack_type, delay_ms)
+        with self._gate:
+            self._put_back()
+            at = message.topic(), message.partition(), message.offset()
+            self._acknowledger.acknowledge(*at, ack_type)
+            self._acknowledger.delay(*at, delay_ms)
 
     def acknowledge_offset(
         self, topic: str, partition: int, offset: int, ack_type: int | str = AcknowledgeType.ACCEPT
@@ -211,7 +228,7 @@ class ShareConsumer(UntilClosed):
             if not commit.done:
                 core.raise_if_woken()
             self._run_callbacks()
-            return commit.results
+            return dict(commit.results)  # a late response must not change what was returned
 
     def commit_async(self) -> None:
         """Send acknowledgements; the callback receives the results."""

@@ -13,7 +13,7 @@ from shareq.client.calls import Backoff, Calls, earliest
 from shareq.client.metadata import NO_LEADER, Metadata
 from shareq.consumer.acknowledgements import Acknowledgements, MemberIdentity
 from shareq.consumer.buffer_filler import BufferFiller
-from shareq.consumer.fetch_buffer import FetchBuffer
+from shareq.consumer.fetch_buffer import NEVER_MS, FetchBuffer
 from shareq.consumer.fetch_plan import FetchPlan
 from shareq.consumer.metrics import FetchMetrics
 from shareq.consumer.session_handler import NO_PARTITIONS, FetchLimits, ShareSessionHandler, partitions_of
@@ -30,7 +30,8 @@ LEADER_MOVED = frozenset({Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EP
 
 
 class ShareFetcher:
-    """`on_settled(acknowledgements, error, now_ms)` receives the result of each acknowledgement, `on_error(error)` an
+    """`holds(node)` is true while records of a node's session are not acknowledged.
+    `on_settled(acknowledgements, error, now_ms)` receives the result of each acknowledgement, `on_error(error)` an
     error for the next poll to raise."""
 
     def __init__(
@@ -43,6 +44,7 @@ class ShareFetcher:
         identity: MemberIdentity,
         limits: FetchLimits,
         metrics: FetchMetrics,
+        holds: Callable[[int], bool],
         on_settled: Callable[[Acknowledgements, Errors, int], None],
         on_error: Callable[[KafkaError], None],
     ) -> None:
@@ -55,6 +57,7 @@ class ShareFetcher:
         self._identity = identity
         self._limits = limits
         self._metrics = metrics
+        self._holds = holds
         self._on_settled = on_settled
         self._on_error = on_error
         self._sessions: dict[int, ShareSessionHandler] = {}
@@ -100,7 +103,13 @@ class ShareFetcher:
         times = [
             session.not_before_ms
             for session in self._sessions.values()
-            if not session.busy and (session.waiting or self._fetches(session) or (self._closing and session.opened))
+            if not session.busy
+            and (
+                session.waiting
+                or self._fetches(session)
+                or (self._closing and session.opened)
+                or self._is_over(session)
+            )
         ]
         return earliest(*times, self._fetch_plan.wake_at_ms if self.fetching else None)
 
@@ -123,6 +132,8 @@ class ShareFetcher:
                 self._send_acknowledge(session, now_ms)
             elif self._fetches(session):
                 self._send_fetch(session, now_ms)
+            elif self._is_over(session):
+                self._send_end(session)
 
     def _in_turn(self) -> Sequence[ShareSessionHandler]:
         """The sessions; with a record limit by node, starting after the node that fetched last."""
@@ -139,6 +150,10 @@ class ShareFetcher:
         if self._limits.acquire_mode is AcquireMode.RECORD_LIMIT:
             return not any(other.busy for other in self._sessions.values())
         return True
+
+    def _is_over(self, session: ShareSessionHandler) -> bool:
+        """True if a session has lost all of its partitions, and nothing that it has locked is left."""
+        return session.idle and not self._holds(session.node)
 
     def _may_piggyback(self, session: ShareSessionHandler) -> bool:
         """True if all waiting acknowledgements may be part of a fetch. Commits and renewals have a request of their
@@ -194,6 +209,13 @@ class ShareFetcher:
         session.busy = True
         self._calls.send(session.node, request, lambda *answer: self._closed(session, taken, *answer))
 
+    def _send_end(self, session: ShareSessionHandler) -> None:
+        """End a session without partitions, so that the broker does not keep it. Whether the request succeeds does not
+        matter: the next fetch opens a new session."""
+        session.busy = True
+        request = session.end(self._identity, self._limits)
+        self._calls.send(session.node, request, lambda *_: session.lost())
+
     def close(self) -> None:
         """Stop fetching, send waiting acknowledgements, close the sessions."""
         self._closing = True
@@ -237,7 +259,8 @@ class ShareFetcher:
         for key, partition in results.items():
             if partition.error_code:
                 self._partition_failed(key, partition, now_ms)
-        acquired, size = (0, 0) if self._closing else self.filler.take(session, results)
+        lock_until_ms = now_ms + self.acquisition_lock_timeout_ms if self.acquisition_lock_timeout_ms else NEVER_MS
+        acquired, size = (0, 0) if self._closing else self.filler.take(session, results, lock_until_ms)
         if acquired:
             self.fetching = False
             self._metrics.fetched_bytes.record(size, now_ms)

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from shareq.client.message import Message
-from shareq.consumer.acknowledgements import AcknowledgeRun, Range, runs_of, subtract_ranges
+from shareq.consumer.acknowledgements import AcknowledgeRun, Range, runs_of, subtract_ranges, with_delays
 from shareq.model.ids import TopicIdPartition
 from shareq.model.states import AcknowledgeType
 
@@ -39,6 +39,7 @@ class UnacknowledgedPartition:
         "_gaps",
         "_handed_out_again",
         "_messages",
+        "delays",
         "key",
         "node",
         "record_count",
@@ -53,6 +54,8 @@ class UnacknowledgedPartition:
         self.node = node
         self.record_count = 0
         self.verdicts: dict[int, int] = {}
+        self.delays: dict[int, int] = {}
+        """The rests (ms) that the application has requested for released records."""
         self.renewed: dict[int, Message] = {}
         """Records with a renewed lock: they may be acknowledged at once, and the next poll returns them again."""
         self._handed_out_again: dict[int, Message] = {}
@@ -86,6 +89,7 @@ class UnacknowledgedPartition:
                 drop_within(self.renewed, first, end)
             if (at and self._ends[at - 1] > first) or (at < len(self._firsts) and self._firsts[at] < end):
                 drop_within(self.verdicts, first, end)
+                drop_within(self.delays, first, end)
                 self._hold(subtract_ranges(self.ranges, [(first, end)]))
                 at = bisect_right(self._firsts, first)
             if at and self._ends[at - 1] == first:
@@ -130,6 +134,7 @@ class UnacknowledgedPartition:
         self._firsts, self._ends, self._gaps, self._messages = [], [], [], []
         self.record_count = 0
         self.verdicts = {}
+        self.delays = {}
         self.renewed = self._handed_out_again | self.renewed
         self._handed_out_again = {}
 
@@ -140,6 +145,8 @@ class UnacknowledgedPartition:
         Also returns the messages to renew, which are held again when the renewal has succeeded.
         """
         runs = runs_of(self.verdicts)
+        if self.delays:
+            runs, self.delays = with_delays(runs, self.delays), {}
         renewing = self._to_renew()
         rest = [] if len(self.verdicts) == self.record_count else subtract_ranges(self.ranges, runs)
         if default is not None:

@@ -6,11 +6,10 @@ A shard is loaded from its log. Then workflows get it one at a time, in the orde
     shard = yield Turn(partition, failure)    # the committed state, read-only
     error = yield Append(records)             # appends all records or none
 
-The records of an append are replayed into the state when they are committed; then the workflow resumes. Code after the
-append therefore runs after the commit. The turn ends when the workflow waits for another step than an append, or ends.
-If the append fails, the state is unchanged, and the result of the step is the error. Kafka changes the state at once
-and rolls it back if the append fails; clients observe the same, because Kafka, too, answers a request only after all
-earlier writes are committed.
+The records of an append are replayed into the state when they are committed; then the workflow resumes. The turn ends
+when the workflow waits for another step than an append, or ends. If the append fails, the state is unchanged, and the
+result of the step is the error. Kafka changes the state at once and rolls it back if the append fails; clients observe
+the same, because Kafka, too, answers a request only after all earlier writes are committed.
 
 A turn has a deadline. If it passes in the queue, the workflow is closed with the result `failure(error)`. If it passes
 during the append, that result is reported at once, and the workflow resumes when the append ends. A `BackgroundTurn`
@@ -32,7 +31,7 @@ from shareq.coordinator.shard import (
     coordinator_error,
 )
 from shareq.coordinator.slot import ShardTask, Slot, replay, replay_marker
-from shareq.coordinator.turn import NO_PARTITION, Append, BackgroundTurn, Retry, Turn
+from shareq.coordinator.turn import NO_PARTITION, Append, BackgroundTurn, Look, Retry, Turn
 from shareq.model.actor import (
     Answer,
     Appended,
@@ -52,14 +51,15 @@ from shareq.model.actor import (
 from shareq.model.errors import Errors
 from shareq.model.events import CoordinatorLoaded
 from shareq.model.ids import TopicPartition
+from shareq.model.log_looks import LogSeen, LookAtLog
 from shareq.model.messages.base import Response
 from shareq.model.workflow import (
     LATER,
-    Ask,
-    AskPersister,
     Pause,
     Pauses,
     Reply,
+    Send,
+    SendToPersister,
     Waiter,
     Workflow,
     Workflows,
@@ -93,8 +93,9 @@ class ShardRuntime(Workflows, Generic[ShardT]):
             {
                 Append: self._begin_append,
                 Retry: self._begin_retry,
-                Ask: self._begin_ask,
-                AskPersister: self._begin_ask_persister,
+                Send: self._asking(lambda call_id, step: Call(call_id, step.node, step.request)),
+                SendToPersister: self._asking(lambda call_id, step: Persist(call_id, step.request)),
+                Look: self._asking(lambda call_id, step: LookAtLog(call_id, step.at, step.first)),
                 Pause: self._begin_pause,
             }
         )
@@ -106,7 +107,7 @@ class ShardRuntime(Workflows, Generic[ShardT]):
         self._retry_ms = retry_ms
         self._make_shard = make_shard
         self._on_load = on_load
-        self._slots: dict[int, Slot[ShardT]] = {}
+        self._slots: dict[Any, Slot[ShardT]] = {}
         self._waiting: dict[int, Slot[ShardT]] = {}
         self._calls: dict[int, Waiter] = {}
         self._pauses = Pauses()
@@ -136,17 +137,17 @@ class ShardRuntime(Workflows, Generic[ShardT]):
         self._last_id += 1
         return self._last_id
 
-    def state(self, partition: int) -> ShardState:
+    def state(self, partition: Any) -> ShardState:
         """The state of the shard; CLOSED if this broker does not lead it."""
         slot = self._slots.get(partition)
         return slot.state if slot else ShardState.CLOSED
 
-    def refusal(self, partition: int) -> Errors:
+    def refusal(self, partition: Any) -> Errors:
         """The error of requests to the shard: COORDINATOR_LOAD_IN_PROGRESS while loading, COORDINATOR_NOT_AVAILABLE
         without a topic, NOT_COORDINATOR if closed or failed; NONE if active."""
         return Errors.COORDINATOR_NOT_AVAILABLE if partition == NO_PARTITION else REFUSAL[self.state(partition)]
 
-    def shard(self, partition: int) -> ShardT | None:
+    def shard(self, partition: Any) -> ShardT | None:
         """The committed state of the shard, read-only; None if the shard is not active."""
         slot = self._slots.get(partition)
         return slot.shard if slot and slot.state is ShardState.ACTIVE else None
@@ -232,9 +233,8 @@ class ShardRuntime(Workflows, Generic[ShardT]):
         assert slot.appending is None, "a turn has one append"
         slot.appending = append
         self._watch(task.turn)
-        at = TopicPartition(self.topic, slot.partition)
         producer = append.producer_id, append.producer_epoch
-        self.effects.append(AppendRecords(self._wait(slot), at, tuple(append.records), *producer))
+        self.effects.append(AppendRecords(self._wait(slot), slot.at, tuple(append.records), *producer))
         return LATER
 
     def _begin_retry(self, retry: Retry, task: ShardTask) -> Any:
@@ -256,13 +256,14 @@ class ShardRuntime(Workflows, Generic[ShardT]):
 
     # ---- requests to other actors, pauses ----------------------------------------------------------------------------
 
-    def _begin_ask(self, ask: Ask, waiter: Waiter) -> Any:
-        self.effects.append(Call(self._expect(waiter), ask.node, ask.request))
-        return LATER
+    def _asking(self, effect: Callable[[int, Any], Effect]) -> Callable[[Any, Waiter], Any]:
+        """The begin of a step that waits for the result of an effect."""
 
-    def _begin_ask_persister(self, ask: AskPersister, waiter: Waiter) -> Any:
-        self.effects.append(Persist(self._expect(waiter), ask.request))
-        return LATER
+        def begin(step: Any, waiter: Waiter) -> Any:
+            self.effects.append(effect(self._expect(waiter), step))
+            return LATER
+
+        return begin
 
     def _expect(self, waiter: Waiter) -> int:
         call_id = self.next_id()
@@ -292,17 +293,18 @@ class ShardRuntime(Workflows, Generic[ShardT]):
         elif isinstance(message, RecordsRead):
             self._records_read(message)
         elif isinstance(message, ShardElected):
-            self._elected(message)
+            self.elect(*message)
         elif isinstance(message, ShardResigned):
-            self._resigned(message.partition)
+            self.resign(message.partition)
+        elif isinstance(message, LogSeen):
+            self._calls.pop(message.id).resume(message)
         elif isinstance(message, MarkerWritten):
             self._marker_written(message)
         return self.take_effects()
 
     def _answered(self, answer: Answer) -> None:
         """Resume the caller with the answer; a second answer to the same call is ignored."""
-        waiter = self._calls.pop(answer.id, None)
-        if waiter is not None:
+        if (waiter := self._calls.pop(answer.id, None)) is not None:
             waiter.resume(Reply(answer.response, answer.error, answer.reason))
 
     def _appended(self, message: Appended) -> None:
@@ -348,22 +350,22 @@ class ShardRuntime(Workflows, Generic[ShardT]):
 
     # ---- leadership and loading --------------------------------------------------------------------------------------
 
-    def _elected(self, message: ShardElected) -> None:
-        """Drop any former shard of the partition, and load a new one from the start of the log."""
-        partition, leader_epoch = message
+    def elect(self, partition: Any, leader_epoch: int) -> None:
+        """Drop any former shard of the partition, and load a new one from the start of its log. `partition`: an index
+        of the coordinator's topic; a TopicPartition if each log has a shard."""
         former = self._slots.get(partition)
         if former and former.epoch >= leader_epoch:
             return
-        self._resigned(partition)
-        slot = Slot(partition, leader_epoch, self._make_shard(partition))
+        self.resign(partition)
+        at = partition if isinstance(partition, TopicPartition) else TopicPartition(self.topic, partition)
+        slot = Slot(partition, at, leader_epoch, self._make_shard(partition))
         slot.step(ShardEvent.ELECTED)
         self._slots[partition] = slot
-        self.effects.append(ReadRecords(self._wait(slot), TopicPartition(self.topic, partition), 0))
+        self.effects.append(ReadRecords(self._wait(slot), at, 0))
 
-    def _resigned(self, partition: int) -> None:
+    def resign(self, partition: Any) -> None:
         """Drop the shard, and end all its turns with NOT_COORDINATOR, including those in the background."""
-        slot = self._slots.pop(partition, None)
-        if slot is None:
+        if (slot := self._slots.pop(partition, None)) is None:
             return
         slot.step(ShardEvent.RESIGNED)
         self._waiting.pop(slot.waits_for, None)
@@ -381,18 +383,16 @@ class ShardRuntime(Workflows, Generic[ShardT]):
 
     def _records_read(self, message: RecordsRead) -> None:
         """Replay a chunk of the log; request the next one, or activate the shard at the end of the log."""
-        slot = self._waiting.pop(message.id, None)
-        if slot is None:
+        if (slot := self._waiting.pop(message.id, None)) is None:
             return
         if message.error or not slot.replay_chunk(message, self.now_ms):
             slot.step(ShardEvent.LOAD_FAILED)
             return
         if not message.done:
-            at = TopicPartition(self.topic, slot.partition)
-            self.effects.append(ReadRecords(self._wait(slot), at, message.next_offset))
+            self.effects.append(ReadRecords(self._wait(slot), slot.at, message.next_offset))
             return
         slot.step(ShardEvent.LOADED)
         if self.traced:
-            self.effects.append(CoordinatorLoaded(self.topic, slot.partition, slot.record_count))
+            self.effects.append(CoordinatorLoaded(*slot.at, slot.record_count))
         for steps in self._on_load(slot.partition, slot.shard):
             self.start(steps)

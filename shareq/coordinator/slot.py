@@ -16,7 +16,9 @@ from shareq.coordinator.shard import (
     UnreadableRecordError,
 )
 from shareq.coordinator.turn import Append, Turn
-from shareq.model.actor import EndMarker, MarkerWritten, RecordsRead
+from shareq.model.actor import EndMarker, Failed, MarkerWritten, RecordsRead
+from shareq.model.errors import Errors
+from shareq.model.ids import TopicPartition
 from shareq.model.records import NO_PRODUCER_ID
 from shareq.model.workflow import Task, Workflow, Workflows
 
@@ -51,15 +53,32 @@ class ShardTask(Task[Any]):
         else:
             self.workflows.end_turn(self)  # type: ignore[attr-defined]    # only a ShardRuntime creates such tasks
 
+    def fail(self, failure: Exception) -> None:
+        """A defect of one workflow: it is reported, its request fails, and the shard goes on with the next turn.
+
+        Before its first turn a workflow has no shard and no failure to answer with: the exception is raised.
+        """
+        self.done = True
+        turn: Turn | None = getattr(self, "turn", None)
+        if turn is None:
+            raise failure
+        runtime: Any = self.workflows  # only a ShardRuntime creates such tasks
+        runtime.effects.append(Failed(failure))
+        self.answer(turn.failure(Errors.UNKNOWN_SERVER_ERROR))
+        if self.has_turn:
+            self.slot.appending = None
+            runtime.end_turn(self)
+
 
 class Slot(Generic[ShardT]):
     """A shard with its lifecycle state, the workflow whose turn it is (`holder`) and the queued turns.
 
-    `waits_for`: the id of the read or append under way. `epoch`: the leader epoch.
+    `at`: its log. `waits_for`: the id of the read or append under way. `epoch`: the leader epoch.
     """
 
     __slots__ = (
         "appending",
+        "at",
         "epoch",
         "holder",
         "is_draining",
@@ -71,8 +90,9 @@ class Slot(Generic[ShardT]):
         "waits_for",
     )
 
-    def __init__(self, partition: int, epoch: int, shard: ShardT) -> None:
+    def __init__(self, partition: Any, at: TopicPartition, epoch: int, shard: ShardT) -> None:
         self.partition = partition
+        self.at = at
         self.epoch = epoch
         self.shard = shard
         self.state = ShardState.CLOSED

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from shareq.model.errors import Errors
+from shareq.model.ids import TopicPartition
 from shareq.model.records import NO_PRODUCER_ID, CoordinatorRecord
 
 NO_PARTITION = -1
@@ -40,7 +41,7 @@ class Turn:
     task: Any
     """Set by the runtime, as is `deadline_ms`."""
 
-    def __init__(self, partition: int, failure: Callable[[Errors], Any]) -> None:
+    def __init__(self, partition: Any, failure: Callable[[Errors], Any]) -> None:
         self.partition = partition
         self.failure = failure
         self.is_over = False
@@ -56,7 +57,7 @@ class BackgroundTurn(Turn):
 
     in_background = True
 
-    def __init__(self, partition: int, failure: Callable[[Errors], Any] = no_result) -> None:
+    def __init__(self, partition: Any, failure: Callable[[Errors], Any] = no_result) -> None:
         super().__init__(partition, failure)
 
 
@@ -69,6 +70,13 @@ class Append(NamedTuple):
     records: Sequence[CoordinatorRecord]
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = -1
+
+
+class Look(NamedTuple):
+    """Look at the log of a partition that has share state. The result is a `LogSeen`."""
+
+    at: TopicPartition
+    first: int = 0
 
 
 class Retry:

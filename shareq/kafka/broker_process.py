@@ -15,9 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from shareq.jvm import Java
+from shareq.jvm import ClassArchive, Java
 from shareq.kafka import supervisor
-from shareq.kafka.class_archive import ClassArchive
 from shareq.kafka.jars import KafkaJars
 
 HOST = "127.0.0.1"
@@ -37,7 +36,7 @@ class KafkaCommand:
 
     @property
     def archive(self) -> ClassArchive:
-        return ClassArchive(self.java, self.jars)
+        return ClassArchive(self.java, f"kafka-{self.jars.version}", self.jars.classpath)
 
     def broker(self, properties: Path, temporary: Path, draft: Path) -> list[str]:
         """`draft`: where the broker writes the archive of its classes if there is none, see `ClassArchive`."""
@@ -109,7 +108,8 @@ class BrokerProcess:
 
     def format(self, cluster_id: str) -> subprocess.CompletedProcess[str]:
         """Format the data folder with Kafka's storage tool, with share groups enabled where Kafka has them."""
-        features = ("--feature", "share.version=1") if self.program.jars.has_share_groups else ()
+        level = self.program.jars.share_version
+        features = ("--feature", f"share.version={level}") if level else ()
         args = ("format", "-t", cluster_id, "-c", str(self.properties), *features)
         command = self.program.tool("kafka.tools.StorageTool", args, *self.program.archive.use())
         return subprocess.run(command, capture_output=True, text=True, check=False)
@@ -123,6 +123,7 @@ class BrokerProcess:
     # ---- running -----------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
+        self.wait(0)  # one that has ended by itself: its pipe is closed
         with self.log.open("ab") as log:
             self._log_begin = log.tell()
             self._process = subprocess.Popen(

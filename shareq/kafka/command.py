@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import click
 
+from shareq.end_signals import end_signals
 from shareq.jvm import JavaNotFound
 from shareq.kafka import LocalKafka, tools
 from shareq.kafka.jars import KafkaNotFound
@@ -27,17 +26,14 @@ def kafka() -> None:
 
 @kafka.command()
 @click.option("--brokers", type=click.Choice(["1", "3"]), default="1", show_default=True, help="The number of brokers.")
-@click.option("--version", metavar="X.Y.Z", help="The version of Apache Kafka.  [default: KAFKA_HOME's, else 4.3.1]")
+@click.option("--version", metavar="X.Y.Z", help="The version of Apache Kafka.  [default: KAFKA_HOME's, else 4.4.0]")
 @click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A broker configuration; repeatable.")
 def start(brokers: str, version: str | None, configs: tuple[str, ...]) -> None:
     """Start Apache Kafka with share groups; ctrl-C stops it and removes its data."""
-    ended = threading.Event()
     with _plain_errors():
         local = LocalKafka(int(brokers), version=version, config=dict(map(_pair, configs)))
         click.echo("Starting Apache Kafka ...", err=True)
-        with local:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, lambda *_: ended.set())
+        with local, end_signals() as ended:
             click.echo(f"Apache Kafka {local.version} serves at {local.bootstrap_servers}; logs in {local.logs}")
             click.echo(f"\n{client_examples_text(local.bootstrap_servers)}\n")
             click.echo("Ctrl-C stops it.")

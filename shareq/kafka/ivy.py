@@ -18,25 +18,24 @@ from xml.sax.saxutils import quoteattr
 
 from shareq.extras import install_command
 from shareq.jvm import Java, find_java
+from shareq.kafka.pinned_jars import unexpected
 
 # Kafka's log configuration needs the bridge from SLF4J to Log4j, which is in its release but not in its POMs. Those of
 # Kafka 3.9 name a bridge to another library instead.
 _BRIDGE = ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4")
 _EXCLUDED = ("org.slf4j", "slf4j-reload4j")
 
-_TOOLS = {"4.4.0": "4.3.1"}
-"""The version of kafka-tools for a Kafka whose own is not published."""
-
 
 class IvyFailed(Exception):
     """The download failed; the message continues `... could not be fetched:` with the reason and the remedy."""
 
 
-def retrieve(version: str, folder: Path, cache: Path) -> None:
-    """Put the jars of Kafka's broker and tools into `folder`; shows progress in a terminal or notebook."""
+def retrieve(version: str, tools: str, folder: Path, cache: Path) -> None:
+    """Put the jars of Kafka's broker in `version`, and kafka-tools in version `tools`, which the broker needs, into
+    `folder`; shows progress in a terminal or notebook."""
     java, jar = find_java(), _ivy_jar()
     cache.mkdir(parents=True, exist_ok=True)
-    (module := cache / "ivy.xml").write_text(_module(version))
+    (module := cache / "ivy.xml").write_text(_module(version, tools))
     command = [
         *_java_command(java, jar),
         *(
@@ -64,6 +63,8 @@ def retrieve(version: str, folder: Path, cache: Path) -> None:
         raise IvyFailed(_why(output))
     if unchecked := _without_checksum(output):
         raise IvyFailed(f"the repository publishes no checksum of {', '.join(unchecked)}. Remedy: use another mirror.")
+    if wrong := unexpected(version, folder):
+        raise IvyFailed(f"{wrong[0]}. Remedy: use another mirror.")
 
 
 def _ivy_jar() -> Path:
@@ -77,9 +78,9 @@ def _ivy_jar() -> Path:
     return found[-1]
 
 
-def _module(version: str) -> str:
+def _module(version: str, tools: str) -> str:
     org = "org.apache.kafka"
-    wanted = ((org, "kafka_2.13", version), (org, "kafka-tools", _TOOLS.get(version, version)), _BRIDGE)
+    wanted = ((org, "kafka_2.13", version), (org, "kafka-tools", tools), _BRIDGE)
     dependencies = "".join(
         f'<dependency org="{org}" name="{name}" rev="{revision}" conf="default->default"/>'
         for org, name, revision in wanted

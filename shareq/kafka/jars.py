@@ -18,10 +18,13 @@ from shareq.jvm import cache_folder
 from shareq.kafka import ivy
 from shareq.model.errors import ConfigException
 
-KAFKA_VERSION = "4.3.1"
-"""The version that is fetched if none is requested: the newest whose broker and tools are all published."""
+KAFKA_VERSION = "4.4.0"
+"""The version that is fetched if none is requested: the newest release."""
+TOOLS_VERSION = {"4.4.0": "4.3.1"}
+"""The version of the command-line tools for a release whose own kafka-tools is not published."""
 _FIRST = (3, 9)
-_FIRST_WITH_SHARE_GROUPS = (4, 1)
+_SHARE_VERSIONS = {(4, 1): 1, (4, 4): 2}
+"""Kafka's version -> its highest share.version, ascending; 4.0 had a preview without compatibility."""
 
 
 class KafkaNotFound(RuntimeError):
@@ -42,26 +45,42 @@ class KafkaJars:
         return str(self.folder / "*")
 
     @property
-    def has_share_groups(self) -> bool:
-        """True from 4.1 on; 4.0 had a preview without compatibility."""
-        return _numbers(self.version) >= _FIRST_WITH_SHARE_GROUPS
+    def share_version(self) -> int:
+        """The highest level of the feature share.version: 1 from 4.1 on, 2, with dead-letter queues, from 4.4 on; 0
+        without share groups."""
+        levels = [level for since, level in _SHARE_VERSIONS.items() if _numbers(self.version) >= since]
+        return max(levels, default=0)
 
 
 def kafka_jars(version: str | None = None) -> KafkaJars:
-    """Kafka's jars in `version` (default: SHAREQ_KAFKA_VERSION, KAFKA_HOME's or 4.3.1), downloaded if missing.
+    """Kafka's jars in `version` (default: SHAREQ_KAFKA_VERSION, KAFKA_HOME's or 4.4.0), downloaded if missing.
 
     KAFKA_HOME is an unpacked distribution of Apache Kafka; it is ignored if another version is requested. SHAREQ_CACHE
     sets the cache folder, SHAREQ_IVY_SETTINGS an Ivy settings file. Raises KafkaNotFound, JavaNotFound, and
     ConfigException for a version that is invalid or older than 3.9.0. Those before 4.1.0 have no share groups.
     """
+    version, installed = _wanted(version)
+    return installed or _cached(version)
+
+
+def tools_jars() -> KafkaJars:
+    """The jars of the command-line tools: those of `kafka_jars()`, or if its kafka-tools is not published, of the
+    release in TOOLS_VERSION. Raises as `kafka_jars` does.
+    """
+    version, installed = _wanted(None)
+    return installed or _cached(TOOLS_VERSION.get(version, version))
+
+
+def _wanted(version: str | None) -> tuple[str, KafkaJars | None]:
+    """The version, and its jars if KAFKA_HOME has it."""
     version = version or os.environ.get("SHAREQ_KAFKA_VERSION")
     if version is not None:
         _check(version)
     if home := os.environ.get("KAFKA_HOME"):
         installed = _installed(Path(home))
         if version in {None, installed.version}:
-            return installed
-    return _cached(version or KAFKA_VERSION)
+            return installed.version, installed
+    return version or KAFKA_VERSION, None
 
 
 def _check(version: str) -> None:
@@ -104,7 +123,7 @@ def _fetch(version: str, folder: Path) -> None:
     draft, ivy_cache = folder.with_suffix(".part"), folder.with_suffix(".ivy")
     shutil.rmtree(draft, ignore_errors=True)
     try:
-        ivy.retrieve(version, draft, ivy_cache)
+        ivy.retrieve(version, TOOLS_VERSION.get(version, version), draft, ivy_cache)
     except ivy.IvyFailed as failure:
         raise KafkaNotFound(f"Apache Kafka {version} could not be fetched: {failure}") from None
     draft.rename(folder)

@@ -6,13 +6,14 @@ import subprocess
 
 from shareq.jvm import find_java
 from shareq.kafka.broker_process import KafkaCommand
-from shareq.kafka.jars import kafka_jars
+from shareq.kafka.jars import tools_jars
 from shareq.model.errors import ConfigException
 
 _PACKAGE = "org.apache.kafka.tools"
 
 # The scripts in Kafka's bin folder, and their main classes.
 TOOLS = {
+    "kafka-acls": f"{_PACKAGE}.AclCommand",
     "kafka-broker-api-versions": f"{_PACKAGE}.BrokerApiVersionsCommand",
     "kafka-client-metrics": f"{_PACKAGE}.ClientMetricsCommand",
     "kafka-cluster": f"{_PACKAGE}.ClusterTool",
@@ -42,11 +43,11 @@ TOOLS = {
 
 
 def command(name: str, *args: str) -> list[str]:
-    """The command line of a tool, for callers that start the process themselves. Raises as `kafka_jars` does."""
+    """The command line of a tool, for callers that start the process themselves. Raises as `tools_jars` does."""
     main_class = TOOLS.get(name.removesuffix(".sh"))
     if main_class is None:
         raise ConfigException(f"tool={name!r}: must be one of {', '.join(TOOLS)}")
-    return KafkaCommand(find_java(), kafka_jars()).tool(main_class, args)
+    return KafkaCommand(find_java(), tools_jars()).tool(main_class, args)
 
 
 def run(name: str, *args: str, stdin: str = "", timeout: float = 120.0) -> subprocess.CompletedProcess[str]:

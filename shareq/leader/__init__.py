@@ -1,5 +1,14 @@
 """The share-partition leader: in-flight records, acquisition locks, share sessions, fetches and acknowledgements."""
 
+from shareq.leader.experiments.skipping import SkippingShareLeader
 from shareq.leader.leader import ShareLeader
+from shareq.model.configs import BrokerConfig
+from shareq.model.experiments import ENABLE
 
-__all__ = ["ShareLeader"]
+__all__ = ["ShareLeader", "make_share_leader"]
+
+
+def make_share_leader(broker_id: int, config: BrokerConfig, *, traced: bool) -> ShareLeader:
+    """The share-partition leader of a broker with this configuration: with experiments if they are enabled."""
+    kind = SkippingShareLeader if config[ENABLE] else ShareLeader
+    return kind(broker_id, traced=traced)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from shareq.model.records import NO_PRODUCER_ID, AbortedTransaction, RecordBatch
+
+V = TypeVar("V")
 
 
 def aborted_ranges(batches: Sequence[RecordBatch], aborted: Sequence[AbortedTransaction]) -> list[tuple[int, int]]:
@@ -26,3 +29,17 @@ def aborted_ranges(batches: Sequence[RecordBatch], aborted: Sequence[AbortedTran
         elif batch.is_transactional and batch.producer_id in open_producers:
             ranges.append((batch.base_offset, batch.last_offset + 1))
     return ranges
+
+
+def outside(runs: Sequence[tuple[int, int, V]], ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int, V]]:
+    """The runs [first, end) with a value, cut where they overlap one of the ranges, which ascend."""
+    kept = []
+    for first, end, value in runs:
+        for f, e in ranges:
+            if f < end and first < e:
+                if first < f:
+                    kept.append((first, f, value))
+                first = max(first, e)
+        if first < end:
+            kept.append((first, end, value))
+    return kept

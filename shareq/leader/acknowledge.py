@@ -122,8 +122,14 @@ class Acknowledgement:
 
     def _target_state(self, count: int, event: RecordEvent) -> tuple[RecordEvent, RecordState | None]:
         """The event, and the next state of an acquired record after it, which depends only on the delivery count."""
-        limit = self._config.delivery_count_limit
-        return event, next_state(RecordState.ACQUIRED, event, delivery_count=count, delivery_count_limit=limit)
+        config = self._config
+        return event, next_state(
+            RecordState.ACQUIRED,
+            event,
+            delivery_count=count,
+            delivery_count_limit=config.delivery_count_limit,
+            dead_letter_queue=config.dead_letter_queue,
+        )
 
 
 def _by_type(first: int, end: int, types: Sequence[int]) -> Iterator[tuple[int, int, int]]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from shareq.leader.in_flight_state import InFlightState
 from shareq.model.configs import GroupConfig
 from shareq.model.errors import Errors
 from shareq.model.events import (
     AcknowledgementRefused,
     Event,
+    ExpiredRecordsSkipped,
+    KeyRange,
+    KeysLearned,
     RecordsChanged,
     Run,
     SharePartitionLoaded,
@@ -17,6 +22,7 @@ from shareq.model.events import (
 )
 from shareq.model.ids import SharePartitionKey
 from shareq.model.messages.share_state import StateBatch
+from shareq.model.records import KeyRun
 from shareq.model.states import RecordEvent
 
 
@@ -74,6 +80,15 @@ class EventRecorder:
             )
         )
 
+    def keys_learned(self, keys: Sequence[KeyRun], max_in_flight: int) -> None:
+        """The keys of records in the window are known; a key that is no text is shown in hexadecimal digits."""
+        shown = tuple(KeyRange(first, end, _text(key)) for first, end, key in keys)
+        self._events.append(KeysLearned(self._group_id, self._topic, self._partition, shown, max_in_flight))
+
+    def skipped(self, first: int, end: int) -> None:
+        """Records [first, end) are too old, and the start of the window passes them."""
+        self._events.append(ExpiredRecordsSkipped(self._group_id, self._topic, self._partition, first, end))
+
     def window(self, spso: int, window_end: int) -> None:
         """Record the bounds of the window if they have changed."""
         if self._window != (spso, window_end):
@@ -100,3 +115,10 @@ class EventRecorder:
 
     def refused(self, member_id: str, error: Errors) -> None:
         self._events.append(AcknowledgementRefused(self._group_id, self._topic, self._partition, member_id, error))
+
+
+def _text(key: bytes) -> str:
+    try:
+        return key.decode()
+    except UnicodeDecodeError:
+        return key.hex()

@@ -24,6 +24,7 @@ from shareq.leader.share_requests import FetchedPartition
 from shareq.model.actor import MAX_OFFSET, LogRead, ReadLog
 from shareq.model.configs import GroupConfig
 from shareq.model.errors import Errors
+from shareq.model.experiments import priorities_of
 from shareq.model.records import RecordBatch
 from shareq.model.states import IsolationLevel
 
@@ -33,6 +34,8 @@ class FetchScheduler:
 
     def __init__(self, context: LeaderContext, ended: Callable[[ShareFetch], None]) -> None:
         self.partitions: LedPartitions  # set by ShareLeader
+        self.skip: Callable[[LedPartition, LogRead], bool] | None = None
+        """Of the experiments: called with what was read; True if nothing of it is to be acquired."""
         self._context = context
         self._ended = ended
         self._reads: dict[int, PartitionRead] = {}
@@ -45,6 +48,9 @@ class FetchScheduler:
     def start(self, fetch: ShareFetch) -> None:
         """Start a fetch. It ends at once if there is nothing to fetch or its limits are 0."""
         fetch.take_session_partitions()
+        experiments = self._context.config(fetch.group_id).experiments
+        if experiments is not None and experiments.topic_priorities:
+            fetch.line_up(priorities_of(experiments.topic_priorities))
         if fetch.leds and fetch.limits.max_records > 0 and fetch.max_bytes > 0:
             self._attempt(fetch)
         else:
@@ -118,15 +124,15 @@ class FetchScheduler:
                 self._attempt_first(advanced_groups.popleft())
                 continue
             led = self._woken.popleft()
-            max_locks = self._context.config(led.key.group_id).partition_max_record_locks
-            while led.untried and led.owner is None and led.ready(max_locks):
+            config = self._context.config(led.key.group_id)
+            while led.untried and led.owner is None and led.ready(config):
                 fetch, _ = led.untried.popitem(last=False)
                 led.tried[fetch] = None
                 if fetch.reads:
                     fetch.again = True
                 else:
                     self._attempt(fetch)
-            if self._zero_minimum and led.owner is None and led.acquirable(max_locks):
+            if self._zero_minimum and led.owner is None and led.acquirable(config):
                 self._end_zero_minimum(led)
 
     def _end_zero_minimum(self, led: LedPartition) -> None:
@@ -165,7 +171,7 @@ class FetchScheduler:
             fetch.position += 1
             if led.dropped:
                 fetch.fetched[led.at] = FetchedPartition(led.dropped)
-            elif led.owner is None and led.ready(config.partition_max_record_locks):
+            elif led.owner is None and led.ready(config):
                 self._read(fetch, led, max(1, fetch.bytes_left // (count - fetch.position + 1)), config)
         fetch.wave *= 2
         if not fetch.unread:
@@ -189,7 +195,8 @@ class FetchScheduler:
         call_id = self._context.next_id()
         self._reads[call_id] = read
         at, isolation = led.topic_partition, config.isolation_level
-        self._context.effects.append(ReadLog(call_id, at, read.offset, max_bytes, isolation, end_offset))
+        keys = share_partition.needs_keys
+        self._context.effects.append(ReadLog(call_id, at, read.offset, max_bytes, isolation, end_offset, keys))
 
     def log_read(self, answer: LogRead) -> None:
         """The log has answered one read. After the last read of a wave: acquire, read the next wave, or wait."""
@@ -237,8 +244,8 @@ class FetchScheduler:
     def _finish_attempt(self, fetch: ShareFetch) -> None:
         """The attempt has visited every share-partition: end the fetch, or let it wait."""
         if not fetch.final and fetch.min_bytes <= 0:
-            max_locks = self._context.config(fetch.group_id).partition_max_record_locks
-            fetch.final = any(led.owner in (None, fetch) and led.acquirable(max_locks) for led in fetch.leds)
+            config = self._context.config(fetch.group_id)
+            fetch.final = any(led.owner in (None, fetch) and led.acquirable(config) for led in fetch.leds)
         if not fetch.final and not fetch.waiting:
             self._wait(fetch)
         if fetch.final:
@@ -281,6 +288,8 @@ class FetchScheduler:
 
     def _acquire(self, fetch: ShareFetch, read: PartitionRead, answer: LogRead) -> None:
         led, context = read.led, self._context
+        if self.skip is not None and self.skip(led, answer):
+            return
         first = fetch.records_left == fetch.limits.max_records
         batches = answer.batches if first else _within(answer.batches, read.max_bytes)
         acquired, records = led.share_partition.acquire(
@@ -292,6 +301,7 @@ class FetchScheduler:
             mode=fetch.mode,
             config=context.config(fetch.group_id),
             aborted=answer.aborted,
+            keys=answer.keys,
             now_ms=context.now_ms,
         )
         self.partitions.changed(led)

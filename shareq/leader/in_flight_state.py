@@ -11,8 +11,10 @@ from shareq.model.states import RecordEvent, RecordState
 
 class InFlightState(NamedTuple):
     """`to_state` is the target of the write under way, else equal to `state`: a record stays ACQUIRED until its write
-    has settled. `member_id` and `deadline_ms` are the holder of an ACQUIRED record and the end of its lock; `write_id`
-    and `event` are the write under way and the event that it records."""
+    has settled. `member_id` and `deadline_ms` are the holder of an ACQUIRED record and the end of its lock; an
+    AVAILABLE record with a deadline rests until then. `write_id` and `event` are the write under way and the event that
+    it records; an ACQUIRED record with a write that leaves it ACQUIRED is staged. An ARCHIVING record keeps that
+    event."""
 
     state: RecordState
     to_state: RecordState
@@ -29,7 +31,21 @@ class InFlightState(NamedTuple):
 
     def expired(self, now_ms: int) -> bool:
         """True if a lock holds the record and has expired."""
-        return self.deadline_ms is not None and self.deadline_ms <= now_ms
+        return self.member_id is not None and self.deadline_ms is not None and self.deadline_ms <= now_ms
+
+    @property
+    def staged(self) -> bool:
+        """True if the acknowledgement `event` of the record waits for the end of a transaction (an experiment)."""
+        return self.write_id is not None and self.to_state is RecordState.ACQUIRED
+
+    @property
+    def rests(self) -> bool:
+        """True for a released record that may not be acquired before its deadline (an experiment)."""
+        return self.state is RecordState.AVAILABLE and self.deadline_ms is not None
+
+    def rested(self, now_ms: int) -> bool:
+        """True if the record rests and its rest is over."""
+        return self.state is RecordState.AVAILABLE and self.deadline_ms is not None and self.deadline_ms <= now_ms
 
     def abandoned(self) -> InFlightState:
         """The state before the write."""
@@ -48,6 +64,20 @@ new_state: Callable[[tuple[object, ...]], InFlightState] = partial(tuple.__new__
 def settled(state: RecordState, delivery_count: int) -> InFlightState:
     """The state of a record without a holder; the same object for equal arguments."""
     return InFlightState(state, state, delivery_count)
+
+
+@cache
+def archiving(delivery_count: int, event: RecordEvent) -> InFlightState:
+    """The state of a record on its way to the dead-letter queue. `event` is the reason: rejected, delivered too
+    often or expired; DEAD_LETTERED once it has been passed to the writer of the queue."""
+    return InFlightState(RecordState.ARCHIVING, RecordState.ARCHIVING, delivery_count, event=event)
+
+
+def without_holder(state: RecordState, delivery_count: int, event: RecordEvent | None) -> InFlightState:
+    """The state of a record that `event` has brought to `state` and that no member holds."""
+    if state is RecordState.ARCHIVING and event is not None:
+        return archiving(delivery_count, event)
+    return settled(state, delivery_count)
 
 
 def acquired(delivery_count: int, member_id: str, deadline_ms: int) -> InFlightState:

@@ -36,11 +36,14 @@ from shareq.leader.share_sessions import (
     ShareSession,
     ShareSessionCache,
     epoch_error,
+    has_room,
     next_epoch,
 )
+from shareq.model.acls import AclOperation, ResourceType
 from shareq.model.actor import (
     Answer,
     ConnectionClosed,
+    DeadLettersEnded,
     Effect,
     ImageChanged,
     Incoming,
@@ -50,6 +53,7 @@ from shareq.model.actor import (
     OffsetFound,
     Respond,
     Tick,
+    isolated,
 )
 from shareq.model.errors import Errors
 from shareq.model.events import ShareSessionClosed, ShareSessionOpened
@@ -60,6 +64,7 @@ from shareq.model.messages.share_fetch import (
     ShareAcknowledgeRequest,
     ShareFetchRequest,
 )
+from shareq.model.rights import Rights
 from shareq.model.states import AcquireMode
 
 MAX_SESSIONS = "group.share.max.share.sessions"
@@ -77,7 +82,11 @@ class ShareLeader:
         self._sessions = ShareSessionCache()
         self._fetches = FetchScheduler(self._context, ended=self._respond_if_done)
         self._partitions = LedPartitions(
-            self._context, wake=self._fetches.wake, lost=self._fetches.lost, acknowledged=self._acknowledged
+            self._context,
+            wake=self._fetches.wake,
+            lost=self._fetches.lost,
+            acknowledged=self._acknowledged,
+            in_use=self._sessions.has_group,
         )
         self._fetches.partitions = self._partitions
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -89,6 +98,7 @@ class ShareLeader:
             Tick: self._tick,
             ImageChanged: self._image_changed,
             ConnectionClosed: self._connection_closed,
+            DeadLettersEnded: self._partitions.dead_letters_ended,
         }
 
     def watches(self, log: TopicPartition) -> bool:
@@ -124,13 +134,14 @@ class ShareLeader:
             )
         else:
             pending = PendingRequest(incoming.id, request, session)
+        rights = self._context.rights(incoming)
         for at, batches in acknowledgements(request).items():
-            pending.acks[at] = self._acknowledge(pending, at, batches)
+            pending.acks[at] = self._acknowledge(pending, at, batches, rights)
         if final:
             self._end_session(session, "closed")
         if isinstance(pending, ShareFetch):
             session.fetches[pending] = None
-            self._resolve(session)
+            self._resolve(session, rights)
             self._fetches.start(pending)
         else:
             self._respond_if_done(pending)
@@ -141,6 +152,8 @@ class ShareLeader:
         key = SessionKey(request.group_id or "", request.member_id or "")
         session = self._sessions.get(key)
         error = request_error(request, image.share_version) or epoch_error(request, session)
+        if not error and not has_room(request, session, image):
+            error = Errors.INVALID_REQUEST
         if error:
             self._respond_error(incoming.id, request, error)
             return None
@@ -176,14 +189,21 @@ class ShareLeader:
     # ---- acknowledgements --------------------------------------------------------------------------------------------
 
     def _acknowledge(
-        self, pending: PendingRequest, at: TopicIdPartition, batches: tuple[AcknowledgementBatch, ...]
+        self,
+        pending: PendingRequest,
+        at: TopicIdPartition,
+        batches: tuple[AcknowledgementBatch, ...],
+        rights: Rights | None,
     ) -> AcknowledgeResult:
         """Acknowledge in one partition, all batches or none. If a write is needed, `_acknowledged` sets the result
         later."""
         context = self._context
-        if at.topic_id not in context.image.topics_by_id:
+        topic = context.image.topics_by_id.get(at.topic_id)
+        if topic is None:
             return AcknowledgeResult(Errors.UNKNOWN_TOPIC_ID)
         error = acknowledgement_error(batches, is_renew_ack=pending.request.is_renew_ack)
+        if not error and rights is not None and not _may_read(rights, topic.name):
+            error = Errors.TOPIC_AUTHORIZATION_FAILED
         if not error and context.image.partition(at.topic_id, at.partition) is None:
             error = Errors.UNKNOWN_TOPIC_OR_PARTITION
         if error or not batches:
@@ -210,13 +230,13 @@ class ShareLeader:
     def _open_session(self, incoming: Incoming, request: ShareFetchRequest, key: SessionKey) -> ShareSession | None:
         """Open a session. It replaces the member's old one, whose records stay locked.
 
-        If the broker has too many sessions, the refusal is delayed by MaxWaitMs, so that the client does not retry at
-        once.
+        If the broker, or the connection, has too many sessions, the refusal is delayed by MaxWaitMs, so that the client
+        does not retry at once.
         """
         context, replaced = self._context, self._sessions.get(key)
         if replaced is not None:
             self._end_session(replaced, "replaced", release=False)
-        if len(self._sessions) >= context.image.broker_config[MAX_SESSIONS]:
+        if self._sessions.is_full(incoming.client.connection_id, context.image.broker_config[MAX_SESSIONS]):
             refusal = Respond(incoming.id, error_response(request, Errors.SHARE_SESSION_LIMIT_REACHED))
             context.deadlines.set(refusal, context.now_ms + max(0, request.max_wait_ms))
             return None
@@ -248,9 +268,10 @@ class ShareLeader:
         if write is not None:
             self._partitions.write(led, write)
 
-    def _resolve(self, session: ShareSession) -> None:
-        """Look up the leader of each of the session's partitions; those led here start to load."""
-        if session.resolved == self._partitions.generation:
+    def _resolve(self, session: ShareSession, rights: Rights | None) -> None:
+        """Look up the leader of each of the session's partitions that may be read; those led here start to load."""
+        sender = None if rights is None else rights.sender
+        if session.resolved == self._partitions.generation and session.resolved_for == sender:
             return
         image, group_id = self._context.image, session.key.group_id
         session.leds, session.errors = [], {}
@@ -259,6 +280,8 @@ class ShareLeader:
             partition = image.partition(at.topic_id, at.partition)
             if part.topic is None:
                 session.errors[at] = Errors.UNKNOWN_TOPIC_ID
+            elif rights is not None and not _may_read(rights, part.topic):
+                session.errors[at] = Errors.TOPIC_AUTHORIZATION_FAILED
             elif partition is None:
                 session.errors[at] = Errors.UNKNOWN_TOPIC_OR_PARTITION
             elif partition.leader != self._context.broker_id:
@@ -267,7 +290,7 @@ class ShareLeader:
                 key = SharePartitionKey(group_id, at.topic_id, at.partition)
                 part.led = self._partitions.lead(key, part.topic, partition.leader_epoch)
                 session.leds.append(part.led)
-        session.resolved = self._partitions.generation
+        session.resolved, session.resolved_for = self._partitions.generation, sender
 
     # ---- other messages ----------------------------------------------------------------------------------------------
 
@@ -276,11 +299,9 @@ class ShareLeader:
         broker."""
         broken, groups = self._sessions.lose_connection(message.connection_id)
         for session in broken:
-            self._end_session(session, "connection lost")
+            isolated(self._context.effects, self._end_session, session, "connection lost")
         for group_id in groups:
-            if not self._sessions.has_group(group_id):
-                for led in self._partitions.of_group(group_id):
-                    self._partitions.drop(led, Errors.UNKNOWN_TOPIC_OR_PARTITION, "no member of the group is connected")
+            self._partitions.drop_unused(group_id)
 
     def _image_changed(self, message: ImageChanged) -> None:
         self._context.image = message.image
@@ -299,8 +320,12 @@ class ShareLeader:
         context = self._context
         while (due := context.deadlines.pop_due(context.now_ms)) is not None:
             if isinstance(due, LedPartition):
-                self._partitions.expire(due)
+                isolated(context.effects, self._partitions.expire, due)
             elif isinstance(due, ShareFetch):
-                self._fetches.max_wait_passed(due)
+                isolated(context.effects, self._fetches.max_wait_passed, due)
             else:
                 context.effects.append(due)
+
+
+def _may_read(rights: Rights, topic: str) -> bool:
+    return rights.may(AclOperation.READ, ResourceType.TOPIC, topic)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shareq.leader.deadlines import Deadlines
-from shareq.model.actor import Effect, Respond
+from shareq.model.actor import Effect, Incoming, Respond
 from shareq.model.configs import GroupConfig
 from shareq.model.image import ClusterImage
+from shareq.model.rights import Rights
 
 if TYPE_CHECKING:
     from shareq.leader.led_partition import LedPartition
@@ -36,3 +37,9 @@ class LeaderContext:
     def config(self, group_id: str) -> GroupConfig:
         """The current configuration of the group. Read it at each use; do not keep it."""
         return self.image.group_config(group_id)
+
+    def rights(self, incoming: Incoming) -> Rights | None:
+        """The rights of the sender of a request; None while everything is allowed."""
+        if self.image.authorizer is None:
+            return None
+        return Rights(self.image, incoming.client, type(incoming.request), self.effects.append)

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from typing import Any
 
 from shareq.leader.share_partition import SharePartition
+from shareq.model.configs import GroupConfig
 from shareq.model.errors import Errors
 from shareq.model.ids import SharePartitionKey, TopicIdPartition, TopicPartition
 from shareq.model.states import PartitionLoadState
@@ -18,7 +19,9 @@ class LedPartition:
     read and acquire, and only it releases the lock. Waiting fetches are `untried` if they have not tried since the last
     change, else `tried`; the next one stands first. `idle`: nothing can be fetched until something changes. `fresh`:
     nothing has changed since the read under way began. `log_end`: the end of the log at the last read, None after it
-    has grown. `writes`: state writes under way. `dropped`: the error with which this share-partition was dropped.
+    has grown. `writes`: state writes under way. `letters_id`: the id of its dead letters, None before the first one.
+    `letters_out`: records on their way to the dead-letter queue; `letters_stopped`: no more of them are sent.
+    `dropped`: the error with which this share-partition was dropped.
     """
 
     __slots__ = (
@@ -28,6 +31,9 @@ class LedPartition:
         "idle",
         "key",
         "leader_epoch",
+        "letters_id",
+        "letters_out",
+        "letters_stopped",
         "log_end",
         "owner",
         "share_partition",
@@ -37,12 +43,14 @@ class LedPartition:
         "writes",
     )
 
-    def __init__(self, key: SharePartitionKey, topic: str, leader_epoch: int, *, traced: bool) -> None:
+    def __init__(
+        self, key: SharePartitionKey, topic: str, leader_epoch: int, *, traced: bool, kind: type[SharePartition]
+    ) -> None:
         self.key = key
         self.at = TopicIdPartition(key.topic_id, key.partition)
         self.topic_partition = TopicPartition(topic, key.partition)
         self.leader_epoch = leader_epoch
-        self.share_partition = SharePartition(key, topic, leader_epoch=leader_epoch, traced=traced)
+        self.share_partition = kind(key, topic, leader_epoch=leader_epoch, traced=traced)
         self.share_partition.status = PartitionLoadState.INITIALIZING
         self.owner: Any = None
         self.untried: OrderedDict[Any, None] = OrderedDict()
@@ -51,19 +59,25 @@ class LedPartition:
         self.fresh = False
         self.log_end: int | None = None
         self.writes = 0
+        self.letters_id: int | None = None
+        self.letters_out = 0
+        self.letters_stopped = False
         self.dropped = Errors.NONE
 
-    def acquirable(self, max_record_locks: int) -> bool:
-        """True if it is loaded and its window has room or AVAILABLE records."""
-        share_partition = self.share_partition
-        return share_partition.status is PartitionLoadState.ACTIVE and share_partition.can_acquire(max_record_locks)
+    def acquirable(self, config: GroupConfig) -> bool:
+        """True if it is loaded, its window has room or AVAILABLE records, and its group is not paused."""
+        share_partition, experiments = self.share_partition, config.experiments
+        if experiments is not None and not experiments.delivery_enable:
+            return False
+        active = share_partition.status is PartitionLoadState.ACTIVE
+        return active and share_partition.can_acquire(config.partition_max_record_locks)
 
-    def ready(self, max_record_locks: int) -> bool:
+    def ready(self, config: GroupConfig) -> bool:
         """True if a fetch that takes the lock now can read records and acquire them."""
         if self.idle:
             return False
         has_more = self.log_end is None or self.share_partition.next_fetch_offset < self.log_end
-        self.idle = not (has_more and self.acquirable(max_record_locks))
+        self.idle = not (has_more and self.acquirable(config))
         return not self.idle
 
     def leave(self, fetch: object) -> None:

@@ -9,26 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from shareq.leader.experiments.kinds import kind_of_share_partition
 from shareq.leader.leader_context import LeaderContext
 from shareq.leader.led_partition import LedPartition
 from shareq.leader.share_partition import PreparedWrite
 from shareq.leader.share_sessions import PendingRequest
-from shareq.model.actor import Answer, FindOffset, OffsetFound, Persist
-from shareq.model.configs import parse_by_duration
+from shareq.leader.state_reads import UNKNOWN_START_OFFSET, read_request, reset_timestamp, state_in
+from shareq.model.actor import (
+    Answer,
+    DeadLettersEnded,
+    FindOffset,
+    OffsetFound,
+    Persist,
+    SendDeadLetters,
+    StopDeadLetters,
+)
 from shareq.model.errors import Errors
 from shareq.model.events import SharePartitionDropped
-from shareq.model.ids import SharePartitionKey, TopicIdPartition, TopicPartition
+from shareq.model.ids import SharePartitionKey, TopicPartition
 from shareq.model.messages.share_state import (
-    ReadShareGroupStateRequest,
     ReadShareGroupStateResponse,
     WriteShareGroupStateRequest,
     WriteShareGroupStateResponse,
 )
 from shareq.model.states import PartitionLoadState
-
-LATEST_TIMESTAMP = -1
-EARLIEST_TIMESTAMP = -2
-UNKNOWN_START_OFFSET = -1
 
 DROPPING = frozenset({Errors.GROUP_ID_NOT_FOUND, Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.NOT_LEADER_OR_FOLLOWER})
 """After these errors the state in memory may be stale: the share-partition is dropped, and loaded again when needed."""
@@ -69,8 +73,8 @@ class LedPartitions:
     """All share-partitions led here, by key.
 
     `wake(led)` is called when more records may be available to waiting fetches, `lost(led)` when it has been dropped,
-    `acknowledged(pending, led, error)` when a request's write has settled. `generation` grows when partitions that
-    sessions have resolved may be stale.
+    `acknowledged(pending, led, error)` when a request's write has settled; `in_use(group_id)` tells if a group has a
+    session here. `generation` grows when partitions that sessions have resolved may be stale.
     """
 
     def __init__(
@@ -80,18 +84,21 @@ class LedPartitions:
         wake: Callable[[LedPartition], None],
         lost: Callable[[LedPartition], None],
         acknowledged: Callable[[PendingRequest, LedPartition, Errors], None],
+        in_use: Callable[[str], bool],
     ) -> None:
         self.generation = 0
         self._context = context
         self._wake = wake
         self._lost = lost
         self._acknowledged = acknowledged
+        self._in_use = in_use
         self._leds: dict[SharePartitionKey, LedPartition] = {}
         self._by_log: dict[TopicPartition, list[LedPartition]] = {}
         self._draining: dict[SharePartitionKey, LedPartition] = {}
         self._loads: dict[int, LedPartition] = {}
         self._lookups: dict[int, _Lookup] = {}
         self._writes: dict[int, _Write] = {}
+        self._mailed: dict[int, LedPartition] = {}
 
     def get(self, key: SharePartitionKey) -> LedPartition | None:
         """The share-partition in memory, loaded or not."""
@@ -111,46 +118,39 @@ class LedPartitions:
         """The share-partition of the key. The first call starts its load."""
         led = self._leds.get(key)
         if led is None:
-            led = self._leds[key] = LedPartition(key, topic, leader_epoch, traced=self._context.traced)
+            kind = kind_of_share_partition(self._context.config(key.group_id).experiments)
+            led = LedPartition(key, topic, leader_epoch, traced=self._context.traced, kind=kind)
+            self._leds[key] = led
             self._by_log.setdefault(led.topic_partition, []).append(led)
-            if key not in self._draining:
+            former = self._draining.get(key)
+            if former is None:
                 self._read_state(led)
+            else:
+                self._stop_letters(former)
         return led
 
     def _read_state(self, led: LedPartition) -> None:
         call_id = self._context.next_id()
         self._loads[call_id] = led
-        part = ReadShareGroupStateRequest.Partition(partition=led.key.partition, leader_epoch=led.leader_epoch)
-        topic = ReadShareGroupStateRequest.Topic(topic_id=led.key.topic_id, partitions=(part,))
-        request = ReadShareGroupStateRequest(group_id=led.key.group_id, topics=(topic,))
-        self._context.effects.append(Persist(call_id, request))
+        self._context.effects.append(Persist(call_id, read_request(led.key, led.leader_epoch)))
 
     def _state_read(self, led: LedPartition, answer: Answer) -> None:
         if led.dropped:
             return
-        response = answer.response
-        if not isinstance(response, ReadShareGroupStateResponse) or _partitions_in(response) != [led.at]:
+        state = state_in(answer, led.key)
+        if state is None:
             self.drop(led, Errors.UNKNOWN_SERVER_ERROR, f"its state could not be read: {answer.error.name}")
             return
-        state = response.results[0].partitions[0]
         if state.error_code:
             reason = f"its state could not be read: {state.error_code.name}"
             self.drop(led, client_error(state.error_code), reason)
         elif state.start_offset == UNKNOWN_START_OFFSET:
             call_id = self._context.next_id()
             self._lookups[call_id] = _Lookup(led, state)
-            self._context.effects.append(FindOffset(call_id, led.topic_partition, self._reset_timestamp(led)))
+            timestamp = reset_timestamp(self._context.config(led.key.group_id), self._context.now_ms)
+            self._context.effects.append(FindOffset(call_id, led.topic_partition, timestamp))
         else:
             self._load(led, state, state.start_offset)
-
-    def _reset_timestamp(self, led: LedPartition) -> int:
-        """`share.auto.offset.reset` as a timestamp for ListOffsets; latest is the high watermark, for read_committed
-        too."""
-        reset = self._context.config(led.key.group_id).auto_offset_reset
-        duration_ms = parse_by_duration(reset)
-        if duration_ms is not None:
-            return max(0, self._context.now_ms - duration_ms)
-        return EARLIEST_TIMESTAMP if reset == "earliest" else LATEST_TIMESTAMP
 
     def offset_found(self, message: OffsetFound) -> None:
         """The start offset of a share-partition without durable state was looked up."""
@@ -166,16 +166,22 @@ class LedPartitions:
     def _load(self, led: LedPartition, state: ReadShareGroupStateResponse.Partition, start_offset: int) -> None:
         context = self._context
         config = context.config(led.key.group_id)
-        loaded = led.share_partition.load(state.state_epoch, start_offset, state.state_batches, config=config)
+        batches, staged = state.state_batches, state.staged_batches
+        loaded = led.share_partition.load(state.state_epoch, start_offset, batches, config=config, staged=staged)
         if loaded:
             self.changed(led)
+            self._send_letters(led)
+            self.drop_unused(led.key.group_id)
         else:
             self.drop(led, Errors.UNKNOWN_SERVER_ERROR, "its durable state is invalid")
 
     # ---- dropping ----------------------------------------------------------------------------------------------------
 
-    def drop(self, led: LedPartition, error: Errors, reason: str) -> None:
+    def drop(self, led: LedPartition, error: Errors, reason: str, *, leads: bool = False) -> None:
         """Remove a share-partition from memory. Fetches that wait for it end with `error`.
+
+        `leads`: this broker is its leader still, so that dead letters go on until there is a successor, those of the
+        writes under way included.
 
         Its locks end: unlike in Kafka, no timer of a dropped share-partition writes state after its successor has
         loaded. The state is read again only after the writes under way have settled.
@@ -190,12 +196,23 @@ class LedPartitions:
         led.share_partition.status = PartitionLoadState.FENCED
         self._context.deadlines.cancel(led)
         self.generation += 1
-        if led.writes:
+        under_way = led.writes or led.letters_out
+        if under_way:
             self._draining[led.key] = led
+        if not (leads and under_way):
+            self._stop_letters(led)
         if self._context.traced:
             dropped = SharePartitionDropped(led.key.group_id, *led.topic_partition, reason)
             self._context.effects.append(dropped)
         self._lost(led)
+
+    def drop_unused(self, group_id: str) -> None:
+        """Drop the share-partitions of a group that has no session here; those that load, when they are loaded."""
+        if not self._in_use(group_id):
+            for led in self.of_group(group_id):
+                if led.share_partition.status is not PartitionLoadState.INITIALIZING:
+                    reason = "no member of the group is connected"
+                    self.drop(led, Errors.UNKNOWN_TOPIC_OR_PARTITION, reason, leads=True)
 
     def image_changed(self) -> None:
         """Drop the share-partitions that this broker no longer leads at the same epoch; wake the others, whose
@@ -250,10 +267,12 @@ class LedPartitions:
         error = _write_error(led, answer)
         client_code = client_error(error)
         led.writes -= 1
+        if not led.letters_stopped:
+            led.share_partition.settle(write.write_id, error, context.config(led.key.group_id), context.now_ms)
+            self._send_letters(led)
         if led.dropped:
             self._drained(led)
         else:
-            led.share_partition.settle(write.write_id, error, context.config(led.key.group_id), context.now_ms)
             self.changed(led)
             if client_code in DROPPING and not write.timeout:
                 self.drop(led, client_code, f"a state write failed: {error.name}")
@@ -262,11 +281,50 @@ class LedPartitions:
             self._acknowledged(write.pending, led, client_code)
 
     def _drained(self, led: LedPartition) -> None:
-        """After the last write of a dropped share-partition has settled, read the state for its successor."""
-        if not led.writes and self._draining.pop(led.key, None) is not None:
+        """After the last write and letter of a dropped share-partition, read the state for its successor."""
+        if led.writes or led.letters_out:
+            return
+        self._stop_letters(led)
+        if self._draining.pop(led.key, None) is not None:
             successor = self._leds.get(led.key)
             if successor is not None:
                 self._read_state(successor)
+
+    # ---- the dead-letter queue ---------------------------------------------------------------------------------------
+
+    def _send_letters(self, led: LedPartition) -> None:
+        """Send the records that are durable as ARCHIVING to the dead-letter queue."""
+        letters = led.share_partition.take_letters()
+        if not letters:
+            return
+        if led.letters_id is None:
+            led.letters_id = self._context.next_id()
+            self._mailed[led.letters_id] = led
+        led.letters_out += sum(letter.end - letter.first for letter in letters)
+        sent = SendDeadLetters(led.letters_id, led.key, led.topic_partition.topic, tuple(letters))
+        self._context.effects.append(sent)
+
+    def dead_letters_ended(self, ended: DeadLettersEnded) -> None:
+        """Archive records whose way to the dead-letter queue has ended. The successor of a dropped share-partition
+        reads the state after that, so that it does not send them again."""
+        led = self._mailed[ended.id]
+        led.letters_out -= sum(end - first for first, end in ended.ranges)
+        write = led.share_partition.dead_lettered(ended.ranges, self._context.now_ms) if ended.ranges else None
+        if not led.dropped:
+            self.changed(led)
+        if write is not None:
+            self.write(led, write, timeout=True)
+        if ended.stopped:
+            del self._mailed[ended.id]
+            led.letters_out = 0
+        if led.dropped:
+            self._drained(led)
+
+    def _stop_letters(self, led: LedPartition) -> None:
+        """Send no more letters of a dropped share-partition; the writer then reports when none is under way."""
+        if led.letters_id is not None and not led.letters_stopped:
+            self._context.effects.append(StopDeadLetters(led.letters_id))
+        led.letters_stopped = True
 
     # ---- time --------------------------------------------------------------------------------------------------------
 
@@ -296,10 +354,6 @@ class LedPartitions:
                 self.write(led, write, timeout=True)
         else:
             self.watch(led)
-
-
-def _partitions_in(response: ReadShareGroupStateResponse) -> list[TopicIdPartition]:
-    return [TopicIdPartition(topic.topic_id, part.partition) for topic in response.results for part in topic.partitions]
 
 
 def _write_error(led: LedPartition, answer: Answer) -> Errors:

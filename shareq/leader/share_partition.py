@@ -12,6 +12,7 @@ BEHAVIOUR.md in this folder.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from shareq.leader.aborted_transactions import aborted_ranges
 from shareq.leader.acknowledge import Acknowledgement
@@ -21,14 +22,15 @@ from shareq.leader.event_recorder import EventRecorder
 from shareq.leader.in_flight_state import Change, InFlightState
 from shareq.leader.state_writes import PreparedWrite, StateWrites
 from shareq.leader.window import Window
+from shareq.model.actor import DeadLetter
 from shareq.model.configs import GroupConfig
 from shareq.model.errors import Errors
 from shareq.model.events import Event, Run
 from shareq.model.ids import SharePartitionKey
 from shareq.model.messages.share_fetch import AcknowledgementBatch, AcquiredRecords
-from shareq.model.messages.share_state import StateBatch
-from shareq.model.records import AbortedTransaction, RecordBatch
-from shareq.model.states import AcquireMode, IsolationLevel, PartitionLoadState, RecordEvent
+from shareq.model.messages.share_state import StagedBatch, StateBatch
+from shareq.model.records import AbortedTransaction, KeyRun, RecordBatch
+from shareq.model.states import AcquireMode, IsolationLevel, PartitionLoadState, RecordEvent, RecordState
 
 __all__ = ["PreparedWrite", "SharePartition"]
 
@@ -39,6 +41,11 @@ class SharePartition:
     The owner sets `status`; only ACTIVE acquires. The owner calls `expire` at `next_deadline_ms`, and `settle` once for
     each prepared write. Offset ranges are half-open.
     """
+
+    needs_keys: ClassVar = False
+    """A fetch has to read the keys of the records, too."""
+
+    _acquisition: ClassVar[type[Acquisition]] = Acquisition
 
     __slots__ = (
         "_locks",
@@ -59,19 +66,29 @@ class SharePartition:
         self.state_epoch = -1
         self.status = PartitionLoadState.EMPTY
         self._recorder = EventRecorder(key, topic) if traced else None
-        self._window = Window(self._recorder)
+        self._window = self._new_window()
         self._locks = AcquisitionLocks()
         self._writes = StateWrites(self._window)
 
+    def _new_window(self) -> Window:
+        """The window; `leader/experiments` has others."""
+        return Window(self._recorder)
+
     def load(
-        self, state_epoch: int, start_offset: int, state_batches: Sequence[StateBatch], *, config: GroupConfig
+        self,
+        state_epoch: int,
+        start_offset: int,
+        state_batches: Sequence[StateBatch],
+        *,
+        config: GroupConfig,
+        staged: Sequence[StagedBatch] = (),  # noqa: ARG002 only `leader/experiments` stages
     ) -> bool:
         """Load the durable state with its resolved start offset. Returns False and sets FAILED if the state is invalid.
 
-        No record has a holder afterwards. `config` is only recorded in the journal.
+        No record has a holder afterwards. Records that are ARCHIVING continue on their way to the dead-letter queue.
         """
         window = self._window
-        if not window.load(start_offset, state_batches):
+        if not window.load(start_offset, state_batches, config.delivery_count_limit):
             self.status = PartitionLoadState.FAILED
             return False
         self.status = PartitionLoadState.ACTIVE
@@ -79,9 +96,15 @@ class SharePartition:
         if self._recorder is not None:
             bounds = (window.spso, window.window_end)
             self._recorder.loaded(bounds, self.runs(), state_epoch, self.leader_epoch, config)
+        self._writes.note_letters(window.spso, window.window_end)
         return True
 
     # ---- queries -----------------------------------------------------------------------------------------------------
+
+    @property
+    def window(self) -> Window:
+        """The records in flight, to be looked at: only the share-partition changes them."""
+        return self._window
 
     @property
     def spso(self) -> int:
@@ -141,18 +164,20 @@ class SharePartition:
         mode: AcquireMode,
         config: GroupConfig,
         aborted: Sequence[AbortedTransaction],
+        keys: Sequence[KeyRun] = (),  # noqa: ARG002 used where `needs_keys`
         now_ms: int,
     ) -> tuple[list[AcquiredRecords], list[RecordBatch]]:
         """Acquire records for a member, of the batches that were read from `fetch_offset`.
 
         Returns the acquired ranges, and the record batches to send: whole ones, from the first acquired offset to the
-        last. Limits apply before aborted transactions are filtered out.
+        last. Limits apply before aborted transactions are filtered out. `keys` are those of the records, if
+        `needs_keys`.
         """
         window = self._window
         active = self.status is PartitionLoadState.ACTIVE
         if not active or max_records <= 0 or not batches or batches[-1].last_offset < window.spso:
             return [], []
-        acquisition = Acquisition(
+        acquisition = self._acquisition(
             window, batches, member_id=member_id, batch_size=batch_size, mode=mode, config=config, now_ms=now_ms
         )
         acquisition.run(fetch_offset, max_records)
@@ -180,7 +205,7 @@ class SharePartition:
             held = [
                 (in_flight.deadline_ms, f, e)
                 for f, e, in_flight in self._window.states.runs()
-                if in_flight.deadline_ms is not None
+                if in_flight.member_id is not None and in_flight.deadline_ms is not None
             ]
             self._locks.rebuild(held)
 
@@ -199,25 +224,30 @@ class SharePartition:
         acknowledgement = Acknowledgement(
             self._window, member_id, write_id=self._writes.next_id, config=config, now_ms=now_ms
         )
+        self._writes.dead_letters |= config.dead_letter_queue
         error = acknowledgement.check(batches)
         self._lock(acknowledgement.deadline_ms, acknowledgement.renewed)
         if error:
-            if self._recorder is not None:
-                self._recorder.refused(member_id, error)
-            return error
+            return self._refused(member_id, error)
         return self._writes.prepare(acknowledgement.changes) if acknowledgement.changes else None
+
+    def _refused(self, member_id: str, error: Errors) -> Errors:
+        if self._recorder is not None:
+            self._recorder.refused(member_id, error)
+        return error
 
     def release_member(self, member_id: str, config: GroupConfig) -> PreparedWrite | None:
         """Release all records of a member whose share session has ended. The attempts count.
 
         Walks all runs in flight, because sessions end rarely.
         """
-        window, event, limit = self._window, RecordEvent.SESSION_RELEASE, config.delivery_count_limit
+        window, event = self._window, RecordEvent.SESSION_RELEASE
+        self._writes.dead_letters |= config.dead_letter_queue
         changes: list[Change] = []
         for first, end, in_flight in window.states.runs():
             if in_flight.member_id == member_id and in_flight.write_id is None:
                 for f, e in window.split(first, end):
-                    to_state = window.state_after_release(f, in_flight, event, limit)
+                    to_state = window.state_after_release(f, in_flight, event, config)
                     changes.append((f, e, in_flight, in_flight.prepared(event, to_state, self._writes.next_id)))
         return self._writes.prepare(changes) if changes else None
 
@@ -240,6 +270,29 @@ class SharePartition:
         if not self.can_acquire(config.partition_max_record_locks) and self._window.can_advance:
             self._writes.request_write(now_ms)
 
+    # ---- the dead-letter queue ---------------------------------------------------------------------------------------
+
+    def take_letters(self) -> list[DeadLetter]:
+        """Remove and return the records to send to the dead-letter queue: durable as ARCHIVING, in order of offset for
+        each write. Each one is to be given to `dead_lettered` later."""
+        letters = self._writes.letters
+        if letters:
+            self._writes.letters = []
+        return letters
+
+    def dead_lettered(self, ranges: Sequence[tuple[int, int]], now_ms: int) -> PreparedWrite | None:
+        """The way to the dead-letter queue has ended for these records: archive them. Returns the write.
+
+        As after an expiry, this takes effect at once, even if the write fails later: the next load sends them again.
+        """
+        event = RecordEvent.DEAD_LETTERED
+        for first, end in ranges:
+            for f, e, in_flight in self._window.states.overlap(first, end):
+                if in_flight.state is RecordState.ARCHIVING:
+                    self._window.archive(f, e, in_flight, event)
+        self._writes.note_unwritten(ranges, now_ms)
+        return self._writes.prepare_unwritten()
+
     # ---- time, and the log's start -----------------------------------------------------------------------------------
 
     def expire(self, now_ms: int, config: GroupConfig) -> PreparedWrite | None:
@@ -248,11 +301,12 @@ class SharePartition:
         Records with a write under way are left to that write. The returned write contains the earlier changes that have
         no write yet.
         """
-        window, limit = self._window, config.delivery_count_limit
+        window = self._window
+        self._writes.dead_letters |= config.dead_letter_queue
         for due_first, due_end in self._locks.pop_due(now_ms):
             for first, end, in_flight in window.states.overlap(due_first, due_end):
                 if in_flight.expired(now_ms) and in_flight.write_id is None:
-                    window.release(first, end, in_flight, RecordEvent.LOCK_TIMEOUT, limit)
+                    window.release(first, end, in_flight, RecordEvent.LOCK_TIMEOUT, config)
                     self._writes.note_unwritten([(first, end)], now_ms)
         return self._writes.prepare_unwritten()
 

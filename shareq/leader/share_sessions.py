@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from shareq.leader.led_partition import LedPartition
 from shareq.leader.share_requests import NOTHING_FETCHED, AcknowledgeResult, FetchedPartition, ShareRequest
+from shareq.model.authorizer import Authorizer
 from shareq.model.configs import INT_MAX
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicIdPartition
@@ -19,6 +20,9 @@ from shareq.model.image import ClusterImage
 from shareq.model.messages.share_fetch import FINAL_EPOCH, ShareFetchRequest
 
 INITIAL_EPOCH = 0
+
+MAX_SESSIONS_OF_CONNECTION = 100
+"""A client has one session on a connection: without a limit one client could take those of all others."""
 
 
 class SessionKey(NamedTuple):
@@ -50,10 +54,21 @@ class ShareSession:
     at the end. `unreported`: partitions that the next response names without records or error, too, because they are
     new or failed in the last response. `fetches`: under way. `resolved`: the generation of `LedPartitions` at which the
     partitions' `led`, their list `leds` in the order of turns, and the `errors` of the other partitions were
-    determined.
+    determined; `resolved_for`: the authorizer and the sender for which they hold, None while everything is allowed.
     """
 
-    __slots__ = ("connection_id", "epoch", "errors", "fetches", "key", "leds", "partitions", "resolved", "unreported")
+    __slots__ = (
+        "connection_id",
+        "epoch",
+        "errors",
+        "fetches",
+        "key",
+        "leds",
+        "partitions",
+        "resolved",
+        "resolved_for",
+        "unreported",
+    )
 
     def __init__(self, key: SessionKey, connection_id: int) -> None:
         self.key = key
@@ -65,6 +80,7 @@ class ShareSession:
         self.leds: list[LedPartition] = []
         self.errors: dict[TopicIdPartition, Errors] = {}
         self.resolved = -1
+        self.resolved_for: tuple[Authorizer, str, str] | None = None
 
     def update(self, request: ShareFetchRequest, image: ClusterImage) -> None:
         """Add the listed partitions, also those listed only to acknowledge, then remove the forgotten ones."""
@@ -127,6 +143,16 @@ class PendingRequest:
         self.writes = 0
 
 
+def has_room(request: ShareRequest, session: ShareSession | None, image: ClusterImage) -> bool:
+    """False if the request would put more partitions into the session than can be meant."""
+    held = session.partitions if session is not None and request.share_session_epoch != INITIAL_EPOCH else {}
+    listed = sum([len(topic.partitions) for topic in request.topics])
+    if not isinstance(request, ShareFetchRequest) or image.can_be_meant(len(held) + listed):
+        return True
+    named = {TopicIdPartition(topic.topic_id, p.partition_index) for topic in request.topics for p in topic.partitions}
+    return image.can_be_meant(len(held.keys() | named))
+
+
 def epoch_error(request: ShareRequest, session: ShareSession | None) -> Errors:
     """The error of a request's session epoch; `session` is the member's current session, if any."""
     epoch = request.share_session_epoch
@@ -142,15 +168,22 @@ def epoch_error(request: ShareRequest, session: ShareSession | None) -> Errors:
     return Errors.NONE
 
 
-class ShareSessionCache:
-    """All sessions of this broker. Sessions are never evicted: a full cache refuses new ones."""
+class _Connection(NamedTuple):
+    """The open sessions of a connection, and every group that has had one there."""
 
-    __slots__ = ("_by_connection", "_members", "_sessions")
+    sessions: dict[SessionKey, ShareSession]
+    groups: dict[str, None]
+
+
+class ShareSessionCache:
+    """All sessions of this broker. Sessions are never evicted: a full cache, or connection, refuses new ones."""
+
+    __slots__ = ("_connections", "_members", "_sessions")
 
     def __init__(self) -> None:
         self._sessions: dict[SessionKey, ShareSession] = {}
         self._members: dict[str, int] = {}
-        self._by_connection: dict[int, dict[SessionKey, ShareSession]] = {}
+        self._connections: dict[int, _Connection] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -159,17 +192,28 @@ class ShareSessionCache:
         """The session of a member, or None."""
         return self._sessions.get(key)
 
+    def is_full(self, connection_id: int, max_sessions: int) -> bool:
+        """True if the broker has `max_sessions`, or the connection the most that one may have."""
+        connection = self._connections.get(connection_id)
+        held = len(connection.sessions) if connection else 0
+        return held >= MAX_SESSIONS_OF_CONNECTION or len(self._sessions) >= max_sessions
+
     def open(self, key: SessionKey, connection_id: int) -> ShareSession:
         """Open a session. The member must not have one."""
         assert key not in self._sessions
         session = self._sessions[key] = ShareSession(key, connection_id)
         self._members[key.group_id] = self._members.get(key.group_id, 0) + 1
-        self._by_connection.setdefault(connection_id, {})[key] = session
+        connection = self._connections.setdefault(connection_id, _Connection({}, {}))
+        connection.sessions[key] = session
+        connection.groups[key.group_id] = None
         return session
 
     def close(self, session: ShareSession) -> None:
         """Remove a session. Its connection still counts as one of the group."""
         del self._sessions[session.key]
+        connection = self._connections.get(session.connection_id)
+        if connection is not None:
+            del connection.sessions[session.key]
         group_id = session.key.group_id
         self._members[group_id] -= 1
         if not self._members[group_id]:
@@ -178,9 +222,8 @@ class ShareSessionCache:
     def lose_connection(self, connection_id: int) -> tuple[list[ShareSession], list[str]]:
         """The open sessions of a lost connection, without those replaced from another connection, and the groups that
         used it. The sessions stay in the cache until they are closed."""
-        opened = self._by_connection.pop(connection_id, {})
-        broken = [session for key, session in opened.items() if self._sessions.get(key) is session]
-        return broken, list(dict.fromkeys(key.group_id for key in opened))
+        sessions, groups = self._connections.pop(connection_id, _Connection({}, {}))
+        return list(sessions.values()), list(groups)
 
     def has_group(self, group_id: str) -> bool:
         """True if a member of the group has a session on this broker."""

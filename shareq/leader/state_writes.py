@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from shareq.leader.in_flight_state import Change
+from shareq.leader.in_flight_state import Change, archiving
 from shareq.leader.window import Window
+from shareq.model.actor import DeadLetter
 from shareq.model.configs import GroupConfig
 from shareq.model.errors import Errors
 from shareq.model.messages.share_state import StateBatch
@@ -31,14 +32,29 @@ class StateWrites:
     `prepare` writes changes that take effect when the write settles. `prepare_unwritten` writes changes that already
     took effect because no request waits for them (time-outs, records missing from the log). `request_write`
     requests a write without changes.
+
+    `dead_letters`: records may become ARCHIVING; set once the group has had a dead-letter queue. When the write of such
+    records has settled, they are `letters` for the writer of the queue.
     """
 
-    __slots__ = ("_under_way", "_unwritten", "_window", "next_id", "unwritten_since_ms")
+    __slots__ = (
+        "_archiving",
+        "_under_way",
+        "_unwritten",
+        "_window",
+        "dead_letters",
+        "letters",
+        "next_id",
+        "unwritten_since_ms",
+    )
 
     def __init__(self, window: Window) -> None:
         self._window = window
         self._under_way: dict[int, list[Change]] = {}
         self._unwritten: list[tuple[int, int]] = []
+        self._archiving: dict[int, list[tuple[int, int]]] = {}
+        self.dead_letters = False
+        self.letters: list[DeadLetter] = []
         self.unwritten_since_ms: int | None = None
         self.next_id = 0
 
@@ -67,7 +83,8 @@ class StateWrites:
         if self.unwritten_since_ms is None:
             return None
         stored: list[Change] = []
-        position = self._window.spso
+        spso = position = self._window.spso
+        below = [(first, min(end, spso)) for first, end in self._unwritten if first < spso]
         for first, end in sorted(self._unwritten):
             if position < end:
                 runs = self._window.states.overlap(max(first, position), end)
@@ -79,13 +96,19 @@ class StateWrites:
                 position = end
         self._unwritten = []
         self.unwritten_since_ms = None
-        return self._begin([], stored)
+        return self._begin([], stored, below)
 
-    def _begin(self, changes: list[Change], stored: Sequence[Change]) -> PreparedWrite:
+    def _begin(
+        self, changes: list[Change], stored: Sequence[Change], below: Sequence[tuple[int, int]] = ()
+    ) -> PreparedWrite:
+        """`below`: ranges below the SPSO that have changed, too, and need not be stored."""
         window, write_id = self._window, self.next_id
         self.next_id += 1
         self._under_way[write_id] = changes
         write = PreparedWrite(write_id, window.spso, window.delivery_complete_count, state_batches(stored))
+        if self.dead_letters:
+            archiving_batches = [batch for batch in write.state_batches if batch[2] is RecordState.ARCHIVING]
+            self._archiving[write_id] = [*below, *((first, last + 1) for first, last, _, _ in archiving_batches)]
         if window.recorder is not None:
             window.recorder.prepared(*write)
         return write
@@ -95,11 +118,24 @@ class StateWrites:
         window, changes = self._window, self._under_way.pop(write_id)
         if window.recorder is not None:
             window.recorder.settled(write_id, error)
+        archiving_ranges = self._archiving.pop(write_id, ())
         if changes and error:
+            self.dead_letters |= config.dead_letter_queue
             self._abandon(changes, config, now_ms)
             return False
         window.commit(changes)
+        for first, end in archiving_ranges:
+            self.note_letters(first, end)
         return window.advance()
+
+    def note_letters(self, first: int, end: int) -> None:
+        """The ARCHIVING records of [first, end) are durable: they are letters from now on, each record once."""
+        for f, e, in_flight in self._window.states.overlap(first, end):
+            state, _, count, _, _, _, event = in_flight
+            if state is RecordState.ARCHIVING and event is not RecordEvent.DEAD_LETTERED:
+                self._window.states.assign(f, e, archiving(count, RecordEvent.DEAD_LETTERED))
+                expired = event is RecordEvent.EXPIRED
+                self.letters.append(DeadLetter(f, e, count, event is RecordEvent.REJECT, expired))
 
     def _abandon(self, changes: list[Change], config: GroupConfig, now_ms: int) -> None:
         """Hold the records as before; release those whose lock has expired meanwhile.
@@ -112,7 +148,7 @@ class StateWrites:
                 if in_flight.write_id == tagged.write_id:
                     held = window.abandon(first, end, in_flight)
                     if held.expired(now_ms):
-                        window.release(first, end, held, RecordEvent.LOCK_TIMEOUT, config.delivery_count_limit)
+                        window.release(first, end, held, RecordEvent.LOCK_TIMEOUT, config)
                         self.note_unwritten([(first, end)], now_ms)
 
 

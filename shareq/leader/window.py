@@ -15,18 +15,17 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from shareq.leader.event_recorder import EventRecorder
-from shareq.leader.in_flight_state import Change, InFlightState, settled
+from shareq.leader.in_flight_state import Change, InFlightState, settled, without_holder
 from shareq.leader.run_map import FLOOR, RunMap
+from shareq.model.configs import GroupConfig
 from shareq.model.messages.share_state import StateBatch
 from shareq.model.states import ABANDONED, PREPARED, SETTLED, TERMINAL, RecordEvent, RecordState, next_state
 
-_STORED = {
-    RecordState.AVAILABLE: RecordState.AVAILABLE,
-    RecordState.ACKNOWLEDGED: RecordState.ACKNOWLEDGED,
-    RecordState.ARCHIVED: RecordState.ARCHIVED,
-    RecordState.ARCHIVING: RecordState.ARCHIVED,
-}
-"""Stored state -> state after loading. ARCHIVING becomes ARCHIVED: there is no dead-letter queue to finish it."""
+_STORED = frozenset(RecordState) - {RecordState.ACQUIRED}
+"""The states that are stored."""
+
+
+_ARCHIVING = RecordState.ARCHIVING
 
 
 class Bounds(NamedTuple):
@@ -68,8 +67,11 @@ class Window:
 
     # ---- loading -----------------------------------------------------------------------------------------------------
 
-    def load(self, start_offset: int, state_batches: Iterable[StateBatch]) -> bool:
-        """Begin at `start_offset` with the stored batches. False, without a change, if they are invalid."""
+    def load(self, start_offset: int, state_batches: Iterable[StateBatch], delivery_count_limit: int) -> bool:
+        """Begin at `start_offset` with the stored batches. False, without a change, if they are invalid.
+
+        The reason why a record is ARCHIVING is not stored: the delivery count decides, as in Kafka.
+        """
         stored = sorted(state_batches)
         position, first_gap = start_offset, None
         for first, last, state, delivery_count in stored:
@@ -82,7 +84,8 @@ class Window:
         self.window_end = position
         self.first_gap = first_gap
         for first, last, state, delivery_count in stored:
-            in_flight = settled(_STORED[RecordState(state)], delivery_count)
+            event = RecordEvent.LOCK_TIMEOUT if delivery_count >= delivery_count_limit else RecordEvent.REJECT
+            in_flight = without_holder(RecordState(state), delivery_count, event)
             self.add(first, last + 1)
             self._set(first, last + 1, None, in_flight)
         self.advance()
@@ -126,12 +129,16 @@ class Window:
     def _set(self, first: int, end: int, old: InFlightState | None, new: InFlightState) -> None:
         self.states.assign(first, end, new)
         if new.state is RecordState.AVAILABLE:
-            self.available.assign(first, end, new)
+            self._index_available(first, end, new)
         elif old is not None and old.state is RecordState.AVAILABLE:
             self.available.assign(first, end, None)
         grown = (new.to_state in TERMINAL) - (old is not None and old.to_state in TERMINAL)
         if grown and end > self.spso:
             self.delivery_complete_count += grown * (end - max(first, self.spso))
+
+    def _index_available(self, first: int, end: int, new: InFlightState) -> None:
+        """The records of [first, end) are AVAILABLE now. `leader/experiments` keeps some of them back."""
+        self.available.assign(first, end, new)
 
     def tag(self, changes: list[Change]) -> None:
         """Mark held records with a write under way. None of the ranges lies across the SPSO."""
@@ -150,9 +157,9 @@ class Window:
         finals: list[Change] = []
         to_state, count, final, back = None, -1, None, False
         for first, end, _, tagged in changes:
-            if final is None or tagged[1] is not to_state or tagged[2] != count:
+            if final is None or tagged[1] is not to_state or tagged[2] != count or to_state is _ARCHIVING:
                 to_state, count = tagged[1], tagged[2]
-                final = settled(to_state, count)
+                final = without_holder(to_state, count, tagged[6])
                 back = back or to_state is RecordState.AVAILABLE
             finals.append((first, end, tagged, final))
         one_by_one = back or self.recorder is not None  # otherwise neither an index nor an event needs single changes
@@ -167,22 +174,24 @@ class Window:
         self.put(first, end, in_flight, held, cause=ABANDONED, why=in_flight.event)
         return held
 
-    def release(
-        self, first: int, end: int, in_flight: InFlightState, event: RecordEvent, delivery_count_limit: int
-    ) -> None:
+    def release(self, first: int, end: int, in_flight: InFlightState, event: RecordEvent, config: GroupConfig) -> None:
         """End the lock on [first, end)."""
         for f, e in self.split(first, end):
-            state = self.state_after_release(f, in_flight, event, delivery_count_limit)
-            self.put(f, e, in_flight, settled(state, in_flight.delivery_count), cause=event)
+            state = self.state_after_release(f, in_flight, event, config)
+            self.put(f, e, in_flight, without_holder(state, in_flight.delivery_count, event), cause=event)
 
     def state_after_release(
-        self, first: int, in_flight: InFlightState, event: RecordEvent, delivery_count_limit: int
+        self, first: int, in_flight: InFlightState, event: RecordEvent, config: GroupConfig
     ) -> RecordState:
         """The state of held records from `first` on after a release; below the SPSO they are archived."""
         if first < self.spso:
             return RecordState.ARCHIVED
         state = next_state(
-            in_flight.state, event, delivery_count=in_flight.delivery_count, delivery_count_limit=delivery_count_limit
+            in_flight.state,
+            event,
+            delivery_count=in_flight.delivery_count,
+            delivery_count_limit=config.delivery_count_limit,
+            dead_letter_queue=config.dead_letter_queue,
         )
         assert state is not None
         return state

@@ -3,30 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from shareq.admin import Admin
 from shareq.broker import Cluster
 from shareq.consumer import Message, ShareConsumer
 from shareq.lessons.life import Life, life
+from shareq.model.errors import KafkaException
+from shareq.model.state_designs import PERSISTER_CLASS, StateDesign, design_of
 from shareq.model.states import AcknowledgeType
 from shareq.producer import Producer
 from shareq.trace import view
 
 
 class Bench:
-    """A cluster of one broker on a virtual clock, one topic of one partition with record batches of the given sizes,
-    and a group that starts at `start`: an offset, "earliest" or "latest".
+    """A cluster on a virtual clock, one topic of one partition with record batches of the given sizes, and a group
+    that starts at `start`: an offset, "earliest" or "latest". `brokers`: their number. `trace_messages`, `persister`,
+    `latency_ms`: as of a cluster.
 
     Joining takes no time: the group's start offset is set before its first member joins, which otherwise takes a
-    heartbeat, and its assignment interval is 0. `configs` are further configurations of the group.
+    heartbeat, and its assignment interval is 0. `configs` are further configurations of the group, `config` those of
+    the brokers.
     """
 
     group, topic = "crew", "jobs"
 
     def __init__(
-        self, *batches: int, start: int | str = "earliest", configs: Mapping[str, object] | None = None
+        self,
+        *batches: int,
+        start: int | str = "earliest",
+        configs: Mapping[str, object] | None = None,
+        config: Mapping[str, object] | None = None,
+        brokers: int = 1,
+        trace_messages: bool = False,
+        persister: str | None = None,
+        latency_ms: int = 0,
     ) -> None:
-        self.cluster = Cluster(brokers=1)
+        shared: Any = {"trace_messages": trace_messages, "persister": persister, "latency_ms": latency_ms}
+        self.cluster = Cluster(brokers=brokers, config=config, **shared)
         self.cluster.create_topic(self.topic)
         self.cluster.configure_group(self.group, {"share.assignment.interval.ms": 0, **(configs or {})})
         self.view = view(self.cluster, self.group, self.topic)
@@ -59,6 +73,16 @@ class Bench:
         consumer.subscribe([self.topic])
         return consumer
 
+    @property
+    def persister(self) -> StateDesign:
+        """Where the states of records are kept."""
+        return design_of(self.cluster.image.broker_config[PERSISTER_CLASS])
+
+    @property
+    def leader(self) -> int:
+        """The broker that leads the partition."""
+        return self.cluster.image.topics[self.topic].partitions[0].leader
+
     def life(self, offset: int) -> Life:
         """The life of the record at an offset of the bench's partition."""
         return life(self.cluster, self.group, self.topic, 0, offset)
@@ -77,6 +101,17 @@ def settle(
     for error in consumer.commit_sync().values():
         if error is not None:
             raise error
+
+
+def attempt(
+    consumer: ShareConsumer, messages: Iterable[Message], verdict: AcknowledgeType = AcknowledgeType.ACCEPT
+) -> str:
+    """Do what `settle` does, and return "ok" or the name of the leader's error."""
+    try:
+        settle(consumer, messages, verdict)
+    except KafkaException as refused:
+        return refused.error.name()
+    return "ok"
 
 
 def with_one_stuck(bench: Bench, workers: int, seconds: int) -> list[int]:

@@ -92,4 +92,4 @@ def _times(count: int | None) -> str:
 
 
 def _row(names: list[str] | None) -> str:
-    return ", then ".join(names or []) or "nobody"
+    return ", then ".join(names or []) or "no member"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from shareq.log.config import LogConfig
-from shareq.log.records import Record, decode, decode_control, parse_batch, rebuild
+from shareq.log.records import Record, decode_control, parse_batch, rebuild, stream
 from shareq.log.segments import SegmentView
 from shareq.model.records import AbortedTransaction, RecordBatch
 
@@ -96,7 +96,7 @@ class Compactor:
 
     def _live(self, batch: RecordBatch, latest: dict[bytes, int], config: LogConfig, now_ms: int) -> list[Record]:
         """The latest records of their keys, without the tombstones that have passed their delete horizon."""
-        live = [r for r in decode(batch) if r.key is not None and latest[r.key] == r.offset]
+        live = [r for r in stream(batch) if r.key is not None and latest[r.key] == r.offset]
         if all(record.value is not None for record in live):
             self._horizons.pop(batch.base_offset, None)
             return live
@@ -140,7 +140,7 @@ def _aborted_bases(batches: Sequence[RecordBatch], aborted: Sequence[AbortedTran
 
 
 def _latest_offsets(batches: Iterable[RecordBatch]) -> dict[bytes, int]:
-    return {record.key: record.offset for batch in batches for record in decode(batch) if record.key is not None}
+    return {record.key: record.offset for batch in batches for record in stream(batch) if record.key is not None}
 
 
 def _reduced(batch: RecordBatch, live: Sequence[Record], is_producers_last: bool) -> RecordBatch | None:

@@ -6,10 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shareq.model.config_def import LONG_MAX
+from shareq.model.config_def import LONG_MAX, ConfigDef
 from shareq.model.configs import BrokerConfig
 from shareq.model.errors import ConfigException
+from shareq.model.experiments import ENABLE, EXPERIMENT_TOPIC_CONFIGS
 from shareq.model.topic_configs import DAY_MS, TOPIC_CONFIGS
+
+_WITH_EXPERIMENTS = TOPIC_CONFIGS | EXPERIMENT_TOPIC_CONFIGS
+
+
+def known_topic_configs(broker: BrokerConfig) -> Mapping[str, ConfigDef]:
+    """The configurations that topics have: with those of experiments if they are enabled."""
+    return _WITH_EXPERIMENTS if broker[ENABLE] else TOPIC_CONFIGS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,22 +60,23 @@ class LogConfig:
     @classmethod
     def effective(cls, overrides: Mapping[str, object], broker: BrokerConfig) -> LogConfig:
         """The configuration of a topic with these overrides: all other keys follow the broker."""
-        inherited = {
-            key: broker.overrides[d.synonym] for key, d in TOPIC_CONFIGS.items() if d.synonym in broker.overrides
-        }
-        return cls.from_overrides({**inherited, **overrides})
+        known = known_topic_configs(broker)
+        inherited = {key: broker.overrides[d.synonym] for key, d in known.items() if d.synonym in broker.overrides}
+        return cls.from_overrides({**inherited, **overrides}, known)
 
     @classmethod
-    def from_overrides(cls, overrides: Mapping[str, object]) -> LogConfig:
-        """The configuration with these keys set; ConfigException for an unknown key or a value out of range.
+    def from_overrides(
+        cls, overrides: Mapping[str, object], known: Mapping[str, ConfigDef] = TOPIC_CONFIGS
+    ) -> LogConfig:
+        """The configuration with these keys set; ConfigException for a key that is not `known` or a value out of range.
 
         A minimal compaction lag above the maximal one is refused too, as in Kafka.
         """
         values: dict[str, Any] = {}
         for key, value in overrides.items():
-            if key not in TOPIC_CONFIGS:
+            if key not in known:
                 raise ConfigException(f"{key}={value!r}: unknown topic configuration")
-            parsed = TOPIC_CONFIGS[key].parse(value)
+            parsed = known[key].parse(value)
             if _attribute(key) in cls.__slots__:
                 values[_attribute(key)] = parsed
         config = cls(**values)

@@ -7,18 +7,21 @@ over batches; a read returns the stored batches; an append copies a batch once, 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
+from heapq import merge
 
 from shareq.log.batches import ControlType, CorruptBatch, control_batch, parse_batch, restamp
 from shareq.log.compaction import Compactor, History
 from shareq.log.config import LogConfig
+from shareq.log.hidden_batches import HiddenBatches, hidden_batch
 from shareq.log.leader_epochs import LeaderEpochs
 from shareq.log.producer_states import ProducerStates
 from shareq.log.results import AppendResult, EpochEndOffset, OffsetForTimestamp, ProducerState, ReadResult
-from shareq.log.segments import Segments, retained_from
+from shareq.log.segments import Segments, SegmentView, retained_from
 from shareq.log.timestamp_lookup import find_timestamp
 from shareq.log.validation import BatchRefusal, admit
 from shareq.model.errors import Errors
-from shareq.model.records import AbortedTransaction, RecordBatch
+from shareq.model.records import AbortedTransaction, CoordinatorRecord, RecordBatch
 from shareq.model.states import IsolationLevel
 
 
@@ -35,11 +38,19 @@ class MemoryLog:
         self._last_offsets: list[int] = []
         self._log_start_offset = 0
         self._log_end_offset = 0
+        self._visible_end = 0
         self._size_in_bytes = 0
+        self.bytes_written = 0
+        """The size of all batches ever appended: it only grows."""
         self._epochs = LeaderEpochs()
         self._producers = ProducerStates()
         self._segments = Segments()
         self._compactor = Compactor()
+        self.hidden = HiddenBatches()
+        """Share state in this log, which readers do not see: control records of the persister of that name."""
+        self.hides_share_state = True
+        """False: readers get the control records that are appended from then on, as they would without a filter. Each
+        makes a share group that reads the log write another one: without latency, at one moment of a virtual clock."""
 
     @property
     def log_start_offset(self) -> int:
@@ -52,13 +63,14 @@ class MemoryLog:
 
     @property
     def high_watermark(self) -> int:
-        return self._log_end_offset
+        """The end for readers: hidden batches after the last other one are not counted."""
+        return self._visible_end
 
     @property
     def last_stable_offset(self) -> int:
         """The first offset of the oldest open transaction, else the high watermark."""
         unstable = self._producers.first_unstable_offset
-        return self._log_end_offset if unstable is None else max(unstable, self._log_start_offset)
+        return self._visible_end if unstable is None else max(unstable, self._log_start_offset)
 
     def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
         """True if the producer has an open transaction at exactly this epoch in this partition."""
@@ -160,6 +172,24 @@ class MemoryLog:
             Errors.NONE, marker.base_offset, marker.last_offset, log_start_offset=self._log_start_offset
         )
 
+    def append_share_state(self, record: CoordinatorRecord, *, now_ms: int, leader_epoch: int) -> AppendResult:
+        """Append a control record of share state, in a batch of its own that readers do not see, if it is hidden.
+
+        Errors: NOT_LEADER_OR_FOLLOWER below the log's leader epoch, KAFKA_STORAGE_ERROR.
+        """
+        if leader_epoch < self._epochs.latest:
+            return self._deposed(leader_epoch)
+        batch = parse_batch(hidden_batch(record))
+        if self._is_full(batch):
+            return self._full()
+        if self.hides_share_state:
+            batch = self._stamped(batch, now_ms, leader_epoch)
+            self.hidden.appended(batch, record)
+        else:
+            batch = self._write(batch, now_ms, leader_epoch)
+            self.hidden.index(batch.base_offset, record)
+        return AppendResult(Errors.NONE, batch.base_offset, batch.last_offset, log_start_offset=self._log_start_offset)
+
     def _deposed(self, leader_epoch: int) -> AppendResult:
         """The error for a broker that appends although a later leader epoch has begun."""
         text = f"leader epoch {leader_epoch} is over: the current leader epoch is {self._epochs.latest}"
@@ -174,15 +204,22 @@ class MemoryLog:
 
     def _write(self, batch: RecordBatch, now_ms: int, leader_epoch: int) -> RecordBatch:
         """Stamp a batch with base offset 0, append it at the log end, and return the stored batch."""
+        batch = self._stamped(batch, now_ms, leader_epoch)
+        self._batches.append(batch)
+        self._last_offsets.append(batch.last_offset)
+        self._visible_end = self._log_end_offset
+        return batch
+
+    def _stamped(self, batch: RecordBatch, now_ms: int, leader_epoch: int) -> RecordBatch:
+        """Give a batch its place at the log end, and return it with its offsets."""
         base_offset = self._log_end_offset
         last_offset = base_offset + batch.last_offset
         data = restamp(batch.data, base_offset, leader_epoch)
         batch = RecordBatch._make((base_offset, last_offset, leader_epoch, *batch[3:-1], data))
         self.begin_epoch(leader_epoch)
         self._segments.appended(batch, self.config, now_ms)
-        self._batches.append(batch)
-        self._last_offsets.append(last_offset)
         self._size_in_bytes += len(data)
+        self.bytes_written += len(data)
         self._log_end_offset = last_offset + 1
         return batch
 
@@ -208,11 +245,11 @@ class MemoryLog:
         if not self._log_start_offset <= offset <= self._log_end_offset:
             error = Errors.OFFSET_OUT_OF_RANGE
         elif isolation is IsolationLevel.READ_UNCOMMITTED:
-            batches = self._take(offset, self._log_end_offset, end_offset, max_bytes, min_one_batch)
+            batches = self._take(offset, self._visible_end, end_offset, max_bytes, min_one_batch)
         else:
             batches = self._take(offset, stable, end_offset, max_bytes, min_one_batch)
             aborted = self._producers.aborted(offset, batches[-1].last_offset + 1) if batches else ()
-        return ReadResult(error, batches, self._log_end_offset, self._log_start_offset, stable, aborted)
+        return ReadResult(error, batches, self._visible_end, self._log_start_offset, stable, aborted)
 
     def _take(
         self, offset: int, readable: int, wanted: int | None, max_bytes: int, min_one_batch: bool
@@ -238,7 +275,7 @@ class MemoryLog:
         """Kafka's ListOffsets: -1 latest, -2 earliest, -3 largest timestamp, -4 earliest local, else the first record
         with that timestamp or a later one. Errors: UNSUPPORTED_VERSION below -6, CORRUPT_MESSAGE."""
         committed = isolation is IsolationLevel.READ_COMMITTED
-        end_offset = self.last_stable_offset if committed else self._log_end_offset
+        end_offset = self.last_stable_offset if committed else self._visible_end
         found = find_timestamp(self._batches, timestamp, self._log_start_offset, end_offset)
         return found._replace(leader_epoch=self._epochs.at(found.offset)) if found.offset >= 0 else found
 
@@ -257,14 +294,15 @@ class MemoryLog:
     def delete_records(self, offset: int) -> Errors:
         """Raise the log start to `offset` (-1: the high watermark); a no-op at or below the log start.
 
-        A batch that contains the new start is still read whole. Errors: OFFSET_OUT_OF_RANGE above the high watermark or
-        below -1, POLICY_VIOLATION if the cleanup policy is `compact` only.
+        A batch that contains the new start is still read whole. The log start stays at or below the high watermark.
+        Errors: OFFSET_OUT_OF_RANGE above the log end or below -1, POLICY_VIOLATION if the cleanup policy is `compact`
+        only.
         """
         if not self.config.delete:
             return Errors.POLICY_VIOLATION
         if not -1 <= offset <= self._log_end_offset:
             return Errors.OFFSET_OUT_OF_RANGE
-        self._raise_log_start(self._log_end_offset if offset == -1 else offset)
+        self._raise_log_start(self._visible_end if offset == -1 else offset)
         return Errors.NONE
 
     def clean(self, now_ms: int) -> int:
@@ -275,7 +313,7 @@ class MemoryLog:
         if self.config.compact:
             self._compact(now_ms)
         if self.config.delete:
-            views = self._segments.views(self._batches, self._log_end_offset)
+            views = self._views()
             start = retained_from(views, self.config, now_ms)
             if start is not None:
                 self._raise_log_start(start)
@@ -283,20 +321,24 @@ class MemoryLog:
         return self._log_start_offset
 
     def _raise_log_start(self, offset: int) -> None:
-        """Raise the log start to `offset` and drop the batches that end below it; a no-op at or below the log start."""
+        """Raise the log start to `offset`, at most to the visible end, and drop the batches that end below it; a no-op
+        at or below the log start."""
+        offset = min(offset, self._visible_end)
         if offset <= self._log_start_offset:
             return
         self._log_start_offset = offset
         self._replace(bisect_left(self._last_offsets, offset), [])
-        first = self._batches[0] if self._batches else None
+        self._size_in_bytes -= self.hidden.cut(offset)
+        first = next(iter(self._all()), None)
         self._segments.log_start_moved(first)
         self._compactor.log_start_moved(first.base_offset if first else offset)
         self._producers.log_start_moved(offset)
         self._epochs.log_start_moved(offset)
 
     def _compact(self, now_ms: int) -> None:
-        views = self._segments.views(self._batches, self._log_end_offset)
-        until = self._compactor.cleanable_until(views, self.last_stable_offset, self.config, now_ms)
+        unstable = self._producers.first_unstable_offset
+        stable = self._log_end_offset if unstable is None else unstable
+        until = self._compactor.cleanable_until(self._views(), stable, self.config, now_ms)
         if until is None:
             return
         count = bisect_left(self._last_offsets, until)
@@ -309,6 +351,29 @@ class MemoryLog:
         self._replace(count, kept)
         markers = {batch.base_offset for batch in old if batch.is_control}
         self._producers.markers_compacted(markers - {batch.base_offset for batch in kept})
+
+    def clean_share_state(self) -> tuple[int, int]:
+        """Drop the share state that later checkpoints replace, in all segments but the active one; the number of
+        batches and their bytes."""
+        views = self._views() if self.hidden else []
+        number, size = self.hidden.clean(views[-1].base_offset) if views else (0, 0)
+        self._size_in_bytes -= size
+        return number, size
+
+    def rebuild_share_index(self) -> int:
+        """Make the index of share state anew from the log, as a replica does that has lost it; the number of headers
+        read. What a cut has removed from the log is then lost."""
+        newest_first = merge(reversed(self._batches), self.hidden.newest_first(), reverse=True)
+        return self.hidden.rebuild_index(newest_first)
+
+    def _all(self) -> Sequence[RecordBatch]:
+        """All batches, hidden ones included."""
+        if not self.hidden:
+            return self._batches
+        return list(merge(self._batches, self.hidden.batches))
+
+    def _views(self) -> list[SegmentView]:
+        return self._segments.views(self._all(), self._log_end_offset)
 
     def _replace(self, count: int, kept: list[RecordBatch]) -> None:
         """Replace the first `count` batches by `kept`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shareq.log.records import CorruptBatch, Record, decode
+from shareq.log.records import CorruptBatch, Record, stream
 from shareq.log.results import OffsetForTimestamp
 from shareq.model.errors import Errors
 from shareq.model.records import RecordBatch
@@ -45,7 +45,7 @@ def _largest_timestamp(batches: Sequence[RecordBatch], start_offset: int) -> int
     largest = -1
     for batch in batches:
         if batch.base_offset < start_offset:  # only the first batch can reach across the start
-            largest = max((r.timestamp for r in decode(batch) if r.offset >= start_offset), default=-1)
+            largest = max((r.timestamp for r in stream(batch) if r.offset >= start_offset), default=-1)
         elif batch.record_count:
             largest = max(largest, batch.max_timestamp)
     return largest
@@ -55,7 +55,7 @@ def _first_record(batches: Sequence[RecordBatch], timestamp: int, start_offset: 
     """The first record at or above `start_offset` whose timestamp is at least `timestamp`."""
     for batch in batches:
         if batch.max_timestamp >= timestamp:
-            for record in decode(batch):
+            for record in stream(batch):
                 if record.timestamp >= timestamp and record.offset >= start_offset:
                     return record
     return None

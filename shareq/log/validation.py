@@ -7,6 +7,7 @@ depends on the producer's history.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -18,16 +19,25 @@ from shareq.log.batches import (
     LOG_APPEND_TIME,
     MAGIC,
     TRANSACTIONAL,
+    CorruptBatch,
     complete_size,
     crc_matches,
     parse_batch,
 )
+from shareq.log.compression import CODECS, OversizedBatch, limit_of, uncompressed
 from shareq.log.config import LogConfig
 from shareq.log.record_columns import WORTH_A_LOOK, largest_timestamp_delta
-from shareq.log.records import CODECS, CorruptBatch, Record, decode, rebuild, restamp_timestamps
+from shareq.log.records import Record, rebuild, restamp_timestamps, stream
 from shareq.model.config_def import LONG_MAX
 from shareq.model.errors import Errors
 from shareq.model.records import RecordBatch
+
+RECORDS_AT_ONCE = 10_000
+"""How many records of a batch exist as objects at a time. A refusal names the invalid records of one such chunk."""
+
+LEAST_RECORD_BYTES = 7
+"""The size of a record without key, value and headers. A batch has at most as many records as it could have without
+compression, because checking one costs time whatever its size."""
 
 _MAGIC_AT = 16
 _TARGET_CODECS = CODECS | {"uncompressed": 0}
@@ -121,30 +131,51 @@ def _needs_records(batch: RecordBatch, config: LogConfig, now_ms: int) -> bool:
 
 
 def _with_records(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch | BatchRefusal:
-    """The batch in the topic's codec and with its true largest timestamp, or the refusal of its records."""
-    largest = _largest_timestamp_by_columns(batch, config, now_ms)
-    if largest is None:
-        try:
-            records = decode(batch)
-        except CorruptBatch as error:
-            return BatchRefusal(Errors.INVALID_RECORD, error.reason)
-        timestamps = list(map(_timestamp, records))
-        refusal = _check_keys(records, config) or _check_timestamps(timestamps, config, now_ms)
+    """The batch in the topic's codec and with its true largest timestamp, or the refusal of its records.
+
+    The records are decoded in chunks, twice if they are to be compressed again: their number is the producer's choice.
+    """
+    if batch.record_count > config.max_message_bytes // LEAST_RECORD_BYTES:
+        return BatchRefusal(
+            Errors.MESSAGE_TOO_LARGE, f"{batch.record_count} records never fit in max.message.bytes uncompressed"
+        )
+    try:
+        plain = uncompressed(batch, limit_of(config.max_message_bytes))
+        found = _largest_timestamp_by_columns(plain, config, now_ms)
+        largest = _largest_timestamp(plain, config, now_ms) if found is None else found
+    except OversizedBatch as error:
+        return BatchRefusal(Errors.MESSAGE_TOO_LARGE, f"the batch {error.reason}")
+    except CorruptBatch as error:
+        return BatchRefusal(Errors.INVALID_RECORD, error.reason)
+    if isinstance(largest, BatchRefusal):
+        return largest
+    if _recompresses(batch, config):
+        batch = parse_batch(rebuild(batch, stream(plain), codec=_TARGET_CODECS[config.compression_type]))
+        if batch.size > config.max_message_bytes:
+            return _too_large(batch.size, config)
+    return batch if largest == batch.max_timestamp else _stamped(batch, batch.attributes, largest)
+
+
+def _largest_timestamp(plain: RecordBatch, config: LogConfig, now_ms: int) -> int | BatchRefusal:
+    """The largest timestamp of the records, or the refusal of the first chunk with invalid ones."""
+    largest = -1
+    records = stream(plain)
+    for first in range(0, plain.record_count, RECORDS_AT_ONCE):
+        chunk = list(islice(records, RECORDS_AT_ONCE))
+        timestamps = list(map(_timestamp, chunk))
+        refusal = _check_keys(chunk, first, config) or _check_timestamps(timestamps, first, config, now_ms)
         if refusal:
             return refusal
-        if _recompresses(batch, config):
-            batch = parse_batch(rebuild(batch, records, codec=_TARGET_CODECS[config.compression_type]))
-            if batch.size > config.max_message_bytes:
-                return _too_large(batch.size, config)
-        largest = max(timestamps)
-    return batch if largest == batch.max_timestamp else _stamped(batch, batch.attributes, largest)
+        largest = max(largest, *timestamps)
+    next(records, None)  # the codec checks the end of the batch
+    return largest
 
 
 def _largest_timestamp_by_columns(batch: RecordBatch, config: LogConfig, now_ms: int) -> int | None:
     """The largest timestamp, if the batch passes without decoding; None if its records must be decoded."""
-    if batch.record_count < WORTH_A_LOOK or batch.attributes & CODEC_MASK or config.compact:
+    if batch.record_count < WORTH_A_LOOK or config.compact:
         return None
-    if config.message_timestamp_before_max_ms != LONG_MAX or _recompresses(batch, config):
+    if config.message_timestamp_before_max_ms != LONG_MAX:
         return None
     delta = largest_timestamp_delta(batch.data, HEADER_BYTES, batch.record_count)
     if delta is None:
@@ -154,18 +185,18 @@ def _largest_timestamp_by_columns(batch: RecordBatch, config: LogConfig, now_ms:
     return None if too_new else largest
 
 
-def _check_keys(records: Sequence[Record], config: LogConfig) -> BatchRefusal | None:
+def _check_keys(records: Sequence[Record], first: int, config: LogConfig) -> BatchRefusal | None:
     if not config.compact:
         return None
     keyless = tuple(
         (index, "a compacted topic requires a key for every record")
-        for index, record in enumerate(records)
+        for index, record in enumerate(records, first)
         if record.key is None
     )
     return BatchRefusal(Errors.INVALID_RECORD, _REJECTED, keyless) if keyless else None
 
 
-def _check_timestamps(timestamps: Sequence[int], config: LogConfig, now_ms: int) -> BatchRefusal | None:
+def _check_timestamps(timestamps: Sequence[int], first: int, config: LogConfig, now_ms: int) -> BatchRefusal | None:
     if config.log_append_time:
         return None
     earliest = now_ms - config.message_timestamp_before_max_ms
@@ -174,7 +205,7 @@ def _check_timestamps(timestamps: Sequence[int], config: LogConfig, now_ms: int)
         return None
     off = tuple(
         (index, f"timestamp {timestamp} is not within {earliest}..{latest}")
-        for index, timestamp in enumerate(timestamps)
+        for index, timestamp in enumerate(timestamps, first)
         if timestamp > latest or -1 != timestamp < earliest
     )
     return BatchRefusal(Errors.INVALID_TIMESTAMP, _REJECTED, off) if off else None

@@ -10,30 +10,40 @@ never). An early or spurious `Tick` has no effect.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from shareq.model.errors import Errors
 from shareq.model.events import Event
-from shareq.model.ids import TopicPartition
+from shareq.model.ids import SharePartitionKey, TopicPartition
 from shareq.model.image import ClusterImage
+from shareq.model.log_looks import LogSeen, LookAtLog
 from shareq.model.messages.base import Request, Response
-from shareq.model.records import NO_PRODUCER_ID, AbortedTransaction, CoordinatorRecord, RecordBatch
+from shareq.model.records import NO_PRODUCER_ID, AbortedTransaction, CoordinatorRecord, KeyRun, RecordBatch
 
 NEWEST_VERSION = 32767
+
+
+ANONYMOUS = "User:ANONYMOUS"
+"""The principal of a sender that has not authenticated (Kafka: KafkaPrincipal.ANONYMOUS)."""
+
+BROKER = "Broker:cluster"
+"""The principal of the brokers among each other, which may do everything. No client has a principal of this type."""
 
 
 class ClientContext(NamedTuple):
     """The sender of a request. The share sessions of a connection end when it closes.
 
     `api_version`: the version of the request on the wire; some answers depend on it. In process it is the newest.
+    `principal`: the authenticated sender, as type and name.
     """
 
     client_id: str = ""
     client_host: str = "/127.0.0.1"
     connection_id: int = -1
     api_version: int = NEWEST_VERSION
+    principal: str = ANONYMOUS
 
 
 IN_PROCESS = ClientContext()
@@ -75,6 +85,7 @@ class LogRead(NamedTuple):
     log_start_offset: int = -1
     last_stable_offset: int = -1
     aborted: tuple[AbortedTransaction, ...] = ()
+    keys: tuple[KeyRun, ...] = ()
 
 
 class OffsetFound(NamedTuple):
@@ -150,10 +161,56 @@ class MarkerWritten(NamedTuple):
     committed: bool
 
 
+class DeadLettersEnded(NamedTuple):
+    """The way of these ranges [first, end) to the dead-letter queue has ended: they are in it, or need not be.
+
+    `id` is that of their `SendDeadLetters`. `stopped`: the result of `StopDeadLetters`; no more ranges follow.
+    """
+
+    id: int
+    ranges: tuple[tuple[int, int], ...]
+    stopped: bool = False
+
+
+class DeadLetter(NamedTuple):
+    """Records [first, end) for the dead-letter queue: rejected, expired (an experiment), or else delivered too
+    often."""
+
+    first: int
+    end: int
+    delivery_count: int
+    rejected: bool
+    expired: bool = False
+
+
+class SendDeadLetters(NamedTuple):
+    """Send records of a share-partition to the dead-letter queue of its group. `DeadLettersEnded` messages with this id
+    contain each of them once. The broker's writer gets this effect as a message.
+
+    All letters of a share-partition in memory have one id, and reach the queue in the order in which they are sent.
+    """
+
+    id: int
+    key: SharePartitionKey
+    topic: str
+    letters: tuple[DeadLetter, ...]
+
+
+class StopDeadLetters(NamedTuple):
+    """Send no further letters of this id. The result is a `DeadLettersEnded` with `stopped`, when no request that has
+    some is under way any more."""
+
+    id: int
+
+
 class LogGrew(NamedTuple):
     """The high watermark or the last stable offset has moved, so more records can be read."""
 
     topic_partition: TopicPartition
+
+
+class CleanByGroups(NamedTuple):
+    """It is time to delete what all groups have finished (an experiment)."""
 
 
 class ConnectionClosed(NamedTuple):
@@ -172,13 +229,18 @@ Message = (
     | Appended
     | RecordsRead
     | RecordsDeleted
+    | LogSeen
     | ImageChanged
     | ShardElected
     | ShardResigned
     | MarkerWritten
     | LogGrew
+    | CleanByGroups
     | ConnectionClosed
     | Tick
+    | SendDeadLetters
+    | StopDeadLetters
+    | DeadLettersEnded
 )
 
 
@@ -230,6 +292,8 @@ class ReadLog(NamedTuple):
     max_bytes: int
     isolation_level: int = 0
     end_offset: int = MAX_OFFSET
+    keys: bool = False
+    """The result has the keys of the records, too."""
 
 
 class FindOffset(NamedTuple):
@@ -291,21 +355,40 @@ class MarkerAppended(NamedTuple):
     committed: bool
 
 
+class Failed(NamedTuple):
+    """One of several independent operations has raised; the others are done. The broker reports the error."""
+
+    error: Exception
+
+
 Effect = (
     Respond
+    | Failed
     | Call
     | Persist
     | ReadLog
     | FindOffset
     | AppendRecords
     | ReadRecords
+    | LookAtLog
     | DeleteRecordsBefore
     | CreateInternalTopic
     | Admit
     | MarkerAppended
+    | SendDeadLetters
+    | StopDeadLetters
+    | DeadLettersEnded
     | Event
 )
 """Events are effects too: the broker appends them to the journal. Actors built with `traced=False` return none."""
+
+
+def isolated(effects: list[Effect], operation: Callable[..., object], *args: Any) -> None:
+    """Run one of several independent operations; an exception becomes an effect, so that the others run."""
+    try:
+        operation(*args)
+    except Exception as error:
+        effects.append(Failed(error))
 
 
 class Actor(Protocol):

@@ -29,6 +29,8 @@ class ConfigDef:
     """Topic and group keys: the broker key with the value for topics or groups without an override."""
     bounds: tuple[str, str] | None = None
     """Group keys: the broker keys that bound an override."""
+    off: int | None = None
+    """A number beside the range that switches the key off."""
     unused: bool = False
     """True if the key has no effect: it is accepted and checked because Kafka has it."""
     type: ConfigType = ConfigType.UNKNOWN
@@ -56,12 +58,13 @@ class ConfigDef:
     def allowed(self) -> str:
         """The allowed values as text, for error messages and tables."""
         if self.choices:
-            words = ", ".join(self.choices)
+            words = ", ".join(choice or '""' for choice in self.choices)
             return f"a list of {words}" if self._is_list else words
         if self.type is ConfigType.BOOLEAN:
             return "true or false"
         if isinstance(self.default, (int, float)):
-            return f"{self.low}..{self.high}" if self.high not in (None, INT_MAX, LONG_MAX) else f">= {self.low}"
+            span = f"{self.low}..{self.high}" if self.high not in (None, INT_MAX, LONG_MAX) else f">= {self.low}"
+            return span if self.off is None else f"{self.off} or {span}"
         return "any text"
 
     @property
@@ -96,7 +99,8 @@ class ConfigDef:
             number = float(text)
         else:
             return None
-        return number if (self.low is None or number >= self.low) and number <= self._highest else None
+        within = (self.low is None or number >= self.low) and number <= self._highest
+        return number if within or number == self.off else None
 
     @property
     def _highest(self) -> float:

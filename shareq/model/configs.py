@@ -1,7 +1,7 @@
 """Every configuration of share groups: keys, defaults, ranges, validation.
 
 Two tables, one for the broker and one for the group, are the only place that defines a default or a range;
-`BrokerConfig` and `GroupConfig` are typed views of them. Source: Kafka 4.3's broker and group configurations (KIP-932,
+`BrokerConfig` and `GroupConfig` are typed views of them. Source: Kafka 4.4's broker and group configurations (KIP-932,
 KIP-1240, KIP-1263).
 """
 
@@ -11,10 +11,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
+from shareq.model.authorizer_configs import AUTHORIZER_CONFIGS, check_super_users
 from shareq.model.config_def import INT_MAX, ConfigDef, parse_by_duration
+from shareq.model.connection_configs import CONNECTION_CONFIGS, PER_IP_OVERRIDES, limits_by_ip
 from shareq.model.consumer_configs import CONSUMER_CONFIGS, CONSUMER_GROUP_CONFIGS
+from shareq.model.dead_letter_configs import (
+    BROKER_DEAD_LETTER_CONFIGS,
+    GROUP_DEAD_LETTER_CONFIGS,
+    NAME_PREFIX,
+    TOPIC_NAME,
+    why_no_queue_name,
+)
 from shareq.model.errors import ConfigException
+from shareq.model.experiments import (
+    BROKER_EXPERIMENT_CONFIGS,
+    ENABLE,
+    EXPERIMENT_CONFIGS,
+    Experiments,
+    check_experiments,
+)
 from shareq.model.messages.topics import ConfigType
+from shareq.model.security_configs import SECURITY_CONFIGS
+from shareq.model.share_coordinator_configs import SHARE_COORDINATOR_CONFIGS
+from shareq.model.state_designs import DESIGNS, PERSISTER_CLASS, StateDesign
 from shareq.model.states import IsolationLevel
 from shareq.model.topic_configs import BROKER_LOG_CONFIGS
 from shareq.model.transaction_configs import TRANSACTION_CONFIGS
@@ -28,6 +47,7 @@ __all__ = [
     "ConfigDef",
     "GroupConfig",
     "clamped_overrides",
+    "known_group_configs",
     "parse_by_duration",
     "validate_group_overrides",
 ]
@@ -83,25 +103,13 @@ BROKER_CONFIGS: dict[str, ConfigDef] = {
             type=ConfigType.LIST,
         ),
         ConfigDef(
-            "group.share.persister.class.name",
-            "org.apache.kafka.server.share.persister.DefaultStatePersister",
-            "The persister of the leaders: the state topic, or a no-op persister without durable state.",
-            choices=(
-                "org.apache.kafka.server.share.persister.DefaultStatePersister",
-                "org.apache.kafka.server.share.persister.NoOpStatePersister",
-                "",
-            ),
+            PERSISTER_CLASS,
+            StateDesign.STATE_TOPIC.class_name,
+            "The persister of the leaders: the state topic, a compacted one, control records, or no durable state.",
+            choices=tuple(DESIGNS),
             type=ConfigType.CLASS,
         ),
-        ConfigDef("socket.request.max.bytes", 104857600, "The largest request in bytes.", 1, INT_MAX),
-        ConfigDef(
-            "connections.max.idle.ms",
-            600000,
-            "A connection that is idle for this time is closed.",
-            1,
-            INT_MAX,
-            type=ConfigType.LONG,
-        ),
+        *CONNECTION_CONFIGS,
         ConfigDef("fetch.max.bytes", 57671680, "The most bytes of one fetch response.", 1024, INT_MAX),
         ConfigDef("group.min.session.timeout.ms", 6000, "Least session time-out of a classic member.", 0, INT_MAX),
         ConfigDef(
@@ -128,55 +136,15 @@ BROKER_CONFIGS: dict[str, ConfigDef] = {
         ConfigDef("offsets.topic.segment.bytes", 104857600, "Its segment size.", 1, INT_MAX),
         ConfigDef("offsets.commit.timeout.ms", 5000, "The time-out for the commit of a group record.", 1, INT_MAX),
         *CONSUMER_CONFIGS,
+        *BROKER_DEAD_LETTER_CONFIGS,
         *TRANSACTION_CONFIGS,
         *BROKER_LOG_CONFIGS,
         ConfigDef("num.partitions", 1, "Partitions of a topic created without a count.", 1, INT_MAX),
         ConfigDef("default.replication.factor", 1, "Replicas of a topic created without a factor.", 1, 32767),
-        ConfigDef("share.coordinator.state.topic.num.partitions", 50, "Partitions of __share_group_state.", 1, INT_MAX),
-        ConfigDef(
-            "share.coordinator.state.topic.replication.factor",
-            3,
-            "Its replicas, brokers permitting.",
-            1,
-            32767,
-            type=ConfigType.SHORT,
-        ),
-        ConfigDef(
-            "share.coordinator.state.topic.min.isr", 2, "Its min.insync.replicas.", 1, 32767, type=ConfigType.SHORT
-        ),
-        ConfigDef("share.coordinator.state.topic.segment.bytes", 104857600, "Its segment size.", 1, INT_MAX),
-        ConfigDef(
-            "share.coordinator.state.topic.compression.codec", 0, "Its records' codec, by id.", 0, 4, unused=True
-        ),
-        ConfigDef("share.coordinator.threads", 1, "Threads of the share coordinator.", 1, INT_MAX, unused=True),
-        ConfigDef(
-            "share.coordinator.load.buffer.size", 5242880, "Bytes read at once in a load.", 1, INT_MAX, unused=True
-        ),
-        ConfigDef("share.coordinator.append.linger.ms", -1, "The time to fill a batch.", -1, INT_MAX, unused=True),
-        ConfigDef(
-            "share.coordinator.cached.buffer.max.bytes",
-            1048588,
-            "The largest buffer that is reused for the next batch.",
-            524288,
-            INT_MAX,
-            unused=True,
-        ),
-        ConfigDef(
-            "share.coordinator.snapshot.update.records.per.snapshot", 500, "Updates between two snapshots.", 0, 500
-        ),
-        ConfigDef(
-            "share.coordinator.write.timeout.ms", 5000, "The time-out for the commit of a state record.", 1, INT_MAX
-        ),
-        ConfigDef(
-            "share.coordinator.state.topic.prune.interval.ms", 300000, "The time between two prunings.", 1, INT_MAX
-        ),
-        ConfigDef(
-            "share.coordinator.cold.partition.snapshot.interval.ms",
-            300000,
-            "The age at which the snapshot of an unchanged key is renewed.",
-            1,
-            INT_MAX,
-        ),
+        *SHARE_COORDINATOR_CONFIGS,
+        *AUTHORIZER_CONFIGS,
+        *SECURITY_CONFIGS,
+        *BROKER_EXPERIMENT_CONFIGS,
     )
 }
 
@@ -226,12 +194,23 @@ GROUP_CONFIGS: dict[str, ConfigDef] = {
             unused=True,
         ),
         ConfigDef("group.type", "", "The group type that may use the id; empty: any.", choices=_KINDS),
+        *GROUP_DEAD_LETTER_CONFIGS,
         *CONSUMER_GROUP_CONFIGS,
     )
 }
 
 
+_WITH_EXPERIMENTS = GROUP_CONFIGS | EXPERIMENT_CONFIGS
+
+
+def known_group_configs(broker: BrokerConfig) -> Mapping[str, ConfigDef]:
+    """The configurations that groups have: with those of experiments if they are enabled."""
+    return _WITH_EXPERIMENTS if broker[ENABLE] else GROUP_CONFIGS
+
+
 def _attribute(key: str) -> str:
+    if key.startswith("errors.deadletterqueue."):
+        key = "dead_letter." + key.removeprefix("errors.deadletterqueue.")
     for prefix in ("group.share.", "share."):
         if key.startswith(prefix):
             key = key[len(prefix) :]
@@ -283,6 +262,8 @@ class BrokerConfig:
         for kind in _KINDS:
             _check_heartbeat(f"group.{kind}.", values)
         _check_sessions(values)
+        check_super_users(values)
+        limits_by_ip(values[PER_IP_OVERRIDES])
 
     def __getitem__(self, key: str) -> Any:
         return self._values[key]
@@ -302,9 +283,20 @@ class BrokerConfig:
         return BrokerConfig({key: value for key, value in merged.items() if value is not None})
 
 
+SHARE_VERSION = 2
+"""The feature share.version of a new cluster, and the highest one."""
+SHARE_VERSION_OF_QUEUES = 2
+"""The lowest share.version with dead-letter queues (KIP-1191)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConfig:
-    """The configuration in force for one group. Durations in ms."""
+    """The configuration in force for one group. Durations in ms.
+
+    `dead_letter_queue`: records that are rejected or delivered too often go to the dead-letter queue. It is no key of
+    its own: the group names a topic, and the cluster's share.version is 2 or higher. `experiments`: None if the brokers
+    do not offer any.
+    """
 
     session_timeout_ms: int = 45000
     heartbeat_interval_ms: int = 5000
@@ -315,13 +307,20 @@ class GroupConfig:
     auto_offset_reset: str = "latest"
     isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
     renew_acknowledge_enable: bool = True
+    dead_letter_topic_name: str = ""
+    dead_letter_copy_record_enable: bool = False
+    dead_letter_unavailable: str = "wait"
+    dead_letter_queue: bool = False
     group_type: str = ""
     consumer_session_timeout_ms: int = 45000
     consumer_heartbeat_interval_ms: int = 5000
     consumer_assignment_interval_ms: int = 1000
+    experiments: Experiments | None = None
 
     @classmethod
-    def effective(cls, overrides: Mapping[str, str], broker: BrokerConfig) -> GroupConfig:
+    def effective(
+        cls, overrides: Mapping[str, str], broker: BrokerConfig, share_version: int = SHARE_VERSION
+    ) -> GroupConfig:
         """The overrides, clamped to the broker's bounds; the broker's values for all other keys."""
         values: dict[str, Any] = {}
         for key, d in GROUP_CONFIGS.items():
@@ -332,10 +331,14 @@ class GroupConfig:
                 value = _clamp(d, value, broker) if key in overrides else broker[d.broker_key]
             values[_attribute(key)] = value
         values["isolation_level"] = IsolationLevel[str(values["isolation_level"]).upper()]
+        has_queue = values["dead_letter_topic_name"] != ""
+        values["dead_letter_queue"] = has_queue and share_version >= SHARE_VERSION_OF_QUEUES
+        values["experiments"] = Experiments.of(overrides) if broker[ENABLE] else None
         return cls(**values)
 
 
-assert {f.name for f in fields(GroupConfig)} == {_attribute(key) for key, d in GROUP_CONFIGS.items() if not d.unused}
+_FIELDS = {_attribute(key) for key, d in GROUP_CONFIGS.items() if not d.unused} | {"dead_letter_queue", "experiments"}
+assert {f.name for f in fields(GroupConfig)} == _FIELDS
 
 
 def _clamp(d: ConfigDef, value: Any, broker: BrokerConfig) -> Any:
@@ -356,7 +359,7 @@ def clamped_overrides(overrides: Mapping[str, str], broker: BrokerConfig) -> lis
     """The stored overrides of a group that `GroupConfig.effective` clamps to the broker's bounds."""
     found = []
     for key, stored in overrides.items():
-        d = GROUP_CONFIGS[key]
+        d = _WITH_EXPERIMENTS[key]
         value = d.parse(stored)
         effective = _clamp(d, value, broker)
         if d.bounds and effective != value:
@@ -368,8 +371,9 @@ def clamped_overrides(overrides: Mapping[str, str], broker: BrokerConfig) -> lis
 def validate_group_overrides(overrides: Mapping[str, str | None], broker: BrokerConfig) -> None:
     """Raise ConfigException unless the *whole* set of overrides is valid; Kafka checks the set on every change."""
     parsed: dict[str, Any] = {}
+    known = known_group_configs(broker)
     for key, value in overrides.items():
-        d = GROUP_CONFIGS.get(key)
+        d = known.get(key)
         if d is None:
             raise ConfigException(f"{key}={value!r}: unknown group configuration")
         if value is None:
@@ -379,6 +383,10 @@ def validate_group_overrides(overrides: Mapping[str, str | None], broker: Broker
             low, high = broker[d.bounds[0]], broker[d.bounds[1]]
             if not low <= parsed[key] <= high:
                 raise ConfigException(f"{key}={value!r}: must be {low}..{high} ({d.bounds[0]}, {d.bounds[1]})")
+    why = why_no_queue_name(parsed.get(TOPIC_NAME, ""), broker[NAME_PREFIX])
+    if why:
+        raise ConfigException(f"{TOPIC_NAME}: {why}")
+    check_experiments(parsed)
     for kind in _KINDS:
         keys = f"{kind}.heartbeat.interval.ms", f"{kind}.session.timeout.ms"
         _check_heartbeat(f"{kind}.", {key: parsed.get(key, broker[f"group.{key}"]) for key in keys})

@@ -1,4 +1,4 @@
-"""Configurations of consumer groups of the new protocol. Source: Kafka 4.3's configurations (KIP-848, KIP-1263)."""
+"""Configurations of consumer groups of the new protocol. Source: Kafka 4.4's configurations (KIP-848, KIP-1263)."""
 
 from __future__ import annotations
 

@@ -13,7 +13,13 @@ from typing import ClassVar, Self
 
 
 class Errors(IntEnum):
-    """A Kafka error code: `int(error)` is the code on the wire, `error.name` its name. NONE is falsy."""
+    """A Kafka error code: `int(error)` is the code on the wire, `error.name` its name. NONE is falsy.
+
+    Codes below -1 are librdkafka's, for what a client finds by itself; they are not on the wire.
+    """
+
+    _SSL = -181
+    _AUTHENTICATION = -169
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -218,6 +224,8 @@ class KafkaError:
     _PURGE_INFLIGHT = -151
     _MSG_TIMED_OUT = -192
     _FATAL = -150
+    _SSL = -181
+    _AUTHENTICATION = -169
     _LOCAL_NAMES: ClassVar[dict[int, builtins.str]] = {
         -199: "_BAD_MSG",
         -198: "_BAD_COMPRESSION",
@@ -235,6 +243,8 @@ class KafkaError:
         -151: "_PURGE_INFLIGHT",
         -192: "_MSG_TIMED_OUT",
         -150: "_FATAL",
+        -181: "_SSL",
+        -169: "_AUTHENTICATION",
     }
 
     __slots__ = ("_code", "_fatal", "_reason")

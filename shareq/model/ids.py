@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import base64
 import random
+import re
+import struct
+from operator import mul
 from typing import NamedTuple, NewType
 
 TopicId = NewType("TopicId", str)
@@ -14,6 +17,14 @@ GROUP_METADATA_TOPIC = "__consumer_offsets"
 SHARE_STATE_TOPIC = "__share_group_state"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
 INTERNAL_TOPICS = frozenset({GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC})
+
+
+_TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
+def is_topic_name(text: str) -> bool:
+    """True if a topic may have this name."""
+    return _TOPIC_NAME.fullmatch(text) is not None and text not in (".", "..")
 
 
 def topic_id_from_bytes(raw: bytes) -> TopicId:
@@ -67,12 +78,21 @@ class SharePartitionKey(NamedTuple):
         return f"{self.group_id}:{self.topic_id}:{self.partition}"
 
 
+_CHUNK = 1024
+_POWERS = [1]
+"""Powers of 31 modulo 2^32, the highest first."""
+for _ in range(_CHUNK):
+    _POWERS.insert(0, _POWERS[0] * 31 & 0xFFFFFFFF)
+
+
 def java_hash(text: str) -> int:
     """Java's `String.hashCode`: over UTF-16 code units, wrapped to a signed int32."""
-    value = 0
     encoded = text.encode("utf-16-be", "surrogatepass")
-    for i in range(0, len(encoded), 2):
-        value = (31 * value + (encoded[i] << 8 | encoded[i + 1])) & 0xFFFFFFFF
+    units = struct.unpack(f">{len(encoded) // 2}H", encoded)
+    value = 0
+    for start in range(0, len(units), _CHUNK):
+        chunk = units[start : start + _CHUNK]
+        value = value * _POWERS[-1 - len(chunk)] + sum(map(mul, chunk, _POWERS[-len(chunk) :])) & 0xFFFFFFFF
     return value - (1 << 32) if value >= 1 << 31 else value
 
 

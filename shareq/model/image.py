@@ -9,10 +9,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from shareq.model.configs import BrokerConfig, GroupConfig
+from shareq.model.authorizer import Authorizer
+from shareq.model.client_quotas import Quotas
+from shareq.model.configs import SHARE_VERSION, BrokerConfig, GroupConfig
 from shareq.model.ids import TopicId, partition_for
+from shareq.model.scram import Users
 
 NO_LEADER = -1
+
+Addresses = Mapping[int, tuple[str, int]]
+"""Host and port of each broker by its id."""
+
+SPARE_SESSION_PARTITIONS = 1000
+"""So many partitions that do not exist may be in a session: a topic can be deleted while clients still know it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +31,13 @@ class BrokerImage:
     port: int
     rack: str | None = None
     alive: bool = True
+    listeners: Mapping[str, tuple[str, int]] = field(default_factory=lambda: MappingProxyType({}))
+    """Hosts and ports by the names of listeners, if there are several."""
+
+
+def listeners_of(broker_id: int, listeners: Mapping[str, Addresses]) -> Mapping[str, tuple[str, int]]:
+    """The listeners that a broker has, of those of all brokers."""
+    return MappingProxyType({name: one[broker_id] for name, one in listeners.items() if broker_id in one})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +63,7 @@ class ClusterImage:
     """`group_configs` holds the overrides as strings; `group_config(id)` returns the values in force.
 
     `broker_config` is the configuration in force: `static_configs`, set at start, overridden by `dynamic_configs`, set
-    since then.
+    since then. `authorizer`: None while everything is allowed.
     """
 
     version: int = 0
@@ -60,7 +76,10 @@ class ClusterImage:
     broker_config: BrokerConfig = field(default_factory=BrokerConfig)
     static_configs: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     dynamic_configs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    share_version: int = 1
+    share_version: int = SHARE_VERSION
+    authorizer: Authorizer | None = None
+    users: Users = field(default_factory=lambda: MappingProxyType({}))
+    client_quotas: Quotas = field(default_factory=lambda: MappingProxyType({}))
     _effective: dict[str, GroupConfig] = field(default_factory=dict, repr=False, compare=False)
 
     def group_config(self, group_id: str) -> GroupConfig:
@@ -68,7 +87,7 @@ class ClusterImage:
         values."""
         found = self._effective.get(group_id)
         if found is None:
-            found = GroupConfig.effective(self.group_configs.get(group_id, {}), self.broker_config)
+            found = GroupConfig.effective(self.group_configs.get(group_id, {}), self.broker_config, self.share_version)
             self._effective[group_id] = found
         return found
 
@@ -78,6 +97,11 @@ class ClusterImage:
         if topic is None or not 0 <= index < len(topic.partitions):
             return None
         return topic.partitions[index]
+
+    def can_be_meant(self, partitions: int) -> bool:
+        """True if a session may hold so many different partitions: those that exist, and a few that no longer do."""
+        spare = partitions - SPARE_SESSION_PARTITIONS
+        return spare <= 0 or spare <= sum(len(topic.partitions) for topic in self.topics.values())
 
     def coordinator(self, topic: str, key: str) -> BrokerImage | None:
         """The broker that leads the partition of `key` in a coordinator's topic; None if there is no live leader."""

@@ -48,6 +48,10 @@ class AbortedTransaction(NamedTuple):
     last_offset: int
 
 
+KeyRun = tuple[int, int, bytes]
+"""(first, end, key): adjacent records [first, end) with one key. Records without a key are in no run."""
+
+
 class CoordinatorRecord(NamedTuple):
     """A key and a value for a coordinator's own log; a value of None is a tombstone."""
 

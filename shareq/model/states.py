@@ -52,15 +52,27 @@ class RecordEvent(StrEnum):
     LOG_START = "log_start"
     MISSING = "missing"
     ABORTED = "aborted"
+    DEAD_LETTERED = "dead_lettered"
+    EXPIRED = "expired"
+    """The time to live of the record is over (an experiment): in `EXPERIMENTAL_TRANSITIONS`."""
+    TXN_ABORT = "txn_abort"
+    """The transaction that its acknowledgement is staged in was aborted (an experiment), as EXPIRED."""
 
 
 PREPARED: Final = "prepared"
 SETTLED: Final = "settled"
 ABANDONED: Final = "abandoned"
 """Causes of a `RecordsChanged` beside the record events: a state write is under way, succeeded, failed."""
+RESTED: Final = "rested"
+"""Another cause: the rest of a released record is over (an experiment)."""
+STAGED: Final = "staged"
+TXN_COMMIT: Final = "txn_commit"
+"""Further causes: an acknowledgement waits for the end of a transaction; the transaction was committed (an
+experiment)."""
 
 
 _A, _Q, _K, _R = RecordState.AVAILABLE, RecordState.ACQUIRED, RecordState.ACKNOWLEDGED, RecordState.ARCHIVED
+_I = RecordState.ARCHIVING
 _E = RecordEvent
 
 TRANSITIONS: dict[tuple[RecordState, RecordEvent], RecordState] = {
@@ -75,10 +87,19 @@ TRANSITIONS: dict[tuple[RecordState, RecordEvent], RecordState] = {
     (_Q, _E.LOCK_TIMEOUT): _A,
     (_Q, _E.SESSION_RELEASE): _A,
     (_Q, _E.ABORTED): _R,
+    (_I, _E.DEAD_LETTERED): _R,
 }
-"""The next state by state and event; an absent pair is illegal. `next_state` adds the delivery count limit."""
+"""The next state by state and event; an absent pair is illegal. `next_state` adds the delivery count limit and the
+dead-letter queue."""
 
-RETURNING = frozenset({_E.RELEASE, _E.LOCK_TIMEOUT, _E.SESSION_RELEASE})
+EXPERIMENTAL_TRANSITIONS: dict[tuple[RecordState, RecordEvent], RecordState] = {
+    (_A, _E.EXPIRED): _R,
+    (_Q, _E.TXN_ABORT): _A,
+}
+"""The transitions that only experiments have, as in TRANSITIONS. Expired records may go to the dead-letter queue
+first."""
+
+RETURNING = frozenset({_E.RELEASE, _E.LOCK_TIMEOUT, _E.SESSION_RELEASE, _E.TXN_ABORT})
 """The events that make a record AVAILABLE again, unless it has reached the delivery count limit."""
 
 ACKNOWLEDGE_EVENT = {
@@ -91,16 +112,25 @@ ACKNOWLEDGE_EVENT = {
 
 
 def next_state(
-    state: RecordState, event: RecordEvent, *, delivery_count: int, delivery_count_limit: int
+    state: RecordState,
+    event: RecordEvent,
+    *,
+    delivery_count: int,
+    delivery_count_limit: int,
+    dead_letter_queue: bool = False,
 ) -> RecordState | None:
     """The state after `event`, or None if the event is illegal (the request is answered with INVALID_RECORD_STATE).
 
-    A record at the delivery count limit is archived instead of made AVAILABLE (KIP-932, "Delivery count limit").
+    A record at the delivery count limit is archived instead of made AVAILABLE (KIP-932, "Delivery count limit"). With
+    a dead-letter queue, such a record and a rejected one are ARCHIVING until they are in the queue (KIP-1191).
     """
     target = TRANSITIONS.get((state, event))
-    if event in RETURNING and target is _A and delivery_count >= delivery_count_limit:
-        return _R
-    return target
+    if event is _E.TXN_ABORT:
+        target = EXPERIMENTAL_TRANSITIONS.get((state, event))
+    used_up = event in RETURNING and target is _A and delivery_count >= delivery_count_limit
+    if dead_letter_queue and (used_up or (event is _E.REJECT and target is _R)):
+        return _I
+    return _R if used_up else target
 
 
 class GroupState(StrEnum):

@@ -1,12 +1,13 @@
 """The topic configurations, and the broker configurations that hold their defaults.
 
-Source: Kafka 4.3's topic configurations. Keys of files, disks and tiers are accepted without effect, so that tools
+Source: Kafka 4.4's topic configurations. Keys of files, disks and tiers are accepted without effect, so that tools
 that set them work.
 """
 
 from __future__ import annotations
 
 from shareq.model.config_def import INT_MAX, LONG_MAX, ConfigDef
+from shareq.model.dead_letter_configs import ENABLED, TOPIC_DEAD_LETTER_CONFIGS
 from shareq.model.messages.topics import ConfigType
 
 DAY_MS = 86_400_000
@@ -63,6 +64,7 @@ TOPIC_CONFIGS: dict[str, ConfigDef] = {
             "How long a compacted topic keeps a tombstone.",
             broker_key="log.cleaner.delete.retention.ms",
         ),
+        *TOPIC_DEAD_LETTER_CONFIGS,
         _unused("file.delete.delay.ms", 60000, _NO_FILES, broker_key="log.segment.delete.delay.ms"),
         _unused("flush.messages", LONG_MAX, _NO_FILES, 1, broker_key="log.flush.interval.messages"),
         _unused("flush.ms", LONG_MAX, _NO_FILES, broker_key="log.flush.interval.ms"),
@@ -77,6 +79,12 @@ TOPIC_CONFIGS: dict[str, ConfigDef] = {
             "The longest time that a record stays uncompacted.",
             1,
             broker_key="log.cleaner.max.compaction.lag.ms",
+        ),
+        _unused(
+            "max.decompressed.message.bytes",
+            INT_MAX - 8,
+            "Accepted without effect: the bound is a fixed one.",
+            high=INT_MAX,
         ),
         _number(
             "max.message.bytes",
@@ -120,6 +128,8 @@ TOPIC_CONFIGS: dict[str, ConfigDef] = {
         ),
         _number("min.insync.replicas", 1, "How many replicas must hold a record.", 1, INT_MAX),
         _unused("preallocate", False, _NO_FILES, broker_key="log.preallocate"),
+        _unused("remote.copy.lag.bytes", -1, _NO_TIERS, -1, broker_key="log.remote.copy.lag.bytes"),
+        _unused("remote.copy.lag.ms", 0, _NO_TIERS, -1, broker_key="log.remote.copy.lag.ms"),
         _unused("remote.log.copy.disable", False, _NO_TIERS),
         _unused("remote.log.delete.on.disable", False, _NO_TIERS),
         _unused("remote.storage.enable", False, "There is no tiered storage.", choices=("false",)),
@@ -165,7 +175,7 @@ BROKER_LOG_CONFIGS = (
     *(
         ConfigDef(d.synonym, d.default, f"Topics' {d.key}.", d.low, d.high, d.choices, type=d.type)
         for d in TOPIC_CONFIGS.values()
-        if not d.unused
+        if not d.unused and d.key != ENABLED
     ),
 )
 """The broker's defaults of the topic configurations that have an effect. Source: Kafka's ServerLogConfigs."""

@@ -86,7 +86,7 @@ def listen(listener: Callable[[int, Event], None]) -> Callable[[], None]:
     return end
 
 
-def tell(now_ms: int, event: Event) -> None:
+def emit(now_ms: int, event: Event) -> None:
     """Pass a client's event to all listeners."""
     for listener in tuple(_listeners):
         listener(now_ms, event)

@@ -1,7 +1,7 @@
 """Workflows: work that spans several messages is a generator that yields steps and receives their results.
 
-    reply = yield Ask(node, request)                     # a request to a broker
-    first, second = yield [Ask(...), other_workflow()]   # several at once; the results in the same order
+    reply = yield Send(node, request)                     # a request to a broker
+    first, second = yield [Send(...), other_workflow()]   # several at once; the results in the same order
     yield Pause(ms)
     return result
 
@@ -31,14 +31,14 @@ Workflow = Generator[Any, Any, T]
 # ---- steps that several actors share ---------------------------------------------------------------------------------
 
 
-class Ask(NamedTuple):
+class Send(NamedTuple):
     """A request to broker `node` (ANY_NODE: any live broker). The result is a `Reply`."""
 
     node: int
     request: Request
 
 
-class AskPersister(NamedTuple):
+class SendToPersister(NamedTuple):
     """A share-state request (83-87, one group) to this broker's persister. The result is a `Reply`."""
 
     request: Request

@@ -6,10 +6,11 @@ An observer needs DESCRIBE on the group and the topics, and READ on `__share_gro
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from shareq.admin.broker_routing import COORDINATOR_MOVED
-from shareq.admin.core import Ask, Operation, Reply
+from shareq.admin.core import Operation, Reply, Send
 from shareq.model.actor import ANY_NODE
 from shareq.model.errors import Errors
 from shareq.model.ids import SHARE_STATE_TOPIC, SharePartitionKey
@@ -30,6 +31,7 @@ CONFIGS = (
     "share.partition.max.record.locks",
     "share.heartbeat.interval.ms",
     "share.session.timeout.ms",
+    "errors.deadletterqueue.topic.name",
 )
 """The group's configurations that a view shows."""
 
@@ -61,7 +63,7 @@ class ClusterPoll:
     def _find_coordinator(self, result: PollResult) -> Operation[None]:
         if self._coordinator is not None:
             return
-        (reply,) = yield [Ask(ANY_NODE, FindCoordinatorRequest(key_type=0, coordinator_keys=(self.group,)))]
+        (reply,) = yield [Send(ANY_NODE, FindCoordinatorRequest(key_type=0, coordinator_keys=(self.group,)))]
         found = reply.response.coordinators[0] if reply.response is not None else None
         if found is None or found.error_code:
             result.fail(f"the coordinator of {self.group}", reply, found.error_code if found else Errors.NONE)
@@ -72,12 +74,12 @@ class ClusterPoll:
         resource = DescribeConfigsRequest.Resource(
             resource_type=ResourceType.GROUP, resource_name=self.group, configuration_keys=CONFIGS
         )
-        asked: list[Ask] = [Ask(ANY_NODE, DescribeConfigsRequest(resources=(resource,)))]
+        asked: list[Send] = [Send(ANY_NODE, DescribeConfigsRequest(resources=(resource,)))]
         if self._coordinator is not None:
-            asked.append(Ask(self._coordinator, ShareGroupDescribeRequest(group_ids=(self.group,))))
+            asked.append(Send(self._coordinator, ShareGroupDescribeRequest(group_ids=(self.group,))))
             if self._topics is None:
                 offsets = DescribeShareGroupOffsetsRequest.Group(group_id=self.group)
-                asked.append(Ask(self._coordinator, DescribeShareGroupOffsetsRequest(groups=(offsets,))))
+                asked.append(Send(self._coordinator, DescribeShareGroupOffsetsRequest(groups=(offsets,))))
         configs, *about = yield asked
         self._take_configs(result, configs)
         groups = [self._group_in(result, reply) for reply in about]
@@ -112,7 +114,7 @@ class ClusterPoll:
         """Read the metadata of the topics; return that of the state topic."""
         names = sorted((self._group_topics if self._topics is None else self._topics) - {SHARE_STATE_TOPIC})
         asked = tuple(MetadataRequest.Topic(name=name) for name in (*names, SHARE_STATE_TOPIC))
-        (reply,) = yield [Ask(ANY_NODE, MetadataRequest(topics=asked))]
+        (reply,) = yield [Send(ANY_NODE, MetadataRequest(topics=asked))]
         if reply.response is None:
             result.trouble, result.unreachable = (
                 f"the cluster does not answer: {reply.reason or reply.error.name}",
@@ -149,7 +151,9 @@ class ClusterPoll:
         wanted = {self._log.partition_of(key) for key in keys.values()}
         yield from read_state_topic(self._log, result, state_topic, wanted)
         read = {at: key for at, key in keys.items() if self._log.is_read(self._log.partition_of(key))}
-        result.states = {at: self._log.state(key) for at, key in read.items()}
+        states = {at: self._log.state(key) for at, key in read.items()}
+        # Copies: the next poll changes the states of the log, and the result may be used later.
+        result.states = {at: None if state is None else replace(state) for at, state in states.items()}
 
     def _list_log_offsets(self, result: PollResult) -> Operation[None]:
         """Read the starts and ends of logs. After the state, so that no SPSO is above a log end in the result."""
@@ -159,7 +163,9 @@ class ClusterPoll:
                 if partition.leader_id >= 0:
                     led.setdefault(partition.leader_id, {}).setdefault(name, []).append(partition.partition_index)
         for timestamp, offsets in ((EARLIEST_TIMESTAMP, result.log_starts), (LATEST_TIMESTAMP, result.log_ends)):
-            replies = yield [Ask(node, list_offsets_request(topics.items(), timestamp)) for node, topics in led.items()]
+            replies = yield [
+                Send(node, list_offsets_request(topics.items(), timestamp)) for node, topics in led.items()
+            ]
             for reply in replies:
                 if reply.response is None:
                     result.fail("the offsets of the log", reply)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from shareq.admin.core import AdminCore, Operation, OperationTask
 from shareq.client.calls import earliest
@@ -12,7 +12,6 @@ from shareq.client.config import ClientConfig
 from shareq.model.actor import Effect, Message
 from shareq.model.errors import KafkaException
 from shareq.observer.cluster_poll import ClusterPoll
-from shareq.observer.journal_writer import JournalWriter
 from shareq.observer.poll_result import PollResult
 
 REQUEST_TIMEOUT_MS = 5_000
@@ -20,6 +19,13 @@ POLL_TIMEOUT_MS = 20_000
 """Time limit of a poll; the next one continues from the position in the state topic that this one has reached."""
 
 T = TypeVar("T")
+
+
+class PollWriter(Protocol):
+    """Takes the results of the polls of a group; `JournalWriter` writes them at once."""
+
+    def write_poll(self, poll: PollResult, now_ms: int, begun_ms: int) -> None: ...
+    def write_failure(self, reason: str, now_ms: int) -> None: ...
 
 
 class PollingCore(Generic[T]):
@@ -87,7 +93,7 @@ class ObserverCore(PollingCore[PollResult]):
         group: str,
         topics: Sequence[str] | None,
         *,
-        writer: JournalWriter,
+        writer: PollWriter,
         rng: random.Random,
         interval_ms: int,
     ) -> None:

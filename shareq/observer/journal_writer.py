@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 
-from shareq.coordinator.share_state.rules import event_of
+from shareq.coordinator.share_state.rules import events_of
 from shareq.coordinator.share_state.state import KeyState
 from shareq.model.events import (
     AcknowledgementsSent,
@@ -72,8 +73,8 @@ class JournalWriter:
             self._write_configs(poll.configs)
             if poll.group_described:
                 self._write_group(poll.group, begun_ms)
-            for record in poll.records:
-                self._write(event_of(record))
+            for event in events_of(poll.records):
+                self._write(event)
             for at, state in poll.states.items():
                 self._write_state(at, state)
             for at, offset in poll.log_starts.items():
@@ -163,8 +164,7 @@ class JournalWriter:
         journal, at its time.
         """
         if isinstance(event, HeartbeatReceived):
-            self._seen_ms[event.member_id] = now_ms
-            self._seen.add(event.member_id)
+            self.note_beating((event.member_id,), now_ms)
             self._write(event)
         elif isinstance(event, MemberJoined):
             if event.member_id not in self._members:
@@ -176,6 +176,14 @@ class JournalWriter:
             self._write_left(event.member_id, event.reason)
         else:
             self._write(event)
+
+    def note_beating(self, member_ids: Iterable[str], now_ms: int) -> None:
+        """These members have sent heartbeats through the proxy. A poll that began before does not change them, and
+        neither does one that may have read the group before or after such a heartbeat: its response names the change.
+        """
+        for member_id in member_ids:
+            self._seen_ms[member_id] = now_ms
+            self._seen.add(member_id)
 
     def write_bypassing(self) -> None:
         """Write the members whose heartbeats were not seen, if they are others than before. Without a description of

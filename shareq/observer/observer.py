@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from types import TracebackType
-from typing import Self
-from weakref import finalize
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
-from shareq.model.errors import ConfigException, IllegalStateException
+from shareq.client.config import connection_config
+from shareq.model.errors import ConfigException
 from shareq.model.events import DurableStateRead
-from shareq.model.html import Html, Table, Tables, html, strong
+from shareq.model.html import Html, Table, html, strong
 from shareq.model.transport import Connection, listen
 from shareq.observer.core import ObserverCore
 from shareq.observer.journal_writer import JournalWriter
 from shareq.observer.log_writer import LogWriter
+from shareq.observer.poller import Poller
 from shareq.observer.timed_journal import TimedJournal
 from shareq.trace import Journal, View, group_view, view
 from shareq.transports import transport_for
@@ -22,7 +22,7 @@ from shareq.transports import transport_for
 MIN_INTERVAL_MS = 10
 
 
-class Observer(Tables):
+class Observer(Poller):
     """Observes one share group of a cluster with Kafka's protocol, and changes nothing; `observe` creates one.
 
     `journal` holds the observed events: views, strips and plots take an observer where they take a cluster. The durable
@@ -41,31 +41,21 @@ class Observer(Tables):
         *,
         interval_ms: int = 500,
         capacity: int | None = None,
+        config: Mapping[str, Any] | None = None,
     ) -> None:
-        transport = transport_for(bootstrap_servers)
+        transport = transport_for(bootstrap_servers, connection_config(bootstrap_servers, config))
         self.bootstrap_servers, self.group, self.topics = bootstrap_servers, group, topics
         self.journal = Journal(capacity=capacity)
         timed = TimedJournal(self.journal)
         self._writer = writer = JournalWriter(timed, LogWriter(timed), group)
-        self._core = ObserverCore(
+        core = ObserverCore(
             bootstrap_servers, group, topics, writer=writer, rng=transport.rng(), interval_ms=interval_ms
         )
-        self._connection = transport.connect(self._core, "observer")
-        self.journal.origin_ms = self._connection.now_ms()
-        self._end = finalize(self, _end, self._connection, listen(writer.write_client_event))
-        self._connection.run(self._core.poll_now)
+        connection = transport.connect(core, "observer")
+        self.journal.origin_ms = connection.now_ms()
+        super().__init__(core, connection, _end, connection, listen(writer.write_client_event))
 
     # ---- polling -----------------------------------------------------------------------------------------------------
-
-    @property
-    def now_ms(self) -> int:
-        """The observer's clock, ms since the epoch."""
-        return self._connection.now_ms()
-
-    @property
-    def closed(self) -> bool:
-        """True after `close()`, or when the observer's connection has ended."""
-        return not self._end.alive
 
     @property
     def trouble(self) -> str:
@@ -77,17 +67,7 @@ class Observer(Tables):
 
         False if that fails: `trouble` has the reason, unless `timeout` seconds have passed.
         """
-        if self.closed:
-            raise IllegalStateException("Observer closed")
-        wanted = self._core.polls_begun + 1
-        self._connection.run(self._core.poll_now)
-        return self._connection.wait(lambda: self._core.polls_ended >= wanted, timeout * 1000) and not self.trouble
-
-    def wait(self, until: Callable[[], bool], timeout: float) -> bool:
-        """Wait until `until()` is true, at most `timeout` seconds; it is checked after every step of the observer."""
-        if self.closed:
-            raise IllegalStateException("Observer closed")
-        return self._connection.wait(until, timeout * 1000)
+        return self._poll(timeout) and not self.trouble
 
     def view(self, topic: str, partition: int = 0) -> View:
         """The view of one share-partition."""
@@ -97,20 +77,6 @@ class Observer(Tables):
         """The observed share-partitions, (topic, partition) each."""
         events = [entry.event for entry in self.journal.select(DurableStateRead)]
         return sorted({(e.topic, e.partition) for e in events if isinstance(e, DurableStateRead)})
-
-    # ---- the end -----------------------------------------------------------------------------------------------------
-
-    def close(self) -> None:
-        """Stop polling; the journal stays. Repeatable."""
-        self._end()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     # ---- showing -----------------------------------------------------------------------------------------------------
 
@@ -154,12 +120,14 @@ def observe(
     *,
     interval_ms: int = 500,
     capacity: int | None = None,
+    config: Mapping[str, Any] | None = None,
 ) -> Observer:
     """Observe a share group from outside, with a poll every `interval_ms`.
 
     `topics` None: all topics that the group is subscribed to or has offsets of. `capacity`: number of newest events to
-    keep (None: all), for observations of days. KafkaException for an invalid address, ConfigException for other invalid
-    arguments; a cluster that does not respond is an event in the observer's journal.
+    keep (None: all), for observations of days. `config`: how to connect, in confluent-kafka's keys, such as
+    `security.protocol`. KafkaException for an invalid address or `config`, ConfigException for other invalid arguments;
+    a cluster that does not respond is an event in the observer's journal.
     """
     if not isinstance(group, str) or not group:
         raise ConfigException(f"group={group!r}: must be a non-empty name")
@@ -170,4 +138,4 @@ def observe(
         raise ConfigException(f"topics={names!r}: must be non-empty names")
     if isinstance(interval_ms, bool) or not isinstance(interval_ms, int) or interval_ms < MIN_INTERVAL_MS:
         raise ConfigException(f"interval_ms={interval_ms!r}: must be {MIN_INTERVAL_MS} or more")
-    return Observer(bootstrap_servers, group, names, interval_ms=interval_ms, capacity=capacity)
+    return Observer(bootstrap_servers, group, names, interval_ms=interval_ms, capacity=capacity, config=config)

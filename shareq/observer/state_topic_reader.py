@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shareq.admin.core import Ask, Operation
+from shareq.admin.core import Operation, Send
 from shareq.coordinator.shard import UnreadableRecordError
 from shareq.log.batches import CorruptBatch
 from shareq.model.errors import Errors
@@ -37,7 +37,7 @@ def read_state_topic(
         if not more:
             break
         nodes = _by_leader(leaders, more)
-        replies = yield [Ask(node, _fetch(log, partitions)) for node, partitions in nodes.items()]
+        replies = yield [Send(node, _fetch(log, partitions)) for node, partitions in nodes.items()]
         more = set()
         for reply in replies:
             if reply.response is None or reply.response.error_code:
@@ -62,7 +62,7 @@ def _find_log_starts(log: StateLog, result: Incomplete, leaders: dict[int, int],
     """Set the positions of new partitions to their log starts: the records before are pruned as redundant."""
     nodes = _by_leader(leaders, new)
     replies = yield [
-        Ask(node, list_offsets_request([(SHARE_STATE_TOPIC, partitions)], EARLIEST_TIMESTAMP))
+        Send(node, list_offsets_request([(SHARE_STATE_TOPIC, partitions)], EARLIEST_TIMESTAMP))
         for node, partitions in nodes.items()
     ]
     for reply in replies:

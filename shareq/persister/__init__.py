@@ -1,6 +1,7 @@
 """How a leader makes its state durable. A persister is an actor: share-state requests come in, answers go out.
 
-`make_persister` chooses one by `group.share.persister.class.name`; another design is one more actor there.
+`make_persister` chooses one by `group.share.persister.class.name`. The state topic and the compacted topic have the
+same persister: they differ in the records that the share coordinator writes.
 """
 
 from __future__ import annotations
@@ -8,26 +9,23 @@ from __future__ import annotations
 import random
 
 from shareq.model.actor import Actor
-from shareq.model.errors import ConfigException
+from shareq.model.state_designs import StateDesign, design_of
+from shareq.persister.control_records import ControlRecordPersister
 from shareq.persister.no_op import NoOpPersister
-from shareq.persister.state_topic import StateTopicPersister
+from shareq.persister.state_topic import KAFKAS, Retries, StateTopicPersister
 
-__all__ = ["NoOpPersister", "Persister", "StateTopicPersister", "make_persister"]
+__all__ = ["ControlRecordPersister", "NoOpPersister", "Persister", "Retries", "StateTopicPersister", "make_persister"]
 
 Persister = Actor
 """It is handed `Incoming` with a share-state request (83-87), and answers each with one `Respond`, which has an entry
 for each entry of the request. The call as a whole cannot fail; an absurd request raises ValueError."""
 
-_PACKAGE = "org.apache.kafka.server.share.persister"
-DEFAULT = f"{_PACKAGE}.DefaultStatePersister"
-NO_OP = (f"{_PACKAGE}.NoOpStatePersister", "")
 
-
-def make_persister(class_name: str, broker_id: int, rng: random.Random) -> Persister:
-    """The persister that Kafka calls `class_name`; ConfigException where there is none, and the broker cannot start."""
-    if class_name == DEFAULT:
-        return StateTopicPersister(broker_id, rng)
-    if class_name in NO_OP:
+def make_persister(class_name: str, broker_id: int, rng: random.Random, retries: Retries = KAFKAS) -> Persister:
+    """The persister of this class name; ConfigException where there is none, and the broker cannot start. `retries`: of
+    one that keeps states with share coordinators."""
+    design = design_of(class_name)
+    if design is StateDesign.NONE:
         return NoOpPersister()
-    known = ", ".join(repr(name) for name in (DEFAULT, *NO_OP))
-    raise ConfigException(f"group.share.persister.class.name={class_name!r}: must be one of {known}")
+    kind = ControlRecordPersister if design is StateDesign.CONTROL_RECORDS else StateTopicPersister
+    return kind(broker_id, rng, retries)

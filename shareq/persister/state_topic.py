@@ -19,9 +19,6 @@ from shareq.model.messages.base import Request
 from shareq.model.messages.cluster import CoordinatorType, FindCoordinatorRequest, FindCoordinatorResponse
 from shareq.persister.combined_response import CombinedResponse, RequestEntry, entries_of
 
-MAX_ATTEMPTS = 5
-BACKOFF_MS = 1000
-MAX_BACKOFF_MS = 30000
 JITTER = 0.2
 CALL_TIMEOUT_MS = 30000
 
@@ -38,10 +35,20 @@ RETRIED = frozenset(
 """What is worth looking the coordinator up anew for."""
 
 
-def backoff_ms(failures: int, rng: random.Random) -> int:
-    """How long to wait after so many failures: 2, 4, 8, 16 s, a fifth more or less, and never over 30 s."""
-    delay_ms = min(BACKOFF_MS << failures, MAX_BACKOFF_MS)
-    return round(min(delay_ms * rng.uniform(1 - JITTER, 1 + JITTER), MAX_BACKOFF_MS))
+class Retries(NamedTuple):
+    """How often a request is sent, and the pauses between: `backoff_ms`, doubled after each failure."""
+
+    attempts: int = 5
+    backoff_ms: int = 1000
+    max_backoff_ms: int = 30000
+
+    def pause_ms(self, failures: int, rng: random.Random) -> int:
+        """How long to wait after so many failures, a fifth more or less: by default 2, 4, 8, 16 s."""
+        delay_ms = min(self.backoff_ms << failures, self.max_backoff_ms)
+        return round(min(delay_ms * rng.uniform(1 - JITTER, 1 + JITTER), self.max_backoff_ms))
+
+
+KAFKAS = Retries()
 
 
 class BrokerChannel:
@@ -77,8 +84,9 @@ class SentRequest(NamedTuple):
 class StateTopicPersister:
     """The actor. `rng` spreads retries in time and lookups over brokers."""
 
-    def __init__(self, broker_id: int, rng: random.Random) -> None:
+    def __init__(self, broker_id: int, rng: random.Random, retries: Retries = KAFKAS) -> None:
         self.broker_id = broker_id
+        self._patience = retries
         self._rng = rng
         self._image = ClusterImage()
         self._nodes: dict[SharePartitionKey, int] = {}
@@ -87,6 +95,7 @@ class StateTopicPersister:
         self._lookups: dict[int, RequestEntry] = {}
         self._retries: list[tuple[int, int, RequestEntry]] = []
         self._last_id = 0
+        self._now_ms = 0
 
     @property
     def wake_at_ms(self) -> int | None:
@@ -95,6 +104,7 @@ class StateTopicPersister:
 
     def handle(self, message: Message, now_ms: int) -> list[Effect]:
         effects: list[Effect] = []
+        self._now_ms = now_ms
         if isinstance(message, Incoming):
             self._route(entries_of(CombinedResponse(message)), effects)
         elif isinstance(message, Answer):
@@ -141,7 +151,7 @@ class StateTopicPersister:
         """Ask any live broker for the part's coordinator, which creates the state topic where it is missing."""
         alive = [broker.broker_id for broker in self._image.brokers.values() if broker.alive]
         if not alive:
-            _extend(effects, part.fail(Errors.COORDINATOR_NOT_AVAILABLE))
+            extend(effects, part.fail(Errors.COORDINATOR_NOT_AVAILABLE))
             return
         request = FindCoordinatorRequest(key_type=CoordinatorType.SHARE, coordinator_keys=(str(part.key),))
         call_id = self._next_id()
@@ -174,7 +184,7 @@ class StateTopicPersister:
             error, node = _coordinator(answer)
             if error:
                 part.failed_lookups += 1
-                _extend(effects, self._failed(part, error, part.failed_lookups, now_ms))
+                extend(effects, self._failed(part, error, part.failed_lookups, now_ms))
             else:
                 part.failed_lookups = 0
                 self._send(self._enqueue(part, node), effects)
@@ -182,7 +192,7 @@ class StateTopicPersister:
             results = _results(answer)
             for part in sent.parts:
                 result = results.get((part.key.topic_id, part.key.partition))
-                _extend(effects, self._settle(part, result, answer.error, now_ms))
+                extend(effects, self._settle(part, result, answer.error, now_ms))
             sent.channel.open -= 1
             self._send(sent.channel, effects)
 
@@ -196,13 +206,14 @@ class StateTopicPersister:
 
     def _failed(self, part: RequestEntry, error: Errors, failures: int, now_ms: int) -> Respond | None:
         """Try again later with a new lookup, or give up."""
-        if error not in RETRIED or failures >= MAX_ATTEMPTS:
+        if error not in RETRIED or failures >= self._patience.attempts:
             return part.fail(error)
-        heappush(self._retries, (now_ms + backoff_ms(failures, self._rng), self._next_id(), part))
+        heappush(self._retries, (now_ms + self._patience.pause_ms(failures, self._rng), self._next_id(), part))
         return None
 
 
-def _extend(effects: list[Effect], answer: Respond | None) -> None:
+def extend(effects: list[Effect], answer: Respond | None) -> None:
+    """Add an answer, if there is one."""
     if answer is not None:
         effects.append(answer)
 

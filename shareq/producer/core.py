@@ -239,7 +239,9 @@ class ProducerCore:
             record, _ = topic.unplaced[0]
             queue = topic.queue(record[1], record[2])
             if error is not None and not error.retriable:
-                self._fail_unplaced(topic, KafkaError(error, f"topic {topic.name!r}: {error.name}"))
+                self._fail_unplaced(
+                    topic, KafkaError(error, f"topic {topic.name!r}: {self._metadata.reason or error.name}")
+                )
             elif queue is not None:
                 self._place(topic, queue)
             elif topic.partitioner is not None:

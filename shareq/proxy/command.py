@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from contextlib import nullcontext
 from pathlib import Path
 
 import click
 
+from shareq.client.properties import client_properties
+from shareq.end_signals import end_signals
 from shareq.model.errors import ConfigException, KafkaException
 from shareq.proxy.tap import tap as open_tap
-from shareq.proxy.tls import client_context
-from shareq.trace.journal.jsonl import growing
+from shareq.trace.journal.growing_file import growing
+from shareq.wire.client.tls import client_context
 
 FLUSH_S = 0.2
 """The interval at which events are written to the file of `--journal`."""
@@ -20,7 +20,7 @@ FLUSH_S = 0.2
 KEPT_EVENTS = 200_000
 """The number of events that the journal keeps in memory: ample for FLUSH_S, bounded in a tap that runs for days."""
 
-_PEM = click.Path(exists=True, dir_okay=False, path_type=Path)
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command()
@@ -33,10 +33,16 @@ _PEM = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--journal", type=click.Path(dir_okay=False, path_type=Path), help="Write all events to this file (JSON Lines)."
 )
 @click.option("--trace-messages", is_flag=True, help="Also journal the messages that pass, of all clients.")
+@click.option(
+    "--command-config",
+    type=_FILE,
+    metavar="FILE",
+    help="A properties file with the tap's configurations as a client, such as security.protocol.",
+)
 @click.option("--tls", is_flag=True, help="Connect to the brokers with TLS. Clients connect to the tap without it.")
-@click.option("--ca", type=_PEM, help="The certificates to trust, PEM.  [default: those of this machine]")
-@click.option("--cert", type=_PEM, help="The tap's own certificate, PEM, for brokers that ask for one.")
-@click.option("--key", type=_PEM, help="The key of --cert, PEM, if it is in a file of its own.")
+@click.option("--ca", type=_FILE, help="The certificates to trust, PEM.  [default: those of this machine]")
+@click.option("--cert", type=_FILE, help="The tap's own certificate, PEM, for brokers that ask for one.")
+@click.option("--key", type=_FILE, help="The key of --cert, PEM, if it is in a file of its own.")
 def tap(
     bootstrap_servers: str,
     *,
@@ -44,6 +50,7 @@ def tap(
     port: int,
     journal: Path | None,
     trace_messages: bool,
+    command_config: Path | None,
     tls: bool,
     ca: Path | None,
     cert: Path | None,
@@ -55,18 +62,17 @@ def tap(
     """
     if (ca or cert or key) and not tls:
         raise click.UsageError("--ca, --cert and --key need --tls")
-    ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
     try:
         context = client_context(ca, cert, key) if tls else None
         with (
+            end_signals() as ended,
             open_tap(
                 bootstrap_servers,
                 host=host,
                 port=port or None,
                 capacity=KEPT_EVENTS,
                 ssl=context,
+                config=client_properties(command_config) if command_config else None,
                 trace_messages=trace_messages,
             ) as opened,
             growing(opened.journal, journal) if journal else nullcontext(lambda: None) as flush,

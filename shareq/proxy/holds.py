@@ -7,22 +7,40 @@ BEHAVIOUR.md, section 3.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
+from shareq.coordinator.share_state.state import KeyState
+from shareq.model.configs import GroupConfig
 from shareq.model.events import DeliveriesUnseen, Event, HoldEnded, RecordsHeld
-from shareq.model.states import ACKNOWLEDGE_EVENT, AcknowledgeType, RecordEvent, RecordState, next_state
-from shareq.trace.analysis.runs import RecordStatus, Runs
+from shareq.model.states import (
+    ACKNOWLEDGE_EVENT,
+    TERMINAL,
+    AcknowledgeType,
+    RecordEvent,
+    RecordState,
+    next_state,
+)
+from shareq.trace.analysis.runs import STATE_OF_CODE, RecordStatus, Runs
 
 ACQUIRED = RecordState.ACQUIRED
+_EVENTS: Mapping[int, RecordEvent] = {int(kind): event for kind, event in ACKNOWLEDGE_EVENT.items()}
+
+
+class GroupRules(NamedTuple):
+    """When a group gives up a record, and if the record goes to a dead-letter queue."""
+
+    delivery_count_limit: int = GroupConfig().delivery_count_limit
+    dead_letter_queue: bool = False
 
 
 class PartitionHolds:
     """The holds at one leader. Ranges are half-open.
 
     A status with a `write_id` has an acknowledgement under way, that of the request with this number: its lock does not
-    run out before the response. If it is a release, `why` is that event. A status that is not ACQUIRED names the member
-    whose lock was inferred to have run out. `wake_at(ms)` is called with the end of each lock, `limit()` is the group's
-    delivery count limit.
+    run out before the response. `why` is the event of that acknowledgement. A status that is not ACQUIRED names the
+    member whose lock was inferred to have run out. `wake_at(ms)` is called with the end of each lock, `rules()` are the
+    present rules of the group.
     """
 
     def __init__(
@@ -30,10 +48,10 @@ class PartitionHolds:
         where: tuple[str, str, int],
         broker_id: int,
         wake_at: Callable[[int], None],
-        limit: Callable[[], int],
+        rules: Callable[[], GroupRules],
     ) -> None:
         self.topic, self.broker_id = where[1], broker_id
-        self._where, self._wake_at, self._limit = where, wake_at, limit
+        self._where, self._wake_at, self._rules = where, wake_at, rules
         self._runs = Runs()
 
     # ---- requests and responses of members ---------------------------------------------------------------------------
@@ -45,13 +63,15 @@ class PartitionHolds:
         before = self._runs.overlap(first, end)
         for begin, stop, status in before:
             if status.state is ACQUIRED:
-                yield self._end(begin, stop, status, RecordEvent(status.why or RecordEvent.LOCK_TIMEOUT), inferred=True)
+                released = status.why == RecordEvent.RELEASE
+                how = RecordEvent.RELEASE if released else RecordEvent.LOCK_TIMEOUT
+                yield self._end(begin, stop, status, how, inferred=True)
         yield from self._unseen(first, end, count)
         yield self._hold(first, end, RecordStatus(ACQUIRED, count, member, deadline_ms))
 
     def begin(self, number: int, member: str, first: int, end: int, kind: int) -> None:
         """A member acknowledges the records by the request with this number, and waits for the response."""
-        why = RecordEvent.RELEASE if kind == AcknowledgeType.RELEASE else None
+        why = _EVENTS.get(kind)
         for begin, stop, status in self._runs.overlap(first, end):
             if status.state is ACQUIRED and status.member_id == member:
                 self._runs.assign(begin, stop, status._replace(write_id=number, why=why))
@@ -94,9 +114,50 @@ class PartitionHolds:
             if status.state is ACQUIRED and status.member_id == member:
                 yield self._end(begin, stop, status, RecordEvent.SESSION_RELEASE, inferred=True)
 
-    def pass_below(self, spso: int) -> None:
-        """Forget the records below the SPSO."""
-        self._runs.drop_below(spso)
+    # ---- what polls show ---------------------------------------------------------------------------------------------
+
+    def read(self, state: KeyState, log_start: int, now_ms: int) -> Iterator[Event]:
+        """A poll has read the durable state, and later the log start, -1 if it is not known.
+
+        If only an acknowledgement under way leads to that state of a record, the leader has applied it: its response is
+        late. The SPSO passes finished records, and those below the log start; while a lock lasts, only its holder
+        finishes the record.
+        """
+        if any(status.write_id is not None for _, _, status in self._runs):
+            for batch in state.state_batches:
+                durable = (STATE_OF_CODE[batch.delivery_state], batch.delivery_count)
+                for first, end, status in self._runs.overlap(batch.first_offset, batch.last_offset + 1):
+                    event = self._applied(status)
+                    if event is not None and durable in self._durable(status, event):
+                        yield self._end(first, end, status, event)
+            if 0 <= log_start < state.start_offset:
+                for first, end, status in self._runs.overlap(log_start, state.start_offset):
+                    event = self._applied(status)
+                    if event is not None and status.deadline_ms is not None and status.deadline_ms > now_ms:
+                        yield self._end(first, end, status, event)
+        self._pass_below(state.start_offset)
+
+    def _applied(self, status: RecordStatus) -> RecordEvent | None:
+        """The acknowledgement under way of a record that is finished, unless the end of its lock finishes it, too."""
+        if status.write_id is None or status.why is None:
+            return None
+        event = RecordEvent(status.why)
+        state = self._next(status, event)
+        finished = state in TERMINAL or state is RecordState.ARCHIVING
+        return event if finished and state is not self._next(status, RecordEvent.LOCK_TIMEOUT) else None
+
+    def _durable(self, status: RecordStatus, event: RecordEvent) -> set[tuple[RecordState | None, int]]:
+        """The durable states after an event: a record on the way to a dead-letter queue is ARCHIVED soon."""
+        state, count = self._next(status, event), status.delivery_count
+        archived = {(RecordState.ARCHIVED, count)} if state is RecordState.ARCHIVING else set()
+        return {(state, count), *archived}
+
+    def _pass_below(self, spso: int) -> None:
+        """Forget the records below the SPSO, but not those whose acknowledgements are under way: a response confirms or
+        refuses them."""
+        for first, end, status in self._runs.drop_below(spso):
+            if status.write_id is not None:
+                self._runs.assign(first, end, status)
 
     # ---- events ------------------------------------------------------------------------------------------------------
 
@@ -110,12 +171,14 @@ class PartitionHolds:
     def _end(
         self, first: int, end: int, status: RecordStatus, event: RecordEvent, *, inferred: bool = False
     ) -> HoldEnded:
-        count = status.delivery_count
-        state = next_state(ACQUIRED, event, delivery_count=count, delivery_count_limit=self._limit())
+        count, state = status.delivery_count, self._next(status, event)
         assert state is not None
         revocable = event == RecordEvent.LOCK_TIMEOUT and state is RecordState.AVAILABLE
         self._runs.assign(first, end, RecordStatus(state, count, status.member_id if revocable else None))
         return HoldEnded(*self._where, status.member_id or "", event, first, end, state, count, inferred)
+
+    def _next(self, status: RecordStatus, event: RecordEvent) -> RecordState | None:
+        return next_state(ACQUIRED, event, delivery_count=status.delivery_count, **self._rules()._asdict())
 
     def _unseen(self, first: int, end: int, count: int) -> Iterator[DeliveriesUnseen]:
         """The deliveries between the last seen count and that of an acquisition."""

@@ -1,7 +1,7 @@
 """One client's connection through the proxy: two sockets, and the bytes between them. BEHAVIOUR.md, section 1.
 
 A side is not read from while the other side's peer does not read: a connection keeps at most a write buffer in each
-direction, and the one frame that is kept whole.
+direction, and the one frame that is kept or copied.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ import asyncio
 import logging
 import ssl
 import struct
-from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
-from shareq.proxy.addresses import Lookup, carries_addresses, rewrite
-from shareq.proxy.stream import Splitter
-from shareq.proxy.tls import handshake_failure
+from shareq.proxy.stream import SIZE, Buffer, Splitter, Way
 from shareq.proxy.versions import API_VERSIONS, cap, is_too_new
 from shareq.wire.address import Address
+from shareq.wire.broker_addresses import Lookup, carries_addresses, rewrite
+from shareq.wire.client.tls import handshake_failure
 from shareq.wire.errors import MalformedFrame
 
 _log = logging.getLogger("shareq.tap")
@@ -29,24 +28,28 @@ MAX_WAITING = 10_000
 
 _REQUEST = struct.Struct(">hhi")
 _RESPONSE = struct.Struct(">i")
-_SIZE = struct.Struct(">i")
 
 
-class Waiting(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Waiting:
     """A request whose response is read or rewritten. `token`: what the reader keeps of it."""
 
     api_key: int
     version: int
-    token: object
+    token: object = None
 
 
 class Relay(Protocol):
     """What a link needs of the proxy."""
 
     inbox: memoryview
-    """The read buffer of all connections: it is empty again when `buffer_updated` returns."""
+    """The read buffer of all connections: it may be used again when `buffer_updated` returns."""
     tls: ssl.SSLContext | None
     """For connections to brokers."""
+
+    def renew_inbox(self) -> None:
+        """A transport keeps a view of the read buffer, as it does of bytes that it cannot send at once."""
+        ...
 
     def upstream(self, broker_id: int) -> Address: ...
     def lookup(self, node_id: int, address: Address) -> Address | None: ...
@@ -59,8 +62,14 @@ class Relay(Protocol):
         """A request has a version that is too new to be read or rewritten."""
         ...
 
-    def request(self, link: Link, frame: bytes) -> object: ...
-    def response(self, link: Link, waiting: Waiting, frame: bytes) -> None: ...
+    def request(self, link: Link, waiting: Waiting, frame: bytearray) -> None:
+        """A request has passed: read it later, and keep its token in `waiting`. The frame has its size before it."""
+        ...
+
+    def response(self, waiting: Waiting, frame: bytearray) -> None:
+        """A response has passed: read it later, after its request. The frame has its size before it."""
+        ...
+
     def opened(self, link: Link) -> None: ...
     def lost(self, link: Link) -> None: ...
 
@@ -85,7 +94,10 @@ class Side(asyncio.BufferedProtocol):
         return self._link.relay.inbox
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._link.received(self, self._link.relay.inbox[:nbytes])
+        relay = self._link.relay
+        self._link.received(self, relay.inbox[:nbytes])
+        if self._link.other(self).unsent_bytes:
+            relay.renew_inbox()
 
     def eof_received(self) -> bool:
         self.ended = True
@@ -111,9 +123,13 @@ class Side(asyncio.BufferedProtocol):
         else:
             self.transport.pause_reading()
 
-    def write(self, parts: list[bytes]) -> None:
-        if self.transport is not None and not self.transport.is_closing() and parts:
-            self.transport.write(parts[0] if len(parts) == 1 else b"".join(parts))
+    def write(self, data: Buffer) -> None:
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.write(data)
+
+    @property
+    def unsent_bytes(self) -> int:
+        return 0 if self.transport is None else self.transport.get_write_buffer_size()
 
     def end(self) -> None:
         """Send no more."""
@@ -121,8 +137,8 @@ class Side(asyncio.BufferedProtocol):
             self.transport.write_eof()
 
     def close(self) -> None:
-        """Close when all is sent."""
-        if self.transport is not None:
+        """Close when all is sent. asyncio cannot abort a connection with TLS that was closed twice."""
+        if self.transport is not None and not self.transport.is_closing():
             self.transport.close()
 
     def abort(self) -> None:
@@ -137,12 +153,18 @@ class Link:
         self.relay, self.broker_id, self.number = relay, broker_id, number
         self.client, self.broker = Side(self), Side(self)
         self._waiting: dict[int, Waiting] = {}
-        self._answered: Waiting | None = None
+        self._asked = self._answered = Waiting(0, 0)
         self._requests = Splitter(_REQUEST.size, self._choose_request)
         self._responses = Splitter(_RESPONSE.size, self._choose_response)
         self._connecting: asyncio.Task[None] | None = None
 
     # ---- life --------------------------------------------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        """True until both sides are closed: a side with TLS waits for the end of its peer's."""
+        connecting = self._connecting is not None and not self._connecting.done()
+        return connecting or self.client.transport is not None or self.broker.transport is not None
 
     def other(self, side: Side) -> Side:
         return self.broker if side is self.client else self.client
@@ -197,75 +219,73 @@ class Link:
     # ---- bytes -------------------------------------------------------------------------------------------------------
 
     def received(self, side: Side, data: memoryview) -> None:
-        """Pass on what has arrived, and then read it for the journal: nothing waits for that."""
-        of_client = side is self.client
-        parts: list[bytes] = []
-        passed: list[Callable[[], None]] = []
+        """Pass on what has arrived. It is read for the journal later: nothing waits for that."""
         try:
-            for whole, piece in (self._requests if of_client else self._responses).feed(data):
-                if whole:
-                    frame = self._request(piece, passed) if of_client else self._response(piece, passed)
-                    parts += _SIZE.pack(len(frame)), frame
-                else:
-                    parts.append(piece)
+            if side is self.client:
+                self._pass_requests(data)
+            else:
+                self._pass_responses(data)
         except MalformedFrame as problem:
             _log.warning("broker %s, connection %s: %s", self.broker_id, self.number, problem)
-            self.other(side).write(parts)
             self.close()
-        else:
-            self.other(side).write(parts)
-        for read in passed:
-            read()
 
-    def _choose_request(self, head: bytes) -> bool:
+    def _pass_requests(self, data: memoryview) -> None:
+        """A request passes as it is, before anything is read of it but an impossible size."""
+        if not self._requests.begins_badly(data):
+            self.broker.write(data)
+        for way, frame in self._requests.feed(data):
+            if way is Way.READ:
+                assert isinstance(frame, bytearray)
+                self.relay.request(self, self._asked, frame)
+
+    def _pass_responses(self, data: memoryview) -> None:
+        parts: list[Buffer] = []
+        passed: list[tuple[Waiting, bytearray]] = []
+        try:
+            for way, piece in self._responses.feed(data):
+                if way is Way.PASS:
+                    parts.append(piece)
+                    continue
+                assert isinstance(piece, bytearray)
+                passed.append((self._answered, piece))
+                parts.append(self._in_place(self._answered, piece))
+        finally:
+            if parts:
+                self.client.write(parts[0] if len(parts) == 1 else b"".join(parts))
+            for waiting, frame in passed:
+                self.relay.response(waiting, frame)
+
+    def _choose_request(self, head: Buffer) -> Way:
         api_key, version, correlation_id = _REQUEST.unpack(head)
-        if self.relay.reads_request(api_key, version):
-            return True
-        if is_too_new(api_key, version):
+        read = self.relay.reads_request(api_key, version)
+        if not read and is_too_new(api_key, version):
             self.relay.passes_unread(api_key, version)
         if (
-            carries_addresses(api_key, version)
+            read
+            or carries_addresses(api_key, version)
             or self.relay.reads_response(api_key, version)
             or api_key == API_VERSIONS
         ):
-            self._wait(correlation_id, Waiting(api_key, version, None))
-        return False
+            self._asked = self._waiting[correlation_id] = Waiting(api_key, version)
+            if len(self._waiting) > MAX_WAITING:
+                del self._waiting[next(iter(self._waiting))]
+        return Way.READ if read else Way.PASS
 
-    def _request(self, frame: bytes, passed: list[Callable[[], None]]) -> bytes:
-        """A request passes as it is; `passed` gets what is to be done then. Its place among the others is kept."""
-        api_key, version, correlation_id = _REQUEST.unpack_from(frame)
-        self._wait(correlation_id, Waiting(api_key, version, None))
-        passed.append(partial(self._read_request, frame, correlation_id))
-        return frame
-
-    def _read_request(self, frame: bytes, correlation_id: int) -> None:
-        token = self.relay.request(self, frame)
-        if correlation_id in self._waiting:
-            self._waiting[correlation_id] = self._waiting[correlation_id]._replace(token=token)
-
-    def _wait(self, correlation_id: int, waiting: Waiting) -> None:
-        self._waiting[correlation_id] = waiting
-        if len(self._waiting) > MAX_WAITING:
-            del self._waiting[next(iter(self._waiting))]
-
-    def _choose_response(self, head: bytes) -> bool:
+    def _choose_response(self, head: Buffer) -> Way:
         """Responses have the order of their requests: an older request has none."""
         (correlation_id,) = _RESPONSE.unpack(head)
-        self._answered = self._waiting.get(correlation_id)
-        if self._answered is None:
-            return False
-        for older in list(self._waiting):
+        answered = self._waiting.get(correlation_id)
+        if answered is None:
+            return Way.PASS
+        while (older := next(iter(self._waiting))) != correlation_id:
             del self._waiting[older]
-            if older == correlation_id:
-                break
-        return True
+        del self._waiting[correlation_id]
+        self._answered = answered
+        return Way.KEEP
 
-    def _response(self, frame: bytes, passed: list[Callable[[], None]]) -> bytes:
-        """The response in place of this one; `passed` gets what is to be done then."""
-        waiting = self._answered
-        assert waiting is not None
-        passed.append(partial(self.relay.response, self, waiting, frame))
+    def _in_place(self, waiting: Waiting, frame: bytearray) -> Buffer:
+        """The response in place of this one."""
         if waiting.api_key == API_VERSIONS:
-            return cap(waiting.version, frame)
+            return frame[: SIZE.size] + cap(waiting.version, bytes(frame[SIZE.size :]))
         lookup: Lookup = self.relay.lookup
-        return rewrite(waiting.api_key, waiting.version, frame, lookup)
+        return memoryview(rewrite(waiting.api_key, waiting.version, frame, lookup))

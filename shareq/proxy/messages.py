@@ -43,10 +43,10 @@ def _reader(version: int) -> MessageReader:
     return reader(AcquiredResponse, SHARE_FETCH, version)
 
 
-def decode_acquired(version: int, frame: bytes) -> AcquiredResponse:
-    """A share fetch response from a frame without its size; its records are skipped. MalformedFrame."""
+def decode_acquired(version: int, frame: bytes | bytearray) -> AcquiredResponse:
+    """A share fetch response from a frame with its size before it; its records are skipped. MalformedFrame."""
     try:
-        response, end = _reader(version).read(frame, skip_tags(frame, 4))
+        response, end = _reader(version).read(frame, skip_tags(frame, 8))
     except (IndexError, ValueError) as problem:
         raise MalformedFrame(f"response of {len(frame)} bytes: {problem}") from problem
     if end > len(frame):

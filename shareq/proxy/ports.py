@@ -10,13 +10,16 @@ import struct
 from collections.abc import Callable, Mapping
 
 from shareq.model.errors import KafkaError, KafkaException
+from shareq.model.messages.base import Request, Response
 from shareq.model.messages.cluster import MetadataRequest, MetadataResponse
-from shareq.proxy.tls import handshake_failure
+from shareq.wire.acceptor import Acceptor, ports_of
 from shareq.wire.address import Address
 from shareq.wire.client.addresses import parse_bootstrap_servers
+from shareq.wire.client.client_security import PLAINTEXT, ClientSecurity
+from shareq.wire.client.login import Login, LoginFailed
+from shareq.wire.client.tls import handshake_failure
 from shareq.wire.errors import MalformedFrame
 from shareq.wire.frames import decode_response, encode_request
-from shareq.wire.listener import Listener, ports_of
 
 _log = logging.getLogger("shareq.tap")
 
@@ -24,17 +27,22 @@ BOOTSTRAP_S = 5.0
 METADATA_VERSION = 12
 """A version of Metadata that every Kafka with share groups offers."""
 
+SASL_VERSION = 1
+"""A version of both requests of a login that every Kafka with share groups offers."""
+
 _SIZE = struct.Struct(">i")
 MAX_BROKERS_BYTES = 1 << 20
 
 
-def brokers_of(bootstrap_servers: str, tls: ssl.SSLContext | None = None) -> dict[int, Address]:
+def brokers_of(
+    bootstrap_servers: str, tls: ssl.SSLContext | None = None, security: ClientSecurity = PLAINTEXT
+) -> dict[int, Address]:
     """The brokers of a cluster, by id. KafkaException if no server answers: its reason is that of the last one."""
     reason = ""
     for address in parse_bootstrap_servers(bootstrap_servers):
         try:
-            found = _ask(address, tls)
-        except MalformedFrame as problem:
+            found = _ask(address, tls, security.new_login())
+        except (MalformedFrame, LoginFailed) as problem:
             reason = f"{address}: {problem}"
             continue
         except OSError as problem:
@@ -46,15 +54,22 @@ def brokers_of(bootstrap_servers: str, tls: ssl.SSLContext | None = None) -> dic
     raise KafkaException(KafkaError(KafkaError._TRANSPORT, f"no Kafka at {bootstrap_servers} answers ({reason})"))
 
 
-def _ask(address: Address, tls: ssl.SSLContext | None) -> dict[int, Address]:
+def _ask(address: Address, tls: ssl.SSLContext | None, login: Login | None) -> dict[int, Address]:
     with _connected(address, tls) as opened:
-        opened.sendall(encode_request(MetadataRequest(topics=()), METADATA_VERSION, 0, "shareq-tap"))
-        (size,) = _SIZE.unpack(_exactly(opened, _SIZE.size))
-        if not 0 < size <= MAX_BROKERS_BYTES:
-            raise MalformedFrame("it does not speak Kafka's protocol; a port with TLS needs --tls, or ssl=")
-        _, response = decode_response(MetadataRequest.API_KEY, METADATA_VERSION, _exactly(opened, size))
+        request = login.first() if login else None
+        while login is not None and request is not None:
+            request = login.next(_exchange(opened, request, SASL_VERSION))
+        response = _exchange(opened, MetadataRequest(topics=()), METADATA_VERSION)
     assert isinstance(response, MetadataResponse)
     return {broker.node_id: Address(broker.host, broker.port) for broker in response.brokers}
+
+
+def _exchange(opened: socket.socket, request: Request, version: int) -> Response:
+    opened.sendall(encode_request(request, version, 0, "shareq-tap"))
+    (size,) = _SIZE.unpack(_exactly(opened, _SIZE.size))
+    if not 0 < size <= MAX_BROKERS_BYTES:
+        raise MalformedFrame("it does not speak Kafka's protocol; a port with TLS needs --tls, or ssl=")
+    return decode_response(request.API_KEY, version, _exactly(opened, size))[1]
 
 
 def _connected(address: Address, tls: ssl.SSLContext | None) -> socket.socket:
@@ -71,13 +86,13 @@ def _exactly(opened: socket.socket, size: int) -> bytes:
     while len(data) < size:
         part = opened.recv(size - len(data))
         if not part:
-            raise MalformedFrame("it has closed the connection; if it requires SASL: the tap has no login of its own")
+            raise MalformedFrame("it has closed the connection; it may require a login: --command-config, or config=")
         data += part
     return data
 
 
 class Ports:
-    """Listeners by broker id, and the addresses of the brokers. `make(broker_id)`: the protocol of a new connection."""
+    """Acceptors by broker id, and the addresses of the brokers. `make(broker_id)`: the protocol of a new connection."""
 
     def __init__(
         self,
@@ -89,7 +104,7 @@ class Ports:
         self.host = host
         self._make = make
         self._brokers = dict(brokers)
-        self._listeners: dict[int, Listener] = {}
+        self._acceptors: dict[int, Acceptor] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         try:
             for broker_id, number in zip(sorted(brokers), ports_of(host, port, len(brokers)), strict=True):
@@ -100,7 +115,7 @@ class Ports:
 
     @property
     def bootstrap_servers(self) -> str:
-        return ",".join(str(self.address(broker_id)) for broker_id in sorted(self._listeners))
+        return ",".join(str(self.address(broker_id)) for broker_id in sorted(self._acceptors))
 
     @property
     def brokers(self) -> dict[int, Address]:
@@ -109,32 +124,32 @@ class Ports:
 
     def address(self, broker_id: int) -> Address:
         """The address of the proxy for a broker."""
-        return Address(self.host, self._listeners[broker_id].port)
+        return Address(self.host, self._acceptors[broker_id].port)
 
     def lookup(self, node_id: int, address: Address) -> Address | None:
         """The address in place of that of a broker; a new broker gets a port. To be called in the proxy's thread."""
         if node_id < 0 or not address.host:
             return None
         self._brokers[node_id] = address
-        if node_id not in self._listeners:
+        if node_id not in self._acceptors:
             _log.info("broker %s is new", node_id)
             self._open(self._bind(node_id, 0))
         return self.address(node_id)
 
     def open(self) -> None:
         """Accept connections. To be called in the proxy's thread."""
-        for listener in self._listeners.values():
-            self._open(listener)
+        for acceptor in self._acceptors.values():
+            self._open(acceptor)
 
     def close(self) -> None:
-        for listener in self._listeners.values():
-            listener.close()
+        for acceptor in self._acceptors.values():
+            acceptor.close()
 
-    def _bind(self, broker_id: int, port: int) -> Listener:
-        found = self._listeners[broker_id] = Listener(self.host, port, lambda: self._make(broker_id))
+    def _bind(self, broker_id: int, port: int) -> Acceptor:
+        found = self._acceptors[broker_id] = Acceptor(self.host, port, lambda _: self._make(broker_id))
         return found
 
-    def _open(self, listener: Listener) -> None:
-        task = asyncio.get_running_loop().create_task(listener.follow(True))
+    def _open(self, acceptor: Acceptor) -> None:
+        task = asyncio.get_running_loop().create_task(acceptor.follow(True))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

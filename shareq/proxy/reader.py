@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from itertools import groupby
 from typing import NamedTuple
 
-from shareq.model.configs import GroupConfig
+from shareq.coordinator.share_state.state import KeyState
 from shareq.model.errors import Errors
 from shareq.model.events import (
     AcknowledgementRefused,
@@ -26,7 +26,7 @@ from shareq.model.events import (
     ShareSessionClosed,
     ShareSessionOpened,
 )
-from shareq.model.ids import TopicId
+from shareq.model.ids import SharePartitionKey, TopicId
 from shareq.model.messages.share_fetch import (
     FINAL_EPOCH,
     AcknowledgementBatch,
@@ -37,7 +37,7 @@ from shareq.model.messages.share_fetch import (
 )
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from shareq.model.states import AcknowledgeType
-from shareq.proxy.holds import PartitionHolds
+from shareq.proxy.holds import GroupRules, PartitionHolds
 from shareq.proxy.messages import AcquiredResponse
 
 Request = ShareFetchRequest | ShareAcknowledgeRequest | ShareGroupHeartbeatRequest
@@ -78,13 +78,13 @@ class _Answer(NamedTuple):
 class ShareReader:
     """The members, share sessions and holds of all groups whose requests it reads.
 
-    `topics`: the names of topics by id, from metadata; `limits`: the delivery count limit of groups with another one
-    than Kafka's default. `wake_at_ms`: the time of the next call of `tick`, None for never.
+    `topics`: the names of topics by id, from metadata; `rules`: those of groups whose configurations are known.
+    `wake_at_ms`: the time of the next call of `tick`, None for never.
     """
 
     def __init__(self) -> None:
         self.topics: dict[TopicId, str] = {}
-        self.limits: dict[str, int] = {}
+        self.rules: dict[str, GroupRules] = {}
         self._exchanges: dict[int, Exchange] = {}
         self._numbers = 0
         self._members: dict[tuple[str, str], tuple[int, Assignment]] = {}
@@ -137,11 +137,17 @@ class ShareReader:
         for key in [key for key in self._holds if key[1] == topic_id]:
             del self._holds[key]
 
-    def passed(self, group: str, topic: str, partition: int, spso: int) -> None:
-        """The SPSO is known: the records below it are forgotten."""
-        for (of_group, _, index), holds in self._holds.items():
-            if (of_group, holds.topic, index) == (group, topic, partition):
-                holds.pass_below(spso)
+    def read(self, at: SharePartitionKey, state: KeyState, log_start: int, now_ms: int) -> list[Event]:
+        """A poll has read the durable state of a share-partition, and the log start, -1 if it is not known."""
+        holds = self._holds.get(at)
+        return [] if holds is None or state.start_offset < 0 else list(holds.read(state, log_start, now_ms))
+
+    def beating(self, group: str) -> set[str]:
+        """The members of a group whose heartbeats wait for responses."""
+        requests = (exchange.request for exchange in self._exchanges.values())
+        return {
+            one.member_id for one in requests if isinstance(one, ShareGroupHeartbeatRequest) and one.group_id == group
+        }
 
     def tick(self, now_ms: int) -> list[Event]:
         """End the locks that have run out."""
@@ -302,7 +308,7 @@ class ShareReader:
                 (group, self._name(topic_id), partition),
                 broker_id,
                 lambda at_ms: heappush(self._due, (at_ms, key)),
-                lambda: self.limits.get(group, _DEFAULT_LIMIT),
+                lambda: self.rules.get(group, _DEFAULT_RULES),
             )
         return found
 
@@ -325,7 +331,7 @@ class ShareReader:
         return self.topics.get(topic_id, topic_id)
 
 
-_DEFAULT_LIMIT = GroupConfig().delivery_count_limit
+_DEFAULT_RULES = GroupRules()
 
 
 def _member(request: Request) -> str:

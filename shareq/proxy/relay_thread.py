@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import selectors
 import ssl
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
+from weakref import WeakSet
 
 from shareq.client.uninterrupted import SLICE_S, uninterrupted
 from shareq.model.errors import IllegalStateException
 from shareq.observer.timed_journal import TimedJournal
+from shareq.proxy.backlog import Backlog, Read
 from shareq.proxy.link import Link, Waiting
 from shareq.proxy.ports import Ports, brokers_of
 from shareq.proxy.watch import Watch
 from shareq.wire.address import Address
 from shareq.wire.apis import API_BY_KEY
 from shareq.wire.client.client_host import TcpClientHost
+from shareq.wire.client.client_security import ClientSecurity
 
 _log = logging.getLogger("shareq.tap")
 
@@ -43,21 +47,28 @@ class RelayThread:
         *,
         interval_ms: int,
         tls: ssl.SSLContext | None,
+        conf: Mapping[str, Any],
         trace_messages: bool,
     ) -> None:
         self.failures: deque[BaseException] = deque(maxlen=100)
-        self.inbox = memoryview(bytearray(INBOX_BYTES))
+        self.renew_inbox()
         self.closed = False
         self.links: dict[int, Link] = {}
-        self.tls = tls
-        self.ports = Ports(brokers_of(bootstrap_servers, tls), host, port, self._link)
-        # Clients of shareq have no TLS: observers of such a cluster are connected through the tap, too.
-        observed = bootstrap_servers if tls is None else self.ports.bootstrap_servers
-        self.watch = Watch(timed, observed, interval_ms, self._soon, trace_messages=trace_messages)
+        self._all_links: WeakSet[Link] = WeakSet()
+        """Those whose client is gone, too: their side of the broker may be open."""
+        security = ClientSecurity.of(conf)
+        self.tls = tls or security.context
+        self.ports = Ports(brokers_of(bootstrap_servers, self.tls, security), host, port, self._link)
+        # A context of the application is not known to observers: they are connected through the tap then.
+        observed = self.ports.bootstrap_servers if tls is not None else bootstrap_servers
+        self.watch = Watch(timed, observed, interval_ms, self._later, conf=conf, trace_messages=trace_messages)
         self._numbers = 0
         self._unread: set[tuple[int, int]] = set()
+        self._wake_at_ms: int | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._loop = asyncio.SelectorEventLoop()  # ports are watched; Windows' own loop cannot do that
+        selector = selectors.DefaultSelector()
+        self._loop = asyncio.SelectorEventLoop(selector)  # ports are watched; Windows' own loop cannot do that
+        self._backlog = Backlog(self._loop, selector, TcpClientHost.now_ms, self._carry_out)
         self._loop.set_exception_handler(self._stray)
         self._thread = threading.Thread(target=self._loop.run_forever, name="shareq-tap", daemon=True)
         self._thread.start()
@@ -68,11 +79,14 @@ class RelayThread:
         return TcpClientHost.now_ms()
 
     def call(self, call: Callable[[], object]) -> None:
-        """Call in the thread of the tap, and wait. IllegalStateException if it is closed."""
+        """Call in the thread of the tap when all that has arrived is read, and wait. IllegalStateException if it is
+        closed."""
         if self.closed:
             raise IllegalStateException("Tap closed")
 
         async def run() -> None:
+            await asyncio.sleep(0)  # what has arrived at the sockets passes
+            self._backlog.drain()
             call()
 
         asyncio.run_coroutine_threadsafe(run(), self._loop).result()
@@ -96,17 +110,24 @@ class RelayThread:
         self.ports.close()
         if self._timer is not None:
             self._timer.cancel()
-        for link in list(self.links.values()):
+        for link in self._open_links():
             link.close()
         deadline = self._loop.time() + GOODBYE_S
-        while self.links and self._loop.time() < deadline and not uninterrupted.interrupted:
+        while self._open_links() and self._loop.time() < deadline and not uninterrupted.interrupted:
             await asyncio.sleep(0.001)
-        for link in list(self.links.values()):
+        for link in self._open_links():
             link.abort()
-        while self.links:
+        while self._open_links():
             await asyncio.sleep(0)
+        self._backlog.drain()
+
+    def _open_links(self) -> list[Link]:
+        return [link for link in self._all_links if link.is_open]
 
     # ---- for links, in the thread of the tap -------------------------------------------------------------------------
+
+    def renew_inbox(self) -> None:
+        self.inbox = memoryview(bytearray(INBOX_BYTES))
 
     def upstream(self, broker_id: int) -> Address:
         return self.ports.brokers[broker_id]
@@ -130,41 +151,52 @@ class RelayThread:
                 version,
             )
 
-    def request(self, link: Link, frame: bytes) -> object:
-        try:
-            return self.watch.request(link.number, link.broker_id, frame, self.now_ms)
-        except Exception as failure:
-            self._report(failure)
-            return None
+    def request(self, link: Link, waiting: Waiting, frame: bytearray) -> None:
+        self._backlog.add(len(frame), partial(self._read_request, link, waiting, frame))
 
-    def response(self, link: Link, waiting: Waiting, frame: bytes) -> None:
-        del link
-        self._read(partial(self.watch.response, waiting, frame))
+    def response(self, waiting: Waiting, frame: bytearray) -> None:
+        self._backlog.add(len(frame), partial(self.watch.response, waiting, frame))
 
     def opened(self, link: Link) -> None:
         self.links[link.number] = link
+        self._all_links.add(link)
 
     def lost(self, link: Link) -> None:
         if self.links.pop(link.number, None) is not None:
-            self._read(partial(self.watch.disconnected, link.number))
+            self._backlog.add(0, partial(self.watch.disconnected, link.number))
 
     def _link(self, broker_id: int) -> asyncio.BaseProtocol:
         self._numbers += 1
         return Link(self, broker_id, self._numbers).client
 
-    def _read(self, call: Callable[[int], None]) -> None:
-        """Call with the time. A failure is reported, and the message passes. Then set the timer of the next lock."""
+    # ---- reading -----------------------------------------------------------------------------------------------------
+
+    def _read_request(self, link: Link, waiting: Waiting, frame: bytearray, passed_ms: int) -> None:
+        waiting.token = self.watch.request(link.number, link.broker_id, waiting, frame, passed_ms)
+
+    def _carry_out(self, read: Read, passed_ms: int) -> None:
+        """A failure is reported; the message has passed. Then set the timer of the next lock."""
         try:
-            call(self.now_ms)
+            read(passed_ms)
         except Exception as failure:
             self._report(failure)
-        wake_at_ms = self.watch.wake_at_ms
+        if self.watch.wake_at_ms != self._wake_at_ms:
+            self._set_timer(self.watch.wake_at_ms)
+
+    def _set_timer(self, wake_at_ms: int | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = None
+        self._timer, self._wake_at_ms = None, wake_at_ms
         if wake_at_ms is not None and not self.closed:
-            delay_s = max(wake_at_ms - self.now_ms, 0) / 1000
-            self._timer = self._loop.call_later(delay_s, self._read, self.watch.tick)
+            self._timer = self._loop.call_later(max(wake_at_ms - self.now_ms, 0) / 1000, self._tick)
+
+    def _tick(self) -> None:
+        """Locks run out; what has passed before is read first."""
+        self._backlog.add(0, self._expire)
+
+    def _expire(self, now_ms: int) -> None:
+        self._wake_at_ms = None
+        self.watch.tick(now_ms)
 
     def _report(self, failure: BaseException) -> None:
         self.failures.append(failure)
@@ -174,6 +206,11 @@ class RelayThread:
         """Report an exception that was not caught in the tap's thread."""
         del loop
         self._report(context.get("exception") or RuntimeError(context["message"]))
+
+    def _later(self, read: Read) -> None:
+        """Add to what is read, behind all that has arrived at the sockets. From any thread."""
+        # One turn of the loop later, because what has arrived passes in this one.
+        self._soon(lambda: self._loop.call_soon(self._backlog.add, 0, read))
 
     def _soon(self, call: Callable[[], object]) -> None:
         with suppress(RuntimeError):  # the tap has closed meanwhile

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import ssl as tls
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from shareq.client.config import connection_config
+from shareq.model.closing import Closing
 from shareq.model.errors import ConfigException, IllegalStateException
 from shareq.model.html import Html, Table, Tables, html, strong
 from shareq.observer.observer import MIN_INTERVAL_MS
 from shareq.observer.timed_journal import TimedJournal
 from shareq.proxy.relay_thread import RelayThread
-from shareq.proxy.tls import client_context
 from shareq.trace import Journal, View, view
 from shareq.wire.client.client_host import TcpClientHost
+from shareq.wire.client.tls import client_context
 
 
-class Tap(Tables):
+class Tap(Tables, Closing):
     """A transparent proxy in front of Apache Kafka, whose journal shows the share groups of all clients that connect
     through it; `tap` creates one.
 
     Clients use `bootstrap_servers`. The tap replaces the addresses of brokers in responses by its own and passes
-    everything else as it is. `journal`: what it reads on the way, joined with what observers poll: views, strips and
-    plots take a tap where they take a cluster. A group is in the journal from the first heartbeat of a member on, or
-    from `follow(group)`.
+    everything else as it is. `journal`: what it reads of the messages, usually 50 ms after they have passed, joined
+    with what observers poll: views, strips and plots take a tap where they take a cluster. A group is in the journal
+    from the first heartbeat of a member on, or from `follow(group)`.
     """
 
     clock = "wall"
@@ -39,13 +40,21 @@ class Tap(Tables):
         interval_ms: int = 500,
         capacity: int | None = None,
         ssl: tls.SSLContext | None = None,
+        config: Mapping[str, Any] | None = None,
         trace_messages: bool = False,
     ) -> None:
         self.upstream_servers = bootstrap_servers
         self.journal = Journal(TcpClientHost.now_ms(), capacity=capacity)
         timed = TimedJournal(self.journal)
         self._relay = RelayThread(
-            timed, bootstrap_servers, host, port, interval_ms=interval_ms, tls=ssl, trace_messages=trace_messages
+            timed,
+            bootstrap_servers,
+            host,
+            port,
+            interval_ms=interval_ms,
+            tls=ssl,
+            conf=connection_config(bootstrap_servers, config),
+            trace_messages=trace_messages,
         )
 
     # ---- use ---------------------------------------------------------------------------------------------------------
@@ -110,14 +119,6 @@ class Tap(Tables):
         """Close the ports and all connections; the journal stays. Repeatable."""
         self._relay.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     # ---- showing -----------------------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
@@ -154,6 +155,7 @@ def tap(
     interval_ms: int = 500,
     capacity: int | None = None,
     ssl: tls.SSLContext | bool | None = None,
+    config: Mapping[str, Any] | None = None,
     trace_messages: bool = False,
 ) -> Tap:
     """Put a transparent proxy in front of a Kafka cluster, and journal its share groups.
@@ -161,8 +163,10 @@ def tap(
     `port`: that of the first broker, others follow in the order of their ids; None: free ports. `interval_ms`: the
     interval at which each group's durable state is polled. `capacity`: number of newest events to keep (None: all).
     `ssl`: the context for TLS to the brokers; True: that of this machine's trusted certificates. Clients connect to the
-    tap without TLS. `trace_messages`: the journal also has the messages that pass, of all clients, for the view
-    `messages`; they are large. KafkaException if no broker answers; ConfigException for an invalid argument.
+    tap without TLS. `config`: how the tap connects, in confluent-kafka's keys. Its TLS is that of all connections, its
+    login that of the tap's own requests: clients log in through the tap as themselves, by sasl_plaintext.
+    `trace_messages`: the journal also has the messages that pass, of all clients, for the view `messages`; they are
+    large. KafkaException if no broker answers, or for an invalid `config`; ConfigException for an invalid argument.
     """
     if isinstance(interval_ms, bool) or not isinstance(interval_ms, int) or interval_ms < MIN_INTERVAL_MS:
         raise ConfigException(f"interval_ms={interval_ms!r}: must be {MIN_INTERVAL_MS} or more")
@@ -176,5 +180,6 @@ def tap(
         interval_ms=interval_ms,
         capacity=capacity,
         ssl=context,
+        config=config,
         trace_messages=trace_messages,
     )

@@ -12,8 +12,8 @@ from functools import cache
 from shareq.model.errors import Errors
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
-from shareq.proxy.addresses import APIS
 from shareq.wire.apis import API_BY_KEY
+from shareq.wire.broker_addresses import APIS
 from shareq.wire.codec.primitives import skip_tags, uvarint
 from shareq.wire.codec.schema import schema
 from shareq.wire.errors import MalformedFrame

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from shareq.model.events import Event, LeaderElected, RecordsHeld, RequestSent
-from shareq.model.ids import TopicId
+from shareq.model.ids import SharePartitionKey, TopicId
 from shareq.model.messages.base import Response
 from shareq.model.messages.cluster import MetadataRequest, MetadataResponse
 from shareq.model.messages.data import ProduceRequest, ProduceResponse
@@ -24,11 +25,13 @@ from shareq.observer.journal_writer import JournalWriter
 from shareq.observer.log_writer import LogWriter
 from shareq.observer.poll_result import PollResult
 from shareq.observer.timed_journal import TimedJournal
+from shareq.proxy.holds import GroupRules
 from shareq.proxy.link import Waiting
 from shareq.proxy.message_trace import MessageTrace
 from shareq.proxy.messages import AcquiredResponse, decode_acquired
 from shareq.proxy.produced import Produced, ends_of, produced_by
 from shareq.proxy.reader import Exchange, ShareReader
+from shareq.proxy.stream import SIZE
 from shareq.proxy.versions import SHARE
 from shareq.transports import transport_for
 from shareq.wire.apis import API_BY_KEY
@@ -36,9 +39,10 @@ from shareq.wire.frames import decode_request, decode_response
 
 _METADATA, _PRODUCE = MetadataRequest.API_KEY, ProduceRequest.API_KEY
 _LIMIT = "share.delivery.count.limit"
+_QUEUE = "errors.deadletterqueue.topic.name"
 
-Soon = Callable[[Callable[[], object]], None]
-"""Calls a function in the proxy's thread."""
+Later = Callable[[Callable[[int], object]], None]
+"""Adds to what the proxy's thread reads, behind the messages that have passed; called with the time, ms."""
 
 
 class _Asked(NamedTuple):
@@ -48,20 +52,18 @@ class _Asked(NamedTuple):
     sent: RequestSent | None
 
 
-class _GroupWriter(JournalWriter):
-    """The writer of an observer whose polls are joined with what the proxy reads."""
+class _Polls(NamedTuple):
+    """Adds the results of an observer's polls to what is read, behind the messages that have passed before them."""
 
-    def __init__(self, timed: TimedJournal, logs: LogWriter, group: str, polled: Callable[[PollResult], None]) -> None:
-        super().__init__(timed, logs, group)
-        self._timed_journal = timed
-        self._polled = polled
+    later: Later
+    join: Callable[[PollResult, int, int], None]
+    writer: JournalWriter
 
-    def write_poll(self, poll: PollResult, now_ms: int, begun_ms: int = 0) -> None:
-        super().write_poll(poll, now_ms, begun_ms)
-        if poll.group_described:
-            with self._timed_journal.lock:
-                self.write_bypassing()
-        self._polled(poll)
+    def write_poll(self, poll: PollResult, now_ms: int, begun_ms: int) -> None:
+        self.later(lambda _: self.join(poll, now_ms, begun_ms))
+
+    def write_failure(self, reason: str, now_ms: int) -> None:
+        self.later(lambda _: self.writer.write_failure(reason, now_ms))
 
 
 class Watch:
@@ -71,14 +73,22 @@ class Watch:
     """
 
     def __init__(
-        self, timed: TimedJournal, bootstrap_servers: str, interval_ms: int, soon: Soon, *, trace_messages: bool = False
+        self,
+        timed: TimedJournal,
+        bootstrap_servers: str,
+        interval_ms: int,
+        later: Later,
+        *,
+        conf: Mapping[str, Any] = MappingProxyType({}),
+        trace_messages: bool = False,
     ) -> None:
         self._trace = MessageTrace(timed) if trace_messages else None
         self._timed, self._logs = timed, LogWriter(timed)
-        self._bootstrap_servers, self._interval_ms, self._soon = bootstrap_servers, interval_ms, soon
+        self._bootstrap_servers, self._interval_ms, self._later = bootstrap_servers, interval_ms, later
+        self._conf = conf
         self._reader = ShareReader()
         self._metadata: dict[str, MetadataResponse.Topic] = {}
-        self._groups: dict[str, tuple[_GroupWriter, ObserverCore, Connection]] = {}
+        self._groups: dict[str, tuple[JournalWriter, ObserverCore, Connection]] = {}
 
     @property
     def groups(self) -> list[str]:
@@ -106,27 +116,30 @@ class Watch:
     def reads_response(api_key: int, version: int) -> bool:
         return api_key == _METADATA and _known(api_key, version)
 
-    def request(self, connection: int, broker_id: int, frame: bytes, now_ms: int) -> _Asked:
-        """A request passes; the result is the token of its response."""
-        header, request = decode_request(frame)
+    def request(self, connection: int, broker_id: int, waiting: Waiting, frame: bytearray, now_ms: int) -> _Asked:
+        """A request has passed, in a frame with its size; the result is the token of its response."""
         read: Exchange | Produced | None = None
-        if isinstance(request, ProduceRequest):
-            read = produced_by(request)
-        elif isinstance(request, ShareFetchRequest | ShareAcknowledgeRequest | ShareGroupHeartbeatRequest):
+        if waiting.api_key == _PRODUCE:
+            read = produced_by(waiting.version, frame)
+            if self._trace is None:
+                return _Asked(read, None)
+        header, request = decode_request(_content(frame))
+        if isinstance(request, ShareFetchRequest | ShareAcknowledgeRequest | ShareGroupHeartbeatRequest):
             read = self._reader.request(connection, broker_id, header.client_id or "", request)
         sent = self._trace.request(connection, broker_id, header, request, now_ms) if self._trace else None
         return _Asked(read, sent)
 
-    def response(self, waiting: Waiting, frame: bytes, now_ms: int) -> None:
-        """A response passes. Its event follows those that it causes, as at brokers of shareq."""
-        api_key, version, token = waiting
+    def response(self, waiting: Waiting, frame: bytearray, now_ms: int) -> None:
+        """A response has passed, in a frame with its size. Its event follows those that it causes, as at brokers of
+        shareq."""
+        api_key, version = waiting.api_key, waiting.version
         if not _known(api_key, version):
             return
-        asked = token if isinstance(token, _Asked) else _Asked(None, None)
+        asked = waiting.token if isinstance(waiting.token, _Asked) else _Asked(None, None)
         if api_key == ShareFetchRequest.API_KEY and asked.sent is None:
             response: Response = decode_acquired(version, frame)
         elif api_key == _METADATA or asked != (None, None):
-            response = decode_response(api_key, version, frame)[1]
+            response = decode_response(api_key, version, _content(frame))[1]
         else:
             return
         self._take(asked.read, response, now_ms)
@@ -203,26 +216,47 @@ class Watch:
         found = self._groups.get(group)
         if found is not None:
             return found[0]
-        transport = transport_for(self._bootstrap_servers)
-        writer = _GroupWriter(
-            self._timed, self._logs, group, lambda poll: self._soon(partial(self._polled, group, poll))
-        )
+        transport = transport_for(self._bootstrap_servers, self._conf)
+        writer = JournalWriter(self._timed, self._logs, group)
         core = ObserverCore(
-            self._bootstrap_servers, group, None, writer=writer, rng=transport.rng(), interval_ms=self._interval_ms
+            self._bootstrap_servers,
+            group,
+            None,
+            writer=_Polls(self._later, partial(self._join, group), writer),
+            rng=transport.rng(),
+            interval_ms=self._interval_ms,
         )
         connection = transport.connect(core, "tap")
         self._groups[group] = (writer, core, connection)
         connection.run(core.poll_now)
         return writer
 
-    def _polled(self, group: str, poll: PollResult) -> None:
-        """A poll has ended: the reader uses its limit and SPSOs."""
-        limit = poll.configs.get(_LIMIT, "")
-        if limit.isdigit():
-            self._reader.limits[group] = int(limit)
-        for (topic, partition), state in poll.states.items():
-            if state is not None and state.start_offset >= 0:
-                self._reader.passed(group, topic, partition, state.start_offset)
+    def _join(self, group: str, poll: PollResult, now_ms: int, begun_ms: int) -> None:
+        """Write a poll's result. What it shows of messages whose responses are under way comes before it."""
+        writer = self._groups[group][0]
+        with self._timed.lock:
+            limit, queue = poll.configs.get(_LIMIT, ""), poll.configs.get(_QUEUE, "")
+            if limit.isdigit():
+                self._reader.rules[group] = GroupRules(int(limit), dead_letter_queue=bool(queue))
+            self._write(self._shown(group, poll, now_ms), now_ms)
+            writer.note_beating(self._reader.beating(group), now_ms)
+            writer.write_poll(poll, now_ms, begun_ms)
+            if poll.group_described:
+                writer.write_bypassing()
+            self._follow_topics(poll)
+
+    def _shown(self, group: str, poll: PollResult, now_ms: int) -> list[Event]:
+        """What durable states show of acknowledgements under way."""
+        found: list[Event] = []
+        for at, state in poll.states.items():
+            topic = poll.topics.get(at[0])
+            if state is not None and topic is not None:
+                key = SharePartitionKey(group, topic.topic_id, at[1])
+                found += self._reader.read(key, state, poll.log_starts.get(at, -1), now_ms)
+        return found
+
+    def _follow_topics(self, poll: PollResult) -> None:
+        """The reader uses the leaders that the poll has found, and forgets deleted topics."""
         for name, found in poll.topics.items():
             self._discard(name, None if found is None else found.topic_id)
             if found is not None:
@@ -246,6 +280,10 @@ class Watch:
 def _group_of(event: Event) -> str:
     """The group of an event; empty for one of a log."""
     return getattr(event, "group_id", "")
+
+
+def _content(frame: bytearray) -> bytes:
+    return bytes(memoryview(frame)[SIZE.size :])
 
 
 def _known(api_key: int, version: int) -> bool:

@@ -31,7 +31,7 @@ BOUNDS: Final[dict[str, tuple[float, float]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaceSetting:
-    """The work, and who does it. ConfigException names an invalid field, its value and its range.
+    """The work, and its workers. ConfigException names an invalid field, its value and its range.
 
     A record takes `work_ms`, a slow one `slow_factor` times that; `slow_share` is the probability that a record is
     slow. `poll_records`: the most records of a poll. With another `slow_share`, records that were slow at a smaller one

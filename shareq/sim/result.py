@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from shareq.extras import require
 from shareq.model.events import RecordsAppended, RecordsChanged, WindowMoved
-from shareq.model.states import PREPARED, SETTLED, RecordEvent, RecordState
+from shareq.model.states import PREPARED, SETTLED, TXN_COMMIT, RecordEvent, RecordState
 from shareq.sim.scenario import Scenario
 from shareq.trace import Journal, ledger
 
@@ -124,7 +124,7 @@ class _RecordCounts:
                 self.lock_timeouts += count
             elif event.cause == PREPARED and event.to_state == RecordState.ACKNOWLEDGED:
                 self.by_member[event.member_id or ""] += count
-            elif event.cause == SETTLED and event.state == RecordState.ACKNOWLEDGED:
+            elif event.cause in (SETTLED, TXN_COMMIT) and event.state == RecordState.ACKNOWLEDGED:
                 self.latencies.append(time_ms - arrived[event.first : event.end])
                 self.accepted.append((time_ms, count))
 

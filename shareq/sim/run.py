@@ -7,13 +7,15 @@ work, an expiring lock, a response that makes a waiting consumer ready.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import count, cycle, repeat
 from typing import Self
 
 from shareq.broker import Cluster
 from shareq.consumer import Messages, ShareConsumer
 from shareq.model.events import WindowMoved
+from shareq.model.experiments import ASSIGNOR, ENABLE
 from shareq.model.states import AcknowledgeType
 from shareq.producer import Producer
 from shareq.sim.result import FinishedRun, Result, WorkInterval, measure
@@ -22,6 +24,7 @@ from shareq.team import LoopPoller
 
 GROUP, TOPIC = "group", "work"
 POISON, SLOW, SOUND = b"poison", b"slow", b"sound"
+OF_THE_BROKERS = "simple"
 
 
 def run(scenario: Scenario, seed: int = 0) -> Result:
@@ -42,7 +45,7 @@ class Simulation:
         self.scenario = scenario
         self.seed = seed
         self._rng = random.Random(seed)
-        self.cluster = Cluster(brokers=1, seed=self._rng.getrandbits(32), config=BOUNDS)
+        self.cluster = Cluster(brokers=1, seed=self._rng.getrandbits(32), config=_broker_config(scenario))
         self.cluster.create_topic(TOPIC, scenario.partitions)
         self.cluster.configure_group(GROUP, _group_config(scenario))
         self.work: list[list[WorkInterval]] = [[] for _ in range(scenario.consumers)]
@@ -89,11 +92,12 @@ class Simulation:
         return consumer
 
     def _arrange_arrivals(self) -> None:
-        """Schedule record batches for the partitions in turn, at once or at exponential intervals."""
+        """Schedule record batches for the partitions, at once or at exponential intervals."""
         scenario, at_ms = self.scenario, float(self.cluster.now_ms)
-        for place, first in enumerate(range(0, scenario.records, scenario.batch_records)):
+        partitions = _partitions(scenario)
+        for first in range(0, scenario.records, scenario.batch_records):
             count = min(scenario.batch_records, scenario.records - first)
-            partition = place % scenario.partitions
+            partition = next(partitions)
             self._batches_to_come += 1
             if scenario.arrival_rate is not None:
                 at_ms += self._rng.expovariate(scenario.arrival_rate / count) * 1000
@@ -178,7 +182,7 @@ class Simulation:
         self.cluster.close()
 
 
-BOUNDS = {
+BOUNDS: dict[str, object] = {
     "group.share.min.record.lock.duration.ms": 1000,
     "group.share.max.record.lock.duration.ms": 3_600_000,
     "group.share.max.delivery.count.limit": 25,
@@ -189,10 +193,27 @@ BOUNDS = {
 """The broker's limits, as wide as Kafka allows: a scenario has its own."""
 
 
+def _broker_config(scenario: Scenario) -> dict[str, object]:
+    return BOUNDS if scenario.assignor == OF_THE_BROKERS else {**BOUNDS, ENABLE: True}
+
+
 def _group_config(scenario: Scenario) -> dict[str, object]:
+    chosen = {} if scenario.assignor == OF_THE_BROKERS else {ASSIGNOR: scenario.assignor}
     return {
+        **chosen,
         "share.auto.offset.reset": "earliest",
         "share.record.lock.duration.ms": scenario.lock_duration_ms,
         "share.delivery.count.limit": scenario.delivery_count_limit,
         "share.partition.max.record.locks": scenario.record_locks,
     }
+
+
+def _partitions(scenario: Scenario) -> Iterator[int]:
+    """The partition of each record batch: in turn, or a share to the first one, as evenly as it can be spread."""
+    others = cycle(range(1, scenario.partitions)) if scenario.partitions > 1 else repeat(0)
+    if scenario.hot_share is None:
+        yield from cycle(range(scenario.partitions))
+        return
+    for place in count():
+        is_hot = round((place + 1) * scenario.hot_share) > round(place * scenario.hot_share)
+        yield 0 if is_hot else next(others)

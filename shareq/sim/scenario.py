@@ -38,8 +38,13 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "crash_rate": (0.0, 0.9),
     "restart_ms": (0, 3_600_000),
     "max_duration_s": (1, 10_000_000),
+    "hot_share": (0.0, 1.0),
 }
-_CHOICES = {"acquire_mode": ("batch_optimized", "record_limit"), "service": tuple(_SERVICES)}
+_CHOICES = {
+    "acquire_mode": ("batch_optimized", "record_limit"),
+    "service": tuple(_SERVICES),
+    "assignor": ("simple", "all_to_all", "cut"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +52,15 @@ class Scenario:
     """The parameters of a run. ConfigException names an invalid field, its value and the allowed values.
 
     `arrival_rate`: records per second, in record batches of `batch_records` at exponential intervals; None: all arrive
-    at the start. A consumer works on the records of a poll one by one (`service_ms` each on average, with distribution
-    `service`), then acknowledges all of them. `failure_rate`: the fraction of attempts that end in a RELEASE;
-    `poison_rate`: the fraction of records of which every attempt does. `slow_rate`: the fraction of records of which
-    every attempt takes `slow_factor` times its service time. `crash_rate`: the fraction of polls in whose
-    work the consumer crashes half-way; another one replaces it after `restart_ms`. A run ends when all records are
-    finished, or after `max_duration_s` of virtual time.
+    at the start. `hot_share`: the fraction of the record batches that go to partition 0, the rest goes to the others in
+    turn; None: all partitions in turn. `assignor`: that of the group; all but "simple" are experiments.
+
+    A consumer works on the records of a poll one by one (`service_ms` each on average, with distribution `service`),
+    then acknowledges all of them. `failure_rate`: the fraction of attempts that end in a RELEASE; `poison_rate`: the
+    fraction of records of which every attempt does. `slow_rate`: the fraction of records of which every attempt takes
+    `slow_factor` times its service time. `crash_rate`: the fraction of polls in whose work the consumer crashes
+    half-way; another one replaces it after `restart_ms`. A run ends when all records are finished, or after
+    `max_duration_s` of virtual time.
     """
 
     records: int = 10_000
@@ -74,6 +82,8 @@ class Scenario:
     crash_rate: float = 0.0
     restart_ms: int = 5000
     max_duration_s: int = 100_000
+    hot_share: float | None = None
+    assignor: str = "simple"
 
     def __post_init__(self) -> None:
         for field in fields(self):

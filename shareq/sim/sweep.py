@@ -54,8 +54,9 @@ class Sweep:
     def plot(
         self, x: str | None = None, y: str = "throughput", color: str | None = None, ax: Axes | None = None
     ) -> Plot:
-        """A figure over a parameter, one line per value of another: the median of all runs, in a band from the lowest
-        to the highest. `x`, `color`: by default the first and second parameter of the grid.
+        """A figure over a parameter, one line per value of another: the median of all seeds, in a band from the lowest
+        to the highest. `x`, `color`: by default the first and second parameter of the grid. Each combination of the
+        other varied parameters has a panel of its own; with `ax` there must be none.
         """
         from shareq.sim.sweep_plot import draw
 
@@ -65,7 +66,10 @@ class Sweep:
         for role, name, allowed in (("x", over, (*PARAMETERS, "seed")), ("y", y, FIGURES), ("color", by, PARAMETERS)):
             if name is not None and name not in allowed:
                 raise ConfigException(f"{role}={name!r}: must be one of {', '.join(allowed)}")
-        return draw(self.table, over, y, by, ax)
+        facets = [name for name in self.varied if name not in (over, by)]
+        if facets and ax is not None:
+            raise ConfigException(f"ax: one panel cannot show {', '.join(facets)}, too")
+        return draw(self.table, over, y, color=by, facets=facets, ax=ax)
 
     def __repr__(self) -> str:
         over = f" over {' x '.join(self.varied)}" if self.varied else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import isnan
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MARKERS = "osD^vPX*<>"
+MOST_COLUMNS = 3
 Line = list[tuple[Any, list[float]]]
 """(x, the figure of each run at x), by x."""
 
@@ -33,20 +35,56 @@ def _place(item: tuple[Any, ...]) -> tuple[bool, Any]:
     return (item[0] is None, 0 if item[0] is None else item[0])
 
 
-def draw(table: Any, x: str, y: str, color: str | None, ax: Axes | None) -> Plot:
-    """One line per value of `color`, distinguished by hue, dash and marker."""
+def panels_of(table: Any, facets: Sequence[str]) -> list[tuple[str, Any]]:
+    """The runs of each combination of these parameters, with its name; all runs if there is no parameter."""
+    if not facets:
+        return [("", table)]
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for row, values in enumerate(zip(*[table[name].to_pylist() for name in facets], strict=True)):
+        found.setdefault(values, []).append(row)
+    order = sorted(found, key=lambda values: [_place((value,)) for value in values])
+    names = [", ".join(f"{name} {value}" for name, value in zip(facets, values, strict=True)) for values in order]
+    return [(name, table.take(found[values])) for name, values in zip(names, order, strict=True)]
+
+
+def draw(table: Any, x: str, y: str, *, color: str | None, facets: Sequence[str], ax: Axes | None) -> Plot:
+    """One panel per combination of `facets`; in it one line per value of `color`, distinguished by hue, dash and
+    marker."""
     require("lab", "matplotlib")
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 4.5), layout="constrained") if ax is None else ax.get_figure(root=True)
+    panels = panels_of(table, facets)
+    columns = min(len(panels), MOST_COLUMNS)
+    rows = -(-len(panels) // columns)
+    if ax is None:
+        figure: Any = Figure(figsize=(max(8, 4 * columns), 4.5 if rows == 1 else 3.2 * rows), layout="constrained")
+        axes = list(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
+    else:
+        figure, axes = ax.get_figure(root=True), [ax]
     assert isinstance(figure, Figure)
-    axis = figure.subplots() if ax is None else ax
-    lines = lines_of(table, x, y, color)
-    ticks = sorted({at for line in lines.values() for at, _ in line}, key=lambda at: _place((at,)))
+    ticks = sorted(
+        {at for line in lines_of(table, x, y, None).values() for at, _ in line}, key=lambda at: _place((at,))
+    )
+    texts = []
+    for axis, (name, part) in zip(axes, panels, strict=False):
+        found = _panel(axis, lines_of(part, x, y, color), ticks, y if color is None else f"{color} ")
+        texts += [f"{name}, {text}" if name else text for text in found]
+        axis.set_xlabel(x)
+        axis.set_ylabel(y)
+        axis.label_outer()
+        axis.set_title(name, fontsize="medium")
+    for axis in axes[len(panels) :]:
+        axis.remove()
+    heads = [f"{y} by {x}, medians", *(texts or ["no run has this figure"])]
+    return Plot(figure, axes[: len(panels)], "\n".join(heads), shown=ax is None)
+
+
+def _panel(axis: Axes, lines: Mapping[Any, Line], ticks: Sequence[Any], label: str) -> list[str]:
+    """Draw lines; returns a sentence for each. `label`: the figure, or the parameter of the lines and a space."""
     numeric = all(isinstance(at, (int, float)) for at in ticks)
     texts = []
     for number, (group, line) in enumerate(lines.items()):
-        name = y if color is None else f"{color} {group}"
+        name = f"{label}{group}" if label.endswith(" ") else label
         xs = [at if numeric else ticks.index(at) for at, _ in line]
         hue, stroke = SERIES[number % len(SERIES)]
         middles = [median(values) for _, values in line]
@@ -57,9 +95,6 @@ def draw(table: Any, x: str, y: str, color: str | None, ax: Axes | None) -> Plot
         texts.append(f"{name}: {', '.join(points)}")
     if not numeric:
         axis.set_xticks(range(len(ticks)), [str(at) for at in ticks])
-    axis.set_xlabel(x)
-    axis.set_ylabel(y)
     if len(lines) > 1:
         axis.legend(fontsize="small")
-    rows = texts or ["no run has this figure"]
-    return Plot(figure, [axis], "\n".join([f"{y} by {x}, medians", *rows]), shown=ax is None)
+    return texts

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 SETTLE_TIMEOUT_MS = 30_000
 CLOSE_TIMEOUT_MS = 10_000
-LINGER_MS = 20
+LINGER_MS = 5
 """How long a batch with some records waits for more."""
 
 DEFAULT_LOCK_MS = 30_000
@@ -211,7 +211,7 @@ class SourceMember:
         found: list[Held] = []
         answered: dict[AcknowledgeType, list[Held]] = {}
         seen: tuple[RecordBatch | None, AcknowledgeType | None] = (None, None)
-        for key, topic, node, first, end, count, batch, _ in pieces:
+        for key, topic, node, first, end, count, batch, *_ in pieces:
             held = Held(Range(topic, key.topic_id, key.partition, first, end, count), node)
             if batch is None or batch is not seen[0]:
                 seen = batch, self._verdict(batch)

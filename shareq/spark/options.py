@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from shareq.client.config import CONNECTION_KEYS
@@ -40,7 +40,7 @@ class Options:
     min_partitions: int | None
     lock_renewal: bool
     on_failure: str
-    conf: dict[str, Any]
+    conf: dict[str, Any] = field(repr=False)
 
     @property
     def connection(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from shareq.admin.broker_routing import BrokerRouting
-from shareq.admin.core import AdminCore, Ask, Operation
+from shareq.admin.core import AdminCore, Operation, Send
 from shareq.client.config import ClientConfig
 from shareq.client.shell import perform
 from shareq.log.records import CorruptBatch, Record, stream
@@ -19,6 +19,7 @@ from shareq.model.ids import TopicId
 from shareq.model.messages.fetch import FetchRequest, FetchResponse
 from shareq.model.records import RecordBatch
 from shareq.spark.ranges import Range
+from shareq.spark.worker import spare_modules
 from shareq.transports import transport_for
 
 log = logging.getLogger(__name__)
@@ -90,7 +91,7 @@ class RangeFetcher:
         attempts = 0
         while True:
             leader = yield from self._leader(wanted)
-            ((response, error, reason),) = yield [Ask(leader, request)]
+            ((response, error, reason),) = yield [Send(leader, request)]
             if response is not None:
                 error = response.error_code or _answer(response).error_code
             if not error and (step := _step(_answer(response), cursor, wanted.end)):
@@ -147,6 +148,7 @@ def read(conf: Mapping[str, Any], ranges: Iterable[Range], *, leave_out: bool = 
             found = rows(_records(batches, wanted, leave_out), wanted)
             if found.num_rows:
                 yield found
+    spare_modules()  # only now: the first fetch loads modules, too
 
 
 def _records(batches: Iterable[RecordBatch], wanted: Range, leave_out: bool) -> Iterator[Record]:

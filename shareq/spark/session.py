@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.metadata import version
+from pathlib import Path
+from subprocess import TimeoutExpired
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from shareq.jvm import find_java
+from shareq.jvm import ClassArchive, find_java
 from shareq.spark.register import register
 from shareq.spark.versions import check_pyspark
 
@@ -14,6 +22,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JAVA_MINIMUM = 17
+
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+ARCHIVED_S = 600
+"""The most that the end of a command waits for Java's archive of classes: seconds, unless the machine stands still."""
 
 LAPTOP = {
     "spark.ui.enabled": "false",
@@ -33,6 +46,13 @@ def session(*, master: str | None = None, app_name: str = "shareq", **config: An
     An active session is reused, with `config` applied as far as Spark allows it at run time. Raises SparkDoesNotFit,
     JavaNotFound.
     """
+    spark = unregistered(master=master, app_name=app_name, **config)
+    register(spark)
+    return spark
+
+
+def unregistered(*, master: str | None = None, app_name: str = "shareq", **config: Any) -> SparkSession:
+    """A session as `session` makes it, without the format "shareq": to register it, Spark starts a Python process."""
     check_pyspark()
     from pyspark.sql import SparkSession
 
@@ -42,16 +62,72 @@ def session(*, master: str | None = None, app_name: str = "shareq", **config: An
     remote = config.get("spark.remote", os.environ.get("SPARK_REMOTE"))
     if remote and master:
         raise ValueError(f"master={master!r}: must not be set with Spark Connect ({remote!r})")
-    _prepare_environment(java=not remote or remote.startswith("local"))
+    local = not remote or remote.startswith("local")
+    _prepare_environment(java=local)
+    Thread(target=_import_pandas, daemon=True).start()  # while Java starts
     builder = SparkSession.builder.appName(app_name)
-    if not remote and SparkSession.getActiveSession() is None:
-        builder = builder.master(master or config.get("spark.master", "local[*]"))
+    if SparkSession.getActiveSession() is None and local:
+        if not remote:
+            builder = builder.master(master or config.get("spark.master", "local[*]"))
         config = {**LAPTOP, **config}
+        if options := _java_options(config.get(JAVA_OPTIONS, "")):
+            config[JAVA_OPTIONS] = options
     for key, value in config.items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    register(spark)
+    spark: SparkSession = builder.getOrCreate()
     return spark
+
+
+def class_archive() -> ClassArchive:
+    """Java's archive of Spark's classes: with it a session starts in half the time. `archiving` writes it."""
+    import pyspark
+
+    jars = Path(pyspark.__file__).parent / "jars"
+    return ClassArchive(find_java(JAVA_MINIMUM), f"spark-{version('pyspark')}", str(jars))
+
+
+@contextmanager
+def archiving() -> Iterator[None]:
+    """If the archive of classes is missing, the context's session writes it: afterwards Spark's Java is ended, which
+    takes seconds, once. For commands: no other session of the process may be in use.
+    """
+    from pyspark import SparkContext
+
+    archive = class_archive()
+    if SparkContext._gateway is not None or not archive.missing:  # noqa: SLF001    # PySpark has no other name for it
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="shareq-") as folder:
+        draft = Path(folder, "draft.jsa")
+        _drafts.append(draft)
+        try:
+            yield
+        finally:
+            _drafts.clear()
+            if (gateway := SparkContext._gateway) is not None:  # noqa: SLF001    # as above
+                gateway.shutdown()
+                gateway.proc.stdin.close()  # the end of its input ends it
+                try:
+                    gateway.proc.wait(ARCHIVED_S)
+                    archive.keep(draft)
+                except TimeoutExpired:
+                    gateway.proc.kill()
+
+
+_drafts: list[Path] = []
+
+
+def _java_options(own: str) -> str:
+    """The options of the driver's Java, before those of the user."""
+    archive = class_archive()
+    options = archive.use_or_write(_drafts[0]) if _drafts else archive.use()
+    return " ".join((*map(shlex.quote, options), own)).strip()
+
+
+def _import_pandas() -> None:
+    """Import what PySpark imports as soon as its Java runs."""
+    with suppress(ImportError):
+        import pandas as pd  # noqa: F401
 
 
 def _prepare_environment(*, java: bool) -> None:

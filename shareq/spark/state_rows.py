@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from shareq.coordinator.shard import UnreadableRecordError
 from shareq.coordinator.share_state.records import (
+    NO_INDEX,
     StateRecord,
     StateSnapshot,
     StateTombstone,
@@ -54,21 +55,28 @@ _STATE = [
 _FENCES = [("leader_epoch_fence", pa.int32()), ("state_epoch_fence", pa.int32())]
 
 RECORDS = pa.schema([*_PLACE, *_KEY, *_STATE, ("error", pa.string())])
-"""A record of the log. Kind: snapshot, update or tombstone; unknown: the key has another type, which Kafka ignores;
-unreadable: `error` is the cause. Columns that a kind does not have are null."""
+"""A record of the log. Kind: snapshot, update or tombstone; on a compacted topic snapshots are its checkpoints, delta
+and null delta the changes and their deletions; unknown: the key has another type, which Kafka ignores; unreadable:
+`error` is the cause. Columns that a kind does not have are null."""
 
 STATES = pa.schema([*_PLACE, *_KEY, ("complete", pa.bool_()), *_STATE, *_FENCES])
 """The state of a share-partition after a record of that kind; null after a tombstone. `complete`: all records of the
 state are known, and none was pruned."""
 
-_FOLDER = re.compile(rf"{SHARE_STATE_TOPIC}-(\d+)/[^/]+$")
 
 _KINDS = {StateSnapshot: "snapshot", StateUpdate: "update", StateTombstone: "tombstone"}
+_DELTA_KINDS = {StateUpdate: "delta", StateTombstone: "null delta"}
 _TIMES = frozenset({"create_timestamp", "write_timestamp"})
 _STATE_NAMES = frozenset(name for name, _ in _STATE + _FENCES)
 
 Names = Mapping[str, str]
 """Topic names by id."""
+
+
+def kind_of(record: StateRecord) -> str:
+    """The kind of a decoded record."""
+    is_about_a_delta = not isinstance(record, StateSnapshot) and record.delta_index != NO_INDEX
+    return (_DELTA_KINDS if is_about_a_delta else _KINDS)[type(record)]
 
 
 class Raw(NamedTuple):
@@ -131,7 +139,7 @@ class StateFold:
             return None
         if record is not None:
             self._shard.replay(raw.offset, raw.key, raw.value, 0)
-            if not isinstance(record, StateUpdate):
+            if isinstance(record, StateSnapshot) or kind_of(record) == "tombstone":
                 self._snapshots[record.key] = raw.offset
         return record
 
@@ -153,17 +161,18 @@ def raw_records(table: pa.Table | pa.RecordBatch) -> Iterator[Raw]:
     return map(Raw._make, zip(*(column.to_pylist() for column in columns), strict=True))
 
 
-def segments(files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Raw columns of the record batches in files. An incomplete batch at the end of a file is ignored: it was being
-    written.
+def segments(files: Iterable[pa.RecordBatch], topic: str = SHARE_STATE_TOPIC) -> Iterator[pa.RecordBatch]:
+    """Raw columns of the record batches in files of the topic. An incomplete batch at the end of a file is ignored: it
+    was being written.
 
     ValueError names the file if its bytes are not record batches, or are damaged.
     """
+    folder = re.compile(rf"/{re.escape(topic)}-(\d+)/[^/]+$")
     for batch in files:
         for path, content in zip(batch.column("path").to_pylist(), batch.column("content"), strict=True):
-            found = _FOLDER.search(path)
+            found = folder.search(path)
             if found is None:
-                raise ValueError(f"{path}: is not in a folder named {SHARE_STATE_TOPIC}-N")
+                raise ValueError(f"{path}: is not in a folder named {topic}-N")
             try:
                 for each in split_batches(content.as_buffer()):
                     yield _raw_columns(int(found[1]), [] if each.is_control else decode(each, check_crc=True))
@@ -212,7 +221,7 @@ def _row(partition: int, raw: Raw, names: Names) -> dict[str, Any]:
         return {**_place(partition, raw, "unreadable"), "error": str(error)}
     if record is None:
         return _place(partition, raw, "unknown")
-    return {**_place(partition, raw, _KINDS[type(record)]), **_fields(record.key, record._asdict(), names)}
+    return {**_place(partition, raw, kind_of(record)), **_fields(record.key, record._asdict(), names)}
 
 
 def history(table: pa.Table, *, names: Names) -> pa.Table:
@@ -246,7 +255,7 @@ def _state_row(fold: StateFold, partition: int, raw: Raw, record: StateRecord, n
     state = fold.state(record.key)
     values = {} if state is None else {name: getattr(state, name) for name in _STATE_NAMES}
     return {
-        **_place(partition, raw, _KINDS[type(record)]),
+        **_place(partition, raw, kind_of(record)),
         **_fields(record.key, values, names),
         "complete": fold.is_complete(record.key),
     }

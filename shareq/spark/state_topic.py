@@ -9,12 +9,9 @@ from functools import partial
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
-from shareq.admin import Admin
 from shareq.model.errors import KafkaException
 from shareq.model.ids import SHARE_STATE_TOPIC
-from shareq.spark.options import parse
 from shareq.spark.register import register
-from shareq.wire.client.addresses import parse_bootstrap_servers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,12 +29,13 @@ IN_PROCESS = "inproc://"
 At = int | Mapping[int, int] | datetime | None
 
 
-def state_topic(spark: SparkSession, source: Any) -> StateTopic:
-    """`__share_group_state` of a cluster of shareq or of Apache Kafka, in Spark.
+def state_topic(spark: SparkSession, source: Any, name: str = SHARE_STATE_TOPIC) -> StateTopic:
+    """The state topic of a cluster of shareq or of Apache Kafka, in Spark.
 
     `source`: an address `host:port`, or an object with one as `bootstrap_servers`: a server, a cluster, a local Kafka.
     Or a path of copied segments: a `.log` file, a folder `__share_group_state-N`, or a broker's data folder. Or a
-    DataFrame with COLUMNS, such as that of Spark's Kafka source.
+    DataFrame with COLUMNS, such as that of Spark's Kafka source. `name`: the topic; a cluster of shareq on a backend
+    has its states in the backend's topic `shareq-share-group-state`.
     KafkaException if a cluster does not answer or does not have the topic; ValueError for any other source.
     """
     from pyspark.sql import DataFrame
@@ -46,9 +44,9 @@ def state_topic(spark: SparkSession, source: Any) -> StateTopic:
         return StateTopic(source.select(*COLUMNS))
     address = getattr(source, "bootstrap_servers", source)
     if isinstance(address, str) and _is_address(address):
-        return StateTopic(_from_brokers(spark, address), _topic_names(address))
+        return StateTopic(_from_brokers(spark, address, name), _topic_names(address))
     if isinstance(source, str | PathLike):
-        return StateTopic(_from_segments(spark, fspath(source)))
+        return StateTopic(_from_segments(spark, fspath(source), name))
     raise ValueError(f"source={source!r}: must be an address, a path or a DataFrame")
 
 
@@ -104,6 +102,8 @@ def _schema(arrow: pa.Schema) -> StructType:
 
 
 def _is_address(text: str) -> bool:
+    from shareq.wire.client.addresses import parse_bootstrap_servers
+
     try:
         return text.startswith(IN_PROCESS) or bool(parse_bootstrap_servers(text))
     except KafkaException:
@@ -111,35 +111,38 @@ def _is_address(text: str) -> bool:
 
 
 def _topic_names(address: str) -> dict[str, str]:
+    from shareq.admin import Admin
+
     with Admin({"bootstrap.servers": address}) as admin:
         return {str(topic.topic_id): name for name, topic in admin.list_topics().check().items()}
 
 
-def _from_brokers(spark: SparkSession, address: str) -> DataFrame:
+def _from_brokers(spark: SparkSession, address: str, name: str) -> DataFrame:
     """The log from its start to its end, read by tasks. Tasks cannot access this process: a cluster without a server is
     read here, at once."""
-    options = {"kafka.bootstrap.servers": address, "subscribe": SHARE_STATE_TOPIC, "group.id": READER}
+    options = {"kafka.bootstrap.servers": address, "subscribe": name, "group.id": READER}
     if not address.startswith(IN_PROCESS):
         register(spark)
         return spark.read.format("shareq").options(**options).load().select(*COLUMNS)
     import pyarrow as pa
 
+    from shareq.spark.batch import BatchReader
+    from shareq.spark.options import parse
     from shareq.spark.reader import ARROW_SCHEMA
-    from shareq.spark.source import BatchReader
 
     reader = BatchReader(parse(options))
     batches = [batch for share in reader.partitions() for batch in reader.read(share)]
     return spark.createDataFrame(pa.Table.from_batches(batches, ARROW_SCHEMA).select(list(COLUMNS)))
 
 
-def _from_segments(spark: SparkSession, path: str) -> DataFrame:
+def _from_segments(spark: SparkSession, path: str, name: str) -> DataFrame:
     """Segments in the format of brokers: consecutive record batches."""
     from shareq.spark import state_rows
 
-    name = path.rstrip("/").rsplit("/", 1)[-1]
-    if name.startswith(f"{SHARE_STATE_TOPIC}-"):
+    last = path.rstrip("/").rsplit("/", 1)[-1]
+    if last.startswith(f"{name}-"):
         path = f"{path}/*.log"
-    elif not name.endswith(".log"):
-        path = f"{path}/{SHARE_STATE_TOPIC}-*/*.log"
+    elif not last.endswith(".log"):
+        path = f"{path}/{name}-*/*.log"
     files = spark.read.format("binaryFile").load(path).select("path", "content")
-    return files.mapInArrow(state_rows.segments, ", ".join(map(" ".join, COLUMNS.items())))
+    return files.mapInArrow(partial(state_rows.segments, topic=name), ", ".join(map(" ".join, COLUMNS.items())))

@@ -8,7 +8,6 @@ together.
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -122,12 +121,12 @@ def _slots(spark: SparkSession) -> Callable[[], int]:
 def _job(spark: SparkSession, settings: list[SweepRun], tasks: int) -> Any:
     from shareq.sim.sweep_grid import COLUMNS
     from shareq.sim.sweep_rows import schema, table_of
+    from shareq.spark.worker import spare_modules
 
     row = ", ".join(f"`{name}` {_SPARK_TYPES[kind]}" for name, kind in COLUMNS.items())
 
     def carry_out(batches: Iterator[Any]) -> Iterator[Any]:
-        if not gc.get_freeze_count():  # a worker collects garbage after each task: exclude all loaded modules
-            gc.freeze()
+        spare_modules()
         for batch in batches:
             yield from table_of(settings[place].row() for place in batch.column(0).to_pylist()).to_batches()
 

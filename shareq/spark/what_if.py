@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shareq.extras import install_command
-from shareq.jvm import JavaNotFound
 from shareq.model.errors import ConfigException
 from shareq.sim.sweep_grid import PARAMETERS
 from shareq.sim.what_if import FIGURES, GRID, KEYS, SEEDS, WORK, WORKLOADS, Grid, Table, Workload, figure
-from shareq.spark.session import session
+from shareq.spark.command import spark_of_command, verbose_option
 from shareq.spark.sweep import sweep
-from shareq.spark.versions import SparkDoesNotFit
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -116,22 +113,28 @@ def _workloads(texts: Sequence[str]) -> Sequence[Workload]:
     "--grid", "varied", multiple=True, metavar="NAME=VALUE,...", help="Other values of a configuration; repeatable."
 )
 @click.option("--progress/--no-progress", default=True, help="Show progress bars.", show_default=True)
+@verbose_option
 def what_if(
-    *, out: Path, master: str | None, seeds: int, own: tuple[str, ...], varied: tuple[str, ...], progress: bool
+    *,
+    out: Path,
+    master: str | None,
+    seeds: int,
+    own: tuple[str, ...],
+    varied: tuple[str, ...],
+    progress: bool,
+    verbose: bool,
 ) -> None:
-    """Compute what lock durations and limits cost, and write the table to OUT, for what_if(table=OUT) in a notebook.
+    """Compute what lock durations and limits cost: the table OUT for what_if(table=OUT) in a notebook.
 
     A killed command continues where it was: finished runs are kept in the folder OUT.runs until the end.
     """
     kept = out.with_name(out.name + ".runs")
     try:
-        workloads = _workloads(own)
-        grid = grid_of(varied)
-        table = compute(workloads, grid, seeds, spark=session(master=master), checkpoint=kept, progress=progress)
-        out.write_text(table.to_json())
-    except ModuleNotFoundError as missing:
-        raise click.ClickException(f"the package {missing.name} is missing: {install_command('spark')}") from missing
-    except (ConfigException, JavaNotFound, OSError, SparkDoesNotFit) as problem:
+        workloads, grid = _workloads(own), grid_of(varied)
+    except ConfigException as problem:
         raise click.ClickException(str(problem)) from problem
+    with spark_of_command(master, verbose=verbose, brief=True) as spark:
+        table = compute(workloads, grid, seeds, spark=spark, checkpoint=kept, progress=progress)
+        out.write_text(table.to_json())
     shutil.rmtree(kept)
     click.echo(f"{out}: {table}")

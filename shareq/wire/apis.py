@@ -1,7 +1,7 @@
 """The APIs that brokers serve over TCP, and their versions.
 
-The ranges are those of librdkafka 2.16 and of Kafka 4.3's Java clients and tools; a broker advertises exactly this
-table, and a client uses the highest version that both sides support.
+The ranges are those of librdkafka 2.16 and of Kafka 4.4's Java clients and tools; a broker advertises exactly this
+table, and a client uses the highest version that both sides support. Those of experiments have a table of their own.
 """
 
 from __future__ import annotations
@@ -9,14 +9,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from shareq.model.messages import (
+    acls,
     api_versions,
     classic_group,
     cluster,
     consumer_group,
     data,
     describe,
+    features,
     fetch,
     offsets,
+    quotas,
+    security,
+    share_browse,
     share_fetch,
     share_group,
     share_state,
@@ -57,7 +62,8 @@ APIS = (
     Api(classic_group.SyncGroupRequest, classic_group.SyncGroupResponse, 3, 5),
     Api(classic_group.DescribeGroupsRequest, classic_group.DescribeGroupsResponse, 0, 6),
     Api(cluster.ListGroupsRequest, cluster.ListGroupsResponse, 0, 5),
-    Api(api_versions.ApiVersionsRequest, api_versions.ApiVersionsResponse, 0, 4),
+    Api(security.SaslHandshakeRequest, security.SaslHandshakeResponse, 0, 1),
+    Api(api_versions.ApiVersionsRequest, api_versions.ApiVersionsResponse, 0, 5),
     Api(topics.CreateTopicsRequest, topics.CreateTopicsResponse, 4, 7),
     Api(topics.DeleteTopicsRequest, topics.DeleteTopicsResponse, 4, 6),
     Api(data.DeleteRecordsRequest, data.DeleteRecordsResponse, 2, 2),
@@ -66,17 +72,26 @@ APIS = (
     Api(transactions.AddPartitionsToTxnRequest, transactions.AddPartitionsToTxnResponse, 0, 3),
     Api(transactions.AddOffsetsToTxnRequest, transactions.AddOffsetsToTxnResponse, 0, 4),
     Api(transactions.EndTxnRequest, transactions.EndTxnResponse, 1, 5),
-    Api(transactions.TxnOffsetCommitRequest, transactions.TxnOffsetCommitResponse, 3, 5),
+    Api(transactions.TxnOffsetCommitRequest, transactions.TxnOffsetCommitResponse, 3, 6),
+    Api(acls.DescribeAclsRequest, acls.DescribeAclsResponse, 1, 3),
+    Api(acls.CreateAclsRequest, acls.CreateAclsResponse, 1, 3),
+    Api(acls.DeleteAclsRequest, acls.DeleteAclsResponse, 1, 3),
     Api(topics.DescribeConfigsRequest, topics.DescribeConfigsResponse, 1, 4),
     Api(topics.AlterConfigsRequest, topics.AlterConfigsResponse, 2, 2),
     Api(describe.DescribeLogDirsRequest, describe.DescribeLogDirsResponse, 5, 5),
+    Api(security.SaslAuthenticateRequest, security.SaslAuthenticateResponse, 0, 2),
     Api(topics.CreatePartitionsRequest, topics.CreatePartitionsResponse, 2, 3),
-    Api(cluster.DeleteGroupsRequest, cluster.DeleteGroupsResponse, 2, 2),
+    Api(cluster.DeleteGroupsRequest, cluster.DeleteGroupsResponse, 2, 3),
     Api(topics.ElectLeadersRequest, topics.ElectLeadersResponse, 2, 2),
     Api(topics.IncrementalAlterConfigsRequest, topics.IncrementalAlterConfigsResponse, 1, 1),
     Api(describe.ListPartitionReassignmentsRequest, describe.ListPartitionReassignmentsResponse, 0, 0),
     Api(offsets.OffsetDeleteRequest, offsets.OffsetDeleteResponse, 0, 0),
+    Api(quotas.DescribeClientQuotasRequest, quotas.DescribeClientQuotasResponse, 1, 1),
+    Api(quotas.AlterClientQuotasRequest, quotas.AlterClientQuotasResponse, 1, 1),
+    Api(security.DescribeUserScramCredentialsRequest, security.DescribeUserScramCredentialsResponse, 0, 0),
+    Api(security.AlterUserScramCredentialsRequest, security.AlterUserScramCredentialsResponse, 0, 0),
     Api(describe.DescribeQuorumRequest, describe.DescribeQuorumResponse, 2, 2),
+    Api(features.UpdateFeaturesRequest, features.UpdateFeaturesResponse, 2, 2),
     Api(describe.DescribeClusterRequest, describe.DescribeClusterResponse, 2, 2),
     Api(describe.DescribeProducersRequest, describe.DescribeProducersResponse, 0, 0),
     Api(transactions.DescribeTransactionsRequest, transactions.DescribeTransactionsResponse, 0, 0),
@@ -100,4 +115,7 @@ APIS = (
 )
 """All APIs, by API key."""
 
-API_BY_KEY = {api.key: api for api in APIS}
+EXPERIMENTS = (Api(share_browse.BrowseShareGroupRequest, share_browse.BrowseShareGroupResponse, 0, 0),)
+"""The APIs of experiments, which Kafka does not have: offered only where the experiments are enabled."""
+
+API_BY_KEY = {api.key: api for api in APIS + EXPERIMENTS}

@@ -16,6 +16,10 @@ class MalformedFrame(ValueError):
     """Invalid bytes. Kafka closes such a connection without a response."""
 
 
+class TlsInstead(MalformedFrame):
+    """The peer speaks TLS where a frame was expected."""
+
+
 class UnsupportedVersion(ValueError):
     """An API or version that is not in the table, or a field that a version lacks.
 

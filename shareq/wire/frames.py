@@ -15,35 +15,42 @@ from functools import cache
 from shareq.model.errors import Errors
 from shareq.model.messages.api_versions import ApiVersionsRequest
 from shareq.model.messages.base import Request, Response
+from shareq.model.messages.data import ProduceRequest
 from shareq.model.messages.passed import PassedRequest, PassedResponse
 from shareq.wire.apis import API_BY_KEY, Api
 from shareq.wire.codec import MessageReader, MessageWriter, reader, writer
 from shareq.wire.codec.primitives import skip_tags
-from shareq.wire.errors import MalformedFrame, RequestHeader, UnsupportedVersion
+from shareq.wire.errors import MalformedFrame, RequestHeader, TlsInstead, UnsupportedVersion
 
 MAX_FRAME_BYTES = 104857600
 """Kafka's default of `socket.request.max.bytes`."""
 
 _API_VERSIONS = ApiVersionsRequest.API_KEY
 _SIZE = struct.Struct(">i")
+_API_KEY = struct.Struct(">h")
 _REQUEST = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")
 _UNSUPPORTED = struct.pack(">h", Errors.UNSUPPORTED_VERSION)
+
+_TLS = (b"\x16\x03", b"\x15\x03")
+"""The first bytes of TLS, a handshake and an alert, which are no size of a frame."""
 
 _BAD_BYTES = (IndexError, ValueError, struct.error)
 """The exceptions of reading invalid bytes."""
 
 
-def decode_request(frame: bytes, passed: Collection[int] = ()) -> tuple[RequestHeader, Request]:
+def decode_request(
+    frame: bytes, passed: Collection[int] = (), hidden: Collection[int] = ()
+) -> tuple[RequestHeader, Request]:
     """A request from a frame without its size. Trailing bytes, unknown tagged fields and a null client id are accepted.
-    `passed`: the keys of APIs whose requests are returned as bytes.
+    `passed`: the keys of APIs whose requests are returned as bytes; `hidden`: of those that are as unknown here.
 
     ApiVersions in an unsupported version, the first request of a newer client, is returned without its fields, with
     `header.api_version` as in the frame. Raises MalformedFrame, UnsupportedVersion.
     """
     try:
         header, at = _request_header(frame)
-        found = _request_reader(header.api_key, header.api_version)
+        found = None if header.api_key in hidden else _request_reader(header.api_key, header.api_version)
         if found is None:
             if header.api_key == _API_VERSIONS:
                 return header, ApiVersionsRequest()
@@ -63,7 +70,13 @@ def decode_request(frame: bytes, passed: Collection[int] = ()) -> tuple[RequestH
 
 
 def encode_response(header: RequestHeader, response: Response) -> bytes:
-    """The frame of a response, in the request's version.
+    """The frame of a response, in the request's version."""
+    return b"".join(response_pieces(header, response))
+
+
+def response_pieces(header: RequestHeader, response: Response, throttle_ms: int = 0) -> list[bytes]:
+    """The frame of a response in pieces, of which record batches are not copies. `throttle_ms`: how long the client is
+    throttled.
 
     The response to ApiVersions in an unsupported version has version 0, which every client can read.
     """
@@ -72,12 +85,12 @@ def encode_response(header: RequestHeader, response: Response) -> bytes:
     found = _response_writer(header.api_key, version)
     if found is None:
         if isinstance(response, PassedResponse):
-            return _framed([b"", head, response.frame[_CORRELATION_ID.size :]])
+            return _sized([b"", head, response.frame[_CORRELATION_ID.size :]])
         found = _response_writer(_API_VERSIONS, 0)
         assert found is not None
     parts = [b"", head + b"\0" if found.flexible and header.api_key != _API_VERSIONS else head]
-    found.write(parts.append, response)
-    return _framed(parts)
+    found.write(parts.append, response, throttle_ms)
+    return _sized(parts)
 
 
 def encode_request(request: Request, version: int, correlation_id: int, client_id: str | None) -> bytes:
@@ -85,7 +98,7 @@ def encode_request(request: Request, version: int, correlation_id: int, client_i
     found = _request_writer(request.API_KEY, version)
     if found is None:
         if isinstance(request, PassedRequest):
-            return _framed([b"", request.frame[:4], _CORRELATION_ID.pack(correlation_id), request.frame[8:]])
+            return b"".join(_sized([b"", request.frame[:4], _CORRELATION_ID.pack(correlation_id), request.frame[8:]]))
         raise UnsupportedVersion(f"{type(request).__name__} version {version} is not supported")
     name = None if client_id is None else client_id.encode()
     parts = [
@@ -96,7 +109,7 @@ def encode_request(request: Request, version: int, correlation_id: int, client_i
     if found.flexible:
         parts.append(b"\0")
     found.write(parts.append, request)
-    return _framed(parts)
+    return b"".join(_sized(parts))
 
 
 def decode_response(api_key: int, version: int, frame: bytes) -> tuple[int, Response]:
@@ -131,12 +144,25 @@ class FrameReader:
     """Splits a stream of bytes, which may arrive in any pieces, into frames.
 
     A size that is not positive, or above `max_bytes`, ends the stream before memory is allocated: `failure` is set. The
-    frames before it are returned, the bytes after it ignored.
+    frames before it are returned, the bytes after it ignored. `max_plain_bytes`: the same for requests other than
+    Produce.
     """
 
-    def __init__(self, max_bytes: int = MAX_FRAME_BYTES) -> None:
+    def __init__(self, max_bytes: int = MAX_FRAME_BYTES, max_plain_bytes: int = MAX_FRAME_BYTES) -> None:
         self.failure: MalformedFrame | None = None
         self._max_bytes = max_bytes
+        self._max_plain_bytes = max_plain_bytes
+        self._held = bytearray()
+        self.begun_bytes = 0
+        """The size of the frame of which a part has arrived, its own size included; 0 if there is none."""
+
+    def allow(self, max_bytes: int, max_plain_bytes: int) -> None:
+        """Change the limits, for frames that have not begun."""
+        self._max_bytes, self._max_plain_bytes = max_bytes, max_plain_bytes
+
+    def end(self) -> None:
+        """Ignore all bytes from now on."""
+        self.failure = self.failure or MalformedFrame("the connection is closing")
         self._held = bytearray()
 
     def feed(self, data: bytes | memoryview) -> list[bytes]:
@@ -149,21 +175,31 @@ class FrameReader:
         elif len(data) > _SIZE.size and _SIZE.unpack_from(data)[0] == len(data) - _SIZE.size <= self._max_bytes:
             return [bytes(data[_SIZE.size :])]  # the usual case: one whole frame
         frames = []
-        at = 0
+        at = self.begun_bytes = 0
         with memoryview(held or data) as view:
             while len(view) - at >= _SIZE.size:
                 (size,) = _SIZE.unpack_from(view, at)
                 if not 0 < size <= self._max_bytes:
-                    self.failure = MalformedFrame(f"frame size {size}: must be 1..{self._max_bytes}")
+                    kind = TlsInstead if view[at : at + 2] in _TLS else MalformedFrame
+                    self.failure = kind(f"frame size {size}: must be 1..{self._max_bytes}")
+                    break
+                if size > self._max_plain_bytes and self._is_plain(view[at + _SIZE.size :]):
+                    self.failure = MalformedFrame(f"frame size {size}: a request without records must be smaller")
                     break
                 end = at + _SIZE.size + size
                 if end > len(view):
+                    self.begun_bytes = end - at
                     break
                 frames.append(bytes(view[at + _SIZE.size : end]))
                 at = end
             if at or not held:
                 self._held = bytearray(view[at:])
         return frames
+
+    @staticmethod
+    def _is_plain(frame: memoryview) -> bool:
+        """True if the API key has arrived and is not that of Produce."""
+        return len(frame) >= _API_KEY.size and _API_KEY.unpack_from(frame)[0] != ProduceRequest.API_KEY
 
 
 def _request_header(frame: bytes) -> tuple[RequestHeader, int]:
@@ -178,10 +214,10 @@ def _skip_tags(frame: bytes, at: int) -> int:
     return at + 1 if frame[at] == 0 else skip_tags(frame, at)
 
 
-def _framed(parts: list[bytes]) -> bytes:
-    """The joined parts; the first one is a placeholder for the size."""
+def _sized(parts: list[bytes]) -> list[bytes]:
+    """The parts with their size in place of the first one."""
     parts[0] = _SIZE.pack(sum(map(len, parts)))
-    return b"".join(parts)
+    return parts
 
 
 @cache

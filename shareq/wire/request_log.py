@@ -27,9 +27,14 @@ class ServedRequest(NamedTuple):
     def __str__(self) -> str:
         time = datetime.fromtimestamp(self.time_ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
         return (
-            f"{time} {self.peer} -> {self.broker_id} {self.client_id or '-'} {self.api} v{self.version} "
+            f"{time} {self.peer} -> {self.broker_id} {printable(self.client_id) or '-'} {self.api} v{self.version} "
             f"{self.request_size} B: {self.answer}, {self.response_size} B, {self.duration_ms:.1f} ms"
         )
+
+
+def printable(text: str) -> str:
+    """The text on one line, with control characters escaped: a client chooses it, and a terminal would obey it."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def errors_of(message: object) -> tuple[Errors, ...]:

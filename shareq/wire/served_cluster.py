@@ -5,12 +5,14 @@ The server stands below the brokers, which start it: it knows them by these prot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from shareq.model.actor import Answer, Call, ClientContext
-from shareq.model.image import ClusterImage
+from shareq.model.events import Event
+from shareq.model.image import Addresses, ClusterImage
 from shareq.model.messages.api_versions import ApiVersionsResponse
+from shareq.model.scram import UserChanges
 from shareq.model.transport import Served
 
 
@@ -41,26 +43,47 @@ class Caller(Protocol):
 
 
 class Network(Protocol):
-    """The way to the brokers. To be called inside `Loop.enter`."""
+    """The way to brokers. To be called inside `Loop.enter`."""
 
     def call(self, caller: Caller, call: Call, client: ClientContext, /) -> None: ...
     def disconnect(self, connection_id: int, broker_id: int, /) -> None: ...
+
+
+class Front(Network, Protocol):
+    """The brokers that get a port, and the way to them by these ids, which stay as long as the process runs."""
+
+    @property
+    def brokers(self) -> Mapping[int, bool]:
+        """Id -> whether the broker is running. One that has been here stays."""
+        ...
+
+    @property
+    def versions(self) -> ApiVersionsResponse | None:
+        """What the backend of the cluster supports; None without a backend."""
+        ...
+
+    @property
+    def knows_secured_peers(self) -> bool:
+        """False if this process on a backend could not reach others whose listeners have TLS or a login."""
+        ...
+
+    def alter_users(self, changes: UserChanges, /) -> None:
+        """Set or remove credentials in the cluster's metadata. To be called inside `Loop.run`."""
+        ...
 
 
 class ServedCluster(Protocol):
     @property
     def loop(self) -> Loop: ...
     @property
-    def network(self) -> Network: ...
+    def front(self) -> Front: ...
     @property
     def image(self) -> ClusterImage: ...
     @property
-    def brokers_alive(self) -> Collection[int]: ...
-    @property
     def bootstrap_servers(self) -> str: ...
     @property
-    def backend_versions(self) -> ApiVersionsResponse | None:
-        """What the backend of a cluster supports; None without a backend."""
+    def record(self) -> Callable[[Event], object]:
+        """Records an event in the journal. To be called inside `Loop.run`."""
         ...
 
     def connection_id(self) -> int: ...
@@ -69,6 +92,9 @@ class ServedCluster(Protocol):
         ...
 
     def no_longer_served(self, server: Served) -> None: ...
-    def readdress(self, addresses: Mapping[int, tuple[str, int]], watcher: Callable[[int, bool], None]) -> None:
-        """Show these addresses in metadata; call `watcher(broker_id, alive)` when a broker starts or ends."""
+    def readdress(
+        self, addresses: Addresses, watcher: Callable[[int, bool], None], listeners: Mapping[str, Addresses], /
+    ) -> None:
+        """Show these addresses in metadata, by the ids of `Front.brokers`, and in `BrokerImage.listeners` those of each
+        listener; call `watcher(broker_id, alive)` when a broker starts or ends."""
         ...

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shareq import Admin, Cluster, TopicPartition
-from shareq.admin.core import AdminCore, Ask, Operation, OutOfTime, Pause
+from shareq.admin.core import AdminCore, Operation, OutOfTime, Pause, Send
 from shareq.client.config import ClientConfig
 from shareq.model.actor import Answer, Call, Tick
 from shareq.model.errors import Errors, KafkaError, KafkaException
@@ -106,7 +106,7 @@ def test_an_operation_may_return_a_partial_result_at_its_deadline() -> None:
 
     def operation() -> Operation[Any]:
         try:
-            yield [Ask(1, REQUEST), Ask(2, REQUEST)]
+            yield [Send(1, REQUEST), Send(2, REQUEST)]
         except OutOfTime as late:
             return [reply and reply.response for reply in late.replies]
 
@@ -118,7 +118,7 @@ def test_an_operation_may_return_a_partial_result_at_its_deadline() -> None:
     assert task.result() == [RESPONSE, None]
 
 
-@pytest.mark.parametrize("again", [[Ask(1, REQUEST)], Pause(5)], ids=["a request", "a pause"])
+@pytest.mark.parametrize("again", [[Send(1, REQUEST)], Pause(5)], ids=["a request", "a pause"])
 def test_an_operation_past_its_deadline_may_send_no_request(again: Any) -> None:
     stage = Stage()
 
@@ -146,7 +146,7 @@ def test_over_tcp() -> None:
         assert sorted(leaders) == [0, 1]
         with cluster.serve() as server:
             first = server.bootstrap_servers.split(",")[0]
-            cluster.loop.enter(lambda: cluster._runtime.readdress({1: unused.getsockname()}))
+            cluster.loop.enter(lambda: cluster._runtime.readdress({1: unused.getsockname()}, {}))
             with Admin({"bootstrap.servers": first}) as admin:
                 listed = admin.list_groups(timeout=1)
                 assert list(listed.errors) == [1]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shareq.admin.broker_routing import BrokerRouting
-from shareq.admin.core import AdminCore, Ask, Operation, Pause
+from shareq.admin.core import AdminCore, Operation, Pause, Send
 from shareq.admin.topics import NewTopic, create_topics
 from shareq.client.calls import Backoff
 from shareq.client.config import ClientConfig
@@ -77,7 +77,7 @@ def test_replies_keep_the_order_of_their_requests() -> None:
     stage = Stage()
 
     def operation() -> Operation[Any]:
-        replies = yield [Ask(1, REQUEST), Ask(2, REQUEST), Ask(3, REQUEST)]
+        replies = yield [Send(1, REQUEST), Send(2, REQUEST), Send(3, REQUEST)]
         return [(reply.response, reply.error) for reply in replies]
 
     answers = in_turn(RESPONSE, Errors.NETWORK_EXCEPTION, RESPONSE)
@@ -90,7 +90,7 @@ def test_answers_may_arrive_in_any_order() -> None:
     core = Stage().core
 
     def operation() -> Operation[Any]:
-        replies = yield [Ask(1, REQUEST), Ask(2, REQUEST)]
+        replies = yield [Send(1, REQUEST), Send(2, REQUEST)]
         return [reply.error for reply in replies]
 
     task = core.start(operation(), 1000, 0)
@@ -131,7 +131,7 @@ def test_a_reply_after_the_deadline_is_dropped() -> None:
     core = Stage().core
 
     def operation() -> Operation[None]:
-        yield [Ask(1, REQUEST)]
+        yield [Send(1, REQUEST)]
 
     task = core.start(operation(), 100, 0)
     (call,) = (effect for effect in core.calls.take_effects() if isinstance(effect, Call))
@@ -143,7 +143,7 @@ def test_a_reply_after_the_deadline_is_dropped() -> None:
 
 def test_result_raises_the_exception_of_its_operation() -> None:
     def operation() -> Operation[None]:
-        yield [Ask(1, REQUEST)]
+        yield [Send(1, REQUEST)]
         raise LookupError("mine")
 
     with pytest.raises(LookupError, match="mine"):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -13,42 +15,47 @@ import pytest
 
 from shareq import Admin, Cluster, ConfigException, KafkaException, Producer, ShareConsumer
 from shareq.broker.backend import runtime
+from shareq.broker.backend.processes import NODES
+from shareq.broker.backend.topics import GROUP_CONFIGS_TOPIC
 from shareq.kafka import LocalKafka
-from shareq.model.errors import IllegalStateException
+from shareq.model.errors import Errors, IllegalStateException
 from shareq.model.events import LeaderElected, TopicCreated, TopicDeleted
+from shareq.model.messages.base import Request, Response
+from shareq.model.messages.classic_group import JoinGroupRequest, JoinGroupResponse
 from shareq.model.states import AcknowledgeType
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
+from shareq.wire.frames import decode_response, encode_request
 from tests.kafka.fixtures import START_S, kafka_or_skip
 from tests.polling import PATIENCE_S, QUICK, eventually, take
+from tests.proxy.sockets import exactly
 
 CONFIG = {**QUICK, "group.share.max.record.lock.duration.ms": 3_600_000}
 GROUP = {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": 600_000}
 Fresh = Callable[[str], str]
 
 
-@pytest.fixture(scope="module")
-def old_kafka() -> Iterator[LocalKafka]:
-    """A release without share groups."""
-    with kafka_or_skip(1, version="3.9.2") as running:
+@pytest.fixture(scope="module", params=[None, "3.9.2", "4.3.1"], ids=["default", "3.9.2", "4.3.1"])
+def backend(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
+    """The default release, one without share groups, and 4.3; the tests of one run after each other."""
+    if request.param is None:
+        yield request.getfixturevalue("kafka")
+        return
+    with kafka_or_skip(1, version=request.param) as running:
         yield running
-
-
-@pytest.fixture(params=["kafka", "old_kafka"], ids=["newest", "3.9.2"])
-def backend(request: pytest.FixtureRequest) -> LocalKafka:
-    found: LocalKafka = request.getfixturevalue(request.param)
-    return found
 
 
 class World:
     """Clusters, one after the other or at once, on one Kafka; a topic and a group. `close()` closes all."""
 
-    def __init__(self, kafka: LocalKafka, fresh: Fresh) -> None:
+    def __init__(self, kafka: LocalKafka, fresh: Fresh, persister: str | None = None) -> None:
         self.kafka = kafka
+        self.persister = persister
         self.topic, self.group = fresh("topic"), fresh("group")
         self.stack = ExitStack()
 
     def cluster(self, **more: Any) -> Cluster:
-        return self.stack.enter_context(Cluster(backend=self.kafka.bootstrap_servers, config=CONFIG, **more))
+        servers = self.kafka.bootstrap_servers
+        return self.stack.enter_context(Cluster(backend=servers, config=CONFIG, persister=self.persister, **more))
 
     def prepared(self, partitions: int = 1) -> Cluster:
         """A cluster with the topic, and the group configured."""
@@ -64,8 +71,14 @@ class World:
         return made
 
     def produce(self, *values: str) -> None:
-        """Produce with a client of the backend: shareq has no part in it."""
-        producer = confluent_kafka.Producer({"bootstrap.servers": self.kafka.bootstrap_servers, "linger.ms": 0})
+        """Produce one batch with a client of the backend: shareq has no part in it. A consumer that waits gets all of
+        it in one poll.
+
+        The producer knows the topic before the first record: records that wait for metadata are moved to the partition
+        one by one, and a flush at that time can send the first alone.
+        """
+        producer = confluent_kafka.Producer({"bootstrap.servers": self.kafka.bootstrap_servers, "linger.ms": 10_000})
+        producer.list_topics(self.topic, PATIENCE_S)
         for value in values:
             producer.produce(self.topic, value, partition=0)
         assert producer.flush(PATIENCE_S) == 0
@@ -95,6 +108,11 @@ def events_of(cluster: Cluster) -> list[Any]:
 
 def seen(messages: list[Any]) -> list[tuple[bytes, int]]:
     return [(message.value(), message.delivery_count()) for message in messages]
+
+
+def slots(cluster: Cluster, topic: str) -> list[int]:
+    """The slots of the processes that lead the partitions of a topic, each once per partition."""
+    return sorted(partition.leader // NODES for partition in cluster.image.topics[topic].partitions)
 
 
 def finish(consumer: ShareConsumer, messages: list[Any], how: AcknowledgeType = AcknowledgeType.ACCEPT) -> None:
@@ -137,18 +155,70 @@ def test_what_is_accepted_is_so_for_good(world: World) -> None:
     assert seen(take(world.consumer(second), 1)) == [(b"c", 2)]
 
 
-def test_a_second_process_takes_the_place_of_the_first(world: World) -> None:
-    first = world.prepared()
-    world.produce("a", "b")
-    held = world.consumer(first)
-    a, b = take(held, 2)
-    second = world.cluster()
-    assert seen(take(world.consumer(second), 2)) == [(b"a", 1), (b"b", 1)]
-    for message in (a, b):
-        held.acknowledge(message)
-    (error,) = held.commit_sync().values()
-    assert error is not None
+def test_leaders_continue_after_the_topic_of_terms_was_deleted(newest: World) -> None:
+    """BEHAVIOUR.md, 6.7: the epochs in the states are those of terms that a new topic does not reach."""
+    first = newest.prepared()
+    for number in range(10):
+        first.configure_group(newest.group, {"share.record.lock.duration.ms": 600_000 + number})
     first.close()
+    second = newest.cluster()
+    newest.produce("a", "b", "c")
+    consumer = newest.consumer(second)
+    a, b, _ = take(consumer, 3)
+    finish(consumer, [a, b])
+    consumer.close()
+    second.close()
+    with Admin({"bootstrap.servers": newest.kafka.bootstrap_servers}) as admin:
+        admin.delete_topics([GROUP_CONFIGS_TOPIC]).check()
+        eventually(lambda: GROUP_CONFIGS_TOPIC in admin.list_topics(), False)
+    third = newest.cluster()
+    consumer = newest.consumer(third)
+    messages = take(consumer, 1)
+    assert seen(messages) == [(b"c", 2)]
+    finish(consumer, messages)
+    assert newest.lag(third) == 0
+
+
+def test_served_processes_share_the_work(world: World) -> None:
+    first = world.prepared(2)
+    first.serve()
+    held = world.consumer(first)
+    second = world.cluster()
+    second.serve()
+    eventually(lambda: [slots(cluster, world.topic) for cluster in (first, second)], [[0, 1], [0, 1]])
+    world.produce("a", "b")
+    finish(held, messages := take(held, 2))
+    assert seen(messages) == [(b"a", 1), (b"b", 1)]
+    other = world.consumer(second)
+    world.produce("c", "d")
+    got: list[Any] = []
+    while len(got) < 2:
+        for consumer in (held, other):
+            if found := list(consumer.poll(0.1)):
+                finish(consumer, found)
+                got += found
+    assert sorted(seen(got)) == [(b"c", 1), (b"d", 1)]
+    assert world.lag(first) == world.lag(second) == 0
+
+
+def test_a_process_that_is_not_served_uses_those_that_are(newest: World) -> None:
+    first = newest.prepared(2)
+    first.serve()
+    second = newest.cluster()
+    second.configure_group(newest.group, {"share.delivery.count.limit": 7})
+    assert first.image.group_configs[newest.group]["share.delivery.count.limit"] == "7"
+    newest.produce("a", "b")
+    finish(consumer := newest.consumer(second), messages := take(consumer, 2))
+    assert seen(messages) == [(b"a", 1), (b"b", 1)]
+    assert slots(second, newest.topic) == [0, 0]
+    assert newest.lag(first) == 0
+
+
+def test_a_process_that_can_reach_no_other_is_refused(newest: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "ALONE_S", 0.2)
+    newest.cluster()
+    with pytest.raises(KafkaException, match="another process works on it that cannot be reached"):
+        newest.cluster()
 
 
 # ---- logs and topics of the backend -----------------------------------------------------------------------------
@@ -254,6 +324,36 @@ def test_an_id_is_of_one_type_on_both_sides(newest: World) -> None:
         assert error in str(found[0])
 
 
+def test_an_id_is_of_one_type_at_every_process(newest: World) -> None:
+    """BEHAVIOUR.md, 5.5: also at one that does not lead the shard of the share group."""
+    first = newest.prepared(2)
+    first.serve()
+    second = newest.cluster()
+    second.serve()
+    eventually(lambda: [slots(cluster, newest.topic) for cluster in (first, second)], [[0, 1], [0, 1]])
+    newest.produce("a")
+    take(newest.consumer(first), 1)
+    protocols = (JoinGroupRequest.Protocol(name="range", metadata=b""),)
+    for cluster in (first, second):
+        joining = JoinGroupRequest(
+            group_id=newest.group, session_timeout_ms=6000, rebalance_timeout_ms=6000, member_id="",
+            protocol_type="consumer", protocols=protocols,
+        )  # fmt: skip
+        response = exchange(cluster, joining, 9)
+        assert isinstance(response, JoinGroupResponse)
+        assert response.error_code is Errors.INCONSISTENT_GROUP_PROTOCOL
+
+
+def exchange(cluster: Cluster, request: Request, version: int) -> Response:
+    """Send a request to the served process of a cluster."""
+    assert cluster._server is not None
+    host, _, port = cluster._server.bootstrap_servers.partition(":")
+    with socket.create_connection((host, int(port)), PATIENCE_S) as opened:
+        opened.sendall(encode_request(request, version, 1, "test"))
+        size = int.from_bytes(exactly(opened, 4), "big")
+        return decode_response(request.API_KEY, version, exactly(opened, size))[1]
+
+
 def has_failed(consumer: confluent_kafka.Consumer, errors: list[Any]) -> bool:
     """Poll once; true if the callback or the poll has reported an error."""
     message = consumer.poll(0.1)
@@ -324,10 +424,16 @@ def test_clients_continue_when_the_backend_restarts(fresh: Fresh) -> None:
             consumer = world.consumer(cluster)
             a, b = take(consumer, 2)
             finish(consumer, [a])
+            server = world.stack.enter_context(cluster.serve())
+            conf = {"bootstrap.servers": server.bootstrap_servers, "request.timeout.ms": START_S * 1000}
+            admin = world.stack.enter_context(Admin(conf))
             kafka.kill_broker(0)
             consumer.acknowledge(b)
             consumer.commit_async()
-            kafka.start_broker(0)
+            with ThreadPoolExecutor(1) as pool:
+                listed = pool.submit(admin.list_topics)  # a client that is new waits for the backend
+                kafka.start_broker(0)
+                assert world.topic in listed.result()
             world.produce("c")
             (c,) = take(consumer, 1)
             assert seen([c]) == [(b"c", 1)]

@@ -15,11 +15,12 @@ from shareq.broker.backend.log_reads import LogReads
 from shareq.broker.backend.shard_log import Place, ShardLog
 from shareq.broker.loop import WallLoop
 from shareq.log.records import decode
-from shareq.model.actor import AppendRecords, FindOffset, LogRead, ReadLog, ReadRecords
+from shareq.model.actor import AppendRecords, FindOffset, LogRead, OffsetFound, ReadLog, ReadRecords
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicPartition
 from shareq.model.image import ClusterImage, TopicImage
 from shareq.model.messages.cluster import MetadataRequest
+from shareq.model.messages.data import LATEST_TIMESTAMP
 from shareq.model.records import CoordinatorRecord
 from shareq.model.states import IsolationLevel
 from tests.kafka.fixtures import Reachable
@@ -47,6 +48,7 @@ class Backend:
         self.grown = 0
         self.reads = LogReads(self.leader, self.client, self.loop, stale=self.stale, moved=lambda *_: None)
         self.reads.image = ClusterImage(topics={name: self.topic}, topics_by_id={found.topic_id: self.topic})
+        eventually(lambda: self.offset(LATEST_TIMESTAMP).error, Errors.NONE)  # a new leader refuses reads at first
 
     def close(self) -> None:
         self.client.close()
@@ -68,6 +70,10 @@ class Backend:
         """The result of a read, whose watch counts in `grown`."""
         effect = ReadLog(1, self.at, offset, 1 << 20, isolation)
         found: LogRead = self.result(lambda done: self.reads.read(effect, done, self.grew))
+        return found
+
+    def offset(self, timestamp: int) -> OffsetFound:
+        found: OffsetFound = self.result(lambda done: self.reads.find_offset(FindOffset(4, self.at, timestamp), done))
         return found
 
     def grew(self) -> None:
@@ -111,7 +117,7 @@ def test_a_read_returns_the_batches_and_the_offsets_of_the_log(backend: Backend)
     backend.produce("a", "b")
     read = backend.read(0)
     assert values(read) == [(0, b"a"), (1, b"b")]
-    assert read[3:] == (2, 0, 2, ())
+    assert read[3:] == (2, 0, 2, (), ())
     assert values(backend.read(1))[-1] == (1, b"b")
 
 
@@ -173,8 +179,7 @@ def committed(backend: Backend) -> tuple[int, int, tuple[tuple[int, int], ...]]:
 @pytest.mark.parametrize(("timestamp", "offset"), [(-1, 2), (-2, 0), (0, 0), (1 << 60, -1)])
 def test_offsets_are_found_by_timestamp(backend: Backend, timestamp: int, offset: int) -> None:
     backend.produce("a", "b")
-    found = backend.result(lambda done: backend.reads.find_offset(FindOffset(4, backend.at, timestamp), done))
-    assert found == (4, Errors.NONE, offset)
+    assert backend.offset(timestamp) == (4, Errors.NONE, offset)
 
 
 # ---- the watch -------------------------------------------------------------------------------------------------------
@@ -186,7 +191,7 @@ def test_records_after_a_read_up_to_the_end_are_reported_once(backend: Backend) 
     backend.produce("b")
     assert backend.loop.wait(lambda: backend.grown == 1, PATIENCE_MS)
     backend.produce("c")
-    assert values(backend.read(1)) == [(1, b"b"), (2, b"c")]
+    assert values(backend.read(0)) == [(0, b"a"), (1, b"b"), (2, b"c")]
     assert backend.grown == 1
     backend.produce("d")
     assert backend.loop.wait(lambda: backend.grown == 2, PATIENCE_MS)

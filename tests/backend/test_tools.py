@@ -11,8 +11,7 @@ import pytest
 from shareq import Admin, Producer, ShareConsumer
 from shareq.kafka import tools
 from tests.kafka.fixtures import Backed
-from tests.polling import configure, take
-from tests.tools.side_by_side import execute
+from tests.polling import PATIENCE_S, configure, take
 
 PACKAGE = "org.apache.kafka.tools.consumer"
 
@@ -36,11 +35,21 @@ def group(backed: Backed, fresh: Callable[[str], str]) -> str:
     return name
 
 
+def stored(backed: Backed, topic: str) -> int:
+    """The number of offsets in the logs of a topic."""
+    with Admin({"bootstrap.servers": backed.kafka.bootstrap_servers}) as admin:
+        places = [(topic, one.partition) for one in admin.describe_topics([topic])[topic].partitions]
+        first, end = (admin.list_offsets(dict.fromkeys(places, which)) for which in ("earliest", "latest"))
+    return sum(row.offset or 0 for row in end.values()) - sum(row.offset or 0 for row in first.values())
+
+
 def formatted(backed: Backed, topic: str, formatter: str) -> list[Any]:
-    """The records of a topic in the backend, as a formatter of Kafka prints them."""
+    """The records of a topic in the backend, as a formatter of Kafka prints them. The tool ends when it has read as
+    many as there are; if some were compacted away, after its time-out."""
     command = ("kafka-console-consumer", "--bootstrap-server", backed.kafka.bootstrap_servers, "--topic", topic)
-    options = ("--from-beginning", "--timeout-ms", "3000", "--formatter", f"{PACKAGE}.{formatter}")
-    text = execute(tools.command(*command, *options)).stdout
+    ends = ("--max-messages", str(stored(backed, topic)), "--timeout-ms", str(int(PATIENCE_S * 1000)))
+    options = ("--from-beginning", *ends, "--formatter", f"{PACKAGE}.{formatter}")
+    text = tools.run(*command, *options, timeout=3 * PATIENCE_S).stdout
     found, at = [], 0
     while at < len(text.rstrip()):  # one object after the other, without a line end between them
         one, at = json.JSONDecoder().raw_decode(text, at)
@@ -64,5 +73,5 @@ def test_kafkas_formatter_prints_the_group(backed: Backed, group: str) -> None:
 
 def test_kafkas_tool_describes_the_group(backed: Backed, group: str) -> None:
     command = ("kafka-share-groups", "--bootstrap-server", backed.bootstrap_servers, "--describe", "--group", group)
-    _, row = (line.split() for line in execute(tools.command(*command)).stdout.splitlines() if line.strip())
+    _, row = (line.split() for line in tools.run(*command, timeout=3 * PATIENCE_S).stdout.splitlines() if line.strip())
     assert row == [group, group, "0", "0", "2"]

@@ -23,13 +23,15 @@ def spark(cores: str, trace: str, out: str) -> dict[str, float]:
     from shareq.spark import session
     from shareq.spark.pipeline.pipeline import derive, land
     from shareq.spark.pipeline.sources import events_of
+    from shareq.spark.pipeline.store import Store
 
     made = session(master=f"local[{cores}]")
     made.range(1000).selectExpr("sum(id)").collect()  # warm-up of the session, as in a notebook
     java = made.sparkContext._gateway.proc.pid  # type: ignore[union-attr]  # set as long as it runs
     clock = Clock(java, "self")
-    land(events_of(made, trace), f"{out}/events", 0, fresh=True)
-    derive(made, out, "events", clock.start_step, report=True)
+    store = Store(out)
+    counts = land(events_of(made, trace), store, "events")
+    derive(made, store, "events", counts, clock.start_step, report=True)
     clock.start_step("end")
     return clock.figures("bad lines", "latency", "end")
 

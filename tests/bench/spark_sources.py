@@ -1,9 +1,9 @@
-"""Reads a topic with Spark's Kafka source and with shareq's source in turn, and prints the figures as JSON.
+"""Reads topics with Spark's Kafka source and with shareq's source in turn, and prints the figures as JSON.
 
-    python spark_sources.py BOOTSTRAP TOPIC SMALL_TOPIC RECORDS JARS
+    python spark_sources.py BOOTSTRAP RECORDS JARS PARTITIONS...
 
-`seconds`: time of the batches of a query with trigger availableNow; `wall`: time of the whole query; `cpu`: processor
-time of the JVM and of the Python workers, the more useful figure on a machine with other load.
+For each number of partitions there is a full topic, `full-N`, and an empty one, `paced-N`. The machine has other work
+than the query, so processor time, that of the JVM and of the Python workers, is the more stable figure.
 """
 
 from __future__ import annotations
@@ -13,22 +13,54 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from statistics import median
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from shareq import Producer
 from shareq.admin import Admin
 from shareq.spark import session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-ROUNDS = 3
-SMALL = 20
-"""Number of records of a small batch, and number of small batches."""
+SOURCES = {"Spark's own": 0, "shareq, 10,000 locks": 10_000, "shareq, 2,000 locks": 2_000}
+"""The most records of a partition that a share group locks, by source; 0: no share group."""
+
+SINKS = ("noop", "parquet")
+ROUNDS = 2
+SECONDS = 6
+"""A query ends when it has read all records, or at the end of the batch in which this time is over."""
+
+PACE = 1_000
+"""Records a second for the latency, for TASTED and then PACED seconds, of which the first are warm-up."""
+TASTED, PACED = 4, 8
 
 _groups = count()
+
+
+class Query(NamedTuple):
+    """What one query has read."""
+
+    records: int
+    seconds: float
+    cpu: float
+    batches: int
+    fastest: dict[str, int]
+    """Of the largest batches the fastest: its rows, and the milliseconds of its parts, by Spark's names."""
+
+
+def summed(queries: Sequence[Query]) -> dict[str, Any]:
+    """The figures of equal queries."""
+    sums = {name: sum(getattr(query, name) for query in queries) for name in ("records", "seconds", "cpu", "batches")}
+    return sums | {"fastest": fastest_of([query.fastest for query in queries])}
+
+
+def fastest_of(batches: Sequence[dict[str, int]]) -> dict[str, int]:
+    return min(batches, key=lambda batch: (-batch["rows"], batch["triggerExecution"]))
 
 
 class Sources(NamedTuple):
@@ -37,77 +69,125 @@ class Sources(NamedTuple):
     spark: SparkSession
     address: str
 
-    def kafka(self, topic: str, **options: str) -> DataFrame:
-        common = {"kafka.bootstrap.servers": self.address, "subscribe": topic, "startingOffsets": "earliest"}
-        return self.spark.readStream.format("kafka").options(**common, **options).load()
-
-    def shareq(self, topic: str, **options: str) -> DataFrame:
+    def read(self, source: str, topic: str, start: str) -> DataFrame:
+        options = {"kafka.bootstrap.servers": self.address, "subscribe": topic}
+        if not SOURCES[source]:
+            return self.spark.readStream.format("kafka").options(**options, startingOffsets=start).load()
         group = f"{topic}-{next(_groups)}"
         with Admin({"bootstrap.servers": self.address}) as admin:
-            widest = {"share.auto.offset.reset": "earliest", "share.partition.max.record.locks": "10000"}
-            admin.alter_group_configs(group, widest)
-        common = {"kafka.bootstrap.servers": self.address, "subscribe": topic, "group.id": group}
-        return self.spark.readStream.format("shareq").options(**common, **options).load()
+            limits = {"share.auto.offset.reset": start, "share.partition.max.record.locks": str(SOURCES[source])}
+            admin.alter_group_configs(group, limits)
+        return self.spark.readStream.format("shareq").options(**options, **{"group.id": group}).load()
 
 
-def cpu_seconds() -> float:
-    """Processor time of all processes of this session so far, in seconds."""
-    ticks = 0
+def cpu_seconds() -> dict[int, float]:
+    """Processor time of each process of this session so far, in seconds, by process."""
+    found: dict[int, float] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
         except OSError:  # the process has ended meanwhile
             continue
         if int(fields[3]) == os.getsid(0):
-            ticks += sum(map(int, fields[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK")
+            found[int(stat.parent.name)] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return found
 
 
-def run(source: DataFrame, sink: str, records: int) -> dict[str, float]:
-    """Read the available records of the topic once."""
+def throughput(rows: DataFrame, sink: str, records: int, seconds: float = SECONDS) -> Query:
+    """Read a full topic. The time is that of the batches, without the start of the query."""
     folder = tempfile.mkdtemp()
-    writer = source.writeStream.format(sink).option("checkpointLocation", f"{folder}/checkpoint")
+    writer = rows.writeStream.format(sink).option("checkpointLocation", f"{folder}/checkpoint")
     if sink == "parquet":
         writer = writer.option("path", f"{folder}/rows")
-    began, used = time.perf_counter(), cpu_seconds()
-    query = writer.trigger(availableNow=True).start()
-    query.awaitTermination()
-    batches = [progress for progress in query.recentProgress if progress["numInputRows"]]
-    assert sum(progress["numInputRows"] for progress in batches) == records
-    return {
-        "wall": time.perf_counter() - began,
-        "seconds": sum(progress["durationMs"]["triggerExecution"] for progress in batches) / 1000,
-        "cpu": cpu_seconds() - used,
-        "batches": len(batches),
-    }
-
-
-def floor(source: DataFrame) -> float:
-    """Duration of a small batch in milliseconds: the median of the second half of the batches, after warm-up."""
-    query = source.writeStream.format("noop").option("checkpointLocation", tempfile.mkdtemp()).start()
-    took: list[int] = []
-    while len(took) < SMALL:
-        query.awaitTermination(1)
-        took = [p["durationMs"]["triggerExecution"] for p in query.recentProgress if p["numInputRows"]]
+    before, batches = cpu_seconds(), list[Any]()
+    query, end = writer.start(), float("inf")
+    while sum(batch["numInputRows"] for batch in batches) < records and time.monotonic() < end:
+        time.sleep(0.02)
+        batches = [progress for progress in query.recentProgress if progress["numInputRows"]]
+        end = min(end, time.monotonic() + seconds) if batches else end
+    used = sum(seconds - before.get(process, 0) for process, seconds in cpu_seconds().items())
     query.stop()
-    return float(median(took[len(took) // 2 :]))
+    return Query(
+        sum(batch["numInputRows"] for batch in batches),
+        sum(batch["durationMs"]["triggerExecution"] for batch in batches) / 1000,
+        used,
+        len(batches),
+        fastest_of([{"rows": batch["numInputRows"], **batch["durationMs"]} for batch in batches]),
+    )
 
 
-def main(address: str, topic: str, small_topic: str, records: int, jars: str) -> None:
-    spark = session(master="local[2]", **{"spark.jars": jars, "spark.driver.memory": "3g"})
+def latencies(rows: DataFrame, address: str, topic: str, partitions: int) -> list[int]:
+    """Milliseconds from `produce` until a function for `foreachBatch` has the rows, of each record, sorted."""
+    found: list[tuple[int, int]] = []
+
+    def sink(batch: DataFrame, _: int) -> None:
+        times = batch.selectExpr("CAST(timestamp AS double) AS s").toArrow()["s"].to_pylist()
+        now_ms = time.time() * 1000
+        found.extend((round(s * 1000), round(now_ms - s * 1000)) for s in times)
+
+    query = rows.writeStream.foreachBatch(sink).option("checkpointLocation", tempfile.mkdtemp()).start()
+    while not query.recentProgress:
+        time.sleep(0.02)
+    began_ms = time.time() * 1000
+    with paced(address, topic, partitions):
+        query.awaitTermination(TASTED + PACED)
+    query.stop()
+    return sorted(took for at_ms, took in found if at_ms >= began_ms + TASTED * 1000)
+
+
+@contextmanager
+def paced(address: str, topic: str, partitions: int) -> Iterator[None]:
+    """Produces records at an even pace, in a thread."""
+    ended = Event()
+
+    def work() -> None:
+        with Producer({"bootstrap.servers": address, "linger.ms": 0}) as producer:
+            began, sent = time.monotonic(), 0
+            while not ended.wait(0.005):
+                while sent < (time.monotonic() - began) * PACE:
+                    producer.produce(topic, bytes(100), partition=sent % partitions)
+                    sent += 1
+                producer.poll(0)
+
+    thread = Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def main(address: str, records: int, jars: str, sizes: list[int]) -> None:
+    config: dict[str, Any] = {
+        "spark.jars": jars,
+        "spark.driver.memory": "3g",
+        "spark.sql.streaming.numRecentProgressUpdates": 10_000,
+    }
+    spark = session(master="local[2]", **config)
     spark.sparkContext.setLogLevel("ERROR")
     sources = Sources(spark, address)
-    figures: dict[str, Any] = {}
-    for sink in ("noop", "parquet"):
-        for _ in range(ROUNDS):
-            figures.setdefault(f"shareq, {sink}", []).append(run(sources.shareq(topic), sink, records))
-            figures.setdefault(f"kafka, {sink}", []).append(run(sources.kafka(topic), sink, records))
-    few = {"maxRecordsPerBatch": str(SMALL), "kafka.share.acquire.mode": "record_limit"}
-    figures["shareq, floor"] = floor(sources.shareq(small_topic, **few))
-    figures["kafka, floor"] = floor(sources.kafka(small_topic, maxOffsetsPerTrigger=str(SMALL)))
+    figures: list[dict[str, Any]] = []
+    for sink in SINKS:  # until Java has compiled
+        for source in SOURCES:
+            throughput(sources.read(source, f"full-{sizes[0]}", "earliest"), sink, records, 3)
+    for size in sizes:
+        for sink in SINKS:
+            queries: dict[str, list[Query]] = {source: [] for source in SOURCES}
+            for _ in range(ROUNDS):
+                for source in SOURCES:
+                    queries[source].append(throughput(sources.read(source, f"full-{size}", "earliest"), sink, records))
+            for source, several in queries.items():
+                figures.append({"partitions": size, "sink": sink, "source": source, **summed(several)})
+        for source in SOURCES:
+            rows = sources.read(source, f"paced-{size}", "latest")
+            found = latencies(rows, address, f"paced-{size}", size)
+            assert found, source
+            percentiles = {f"p{n}": found[len(found) * n // 100] for n in (50, 99)}
+            next(f for f in figures if (f["partitions"], f["source"]) == (size, source)).update(percentiles)
     print(json.dumps(figures))
     spark.stop()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5])
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3], list(map(int, sys.argv[4:])))

@@ -18,7 +18,7 @@ from confluent_kafka import KafkaException, ShareConsumer
 
 from tests.bench.alternating import alternate, rates
 from tests.bench.reported import REPORTED
-from tests.bench.test_wire_bench import Client, drain, fill, fresh
+from tests.bench.test_wire_bench import drain, fill, fresh, latencies_s
 from tests.bench.wire_brokers import Kafka, Serving
 
 RECORDS = 200_000
@@ -40,14 +40,7 @@ def ways() -> Iterator[tuple[Kafka, Serving]]:
 def test_latency(benchmark: Any, ways: tuple[Kafka, Serving]) -> None:
     """From produce to poll, one record at a time. Aim: at most 2.5 times Kafka's."""
 
-    def measure(way: Any) -> float:
-        topic, group = fresh(way, 1)
-        client = Client("latency", way, topic, group, LATENCIES)
-        client.wait_ready()
-        client.go()
-        return float(statistics.median(client.result()["seconds"]))
-
-    rounds = alternate(benchmark, ways, measure)
+    rounds = alternate(benchmark, ways, lambda way: statistics.median(latencies_s(way, LATENCIES)))
     benchmark.extra_info["Kafka p50, ms"] = round(1000 * statistics.median(native for native, _ in rounds), 2)
     benchmark.extra_info["times"] = round(statistics.median(ours / native for native, ours in rounds), 2)
 
@@ -66,7 +59,7 @@ def test_recovery(benchmark: Any) -> None:
     """The process is killed and started again while a consumer polls. Aim: at most 10 s, at the worst of 50."""
     kafka = Kafka()
     serving = Serving("--backend", kafka.bootstrap_servers)
-    port = serving.bootstrap_servers.rpartition(":")[2]
+    port = int(serving.bootstrap_servers.rpartition(":")[2])
     topic, group = fresh(serving, 1)
     fill(serving, topic, 10_000)
     quick = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 200, "max.poll.records": 10, "log_level": 0}
@@ -80,7 +73,7 @@ def test_recovery(benchmark: Any) -> None:
         serving.process.kill()
         serving.process.communicate()
         begun = time.perf_counter()
-        serving = Serving("--backend", kafka.bootstrap_servers, "--port", port)
+        serving = Serving("--backend", kafka.bootstrap_servers, port=port)
         receive(consumer)
         waits.append(time.perf_counter() - begun)
         REPORTED.now += waits[-1]

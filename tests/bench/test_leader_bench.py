@@ -7,22 +7,26 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
+from collections.abc import Sequence
 from random import Random
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from shareq.leader.experiments.kinds import kind_of_share_partition
 from shareq.leader.run_map import RunMap
 from shareq.leader.share_partition import PreparedWrite, SharePartition
 from shareq.model.configs import GroupConfig
 from shareq.model.errors import Errors
+from shareq.model.experiments import Experiments
 from shareq.model.ids import SharePartitionKey, TopicId
 from shareq.model.messages.share_fetch import AcknowledgementBatch
-from shareq.model.records import RecordBatch
+from shareq.model.records import KeyRun, RecordBatch
 from shareq.model.states import AcquireMode
 
 pytestmark = pytest.mark.bench
 
+Keys = Sequence[KeyRun]
 KEY = SharePartitionKey("g", TopicId("B" * 22), 0)
 BATCH = 500
 
@@ -41,7 +45,7 @@ def accept(first: int, last: int) -> AcknowledgementBatch:
     return AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=(1,))
 
 
-def acquire(partition: SharePartition, batch: RecordBatch, config: GroupConfig, now_ms: int) -> None:
+def acquire(partition: SharePartition, batch: RecordBatch, config: GroupConfig, now_ms: int, keys: Keys = ()) -> None:
     partition.acquire(
         (batch,),
         batch.base_offset,
@@ -51,6 +55,7 @@ def acquire(partition: SharePartition, batch: RecordBatch, config: GroupConfig, 
         mode=AcquireMode.BATCH_OPTIMIZED,
         config=config,
         aborted=(),
+        keys=keys,
         now_ms=now_ms,
     )
 
@@ -74,6 +79,66 @@ def test_a_batch_acquired_accepted_and_settled(benchmark: BenchmarkFixture, reco
 
     benchmark(cycle)
     assert partition.window_size == 0
+
+
+@pytest.mark.parametrize(
+    ("ordering", "keys"), [("none", 0), ("key", 0), ("key", BATCH)], ids=["unordered", "without keys", "unique keys"]
+)
+def test_a_batch_with_experiments(benchmark: BenchmarkFixture, ordering: str, keys: int) -> None:
+    """The same batch, acquired, accepted and settled while experiments are on; keys are read already."""
+    config = GroupConfig(experiments=Experiments(key_ordering=ordering))
+    partition = kind_of_share_partition(config.experiments)(KEY, "t", leader_epoch=1, traced=False)
+    assert partition.load(1, 0, (), config=config)
+
+    def cycle() -> None:
+        first = partition.next_fetch_offset
+        known = [(first + n, first + n + 1, b"%d" % n) for n in range(keys)]
+        acquire(partition, record_batch(first), config, 0, known)
+        settle(partition, partition.acknowledge("m", (accept(first, first + BATCH - 1),), config, 0), config)
+
+    benchmark(cycle)
+    assert partition.window_size == 0
+
+
+@pytest.mark.parametrize("most", [1, 10, 50])
+@pytest.mark.parametrize("keys", [1000, 100, 10, 1])
+def test_batches_sent_again_for_order_by_key(benchmark: BenchmarkFixture, keys: int, most: int) -> None:
+    """How often each record batch of 500 records is sent until all its records are accepted, by one member."""
+    config = GroupConfig(experiments=Experiments(key_ordering="key", key_max_in_flight=most))
+    partition = kind_of_share_partition(config.experiments)(KEY, "t", leader_epoch=1, traced=False)
+    assert partition.load(1, 0, (), config=config)
+    batches = [record_batch(first) for first in range(0, 4 * BATCH, BATCH)]
+    draw = Random(7)
+    known = [(n, n + 1, b"%d" % draw.randrange(keys)) for n in range(4 * BATCH)]
+
+    def drain() -> int:
+        sent = 0
+        while partition.spso < 4 * BATCH:
+            at = partition.next_fetch_offset
+            read = [batch for batch in batches if batch.last_offset >= at]
+            acquired, records = partition.acquire(
+                read,
+                at,
+                member_id="m",
+                max_records=BATCH,
+                batch_size=BATCH,
+                mode=AcquireMode.BATCH_OPTIMIZED,
+                config=config,
+                aborted=(),
+                keys=known,
+                now_ms=0,
+            )
+            sent += len(records)
+            settle(
+                partition,
+                partition.acknowledge("m", [accept(a.first_offset, a.last_offset) for a in acquired], config, 0),
+                config,
+            )
+        return sent
+
+    sent = benchmark.pedantic(drain, rounds=1)
+    benchmark.extra_info["times the bytes"] = sent / len(batches)
+    assert 1 <= sent / len(batches) <= BATCH
 
 
 @pytest.mark.parametrize("same_deadline", [True, False], ids=["one deadline", "a deadline for each batch"])

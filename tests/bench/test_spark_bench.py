@@ -1,21 +1,24 @@
-"""Spark reads a topic of Apache Kafka with shareq's source in a share group, and with its own Kafka source.
+"""Spark reads topics of Apache Kafka with its own source, and with shareq's source in a share group: one table of both,
+and one of the parts of a batch.
 
-    make bench ARGS='-k spark_source'
+    make bench ARGS='-k spark_source'                           # ten minutes
+    SHAREQ_SPARK_PARTITIONS=4 make bench ARGS='-k spark_source' # a third of it
 
-A million records of 100 bytes in 32 partitions, into a noop and a Parquet sink; the first round is left out, because
-the JVM still compiles. Share groups lock at most 10,000 records of a partition at a time
-(`group.share.max.partition.max.record.locks`), which bounds shareq's batches; Spark's source reads the topic in one
-batch. Small batches follow, one at a time. Spark's source needs jars that are not part of PySpark; Ivy downloads them.
-They are of version 4.2.0 and work with later ones, too.
+A million records of 100 bytes in 1, 4 and 32 partitions, into a noop and a Parquet sink, with the most locks of a
+partition that Kafka grants (`group.share.max.partition.max.record.locks`), and with its default; locks bound shareq's
+batches, while Spark's source reads a topic in one batch. `p50` and `p99`: from produce until a function for
+`foreachBatch` has the rows, at 1,000 records a second. Spark's source needs jars that are not part of PySpark; Ivy
+downloads them. They are of version 4.2.0 and work with later ones, too. There is no Delta sink: delta-spark 4.4.1, the
+newest, requires PySpark 4.2.0 at most.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pytest
@@ -24,11 +27,10 @@ from shareq import Producer
 from shareq.admin import Admin, NewTopic
 from shareq.jvm import cache_folder, find_java
 from shareq.kafka import LocalKafka, ivy
-from tests.bench.spark_sources import SMALL
 
 RECORDS = 1_000_000
 BYTES = 100
-PARTITIONS = 32
+PARTITIONS = tuple(map(int, os.environ.get("SHAREQ_SPARK_PARTITIONS", "1 4 32").split()))
 PROGRAM = Path(__file__).with_name("spark_sources.py")
 
 JARS = (
@@ -65,28 +67,59 @@ def fill(address: str, topic: str, partitions: int, records: int) -> None:
             producer.flush()
 
 
+def table(figures: list[dict[str, Any]]) -> str:
+    """The figures as a table in Markdown."""
+    own = {(f["partitions"], f["sink"]): f for f in figures if f["source"] == "Spark's own"}
+    heads = ["partitions", "sink", "source", "records/s", "of Spark's", "CPU s per million", "of Spark's"]
+    heads += ["records a batch", "p50 ms", "p99 ms"]
+    lines = [heads, ["---:", "---", "---", *["---:"] * (len(heads) - 3)]]
+    for figure in figures:
+        theirs = own[figure["partitions"], figure["sink"]]
+        rate, their_rate = (each["records"] / each["seconds"] for each in (figure, theirs))
+        cpu, their_cpu = (each["cpu"] / each["records"] * 1e6 for each in (figure, theirs))
+        line = [figure["partitions"], figure["sink"], figure["source"], f"{rate:,.0f}", f"{rate / their_rate:.2f}"]
+        line += [f"{cpu:.1f}", f"{cpu / their_cpu:.2f}", f"{figure['records'] / figure['batches']:,.0f}"]
+        lines.append([*map(str, line), *(str(figure.get(name, "")) for name in ("p50", "p99"))])
+    return as_markdown(lines)
+
+
+PARTS = ("latestOffset", "walCommit", "queryPlanning", "addBatch", "commitOffsets")
+"""What a batch does, by Spark's names: ask for its end, write it to the offset log, plan, run the job, write the commit
+log. `latestOffset` of shareq's source also acknowledges the batch before."""
+
+
+def parts_of_a_batch(figures: list[dict[str, Any]]) -> str:
+    """The time of a batch by its parts, in milliseconds: of each query's largest batches the fastest, as Markdown."""
+    heads = ["partitions", "sink", "source", "records", "ms", *PARTS, "the rest"]
+    lines = [heads, ["---:", "---", "---", *["---:"] * (len(heads) - 3)]]
+    for figure in figures:
+        batch = figure["fastest"]
+        parts = [batch.get(name, 0) for name in PARTS]
+        whole = batch["triggerExecution"]
+        numbers = [batch["rows"], whole, *parts, whole - sum(parts)]
+        lines.append([str(figure["partitions"]), figure["sink"], figure["source"], *(f"{each:,}" for each in numbers)])
+    return as_markdown(lines)
+
+
+def as_markdown(lines: list[list[str]]) -> str:
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 @pytest.mark.timeout(3600)
-def test_spark_source(benchmark: Any, jars: str) -> None:
+def test_spark_source(benchmark: Any, jars: str, capsys: pytest.CaptureFixture[str]) -> None:
     with LocalKafka() as kafka:
         address = kafka.bootstrap_servers
-        fill(address, "many", PARTITIONS, RECORDS)
-        fill(address, "few", 2, 100 * SMALL)
-        command = [sys.executable, str(PROGRAM), address, "many", "few", str(RECORDS), jars]
+        for size in PARTITIONS:
+            fill(address, f"full-{size}", size, RECORDS)
+            fill(address, f"paced-{size}", size, 0)
+        command = [sys.executable, str(PROGRAM), address, str(RECORDS), jars, *map(str, PARTITIONS)]
 
-        def measure() -> dict[str, Any]:
+        def measure() -> list[dict[str, Any]]:
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, start_new_session=True)
-            found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+            found: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
             return found
 
         found = benchmark.pedantic(measure, rounds=1)
-    for what, rounds in found.items():
-        if what.endswith("floor"):
-            benchmark.extra_info[f"{what}, ms"] = rounds
-        else:
-            figures = {key: median(each[key] for each in rounds[1:]) for key in rounds[0]}
-            benchmark.extra_info[f"{what}, records/s"] = round(RECORDS / figures["seconds"])
-            benchmark.extra_info[f"{what}, cpu s"] = round(figures["cpu"], 2)
-            benchmark.extra_info[f"{what}, batches"] = figures["batches"]
-    for sink in ("noop", "parquet"):
-        ours, theirs = (benchmark.extra_info[f"{name}, {sink}, records/s"] for name in ("shareq", "kafka"))
-        benchmark.extra_info[f"{sink}, ours to theirs"] = round(ours / theirs, 2)
+    benchmark.extra_info["figures"] = found
+    with capsys.disabled():
+        print(f"\n{table(found)}\n\n{parts_of_a_batch(found)}")

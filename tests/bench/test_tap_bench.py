@@ -19,7 +19,7 @@ import pytest
 
 from tests.bench.alternating import alternate, rates
 from tests.bench.reported import REPORTED
-from tests.bench.test_wire_bench import Client, fill, fresh
+from tests.bench.test_wire_bench import Client, fill, fresh, latencies_s
 from tests.bench.wire_brokers import Kafka, Tapping, resident_mb
 from tests.proxy.sockets import Upstream, framed
 
@@ -42,14 +42,7 @@ def ways() -> Iterator[tuple[Kafka, Tapping]]:
 def test_latency(benchmark: Any, ways: tuple[Kafka, Tapping]) -> None:
     """From produce to poll, one record at a time. Aim: at most 0.3 ms more."""
 
-    def measure(way: Any) -> float:
-        topic, group = fresh(way, 1)
-        client = Client("latency", way, topic, group, LATENCIES)
-        client.wait_ready()
-        client.go()
-        return float(statistics.median(client.result()["seconds"]))
-
-    rounds = alternate(benchmark, ways, measure)
+    rounds = alternate(benchmark, ways, lambda way: statistics.median(latencies_s(way, LATENCIES)))
     benchmark.extra_info["direct p50, ms"] = round(1000 * statistics.median(direct for direct, _ in rounds), 2)
     benchmark.extra_info["added, ms"] = round(1000 * statistics.median(tapped - direct for direct, tapped in rounds), 2)
 

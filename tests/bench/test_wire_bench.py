@@ -82,6 +82,16 @@ def fill(broker: Broker, topic: str, records: int) -> float:
     return float(producer.result()["seconds"])
 
 
+def latencies_s(broker: Broker, records: int) -> list[float]:
+    """Seconds from produce to poll, of one record after the other."""
+    topic, group = fresh(broker, 1)
+    client = Client("latency", broker, topic, group, records)
+    client.wait_ready()
+    client.go()
+    found: list[float] = client.result()["seconds"]
+    return found
+
+
 @pytest.mark.benchmark(group="produce 500,000 x 100 B", timer=REPORTED)
 def test_produce(benchmark: Any, broker: Broker) -> None:
     """Aim: at least 0.8 of Kafka's rate."""
@@ -129,11 +139,7 @@ def test_latency(benchmark: Any, broker: Broker, percentile: int) -> None:
     benchmark.group = f"latency, p{percentile}"
 
     def run() -> None:
-        topic, group = fresh(broker, 1)
-        client = Client("latency", broker, topic, group, 1000)
-        client.wait_ready()
-        client.go()
-        REPORTED.now += statistics.quantiles(client.result()["seconds"], n=100)[percentile - 1]
+        REPORTED.now += statistics.quantiles(latencies_s(broker, 1000), n=100)[percentile - 1]
 
     benchmark.pedantic(run, rounds=ROUNDS)
 

@@ -23,41 +23,11 @@ def _as_installed() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"} | added
 
 
-class Serving:
-    """`shareq serve` in its own process. `options`: more options of the command."""
+class _Command:
+    """A command of shareq in its own process, which prints its address in its first line."""
 
-    def __init__(self, *options: str) -> None:
-        configs = [f"--config={key}={value}" for key, value in CONFIG.items()]
-        command = [sys.executable, "-m", "shareq.cli", "serve", "--port", "0", *configs, *options]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=_as_installed())
-        assert self.process.stdout is not None
-        found = re.search(r"at (\S+)", self.process.stdout.readline())
-        assert found
-        self.bootstrap_servers = found[1]
-        self.pids = [self.process.pid]
-
-    def stop(self) -> None:
-        self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(20) == 0
-
-
-class Kafka:
-    """Apache Kafka 4.3, one broker."""
-
-    def __init__(self) -> None:
-        self.kafka = LocalKafka().start()
-        self.bootstrap_servers = self.kafka.bootstrap_servers
-        self.pids = [_listener(int(self.bootstrap_servers.rpartition(":")[2]))]
-
-    def stop(self) -> None:
-        self.kafka.stop()
-
-
-class Tapping:
-    """`shareq tap` in its own process, in front of a broker."""
-
-    def __init__(self, upstream_servers: str) -> None:
-        command = [sys.executable, "-m", "shareq.cli", "tap", upstream_servers, "--port", "0"]
+    def __init__(self, *arguments: str, port: int = 0) -> None:
+        command = [sys.executable, "-m", "shareq.cli", *arguments, "--port", str(port)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=_as_installed())
         assert self.process.stdout is not None
         found = re.search(r" at (\S+)", self.process.stdout.readline())
@@ -68,6 +38,32 @@ class Tapping:
     def stop(self) -> None:
         self.process.send_signal(signal.SIGTERM)
         assert self.process.wait(20) == 0
+
+
+class Serving(_Command):
+    """`shareq serve`. `options`: more options of the command."""
+
+    def __init__(self, *options: str, port: int = 0) -> None:
+        super().__init__("serve", *(f"--config={key}={value}" for key, value in CONFIG.items()), *options, port=port)
+
+
+class Kafka:
+    """Apache Kafka, one broker."""
+
+    def __init__(self) -> None:
+        self.kafka = LocalKafka().start()
+        self.bootstrap_servers = self.kafka.bootstrap_servers
+        self.pids = [_listener(int(self.bootstrap_servers.rpartition(":")[2]))]
+
+    def stop(self) -> None:
+        self.kafka.stop()
+
+
+class Tapping(_Command):
+    """`shareq tap`, in front of a broker."""
+
+    def __init__(self, upstream_servers: str) -> None:
+        super().__init__("tap", upstream_servers)
 
 
 Broker = Serving | Kafka

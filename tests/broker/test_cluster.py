@@ -6,10 +6,11 @@ import gc
 import re
 import weakref
 from typing import Any
+from weakref import WeakValueDictionary
 
 import pytest
 
-from shareq import Admin, Producer, ShareConsumer
+from shareq import Admin, Producer, ShareConsumer, transports
 from shareq.broker import Cluster
 from shareq.broker.loop import VIRTUAL_ORIGIN_MS
 from shareq.log.records import encode_batch
@@ -67,6 +68,7 @@ def coordinator_of(probe: Probe, group_id: str) -> int:
         pytest.param({"brokers": "3"}, r"brokers='3': must be 1\.\.100", id="text for a number"),
         pytest.param({"brokers": True}, r"brokers=True", id="bool for a number"),
         pytest.param({"clock": "sundial"}, r"clock='sundial': must be", id="unknown clock"),
+        pytest.param({"backend_config": {}}, r"backend_config: only a cluster on a backend", id="no backend"),
         pytest.param({"latency_ms": -1}, r"latency_ms=-1: must be 0\.\.60000", id="negative latency"),
         pytest.param({"config": {"no.such.key": 1}}, r"no\.such\.key=1: unknown", id="unknown key"),
         pytest.param({"config": {"num.partitions": 0}}, r"num\.partitions=0: must be >= 1", id="value out of range"),
@@ -190,7 +192,8 @@ def test_a_closed_client_is_freed(cluster: Cluster) -> None:
 # ---- addresses -------------------------------------------------------------------------------------------------------
 
 
-def test_equal_seeds_give_equal_clusters_with_different_addresses() -> None:
+def test_equal_seeds_give_equal_clusters_with_different_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transports, "_local", WeakValueDictionary())  # the names of other tests' clusters
     one, two = Cluster(seed=3), Cluster(seed=3)
     assert one.image.cluster_id == two.image.cluster_id
     assert two.bootstrap_servers == one.bootstrap_servers + "-2"
@@ -230,6 +233,7 @@ def test_brokers_keep_their_racks_after_a_restart() -> None:
     assert [(broker.node_id, broker.rack) for broker in shown] == [(0, "east"), (1, None), (2, "west")]
 
 
+@pytest.mark.without("control-records", "it needs no share coordinator, and creates no topic")
 def test_finding_a_coordinator_creates_its_topic(cluster: Cluster, probe: Probe) -> None:
     first = probe.ask(FindCoordinatorRequest(coordinator_keys=("g",))).coordinators[0]
     assert first.error_code is Errors.COORDINATOR_NOT_AVAILABLE
@@ -335,6 +339,8 @@ def test_topics_are_created_and_deleted_by_request(cluster: Cluster, probe: Prob
     assert errors == [Errors.NONE, Errors.UNKNOWN_TOPIC_ID]
 
 
+@pytest.mark.without("compacted-topic", "the text names a persister that is not the default")
+@pytest.mark.without("control-records", "the text names a persister that is not the default")
 def test_repr_and_html_of_a_cluster(cluster: Cluster, probe: Probe) -> None:
     coordinator_of(probe, "g")
     probe.produce("orders", "a", "b")
@@ -449,3 +455,10 @@ def test_a_session_expires_even_if_the_first_append_of_it_fails(cluster: Cluster
     cluster.advance(46_000)
     group = probe.ask(ShareGroupDescribeRequest(group_ids=("g",)), node).groups[0]
     assert (group.group_state, group.members) == ("Empty", ())
+
+
+def test_true_and_false_are_configured_as_kafka_writes_them(cluster: Cluster) -> None:
+    cluster.configure_group("g", {"share.renew.acknowledge.enable": False})
+    cluster.create_topic("compared", configs={"unclean.leader.election.enable": True})
+    assert cluster.image.group_configs["g"]["share.renew.acknowledge.enable"] == "false"
+    assert cluster.image.topics["compared"].configs["unclean.leader.election.enable"] == "true"

@@ -147,13 +147,14 @@ def test_internal_topics_have_as_many_replicas_as_brokers_permit(brokers: int, r
         assert world.controller.image.version == version
 
 
-def test_the_state_topic_is_configured_as_kafka_does() -> None:
+@pytest.mark.every_persister
+def test_the_state_topic_is_configured_as_kafka_does(persister: str) -> None:
     world = World(**{"share.coordinator.state.topic.num.partitions": 3})
     world.controller.create_internal_topic(SHARE_STATE_TOPIC)
     topic = world.controller.image.topics[SHARE_STATE_TOPIC]
     assert len(topic.partitions) == 3
     assert dict(topic.configs) == {
-        "cleanup.policy": "delete",
+        "cleanup.policy": "compact" if persister == "compacted-topic" else "delete",
         "retention.ms": "-1",
         "segment.bytes": "104857600",
         "min.insync.replicas": "2",
@@ -208,4 +209,50 @@ def test_topic_and_broker_configurations(world: World) -> None:
     assert controller.alter_topic_configs("orders", {"retention.ms": "soon"})[0] == Errors.INVALID_CONFIG
     assert controller.alter_topic_configs("none", {})[0] == Errors.UNKNOWN_TOPIC_OR_PARTITION
     assert dict(controller.image.topics["orders"].configs) == {"retention.ms": "1000"}
-    assert controller.alter_broker_configs({"group.share.max.size": "0"})[0] == Errors.INVALID_CONFIG
+    assert controller.alter_broker_configs({"group.share.max.size": "0"})[0] == Errors.INVALID_REQUEST
+
+
+# ---- many changes together -------------------------------------------------------------------------------------------
+
+
+def test_changes_in_one_block_are_one_image(world: World) -> None:
+    before = len(world.images)
+    with world.controller.together():
+        for index in range(20):
+            assert world.controller.create_topic(f"t{index}")[0][0] is Errors.NONE
+        assert world.controller.delete_topic("t3")[0] is Errors.NONE
+        assert world.controller.create_topic("t4")[0][0] is Errors.TOPIC_ALREADY_EXISTS
+        assert world.controller.alter_topic_configs("t5", {"retention.ms": "1"})[0] is Errors.NONE
+        assert world.controller.alter_group_configs("g", {"share.delivery.count.limit": "3"})[0] is Errors.NONE
+        assert len(world.images) == before
+    (image,) = world.images[before:]
+    assert image is world.controller.image
+    assert sorted(image.topics) == sorted(["orders", *(f"t{i}" for i in range(20) if i != 3)])
+    assert {t.name for t in image.topics_by_id.values()} == set(image.topics)
+    assert image.topics["t5"].configs == {"retention.ms": "1"}
+    assert image.group_configs["g"] == {"share.delivery.count.limit": "3"}
+
+
+def test_the_changes_before_an_error_are_published(world: World) -> None:
+    with pytest.raises(ZeroDivisionError), world.controller.together():  # noqa: PT012
+        world.controller.create_topic("kept")
+        raise ZeroDivisionError
+    assert "kept" in world.images[-1].topics
+
+
+def test_a_block_without_changes_publishes_nothing(world: World) -> None:
+    before = len(world.images)
+    with world.controller.together():
+        world.controller.create_topic("orders")
+    assert len(world.images) == before
+
+
+def test_a_name_is_free_in_metrics_when_its_topic_is_deleted(world: World) -> None:
+    assert world.controller.create_topic("a.b")[0][0] is Errors.NONE
+    refused, why = world.controller.create_topic("a_b")[0]
+    assert (refused, why) == (
+        Errors.INVALID_TOPIC_EXCEPTION,
+        "topic 'a_b' collides with 'a.b': '.' and '_' are equal in metrics",
+    )
+    world.controller.delete_topic("a.b")
+    assert world.controller.create_topic("a_b")[0][0] is Errors.NONE

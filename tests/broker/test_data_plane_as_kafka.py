@@ -7,6 +7,7 @@ since later steps depend on the state that earlier ones left.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +65,9 @@ class Side:
         self.ids: dict[str, TopicId] = {}
         self.session = 0
 
+    def close(self) -> None:
+        self._raw.close()
+
     def ask(self, make: Step, version: int | None) -> Any:
         """Send a request; the response without the fields that cannot be equal."""
         response = self._raw.ask(make(self), version)
@@ -116,8 +120,9 @@ Step = Callable[[Side], Request]
 
 
 @pytest.fixture
-def sides(served: Server, kafka: LocalKafka) -> tuple[Side, Side]:
-    return Side(served.bootstrap_servers), Side(kafka.bootstrap_servers)
+def sides(served: Server, kafka: LocalKafka) -> Iterator[tuple[Side, Side]]:
+    with closing(Side(served.bootstrap_servers)) as ours, closing(Side(kafka.bootstrap_servers)) as theirs:
+        yield ours, theirs
 
 
 def compare(sides: tuple[Side, Side], steps: list[tuple[str, int | None, Step]]) -> None:
@@ -594,7 +599,7 @@ def alter_group_steps(group: str) -> Rows:
         ("2.12 a group's", 1, alter(32, group, (LOCK, 0, "45000"))),
         ("2.12 out of the brokers' bounds", 1, alter(32, group, (LOCK, 0, "1000"))),
         ("2.12 a group's unknown key", 1, alter(32, group, ("colour", 0, "red"))),
-        ("2.12 the dead-letter queue", 1, alter(32, group, ("errors.deadletterqueue.topic.name", 0, "dlq"))),
+        ("2.12 the dead-letter queue", 1, alter(32, group, ("errors.deadletterqueue.topic.name", 0, "dlq.x"))),
         ("2.12 alter an empty group", 1, alter(32, "", (LOCK, 0, "45000"))),
     ]
 

@@ -10,10 +10,13 @@ import pytest
 
 from shareq.broker import Cluster
 from shareq.consumer import AcknowledgeType, Messages, ShareConsumer
+from shareq.lessons import Bench
 from shareq.model.errors import Errors, KafkaException, WakeupException
 from shareq.model.ids import SHARE_STATE_TOPIC
 from shareq.producer import Producer
 from tests.polling import PATIENCE_S
+
+pytestmark = pytest.mark.every_persister
 
 HOUR = 3600
 """Seconds; more than a minute of real time on a clock of factor 50: no client times out on a busy machine."""
@@ -283,3 +286,18 @@ def test_closing_the_cluster_ends_a_blocked_poll(running: Cluster) -> None:
     thread.join(PATIENCE_S)
     assert not thread.is_alive()
     assert len(results) == 1
+
+
+def test_a_late_response_does_not_change_what_a_commit_has_returned() -> None:
+    bench = Bench(1)
+    ann = bench.consumer("ann")
+    messages = ann.poll(1)
+    bench.cluster.delay_appends("__share_group_state", 3_000)
+    for message in messages:
+        ann.acknowledge(message)
+    result = ann.commit_sync(1)
+    bench.cluster.advance(5_000)
+    assert bench.life(0).state == "acknowledged"
+    [error] = result.values()
+    assert error is not None
+    assert error.error.code() == Errors.REQUEST_TIMED_OUT

@@ -16,7 +16,8 @@ from shareq.broker.fetch_sessions import EVICTION_MS, FetchSessions, next_epoch
 from shareq.log.records import decode, encode_batch
 from shareq.log.results import ReadResult
 from shareq.model.errors import Errors
-from shareq.model.ids import TopicId
+from shareq.model.ids import TopicId, TopicIdPartition
+from shareq.model.image import SPARE_SESSION_PARTITIONS, ClusterImage
 from shareq.model.messages.data import ProduceRequest
 from shareq.model.messages.fetch import UNKNOWN_LEADER, FetchRequest, FetchResponse
 from shareq.model.messages.topics import DeleteTopicsRequest
@@ -289,7 +290,8 @@ def test_a_waiting_fetch_ends_with_its_connection(cluster: Cluster, requester: R
     assert fetcher.wake_at_ms == cluster.now_ms + 500
     cluster.loop.enter(lambda: cluster._runtime.network.disconnect(requester.connection_id))
     assert not cluster._brokers[0]._fetcher.wake_at_ms
-    assert not requester.answered(call)
+    assert not requester.response(call).responses, "the request is over, though no client reads the response"
+    assert not cluster._runtime.network._open[0]
 
 
 # ---- transactions ----------------------------------------------------------------------------------------------------
@@ -317,6 +319,92 @@ def test_read_committed_ends_at_the_last_stable_offset(cluster: Cluster, request
     everything = one(requester.ask(fetch(cluster, (0, 0)), NEWEST))
     assert ([b.base_offset for b in everything.records], everything.aborted_transactions) == ([0, 1, 2, 3], None)
     assert one(requester.ask(fetch(cluster, (0, 4), isolation_level=1), NEWEST)).aborted_transactions == ()
+
+
+# ---- the cost of waiting ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def reads(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The partitions that fetches read, in order."""
+    found: list[int] = []
+    data = cluster._brokers[0]._data
+    real = data.read
+
+    def counting(at: TopicIdPartition, *args: Any, **more: Any) -> ReadResult:
+        found.append(at.partition)
+        read: ReadResult = real(at, *args, **more)
+        return read
+
+    monkeypatch.setattr(data, "read", counting)
+    return found
+
+
+def test_an_append_that_cannot_meet_the_minimum_reads_nothing(
+    cluster: Cluster, requester: Requester, reads: list[int]
+) -> None:
+    calls = [
+        requester.send(fetch(cluster, (0, 0), (1, 0), min_bytes=count * BATCH, max_wait_ms=500), NEWEST)
+        for count in (2, 3, 4)
+    ]
+    reads.clear()
+    produce(cluster, 0)
+    cluster.advance(1)
+    assert reads == []
+    produce(cluster, 1)
+    cluster.advance(1)
+    assert [requester.answered(call) for call in calls] == [True, False, False]
+    assert reads == [0, 1, 0, 1], "once to count, once to answer: of the first fetch alone"
+
+
+def test_a_partition_at_its_limit_is_not_read_again(cluster: Cluster, requester: Requester, reads: list[int]) -> None:
+    produce(cluster, 0)
+    part = FetchRequest.Partition(partition=0, fetch_offset=0, partition_max_bytes=BATCH)
+    topic = FetchRequest.Topic(topic_id=topic_id(cluster), partitions=(part,))
+    call = requester.send(FetchRequest(topics=(topic,), min_bytes=2 * BATCH, max_wait_ms=500), NEWEST)
+    reads.clear()
+    for _ in range(3):
+        produce(cluster, 0)
+        cluster.advance(1)
+    assert (reads, requester.answered(call)) == ([], False)
+
+
+def test_an_open_transaction_makes_no_fetch_of_committed_records_read(
+    cluster: Cluster, requester: Requester, reads: list[int]
+) -> None:
+    made = Transactor(cluster)
+    made.begin()
+    call = requester.send(fetch(cluster, (0, 0), isolation_level=1, max_wait_ms=500), NEWEST)
+    reads.clear()
+    options: dict[str, Any] = {"producer_id": made.producer_id, "producer_epoch": made.epoch}
+    for sequence in range(3):
+        produce(cluster, base_sequence=sequence, transactional=True, **options)
+        cluster.advance(1)
+    assert (reads, requester.answered(call)) == ([], False)
+    assert made.end(commit=True) is Errors.NONE
+    assert len(one(requester.response(call)).records) == 4
+
+
+def test_a_change_of_other_topics_reads_nothing(cluster: Cluster, requester: Requester, reads: list[int]) -> None:
+    call = requester.send(fetch(cluster, (0, 0), (1, 0), max_wait_ms=500), NEWEST)
+    reads.clear()
+    cluster.create_topic("payments", 3)
+    requester.ask(DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(name="payments"),)), 6)
+    assert (reads, requester.answered(call)) == ([], False)
+
+
+def test_an_answered_fetch_is_forgotten_at_once(cluster: Cluster, requester: Requester) -> None:
+    fetcher = cluster._brokers[0]._fetcher
+    calls = [requester.send(fetch(cluster, (0, 0), max_wait_ms=60_000), NEWEST) for _ in range(200)]
+    assert len(fetcher._deadlines._heap) == 200
+    produce(cluster)
+    assert all(requester.answered(call) for call in calls)
+    assert not fetcher._deadlines._entries
+    assert not fetcher._waiting
+    assert not fetcher._by_connection
+    assert not fetcher._written
+    assert fetcher.wake_at_ms is None
+    assert not fetcher._deadlines._heap
 
 
 # ---- sessions --------------------------------------------------------------------------------------------------------
@@ -436,7 +524,7 @@ def test_only_idle_sessions_are_evicted_from_a_full_cache() -> None:
     read: dict[Any, ReadResult] = {}
 
     def open_at(now_ms: int) -> int:
-        turn = sessions.enter(request, now_ms)
+        turn = sessions.enter(request, now_ms, ClusterImage())
         assert not isinstance(turn, Errors)
         return sessions.leave(turn, read, now_ms)[1]
 
@@ -445,5 +533,22 @@ def test_only_idle_sessions_are_evicted_from_a_full_cache() -> None:
     assert open_at(EVICTION_MS - 1) == 0, "no room: the session id is 0, which means full fetches"
     assert open_at(EVICTION_MS) > 0
     assert len(sessions) == 2
-    refused = sessions.enter(FetchRequest(session_id=first, session_epoch=1), EVICTION_MS)
+    refused = sessions.enter(FetchRequest(session_id=first, session_epoch=1), EVICTION_MS, ClusterImage())
     assert refused is Errors.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_a_session_holds_no_more_partitions_than_can_be_meant(cluster: Cluster, requester: Requester) -> None:
+    """Each empty fetch of a session looks at every partition in it."""
+    exist = sum(len(topic.partitions) for topic in cluster.image.topics.values())
+    room = exist + SPARE_SESSION_PARTITIONS
+    most = fetch(cluster, *[(index, 0) for index in range(room)], session_epoch=0)
+    opened = requester.ask(most, NEWEST)
+    assert (opened.error_code, opened.session_id > 0) == (Errors.NONE, True)
+    again = in_session(cluster, opened.session_id, 1, (0, 0), (room - 1, 0))
+    assert requester.ask(again, NEWEST).error_code is Errors.NONE
+    more = in_session(cluster, opened.session_id, 2, (0, 0), (room, 0))
+    assert requester.ask(more, NEWEST).error_code is Errors.INVALID_REQUEST
+    beyond = fetch(cluster, *[(index, 0) for index in range(room + 1)], session_epoch=0)
+    assert requester.ask(beyond, NEWEST).error_code is Errors.INVALID_REQUEST
+    refused_changed_nothing = in_session(cluster, opened.session_id, 2)
+    assert requester.ask(refused_changed_nothing, NEWEST).error_code is Errors.NONE

@@ -28,6 +28,7 @@ def events(cluster: Cluster, kind: type[Any]) -> list[Any]:
     return [entry.event for entry in cluster.journal.entries() if isinstance(entry.event, kind)]
 
 
+@pytest.mark.without("control-records", "the leader that moves is the keeper, too, so that its answer is lost")
 @pytest.mark.parametrize(
     ("accepted", "spso"),
     [

@@ -202,6 +202,18 @@ def test_an_unknown_topic_id_creates_no_topic(cluster: Cluster, requester: Reque
     assert cluster.image is before
 
 
+@pytest.mark.parametrize(("count", "created"), [(10, 10), (11, 0)], ids=["2.3 as many as may be", "2.3 one more"])
+def test_metadata_creates_as_many_partitions_as_create_topics(
+    cluster: Cluster, requester: Requester, count: int, created: int
+) -> None:
+    """Of a thousand partitions each."""
+    controller, before = cluster._runtime.controller, cluster.image
+    cluster._control(lambda done: done(controller.alter_broker_configs({"num.partitions": "1000"})))
+    metadata(requester, *(Name(name=f"new{index}") for index in range(count)), allow_auto_topic_creation=True)
+    assert len(cluster.image.topics) - len(before.topics) == created
+    assert cluster.image.version - before.version == 1 + bool(created), "one image for all"
+
+
 # ---- DescribeCluster -------------------------------------------------------------------------------------------------
 
 
@@ -308,6 +320,7 @@ def test_a_cursor_sets_the_start_of_a_page(requester: Requester, cursor: Cursor,
 # ---- FindCoordinator -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.without("control-records", "it needs no share coordinator")
 @pytest.mark.parametrize(
     ("kind", "topic", "keys"),
     [

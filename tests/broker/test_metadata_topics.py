@@ -42,6 +42,24 @@ def requester(cluster: Cluster) -> Requester:
     return Requester(cluster)
 
 
+@pytest.mark.parametrize(
+    ("count", "error"),
+    [(10, E.NONE), (11, E.POLICY_VIOLATION)],
+    ids=["2.11 as many as may be", "2.11 one more"],
+)
+def test_the_usual_number_of_partitions_counts(
+    cluster: Cluster, requester: Requester, count: int, error: Errors
+) -> None:
+    """A topic without a number of partitions has as many as the broker's default."""
+    controller = cluster._runtime.controller
+    cluster._control(lambda done: done(controller.alter_broker_configs({"num.partitions": "1000"})))
+    topics = tuple(CreateTopicsRequest.Topic(name=f"t{index}") for index in range(count))
+    before = cluster.image.version
+    found = requester.ask(CreateTopicsRequest(topics=topics), 7).topics
+    assert {topic.error_code for topic in found} == {error}
+    assert cluster.image.version - before == (not error), "one image for all"
+
+
 # ---- CreateTopics ----------------------------------------------------------------------------------------------------
 
 

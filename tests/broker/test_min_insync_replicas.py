@@ -29,6 +29,8 @@ from shareq.model.messages.share_state import (
 from tests.broker.requester import Requester
 from tests.broker.transactor import Transactor
 
+pytestmark = pytest.mark.every_persister
+
 WRITE_TIMEOUT_MS = 5000
 GROUP = "g"
 
@@ -102,6 +104,7 @@ def start_offset(requester: Requester, node: int) -> int:
     return offset
 
 
+@pytest.mark.without("control-records", "there is no state topic, whose replicas matter here")
 def test_a_state_write_times_out_and_is_committed_when_the_replica_returns(
     cluster: Cluster, requester: Requester
 ) -> None:
@@ -118,6 +121,7 @@ def test_a_state_write_times_out_and_is_committed_when_the_replica_returns(
     assert start_offset(requester, node) == 7
 
 
+@pytest.mark.without("control-records", "there is no state topic, whose replicas matter here")
 def test_a_state_write_continues_when_min_insync_replicas_is_lowered(cluster: Cluster, requester: Requester) -> None:
     key = str(SharePartitionKey(GROUP, cluster.image.topics["orders"].topic_id, 0))
     node = find(requester, CoordinatorType.SHARE, key)
@@ -130,6 +134,7 @@ def test_a_state_write_continues_when_min_insync_replicas_is_lowered(cluster: Cl
     assert requester.response(call_id).results[0].partitions[0].error_code is Errors.NONE
 
 
+@pytest.mark.without("control-records", "there is no state topic, whose replicas matter here")
 def test_a_stalled_write_fails_with_its_coordinator(cluster: Cluster, requester: Requester) -> None:
     key = str(SharePartitionKey(GROUP, cluster.image.topics["orders"].topic_id, 0))
     node = find(requester, CoordinatorType.SHARE, key)
@@ -216,6 +221,7 @@ def test_a_topic_deleted_while_its_initialization_is_appended_is_removed(
     assert share_partitions(cluster, node) == SharePartitions(initialized={orders: frozenset({0})})
 
 
+@pytest.mark.without("control-records", "there is no state topic, whose replicas matter here")
 @pytest.mark.parametrize("fails", [False, True], ids=["initialized", "not initialized"])
 def test_an_initialization_completes_after_a_stalled_append(fails: bool) -> None:
     """The group record that ends an initialization waits for an append for longer than client timeouts, and is still

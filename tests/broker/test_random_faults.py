@@ -11,7 +11,6 @@ The environment variable `SHAREQ_SEEDS` sets the number of runs.
 
 from __future__ import annotations
 
-import os
 import random
 from contextlib import suppress
 
@@ -25,14 +24,18 @@ from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC
 from shareq.model.states import AcknowledgeType, IsolationLevel
 from tests.broker.ledger import TERMINAL, Books
 from tests.broker.probe import Probe
+from tests.budgets import cases
 from tests.consumer.watched import WatchedConsumer
 
-RUNS = int(os.environ.get("SHAREQ_SEEDS", "24" if os.environ.get("CI") else "8"))
+RUNS = cases(8, 12, "SHAREQ_SEEDS")
 ACTIONS = 150
 TOPICS = {"orders": 3, "facts": 2}
 """Number of partitions by topic. Records of `orders` may be deleted, `facts` is compacted."""
 
 COMPACTED = {"cleanup.policy": "compact", "segment.bytes": 14, "min.cleanable.dirty.ratio": 0}
+SMALL_SEGMENTS = {"share.coordinator.state.topic.segment.bytes": 1000}
+"""A compacted state topic is compacted up to its last segment."""
+
 PLACES = [(topic, partition) for topic, partitions in TOPICS.items() for partition in range(partitions)]
 
 UNSETTLED_MS = 150_000
@@ -47,7 +50,8 @@ class FaultyCluster:
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
-        self.cluster = Cluster(brokers=3, seed=seed, latency_ms=self.rng.choice([0, 0, 3]))
+        latency_ms = self.rng.choice([0, 0, 3])
+        self.cluster = Cluster(brokers=3, seed=seed, latency_ms=latency_ms, config=SMALL_SEGMENTS)
         self.cluster.create_topic("orders", TOPICS["orders"])
         self.cluster.create_topic("facts", TOPICS["facts"], configs=COMPACTED)
         self.cluster.configure_group(
@@ -179,7 +183,7 @@ class FaultyCluster:
 
     def remaining_work(self) -> int:
         """Remaining work: records that are open, and offsets that the SPSO has not passed."""
-        ahead = [self.cluster.log(*at).log_end_offset - self.books.spso.get(at, 0) for at in PLACES]
+        ahead = [self.cluster.log(*at).high_watermark - self.books.spso.get(at, 0) for at in PLACES]
         return sum(ahead) + len(self.open_records())
 
     def offsets(self, topic: str, partition: int) -> set[int]:
@@ -243,6 +247,7 @@ WEIGHTS = {
 }
 
 
+@pytest.mark.every_persister
 @pytest.mark.parametrize("run", range(RUNS))
 def test_no_record_is_lost_or_accepted_twice_under_random_faults(seed: int, run: int) -> None:
     print(f"run {run} of seed {seed}")

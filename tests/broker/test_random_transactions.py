@@ -8,7 +8,6 @@ no partition may keep an open transaction.
 
 from __future__ import annotations
 
-import os
 import random
 from typing import NamedTuple
 
@@ -22,8 +21,9 @@ from shareq.model.messages.transactions import EndTxnRequest
 from shareq.model.states import IsolationLevel
 from tests.broker.test_transactions import offset_of, settled
 from tests.broker.transactor import COORDINATOR_MOVES, FLOWS, Transactor
+from tests.budgets import cases
 
-RUNS = 16 if os.environ.get("CI") else 5
+RUNS = cases(5, 8)
 ACTIONS = 120
 PARTITIONS = 3
 PRODUCERS = 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -84,6 +85,7 @@ def test_freezing_is_in_the_journal_and_refused_where_it_makes_no_sense(cluster:
 # ---- delayed appends -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.without("control-records", "a repeated write finds that nothing is new, and succeeds")
 @pytest.mark.parametrize(
     ("delay_ms", "least_ms", "most_ms", "error"),
     [
@@ -185,3 +187,70 @@ def test_inside_an_event_no_time_passes_and_no_timer_fires() -> None:
     loop.at(began_ms, lambda: seen.append("the next timer"))
     loop.wait(lambda: False, 10)
     assert (seen, loop.now_ms()) == ([False, "the next timer"], began_ms + 10)
+
+
+# ---- clocks ----------------------------------------------------------------------------------------------------------
+
+
+def jump(cluster: Cluster, ms: int) -> None:
+    """The clock jumps ahead, as after a pause of the machine: what was due meanwhile happens late."""
+    assert isinstance(cluster.loop, VirtualLoop)
+    cluster.loop.jump(ms)
+
+
+@pytest.mark.parametrize("first", ["acknowledgement", "timer"])
+def test_a_lock_ends_with_its_timer_after_a_jump(cluster: Cluster, first: str) -> None:
+    """As in Kafka, whose timers can be late, too: what reaches the leader first decides, and there is one holder."""
+    consumer = ShareConsumer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "g", "share.acknowledgement.mode": "explicit"}
+    )
+    consumer.subscribe(["orders"])
+    (message,) = consumer.poll(10)
+    jump(cluster, 31_000)
+    if first == "timer":
+        cluster.advance(0)
+    consumer.acknowledge(message)
+    ((_, refused),) = consumer.commit_sync(5).items()
+    assert (refused is None) == (first == "acknowledgement")
+    assert [again.delivery_count() for again in consumer.poll(10)] == ([] if refused is None else [2])
+
+
+def test_a_member_whose_session_ends_in_a_jump_joins_again(cluster: Cluster) -> None:
+    """The coordinator cannot know that the heartbeats were late, too. Nothing is delivered twice."""
+    consumer = consumer_of(cluster)
+    assert len(consumer.poll(10)) == 1
+    consumer.commit_sync()
+    jump(cluster, 60_000)
+    cluster.advance(1000)
+    assert count(cluster, MemberLeft) == 1
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+    producer.produce("orders", "two")
+    producer.flush()
+    assert [message.value() for message in consumer.poll(60)] == [b"two"]
+
+
+def test_timers_run_once_after_a_jump(cluster: Cluster) -> None:
+    """An hour of heartbeats is one heartbeat."""
+    consumer = consumer_of(cluster)
+    assert len(consumer.poll(10)) == 1
+    cluster.advance(5000)
+    before = count(cluster, HeartbeatReceived)
+    jump(cluster, 3_600_000)
+    cluster.advance(0)
+    assert count(cluster, HeartbeatReceived) == before + 1
+
+
+@pytest.mark.parametrize("hours", [-24, 24])
+def test_a_jump_of_the_wall_clock_moves_no_cluster(monkeypatch: pytest.MonkeyPatch, hours: int) -> None:
+    """A running cluster counts with a clock that only runs ahead: locks, sessions and timers keep their lengths, and
+    times of records continue."""
+    with Cluster(brokers=1, clock=1000.0) as cluster:
+        cluster.create_topic("orders")
+        fired: list[int] = []
+        due_ms = cluster.now_ms + 60_000
+        cluster.loop.enter(lambda: cluster.loop.at(due_ms, lambda: fired.append(cluster.now_ms)))
+        real = time.time
+        monkeypatch.setattr(time, "time", lambda: real() + hours * 3600)
+        monkeypatch.setattr(time, "time_ns", lambda: int(time.time() * 1e9))
+        assert cluster.wait(lambda: bool(fired), 600)
+        assert due_ms <= fired[0] < due_ms + 12 * 3_600_000

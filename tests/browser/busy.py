@@ -102,12 +102,15 @@ def everything() -> Everything:
     pictures = shown(cluster)
     alone = strip(cluster, group=GROUP, topic=TOPIC)
     room = control_room(cluster, group=GROUP, topic=TOPIC)
-    of_room = {slot.shown: slot.views[slot.shown] for slot in room.screen.slots.values()}
-    of_room["timeline"] = room.screen.timeline
-    for name, view in of_room.items():
-        assert isinstance(view, GroupPicture)
-        pictures[f"room {name}"] = view
+    pictures |= {f"room {name}": view for name, view in pictures_of(room).items()}
     return Everything(pictures, (alone, room.screen.strip), race(records=60), room)
+
+
+def pictures_of(room: ControlRoom) -> dict[str, GroupPicture]:
+    """The pictures that a room shows, in the order of the page."""
+    shown_views = {slot.shown: slot.views[slot.shown] for slot in room.screen.slots.values()}
+    shown_views["timeline"] = room.screen.timeline
+    return {name: view for name, view in shown_views.items() if isinstance(view, GroupPicture)}
 
 
 def cells_of(shown: PartitionStrip) -> dict[str, list[Any]]:
@@ -132,10 +135,12 @@ def _described(picture: GroupPicture) -> dict[str, Any]:
         "now": str(now_ms),
         "order": str(picture.order),
         "words": drawing["text"],
-        "keys": [element["key"] for element in drawing["elements"]],
-        "texts": {e["key"]: _text(e, now_ms) for e in drawing["elements"] if e["tag"] == "text"},
+        "keys": drawing["keys"],
+        "texts": {e["key"]: _text(e, now_ms) for e in drawing["elements"].values() if e["tag"] == "text"},
         "selected": sorted(
-            e["key"] for e in drawing["elements"] if picture.selection and picture.selection in e.get("about", [])
+            e["key"]
+            for e in drawing["elements"].values()
+            if picture.selection and picture.selection in e.get("about", [])
         ),
     }
 

@@ -1,4 +1,4 @@
-"""A real Chromium and a real JupyterLab, each started once per run; the fixtures stop their own processes only."""
+"""A real Chromium and a real JupyterLab, each started once per worker; the fixtures stop their own processes only."""
 
 import json
 import os

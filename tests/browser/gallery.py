@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page
 
 from tests.browser.chromium import installed
 from tests.browser.conftest import jupyterlab_server, launched
-from tests.browser.pages import execute, notebook, run_all
+from tests.browser.pages import change_theme, execute, notebook, run_all
 
 VIEWS: Final = (
     *("strip", "locks", "states", "group", "cluster", "messages"),
@@ -86,9 +86,7 @@ def opened(browser: Browser, address: str, folder: Path, size: str) -> Iterator[
 def pictures(page: Page, size: str, wishes: argparse.Namespace) -> Iterator[Path]:
     """Take the pictures of all views in all themes and widths."""
     for theme in wishes.theme:
-        theme_name = f"JupyterLab {theme.title()}"
-        page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", theme_name)
-        page.wait_for_function("() => !document.querySelector('#jupyterlab-splash')")
+        change_theme(page, theme)
         for width in wishes.width:
             for name in wishes.only:
                 height = 2_400 if name.startswith("room") else 1_300

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 READY_MS = 60_000
 
@@ -61,7 +62,7 @@ def wide_page(browser: Browser, address: str, name: str, height: int) -> Iterato
     context = browser.new_context(viewport={"width": 1400, "height": height})
     context.set_default_timeout(READY_MS)
     page, errors = context.new_page(), []
-    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("pageerror", lambda error: errors.append(error.stack or str(error)))
     page.goto(f"{address}lab/tree/{name}?reset")
     page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=READY_MS)
     for command in ("application:toggle-left-area", "notebook:run-all-cells"):
@@ -69,7 +70,26 @@ def wide_page(browser: Browser, address: str, name: str, height: int) -> Iterato
     yield page
     page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
     context.close()
-    assert errors == []
+    assert errors == [], errors  # a fixture's assertion is not explained
+
+
+@contextmanager
+def themed(page: Page, theme: str) -> Iterator[None]:
+    """A theme, "light" or "dark", of JupyterLab; light again afterwards, as the server keeps it for later pages."""
+    try:
+        change_theme(page, theme)
+        yield
+    finally:
+        change_theme(page, "light")
+
+
+def change_theme(page: Page, theme: str) -> None:
+    """Change the theme of JupyterLab to "light" or "dark", and wait until the page has it: a change during another one
+    is refused. The command saves the theme, for later pages, too."""
+    change = "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})"
+    page.evaluate(change, f"JupyterLab {theme.title()}")
+    expect(page.locator("body")).to_have_attribute("data-jp-theme-light", "true" if theme == "light" else "false")
+    expect(page.locator("#jupyterlab-splash")).to_have_count(0)
 
 
 def cells(strip: Locator) -> dict[int, tuple[str, int]]:
@@ -79,7 +99,8 @@ def cells(strip: Locator) -> dict[int, tuple[str, int]]:
 
 
 def execute(page: Page, code: str) -> None:
-    """Run code in the notebook's kernel that is in none of its cells."""
+    """Run code in the notebook's kernel that is in none of its cells. A click before it may take effect later: another
+    thread of the kernel takes its message."""
     page.evaluate(
         """async code => {
             const panel = window.jupyterapp.shell.currentWidget;
@@ -102,3 +123,43 @@ def kernel_value(page: Page, expression: str) -> Any:
         f"__import__('json').dumps({expression})",
     )
     return json.loads(ast.literal_eval(shown))
+
+
+CLICK = """limit => new Promise((done, fail) => {
+    const views = [...document.querySelectorAll(".sq-view")], before = views.map(view => view.dataset.order);
+    const waiting = () => views.filter((view, place) => view.dataset.order === before[place]);
+    const begun = performance.now();
+    const end = finish => { clearTimeout(late); watch.disconnect(); finish(); };
+    const late = setTimeout(() => {
+        const names = waiting().map(view => view.getAttribute("aria-label")).join("; ");
+        end(() => fail(new Error(`no picture of the new moment within ${limit} ms: ${names}`)));
+    }, limit);
+    const watch = new MutationObserver(() => {
+        if (!waiting().length) setTimeout(() => end(() => done(performance.now() - begun)));  // after the drawn frame
+    });
+    for (const view of views) watch.observe(view, {attributeFilter: ["data-order"]});
+    views[0].querySelector("[data-do=back]").click();
+})"""
+
+
+def click_ms(page: Page, limit_ms: int = READY_MS) -> float:
+    """The time from a click on "step back" of the first view to the frame in which the last view of the page shows the
+    new moment, ms. An Error of Playwright names the views that show no new moment within the limit."""
+    return float(page.evaluate(CLICK, limit_ms))
+
+
+UNDRAWN = """() => [...document.querySelectorAll(".sq-view")]
+    .filter(view => !(view.dataset.mode
+        || view.querySelector(view.closest(".sq-area-timeline") ? ".sq-marks button" : ".sq-plot [data-key]")))
+    .map(view => view.getAttribute("aria-label"))"""
+"""The names of the views of a page that have no picture; the timeline of a room has one with its first mark."""
+
+
+def wait_for_pictures(page: Page, count: int, limit_ms: int = READY_MS) -> None:
+    """Wait until a page has `count` views, all with pictures. AssertionError names those without one at the limit."""
+    views = page.locator(".sq-view")
+    expect(views).to_have_count(count, timeout=limit_ms)
+    try:
+        page.wait_for_function(f"() => !({UNDRAWN})().length", timeout=limit_ms)
+    except PlaywrightTimeoutError:
+        raise AssertionError(f"no picture within {limit_ms} ms: {', '.join(page.evaluate(UNDRAWN))}") from None

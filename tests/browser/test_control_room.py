@@ -36,6 +36,8 @@ def lab_page(browser: Browser, jupyterlab: str, jupyterlab_folder: Path) -> Iter
 
 @pytest.fixture
 def page(lab_page: Page) -> Page:
+    lab_page.set_viewport_size({"width": 1_400, "height": TALL})
+    lab_page.locator(".sq-room").evaluate("room => room.scrollIntoView()")
     execute(lab_page, "room.leave(); room.state = {'time_ms': None, 'selection': '', 'views': {}}")
     expect_together(lab_page)
     return lab_page
@@ -70,9 +72,13 @@ def test_the_timeline_shows_the_moment_and_moves_all_views(page: Page) -> None:
     expect(timeline).not_to_have_attribute("data-now", end)
     expect_together(page)
     expect(timeline.get_by_text("● live")).to_have_attribute("aria-pressed", "false")
+    time = page.locator(".sq-area-strip .sq-chip").last
+    expect(time).to_have_text(re.compile(r"^t \d\d:\d\d\.\d{3} · [\d.]+ m?s before now$"))
+    timeline.get_by_text("● live").click()
+    expect(time).to_have_text(re.compile(r"^t \d\d:\d\d\.\d{3}$"))
 
 
-def test_produce_and_advance_do_what_their_line_says(page: Page) -> None:
+def test_produce_and_advance_do_the_same_as_their_line(page: Page) -> None:
     before = kernel_value(page, RECORDS)
     produce = control(page, "produce")
     produce.get_by_role("spinbutton").fill("7")
@@ -99,7 +105,7 @@ def test_an_added_consumer_is_shown_and_can_be_crashed(page: Page) -> None:
     expect(page.locator(".sq-area-right .sq-picture")).to_contain_text(name)
     page.locator(".sq-panel").get_by_text(f"consumer {name}", exact=True).click()
     page.get_by_role("button", name=f"crash {name}").click()
-    assert kernel_value(page, "list(room.panel.steering.team)[-1].state") == "crashed"
+    until_equal(lambda: kernel_value(page, "list(room.panel.steering.team)[-1].state"), lambda: "crashed")
 
 
 def test_a_refused_value_is_explained_and_changes_nothing(page: Page) -> None:
@@ -112,8 +118,8 @@ def test_a_refused_value_is_explained_and_changes_nothing(page: Page) -> None:
     assert kernel_value(page, RECORDS) == before
 
 
-def test_a_story_is_told_step_by_step_and_left(page: Page) -> None:
-    page.get_by_role("button", name="A crashed consumer").click()
+def test_a_story_goes_step_by_step_and_can_be_left(page: Page) -> None:
+    page.get_by_role("button", name="2 crashed consumer").click()
     story = page.locator(".sq-story")
     expect(story).to_contain_text("step 0 of")
     ask = page.get_by_role("button", name="what happens?")
@@ -123,7 +129,7 @@ def test_a_story_is_told_step_by_step_and_left(page: Page) -> None:
         expect_together(page)
     assert kernel_value(page, "room.screen.timeline.total") > 0
     expect(page.locator(".sq-area-timeline .sq-marks").get_by_text("A crashed")).to_be_visible()
-    expect(page.get_by_role("button", name="A crashed consumer: 2 of")).to_have_class(re.compile("sq-on"))
+    expect(page.get_by_role("button", name="2 crashed consumer: 2 of")).to_have_class(re.compile("sq-on"))
     page.get_by_role("button", name="end the story").click()
     expect(story).to_have_count(0)
     assert kernel_value(page, "room.screen is room._own")
@@ -137,8 +143,97 @@ strip.seek(next(moment["order"] for moment in moments if moment["runs"] and not 
 """
 
 
+SAMPLE = """() => {
+    const view = document.querySelector(".sq-area-middle .sq-view"), text = view.querySelector(".sq-text");
+    window.sampled = [];
+    const sample = () => {
+        window.sampled.push([Number(view.dataset.now), text.textContent]);
+        window.sampling = requestAnimationFrame(sample);
+    };
+    sample();
+}"""
+"""In each frame: the time of the record states, and their picture as text."""
+LAST = "max(e.time_ms for e in room.screen.strip.view.journal if getattr(e.event, 'cause', '') == 'acquire')"
+"""The time of the last acquisition."""
+
+
+def test_no_view_is_ahead_of_the_moment_that_is_played(page: Page) -> None:
+    page.get_by_role("button", name="1 poison").click()
+    expect(page.locator(".sq-story")).to_contain_text("step 0 of")
+    begun = int(expect_together(page))
+    page.evaluate(SAMPLE)
+    page.get_by_role("button", name="what happens?").click()
+    expect(page.locator(".sq-area-timeline .sq-view")).to_have_attribute("data-now", str(begun + 10_000))
+    acquired_ms = int(kernel_value(page, LAST))
+    sampled = page.evaluate("() => { cancelAnimationFrame(window.sampling); return window.sampled; }")
+    assert acquired_ms > begun
+    assert {now_ms for now_ms, text in sampled if "attempt 5" in text if now_ms < acquired_ms} == set()
+    assert any("attempt 5" in text for _, text in sampled)
+    page.get_by_role("button", name="end the story").click()
+    expect(page.locator(".sq-story")).to_have_count(0)
+
+
+HIDDEN = "said => said.scrollHeight - said.clientHeight"
+"""The height of the text that a person has to scroll to, px."""
+
+
+def test_all_that_the_panel_says_is_in_sight(page: Page) -> None:
+    """A hint of what to do first, the line of the last click, and its meaning."""
+    said = page.locator(".sq-said")
+    for hint, line in (
+        ("Add a consumer, produce records, and advance the clock; or choose a story.", "cluster.advance(1000)"),
+        ("consumer-1 receives its partitions with its next heartbeat, at 00:05.109.", "feed = Feed(cluster, 'orders')"),
+    ):
+        execute(page, f"panel = room.panel; panel._hint.value = {hint!r}")
+        execute(page, f"panel._show_code({line!r}, meaning='Lets this much of the time of the cluster pass.')")
+        expect(said.locator(".sq-hint")).to_contain_text(hint)
+        assert said.evaluate(HIDDEN) <= 0
+    execute(page, "panel._hint.value = ''; panel._show_code('')")
+
+
+PLACES = """() => {
+    const top = node => Math.round(node.getBoundingClientRect().top), panel = document.querySelector(".sq-panel");
+    return [...panel.querySelectorAll(".widget-button")].map(one => [one.textContent, top(one) - top(panel)]);
+}"""
+"""The buttons of the panel and where they stand in it, px."""
+
+
+def test_a_click_moves_no_button_of_the_panel(page: Page) -> None:
+    """The text about the click may be long or short, a reason or a hint."""
+    before = page.evaluate(PLACES)
+    for name, value, shown in (
+        ("produce", "3", "feed.send(3)"),
+        ("produce", "-3", "produce=-3: must be a whole number"),
+        ("advance", "2500", "cluster.advance(2500)"),
+        ("delay state writes", None, "cluster.delay_appends("),
+    ):
+        if value is None:
+            execute(page, "panel = room.panel; panel.act(panel.steering['delay state writes'], 100)")
+        else:
+            use = control(page, name)
+            use.get_by_role("spinbutton").fill(value)
+            use.get_by_role("spinbutton").press("Enter")
+            use.get_by_role("button").click()
+        expect(page.locator(".sq-done")).to_contain_text(shown)
+        assert page.evaluate(PLACES) == before
+    execute(page, "panel.steering.do('clear faults')")
+
+
+def test_a_step_of_a_story_moves_none_of_its_buttons(page: Page) -> None:
+    page.get_by_role("button", name="1 poison").click()
+    ask = page.get_by_role("button", name="what happens?")
+    expect(ask).to_be_visible()
+    before = page.evaluate(PLACES)[:3]
+    assert [text for text, _ in before] == ["advance 1 s", "what happens?", "end the story"]
+    ask.click()
+    expect(page.locator(".sq-story")).to_contain_text("step 1 of")
+    assert page.evaluate(PLACES)[:3] == before
+    page.get_by_role("button", name="end the story").click()
+    expect(page.locator(".sq-story")).to_have_count(0)
+
+
 def test_records_of_a_lost_leader_are_faded_until_the_next_one_loads_them(page: Page) -> None:
-    page.get_by_role("button", name="Failover of the share-partition leader").click()
+    page.get_by_role("button", name="6 leader fails").click()
     for step in (1, 2):
         page.get_by_role("button", name="what happens?").click()
         expect(page.locator(".sq-story")).to_contain_text(f"step {step} of")
@@ -177,6 +272,30 @@ def test_a_copied_state_is_restored(page: Page) -> None:
     until_equal(lambda: expect_together(page), lambda: now)
     assert kernel_value(page, "room.state") == copied
     expect(page.locator(".sq-area-wide svg[role=img]")).to_be_visible()
+
+
+def test_a_click_in_the_line_of_a_message_shows_it(page: Page) -> None:
+    """Not on its arrow or its words only; the card is brought into sight, and the biography stays."""
+    page.set_viewport_size({"width": 1_400, "height": 700})
+    shown = page.locator(".sq-area-narrow .sq-picture")
+    expect(shown).to_contain_text("A click on a message shows its fields.")
+    key = shown.locator("[data-key^=target]").last.get_attribute("data-key")
+    line, card = shown.locator(f"[data-key='{key}']"), shown.locator("[data-key=detail]")
+    expect(card).to_have_count(0)
+    line.scroll_into_view_if_needed()
+    line.click(position={"x": 4, "y": 6})
+    expect(card).to_be_in_viewport(ratio=0.5)
+    expect(line).to_have_attribute("data-about", str(card.get_attribute("data-about")))
+    expect(line).to_have_class(re.compile("sq-selected"))
+    line.click(position={"x": 4, "y": 6})
+    expect(card).to_have_count(0)
+
+
+def test_a_mark_at_the_end_has_its_label_inside(page: Page) -> None:
+    execute(page, "cluster.advance(20_000); cluster.kill_broker(2); cluster.start_broker(2)")
+    label = page.locator(".sq-area-timeline .sq-marks span").filter(has_text="broker 2 killed")
+    expect(label).to_be_visible()
+    until_equal(lambda: page.evaluate(OUTSIDE), list)
 
 
 OUTSIDE = """() => {

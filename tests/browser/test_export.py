@@ -136,12 +136,12 @@ def test_a_picture_draws_the_elements_of_each_step(offline_page: Page, cluster: 
             shown.press("i")
             expect(shown).to_have_attribute("data-order", str(order))
             keys = shown.locator(".sq-plot [data-key]").evaluate_all("all => all.map(node => node.dataset.key)")
-            assert sorted(keys) == sorted(element["key"] for element in view.drawing["elements"])
+            assert sorted(keys) == sorted(view.drawing["keys"])
 
 
 @pytest.fixture
 def calm_page(browser: Browser) -> Iterator[Page]:
-    """A page of a reader who asked for reduced motion."""
+    """A page under reduced motion."""
     context = browser.new_context(reduced_motion="reduce", color_scheme="dark", offline=True)
     yield context.new_page()
     context.close()

@@ -56,6 +56,33 @@ def test_everything_has_a_name(page: Page, place: str) -> None:
     session.detach()
 
 
+CUT = """() => {
+    const fields = [...document.querySelectorAll(".sq-exact input")];
+    const found = fields.filter(field => field.scrollWidth > field.clientWidth && field.value.length <= 10)
+        .map(field => field.value);
+    const texts = document.querySelectorAll(".sq-control > .widget-html, .sq-code"), range = document.createRange();
+    for (const text of texts) {
+        const nodes = document.createTreeWalker(text, NodeFilter.SHOW_TEXT);
+        while (nodes.nextNode()) for (const {0: word, index} of nodes.currentNode.nodeValue.matchAll(/\\S+/g)) {
+            range.setStart(nodes.currentNode, index);
+            range.setEnd(nodes.currentNode, index + word.length);
+            if (range.getClientRects().length > 1) found.push(word);
+        }
+    }
+    return found;
+}"""
+"""The numbers that are wider than their fields, and the words of names and code that are broken. Numbers of more than
+ten digits stand for no limit, and end in an ellipsis."""
+WIDEST = "2147483647"
+
+
+def test_numbers_and_words_of_the_panel_are_whole(page: Page) -> None:
+    execute(page, """all_views.room.panel._show_code("cluster.crash(team['A'].consumer)")""")
+    expect(page.locator(".sq-code").first).to_have_text("cluster.crash(team['A'].consumer)")
+    page.locator(".sq-exact[style*='10ch'] input").last.evaluate(f"field => {{ field.value = '{WIDEST}'; }}")
+    assert page.evaluate(CUT) == []
+
+
 VIEWS = """() => [...document.querySelectorAll(".sq-view")].filter(view => view.checkVisibility())"""
 LAST = f"""place => {{
     const within = "button:not([tabindex='-1']), select, input, [tabindex='0']";

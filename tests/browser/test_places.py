@@ -1,4 +1,5 @@
-"""Every view in Notebook 7 and on a page of Voila: what is seen is the journal at that moment, without an error.
+"""Every view and every control in Notebook 7 and on a page of Voila: what is seen is the journal at that moment,
+without an error.
 
 The cluster of the page repeats itself: the test has the same one, and the same views, in its own process.
 """
@@ -18,15 +19,20 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from shareq.sim.race import RaceSetting, run_race
+from shareq_widgets import ControlRoom, control_room, race
 from shareq_widgets.pictures.race import verdict
-from tests.browser.busy import Everything, cells_of, described, everything
+from tests.browser.busy import Everything, cells_of, described, everything, pictures_of
 from tests.browser.pages import notebook, run_all
+from tests.browser.test_every_control import USES, fresh, unfold, use
 from tests.browser.test_views import SEEN, until_equal
 
 pytestmark = pytest.mark.browser
 
 CODE = "from tests.browser.busy import everything; all_views = everything(); all_views.page"
-VOILA = "from shareq_widgets.show.app import serve; serve({!r}, port=0, theme='light', say=print, open_browser=False)"
+STEERED = "from tests.browser.test_places import steered; room = steered(); room"
+VOILA = (
+    "from shareq_widgets.show.app import serve; serve({!r}, port=0, theme='light', opened=print, open_browser=False)"
+)
 PLACES = ("Notebook 7", "Voila")
 HEIGHT = 5_200
 OURS = ("blob:", "anywidget", "shareq", "sq-")
@@ -50,8 +56,8 @@ def clean_page(browser: Browser) -> Iterator[Page]:
 
 
 @contextmanager
-def in_notebook(browser: Browser, address: str, folder: Path) -> Iterator[Page]:
-    notebook(folder, "places.ipynb", CODE)
+def in_notebook(browser: Browser, address: str, folder: Path, code: str = CODE) -> Iterator[Page]:
+    notebook(folder, "places.ipynb", code)
     with clean_page(browser) as page:
         run_all(page, f"{address}notebooks/places.ipynb")
         yield page
@@ -59,8 +65,8 @@ def in_notebook(browser: Browser, address: str, folder: Path) -> Iterator[Page]:
 
 
 @contextmanager
-def in_voila(browser: Browser) -> Iterator[Page]:
-    command = [sys.executable, "-u", "-c", VOILA.format(CODE)]
+def in_voila(browser: Browser, code: str = CODE) -> Iterator[Page]:
+    command = [sys.executable, "-u", "-c", VOILA.format(code)]
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) as process,
         clean_page(browser) as page,
@@ -162,3 +168,42 @@ def test_the_panel_of_the_room_steers(place: Place) -> None:
     timeline.get_by_text("◀ step").click()  # what has moved depends on the picture before, but for a step back
     room.screen.timeline.back()
     expect_agreement(place)
+
+
+AT_REST = """() => new Promise(done => {
+    const panel = document.querySelector(".sq-panel");
+    const end = () => { watch.disconnect(); done(); };
+    const watch = new MutationObserver(() => { clearTimeout(quiet); quiet = setTimeout(end, 300); });
+    let quiet = setTimeout(end, 300);
+    watch.observe(panel, {childList: true, subtree: true});
+})"""
+"""The panel is laid out again after the line of a use is shown: a click in the middle of that would miss its button."""
+
+
+def steered() -> ControlRoom:
+    """A room whose panel is used from its first control to the last."""
+    return control_room(fresh(), group="crew", topic="jobs", animate=False)
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_every_control_is_used(browser: Browser, jupyterlab: str, jupyterlab_folder: Path, name: str) -> None:
+    """The page shows the line of each use; at the end its views show the journal that these lines have here."""
+    opened = (
+        in_voila(browser, STEERED) if name == "Voila" else in_notebook(browser, jupyterlab, jupyterlab_folder, STEERED)
+    )
+    with opened as page:
+        room = steered()
+        assert room.panel is not None
+        code = page.locator(".sq-panel .sq-code")
+        code.wait_for()
+        for control, value, *_ in USES:
+            unfold(page)
+            page.evaluate(AT_REST)
+            use(page, control, value)
+            expect(code).to_have_text(room.panel.steering.do(control, value))
+        pictures = pictures_of(room)
+        timeline = page.locator(".sq-area-timeline .sq-view")
+        timeline.press("End")
+        room.screen.timeline.last()
+        expect_agreement(Place(page, Everything(pictures, (room.screen.strip,), race(records=60), room)))
+        room.close()

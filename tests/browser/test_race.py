@@ -10,11 +10,14 @@ from playwright.sync_api import Page, expect
 from shareq.sim.race import RaceSetting, run_race
 from shareq.trace.views.palette import DARK
 from shareq_widgets.pictures.race import verdict
-from tests.browser.pages import execute, kernel_value, notebook
+from tests.browser.pages import execute, kernel_value, notebook, themed
 
 pytestmark = pytest.mark.browser
 
 CELLS = ("from shareq_widgets import race; view = race(records=60)", "view")
+
+FREE = "svg => svg.parentElement.parentElement.clientWidth - svg.getBoundingClientRect().width"
+"""The width that a drawing leaves of its place, px."""
 
 
 def test_race(browser_page: Page, jupyterlab: str, jupyterlab_folder: Path, tmp_path: Path) -> None:
@@ -24,7 +27,7 @@ def test_race(browser_page: Page, jupyterlab: str, jupyterlab_folder: Path, tmp_
     for command in ("application:toggle-left-area", "notebook:run-all-cells"):
         browser_page.evaluate(f"window.jupyterapp.commands.execute('{command}')")
     race = browser_page.locator(".sq-race")
-    wide, narrow = race.locator(".sq-race-wide svg"), race.locator(".sq-race-narrow svg")
+    wide, narrow = race.locator(".sq-race-860 svg"), race.locator(".sq-race-380 svg")
     expect(wide).to_be_visible()
     expect(narrow).to_be_hidden()
     expect(race.locator(".sq-race-text")).to_contain_text(verdict(run_race(RaceSetting(records=60))))
@@ -35,8 +38,14 @@ def test_race(browser_page: Page, jupyterlab: str, jupyterlab_folder: Path, tmp_
     expect(wide).to_contain_text("0 of 60 done")
     race.get_by_role("button").first.click()
     expect(wide).to_contain_text("finished in")
-    browser_page.evaluate("window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'})")
-    expect(wide).to_have_css("background-color", f"rgb{tuple(bytes.fromhex(DARK['bg'][1:]))}")
+    with themed(browser_page, "dark"):
+        expect(wide).to_have_css("background-color", f"rgb{tuple(bytes.fromhex(DARK['bg'][1:]))}")
+    browser_page.set_viewport_size({"width": 1_700, "height": 900})
+    expect(race.locator(".sq-race-1180 svg")).to_be_visible()
+    expect(wide).to_be_hidden()
+    browser_page.set_viewport_size({"width": 760, "height": 900})
+    expect(race.locator(".sq-race-560 svg")).to_be_visible()
+    assert race.locator(".sq-race-560 svg").evaluate(FREE) < 1
     browser_page.set_viewport_size({"width": 520, "height": 900})
     expect(narrow).to_be_visible()
     expect(wide).to_be_hidden()

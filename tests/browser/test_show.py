@@ -101,7 +101,7 @@ def test_a_new_cluster_is_steered(browser_page: Page, folder: Path, tmp_path: Pa
 
 
 def test_a_served_cluster_is_observed(browser_page: Page, folder: Path, tmp_path: Path) -> None:
-    """What a cluster in another process does not tell is said to be unknown."""
+    """What is not known of a cluster in another process is shown as unknown."""
     held = {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": LOCK_MS}
     config = QUICK | {"group.share.max.record.lock.duration.ms": LOCK_MS}
     with Cluster(brokers=1, clock="wall", config=config) as cluster, Server(cluster) as server:

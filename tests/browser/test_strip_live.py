@@ -38,14 +38,18 @@ def test_run_on_advances_the_cluster(
     expect(strip).to_have_attribute("data-order", str(end))
     assert [cells(strip)[offset] for offset in UNDER_WAY] == [("acquired", 1), ("acquired", 1)]
     strip.screenshot(path=picture(tmp_path, f"strip-{theme}.png"))
-    strip.get_by_text("run on ▶▶").click()
+    run_on = strip.locator("[data-do=run_on]")
+    run_on.click()
+    expect(run_on).to_have_text("❚❚ stop running")
     expect(strip.locator(f"[data-offset='{UNDER_WAY[0]}']")).to_have_attribute("data-state", "acknowledged")
-    strip.get_by_text("run on ▶▶").click()
+    run_on.click()
+    expect(run_on).to_have_text("run on ▶▶")
+    expect(run_on).to_have_attribute("aria-pressed", "false")
     assert [cells(strip)[offset] for offset in UNDER_WAY] == [("acknowledged", 1), ("acknowledged", 1)]
     while int(strip.get_attribute("data-order") or 0) > end:
-        order = strip.get_attribute("data-order")
+        sentence = strip.locator(".sq-sentence").inner_text()  # of a moment between two events, too
         strip.get_by_text("◀ step").click()
-        expect(strip).not_to_have_attribute("data-order", str(order))
+        expect(strip.locator(".sq-sentence")).not_to_have_text(sentence)
     assert [cells(strip)[offset] for offset in UNDER_WAY] == [("acquired", 1), ("acquired", 1)]
     browser_page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
 
@@ -91,4 +95,32 @@ def test_locks_time_out_on_a_running_clock_without_input(
     expect(strip.locator(".sq-run[data-state='acquired']")).to_have_count(0)
     assert int(strip.get_attribute("data-order") or "") > begun
     assert all(cells(strip)[offset][0] != "acquired" for offset in held if offset in cells(strip))
+    browser_page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
+
+
+BUSY = """
+while shown.live:
+    pass
+"""
+RUN = """code => {
+    const {kernel} = window.jupyterapp.shell.currentWidget.sessionContext.session;
+    window.cell = "runs";
+    kernel.requestExecute({code}).done.then(reply => { window.cell = reply.content.status; });
+}"""
+
+
+def test_a_busy_cell_does_not_freeze_the_strip_of_a_running_clock(
+    browser_page: Page, jupyterlab: str, jupyterlab_folder: Path
+) -> None:
+    """While a cell runs, the locks time out in the strip, and its buttons work: the cell ends with the click."""
+    show = SHOW.replace("THEME", "auto").replace("; strip", "; shown = strip") + "; shown"
+    notebook(jupyterlab_folder, "busy.ipynb", RUNNING, show)
+    strip = open_strip(browser_page, jupyterlab, "busy.ipynb")
+    expect(strip.locator(".sq-run[data-state='acquired']").first).to_be_visible()
+    browser_page.evaluate(RUN, FROM_NOW_ON + BUSY)
+    expect(strip.locator(".sq-run[data-state='acquired']")).to_have_count(0)
+    assert browser_page.evaluate("window.cell") == "runs"
+    strip.get_by_text("◀ step").click()
+    browser_page.wait_for_function("window.cell === 'ok'")
+    expect(strip.get_by_text("● live")).to_have_attribute("aria-pressed", "false")
     browser_page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")

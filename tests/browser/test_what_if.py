@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from shareq.sim.what_if import Setting, stored_table
 from shareq.trace.views.palette import DARK
 from shareq_widgets.pictures.what_if_words import WhatIfContent, verdict
-from tests.browser.pages import execute, kernel_value, notebook
+from tests.browser.pages import execute, kernel_value, notebook, themed
 
 pytestmark = pytest.mark.browser
 
@@ -66,7 +66,8 @@ def test_what_if(browser_page: Page, jupyterlab: str, jupyterlab_folder: Path, t
 
     view.get_by_role("combobox").select_option("crashes")
     expect(text).to_contain_text(words(Setting(20_000), Setting(20_000), "crashes"))
-    browser_page.evaluate("window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'})")
-    expect(view.locator(".sq-picture")).to_have_css("background-color", f"rgb{tuple(bytes.fromhex(DARK['bg'][1:]))}")
-    view.screenshot(path=tmp_path / "what_if.png")
+    with themed(browser_page, "dark"):
+        ground = f"rgb{tuple(bytes.fromhex(DARK['bg'][1:]))}"
+        expect(view.locator(".sq-picture")).to_have_css("background-color", ground)
+        view.screenshot(path=tmp_path / "what_if.png")
     browser_page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from copy import deepcopy
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from nbconvert import HTMLExporter
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from tests.browser.pages import themed
 from tests.stored_notebooks import LATER, run
 
 pytestmark = pytest.mark.browser
@@ -57,8 +59,8 @@ def expect_pictures(page: Page, shown: Locator, kinds: list[str]) -> None:
         assert str(picture.get_attribute("src")).startswith(f"data:image/{kind}")
         assert picture.evaluate(DRAWN)
         assert WIDE <= picture.evaluate("node => node.offsetWidth") <= picture.evaluate(PLACE)
-    said = "\n".join(page.locator("body").all_inner_texts())
-    assert [words for words in NO_PICTURE if words in said] == []
+    text = "\n".join(page.locator("body").all_inner_texts())
+    assert [words for words in NO_PICTURE if words in text] == []
 
 
 def kinds_of(notebook: Any, first: str) -> list[str]:
@@ -115,39 +117,46 @@ def reader_page(browser: Browser) -> Iterator[Page]:
     context.close()
 
 
+def write_copy(notebook: Any, path: Path) -> None:
+    """Write a notebook with a title of its own. Jupyter keeps the trust by content: a notebook that equals one that a
+    test before has trusted and saved is trusted, too."""
+    copy = deepcopy(notebook)
+    copy.metadata.title = path.stem
+    nbformat.write(copy, path)
+
+
 @pytest.mark.parametrize("place", ["lab/tree", "notebooks"])
 def test_a_notebook_from_elsewhere_shows_the_pictures(
     *, reader_page: Page, jupyterlab: str, jupyterlab_folder: Path, notebook: Any, place: str
 ) -> None:
     """JupyterLab and Notebook 7 do not trust it, and show no SVG."""
     name = f"untrusted-{place[:3]}.ipynb"
-    nbformat.write(notebook, jupyterlab_folder / name)
+    write_copy(notebook, jupyterlab_folder / name)
     reader_page.goto(f"{jupyterlab}{place}/{name}?reset")
     shown = reader_page.locator(".jp-OutputArea-output img")
     expect_pictures(reader_page, shown, ["png"] * PICTURES)
     save_picture(reader_page, name)
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+@pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_trusted_notebook_shows_the_pictures_in_the_readers_theme(
     *, reader_page: Page, jupyterlab: str, jupyterlab_folder: Path, notebook: Any, theme: str
 ) -> None:
     """The SVG pictures follow the theme: their corner has its ground."""
-    name = f"trusted-{theme[-4:].strip()}.ipynb"
-    nbformat.write(notebook, jupyterlab_folder / name)
+    name = f"trusted-{theme}.ipynb"
+    write_copy(notebook, jupyterlab_folder / name)
     reader_page.goto(f"{jupyterlab}lab/tree/{name}?reset")
     reader_page.locator(".jp-OutputArea-output img").first.wait_for()
-    reader_page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", theme)
-    reader_page.evaluate("() => { window.jupyterapp.commands.execute('notebook:trust'); }")
-    reader_page.get_by_role("button", name="Confirm Trusting this notebook").click()
-    reader_page.wait_for_function("document.querySelectorAll('.jp-RenderedSVG img').length")
-    shown = reader_page.locator(".jp-OutputArea-output img")
-    kinds = kinds_of(notebook, "svg+xml")
-    expect_pictures(reader_page, shown, kinds)
-    dark = theme.endswith("Dark")
-    for place in [place for place, kind in enumerate(kinds) if kind != "png"]:
-        assert is_dark(shown.nth(place)) == dark
-    save_picture(reader_page, name)
+    with themed(reader_page, theme):
+        reader_page.evaluate("() => { window.jupyterapp.commands.execute('notebook:trust'); }")
+        reader_page.get_by_role("button", name="Confirm Trusting this notebook").click()
+        reader_page.wait_for_function("document.querySelectorAll('.jp-RenderedSVG img').length")
+        shown = reader_page.locator(".jp-OutputArea-output img")
+        kinds = kinds_of(notebook, "svg+xml")
+        expect_pictures(reader_page, shown, kinds)
+        for place in [place for place, kind in enumerate(kinds) if kind != "png"]:
+            assert is_dark(shown.nth(place)) == (theme == "dark")
+        save_picture(reader_page, name)
 
 
 def is_dark(picture: Locator) -> bool:

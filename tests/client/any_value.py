@@ -6,21 +6,35 @@ A call may succeed, or raise a clear error: one that the client raises on purpos
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from shareq import AcknowledgeType, Message, NewTopic, TopicPartition
+from shareq import (
+    AcknowledgeType,
+    AclBinding,
+    AclBindingFilter,
+    Message,
+    NewTopic,
+    ScramCredentialInfo,
+    ScramMechanism,
+    TopicPartition,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
+from shareq.admin.dead_letters import LetterFilter
 from shareq.model.errors import IllegalStateException, KafkaException, WakeupException
 
 CLEAR = (TypeError, ValueError, BufferError, KafkaException, IllegalStateException, WakeupException)
 
 RAISING_MODULES = {
+    "admin/acls.py",
     "admin/admin.py", "admin/arguments.py", "admin/broker_routing.py", "admin/configs.py", "admin/core.py",
-    "admin/offsets.py",
+    "admin/browse.py", "admin/credentials.py", "admin/features.py", "admin/offsets.py", "admin/operations.py",
+    "admin/quotas.py",
     "client/arguments.py", "client/config.py", "client/shell.py", "client/topic_partition.py",
     "consumer/acknowledger.py", "consumer/config.py", "consumer/core.py", "consumer/share_consumer.py",
     "producer/config.py", "producer/transaction_offsets.py", "producer/producer.py",
@@ -127,6 +141,7 @@ CONSUMER: dict[str, Parameters] = {
     "acknowledge": {
         "message": st.one_of(st.builds(Message, value("t"), value(0), value(0)), ANYTHING),
         "ack_type": value(*AcknowledgeType),
+        "delay_ms": value(None, 0, 1000),
     },
     "acknowledge_offset": {
         "topic": value("t"),
@@ -145,13 +160,36 @@ CONSUMER: dict[str, Parameters] = {
 
 NEW_TOPICS = st.builds(NewTopic, value("n"), value(-1, 1, 2), value(-1, 1), CONFIG_VALUES)
 
+ACL_FIELDS = (
+    value("topic"), value("n"), value("literal"), value("User:u"), value("*"), value("read"), value("allow")
+)  # fmt: skip
+
+MECHANISMS = value(*ScramMechanism)
+ALTERATIONS = st.one_of(
+    st.builds(
+        UserScramCredentialUpsertion,
+        value("alice"),
+        st.one_of(st.builds(ScramCredentialInfo, MECHANISMS, value(4096)), ANYTHING),
+        value("secret", b"\xff"),
+        value(None, b"salt"),
+    ),
+    st.builds(UserScramCredentialDeletion, value("alice"), MECHANISMS),
+)
+
 ADMIN: dict[str, Parameters] = {
+    "describe_cluster": {},
     "create_topics": {
         "new_topics": st.one_of(st.lists(NEW_TOPICS, max_size=2), ANYTHING),
         "validate_only": value(True),
     },
     "delete_topics": {"names": value(["gone"], ["n"])},
-    "create_partitions": {"counts": value({"gone": 2}, {"n": 2}), "validate_only": value(True)},
+    "create_partitions": {
+        "counts": value({"gone": 2}, {"n": 2}),
+        "replica_assignments": value(None, {"n": [[0]]}),
+        "validate_only": value(True),
+    },
+    "describe_partitions": {"names": value(["t"], ["gone"]), "page_size": value(1, 2000)},
+    "list_partition_reassignments": {"partitions": value(None, [TopicPartition("t", 0)], [("t", 0)])},
     "describe_topics": {"names": value(["t"], ["gone"])},
     "list_topics": {},
     "list_offsets": {
@@ -164,9 +202,30 @@ ADMIN: dict[str, Parameters] = {
     "delete_share_groups": {"group_ids": value(["gone"])},
     "list_share_group_offsets": {"group_id": value("g"), "partitions": value(None, [TopicPartition("t", 0)])},
     "lag": {"group_id": value("g")},
+    "browse": {
+        "group_id": value("g"),
+        "topic": value("t"),
+        "partition": value(0),
+        "from_offset": value(-1, 0),
+        "page_size": value(1, 500),
+    },
     "alter_share_group_offsets": {"group_id": value("new", "g"), "specs": of_places(0, "latest")},
     "delete_share_group_offsets": {"group_id": value("gone"), "topic_names": value(["t"])},
     "describe_configs": {"kind": value("topic", "group", "broker"), "name": value("t", ""), "keys": value(None, ["a"])},
+    "describe_configs_of": {
+        "kind": value("topic", "group", "broker"),
+        "names": value(["t"], ["gone"]),
+        "keys": value(None, ["retention.ms"]),
+    },
+    "list_config_resources": {"kind": value("topic", "group")},
+    "list_dead_letter_queues": {},
+    "dead_letter_queue": {"group_id": value("g")},
+    "read_dead_letters": {
+        "group_id": value("g"),
+        "letters": value(LetterFilter()),
+        "queue": value("", "t"),
+    },
+    "read_batches": {"spans": of_places([(0, 10)], [])},
     "incremental_alter_configs": {
         "kind": value("group", "topic"),
         "name": value("g2", "gone"),
@@ -174,6 +233,24 @@ ADMIN: dict[str, Parameters] = {
         "validate_only": value(True),
     },
     "alter_group_configs": {"group_id": value("g2"), "changes": CONFIG_VALUES},
+    "create_acls": {"acls": st.one_of(st.lists(st.builds(AclBinding, *ACL_FIELDS), max_size=2), ANYTHING)},
+    "describe_acls": {"acl_binding_filter": st.one_of(st.builds(AclBindingFilter, *ACL_FIELDS), ANYTHING)},
+    "delete_acls": {
+        "acl_binding_filters": st.one_of(st.lists(st.builds(AclBindingFilter, *ACL_FIELDS), max_size=2), ANYTHING)
+    },
+    "describe_client_quotas": {"entity": value({"client-id": "other"}, {}), "strict": value(True)},
+    "alter_client_quotas": {
+        "entity": value({"client-id": "other"}),
+        "changes": value({"producer_byte_rate": 1 << 20}, {"consumer_byte_rate": None}, {"gone": 1}),
+        "validate_only": value(True),
+    },
+    "describe_user_scram_credentials": {"users": value(None, ["alice"])},
+    "alter_user_scram_credentials": {"alterations": st.one_of(st.lists(ALTERATIONS, max_size=2), ANYTHING)},
+    "update_features": {
+        "levels": value({"share.version": 2}, {"gone": 1}),
+        "downgrade": value(True, False),
+        "validate_only": value(True),
+    },
 }  # fmt: skip
 """`timeout` is separate, see TIMES."""
 
@@ -199,7 +276,8 @@ def _arguments(parameters: Parameters) -> st.SearchStrategy[dict[str, Any]]:
 def make(client: Any, call: AnyCall) -> Any:
     """Make the call; None if it raised a clear error. Any other error is raised."""
     try:
-        return getattr(client, call.method)(**call.arguments)
+        result = getattr(client, call.method)(**call.arguments)
+        return list(result) if isinstance(result, Generator) else result
     except CLEAR as error:
         raised = error
     assert str(raised), f"{call} raised {raised!r}, which has no message"

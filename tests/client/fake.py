@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from shareq.log.batches import parse_batch, restamp
 from shareq.log.records import encode_batch
-from shareq.model.actor import Actor, Answer, Call, Effect, Tick
+from shareq.model.actor import ANONYMOUS, Actor, Answer, Call, Effect, Tick
 from shareq.model.errors import Errors, KafkaError, KafkaException
 from shareq.model.ids import TopicId
 from shareq.model.messages.base import Request, Response
@@ -81,7 +81,7 @@ class Fake:
 
     # ---- the transport -----------------------------------------------------------------------------------------------
 
-    def connect(self, actor: Actor, client_id: str) -> FakeConnection:
+    def connect(self, actor: Actor, client_id: str, principal: str = ANONYMOUS) -> FakeConnection:
         self.actor = actor
         return FakeConnection(self)
 

@@ -42,6 +42,11 @@ class Lab:
         self.marks += 1
         return f"mark {self.marks}".encode()
 
+    def delete_records(self) -> None:
+        """Delete the records of earlier examples, which each new group would read again."""
+        with Admin(self.conf) as admin:
+            admin.delete_records({("t", 0): -1}, timeout=PATIENCE_S).check()
+
     def values(self) -> set[bytes | None]:
         """Values of all records in the topic's log."""
         log = self.cluster.log("t", 0)
@@ -120,6 +125,7 @@ def test_share_consumer_calls_with_any_value(lab: Lab, mode: str) -> None:
     @examples(lab)
     @given(calls(CONSUMER, 6))
     def with_any_value(made: list[AnyCall]) -> None:
+        lab.delete_records()
         group, good = lab.unique_value().decode(), lab.unique_value()
         lab.cluster.configure_group(group, {"share.auto.offset.reset": "earliest"})
         with ShareConsumer({**lab.conf, "group.id": group, "share.acknowledgement.mode": mode}) as consumer:

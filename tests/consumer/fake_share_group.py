@@ -82,6 +82,9 @@ class FakeShareGroup:
     # ---- the leader --------------------------------------------------------------------------------------------------
 
     def fetch(self, fake: Fake, node: int, request: ShareFetchRequest) -> Any:
+        if request.share_session_epoch == -1:
+            self._end_session(node)
+            return ShareFetchResponse()
         members = self.sessions.setdefault(node, set())
         if request.share_session_epoch == 0:
             members.clear()
@@ -132,9 +135,7 @@ class FakeShareGroup:
     def acknowledge(self, fake: Fake, node: int, request: ShareAcknowledgeRequest) -> ShareAcknowledgeResponse:
         results = self._acknowledged(request)
         if request.share_session_epoch == -1:
-            for key in self.sessions.pop(node, set()):
-                for cell in self.states.get(key, {}).values():
-                    cell[0] = AVAILABLE if cell[0] == ACQUIRED else cell[0]
+            self._end_session(node)
         return ShareAcknowledgeResponse(
             acquisition_lock_timeout_ms=30000,
             responses=tuple(
@@ -145,6 +146,11 @@ class FakeShareGroup:
                 for key, error in results.items()
             ),
         )
+
+    def _end_session(self, node: int) -> None:
+        for key in self.sessions.pop(node, set()):
+            for cell in self.states.get(key, {}).values():
+                cell[0] = AVAILABLE if cell[0] == ACQUIRED else cell[0]
 
     def _acknowledged(self, request: Any) -> dict[TopicIdPartition, Errors]:
         return {

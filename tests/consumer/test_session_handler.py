@@ -107,6 +107,7 @@ def fetcher_with_session() -> tuple[ShareFetcher, Calls, list[Any]]:
         identity=IDENTITY,
         limits=LIMITS,
         metrics=FetchMetrics(),
+        holds=lambda node: False,
         on_settled=lambda acknowledgements, error, _: settled.append((acknowledgements.runs, error)),
         on_error=lambda error: None,
     )

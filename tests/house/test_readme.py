@@ -20,8 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 SHELL = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
-IN_PROCESS, CONNECT, WATCH, STREAM, SWEEP = PYTHON
-SERVE, START, TOOLS, PIPELINE = SHELL
+IN_PROCESS, CONNECT, DENIED, WATCH, STREAM, SWEEP = PYTHON
+SERVE, START, TOOLS, GROUPS, PIPELINE = SHELL
 ADDRESS = "127.0.0.1:9092"
 OUTPUT = re.search(r"\nprints\n\n```text\n(.*?)```", README, re.DOTALL)
 TEN = [(str(number), "1") for number in range(10)]
@@ -38,10 +38,14 @@ def run(example: str, address: str = ADDRESS) -> str:
 
 
 def printed_by(*arguments: str, cwd: Path = ROOT) -> str:
+    return finished(*arguments, cwd=cwd).stdout
+
+
+def finished(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     program = [sys.executable, *arguments]
     done = subprocess.run(program, capture_output=True, text=True, check=False, cwd=cwd, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done
 
 
 def commands(block: str) -> list[list[str]]:
@@ -65,6 +69,10 @@ def running(*command: str) -> Iterator[str]:
         finally:
             process.terminate()
             process.wait(PATIENCE_S)
+
+
+def test_a_consumer_is_denied() -> None:
+    assert "code=GROUP_AUTHORIZATION_FAILED" in run(DENIED)
 
 
 def test_first_example_prints_what_the_readme_shows() -> None:
@@ -125,6 +133,12 @@ def test_kafkas_tools_describe_the_served_cluster(line: list[str], served: Serve
     assert line[-1].lstrip("-") in done.stdout.lower()
 
 
+def test_shareqs_tool_describes_the_served_cluster(served: Served) -> None:
+    [line] = commands(GROUPS)
+    printed = printed_by("-m", "shareq.cli", *(word.replace(ADDRESS, served.address) for word in line[1:]))
+    assert re.search(r"^payments +orders +0 +\d+ +\d+$", printed, re.MULTILINE)
+
+
 @pytest.mark.usefixtures("kafka")
 def test_the_same_blocks_run_on_apache_kafka() -> None:
     install, start = commands(START)
@@ -170,8 +184,9 @@ def test_pipeline_makes_a_report_of_a_trace(tmp_path: Path) -> None:
     with running(*serve[1:], "--port", "0", "--journal", str(tmp_path / "trace.jsonl")) as address:
         run(CONNECT, address)
     [pipeline] = commands(PIPELINE)
-    printed = printed_by("-m", "shareq.cli", *pipeline[1:], cwd=tmp_path)
-    assert re.fullmatch(r"\d{2,} events, 0 bad lines, in \S*trace: report.html\n", printed)
+    done = finished("-m", "shareq.cli", *pipeline[1:], cwd=tmp_path)
+    assert re.fullmatch(r"\d{2,} events, 0 bad lines, in \S*trace: report.html\n", done.stdout)
+    assert "WARN" not in done.stderr
     assert "Group payments" in (tmp_path / "trace" / "report.html").read_text()
 
 

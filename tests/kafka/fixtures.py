@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
+
+from tests.persisters import CHOSEN
 
 if TYPE_CHECKING:
     from shareq import Cluster
@@ -71,11 +73,14 @@ def kafka_of_three() -> Iterator[LocalKafka]:
 
 @pytest.fixture(scope="session")
 def served() -> Iterator[Server]:
-    """A cluster of shareq, one broker on a wall clock, configured like `kafka`; `served.cluster` is the cluster."""
+    """A cluster of shareq, one broker on a wall clock, configured like `kafka`; `served.cluster` is the cluster. It has
+    the first persister of SHAREQ_PERSISTERS."""
     from shareq import Cluster
     from shareq.wire.server import Server
 
-    with Cluster(brokers=1, clock="wall", config=_shareq_config()) as cluster, cluster.serve() as server:
+    persister = CHOSEN[0] if CHOSEN else None
+    shared: Any = {"clock": "wall", "config": shareq_config(), "persister": persister}
+    with Cluster(brokers=1, **shared) as cluster, cluster.serve() as server:
         assert isinstance(server, Server)
         yield server
 
@@ -94,11 +99,11 @@ def backed(kafka: LocalKafka) -> Iterator[Backed]:
     """A cluster of shareq on the topics of `kafka`; it ends with the module, because it has a thread."""
     from shareq import Cluster
 
-    with Cluster(backend=kafka.bootstrap_servers, config=_shareq_config()) as cluster, cluster.serve() as server:
+    with Cluster(backend=kafka.bootstrap_servers, config=shareq_config()) as cluster, cluster.serve() as server:
         yield Backed(cluster, kafka, server.bootstrap_servers)
 
 
-def _shareq_config() -> dict[str, object]:
+def shareq_config() -> dict[str, object]:
     """The configuration of `kafka`, as far as shareq's brokers have it."""
     from shareq.kafka.local import laptop_config
     from shareq.model.configs import BROKER_CONFIGS

@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from shareq.jvm import find_java
+from shareq.jvm import ClassArchive, Java, find_java
 from shareq.kafka import LocalKafka
-from shareq.kafka.class_archive import ClassArchive
+from shareq.kafka.broker_process import KafkaCommand
 from shareq.kafka.jars import KafkaJars, kafka_jars
+
+
+def archive_of(jars: KafkaJars) -> ClassArchive:
+    return KafkaCommand(find_java(), jars).archive
 
 
 @pytest.fixture
@@ -34,7 +38,7 @@ def mapped_files(kafka: LocalKafka) -> set[str]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows the mapped files of a process")
 def test_the_first_stop_writes_the_archive_that_later_brokers_use(empty_cache: Path) -> None:
-    archive = ClassArchive(find_java(), kafka_jars())
+    archive = archive_of(kafka_jars())
     draft = empty_cache / "draft"
     assert archive.use() == ()
     assert archive.use_or_write(draft)[0] == f"-XX:ArchiveClassesAtExit={draft}"
@@ -50,17 +54,14 @@ def test_the_first_stop_writes_the_archive_that_later_brokers_use(empty_cache: P
 
 
 def test_another_java_or_kafka_has_another_archive() -> None:
-    java, jars = find_java(), KafkaJars(Path("/libs"), "4.3.0", "cache")
-    paths = {
-        ClassArchive(java, jars).path,
-        ClassArchive(java, KafkaJars(Path("/other"), "4.3.0", "cache")).path,
-        ClassArchive(java, KafkaJars(Path("/libs"), "4.2.0", "cache")).path,
-    }
-    assert len(paths) == 3
+    places = [("/libs", "4.3.0"), ("/other", "4.3.0"), ("/libs", "4.2.0")]
+    paths = {archive_of(KafkaJars(Path(folder), version, "cache")).path for folder, version in places}
+    paths.add(ClassArchive(Java(Path("/java"), Path("/java/bin/java"), 25, "PATH"), "kafka-4.3.0", "/libs").path)
+    assert len(paths) == 4
 
 
 def test_a_draft_that_was_not_written_is_no_error(empty_cache: Path) -> None:
-    archive = ClassArchive(find_java(), kafka_jars())
+    archive = archive_of(kafka_jars())
     archive.keep(empty_cache / "no draft")
     assert archive.missing
     assert not list(empty_cache.glob("*.jsa*"))

@@ -15,6 +15,9 @@ import pytest
 from shareq.extras import install_command
 from shareq.jvm import Java, JavaNotFound
 from shareq.kafka import KafkaJars, KafkaNotFound, LocalKafka, ivy, kafka_jars
+from shareq.kafka import pinned_jars as pinned_module
+from shareq.kafka.jars import KAFKA_VERSION, tools_jars
+from shareq.kafka.pinned_jars import list_of, pinned_jars, unexpected
 from shareq.model.errors import ConfigException
 
 
@@ -39,7 +42,8 @@ class Fetching:
         self.go_on = threading.Event()
         self.go_on.set()
 
-    def __call__(self, version: str, folder: Path, cache: Path) -> None:
+    def __call__(self, version: str, tools: str, folder: Path, cache: Path) -> None:
+        del tools
         assert not folder.exists(), "a new attempt must begin with an empty folder"
         self.versions.append(version)
         folder.mkdir()
@@ -106,8 +110,8 @@ def test_a_kafka_home_without_kafka_is_refused(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("version", "message"),
     [
-        pytest.param("newest", "must be a release of Apache Kafka such as 4.3.1", id="a word"),
-        pytest.param("../4.3.0", "must be a release of Apache Kafka such as 4.3.1", id="a path"),
+        pytest.param("newest", "must be a release of Apache Kafka such as 4.4.0", id="a word"),
+        pytest.param("../4.3.0", "must be a release of Apache Kafka such as 4.4.0", id="a path"),
         pytest.param("3.8.1", "must be 3.9.0 or newer", id="too old"),
     ],
 )
@@ -125,29 +129,29 @@ def test_an_installed_kafka_below_the_minimum_is_refused(tmp_path: Path, monkeyp
 
 @pytest.mark.parametrize(
     ("version", "expected"),
-    [("3.9.2", False), ("4.0.0", False), ("4.1.0", True), ("4.3.1", True), ("4.10.0", True), ("5.0.0-rc1", True)],
+    [("3.9.2", 0), ("4.0.0", 0), ("4.1.0", 1), ("4.3.1", 1), ("4.4.0", 2), ("4.10.0", 2), ("5.0.0-rc1", 2)],
 )
-def test_share_groups_came_with_4_1(version: str, expected: bool) -> None:
-    assert KafkaJars(Path("/libs"), version, "cache").has_share_groups is expected
+def test_share_groups_came_with_4_1_and_their_dead_letter_queues_with_4_4(version: str, expected: int) -> None:
+    assert KafkaJars(Path("/libs"), version, "cache").share_version == expected
 
 
 # ---- download --------------------------------------------------------------------------------------------------------
 
 
 def test_jars_are_fetched_once(fetching: Fetching, cache: Path) -> None:
-    assert kafka_jars() == kafka_jars() == KafkaJars(cache / "kafka-4.3.1", "4.3.1", "cache")
-    assert fetching.versions == ["4.3.1"]
-    assert {entry.name for entry in cache.iterdir()} == {"kafka-4.3.1", "kafka-4.3.1.lock"}
+    assert kafka_jars() == kafka_jars() == KafkaJars(cache / "kafka-4.4.0", "4.4.0", "cache")
+    assert fetching.versions == ["4.4.0"]
+    assert {entry.name for entry in cache.iterdir()} == {"kafka-4.4.0", "kafka-4.4.0.lock"}
 
 
 def test_an_interrupted_fetch_leaves_no_partial_folder(fetching: Fetching, cache: Path) -> None:
     fetching.interrupted = True
     with pytest.raises(KeyboardInterrupt):
         kafka_jars()
-    assert not (cache / "kafka-4.3.1").exists()
+    assert not (cache / "kafka-4.4.0").exists()
     fetching.interrupted = False
     assert kafka_jars().folder.is_dir()
-    assert fetching.versions == ["4.3.1", "4.3.1"]
+    assert fetching.versions == ["4.4.0", "4.4.0"]
 
 
 def test_concurrent_fetches_run_once(fetching: Fetching) -> None:
@@ -159,7 +163,7 @@ def test_concurrent_fetches_run_once(fetching: Fetching) -> None:
     fetching.go_on.set()
     for thread in threads:
         thread.join()
-    assert fetching.versions == ["4.3.1"]
+    assert fetching.versions == ["4.4.0"]
     assert found[0] == found[1]
 
 
@@ -303,9 +307,20 @@ def test_a_jar_without_a_published_checksum_is_refused(repository: Path, cache: 
 
 def test_the_newest_kafka_has_the_tools_of_the_release_before() -> None:
     """Of 4.4.0, kafka-tools is not published."""
-    assert 'name="kafka_2.13" rev="4.4.0"' in ivy._module("4.4.0")
-    assert 'name="kafka-tools" rev="4.3.1"' in ivy._module("4.4.0")
-    assert 'name="kafka-tools" rev="4.3.1"' in ivy._module("4.3.1")
+    assert 'name="kafka_2.13" rev="4.4.0"' in ivy._module("4.4.0", "4.3.1")
+    assert 'name="kafka-tools" rev="4.3.1"' in ivy._module("4.4.0", "4.3.1")
+
+
+def test_the_tools_run_with_all_jars_of_their_own_release(fetching: Fetching, cache: Path) -> None:
+    """kafka-tools 4.3.1 uses classes that kafka-clients 4.4.0 does not have."""
+    assert tools_jars() == KafkaJars(cache / "kafka-4.3.1", "4.3.1", "cache")
+    assert fetching.versions == ["4.3.1"]
+
+
+def test_the_tools_of_another_release_are_its_own(fetching: Fetching, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHAREQ_KAFKA_VERSION", "4.2.0")
+    assert tools_jars() == kafka_jars()
+    assert fetching.versions == ["4.2.0"]
 
 
 # ---- errors ----------------------------------------------------------------------------------------------------------
@@ -317,7 +332,7 @@ def test_an_error_without_pyspark_names_the_installation(monkeypatch: pytest.Mon
     with pytest.raises(KafkaNotFound) as error:
         kafka_jars()
     assert str(error.value) == (
-        "Apache Kafka 4.3.1 could not be fetched: PySpark, whose Ivy fetches it, is not installed. "
+        "Apache Kafka 4.4.0 could not be fetched: PySpark, whose Ivy fetches it, is not installed. "
         f"Run `{install_command('kafka')}`; or unpack Apache Kafka from kafka.apache.org/downloads and set KAFKA_HOME "
         "to its folder."
     )
@@ -339,7 +354,7 @@ def test_the_real_ivy_reports_a_missing_network(monkeypatch: pytest.MonkeyPatch,
     assert "Maven Central cannot be reached (java.net.ConnectException: Connection refused). Remedies: connect" in str(
         error.value
     )
-    assert not (cache / "kafka-4.3.1").exists()
+    assert not (cache / "kafka-4.4.0").exists()
 
 
 @pytest.mark.parametrize(
@@ -374,10 +389,64 @@ def test_failures_of_ivy_have_a_reason_and_a_remedy(
     monkeypatch.setattr(ivy, "_ivy_jar", lambda: Path("ivy.jar"))
     with pytest.raises(KafkaNotFound) as error:
         kafka_jars()
-    assert str(error.value).startswith(f"Apache Kafka 4.3.1 could not be fetched: {why}")
+    assert str(error.value).startswith(f"Apache Kafka 4.4.0 could not be fetched: {why}")
 
 
 def test_progress_counts_found_and_fetched_jars(capsys: pytest.CaptureFixture[str]) -> None:
     lines = ["\tfound a#one;1 in maven\n", "\tfound a#two;1 in maven\n", "\t[SUCCESSFUL ] a#one;1!one.jar (1ms)\n"]
     assert ivy._follow(lines, "Apache Kafka") == "".join(lines)
     assert capsys.readouterr() == ("", ""), "no bar without a terminal"
+
+
+# ---- pinned hashes ---------------------------------------------------------------------------------------------------
+
+
+def test_the_default_release_is_pinned() -> None:
+    assert any(KAFKA_VERSION in jar.releases for jar in pinned_jars().values())
+    assert all(len(jar.sha256) == 64 for jar in pinned_jars().values())
+
+
+@pytest.fixture
+def jar_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A list with one jar of release 4.3.1, and a folder with that jar."""
+    folder = tmp_path / "jars"
+    folder.mkdir()
+    (folder / "a-1.jar").write_bytes(b"reviewed")
+    written = tmp_path / "list.txt"
+    written.write_text(f"# a comment\n{hashlib.sha256(b'reviewed').hexdigest()}  a-1.jar  4.3.1,4.4.0\n")
+    monkeypatch.setattr(pinned_module, "LIST", written)
+    return folder
+
+
+@pytest.mark.parametrize("release", ["4.3.1", "4.4.0", "4.1.0"])
+def test_jars_with_their_pinned_hashes_are_accepted(jar_list: Path, release: str) -> None:
+    assert unexpected(release, jar_list) == []
+
+
+def test_a_jar_that_was_changed_is_refused(jar_list: Path) -> None:
+    (jar_list / "a-1.jar").write_bytes(b"changed")
+    (found,) = unexpected("4.3.1", jar_list)
+    assert found.startswith(f"a-1.jar has the SHA-256 {hashlib.sha256(b'changed').hexdigest()} instead of")
+
+
+def test_a_download_with_a_changed_jar_is_refused(
+    monkeypatch: pytest.MonkeyPatch, repository: Path, tmp_path: Path
+) -> None:
+    """Although the repository publishes a checksum that fits."""
+    listed = tmp_path / "list.txt"
+    listed.write_text(f"{'0' * 64}  kafka_2.13-9.9.9.jar  9.9.9\n")
+    monkeypatch.setattr(pinned_module, "LIST", listed)
+    with pytest.raises(KafkaNotFound, match=r"has the SHA-256 \w+ instead of 0{64}\. Remedy: use another|not a jar of"):
+        kafka_jars("9.9.9")
+
+
+def test_a_jar_that_is_not_of_the_release_is_refused(jar_list: Path) -> None:
+    (jar_list / "b-1.jar").touch()
+    assert unexpected("4.3.1", jar_list) == ["b-1.jar is not a jar of this release"]
+    assert unexpected("4.1.0", jar_list) == [], "a release without a list has its own jars"
+
+
+def test_the_list_is_made_from_the_cache(jar_list: Path, cache: Path) -> None:
+    jar_list.rename(cache / "kafka-4.3.1")
+    made = list_of(["4.3.1"], cache)
+    assert made == f"{hashlib.sha256(b'reviewed').hexdigest()}  a-1.jar  4.3.1\n"

@@ -11,8 +11,9 @@ import pytest
 
 from shareq import AcknowledgeType, Admin, Producer, ShareConsumer
 from shareq.jvm import find_java
-from shareq.kafka import LocalKafka, kafka_jars
+from shareq.kafka import LocalKafka
 from shareq.kafka.broker_process import KafkaCommand
+from shareq.kafka.jars import tools_jars
 from shareq.model import events as e
 from shareq.trace import Metric
 from tests.kafka.fixtures import kafka_or_skip
@@ -57,7 +58,7 @@ class Reporting:
 
     def names(self) -> set[Name]:
         options = ("--jmx-url", self._url, "--one-time", "--report-format", "properties")
-        command = KafkaCommand(find_java(), kafka_jars()).tool(
+        command = KafkaCommand(find_java(), tools_jars()).tool(
             "org.apache.kafka.tools.JmxTool", (*options, "--object-name", "kafka.server:*")
         )
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)

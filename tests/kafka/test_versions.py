@@ -16,7 +16,7 @@ from tests.polling import PATIENCE_S
 GROUP = {"group.id": "g", "auto.offset.reset": "earliest"}
 
 
-@pytest.mark.parametrize("version", ["3.9.2", "4.4.0"])
+@pytest.mark.parametrize("version", ["3.9.2", "4.3.1"])
 def test_a_chosen_version_runs(version: str) -> None:
     with LocalKafka(version=version, timeout=START_S) as kafka:
         address = kafka.bootstrap_servers
@@ -43,7 +43,7 @@ def test_a_kafka_without_share_groups_refuses_share_consumers() -> None:
                 consumer.poll(PATIENCE_S)
 
 
-@pytest.mark.parametrize("version", ["3.9.2", "4.4.0"])
+@pytest.mark.parametrize("version", ["3.9.2", "4.3.1"])
 def test_a_chosen_version_runs_on_three_brokers(version: str) -> None:
     with LocalKafka(3, version=version, timeout=START_S) as kafka:
         for address in kafka.bootstrap_servers.split(","):

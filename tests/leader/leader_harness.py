@@ -1,4 +1,4 @@
-"""A small broker around a `ShareLeader`: logs of batches, a persister whose responses can be delayed or fail, a clock.
+"""A small broker around a share-partition leader: logs, a persister whose responses can be delayed or fail, a clock.
 
     harness = LeaderHarness(partitions=2)
     harness.produce(0, 10)                    # a batch of ten records
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from shareq.leader import ShareLeader
+from shareq.leader import make_share_leader
 from shareq.model.actor import (
     Answer,
     ClientContext,
@@ -53,7 +53,7 @@ from shareq.model.messages.share_state import (
     WriteShareGroupStateRequest,
     WriteShareGroupStateResponse,
 )
-from shareq.model.records import RecordBatch
+from shareq.model.records import AbortedTransaction, RecordBatch
 
 TOPIC_ID = TopicId("T" * 22)
 BROKER_ID = 0
@@ -86,15 +86,17 @@ class FakeLog:
         self.end = 0
         self.stable: int | None = None
         self.error = Errors.NONE
+        self.keys = ""
+        """One letter for each record from offset 0 on, "-" for none."""
+        self.aborted: tuple[AbortedTransaction, ...] = ()
 
     def append(self, records: int, size: int, **header: int) -> None:
-        fields = {"producer_id": -1, "attributes": 0, **header}
+        fields = {"producer_id": -1, "attributes": 0, "max_timestamp": 0, **header}
         batch = RecordBatch(
             base_offset=self.end,
             last_offset=self.end + records - 1,
             leader_epoch=0,
             base_timestamp=0,
-            max_timestamp=0,
             producer_epoch=-1,
             base_sequence=-1,
             record_count=records,
@@ -123,7 +125,13 @@ class FakeLog:
                 if found and size > effect.max_bytes:
                     break
                 found.append(batch)
-        return LogRead(effect.id, Errors.NONE, tuple(found), self.end, self.start, stable)
+        read = LogRead(effect.id, Errors.NONE, tuple(found), self.end, self.start, stable)
+        if effect.isolation_level:
+            read = read._replace(aborted=self.aborted)
+        if not effect.keys:
+            return read
+        keys = [(o, o + 1, self.keys[o].encode()) for b in found for o in range(b.base_offset, b.last_offset + 1)]
+        return read._replace(keys=tuple(run for run in keys if run[2] != b"-"))
 
 
 class FakeState:
@@ -208,7 +216,8 @@ class LeaderHarness:
         group: Mapping[str, str] | None = None,
         traced: bool = False,
     ) -> None:
-        self.leader = ShareLeader(BROKER_ID, traced=traced)
+        config = BrokerConfig(broker or {})
+        self.leader = make_share_leader(BROKER_ID, config, traced=traced)
         self.now_ms = 1_000_000
         self.logs = [FakeLog() for _ in range(partitions)]
         self.states: dict[SharePartitionKey, FakeState] = {}
@@ -222,13 +231,15 @@ class LeaderHarness:
         self.persister_errors: deque[Errors] = deque()
         self.writes: list[WriteShareGroupStateRequest.Partition] = []
         self.find_offset: tuple[Errors, int] | None = None
+        self.stamped = False
+        """Batches have the time of their append."""
         part = PartitionImage(leader=BROKER_ID, leader_epoch=0, replicas=(0, 1), isr=(0, 1))
         topic = TopicImage(name="t", topic_id=TOPIC_ID, partitions=(part,) * partitions)
         brokers = {i: BrokerImage(broker_id=i, host=f"b{i}", port=9092 + i) for i in (0, 1)}
         overrides = {"share.auto.offset.reset": "earliest", **(group or {})}
         self.image = ClusterImage(
             brokers=brokers,
-            broker_config=BrokerConfig(broker or {}),
+            broker_config=config,
             group_configs=dict.fromkeys("gh", overrides),
         )
         self.set_topics(topic)
@@ -256,7 +267,7 @@ class LeaderHarness:
     def produce(self, partition: int, *batches: int, size: int = 100, grew: bool = True) -> None:
         """Append batches of `batches` records each, every batch `size` bytes large."""
         for records in batches:
-            self.logs[partition].append(records, size)
+            self.logs[partition].append(records, size, max_timestamp=self.now_ms if self.stamped else 0)
         if grew:
             self.deliver(LogGrew(TopicPartition("t", partition)))
 
@@ -312,6 +323,9 @@ class LeaderHarness:
 
     def _found(self, effect: FindOffset) -> OffsetFound:
         log = self.logs[effect.topic_partition.partition]
+        if self.stamped and effect.timestamp >= 0:
+            found = [batch.base_offset for batch in log.batches if batch.max_timestamp >= effect.timestamp]
+            return OffsetFound(effect.id, Errors.NONE, min(found, default=-1))
         error, offset = self.find_offset or (Errors.NONE, log.end if effect.timestamp == -1 else log.start)
         return OffsetFound(effect.id, error, offset)
 

@@ -5,23 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from shareq.leader.share_partition import PreparedWrite, SharePartition
+from shareq.leader.experiments.kinds import kind_of_share_partition
+from shareq.leader.share_partition import PreparedWrite
+from shareq.lessons.oracle import Oracle, OracleWrite
 from shareq.model.configs import GroupConfig
 from shareq.model.errors import Errors
+from shareq.model.experiments import Experiments
 from shareq.model.ids import SharePartitionKey, TopicId
 from shareq.model.messages.share_fetch import AcknowledgementBatch
 from shareq.model.messages.share_state import StateBatch
 from shareq.model.records import AbortedTransaction, RecordBatch
 from shareq.model.states import AcquireMode, IsolationLevel, RecordState
-from tests.leader.oracle import Oracle, OracleWrite
 
 KEY = SharePartitionKey("g", TopicId("B" * 22), 0)
 MEMBERS = ("m", "n", "o")
 MARKER, TRANSACTIONAL = 0x30, 0x10
 
 
-def record_batch(first: int, last: int, *, attributes: int = 0, producer_id: int = -1) -> RecordBatch:
-    return RecordBatch(first, last, 0, 0, 0, producer_id, 0, -1, last - first + 1, attributes, b"")
+def record_batch(
+    first: int, last: int, *, attributes: int = 0, producer_id: int = -1, max_timestamp: int = -1
+) -> RecordBatch:
+    return RecordBatch(first, last, 0, 0, max_timestamp, producer_id, 0, -1, last - first + 1, attributes, b"")
 
 
 class RandomLog:
@@ -34,6 +38,7 @@ class RandomLog:
         self.open: dict[int, int] = {}
         self.aborted: list[AbortedTransaction] = []
         self.growing = True
+        self.now_ms = 0
 
     def grow(self) -> None:
         rng = self.rng
@@ -47,7 +52,9 @@ class RandomLog:
                     self.aborted.append(AbortedTransaction(producer_id, begun, first))
             else:
                 self.open.setdefault(producer_id, first)
-        self.batches.append(record_batch(first, first + size - 1, attributes=attributes, producer_id=producer_id))
+        written_ms = -1 if rng.random() < 0.1 else self.now_ms - rng.choice((0, 0, 30, 100))
+        last, header = first + size - 1, {"attributes": attributes, "producer_id": producer_id}
+        self.batches.append(record_batch(first, last, max_timestamp=max(-1, written_ms), **header))
         self.end = first + size
 
     def stop_growing(self) -> None:
@@ -76,6 +83,12 @@ class RandomLog:
         reaching = [t for t in self.aborted if batches and t.last_offset >= batches[0].base_offset]
         return batches, reaching if committed else []
 
+    def keys(self, batches: list[RecordBatch]) -> dict[int, bytes]:
+        """The keys by offset: three of them, and records without one."""
+        offsets = [o for b in batches if not b.is_control for o in range(b.base_offset, b.last_offset + 1)]
+        found = {offset: (b"a", b"b", b"", None)[offset * 2_654_435_761 % 97 % 4] for offset in offsets}
+        return {offset: key for offset, key in found.items() if key is not None}
+
     def compact(self, around: int) -> None:
         recent = {batch for batch in self.batches if batch.base_offset >= around - 10}
         removed = self.rng.sample(sorted(recent)[:12], min(len(recent), self.rng.randrange(1, 4)))
@@ -87,9 +100,12 @@ class RandomLog:
 
 
 class Rig:
-    """SharePartition and oracle, the log, the persister and the clock. Each step compares both."""
+    """SharePartition and oracle, the log, the persister and the clock. Each step compares both.
 
-    def __init__(self, rng: Random, *, traced: bool = False) -> None:
+    `experimental`: the group has a random back-off and a random time to live, and members sometimes request delays.
+    """
+
+    def __init__(self, rng: Random, *, traced: bool = False, experimental: bool = False) -> None:
         self.rng = rng
         self.traced = traced
         self.log = RandomLog(rng)
@@ -99,24 +115,48 @@ class Rig:
             delivery_count_limit=rng.choice((2, 3, 5, 7)),
             record_lock_duration_ms=rng.choice((30, 100)),
             isolation_level=rng.choice(tuple(IsolationLevel)),
+            dead_letter_queue=rng.random() < 0.5,
         )
+        self.experimental = experimental
+        self.ordering = rng.choice(("none", "key", "key")) if experimental else "none"
+        if experimental:
+            self.configure_experiments()
+        self.letters: list[int] = []
         self.durable: dict[int, tuple[int, int]] = {}
         self.durable_start = self.log.start
         self.accepted: set[int] = set()
         self.replies: dict[int, Errors] = {}
+        self.expired = 0
         self.without_faults = False
         self.reload()
+
+    def configure_experiments(self) -> None:
+        rng = self.rng
+        experiments = Experiments(
+            release_backoff_ms=rng.choice((0, 5, 20)),
+            release_backoff_max_ms=rng.choice((20, 90)),
+            key_ordering=self.ordering,
+            key_max_in_flight=rng.choice((1, 1, 2, 5)),
+            record_ttl_ms=rng.choice((-1, 40, 200)),
+            record_ttl_deadletter_enable=rng.random() < 0.5,
+        )
+        self.config = replace(self.config, experiments=experiments)
 
     # ---- loading -----------------------------------------------------------------------------------------------------
 
     def reload(self) -> None:
         """A new leader loads the durable state; writes in flight are lost."""
         self.replies.clear()
-        self.subject = SharePartition(KEY, "t", leader_epoch=1, traced=self.traced)
+        kind = kind_of_share_partition(self.config.experiments)
+        self.subject = kind(KEY, "t", leader_epoch=1, traced=self.traced)
         self.oracle = Oracle()
+        if self.config.experiments is not None and self.ordering == "key":
+            self.oracle.most = self.config.experiments.key_max_in_flight
         stored = self.stored()
         assert self.subject.load(1, self.durable_start, stored, config=self.config)
-        self.oracle.load(self.durable_start, stored)
+        self.oracle.load(self.durable_start, stored, self.config.delivery_count_limit)
+        self.letters = []
+        self.collect_letters()
         self.compare()
         for offset in self.accepted:
             rec = self.oracle.recs.get(offset)
@@ -150,6 +190,8 @@ class Rig:
             end = self.log.readable_end(self.config.isolation_level)
             assert self.subject.note_missing(offset, end, self.now_ms) == self.oracle.note_missing(offset, end)
             return self.compare()
+        keys = self.log.keys(batches)
+        before = {o: (rec.state, rec.expired) for o, rec in self.oracle.recs.items()}
         acquired, records = self.subject.acquire(
             batches,
             offset,
@@ -159,6 +201,7 @@ class Rig:
             mode=mode,
             config=self.config,
             aborted=aborted,
+            keys=[(offset, offset + 1, key) for offset, key in keys.items()],
             now_ms=self.now_ms,
         )
         expected = self.oracle.acquire(
@@ -171,14 +214,48 @@ class Rig:
             config=self.config,
             aborted=aborted,
             now_ms=self.now_ms,
+            keys=keys,
         )
         got = [(a.first_offset, a.last_offset, a.delivery_count) for a in acquired]
         assert got == expected
         for first, last, _ in got:
             assert not self.accepted & set(range(first, last + 1)), "an accepted record is delivered again"
+        self.check_ages(batches, [o for first, last, _ in got for o in range(first, last + 1)], before)
+        self.check_order([o for first, last, _ in got for o in range(first, last + 1)])
         spanned = [b for b in batches if got and b.base_offset <= got[-1][1] and b.last_offset >= got[0][0]]
         assert records == spanned
         return self.compare()
+
+    def check_ages(
+        self, batches: list[RecordBatch], acquired: list[int], before: dict[int, tuple[RecordState, bool]]
+    ) -> None:
+        """T1: nothing is delivered whose time to live is over. T2: nothing expires earlier. T3: no record expires that
+        a member holds. `before`: the states, and whether a record has expired."""
+        experiments = self.config.experiments
+        ttl_ms = -1 if experiments is None else experiments.record_ttl_ms
+        times = {o: b.max_timestamp for b in batches for o in range(b.base_offset, b.last_offset + 1)}
+        old = {o for o, time_ms in times.items() if time_ms >= 0 and 0 <= ttl_ms <= self.now_ms - time_ms}
+        assert not old & set(acquired)
+        for offset, rec in self.oracle.recs.items():
+            state, expired = before.get(offset, (RecordState.AVAILABLE, False))
+            if rec.expired and not expired:
+                assert offset in old or offset not in times
+                assert state is RecordState.AVAILABLE
+                self.expired += 1
+
+    def check_order(self, acquired: list[int]) -> None:
+        """K1: the held records of a key were taken at once, by one member, and are at most so many as configured. K2:
+        with one in flight, every earlier record of the key in the window is finished."""
+        most, recs = self.oracle.most, self.oracle.recs
+        keys = self.log.keys(self.log.batches) if most is not None else {}
+        for offset in [o for o in acquired if o in keys]:
+            held = [o for o, rec in recs.items() if keys.get(o) == keys[offset] and rec.state is RecordState.ACQUIRED]
+            assert len(held) <= (most or 0)
+            assert set(held) <= set(acquired)
+            waiting = [
+                o for o, rec in recs.items() if keys.get(o) == keys[offset] and rec.state is RecordState.AVAILABLE
+            ]
+            assert most != 1 or not waiting or min(waiting) > offset
 
     def acknowledge(self, member: str, batches: list[AcknowledgementBatch]) -> None:
         got = self.subject.acknowledge(member, batches, self.config, self.now_ms)
@@ -193,6 +270,7 @@ class Rig:
 
     def tick(self, elapsed_ms: int) -> None:
         self.now_ms += elapsed_ms
+        self.log.now_ms = self.now_ms
         self.same_outcome(self.subject.expire(self.now_ms, self.config), self.oracle.expire(self.now_ms, self.config))
 
     def same_outcome(self, got: Errors | PreparedWrite | None, expected: Errors | OracleWrite | None) -> None:
@@ -238,10 +316,36 @@ class Rig:
         moved = self.subject.settle(write_id, error, self.config, self.now_ms)
         self.oracle.settle(write_id, error, self.config, self.now_ms)
         assert moved == (self.oracle.spso != spso)
+        self.collect_letters()
         self.compare()
 
-    def reconfigure(self, *, delivery_count_limit: int, renew: bool) -> None:
-        self.config = replace(self.config, delivery_count_limit=delivery_count_limit, renew_acknowledge_enable=renew)
+    def collect_letters(self) -> None:
+        """Both sides have the same new dead letters."""
+        got = [
+            (offset, letter.delivery_count, letter.rejected, letter.expired)
+            for letter in self.subject.take_letters()
+            for offset in range(letter.first, letter.end)
+        ]
+        assert got == self.oracle.letters
+        self.letters += [offset for offset, _, _, _ in got]
+        self.oracle.letters = []
+
+    def deliver_letters(self, count: int) -> None:
+        """The way of the first letters has ended."""
+        done, self.letters = self.letters[:count], self.letters[count:]
+        if done:
+            ranges = [(offset, offset + 1) for offset in done]
+            self.same_outcome(self.subject.dead_lettered(ranges, self.now_ms), self.oracle.dead_lettered(done))
+
+    def reconfigure(self, *, delivery_count_limit: int, renew: bool, queue: bool = False) -> None:
+        self.config = replace(
+            self.config,
+            delivery_count_limit=delivery_count_limit,
+            renew_acknowledge_enable=renew,
+            dead_letter_queue=queue,
+        )
+        if self.experimental:
+            self.configure_experiments()
 
     # ---- completion --------------------------------------------------------------------------------------------------
 
@@ -256,6 +360,7 @@ class Rig:
         for _ in range(1000):
             while self.replies:
                 self.settle()
+            self.deliver_letters(len(self.letters))
             self.tick(self.config.record_lock_duration_ms)
             self.fetch(MEMBERS[0], AcquireMode.BATCH_OPTIMIZED, 50, 20)
             held = [offset for offset, rec in self.oracle.recs.items() if rec.member == MEMBERS[0]]
@@ -287,11 +392,11 @@ class Rig:
                 rec = recs[offset]
                 assert cell[:6] == (rec.state, rec.target, rec.count, rec.member, rec.deadline, rec.write), offset
             seen += end - first
-            available += (end - first) * (cell.state is RecordState.AVAILABLE)
+            available += sum(oracle.takeable(offset) for offset in range(first, end))
         assert seen == len(recs)
         for first, end, cell in window.available.runs():
             assert cell.state is RecordState.AVAILABLE
-            assert all(recs[offset].state is RecordState.AVAILABLE for offset in range(first, end))
+            assert all(oracle.takeable(offset) for offset in range(first, end))
             available -= end - first
         assert available == 0
         assert [bounds for _, _, bounds in window.batches.runs()] == oracle.batches()
@@ -328,7 +433,10 @@ def random_acknowledgement(rng: Random, rig: Rig) -> tuple[str, list[Acknowledge
         types = tuple(rng.choices((0, 1, 1, 1, 2, 2, 3, 4), k=length if rng.random() < 0.4 else 1))
         if rng.random() < 0.01:
             types = (5,)
-        batches.append(AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=types))
+        batch = AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=types)
+        if rig.experimental and rng.random() < 0.3:
+            batch = replace(batch, release_delay_ms=rng.choice((0, 7, 20, 21, 91)))
+        batches.append(batch)
         position = last + (rng.random() < 0.95)
     return member, batches
 
@@ -348,9 +456,12 @@ def random_step(rng: Random, rig: Rig) -> None:
         rig.release(rng.choice(MEMBERS))
     elif choice < 0.955:
         rig.log.trim(rig.oracle.spso + rng.randrange(-3, 15))
+    elif choice < 0.965:
+        rig.deliver_letters(rng.randrange(1, 8))
     elif choice < 0.98:
         rig.log.compact(rig.oracle.spso)
     elif choice < 0.99:
-        rig.reconfigure(delivery_count_limit=rng.choice((2, 3, 5, 7)), renew=rng.random() < 0.7)
+        limit, renew, queue = rng.choice((2, 3, 5, 7)), rng.random() < 0.7, rng.random() < 0.5
+        rig.reconfigure(delivery_count_limit=limit, renew=renew, queue=queue)
     else:
         rig.reload()

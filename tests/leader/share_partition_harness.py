@@ -11,14 +11,16 @@ Ranges are inclusive, as in the protocol. Types: 0 gap, 1 accept, 2 release, 3 r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from shareq.leader.share_partition import PreparedWrite, SharePartition
+from shareq.leader.experiments.kinds import kind_of_share_partition
+from shareq.leader.share_partition import PreparedWrite
 from shareq.model.configs import GroupConfig
 from shareq.model.errors import Errors
+from shareq.model.experiments import Experiments
 from shareq.model.ids import SharePartitionKey, TopicId
-from shareq.model.messages.share_fetch import AcknowledgementBatch
+from shareq.model.messages.share_fetch import RULE_DELAY, AcknowledgementBatch
 from shareq.model.messages.share_state import StateBatch
 from shareq.model.records import AbortedTransaction, RecordBatch
 from shareq.model.states import AcquireMode, IsolationLevel, RecordState
@@ -93,22 +95,31 @@ class SharePartitionHarness:
         start: int = 0,
         stored: str = "",
         traced: bool = False,
+        queue: bool = False,
+        experiments: Experiments | None = None,
     ) -> None:
         self.now_ms = 0
         self.in_flight: PreparedWrite | None = None
         self.config = GroupConfig(
-            delivery_count_limit=limit, partition_max_record_locks=locks, isolation_level=IsolationLevel(committed)
+            delivery_count_limit=limit,
+            partition_max_record_locks=locks,
+            isolation_level=IsolationLevel(committed),
+            dead_letter_queue=queue,
+            experiments=experiments,
         )
-        self.partition = SharePartition(KEY, "t", leader_epoch=1, traced=traced)
+        self.partition = kind_of_share_partition(experiments)(KEY, "t", leader_epoch=1, traced=traced)
         assert self.partition.load(3, start, state_batches(stored), config=self.config)
 
-    def configure(self, *, limit: int | None = None, locks: int | None = None, renew: bool = True) -> None:
+    def configure(
+        self, *, limit: int | None = None, locks: int | None = None, renew: bool = True, queue: bool | None = None
+    ) -> None:
         config = self.config
         self.config = replace(
             config,
             delivery_count_limit=limit or config.delivery_count_limit,
             partition_max_record_locks=locks or config.partition_max_record_locks,
             renew_acknowledge_enable=renew,
+            dead_letter_queue=config.dead_letter_queue if queue is None else queue,
         )
 
     # ---- events ------------------------------------------------------------------------------------------------------
@@ -123,9 +134,16 @@ class SharePartitionHarness:
         size: int = 500,
         mode: str = "B",
         aborted: str = "",
+        keys: str = "",
+        times: Sequence[int] = (),
     ) -> str:
-        """Acquire from the log's batches at the next fetch offset; returns text such as "0-11(1), 12-29(1)"."""
+        """Acquire from the log's batches at the next fetch offset; returns text such as "0-11(1), 12-29(1)". `keys`:
+        one letter for each record from the first one on, "-" for none. `times`: of the batches, 0 if omitted."""
         batches = record_batches(data)
+        batches = (
+            [batch._replace(max_timestamp=ms) for batch, ms in zip(batches, times, strict=True)] if times else batches
+        )
+        first = batches[0].base_offset
         acquired, self.records = self.partition.acquire(
             batches,
             self.next if offset is None else offset,
@@ -134,13 +152,15 @@ class SharePartitionHarness:
             batch_size=size,
             mode=AcquireMode.RECORD_LIMIT if mode == "R" else AcquireMode.BATCH_OPTIMIZED,
             config=self.config,
+            keys=[(first + n, first + n + 1, key.encode()) for n, key in enumerate(keys) if key != "-"],
             aborted=[AbortedTransaction(7, first, last) for first, last, _ in ranges(aborted)],
             now_ms=self.now_ms,
         )
         return ", ".join(f"{span(a.first_offset, a.last_offset)}({a.delivery_count})" for a in acquired)
 
-    def outcome(self, member: str, text: str) -> Errors | PreparedWrite | None:
-        return self.partition.acknowledge(member, acknowledgements(text), self.config, self.now_ms)
+    def outcome(self, member: str, text: str, *, delay_ms: int = RULE_DELAY) -> Errors | PreparedWrite | None:
+        batches = [replace(batch, release_delay_ms=delay_ms) for batch in acknowledgements(text)]
+        return self.partition.acknowledge(member, batches, self.config, self.now_ms)
 
     def ack(self, member: str, text: str) -> PreparedWrite:
         """Acknowledge; the returned write is in flight."""
@@ -154,9 +174,10 @@ class SharePartitionHarness:
         assert isinstance(error, Errors)
         return error
 
-    def acknowledge(self, member: str, text: str) -> str:
+    def acknowledge(self, member: str, text: str, *, delay_ms: int = RULE_DELAY) -> str:
         """Acknowledge and let the write succeed; returns what was written."""
-        write = self.ack(member, text)
+        write = self.outcome(member, text, delay_ms=delay_ms)
+        assert isinstance(write, PreparedWrite)
         self.ok(write)
         return show(write)
 
@@ -182,6 +203,20 @@ class SharePartitionHarness:
         self.ok(write)
         return show(write)
 
+    def letters(self) -> str:
+        """The new dead letters: "0-3(2) too often, 5(1) rejected"."""
+        return ", ".join(
+            f"{span(letter.first, letter.end - 1)}({letter.delivery_count}) "
+            + ("rejected" if letter.rejected else "expired" if letter.expired else "too often")
+            for letter in self.partition.take_letters()
+        )
+
+    def dead_lettered(self, *places: tuple[int, int]) -> str:
+        """The way of letters [first, end) has ended; returns what is written, successfully."""
+        write = self.partition.dead_lettered(places, self.now_ms)
+        self.ok(write)
+        return show(write)
+
     def log_start(self, offset: int) -> None:
         self.partition.advance_log_start(offset)
 
@@ -194,6 +229,7 @@ class SharePartitionHarness:
         for first, end, cell in self.partition._window.states.runs():
             text = f"{span(first, end - 1)} {NAMES[cell.state]}({cell.delivery_count})"
             text += f"@{cell.member_id}" if cell.member_id else ""
+            text += f" until {cell.deadline_ms}" if cell.rests else ""
             runs.append(text + (f">{NAMES[cell.to_state]}" if cell.write_id is not None else ""))
         return ", ".join(runs)
 

@@ -12,7 +12,7 @@ and logs that lose records.
 import os
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pytest
@@ -56,15 +56,18 @@ class RandomRun:
     record is checked only against requests that were sent after it became known to be held or accepted.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(
+        self, seed: int, *, broker: Mapping[str, object] | None = None, group: Mapping[str, str] | None = None
+    ) -> None:
         self.rng = random.Random(seed)
         self.harness = LeaderHarness(
             partitions=PARTITIONS,
-            broker={"group.share.max.share.sessions": 6, "group.share.max.size": 6},
+            broker={"group.share.max.share.sessions": 6, "group.share.max.size": 6, **(broker or {})},
             group={
                 "share.record.lock.duration.ms": str(LOCK_MS),
                 "share.partition.max.record.locks": "100",
                 "share.delivery.count.limit": "10",
+                **(group or {}),
             },
             traced=True,
         )
@@ -313,13 +316,15 @@ class RandomRun:
             self.collect()
         members = [member for member in self.members if member.epoch]
         assert len(members) == 6, "the session limit"
-        for _ in range(200):
+        before, same = None, 0
+        while any(self.mine.values()) or any(self.unfinished()):
             self.accept_all(members)
             harness.pass_time(500)
             self.collect()
-            if not any(self.mine.values()) and not any(self.unfinished()):
-                break
-        assert list(self.unfinished()) == []
+            left = list(self.unfinished())
+            same = same + 1 if left == before else 0
+            before = left
+            assert same < 200, left
         for partition in range(PARTITIONS):
             harness.produce(partition, 3)
         for member in members:

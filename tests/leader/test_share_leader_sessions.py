@@ -7,10 +7,13 @@ from collections import Counter
 
 import pytest
 
-from shareq.model.actor import ConnectionClosed
+from shareq.leader.share_sessions import MAX_SESSIONS_OF_CONNECTION
+from shareq.model.actor import ConnectionClosed, DeadLetter, SendDeadLetters
 from shareq.model.configs import INT_MAX
 from shareq.model.errors import Errors
-from shareq.model.events import ShareSessionClosed, ShareSessionOpened
+from shareq.model.events import SharePartitionDropped, ShareSessionClosed, ShareSessionOpened
+from shareq.model.image import SPARE_SESSION_PARTITIONS
+from shareq.model.states import RecordState
 from tests.leader.leader_harness import TOPIC_ID, LeaderHarness, Member
 
 E = Errors
@@ -22,6 +25,16 @@ def holding(harness: LeaderHarness, member_id: str = "m", *, connection_id: int 
     member = harness.member(member_id, connection_id=connection_id)
     assert member.fetch("0").acquired
     return member
+
+
+def test_a_request_for_more_partitions_than_can_be_meant_changes_nothing() -> None:
+    harness = LeaderHarness(partitions=2)
+    member = holding(harness)
+    harness.produce(1, 5)
+    beyond = dict.fromkeys(range(1, SPARE_SESSION_PARTITIONS + 3), "")
+    assert member.fetch(acks={0: "0-9:1"} | beyond, epoch=1).error is E.INVALID_REQUEST
+    exchange = member.fetch(epoch=1, max_wait_ms=0)
+    assert (exchange.error, exchange.parts, harness.writes) == (E.NONE, {}, [])
 
 
 # ---- epochs ----------------------------------------------------------------------------------------------------------
@@ -101,6 +114,16 @@ def test_the_session_limit_refuses_after_max_wait() -> None:
     assert first.fetch(epoch=0, max_wait_ms=0).error is E.NONE, "replacing a session needs no room"
     first.close()
     assert second.fetch("0", epoch=0, max_wait_ms=0).error is E.NONE
+
+
+def test_one_connection_cannot_take_the_sessions_of_others() -> None:
+    harness = LeaderHarness()
+    for index in range(MAX_SESSIONS_OF_CONNECTION):
+        assert harness.member(f"m{index}", connection_id=1).fetch("0", max_wait_ms=0).error is E.NONE
+    refused = harness.member("one more", connection_id=1).fetch("0", max_wait_ms=300)
+    harness.pass_time(300)
+    assert refused.error is E.SHARE_SESSION_LIMIT_REACHED
+    assert harness.member("another", connection_id=2).fetch("0", max_wait_ms=0).error is E.NONE
 
 
 # ---- closing ---------------------------------------------------------------------------------------------------------
@@ -246,6 +269,21 @@ def test_a_fetch_of_a_lost_connection_acquires_nothing() -> None:
     waiting = harness.member("m", connection_id=7).fetch("0")
     harness.close_connection(7)
     assert (waiting.waiting, waiting.acquired) == (False, {})
+
+
+def test_a_share_partition_that_loads_is_dropped_after_it_has_sent_its_letters() -> None:
+    """Its predecessor no longer sends them: the new member has stopped it, and has gone."""
+    harness = LeaderHarness(traced=True)
+    harness.produce(0, 10)
+    state = harness.state(0)
+    state.start_offset, state.records = 0, dict.fromkeys(range(4), (RecordState.ARCHIVING, 5))
+    harness.hold = True
+    harness.member("m", connection_id=7).fetch("0")
+    harness.close_connection(7)
+    harness.release()
+    letters = [event.letters for event in harness.events if isinstance(event, SendDeadLetters)]
+    assert letters == [(DeadLetter(0, 4, 5, False),)]
+    assert [type(event) for event in harness.events][-1] is SharePartitionDropped
 
 
 def test_share_partitions_are_dropped_with_the_last_connection_of_their_group() -> None:

@@ -299,21 +299,11 @@ def test_a_renewal_holds_despite_a_later_error() -> None:
     assert harness.state == "0-4 AV(1), 10-14 AV(1)"
 
 
-class TestWithoutADeadLetterQueue:
-    """The dead-letter queue is new in Kafka 4.4: its stored states are read, and records without it are archived
-    immediately.
-
-    BEHAVIOUR.md, example 21.
-    """
-
-    def test_reject_archives(self) -> None:
-        harness = SharePartitionHarness()
-        harness.fetch("m", "0-4")
-        harness.fetch("m", "5-9")
-        harness.fetch("m", "10-14")
-        harness.acknowledge("m", "0-4:1,5-9:3")
-        assert (harness.spso, harness.state) == (10, "10-14 ACQ(1)@m")
-
-    def test_archiving_is_loaded_as_archived(self) -> None:
-        harness = SharePartitionHarness(stored="0-4:AI5")
-        assert (harness.spso, harness.state) == (5, "")
+def test_reject_archives_without_a_dead_letter_queue() -> None:
+    """BEHAVIOUR.md, example 21; `test_dead_letters.py` has the examples with a queue."""
+    harness = SharePartitionHarness()
+    harness.fetch("m", "0-4")
+    harness.fetch("m", "5-9")
+    harness.fetch("m", "10-14")
+    harness.acknowledge("m", "0-4:1,5-9:3")
+    assert (harness.spso, harness.state) == (10, "10-14 ACQ(1)@m")

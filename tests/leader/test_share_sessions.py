@@ -3,11 +3,19 @@
 import pytest
 
 from shareq.leader.share_requests import NOTHING_FETCHED, FetchedPartition
-from shareq.leader.share_sessions import SessionKey, ShareSession, ShareSessionCache, epoch_error, next_epoch
+from shareq.leader.share_sessions import (
+    MAX_SESSIONS_OF_CONNECTION,
+    SessionKey,
+    ShareSession,
+    ShareSessionCache,
+    epoch_error,
+    has_room,
+    next_epoch,
+)
 from shareq.model.configs import INT_MAX
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId, TopicIdPartition
-from shareq.model.image import ClusterImage, PartitionImage, TopicImage
+from shareq.model.image import SPARE_SESSION_PARTITIONS, ClusterImage, PartitionImage, TopicImage
 from shareq.model.messages.share_fetch import AcknowledgementBatch, ShareAcknowledgeRequest, ShareFetchRequest
 from shareq.model.records import RecordBatch
 
@@ -121,6 +129,29 @@ def test_an_unknown_topic_id_stays_unknown_until_it_is_forgotten_and_added_again
     assert found.partitions[at(0, T1)].topic == "t1"
 
 
+def many(epoch: int, indexes: range) -> ShareFetchRequest:
+    parts = tuple(ShareFetchRequest.Partition(partition_index=index) for index in indexes)
+    return ShareFetchRequest(
+        group_id="g",
+        member_id="m",
+        share_session_epoch=epoch,
+        topics=(ShareFetchRequest.Topic(topic_id=T0, partitions=parts),),
+    )
+
+
+def test_a_session_holds_no_more_partitions_than_can_be_meant() -> None:
+    """10 partitions exist. Each fetch of a session looks at every partition in it, and names those with an error."""
+    room, known = 10 + SPARE_SESSION_PARTITIONS, image(T0)
+    assert has_room(many(0, range(room)), None, known)
+    assert not has_room(many(0, range(room + 1)), None, known)
+    found = ShareSession(KEY, 1)
+    found.update(many(0, range(room)), known)
+    assert has_room(many(1, range(room)), found, known), "those that are listed again"
+    assert not has_room(many(1, range(room, room + 1)), found, known)
+    assert has_room(many(0, range(room, room + 10)), found, known), "epoch 0 replaces the session"
+    assert has_room(acknowledge(1), found, known)
+
+
 BATCH = RecordBatch(0, 0, 0, 0, 0, -1, -1, -1, 1, 0, b"")
 RECORDS = FetchedPartition(Errors.NONE, (BATCH,))
 FAILED = FetchedPartition(Errors.NOT_LEADER_OR_FOLLOWER)
@@ -197,6 +228,18 @@ def test_sessions_are_found_by_group_and_member() -> None:
     assert (len(cache), cache.all()) == (2, [a, b])
     cache.close(a)
     assert (cache.get(key("a")), len(cache)) == (None, 1)
+
+
+def test_a_connection_has_its_own_limit() -> None:
+    cache = ShareSessionCache()
+    first = [cache.open(key(str(index)), 1) for index in range(MAX_SESSIONS_OF_CONNECTION)]
+    assert cache.is_full(1, 2000)
+    assert not cache.is_full(2, 2000)
+    assert cache.is_full(2, MAX_SESSIONS_OF_CONNECTION), "the limit of the broker"
+    cache.close(first[0])
+    assert not cache.is_full(1, 2000)
+    cache.open(key("0"), 2)
+    assert not cache.is_full(1, 2000), "a session that moved to another connection counts there"
 
 
 def test_a_group_is_present_until_its_last_session_is_closed() -> None:

@@ -1,6 +1,10 @@
-"""Encoding and decoding of records: every shape, every codec, and damage, which is always a CorruptBatch."""
+"""Encoding and decoding of records: every shape, every codec, and damage, which is always a CorruptBatch.
+
+All of it holds for the compiled codec of records, and for the pure one of the browser.
+"""
 
 import random
+from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
@@ -8,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.records.readers import read_batch
 
+from shareq.log import pure_codec, records
 from shareq.log.batches import parse_batch, restamp
 from shareq.log.records import (
     CODECS,
@@ -45,6 +50,14 @@ rows = st.lists(
     min_size=1,
     max_size=30,
 )
+
+
+@pytest.fixture(params=["compiled", "pure"], scope="module", autouse=True)
+def record_codec(request: pytest.FixtureRequest) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "pure":
+            patch.setattr(records, "_codec", lambda: pure_codec)
+        yield
 
 
 def plain(record: Record) -> Row:
@@ -140,14 +153,14 @@ def test_one_wrong_byte_is_a_corrupt_batch(compression: str) -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        pytest.param(patched(batch(b"a", b"b"), 57, b"\0\0\0\3"), "CorruptRecordException", id="a record too few"),
+        pytest.param(patched(batch(b"a", b"b"), 57, b"\0\0\0\3"), "CorruptRecord", id="a record too few"),
         pytest.param(patched(batch(b"a", b"b"), 57, b"\0\0\0\1"), "unconsumed bytes", id="a record too many"),
-        pytest.param(patched(batch(b"a", b"b"), 61, b"\x7f"), "CorruptRecordException", id="record length"),
+        pytest.param(patched(batch(b"a", b"b"), 61, b"\x7f"), "CorruptRecord", id="record length"),
         pytest.param(patched(batch(b"a" * 99, compression="gzip"), 61, b"\0" * 8), "gzip", id="gzip"),
         pytest.param(patched(batch(b"a" * 999, compression="snappy"), 61, b"\xff" * 30), "snappy", id="snappy"),
         pytest.param(patched(batch(b"a" * 99, compression="lz4"), 61, b"\0" * 8), "lz4", id="lz4"),
         pytest.param(patched(batch(b"a" * 99, compression="zstd"), 61, b"\0" * 8), "DecompressionError", id="zstd"),
-        pytest.param(patched(batch(b"a"), 21, b"\0\5"), "codec 0x05", id="unknown codec"),
+        pytest.param(patched(batch(b"a"), 21, b"\0\5"), "codec 5", id="unknown codec"),
     ],
 )
 def test_unreadable_records_with_a_correct_crc_are_a_corrupt_batch(data: bytes, reason: str) -> None:

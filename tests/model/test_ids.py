@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shareq.model.ids import java_hash, partition_for, random_id, topic_id_from_bytes, topic_id_to_bytes
 
@@ -37,6 +39,16 @@ def test_what_is_not_a_topic_id(text: str) -> None:
 def test_java_hash(key: str, hashed: int, of_50: int, of_3: int) -> None:
     assert java_hash(key) == hashed
     assert (partition_for(key, 50), partition_for(key, 3)) == (of_50, of_3)
+
+
+@given(st.text(max_size=40) | st.text("a~", min_size=1000, max_size=1100))
+def test_java_hash_equals_its_definition(text: str) -> None:
+    value = 0
+    encoded = text.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(encoded), 2):
+        value = (31 * value + int.from_bytes(encoded[at : at + 2], "big")) % (1 << 32)
+    assert java_hash(text) == value - (1 << 32 if value >= 1 << 31 else 0)
+    assert java_hash(3 * text) == java_hash(text + text + text)
 
 
 def test_random_ids_are_reproducible_and_distinct() -> None:

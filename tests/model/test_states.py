@@ -9,6 +9,7 @@ from shareq.model.states import RecordEvent, RecordState, next_state
 LIMIT = 5
 NOTHING = dict.fromkeys(RecordEvent)
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = "AVAILABLE", "ACQUIRED", "ACKNOWLEDGED", "ARCHIVED"
+ARCHIVING = "ARCHIVING"
 
 EXPECTED: dict[RecordState, dict[RecordEvent, str | None]] = {
     RecordState.AVAILABLE: NOTHING
@@ -25,12 +26,15 @@ EXPECTED: dict[RecordState, dict[RecordEvent, str | None]] = {
         RecordEvent.LOG_START: None,
         RecordEvent.MISSING: None,
         RecordEvent.ABORTED: ARCHIVED,
+        RecordEvent.DEAD_LETTERED: None,
+        RecordEvent.EXPIRED: None,
+        RecordEvent.TXN_ABORT: AVAILABLE,
     },
     RecordState.ACKNOWLEDGED: NOTHING,
-    RecordState.ARCHIVING: NOTHING,
+    RecordState.ARCHIVING: NOTHING | {RecordEvent.DEAD_LETTERED: ARCHIVED},
     RecordState.ARCHIVED: NOTHING,
 }
-RETURNING = (RecordEvent.RELEASE, RecordEvent.LOCK_TIMEOUT, RecordEvent.SESSION_RELEASE)
+RETURNING = (RecordEvent.RELEASE, RecordEvent.LOCK_TIMEOUT, RecordEvent.SESSION_RELEASE, RecordEvent.TXN_ABORT)
 
 
 @pytest.mark.parametrize(
@@ -38,17 +42,19 @@ RETURNING = (RecordEvent.RELEASE, RecordEvent.LOCK_TIMEOUT, RecordEvent.SESSION_
     [pytest.param(s, e, id=f"{s.name.lower()} + {e}") for s in RecordState for e in RecordEvent],
 )
 @pytest.mark.parametrize("delivery_count", [1, LIMIT - 1, LIMIT, LIMIT + 1])
-def test_every_pair(state: RecordState, event: RecordEvent, delivery_count: int) -> None:
+@pytest.mark.parametrize("queue", [False, True], ids=["no queue", "queue"])
+def test_every_pair(state: RecordState, event: RecordEvent, delivery_count: int, queue: bool) -> None:
     expected = EXPECTED[state][event]
     if state is RecordState.ACQUIRED and event in RETURNING and delivery_count >= LIMIT:
-        expected = ARCHIVED
-    reached = next_state(state, event, delivery_count=delivery_count, delivery_count_limit=LIMIT)
+        expected = ARCHIVING if queue else ARCHIVED
+    if state is RecordState.ACQUIRED and event is RecordEvent.REJECT and queue:
+        expected = ARCHIVING
+    reached = next_state(
+        state, event, delivery_count=delivery_count, delivery_count_limit=LIMIT, dead_letter_queue=queue
+    )
     assert (reached.name if reached is not None else None) == expected
 
 
 @pytest.mark.parametrize("state", list(RecordState))
 def test_terminal_states_are_those_that_no_event_leaves(state: RecordState) -> None:
-    leaves = (
-        any(EXPECTED[state].values()) or state is RecordState.ARCHIVING
-    )  # archiving ends with the dead-letter write
-    assert state.terminal is not leaves
+    assert state.terminal is not any(EXPECTED[state].values())

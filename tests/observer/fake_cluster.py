@@ -64,7 +64,7 @@ class FakeCluster(Fake):
         self.ids = {name: _id(name) for name in self.topics}
         self.members: tuple[ShareGroupDescribeResponse.Member, ...] = ()
         self.group_epoch: int | None = 1
-        self.configs = dict(zip(CONFIGS, ("30000", "5", "2000", "5000", "45000"), strict=True))
+        self.configs = dict(zip(CONFIGS, ("30000", "5", "2000", "5000", "45000", ""), strict=True))
         self.starts: dict[tuple[str, int], int] = {}
         self.ends: dict[tuple[str, int], int] = {}
         self.state: dict[int, list[RecordBatch]] = {index: [] for index in range(STATE_PARTITIONS)}

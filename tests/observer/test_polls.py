@@ -41,7 +41,7 @@ from shareq.model.messages.fetch import FetchRequest
 from shareq.model.messages.share_group import DescribeShareGroupOffsetsRequest, ShareGroupDescribeRequest
 from shareq.model.messages.share_state import StateBatch
 from shareq.model.messages.topics import DescribeConfigsRequest
-from shareq.model.transport import tell
+from shareq.model.transport import emit
 from shareq.observer import Observer
 from shareq.observer.journal_writer import MEMBER_TIMEOUT_MS
 from tests.client.fake import Later
@@ -99,6 +99,7 @@ def test_the_first_poll_writes_the_whole_state_and_the_next_one_nothing() -> Non
         ConfigChanged("group:g", "share.partition.max.record.locks", "2000"),
         ConfigChanged("group:g", "share.heartbeat.interval.ms", "5000"),
         ConfigChanged("group:g", "share.session.timeout.ms", "45000"),
+        ConfigChanged("group:g", "errors.deadletterqueue.topic.name", ""),
         GroupEpochBumped(GROUP, 1, "as its coordinator describes it"),
         MemberJoined(GROUP, "id-anna", "anna", ("t",)),
         MemberReconciled(GROUP, "id-anna", 1, (("t", (0,)),)),
@@ -557,10 +558,10 @@ def test_events_of_clients_in_this_process_are_written(event: Event, expected: l
     cluster.members = (member("anna", 0),)
     with watch(cluster, "t") as observer:
         before = observer.journal.total
-        tell(cluster.now_ms, event)
+        emit(cluster.now_ms, event)
         assert [entry.event for entry in observer.journal.since(before)] == expected
         assert poll(observer) == []
-    tell(cluster.now_ms, event)
+    emit(cluster.now_ms, event)
     assert observer.journal.total == before + len(expected)
 
 
@@ -574,7 +575,7 @@ def test_events_of_clients_in_this_process_are_written(event: Event, expected: l
 def test_a_clients_event_waits_until_its_member_is_described(after_ms: int, expected: list[Event]) -> None:
     cluster = FakeCluster(t=[1])
     observer = watch(cluster, "t")
-    tell(cluster.now_ms, delivered("anna"))
+    emit(cluster.now_ms, delivered("anna"))
     observer.wait(lambda: False, (after_ms - 500) / 1000)
     cluster.members = (member("anna", 0),)
     seen = poll(observer)
@@ -585,7 +586,7 @@ def test_the_time_of_entries_never_decreases() -> None:
     cluster = FakeCluster(t=[1])
     cluster.members = (member("anna", 0),)
     observer = watch(cluster, "t")
-    tell(cluster.now_ms - 5000, delivered("anna"))
+    emit(cluster.now_ms - 5000, delivered("anna"))
     times = [entry.time_ms for entry in observer.journal]
     assert times == sorted(times)
 

@@ -17,7 +17,7 @@ from shareq.model.messages.share_state import (
     ReadShareGroupStateSummaryRequest,
     WriteShareGroupStateRequest,
 )
-from shareq.persister import NoOpPersister, Persister, StateTopicPersister, make_persister
+from shareq.persister import ControlRecordPersister, NoOpPersister, Persister, StateTopicPersister, make_persister
 from tests.persister.support import OTHER, TOPIC, entries
 
 PACKAGE = "org.apache.kafka.server.share.persister"
@@ -27,6 +27,8 @@ PACKAGE = "org.apache.kafka.server.share.persister"
     ("class_name", "expected"),
     [
         pytest.param(f"{PACKAGE}.DefaultStatePersister", StateTopicPersister, id="default"),
+        pytest.param("shareq.persister.CompactedTopicPersister", StateTopicPersister, id="compacted topic"),
+        pytest.param("shareq.persister.ControlRecordPersister", ControlRecordPersister, id="control records"),
         pytest.param(f"{PACKAGE}.NoOpStatePersister", NoOpPersister, id="no-op"),
         pytest.param("", NoOpPersister, id="empty"),
     ],

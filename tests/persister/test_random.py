@@ -6,7 +6,6 @@ import random
 from typing import Any, cast
 
 import pytest
-from hypothesis import settings
 
 from shareq.model.actor import Answer, Call, ImageChanged
 from shareq.model.errors import Errors
@@ -14,10 +13,11 @@ from shareq.model.ids import SharePartitionKey
 from shareq.model.messages.cluster import FindCoordinatorRequest, FindCoordinatorResponse
 from shareq.model.messages.share_state import ReadShareGroupStateResponse
 from shareq.persister.combined_response import RESPONSES
+from tests.budgets import cases
 from tests.coordinator.share_state import support as coordination
 from tests.persister.support import OTHER, TOPIC, Read, Stage, Write, cluster, read, write
 
-STEPS = 20_000 if settings.get_current_profile_name() == "ci" else 2_000
+STEPS = cases(2_000, 8_000)
 NODES = (1, 2, 3)
 RETRIED = (
     Errors.UNKNOWN_TOPIC_OR_PARTITION,

@@ -10,7 +10,7 @@ from shareq.model.actor import Answer, Call, ImageChanged, Tick
 from shareq.model.errors import Errors
 from shareq.model.image import ClusterImage
 from shareq.model.messages.cluster import CoordinatorType, FindCoordinatorRequest, FindCoordinatorResponse
-from shareq.persister.state_topic import backoff_ms
+from shareq.persister.state_topic import KAFKAS
 from tests.persister.support import (
     OTHER,
     TOPIC,
@@ -226,7 +226,7 @@ def test_five_attempts_with_increasing_pauses(where: str) -> None:
 def test_the_pause_doubles_with_each_failure(failures: int, least: int, most: int) -> None:
     """BEHAVIOUR.md, 10."""
     rng = random.Random(failures)
-    pauses = [backoff_ms(failures, rng) for _ in range(2000)]
+    pauses = [KAFKAS.pause_ms(failures, rng) for _ in range(2000)]
     assert least <= min(pauses) <= least * 1.02
     assert most * 0.98 <= max(pauses) <= most
 

@@ -56,6 +56,11 @@ class Client(Protocol):
         """The types of acknowledgement that it knows."""
         ...
 
+    @property
+    def acknowledges_copies(self) -> bool:
+        """True if a poll can return two deliveries of one record and go on when both are acknowledged."""
+        ...
+
     def open(self, name: str, servers: str, group: str, topic: str) -> Member: ...
 
 
@@ -98,6 +103,7 @@ class _PythonMember:
 
 class Shareq:
     kinds = (ACCEPT, RELEASE, REJECT, RENEW)
+    acknowledges_copies = True
 
     def open(self, name: str, servers: str, group: str, topic: str) -> Member:
         return _PythonMember(ShareConsumer, AcknowledgeType, _conf(name, servers, group), topic)
@@ -105,6 +111,7 @@ class Shareq:
 
 class Confluent:
     kinds = (ACCEPT, RELEASE, REJECT)
+    acknowledges_copies = True
 
     def open(self, name: str, servers: str, group: str, topic: str) -> Member:
         types: Any = confluent_kafka.AcknowledgeType
@@ -120,9 +127,15 @@ def _conf(name: str, servers: str, group: str) -> dict[str, object]:
 
 
 class Java:
-    """The consumers of one Java process, which runs ShareMembers.java."""
+    """The consumers of one Java process, which runs ShareMembers.java.
+
+    KafkaShareConsumer returns a renewed record beside a newer delivery of it, if the lock has run out in its buffer. It
+    counts acknowledgements by offset, so one of the two stays unacknowledged, and the next poll raises
+    IllegalStateException.
+    """
 
     kinds = (ACCEPT, RELEASE, REJECT, RENEW)
+    acknowledges_copies = False
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process

@@ -19,6 +19,7 @@ from shareq.model.events import AcknowledgementsSent, HoldEnded, LeaderElected, 
 from shareq.proxy import Tap
 from tests.kafka.fixtures import Reachable
 from tests.polling import PATIENCE_S, configure, eventually, take
+from tests.tools.java_tools import started
 from tests.trace.histories import fold
 
 RECORDS = 60
@@ -140,6 +141,7 @@ def test_a_java_consumer_is_seen(tapped: Tap, names: tuple[str, str]) -> None:
     command = tools.command("kafka-console-share-consumer", *arguments, "--max-messages", str(RECORDS))
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     assert sorted(map(int, done.stdout.split())) == [*range(RECORDS)]
+    eventually(lambda: [event.reason for event in events(tapped, group, MemberLeft)], ["left"])
     for partition in range(PARTITIONS):
         held, ended = (
             sorted(offset for event in events(tapped, group, kind) if event.partition == partition
@@ -148,7 +150,27 @@ def test_a_java_consumer_is_seen(tapped: Tap, names: tuple[str, str]) -> None:
         )  # fmt: skip
         assert held == ended == [*range(RECORDS // PARTITIONS)]
     assert {(event.cause, event.inferred) for event in events(tapped, group, HoldEnded)} == {("accept", False)}
-    assert [event.reason for event in events(tapped, group, MemberLeft)] == ["left"]
+
+
+def test_javas_tools_print_the_same_through_the_tap(kafka: Reachable, tapped: Tap, names: tuple[str, str]) -> None:
+    group, topic = names
+    conf = {"bootstrap.servers": tapped.bootstrap_servers, "group.id": group, "client.id": "anna"}
+    with ShareConsumer(conf) as anna, started() as java:
+        anna.subscribe([topic])
+        take(anna, RECORDS)
+        anna.commit_sync()
+        for tool, *args in (
+            ("kafka-share-groups", "--describe", "--group", group),
+            ("kafka-share-groups", "--describe", "--group", group, "--members"),
+            ("kafka-topics", "--describe", "--topic", topic),
+            ("kafka-configs", "--describe", "--group", group),
+        ):
+            direct, tapping = (
+                java.run(tool, "--bootstrap-server", address, *args)
+                for address in (kafka.bootstrap_servers, tapped.bootstrap_servers)
+            )
+            assert (tapping.returncode, tapping.stdout) == (0, direct.stdout), tapping.stderr
+            assert (group if "--group" in args else topic) in tapping.stdout
 
 
 def events(tapped: Tap, group: str, kind: type) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from shareq.coordinator.share_state.state import KeyState
 from shareq.model.errors import Errors
 from shareq.model.events import (
     AcknowledgementRefused,
@@ -20,7 +21,7 @@ from shareq.model.events import (
     ShareSessionClosed,
     ShareSessionOpened,
 )
-from shareq.model.ids import TopicId
+from shareq.model.ids import SharePartitionKey, TopicId
 from shareq.model.messages.share_fetch import (
     NO_LEADER,
     AcknowledgementBatch,
@@ -31,6 +32,8 @@ from shareq.model.messages.share_fetch import (
     ShareFetchRequest,
 )
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from shareq.model.messages.share_state import StateBatch
+from shareq.proxy.holds import GroupRules
 from shareq.proxy.messages import AcquiredResponse
 from shareq.proxy.reader import Exchange, ShareReader
 
@@ -100,6 +103,11 @@ class Rig:
 
     def fetch(self, member: str, *acquired: tuple[int, int, int], broker: int = 1) -> list[Event]:
         return self.fetched(self.ask_fetch(member, broker=broker), acquired)
+
+    def read(self, spso: int, *runs: tuple[int, int, int, int], log_start: int = 0) -> list[Event]:
+        """A poll reads a durable state; runs are (first, last, state, delivery count)."""
+        state = KeyState(0, start_offset=spso, state_batches=tuple(StateBatch(*run) for run in runs))
+        return self.reader.read(SharePartitionKey("g", TOPIC, 0), state, log_start, self.now_ms)
 
     def at(self, now_ms: int) -> list[Event]:
         self.now_ms = now_ms
@@ -190,13 +198,35 @@ def test_a_renewal_moves_the_deadline() -> None:
 def test_a_lock_runs_out_at_its_deadline_and_archives_at_the_limit() -> None:
     """BEHAVIOUR.md, 3.4."""
     rig = Rig()
-    rig.reader.limits["g"] = 2
+    rig.reader.rules["g"] = GroupRules(2)
     rig.fetch("a", (0, 0, 1))
     assert rig.at(999) == []
     assert rig.at(1000) == [ended("a", "lock_timeout", 0, 1, 0)]
     rig.fetch("b", (0, 0, 2))
     assert rig.at(2000) == [ended("b", "lock_timeout", 0, 1, 4, count=2)]
     assert rig.reader.wake_at_ms is None
+
+
+def test_records_on_the_way_to_a_dead_letter_queue_are_archiving() -> None:
+    """BEHAVIOUR.md, 3.2, 3.4. The leader archives them when they are in the queue, which no response names."""
+    rig = Rig()
+    rig.reader.rules["g"] = GroupRules(2, dead_letter_queue=True)
+    rig.fetch("a", (0, 1, 1))
+    rejected = rig.ask_acknowledge("a", ((0, 0, (REJECT,)),))
+    assert rig.acknowledged(rejected)[0] == ended("a", "reject", 0, 1, 3)
+    assert rig.at(1000) == [ended("a", "lock_timeout", 1, 2, 0)]
+    rig.fetch("b", (1, 1, 2))
+    assert rig.at(2000) == [ended("b", "lock_timeout", 1, 2, 3, count=2)]
+
+
+@pytest.mark.parametrize("durable", [3, 4], ids=["archiving", "archived"])
+def test_a_poll_shows_a_rejection_on_the_way_to_a_dead_letter_queue(durable: int) -> None:
+    """BEHAVIOUR.md, 3.2: its response is late."""
+    rig = Rig()
+    rig.reader.rules["g"] = GroupRules(2, dead_letter_queue=True)
+    rig.fetch("a", (0, 1, 1))
+    rig.ask_acknowledge("a", ((0, 0, (REJECT,)),))
+    assert rig.read(0, (0, 0, durable, 1)) == [ended("a", "reject", 0, 1, 3)]
 
 
 def test_a_lock_with_an_acknowledgement_under_way_waits_for_the_response() -> None:
@@ -338,7 +368,7 @@ def test_another_leader_begins_without_locks() -> None:
 def test_records_below_the_spso_are_forgotten() -> None:
     rig = Rig()
     rig.fetch("a", (0, 4, 1))
-    rig.reader.passed("g", "orders", 0, 3)
+    assert rig.read(3) == []
     assert rig.at(1000) == [ended("a", "lock_timeout", 3, 5, 0)]
 
 

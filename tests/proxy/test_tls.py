@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from shareq import Admin, KafkaException, NewTopic, Producer, ShareConsumer, tap, view
 from shareq.cli import main
 from shareq.model.errors import ConfigException
-from shareq.proxy.tls import client_context
+from shareq.wire.client.tls import client_context
 from tests.kafka.fixtures import kafka_or_skip
 from tests.polling import PATIENCE_S, configure, eventually, take
 
@@ -78,7 +78,7 @@ def test_a_port_with_tls_needs_the_option() -> None:
 def test_a_broker_that_closes_may_require_sasl() -> None:
     with (
         one_connection(server_context(BROKER)) as address,
-        pytest.raises(KafkaException, match="if it requires SASL: the tap has no login of its own"),
+        pytest.raises(KafkaException, match="it may require a login: --command-config, or config="),
     ):
         tap(address, ssl=client_context(CA))
 

@@ -15,7 +15,7 @@ from kio.serial import entity_writer
 from shareq.proxy.versions import cap
 from shareq.wire.errors import MalformedFrame
 from tests.proxy.sockets import Pair, exactly, framed
-from tests.proxy.test_addresses import Filler
+from tests.wire.test_broker_addresses import Filler
 
 FETCH, METADATA, FIND_COORDINATOR, UNREAD, SHARE_FETCH = 1, 3, 10, 17, 78
 Offers = dict[int, tuple[int, int]]

@@ -305,6 +305,8 @@ def test_figures_equal_a_recount_record_by_record(seed: int) -> None:
         slow_factor=st.integers(1, 20),
         crash_rate=st.floats(0, 0.5),
         restart_ms=st.integers(0, 5000),
+        hot_share=st.none() | st.floats(0, 1),
+        assignor=st.sampled_from(["simple", "all_to_all", "cut"]),
     ),
     seed=st.integers(0, 1 << 32),
 )

@@ -43,6 +43,8 @@ from shareq.sim import Scenario, run
             {"restart_ms": -1}, "restart_ms=-1: must be a whole number in 0..3.6e+06", id="negative restart time"
         ),
         pytest.param({"max_duration_s": 0}, "max_duration_s=0: must be a whole number in 1..1e+07", id="no duration"),
+        pytest.param({"hot_share": 1.5}, "hot_share=1.5: must be a number in 0..1", id="hot share above 1"),
+        pytest.param({"assignor": "half"}, "assignor='half': must be one of simple, all_to_all, cut", id="assignor"),
         pytest.param({"acquire_mode": "all"}, "acquire_mode='all': must be one of batch_optimized", id="unknown mode"),
     ],
 )

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -154,6 +155,26 @@ def test_a_plot_has_a_line_and_a_text_for_each_colour() -> None:
     assert len({(line.get_color(), line.get_marker(), line.get_linestyle()) for line in lines}) == 2
     assert plot.text.startswith("latency_p99_ms by consumers, medians\nlock_duration_ms 1000: 1: ")
     assert (plot._repr_png_() or b"").startswith(b"\x89PNG")
+
+
+def test_the_other_varied_parameters_are_panels() -> None:
+    """Each with its own runs: no median mixes the values of a parameter that the plot does not show."""
+    grid = {**GRID, "max_poll_records": [5, 10], "service": ["constant", "exponential"]}
+    found = sweep(grid, 1, SMALL, progress=False)
+    plot = found.plot(y="latency_p99_ms")
+    names = [f"max_poll_records {most}, service {service}" for most in (5, 10) for service in grid["service"]]
+    assert [axis.get_title() for axis in plot.axes] == names
+    frame = found.to_frame().set_index(["max_poll_records", "service", "lock_duration_ms", "consumers"]).latency_p99_ms
+    panels = [(most, service) for most in (5, 10) for service in grid["service"]]
+    for axis, (most, service) in zip(plot.axes, panels, strict=True):
+        for line, lock_ms in zip(axis.get_lines(), GRID["lock_duration_ms"], strict=True):
+            assert np.asarray(line.get_ydata()).tolist() == [
+                frame[most, service, lock_ms, consumers] for consumers in (1, 3)
+            ]
+    assert len(plot.text.splitlines()) == 1 + 8
+    assert plot.text.splitlines()[1].startswith(f"{names[0]}, lock_duration_ms 1000: 1: ")
+    with pytest.raises(ConfigException, match="ax: one panel cannot show max_poll_records, service, too"):
+        found.plot(ax=plot.axes[0])
 
 
 @pytest.mark.parametrize(

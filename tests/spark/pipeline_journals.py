@@ -130,6 +130,8 @@ STORY: tuple[tuple[int, int, Event], ...] = (
     (31, 1, HeartbeatReceived("007", "ben", 0, 25)),
     (32, 1, _loaded(18, 60, locks=500)),
     (33, 1, _acquired(18, 30, "anna", 1)),
+    (33, 1, RecordsChanged(*AT, "log_start", 18, 19, ARCHIVED, 1)),
+    (33, 1, WindowMoved(*AT, 19, 60)),
     (34, 1, SharePartitionDropped(*AT, "leader moved")),
     (35, -1, TopicCreated("orders", "second", 1)),
     (36, 1, RecordsAppended("orders", 0, 0, 7)),

@@ -171,7 +171,7 @@ BASE = f"""
         )
         SELECT p.{KEY.replace(", ", ", p.")}, p."order", p.broker AS leader, p.write_id, p.time_ms AS prepared_ms,
                s.time_ms AS settled_ms, s.error, CASE WHEN s.error = 0 THEN 'durable' WHEN s.error IS NOT NULL
-               THEN 'failed' ELSE 'untold' END AS outcome, p.start_offset, p.delivery_complete_count,
+               THEN 'failed' ELSE 'unknown' END AS outcome, p.start_offset, p.delivery_complete_count,
                len(p.state_batches) AS batches,
                coalesce(list_sum(list_transform(p.state_batches, lambda b: b[2] - b[1] + 1)), 0) AS records
         FROM sent p LEFT JOIN ev s
@@ -199,7 +199,7 @@ FIGURES = f"""
                count_if(outcome = 'release') AS released, count_if(outcome = 'reject') AS rejected,
                count_if(outcome = 'lock_timeout') AS timed_out,
                count_if(outcome = 'session_release') AS session_released, count_if(outcome = 'lost') AS lost,
-               count_if(outcome = 'held') AS held, count_if(state = 'archived') AS archived,
+               count_if(outcome = 'held') AS held, count_if(state IN ('archiving', 'archived')) AS archived,
                count_if(delivery_count > 1) AS redelivered, redelivered / acquired AS redelivery_rate,
                timed_out / acquired AS time_out_rate, archived / nullif(accepted + archived, 0) AS archive_rate,
                accepted * 1000 / nullif(any_value(j.until_ms) - any_value(j.since_ms), 0) AS accepted_per_s
@@ -210,7 +210,7 @@ FIGURES = f"""
             SELECT *, 'acquired' AS what, acquired_ms AS at_ms FROM records
             UNION ALL SELECT *, 'accepted', ended_ms FROM records WHERE outcome = 'accept'
             UNION ALL SELECT *, 'returned', ended_ms FROM records WHERE state = 'available'
-            UNION ALL SELECT *, 'archived', ended_ms FROM records WHERE state = 'archived'
+            UNION ALL SELECT *, 'archived', ended_ms FROM records WHERE state IN ('archiving', 'archived')
         )
         SELECT journal, group_id, topic, what, (at_ms - since_ms) * {BINS} // (until_ms - since_ms + 1) AS bin,
                count(*) AS records
@@ -245,30 +245,54 @@ FIGURES = f"""
     CREATE VIEW poison AS
         SELECT {KEY}, o, count(*) AS failures, count_if(outcome = 'lock_timeout') AS time_outs,
                count_if(outcome = 'release') AS releases, count_if(outcome = 'reject') AS rejects,
-               count_if(outcome = 'session_release') AS session_releases, bool_or(state = 'archived') AS archived
+               count_if(outcome = 'session_release') AS session_releases,
+               bool_or(state IN ('archiving', 'archived')) AS archived
         FROM records WHERE outcome IN ('lock_timeout', 'release', 'reject', 'session_release')
         GROUP BY ALL HAVING failures >= 2 OR archived;
 
     CREATE VIEW lag AS
-        WITH placed AS (
-            SELECT w.*, (time_ms - since_ms) * {BINS} // (j.until_ms - since_ms + 1) AS bin
-            FROM windows w JOIN journals j USING (journal)
-        ), ends AS (
-            SELECT {KEY}, bin, "order", log_end FROM placed
+        WITH ends AS (
+            SELECT {KEY}, "order", time_ms, log_end FROM windows
             UNION ALL
-            SELECT k.{KEY.replace(", ", ", k.")}, (e.time_ms - since_ms) * {BINS} // (until_ms - since_ms + 1),
-                   e."order", e."end"
-            FROM (SELECT DISTINCT {KEY} FROM placed) k JOIN ev e USING (journal, topic, partition)
-            JOIN journals USING (journal) WHERE e.type = 'RecordsAppended'
+            SELECT k.{KEY.replace(", ", ", k.")}, e."order", e.time_ms, e."end"
+            FROM (SELECT DISTINCT {KEY} FROM windows) k JOIN ev e USING (journal, topic, partition)
+            WHERE e.type = 'RecordsAppended'
+        ), marks AS (
+            SELECT {KEY}, "order", time_ms FROM ends
+            UNION
+            SELECT d.{KEY.replace(", ", ", d.")}, d."order", e.time_ms FROM done d JOIN ev e USING (journal, "order")
+        ), moments AS (
+            SELECT {KEY}, time_ms, max("order") AS last FROM marks GROUP BY ALL
+        ), latest AS (
+            SELECT m.*, (SELECT max(w."order") FROM windows w WHERE w."order" <= m.last AND (w.journal, w.group_id,
+                         w.topic, w.partition) = (m.journal, m.group_id, m.topic, m.partition)) AS moved
+            FROM moments m
+        ), counted AS (
+            SELECT l.*, (SELECT arg_max(e.log_end, e."order") FROM ends e WHERE e."order" <= l.last AND (e.journal,
+                         e.group_id, e.topic, e.partition) = (l.journal, l.group_id, l.topic, l.partition)) AS log_end,
+                   w.spso + (SELECT count(*) FROM done d WHERE d."order" <= l.last AND d.o >= w.spso
+                             AND (d.journal, d.group_id, d.topic, d.partition, d.load)
+                               = (w.journal, w.group_id, w.topic, w.partition, w.load)) AS done
+            FROM latest l JOIN windows w ON (w.journal, w.group_id, w.topic, w.partition, w."order")
+                                          = (l.journal, l.group_id, l.topic, l.partition, l.moved)
+        ), placed AS (
+            SELECT c.*, (time_ms - since_ms) * {BINS} // (until_ms - since_ms + 1) AS bin
+            FROM counted c JOIN journals USING (journal)
+        ), filled AS (
+            SELECT k.{KEY.replace(", ", ", k.")}, b.bin,
+                   (SELECT arg_max(log_end, time_ms) FROM placed p WHERE p.bin <= b.bin AND (p.journal, p.group_id,
+                    p.topic, p.partition) = (k.journal, k.group_id, k.topic, k.partition)) AS log_end,
+                   (SELECT arg_max(done, time_ms) FROM placed p WHERE p.bin <= b.bin AND (p.journal, p.group_id,
+                    p.topic, p.partition) = (k.journal, k.group_id, k.topic, k.partition)) AS done
+            FROM (SELECT {KEY}, min(bin) AS begun FROM placed GROUP BY ALL) k, range({BINS}) b(bin)
+            WHERE b.bin >= k.begun
         )
-        SELECT *, greatest(log_end - done, 0) AS lag FROM (
-        SELECT k.{KEY.replace(", ", ", k.")}, b.bin,
-               (SELECT arg_max(log_end, "order") FROM ends e WHERE e.bin <= b.bin AND (e.journal, e.group_id, e.topic,
-                e.partition) = (k.journal, k.group_id, k.topic, k.partition)) AS log_end,
-               (SELECT arg_max(spso + complete, "order") FROM placed p WHERE p.bin <= b.bin AND (p.journal, p.group_id,
-                p.topic, p.partition) = (k.journal, k.group_id, k.topic, k.partition)) AS done
-        FROM (SELECT {KEY}, min(bin) AS begun FROM placed GROUP BY ALL) k, range({BINS}) b(bin) WHERE b.bin >= k.begun
-        );
+        SELECT f.*, greatest(log_end - done, 0) AS lag, greatest(0,
+               (SELECT max(log_end - done) FROM placed p WHERE (p.journal, p.group_id, p.topic, p.partition, p.bin)
+                = (f.journal, f.group_id, f.topic, f.partition, f.bin)),
+               (SELECT q.log_end - q.done FROM filled q WHERE (q.journal, q.group_id, q.topic, q.partition, q.bin + 1)
+                = (f.journal, f.group_id, f.topic, f.partition, f.bin))) AS max_lag
+        FROM filled f;
 """
 
 BY_RECORD = {"attempts": "records", "poison": "poison"}

@@ -65,7 +65,7 @@ def main(
         acknowledge(df.where("partition = 0 AND offset = 1 AND deliveryCount = 1"), "release")
         (result.parent / f"rows-{number}.json").write_text(json.dumps(places))
 
-    if java := os.environ.get("SPARK_SUBMIT_OPTS"):  # the same Java options for executors as for the driver
+    if java := os.environ.get("SPARK_DAEMON_JAVA_OPTS"):  # the same Java options for executors
         config = {"spark.executor.extraJavaOptions": java, **config}
     spark = session(**config)
     stream = spark.readStream.format("shareq").options(**options).load().writeStream
@@ -73,8 +73,9 @@ def main(
     files = spark.range(0, 4, 1, 4).mapInArrow(where_from, "file string").distinct().collect()
     found: dict[str, Any] = {
         "batches": [json.loads(path.read_text()) for path in sorted(result.parent.glob("rows-*.json"))],
-        "read": spark.read.format("shareq").options(**{**options, "group.id": "nobody"}).load().count(),
+        "read": spark.read.format("shareq").options(**{**options, "group.id": "absent"}).load().count(),
         "files": sorted(row.file for row in files),
+        "shuffles": spark.conf.get("spark.sql.shuffle.partitions"),
         "sweep": repr(sweep({"consumers": [1, 2]}, 2, FEW, spark=spark, progress=False).table.to_pylist()),
     }
     pipeline.run(trace, out, spark=spark, progress=False, report=False)

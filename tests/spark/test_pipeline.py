@@ -6,29 +6,38 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from shareq import Producer
+from shareq import Cluster, Producer, ShareConsumer
 from shareq.admin import Admin, NewTopic
 from shareq.cli import main
+from shareq.model.events import RecordsDelivered, SharePartitionLoaded
+from shareq.model.states import AcknowledgeType
 from shareq.spark import pipeline
+from shareq.spark.pipeline import stages
 from shareq.spark.pipeline.events import columns
 from shareq.spark.pipeline.schema import TABLES, as_markdown
 from shareq.spark.pipeline.sources import events_of
-from shareq.trace import Journal
+from shareq.spark.pipeline.store import Store
+from shareq.trace import Journal, attempts, lag_over_time
 from tests.kafka.fixtures import Reachable
 from tests.spark.patience import finish
 from tests.spark.pipeline_journals import as_version_1, in_trouble, late_story, of_a_leader, story
 from tests.spark.pipeline_oracle import BY_RECORD, counted, expected_of, names_of, oracle, written
+from tests.trace.histories import ORIGIN_MS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.timeout(1200)  # about sixty Spark jobs, perhaps on a busy machine
+pytestmark = pytest.mark.timeout(1200)  # about thirty Spark jobs, perhaps on a busy machine
+
+BURST = "burst.jsonl"
 
 BAD_LINES = {
     '{"order": 9000, "time_ms": 1, "broker"': "not a JSON object, or a field has the wrong type",
@@ -44,19 +53,63 @@ BAD_LINES = {
 }
 
 
+def burst() -> Journal:
+    """Half a minute of quiet, then 2,000 records, accepted after 50 ms but for ten, released first. 500 records are
+    older than the group, which starts at the end of the log."""
+    with Cluster(seed=7) as cluster:
+        address = {"bootstrap.servers": cluster.bootstrap_servers}
+        cluster.create_topic("orders", partitions=1)
+        conf = {**address, "group.id": "g", "max.poll.records": 2_000, "share.acknowledgement.mode": "explicit"}
+        with Producer(address) as producer, ShareConsumer(conf) as consumer:
+            producer.produce_batch("orders", [{"value": b"old"}] * 500)
+            producer.flush()
+            consumer.subscribe(["orders"])
+            while not any(isinstance(entry.event, SharePartitionLoaded) for entry in cluster.journal):
+                assert not consumer.poll(1)
+            cluster.advance(30_000)
+            producer.produce_batch("orders", [{"value": b"new"}] * 2_000)
+            producer.flush()
+            accepted = 0
+            while accepted < 2_000:
+                messages = consumer.poll(10)
+                cluster.advance(50)
+                for message in messages:
+                    first = message.delivery_count() == 1 and (message.offset() or 0) < 510
+                    consumer.acknowledge(message, AcknowledgeType.RELEASE if first else AcknowledgeType.ACCEPT)
+                    accepted += not first
+                consumer.commit_sync()
+            cluster.advance(30_000)
+        return cluster.journal
+
+
+def many_groups() -> Journal:
+    """A delivery to each of forty groups. Spark lists more than 32 folders in a job."""
+    journal = Journal(ORIGIN_MS)
+    for number in range(40):
+        journal.record(ORIGIN_MS, 0, RecordsDelivered(f"g{number}", "anna", "client", "orders", 0, 0, 1, 1, 1))
+    return journal
+
+
+def jobs(spark: SparkSession) -> int:
+    """The number of jobs of the session so far."""
+    return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
+
+
 class Trace(NamedTuple):
-    """Journals, the tables that were made of them, the output of the command, and the expected tables."""
+    """Journals, the tables that were made of them, in how many Spark jobs, the output of the command, and the expected
+    tables."""
 
     journals: Mapping[str, Journal]
     out: Path
+    jobs: int
     output: str
     oracle: Any
 
 
 @pytest.fixture(scope="module")
 def trace(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Trace:
-    """The command on a folder of journals, some in Parquet, some of version 1, and one with bad lines."""
-    del spark  # the command uses the running session
+    """The command on a folder of journals, some in Parquet, some of version 1, and one with bad lines: one run for all
+    tests of what a run does, because it takes ten seconds of a processor."""
     folder, out = tmp_path_factory.mktemp("journals"), tmp_path_factory.mktemp("out") / "tables"
     in_trouble(11, 120).to_jsonl(folder / "faults.jsonl")
     lines = (folder / "faults.jsonl").read_text().splitlines()
@@ -65,14 +118,18 @@ def trace(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Trac
     as_version_1(folder / "leader.jsonl")
     story().to_jsonl(folder / "story.jsonl")
     late_story().to_jsonl(folder / "late.jsonl")
+    burst().to_jsonl(folder / BURST)
+    many_groups().to_jsonl(folder / "groups.jsonl")
     in_trouble(12, 80).to_parquet(folder / "more.parquet")
     of_a_leader(2, 100).to_parquet(folder / "old.parquet")
     as_version_1(folder / "old.parquet")
+    before = jobs(spark)  # the command uses the running session
     done = CliRunner().invoke(main, ["pipeline", "run", str(folder), "--out", str(out)], catch_exceptions=False)
     assert done.exit_code == 0, done.output
+    ran = jobs(spark) - before
     journals = {path.name: Journal.from_jsonl(path, strict=False) for path in folder.glob("*.jsonl")}
     journals |= {path.name: Journal.from_parquet(path) for path in folder.glob("*.parquet")}
-    return Trace(journals, out, done.output, oracle(journals))
+    return Trace(journals, out, ran, done.output, oracle(journals))
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -139,7 +196,8 @@ def test_the_schema_is_documented_and_versioned(trace: Trace, spark: SparkSessio
 def test_the_report_has_a_sentence_for_each_chart(trace: Trace) -> None:
     report = (trace.out / "report.html").read_text()
     figures = re.findall(r'<figure>.*?<img src="(.*?)" alt=".+?"><figcaption>(.+?)</figcaption>', report)
-    assert len(figures) >= 6 * len(trace.journals) - 2  # one of them has no append, so no chart of latency
+    acquiring = len(trace.journals) - 1  # the groups of one have acquired no record
+    assert len(figures) >= 6 * acquiring - 2  # one of them has no append, so no chart of latency
     assert all(source.startswith("data:image/svg+xml;base64,") and re.search(r"\d", text) for source, text in figures)
     assert not re.search(r'(?:src|href)="(?!data:)', report)
     accepted = trace.oracle.execute(
@@ -158,13 +216,69 @@ def test_a_topic_is_read_and_followed_without_counting_duplicates(
         assert pipeline.publish(journal, producer, topic, journal="story") == journal.total
         assert pipeline.publish(journal, producer, topic, journal="story", since=10) == journal.total
     address, expected = f"kafka://{served.bootstrap_servers}/{topic}", oracle({"story": journal})
-    command = ["pipeline", "run", address, "--out", str(tmp_path / "run"), "--no-report"]
-    done = CliRunner().invoke(main, command, catch_exceptions=False)
-    assert done.exit_code == 0, done.output
+    done = pipeline.run(address, tmp_path / "run", spark=spark, progress=False, report=False)
+    assert done.events == 2 * journal.total - 10
     options: dict[str, Any] = {"group": fresh("g"), "spark": spark, "report": False, "availableNow": True}
     finish(lambda: pipeline.follow(address, tmp_path / "out", **options), 1000)
     for out in (tmp_path / "run", tmp_path / "out"):
         assert {name for name in TABLES if written(out, name) != expected_of(expected, name)} == set(), out
+
+
+def test_few_events_take_at_most_eight_jobs(trace: Trace) -> None:
+    assert 0 < trace.jobs <= 8
+
+
+def test_more_events_take_at_most_ten_jobs(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the same tables and report as of few events, which are processed in memory."""
+    journals = {"story.jsonl": story(), "late.jsonl": late_story(), "groups.jsonl": many_groups()}
+    (tmp_path / "journals").mkdir()
+    for name, journal in journals.items():
+        journal.to_jsonl(tmp_path / "journals" / name)
+    monkeypatch.setattr(stages, "SMALL", 0)
+    before = jobs(spark)
+    done = pipeline.run(tmp_path / "journals", tmp_path / "out", spark=spark, progress=False)
+    assert jobs(spark) - before <= 10
+    assert (done.events, done.bad) == (sum(map(len, journals.values())), 0)
+    expected = oracle(journals)
+    assert {name for name in TABLES if written(tmp_path / "out", name) != expected_of(expected, name)} == set()
+    assert (tmp_path / "out" / "report.html").read_text().count("<figure>") == 12
+
+
+def test_the_figures_of_a_short_burst_are_those_of_the_trace(trace: Trace, spark: SparkSession) -> None:
+    """Its records are open within one bin, at whose end the lag is 0."""
+    journal = trace.journals[BURST]
+
+    def rows(table: str, where: str = "true") -> list[Any]:
+        return pipeline.read(spark, trace.out, table).where(f"journal = '{BURST}' AND {where}").collect()
+
+    lags = rows("lag")
+    started_ms = next(entry.time_ms for entry in journal if isinstance(entry.event, SharePartitionLoaded))
+    known = [lag for time_ms, lag in lag_over_time(journal, "g", "orders") if time_ms >= started_ms]
+    assert (max(row.max_lag for row in lags), max(row.lag for row in lags)) == (max(known), 0) == (2_000, 0)
+    found = attempts(journal, "g", "orders")
+    (latency,) = rows("latency", "stage = 'processing'")
+    assert (latency.p50_ms, latency.p95_ms, latency.p99_ms, latency.max_ms) == tuple(found.latency_ms.values())
+    accepted = rows("redeliveries", "outcome = 'accept'")
+    assert {row.delivery_count: row.records for row in accepted} == found.deliveries == {1: 1_990, 2: 10}
+    assert "orders-0 at most 2,000, 0 in the end" in (trace.out / "report.html").read_text()
+
+
+def test_a_group_with_any_name_is_read_back(spark: SparkSession, tmp_path: Path) -> None:
+    names = ["a/b c", "100%", "group_id=x", "[1]"]
+    types = {"string": pa.string(), "bigint": pa.int64()}
+    schema = pa.schema([(name, types[kind]) for name, kind, _ in TABLES["deliveries"].columns])
+    rows = pa.Table.from_pylist([{"group_id": name, "order": place} for place, name in enumerate(names)], schema)
+    day = pa.array([date(2026, 1, 1)] * len(names))
+    store = Store(str(tmp_path))
+    store.save(rows.append_column("date", day), "deliveries")
+    found = store.read(spark, "deliveries").collect()
+    assert {row.order: (row.group_id, row.date) for row in found} == {
+        place: (name, date(2026, 1, 1)) for place, name in enumerate(names)
+    }
+    store.save(rows.append_column("date", day).slice(1), "deliveries")
+    assert store.read(spark, "deliveries").count() == len(names) - 1
 
 
 def test_a_journal_gives_the_same_events_in_memory_and_in_parts(spark: SparkSession, tmp_path: Path) -> None:

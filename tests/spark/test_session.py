@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from shareq.jvm import find_java
 from shareq.spark import SparkDoesNotFit, session
+from shareq.spark.session import class_archive
 from shareq.spark.versions import check_pyspark
 
 if TYPE_CHECKING:
@@ -55,3 +62,34 @@ def test_settings_of_the_user_replace_those_for_a_laptop(spark: SparkSession) ->
         assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", "2")
+
+
+def test_the_archive_of_classes_is_that_of_this_java_and_pyspark() -> None:
+    archive = class_archive()
+    assert archive.program == f"spark-{version('pyspark')}"
+    assert archive.java == find_java()
+    assert Path(archive.classpath, "..", "bin", "spark-submit").exists()
+
+
+REFUSED = """
+from contextlib import suppress
+from shareq.spark.session import archiving, session
+
+with suppress(Exception), archiving():
+    session(master="local[1]", **{"spark.memory.fraction": "2"})
+"""
+
+
+def test_an_archive_is_written_once_and_then_used(tmp_path: Path) -> None:
+    """Java names the source of each class that it loads; an archive that does not fit is ignored. Spark refuses the
+    session after its first classes: to load and archive all of them takes half a minute of a processor."""
+    (cache := tmp_path / "cache").mkdir()
+    environment = {**os.environ, "SHAREQ_CACHE": str(cache), "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", REFUSED], check=True, env=environment, cwd=tmp_path)
+    (archive,) = cache.glob("spark-*.jsa*")
+    written = archive.stat()
+    environment["JAVA_TOOL_OPTIONS"] = f"-Xlog:class+load:file={tmp_path}/%p.log"
+    subprocess.run([sys.executable, "-c", REFUSED], check=True, env=environment, cwd=tmp_path)
+    loaded = "".join(path.read_text() for path in tmp_path.glob("*.log"))
+    assert "org.apache.spark.SparkContext source: shared objects file (top)" in loaded
+    assert archive.stat().st_mtime_ns == written.st_mtime_ns

@@ -263,7 +263,7 @@ def test_two_queries_of_a_group_share_the_work(small: Scene, tmp_path: Path) -> 
 
 def test_an_acknowledge_type_without_effect_is_refused(small: Scene) -> None:
     rows = small.spark.read.format("shareq").options(**small.options).load()
-    with pytest.raises(RuntimeError, match="no streaming query of group 'nobody' is running"):
-        acknowledge(rows, "reject", group="nobody")
+    with pytest.raises(RuntimeError, match="no streaming query of group 'absent' is running"):
+        acknowledge(rows, "reject", group="absent")
     with pytest.raises(ValueError, match="must be one of release, reject"):
         acknowledge(rows, "accept")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+from pyspark import TaskContext
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from shareq import Cluster, Producer
@@ -16,10 +18,11 @@ from shareq.log.batches import CorruptBatch, stamp_crc
 from shareq.model.errors import KafkaException
 from shareq.model.events import RecordsChanged
 from shareq.spark.acknowledge import VERDICTS
+from shareq.spark.batch import BatchReader
 from shareq.spark.options import parse
 from shareq.spark.reader import fetcher
-from shareq.spark.source import BatchReader
 from shareq.spark.stream import StreamReader
+from shareq.spark.worker import spare_modules
 from shareq.trace import messages
 from tests.log.support import batch, broken
 
@@ -434,3 +437,18 @@ def test_locks_are_renewed_on_the_wall_clock(served: Server, fresh: Callable[[st
     with Admin({"bootstrap.servers": served.bootstrap_servers}) as admin:
         assert [row.lag for row in admin.list_share_group_offsets(group).values()] == [0]
     reader.stop()
+
+
+@pytest.mark.parametrize("in_task", [True, False])
+def test_a_worker_spares_its_modules_once(at: Scene, monkeypatch: pytest.MonkeyPatch, in_task: bool) -> None:
+    """Spark's worker collects garbage after each task; another process that reads is left alone."""
+    frozen: list[bool] = []
+    spare_modules.cache_clear()
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append(True))
+    monkeypatch.setattr(TaskContext, "get", lambda: object() if in_task else None)
+    reader = at.reader()
+    start = reader.initialOffset()
+    assert len(rows(reader, start, plan(reader, start))) == RECORDS
+    reader.stop()
+    assert frozen == [True] * in_task
+    spare_modules.cache_clear()

@@ -18,6 +18,7 @@ import shareq.sim
 from shareq.admin import Admin
 from shareq.jvm import find_java
 from shareq.spark.pipeline import TABLES
+from shareq.spark.session import LAPTOP, class_archive
 from tests.kafka.fixtures import Reachable
 from tests.spark.pipeline_journals import story
 from tests.spark.pipeline_oracle import expected_of, oracle, written
@@ -30,8 +31,11 @@ PLACES = {"checkpoint": "checkpoint", "trace": "journals", "out": "tables"}
 
 
 def environment() -> dict[str, str]:
+    """With Java's options of the test run, and the archive of Spark's classes for all processes of a cluster, too."""
+    options = [os.environ.get("SPARK_DAEMON_JAVA_OPTS", ""), *class_archive().use()]
     return {
         **os.environ,
+        "SPARK_DAEMON_JAVA_OPTS": " ".join(options),
         "JAVA_HOME": str(find_java().home),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -46,7 +50,8 @@ class Daemon:
 
         folder.mkdir()
         self.log = folder / "log"
-        command = [str(Path(pyspark.__file__).parent / "bin" / "spark-class"), f"org.apache.spark.deploy.{main_class}"]
+        home = Path(pyspark.__file__).resolve().parent  # the path to which the archive of classes belongs
+        command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{main_class}"]
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 [*command, "--host", "127.0.0.1", "--port", "0", "--webui-port", "0", *arguments],
@@ -72,14 +77,13 @@ class Daemon:
 
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
-    """The address of a standalone cluster with two workers."""
+    """The address of a standalone cluster: one worker, with two executors of one core each."""
     with ExitStack() as running:
         head = Daemon(tmp_path / "master", "master.Master")
         running.callback(head.stop)
         url = head.wait_for_word("spark://")
-        for number in range(2):
-            worker = Daemon(tmp_path / f"worker-{number}", "worker.Worker", "--cores", "1", "--memory", "1g", url)
-            running.callback(worker.stop)
+        worker = Daemon(tmp_path / "worker", "worker.Worker", "--cores", "2", "--memory", "2g", url)
+        running.callback(worker.stop)
         yield url
 
 
@@ -122,6 +126,8 @@ def test_a_standalone_cluster_survives_the_loss_of_an_executor(
 
 @pytest.mark.timeout(1200)
 def test_everything_works_with_spark_connect(served: Reachable, fresh: Callable[[str], str], tmp_path: Path) -> None:
+    """A server on this machine has the settings for a laptop."""
     options = prepare(served, fresh, 40)
     found = drive({"spark.remote": "local[2]"}, {**options, "minPartitions": "2"}, tmp_path, kills=False)
     check(found, options, 40, tmp_path / "tables")
+    assert found["shuffles"] == LAPTOP["spark.sql.shuffle.partitions"]

@@ -27,6 +27,7 @@ OLD = SharePartitionKey("g1", OTHER, 0)
 NAMES: dict[str, str] = {TOPIC: "orders"}
 SNAPSHOT = StateSnapshot(KEY, 2, 5, 7, 100, 1000, 2000, batches("100-104/2/1 105-109/0/2"), 5)
 UPDATE = StateUpdate(KEY, 2, 8, 105, batches("110-110/4/5"), 0)
+DELTA = UPDATE._replace(delta_index=7)
 
 UNKNOWN = CoordinatorRecord(b"\0\7", b"")
 BROKEN = CoordinatorRecord(encode(UPDATE).key, b"\0\0\1")
@@ -103,6 +104,14 @@ NAMED = {"group_id": "g1", "topic_id": TOPIC, "topic": "orders", "partition": 3}
             id="update",
         ),
         pytest.param(encode(StateTombstone(KEY)), NAMED | {"kind": "tombstone"}, id="tombstone"),
+        pytest.param(
+            encode(DELTA),
+            NAMED
+            | {"kind": "delta", "snapshot_epoch": 2, "leader_epoch": 8, "start_offset": 105}
+            | {"delivery_complete_count": 0, "state_batches": [b._asdict() for b in UPDATE.state_batches]},
+            id="delta",
+        ),
+        pytest.param(encode(StateTombstone(KEY, 7)), NAMED | {"kind": "null delta"}, id="null delta"),
         pytest.param(UNKNOWN, {"kind": "unknown"}, id="a key of another type"),
         pytest.param(NO_KEY, {"kind": "unknown"}, id="no key"),
         pytest.param(
@@ -151,6 +160,7 @@ def test_a_state_is_a_snapshot_with_its_updates() -> None:
         pytest.param(0, [*log_of(SNAPSHOT), UNKNOWN], True, id="a key of another type"),
         pytest.param(0, [*log_of(SNAPSHOT), NO_KEY, *log_of(UPDATE)], True, id="no key"),
         pytest.param(5, log_of(StateTombstone(KEY), UPDATE), True, id="an update after a tombstone"),
+        pytest.param(5, log_of(SNAPSHOT, StateTombstone(KEY, 6), DELTA), True, id="a checkpoint, then deltas"),
     ],
 )
 def test_a_state_without_gaps_is_complete(first: int, log: list[Any], complete: bool) -> None:
@@ -163,6 +173,19 @@ def test_a_gap_makes_states_incomplete_until_the_next_snapshot() -> None:
     log = table(log_of(SNAPSHOT, other, UPDATE, UPDATE, other))
     found = states(log.take([4, 0, 1, 3]), moment=ReadEnd(), names={})  # in any order, without the record at 2
     assert {key: row["complete"] for key, row in by_key(found.to_pylist()).items()} == {KEY: False, OLD: True}
+
+
+def test_deltas_of_a_compacted_topic_change_only_the_state_of_their_checkpoint() -> None:
+    """Compaction leaves deltas whose checkpoint it has removed."""
+    orphan = DELTA._replace(snapshot_epoch=1, start_offset=300)
+    found = history(table(log_of(orphan, SNAPSHOT, orphan, DELTA, StateTombstone(KEY, 7))), names=NAMES).to_pylist()
+    assert [(row["kind"], row["start_offset"]) for row in found] == [
+        ("delta", None),
+        ("snapshot", 100),
+        ("delta", 100),
+        ("delta", 105),
+        ("null delta", 105),
+    ]
 
 
 def test_the_history_has_the_state_after_each_record() -> None:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from shareq import AcknowledgeType, Admin, Cluster, KafkaException, NewTopic, Producer, ShareConsumer
-from shareq.admin.core import AdminCore, Ask, Operation
+from shareq.admin.core import AdminCore, Operation, Send
+from shareq.broker.backend.topics import IN_BACKEND
 from shareq.client.config import ClientConfig
 from shareq.client.shell import perform
 from shareq.model.actor import ANY_NODE
@@ -32,8 +33,10 @@ from tests.polling import configure, take
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from shareq.kafka import LocalKafka
     from shareq.spark.state_topic import StateTopic
 
+Fresh = Callable[[str], str]
 RECORDS = 40
 TYPES = [AcknowledgeType.ACCEPT, AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT]
 
@@ -50,7 +53,7 @@ class Group(NamedTuple):
         return df.where(f"group_id = '{self.name}'").orderBy("partition", "offset").collect()
 
 
-def group_at_work(address: str, fresh: Callable[[str], str], seed: int) -> Group:
+def group_at_work(address: str, fresh: Fresh, seed: int) -> Group:
     """A consumer acknowledges all records at random, batch by batch; it releases records again on redelivery."""
     group = Group(address, fresh("topic"), fresh("group"))
     rng = random.Random(seed)
@@ -83,7 +86,7 @@ def response_partition(address: str, request: Request) -> Any:
     connection = transport.connect(core, "state-reader")
 
     def operation() -> Operation[Any]:
-        ((response, error, reason),) = yield [Ask(ANY_NODE, request)]
+        ((response, error, reason),) = yield [Send(ANY_NODE, request)]
         assert response is not None, error or reason
         return response.results[0].partitions[0]
 
@@ -117,13 +120,13 @@ def row_state(row: Any) -> dict[str, Any]:
     return found | {"state_batches": tuple(StateBatch(*batch) for batch in row.state_batches)}
 
 
-@pytest.mark.parametrize("which", ["served", "kafka"], ids=["shareq", "apache-kafka"])
+@pytest.mark.parametrize("which", ["served", "backed", "kafka"], ids=["shareq", "shareq-on-kafka", "apache-kafka"])
 def test_states_equal_the_answers_of_the_share_coordinator(
-    which: str, request: pytest.FixtureRequest, spark: SparkSession, fresh: Callable[[str], str], seed: int
+    which: str, request: pytest.FixtureRequest, spark: SparkSession, fresh: Fresh, seed: int
 ) -> None:
     broker: Reachable = request.getfixturevalue(which)
     group = group_at_work(broker.bootstrap_servers, fresh, seed)
-    topic = state_topic(spark, broker)
+    topic = state_topic(spark, broker, IN_BACKEND[SHARE_STATE_TOPIC] if which == "backed" else SHARE_STATE_TOPIC)
     now = group.of(topic.states())
     assert [(row.topic, row.partition, row.complete) for row in now] == [(group.topic, p, True) for p in (0, 1)]
     for row in now:
@@ -152,7 +155,7 @@ def assert_every_record_counts(group: Group, topic: StateTopic, history: list[An
 
 
 def test_segments_and_rows_give_the_same_states_as_brokers(
-    spark: SparkSession, served: Any, fresh: Callable[[str], str], seed: int, tmp_path: Path
+    spark: SparkSession, served: Any, fresh: Fresh, seed: int, tmp_path: Path
 ) -> None:
     group = group_at_work(served.bootstrap_servers, fresh, seed)
     live = state_topic(spark, served)
@@ -167,13 +170,22 @@ def test_segments_and_rows_give_the_same_states_as_brokers(
         assert group.of(state_topic(spark, path).states().drop("topic")) == expected
 
 
+@pytest.mark.parametrize(
+    ("which", "name"),
+    [("kafka", SHARE_STATE_TOPIC), ("backed", IN_BACKEND[SHARE_STATE_TOPIC])],
+    ids=["apache-kafka", "shareq-on-kafka"],
+)
 def test_the_log_folder_of_apache_kafka_is_read(
-    spark: SparkSession, kafka: Any, fresh: Callable[[str], str], seed: int
+    which: str, name: str, request: pytest.FixtureRequest, spark: SparkSession, fresh: Fresh
 ) -> None:
-    group = group_at_work(kafka.bootstrap_servers, fresh, seed)
-    expected = group.of(state_topic(spark, kafka).states().drop("topic"))
+    """The states of a cluster of shareq on its topics are in a topic with another name."""
+    kafka: LocalKafka = request.getfixturevalue("kafka")
+    address = request.getfixturevalue(which).bootstrap_servers
+    group = group_at_work(address, fresh, request.getfixturevalue("seed"))
+    expected = group.of(state_topic(spark, kafka, name).states().drop("topic"))
     assert len(expected) == 2
-    assert group.of(state_topic(spark, kafka._brokers[0].data).states().drop("topic")) == expected
+    folder = kafka._brokers[0].data
+    assert group.of(state_topic(spark, folder, name).states().drop("topic")) == expected
 
 
 @contextmanager
@@ -184,7 +196,7 @@ def unserved() -> Iterator[Cluster]:
         yield cluster
 
 
-def test_a_cluster_in_this_process_is_read(spark: SparkSession, fresh: Callable[[str], str], seed: int) -> None:
+def test_a_cluster_in_this_process_is_read(spark: SparkSession, fresh: Fresh, seed: int) -> None:
     with unserved() as cluster:
         group = group_at_work(cluster.bootstrap_servers, fresh, seed)
         now = group.of(state_topic(spark, cluster).states())

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
-from shareq.kafka import LocalKafka, tools
+from shareq.kafka import LocalKafka
 from shareq.wire.server import Server
-from tests.tools.side_by_side import SideBySide, execute
+from tests.tools.java_tools import JavaTools, started
+from tests.tools.side_by_side import SideBySide
 
 
 @pytest.fixture(scope="session")
-def classes(served: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Java's archive of a tool's classes, with which the tools start in half the time."""
-    archive = tmp_path_factory.mktemp("java") / "tools.jsa"
-    java, *rest = tools.command("kafka-share-groups", "--bootstrap-server", served.bootstrap_servers, "--list")
-    execute([java, f"-XX:ArchiveClassesAtExit={archive}", *rest])
-    return archive
+def java_tools() -> Iterator[JavaTools]:
+    with started() as running:
+        yield running
 
 
 @pytest.fixture
-def both(served: Server, kafka: LocalKafka, classes: Path) -> SideBySide:
+def both(served: Server, kafka: LocalKafka, java_tools: JavaTools) -> SideBySide:
     """A shareq cluster and Apache Kafka, one broker each, with equal configurations."""
-    return SideBySide(served.bootstrap_servers, kafka.bootstrap_servers, classes)
+    return SideBySide(served.bootstrap_servers, kafka.bootstrap_servers, java_tools)

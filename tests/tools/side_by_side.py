@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
+from click.testing import CliRunner
 from confluent_kafka import Producer, ShareConsumer
 
-from shareq import Admin, NewTopic
-from shareq.kafka import tools
+from shareq import Admin, NewTopic, cli
 from tests.polling import PATIENCE_S, configure
+from tests.tools.java_tools import JavaTools
 
 # Parts of the output that differ between two clusters, or between two runs on one.
 _ACCIDENTS = (
@@ -24,7 +26,7 @@ _ACCIDENTS = (
     (re.compile(r"(?<=TopicId: )\S{22}"), "ID"),
     (re.compile(r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[,:.]\d{3}\]?"), "TIME"),
     (re.compile(r"(?m)^ *streams\..*\n"), ""),  # configurations of streams groups, which shareq does not offer
-    (re.compile(r"(?m)^ *group\.type=.*\n"), ""),  # a configuration of shareq that Kafka does not have
+    (re.compile(r"(?m)^ *(group\.type|errors\.deadletterqueue\.unavailable)=.*\n"), ""),  # keys that only shareq has
     (re.compile(r"(?m)^\s+at .*\n"), ""),
     (re.compile(r" +"), " "),  # columns are as wide as the longest value
 )
@@ -49,11 +51,11 @@ class Printed:
 
 @dataclass(frozen=True, slots=True)
 class SideBySide:
-    """Runs each command on shareq's cluster (`ours`) and on Apache Kafka (`apache`). `classes`: Java class archive."""
+    """Runs each command on shareq's cluster (`ours`) and on Apache Kafka (`apache`)."""
 
     ours: str
     apache: str
-    classes: Path
+    tools: JavaTools
 
     def run(self, tool: str, *args: str, stdin: str = "", about: str = "") -> Printed:
         """Run a tool on both, assert that the output is equal, and return it; `about` selects lines that contain it."""
@@ -67,9 +69,7 @@ class SideBySide:
             return tuple(pool.map(lambda address: self._run(tool, address, args, stdin), (self.ours, self.apache)))
 
     def _run(self, tool: str, address: str, args: tuple[str, ...], stdin: str) -> subprocess.CompletedProcess[str]:
-        java, *rest = tools.command(tool, "--bootstrap-server", address, *args)
-        archive = [f"-XX:SharedArchiveFile={self.classes}"] if self.classes.exists() else []
-        return execute([java, *archive, *rest], stdin)
+        return self.tools.run(tool, "--bootstrap-server", address, *args, stdin=stdin)
 
     def refuse(self, tool: str, *args: str, error: str) -> None:
         """Run a tool on both, and assert that both refuse it with `error` and the same exceptions."""
@@ -115,8 +115,43 @@ class SideBySide:
             yield
 
 
-def execute(command: list[str], stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=3 * PATIENCE_S, check=False)
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A command of shareq and the Java tool with the same options, on one cluster."""
+
+    address: str
+    tools: JavaTools
+    command: str
+    tool: str
+
+    def java(self, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        return self.tools.run(self.tool, "--bootstrap-server", self.address, *args, stdin=stdin)
+
+    def invoke(self, *args: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run the command of shareq."""
+        options = [self.command, "--bootstrap-server", self.address, *args]
+        done = CliRunner().invoke(cli.main, options, input=stdin)
+        return subprocess.CompletedProcess(args, done.exit_code, done.stdout, done.stderr)
+
+    def same(self, *args: str, about: str = "") -> list[list[str]]:
+        """The words of the output lines that contain `about`, which must be those of Java's tool."""
+        ours = self.invoke(*args)
+        assert ours.returncode == 0, ours.stderr
+        assert printed(ours, about) == printed(self.java(*args), about)
+        return printed(ours, about).rows
+
+    def objects(self, *args: str) -> list[dict[str, Any]]:
+        """The output with --json."""
+        done = self.invoke(*args, "--json")
+        assert done.returncode == 0, done.stderr
+        found: list[dict[str, Any]] = json.loads(done.stdout)
+        return found
+
+    def failure(self, *args: str, code: int = 1) -> str:
+        done = self.invoke(*args)
+        assert done.returncode == code, done.stdout
+        assert "Traceback" not in done.stderr
+        return done.stderr
 
 
 def printed(done: subprocess.CompletedProcess[str], about: str = "") -> Printed:

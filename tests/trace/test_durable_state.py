@@ -58,6 +58,16 @@ def folded(events: list[Event], capacity: int | None = None) -> DurableState:
             (True, False, 1, 9, 0, ((9, 12, 0, 1),)),
             id="a snapshot replaces all",
         ),
+        pytest.param(
+            [CREATED, written("checkpoint", 65_535, 5), written("delta", 65_535, 5, (5, 9, 2, 1))],
+            (True, False, 65_535, 5, 1, ((5, 9, 2, 1),)),
+            id="a checkpoint and a delta",
+        ),
+        pytest.param(
+            [CREATED, written("checkpoint", 65_535, 5), written("checkpoint", 0, 9)],
+            (True, False, 0, 9, 0, ()),
+            id="epochs of checkpoints begin again",
+        ),
         pytest.param([*STORED, TOMBSTONE], (False, True, -1, -1, 0, ()), id="a tombstone"),
         pytest.param(
             [*STORED, TOMBSTONE, written("snapshot", 0, 3)], (True, False, 0, 3, 0, ()), id="initialized again"
@@ -94,6 +104,11 @@ def test_the_state_after_these_records(events: list[Event], expected: tuple[Any,
         pytest.param([*STORED, written("update", 1, 5)], "update of snapshot 1, not 0", id="a later snapshot's update"),
         pytest.param(
             [*STORED, written("snapshot", 2, 5)], "snapshot 2 cannot follow snapshot 0", id="an epoch left out"
+        ),
+        pytest.param(
+            [CREATED, written("snapshot", 65_535, 5), written("snapshot", 0, 5)],
+            "snapshot 0 cannot follow snapshot 65535",
+            id="epochs of snapshots do not begin again",
         ),
         pytest.param([*STORED, written("update", 0, 4)], "moves back from 5 to 4", id="the start moves back"),
         pytest.param([*STORED, written("note", 0, 5)], "kind='note'", id="an unknown kind"),

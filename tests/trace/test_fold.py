@@ -23,7 +23,7 @@ from shareq.model.events import (
     TopicDeleted,
     WindowMoved,
 )
-from shareq.model.states import ABANDONED, PREPARED, SETTLED, RecordEvent, RecordState
+from shareq.model.states import ABANDONED, PREPARED, SETTLED, TXN_COMMIT, RecordEvent, RecordState
 from shareq.trace import Entry, Journal, JournalCorrupt, SharePartitionState
 from shareq.trace.analysis.fold import apply_entry
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
@@ -204,6 +204,7 @@ def test_events_of_a_superseded_leader_do_not_count() -> None:
 # ---- inconsistent journals -------------------------------------------------------------------------------------------
 
 FREE = HELD._replace(cause="lock_timeout", state=0, member_id=None, deadline_ms=None)
+STAGED = TAGGED._replace(cause="staged", to_state=1)
 DONE = HELD._replace(cause=SETTLED, state=2, member_id=None, deadline_ms=None, why="accept")
 
 
@@ -257,6 +258,8 @@ STATES: dict[str, list[Event]] = {
     "to be acknowledged": [HELD, TAGGED, WindowMoved(*WHERE, 10, 15)],
     "to be available": [HELD, TAGGED._replace(to_state=0, why="release"), WindowMoved(*WHERE, 10, 15)],
     "to be archived": [HELD, TAGGED._replace(to_state=4, why="reject"), WindowMoved(*WHERE, 10, 15)],
+    "staged": [HELD, STAGED, WindowMoved(*WHERE, 10, 15)],
+    "staged to be archived": [HELD, STAGED._replace(why="reject"), WindowMoved(*WHERE, 10, 15)],
     "acknowledged": [HELD, TAGGED, DONE, WindowMoved(*WHERE, 10, 15)],
     "archived": [HELD, FREE._replace(state=4), WindowMoved(*WHERE, 10, 15)],
 }
@@ -283,18 +286,37 @@ CHANGES: dict[str, RecordsChanged] = {
     "abort": GONE._replace(cause=RecordEvent.ABORTED),
     "log start": GONE._replace(cause=RecordEvent.LOG_START),
     "missing": GONE._replace(cause=RecordEvent.MISSING),
+    "expire": GONE._replace(cause=RecordEvent.EXPIRED),
+    "expire to the queue": GONE._replace(cause=RecordEvent.EXPIRED, state=3),
+    "expire unread": GONE._replace(cause=RecordEvent.EXPIRED, delivery_count=0),
+    "stage accept": STAGED._replace(write_id=1),
+    "stage release": STAGED._replace(write_id=1, why="release"),
+    "stage for another member": STAGED._replace(write_id=1, member_id="n"),
+    "stage with a final state": STAGED._replace(write_id=1, to_state=2),
+    "stage as loaded": STAGED._replace(write_id=1, member_id=None, deadline_ms=None),
+    "commit to acknowledged": DONE._replace(cause=TXN_COMMIT),
+    "commit to archived": DONE._replace(cause=TXN_COMMIT, state=4, why="reject"),
+    "commit to the queue": DONE._replace(cause=TXN_COMMIT, state=3, why="reject"),
+    "commit to available": DONE._replace(cause=TXN_COMMIT, state=0),
+    "roll back": FREE._replace(cause=RecordEvent.TXN_ABORT),
+    "roll back at the limit": GONE._replace(cause=RecordEvent.TXN_ABORT),
+    "roll back to acknowledged": FREE._replace(cause=RecordEvent.TXN_ABORT, state=2),
     "accept without a write": DONE._replace(cause=RecordEvent.ACCEPT, why=None),
 }
 LEGAL = {
-    "absent": {"acquire", "enter with the batch"},
-    "available": {"acquire again", "log start", "missing"},
+    "absent": {"acquire", "enter with the batch", "expire unread"},
+    "available": {"acquire again", "log start", "missing", "expire", "expire to the queue", "stage as loaded"},
     "acquired": {
         "renew", "prepare accept", "prepare release", "prepare reject", "prepare gap", "time out", "abort",
-        "prepare session release at the limit", "time out at the limit",
+        "prepare session release at the limit", "time out at the limit", "stage accept",
     },
     "to be acknowledged": {"settle to acknowledged", "abandon"},
     "to be available": {"settle to available", "abandon", "log start", "missing"},
     "to be archived": {"settle to archived", "abandon"},
+    "staged": {"commit to acknowledged", "roll back", "roll back at the limit", "abandon"},
+    "staged to be archived": {
+        "commit to archived", "commit to the queue", "roll back", "roll back at the limit", "abandon",
+    },
     "acknowledged": set(),
     "archived": set(),
 }  # fmt: skip

@@ -8,6 +8,7 @@ import pytest
 
 from shareq import Cluster, Producer, ShareConsumer
 from shareq.model.errors import ConfigException
+from shareq.model.events import AuthenticationFailed
 from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, SharePartitionKey, TopicId
 from shareq.trace.analysis.group_history import GroupHistory
 from shareq.trace.analysis.groups import OF_CLUSTER, ClusterFold, GroupFold, fold_cluster, fold_group
@@ -100,6 +101,14 @@ def test_a_group_timeline_has_the_steps_of_the_group() -> None:
     texts = [timeline.sentence(number) for number in range(1, total + 1)]
     assert not any("heartbeat" in text or "__share_group_state" in text for text in texts)
     assert {mark["kind"] for mark in timeline.snapshot()["marks"]} >= {"broker_killed", "leader_moved", "member_left"}
+
+
+def test_a_group_timeline_has_the_clients_that_were_refused() -> None:
+    with Cluster(brokers=1) as cluster:
+        cluster.record(AuthenticationFailed(0, "10.0.0.7", "PLAIN", "alice", "Invalid username or password"))
+        timeline = GroupTimeline(cluster, "g")
+        texts = [timeline.sentence(number) for number in range(1, timeline.total() + 1)]
+    assert texts[-1] == "broker 0 refused 'alice' at 10.0.0.7, Invalid username or password"
 
 
 def test_a_group_timeline_names_an_unknown_group() -> None:

@@ -106,7 +106,10 @@ def test_a_jsonl_file_has_a_header_and_a_line_for_each_entry(tmp_path: Path) -> 
     journal_of([(5, 2, FaultInjected("naïve – ☂"))]).to_jsonl(tmp_path / "j")
     lines = (tmp_path / "j").read_text(encoding="utf-8").splitlines()
     assert json.loads(lines[0]) == {"shareq_journal": 2, "origin_ms": 77}
-    assert lines[1] == '{"order":0,"time_ms":5,"broker":2,"type":"FaultInjected","text":"naïve – ☂"}'
+    assert (
+        lines[1]
+        == '{"order":0,"time_ms":5,"broker":2,"type":"FaultInjected","text":"naïve – ☂","member_id":null,"fault":null}'
+    )
 
 
 def test_the_columns_of_a_parquet_file(tmp_path: Path) -> None:
@@ -267,6 +270,29 @@ def test_a_bad_entry_of_a_parquet_file_is_named(tmp_path: Path, column: str, val
     pq.write_table(table, tmp_path / "bad")
     with pytest.raises(JournalFileError, match=message):
         Journal.from_parquet(tmp_path / "bad")
+
+
+def test_a_parquet_file_is_read_without_the_payloads_of_events_in_typed_columns(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    events = [(5, 0, EVENT_TYPES["WindowMoved"]("g", "t", 1, n, n + 4)) for n in range(3)]
+    events.insert(1, (5, 0, FaultInjected("x")))
+    journal_of(events).to_parquet(tmp_path / "j")
+    table = pq.read_table(tmp_path / "j")
+    payloads = table.column("payload").to_pylist()
+
+    def read(column: str, values: list[Any]) -> list[Any]:
+        at = table.schema.get_field_index(column)
+        changed = table.set_column(at, column, pa.array(values, table.schema.field(at).type))
+        pq.write_table(changed, tmp_path / "k")
+        return [entry.event for entry in Journal.from_parquet(tmp_path / "k")]
+
+    wanted = [event for _, _, event in events]
+    assert read("payload", [None, payloads[1], None, None]) == wanted
+    assert read("spso", [0, None, None, 2]) == wanted  # the payload has what the column lacks
+    with pytest.raises(JournalFileError, match="payload must not be null"):
+        read("payload", [None] * 4)
 
 
 def test_reading_leaves_the_garbage_collection_as_it_was(tmp_path: Path) -> None:

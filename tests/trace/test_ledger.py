@@ -32,12 +32,12 @@ def acquire(first: int, end: int, count: int = 1) -> RecordsChanged:
 
 
 def prepare(first: int, end: int, to_state: int, write_id: int = 0, count: int = 1) -> RecordsChanged:
-    cause = {0: "release", 2: "accept", 4: "reject"}[to_state]
+    cause = {0: "release", 2: "accept", 3: "reject", 4: "reject"}[to_state]
     return RecordsChanged(*WHERE, "prepared", first, end, 1, count, "m", 99, write_id, to_state, cause)
 
 
 def settle(first: int, end: int, state: int, count: int = 1) -> RecordsChanged:
-    cause = {0: "release", 2: "accept", 4: "reject"}[state]
+    cause = {0: "release", 2: "accept", 3: "reject", 4: "reject"}[state]
     return RecordsChanged(*WHERE, "settled", first, end, state, count, None, None, None, None, cause)
 
 
@@ -81,6 +81,27 @@ WRITE, WRITTEN = StateWritePrepared(*WHERE, 0, 0, 0, ()), StateWriteSettled(*WHE
             id="accepted and rejected",
         ),
         pytest.param(
+            [*SIX, prepare(0, 2, 3), WRITE, WRITTEN, settle(0, 2, 3)],
+            {"in_flight": 6, "archived": 0, "never_delivered": 4},
+            id="on the way to the dead-letter queue",
+        ),
+        pytest.param(
+            [*SIX, prepare(0, 2, 3), WRITE, WRITTEN, settle(0, 2, 3), settle(0, 1, 4)],
+            {"in_flight": 5, "archived": 1, "never_delivered": 4},
+            id="in the dead-letter queue",
+        ),
+        pytest.param(
+            [*SIX, prepare(0, 2, 3), WRITE, WRITTEN, settle(0, 2, 3), LogStartMoved(TOPIC, 0, 2),
+             WindowMoved(*WHERE, 2, 6)],
+            {"in_flight": 4, "archived": 2, "never_delivered": 4},
+            id="the log's start moves over records on the way to the dead-letter queue",
+        ),
+        pytest.param(
+            [*SIX, prepare(0, 2, 3), WRITE, WRITTEN, settle(0, 2, 3), prepare(0, 2, 4, write_id=1), loaded(2, 2)],
+            {"in_flight": 4, "archived": 2, "never_delivered": 4},
+            id="a lost leader had finished the way to the dead-letter queue",
+        ),
+        pytest.param(
             [*SIX, timeout(0, 6, 0), acquire(0, 2, 2), timeout(0, 2, 4, 2)],
             {"archived": 2, "in_flight": 4, "attempts": {1: 4, 2: 2}},
             id="time-outs",
@@ -94,6 +115,16 @@ WRITE, WRITTEN = StateWritePrepared(*WHERE, 0, 0, 0, ()), StateWriteSettled(*WHE
             [*SIX, LogStartMoved(TOPIC, 0, 8), WindowMoved(*WHERE, 8, 8)],
             {"archived": 6, "passed_over": 2, "never_delivered": 2, "in_flight": 0},
             id="the log's start moves over held and over unseen records",
+        ),
+        pytest.param(
+            [*SIX, timeout(0, 2, 3), LogStartMoved(TOPIC, 0, 8), WindowMoved(*WHERE, 8, 8)],
+            {"archived": 6, "in_flight": 0},
+            id="the log's start moves over records on the way to a dead-letter queue",
+        ),
+        pytest.param(
+            [*SIX, timeout(0, 2, 3)],
+            {"archived": 0, "in_flight": 6, "never_delivered": 4},
+            id="records on the way to a dead-letter queue are in flight",
         ),
         pytest.param(
             [*SIX, settle(0, 2, 2), timeout(0, 2, 0), acquire(0, 2, 2), settle(0, 2, 2, 2)],

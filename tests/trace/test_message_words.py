@@ -64,9 +64,12 @@ RESPONSES = [
                  "epoch 3, 2 partitions", id="assignment"),
     pytest.param("FindCoordinator", {"coordinators": [{"node_id": 2}]}, 0, "broker 2", id="coordinator"),
     pytest.param("ReadShareGroupState", {"results": [{"partitions": [{"partition": 0, "start_offset": 7}]}]}, 0,
-                 "SPSO 7", id="state"),
+                 "start 7", id="state"),
+    pytest.param("ReadShareGroupState", {"results": [{"partitions": [
+                     {"partition": 0, "start_offset": 15, "state_batches": [[15, 19, 2, 1], [20, 20, 0, 1]]}]}]}, 0,
+                 "start 15, 15–19 acknowledged, 20 available", id="state with records above the start"),
     pytest.param("ReadShareGroupState", {"results": [{"partitions": [{"partition": 0, "start_offset": -1}]}]}, 0,
-                 "SPSO not decided", id="no state yet"),
+                 "start not decided", id="no state yet"),
     pytest.param("Metadata", {}, 0, "ok", id="another API"),
 ]  # fmt: skip
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from itertools import pairwise
 from random import Random
+from typing import Any
 
 import matplotlib.style
 import numpy as np
@@ -230,3 +232,26 @@ def test_a_superseded_leader_is_not_drawn() -> None:
     before = corners(patches(raster(journal_of(HISTORY), GROUP, TOPIC, 0), "acquired"))
     history = [*HISTORY[:4], (2500, 1, FREE), (2500, 1, SharePartitionDropped(*WHERE, "x")), *HISTORY[4:]]
     assert corners(patches(raster(journal_of(history), GROUP, TOPIC, 0), "acquired")) == before
+
+
+@pytest.mark.parametrize("draw", [raster, lag_plot], ids=["raster", "lag"])
+@pytest.mark.parametrize(
+    "group",
+    [r"$\frac{1$", "g" * 300, "$x$\x1b[2J\n"],
+    ids=["invalid mathematics", "300 characters", "mathematics and control characters"],
+)
+def test_any_name_can_be_drawn(draw: Any, group: str) -> None:
+    """Names of groups and clients are those that clients have chosen."""
+    named: list[tuple[int, int, Any]] = [*HISTORY]
+    history: list[tuple[int, int, Event]] = [
+        (at, broker, event._replace(group_id=group) if hasattr(event, "group_id") else event)
+        for at, broker, event in named
+    ]
+    history.append((7000, -1, FaultInjected(f"{group} crashed")))
+    plot = draw(journal_of(history), group, *([TOPIC] if draw is raster else []))
+    plot.figure.savefig(BytesIO(), format="png")
+    (axis, *_) = plot.axes
+    height = axis.get_window_extent().height / plot.figure.bbox.height
+    assert height > 0.3, "the data keep their room"
+    assert len(axis.get_title(loc="left")) < 200
+    assert axis.get_title(loc="left").isprintable()

@@ -87,9 +87,9 @@ def test_deliveries_are_the_acquisitions_in_the_journal(seed: int) -> None:
                 if e.first <= offset < e.end and e.cause == "acquire" and e.state == ACQUIRED
             ]
             changes = history.record(topic, partition, offset).until(history.total)
-            told = [c for c in changes if c.what == "acquire" and c.state is ACQUIRED]
-            assert [(c.member_id, c.delivery_count, c.deadline_ms) for c in told] == acquired
-            assert all((c.deadline_ms or 0) - c.time_ms == c.config.lock_duration_ms for c in told)
+            acquisitions = [c for c in changes if c.what == "acquire" and c.state is ACQUIRED]
+            assert [(c.member_id, c.delivery_count, c.deadline_ms) for c in acquisitions] == acquired
+            assert all((c.deadline_ms or 0) - c.time_ms == c.config.lock_duration_ms for c in acquisitions)
 
 
 def test_the_latest_records_are_kept() -> None:
@@ -107,7 +107,7 @@ def test_the_latest_records_are_kept() -> None:
 # ---- single events ---------------------------------------------------------------------------------------------------
 
 
-def told(*events: tuple[int, Event], offset: int = 2) -> list[RecordChange]:
+def changes_of(*events: tuple[int, Event], offset: int = 2) -> list[RecordChange]:
     """The changes after (broker, event), one a millisecond."""
     journal = Journal(ORIGIN_MS)
     for time_ms, (broker_id, event) in enumerate(events):
@@ -161,7 +161,7 @@ CASES: list[tuple[list[tuple[int, Event]], list[tuple[str, int | None, str | Non
 def test_what_an_event_changes(
     events: list[tuple[int, Event]], expected: list[tuple[str, int | None, str | None]]
 ) -> None:
-    changes = told(*HELD, *events)
+    changes = changes_of(*HELD, *events)
     assert [c.what for c in changes[:2]] == [APPENDED, "acquire"]
     assert [(c.what, c.state, c.member_id) for c in changes[2:]] == expected
 
@@ -169,13 +169,13 @@ def test_what_an_event_changes(
 def test_a_failed_write_has_its_error() -> None:
     failed = StateWriteSettled(*WHERE, 4, 56)
     other = StateWriteSettled(*WHERE, 3, 7)
-    changes = told(*HELD, (1, PREPARED), (1, failed), (1, other), (1, changed("abandoned", why="accept")))
+    changes = changes_of(*HELD, (1, PREPARED), (1, failed), (1, other), (1, changed("abandoned", why="accept")))
     assert [(c.what, c.why, c.error) for c in changes[2:]] == [("prepared", "accept", 0), ("abandoned", "accept", 56)]
 
 
 def test_the_configuration_is_that_of_the_time() -> None:
     lock = "share.record.lock.duration.ms"
-    changes = told(
+    changes = changes_of(
         *HELD,
         (1, ConfigChanged(f"group:{GROUP}", lock, "15000")),
         (1, changed("renew")),
@@ -192,9 +192,9 @@ def test_the_configuration_is_that_of_the_time() -> None:
 
 def test_a_topic_that_is_created_again_has_other_records() -> None:
     again: list[tuple[int, Event]] = [(-1, TopicDeleted(TOPIC, "id")), (-1, TopicCreated(TOPIC, "id2", 1))]
-    assert told(*HELD, *again) == []
-    assert [c.what for c in told(*HELD, *again, *HELD)] == [APPENDED, "acquire"]
+    assert changes_of(*HELD, *again) == []
+    assert [c.what for c in changes_of(*HELD, *again, *HELD)] == [APPENDED, "acquire"]
 
 
 def test_a_record_below_the_first_spso_was_passed_by_the_load() -> None:
-    assert [(c.what, c.state, c.why) for c in told((1, loaded(3, 3)))] == [(PASSED, None, LOADED)]
+    assert [(c.what, c.state, c.why) for c in changes_of((1, loaded(3, 3)))] == [(PASSED, None, LOADED)]

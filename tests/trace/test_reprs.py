@@ -89,7 +89,7 @@ def test_html_and_text_of_a_share_partition() -> None:
     assert "■" in shown(alone._repr_html_())
 
 
-def test_an_empty_window_is_said_to_be_empty() -> None:
+def test_an_empty_window_is_labelled_empty() -> None:
     journal = Journal(ORIGIN_MS)
     journal.record(ORIGIN_MS, 0, loaded(7, 7))
     watching = view(journal, "g", "t")
@@ -110,7 +110,7 @@ def test_html_of_a_group_and_a_cluster() -> None:
 
 def test_html_of_a_ledger_and_metrics() -> None:
     text = shown(ledger(journal(), EVIL, TOPIC)._repr_html_())
-    assert "all 2,000 1 54 1 1,944 0 0" in text
+    assert "all 2,000 1 54 2 1,943 0 0" in text
     assert "delivery count records 3 1" in text
     text = shown(metrics(journal())._repr_html_())
     assert "share-group-count state=Stable Value 1" in text

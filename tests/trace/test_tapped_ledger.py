@@ -26,6 +26,11 @@ OTHER = (-1, 0, 0, 0)
             [(2, 1, 1, 0), (4, 1, 0, 1), (0, 1, 0, 0), *[OTHER] * 3],
             id="confirmed acknowledgements",
         ),
+        pytest.param(
+            [held("a", 0, 3), ended("reject", 0, 3)._replace(state=3), read(1, (1, 2, 4, 1))],
+            [(4, 1, 0, 0), (4, 1, 0, 1), (3, 1, 0, 0), *[OTHER] * 3],
+            id="on the way to a dead-letter queue: passed by the SPSO, seen in a durable state, and not at the end yet",
+        ),
         pytest.param([held("a", 0, 1), held("a", 0, 1, second=40)], [(1, 1, 0, 0), *[OTHER] * 5], id="a renewal"),
         pytest.param(
             [held("a", 0, 1), ended("lock_timeout", 0, 1), held("a", 0, 1), ended("accept", 0, 1)],

@@ -29,3 +29,19 @@ def test_folds(times_ms: list[int], now_ms: int, folds: list[tuple[int, int]], l
     axis = found.axis(now_ms)
     assert (list(axis.folds), axis.length_ms) == (folds, length_ms)
     assert (axis.start_ms, axis.end_ms) == (0, max([now_ms, *times_ms]))
+
+
+@pytest.mark.parametrize(
+    ("between", "shown"),
+    [
+        pytest.param((10, 20), (10, 20, []), id="without a fold"),
+        pytest.param((-5, 9 * OVER), (0, 3 * OVER, [(100, 100 + 2 * OVER)]), id="more than the axis"),
+        pytest.param((0, 200), (0, 200, []), id="the short begin of a fold is not folded"),
+        pytest.param((100 + OVER, 3 * OVER), (100 + OVER, 3 * OVER, [(100 + OVER, 100 + 2 * OVER)]), id="its rest is"),
+    ],
+)
+def test_a_part_of_an_axis(between: tuple[int, int], shown: tuple[int, int, list[tuple[int, int]]]) -> None:
+    found = Folds(0)
+    found.add([100, 100 + 2 * OVER, 3 * OVER])
+    part = found.axis(0).between(*between)
+    assert (part.start_ms, part.end_ms, list(part.folds)) == shown

@@ -178,6 +178,16 @@ class FakeView:
         return max((end for end in self.ends if end < order), default=0)
 
 
+class Clock:
+    """Real time that tests set."""
+
+    def __init__(self) -> None:
+        self.ms = 0.0
+
+    def __call__(self) -> float:
+        return self.ms
+
+
 class FakeCluster:
     """A cluster on a virtual clock with the snapshots that are `coming`; `others` partitions take steps as well."""
 

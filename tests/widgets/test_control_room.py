@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
 from shareq import Cluster
 from shareq_widgets import ControlRoom, control_room
+from shareq_widgets.control_room import RoomState
 from shareq_widgets.panel import Panel
-from shareq_widgets.screen import SLOTS, Slot
+from shareq_widgets.screen import MESSAGES, MOST_MESSAGES, SLOTS, Slot
 from tests.browser.busy import GROUP, TOPIC, busy
+from tests.widgets.fakes import Clock
+from tests.widgets.pictures.layout import check_layout
 
 
 @pytest.fixture
@@ -44,6 +48,13 @@ def hint(panel: Panel) -> str:
     return str(panel._hint.value)
 
 
+ADD: tuple[str, object] = ("add consumer", "accept")
+PRODUCE: tuple[str, object] = ("produce", 10)
+EARLIEST: tuple[str, object] = ("share.auto.offset.reset of crew", "earliest")
+LATEST = "share.auto.offset.reset is latest."
+SECOND: tuple[str, object] = ("advance", 1_000)
+
+
 WAITS = "Advance it to see what follows."
 
 
@@ -65,7 +76,30 @@ def test_an_added_consumer_is_seen_before_it_has_joined(room: ControlRoom) -> No
     assert panel.steering.joining() == []
 
 
-def test_the_panel_says_where_the_clock_stands_and_moves_it(room: ControlRoom) -> None:
+def test_waiting_consumers_stay_while_what_happened_is_played() -> None:
+    """The journal is played up to its end; at an earlier moment of it the consumers wait just as well."""
+    cluster = Cluster(brokers=1, seed=3)
+    cluster.create_topic("jobs")
+    room = control_room(cluster, group="crew", topic="jobs")
+    panel, playback = panel_of(room), room.screen.timeline._playback
+    clock = Clock()
+    for view in room.screen.shown.values():
+        view._clock_ms = clock
+    for name, value in (ADD, ADD, PRODUCE, SECOND):
+        use(panel, name, value)
+    room.screen.timeline.tick()
+    seen = []
+    while playback.moving:
+        seen.append(group_text(room))
+        clock.ms += 50
+        room.screen.timeline.tick()
+    assert "A, B join when the clock moves" in seen[0]
+    assert not any("no members" in text and "join" not in text for text in seen)
+    assert "when the clock moves" not in group_text(room)
+    room.close()
+
+
+def test_the_panel_shows_the_time_of_the_clock_and_moves_it(room: ControlRoom) -> None:
     panel = panel_of(room)
     use(panel, "share.auto.offset.reset of crew", "earliest")
     use(panel, "add consumer", "accept")
@@ -83,14 +117,7 @@ def test_the_panel_says_where_the_clock_stands_and_moves_it(room: ControlRoom) -
     assert "The clock stands at 00:07.500." in clock(panel)
 
 
-ADD: tuple[str, object] = ("add consumer", "accept")
-PRODUCE: tuple[str, object] = ("produce", 10)
-EARLIEST: tuple[str, object] = ("share.auto.offset.reset of crew", "earliest")
-LATEST = "share.auto.offset.reset is latest."
-SECOND: tuple[str, object] = ("advance", 1_000)
-
-
-@pytest.mark.parametrize(("uses", "said"), [
+@pytest.mark.parametrize(("uses", "expected"), [
     pytest.param([], "Add a consumer, produce records, and advance the clock; or choose a story.", id="nothing done"),
     pytest.param([("rate", 0)], "The group has no consumer: add one.", id="no consumer"),
     pytest.param([ADD], "A joins when the clock moves.", id="joining"),
@@ -104,24 +131,63 @@ SECOND: tuple[str, object] = ("advance", 1_000)
     pytest.param([EARLIEST, PRODUCE], "The group has no consumer: add one.", id="nothing to skip"),
     pytest.param([EARLIEST, PRODUCE, ADD, *[SECOND] * 6], "", id="from the beginning"),
 ])  # fmt: skip
-def test_the_panel_says_what_the_group_waits_for(room: ControlRoom, uses: list[tuple[str, object]], said: str) -> None:
+def test_the_panel_names_what_the_group_waits_for(
+    room: ControlRoom, uses: list[tuple[str, object]], expected: str
+) -> None:
     for name, value in uses:
         use(panel_of(room), name, value)
-    assert hint(panel_of(room)) == said
+    assert hint(panel_of(room)) == expected
 
 
 def test_the_running_story_and_its_progress_are_marked(room: ControlRoom) -> None:
-    story = room.tell("poison")
+    story = room.begin_story("poison")
     panel = panel_of(room)
     chosen = panel._stories["poison"]
     marked = [name for name, button in panel._stories.items() if "sq-on" in button._dom_classes]
     assert marked == ["poison"]
-    assert chosen.description == f"{story.preset.title}: 0 of {story.count}"
+    assert chosen.description == f"1 poison: 0 of {story.count}"
+    assert "yours waits, and is shown again at its end" in panel._step.value
     panel.next()
-    assert chosen.description == f"{story.preset.title}: 1 of {story.count}"
-    assert "●" + "○" * (story.count - 1) in panel._telling.value
+    assert "yours waits" not in panel._step.value
+    assert chosen.description == f"1 poison: 1 of {story.count}"
+    assert "●" + "○" * (story.count - 1) in panel._step.value
+    assert (panel._next.layout.display, panel._leave.button_style) == (None, "")
+    while not story.done:
+        panel.next()
+    assert (panel._next.layout.display, panel._leave.button_style) == ("none", "primary")
+    assert "Ending the story shows your cluster again." in panel._step.value
     room.leave()
     assert not any("sq-on" in button._dom_classes for button in panel_of(room)._stories.values())
+
+
+def test_a_new_picture_has_the_width_of_the_one_before(room: ControlRoom) -> None:
+    """Drawn for another one, it would be seen small until the page has measured it."""
+    for number, slot in enumerate(room.screen.slots.values()):
+        slot.width = 400 + number
+    room.screen.slots["left"].shown = "record"
+    assert room.screen.slots["left"].views["record"].width == 400
+    room.begin_story("poison")
+    widths = [slot.views[slot.shown].width for slot in room.screen.slots.values()]
+    assert widths == [400, 401, 402, 403, 404]
+
+
+def test_more_messages_are_shown_beside_a_higher_view() -> None:
+    """What if is higher than the offsets over time; its place beside the messages would be empty."""
+    room = control_room(busy(), group=GROUP, topic=TOPIC, animate=False)
+    wide, messages = room.screen.slots["wide"], room.screen.slots["narrow"].views["messages"]
+
+    def shown() -> int:
+        return sum(key.startswith("arrow") and key.endswith("request") for key in messages.drawing["keys"])
+
+    assert shown() == MESSAGES
+    wide.shown = "what_if"
+    beside = shown()
+    assert MESSAGES < beside <= MOST_MESSAGES
+    wide.views["what_if"].width = 1_000  # its charts are in one row
+    assert MESSAGES <= shown() < beside
+    wide.shown = "raster"
+    assert shown() == MESSAGES
+    room.close()
 
 
 def titles(slot: Slot) -> list[str]:
@@ -145,17 +211,89 @@ def test_a_selected_record_is_named_on_its_tab_and_no_view_is_changed(shown: str
     room.close()
 
 
+def test_a_selected_message_leaves_the_record_that_was_selected_last() -> None:
+    """The biography, the raster and the state topic stay with it, until it is selected no more."""
+    room = control_room(busy(), group=GROUP, topic=TOPIC, animate=False)
+    chosen, strip = f"record:{TOPIC}-1:3", room.screen.strip
+    for slot, name in (("left", "record"), ("middle", "state_topic")):
+        room.screen.slots[slot].shown = name
+    views = [room.screen.shown[slot] for slot in ("left", "middle", "wide")]
+    strip.select(chosen)
+    before = [view.drawing["text"] for view in views]
+    for subject in ("message:7", "", "broker:0"):
+        strip.select(subject)
+        assert [view.drawing["text"] for view in views] == before
+        assert titles(room.screen.slots["left"]) == ["Locks", "Record 3 ▸"]
+    strip.select(chosen)
+    strip.select("")
+    assert titles(room.screen.slots["left"]) == ["Locks", "Record"]
+    assert [view.drawing["text"] for view in views] != before
+    room.close()
+
+
+def test_without_a_selected_record_an_empty_window_is_said_to_be_empty(room: ControlRoom) -> None:
+    room.screen.slots["left"].shown = "record"
+    panel, shown = panel_of(room), room.screen.shown["left"]
+    assert "jobs-0 · no record is selected" in repr(shown)
+    assert "its log is empty" in repr(shown)
+    for name, value in (EARLIEST, ADD, PRODUCE, *[SECOND] * 20):
+        use(panel, name, value)
+    room.screen.timeline.tick()
+    assert "its window is empty at SPSO 10, the end of the log" in repr(shown)
+    for width in (250, 374, 760):
+        shown.width = width
+        check_layout(shown._drawn)
+    room.screen.strip.select("record:jobs-0:4")
+    assert "jobs-0 offset 4: acknowledged" in repr(shown)
+
+
+def test_a_state_has_the_record_beside_a_selected_message() -> None:
+    room = control_room(busy(), group=GROUP, topic=TOPIC, animate=False)
+    empty: RoomState = {"time_ms": None, "selection": "", "views": {}}
+    room.screen.strip.select(f"record:{TOPIC}-0:3")
+    assert "record" not in room.state
+    room.screen.strip.select("message:7")
+    state = json.loads(json.dumps(room.state))
+    assert (state["selection"], state["record"]) == ("message:7", f"record:{TOPIC}-0:3")
+    room.screen.strip.select("")
+    room.state = empty
+    assert titles(room.screen.slots["left"]) == ["Locks", "Record"]
+    assert "record" not in room.state
+    room.state = state
+    assert room.state == state
+    assert titles(room.screen.slots["left"]) == ["Locks", "Record 3 ▸"]
+    room.close()
+
+
 def test_the_whole_recording_is_that_of_the_story_with_the_worst_failure(room: ControlRoom) -> None:
     calm = room.picture(whole=True)
     for name in ("poison", "leader failover", "window full"):
-        story = room.tell(name)
+        story = room.begin_story(name)
         while not story.done:
             story.next()
     assert "Story: Failover of the share-partition leader" in room.picture(whole=True)
     room.leave()
-    told = room.picture(whole=True)
-    assert "Story: Failover of the share-partition leader" in told
-    assert "broker 0 was killed" in told.split("All views at")[1].split("</text>")[0]
+    picture = room.picture(whole=True)
+    assert "Story: Failover of the share-partition leader" in picture
+    assert "broker 0 was killed" in picture.split("All views at")[1].split("</text>")[0]
     assert room.picture() == calm
     panel_of(room).steering.cluster.kill_broker(0)
     assert "Story" not in room.picture(whole=True)
+
+
+def test_a_state_has_the_zoom_and_the_filter_and_restores_them() -> None:
+    cluster = busy()
+    room = control_room(cluster, group="crew", topic="jobs", animate=False)
+    timeline = room.screen.timeline
+    end_ms = timeline.axis["last_ms"]
+    timeline.seek_time(end_ms - 500)
+    timeline.zoom(end_ms - 1_000, end_ms)
+    room.screen.slots["narrow"].views["messages"].without = ("heartbeats",)
+    state = json.loads(json.dumps(room.state))
+    assert (state["span"], state["without"]) == ([end_ms - 1_000, end_ms], ["heartbeats"])
+    room.state = {"time_ms": None, "selection": "", "views": {}}
+    assert not {"span", "without"} & room.state.keys()
+    room.state = state
+    assert room.state == state
+    assert timeline.axis["start_ms"] == end_ms - 1_000
+    room.close()

@@ -17,7 +17,7 @@ COST_MS = 10
 
 
 class Running:
-    """A source on a wall clock whose journal grows when a test says so."""
+    """A source on a wall clock whose journal grows when a test wants it."""
 
     closed = False
 

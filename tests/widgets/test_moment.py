@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from shareq import Cluster, Producer, ShareConsumer
-from shareq_widgets import control_room, strip
+from shareq.trace.views.group_timeline import GroupTimeline
+from shareq_widgets import control_room, strip, views
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.group_picture import Frame, GroupPicture
+from shareq_widgets.playback import Playback
+from shareq_widgets.player import Player
 from shareq_widgets.selection import member
 from shareq_widgets.views import group_picture
 from tests.trace.test_group_history import busy_cluster
-
-
-class Clock:
-    """Real time that tests set."""
-
-    def __init__(self) -> None:
-        self.ms = 0.0
-
-    def __call__(self) -> float:
-        return self.ms
+from tests.widgets.fakes import Clock
 
 
 def draw(frame: Frame) -> Drawing:
@@ -54,6 +49,27 @@ def test_a_step_of_one_view_moves_the_others() -> None:
     picked.back()
     assert one.snapshot["now_ms"] == picked.drawing["now_ms"] <= entry.time_ms
     assert one.order <= 8
+
+
+def test_the_most_expensive_view_is_drawn_first() -> None:
+    cluster, clock = busy_cluster(), Clock()
+    drawn: list[float] = []
+
+    def costing(cost_ms: float) -> GroupPicture:
+        def draw_slowly(frame: Frame) -> Drawing:
+            clock.ms += cost_ms
+            drawn.append(cost_ms)
+            return draw(frame)
+
+        timeline = GroupTimeline(cluster, "g")
+        return GroupPicture(timeline, Playback(timeline, cluster), draw_slowly, title="In flight", clock_ms=clock)
+
+    mover = strip(cluster, group="g", topic="orders")
+    shown = [costing(cost_ms) for cost_ms in (2, 9, 1, 5)]
+    drawn.clear()
+    mover.first()
+    assert drawn == [9, 5, 2, 1]
+    assert {view.snapshot["now_ms"] for view in shown} == {mover.snapshot["now_ms"]}
 
 
 def test_a_time_between_two_events_is_the_same_in_all_views() -> None:
@@ -108,7 +124,7 @@ def test_a_selection_is_marked_in_all_views() -> None:
     one, picked = strip(cluster, group="g", topic="orders"), picture(cluster)
     picked.select(member("m-a"))
     assert one.selection == "member:m-a"
-    assert picked.drawing["elements"][0]["title"] == "member:m-a"
+    assert picked.drawing["elements"]["in flight"]["title"] == "member:m-a"
     one.selection = ""
     assert picked.selection == ""
     with pytest.raises(ValueError, match="subject must be"):
@@ -120,20 +136,11 @@ def test_a_selection_is_marked_in_all_views() -> None:
 
 def test_only_one_view_plays_what_happened() -> None:
     """Two views see new events: the first that ticks plays them, the other shows its moments."""
-    cluster = Cluster(seed=1)
-    cluster.create_topic("orders", 1)
-    cluster.configure_group("g", {"share.auto.offset.reset": "earliest"})
-    config = {"bootstrap.servers": cluster.bootstrap_servers}
+    cluster, move = moved_cluster()
     one, two = picture(cluster), strip(cluster, group="g", topic="orders")
     clock = Clock()
     one._clock_ms = two._clock_ms = clock
-    with Producer(config) as producer, ShareConsumer({**config, "group.id": "g"}) as consumer:
-        consumer.subscribe(["orders"])
-        for _ in range(20):
-            producer.produce("orders", b"x")
-        producer.flush()
-        while not consumer.poll(1):
-            pass
+    move()
     one.tick()
     assert one._playback.moving
     seen = []
@@ -149,6 +156,55 @@ def test_only_one_view_plays_what_happened() -> None:
     assert len(set(seen)) > 3
     assert one.live
     assert (two.order, two.live) == (two.total, True)
+
+
+def moved_cluster() -> tuple[Cluster, Callable[[], None]]:
+    """A cluster with an idle group, and what produces records for it and lets a consumer take them."""
+    cluster = Cluster(seed=1)
+    cluster.create_topic("orders", 1)
+    cluster.configure_group("g", {"share.auto.offset.reset": "earliest"})
+    config = {"bootstrap.servers": cluster.bootstrap_servers}
+
+    def move() -> None:
+        with Producer(config) as producer, ShareConsumer({**config, "group.id": "g"}) as consumer:
+            consumer.subscribe(["orders"])
+            for _ in range(20):
+                producer.produce("orders", b"x")
+            producer.flush()
+            while not consumer.poll(1):
+                pass
+
+    return cluster, move
+
+
+def drawn_moment(view: GroupPicture) -> tuple[int, int]:
+    """The entries of the journal, and the time, that `draw` has drawn."""
+    until, _, now_ms = view.drawing["text"].split(" until ")[1].split()
+    return int(until), int(now_ms)
+
+
+def test_no_picture_is_ahead_of_the_view_that_plays() -> None:
+    """The pictures follow a strip that plays what happened: each is drawn from the entries up to its moment."""
+    cluster, move = moved_cluster()
+    leading, shown = strip(cluster, group="g", topic="orders"), [picture(cluster) for _ in range(2)]
+    clock = Clock()
+    for view in (leading, *shown):
+        view._clock_ms = clock
+    before = drawn_moment(shown[0])
+    move()
+    shown[0].redraw()
+    assert drawn_moment(shown[0]) == before
+    leading.tick()
+    seen = []
+    while leading._playback.moving:
+        for view in shown:
+            view.redraw()
+            assert drawn_moment(view) == (leading._playback.position.until, leading.snapshot["now_ms"])
+        seen.append(drawn_moment(shown[0])[0])
+        clock.ms += 50
+        leading.tick()
+    assert len(set(seen)) > 3
+    assert {drawn_moment(view)[0] for view in shown} == {cluster.journal.total}
 
 
 def test_a_view_that_stops_ticking_loses_the_role() -> None:
@@ -171,11 +227,71 @@ def test_a_view_that_stops_ticking_loses_the_role() -> None:
     assert not one.playing
 
 
-def test_a_hidden_view_shows_the_moment_when_it_is_visible_again() -> None:
+# ---- a span of time --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def zoomable() -> tuple[Cluster, dict[str, Player]]:
+    """A cluster, and linked views of it."""
     cluster = busy_cluster()
-    one, two = strip(cluster, group="g", topic="orders"), strip(cluster, group="g", topic="orders")
-    two._on_message(two, {"do": "visible", "value": False}, [])
-    one.seek(3)
-    assert two.order == two.total
-    two._on_message(two, {"do": "visible", "value": True}, [])
-    assert two.order == 3
+    place: dict[str, Any] = {"group": "g", "topic": "orders"}
+    made = {
+        "strip": strip(cluster, **place), "raster": views.raster(cluster, **place),
+        "charts": views.charts(cluster, group="g"), "messages": views.messages(cluster, group="g"),
+    }  # fmt: skip
+    return cluster, made
+
+
+def shown_span(player: Player) -> tuple[int, int]:
+    return player.axis["start_ms"], player.axis["end_ms"]
+
+
+def test_a_zoom_shows_a_span_on_all_time_axes_and_marks_it_in_the_raster(
+    zoomable: tuple[Cluster, dict[str, Player]],
+) -> None:
+    cluster, made = zoomable
+    end_ms = cluster.now_ms
+    begin_ms = end_ms - (end_ms - cluster.journal.origin_ms) // 2
+    made["raster"]._on_message(made["raster"], {"do": "zoom", "value": [begin_ms, end_ms]}, [])
+    assert {shown_span(player) for player in made.values()} == {(begin_ms, end_ms)}
+    charts, raster = made["charts"], made["raster"]
+    assert isinstance(charts, GroupPicture)
+    assert isinstance(raster, GroupPicture)
+    assert (charts.drawing["brush"]["from_ms"], charts.drawing["brush"]["to_ms"]) == (begin_ms, end_ms)
+    assert raster.drawing["brush"]["from_ms"] < begin_ms
+    area, band = raster.drawing["brush"], raster.drawing["elements"]["before the span"]["attributes"]
+    share = (begin_ms - area["from_ms"]) / (area["to_ms"] - area["from_ms"])
+    assert band["width"] == pytest.approx(share * (area["right"] - area["left"]), abs=0.01)
+    made["strip"]._on_message(made["strip"], {"do": "zoom", "value": None}, [])
+    assert all(player.axis["start_ms"] == player.axis["first_ms"] for player in made.values())
+    assert "span" not in raster.drawing["elements"]
+
+
+def test_a_zoom_ends_when_the_views_move_out_of_it(zoomable: tuple[Cluster, dict[str, Player]]) -> None:
+    _, made = zoomable
+    strip_, charts = made["strip"], made["charts"]
+    last_ms = strip_.axis["last_ms"]
+    strip_.zoom(last_ms - 1_000, last_ms)
+    strip_.seek_time(last_ms - 500)
+    assert shown_span(charts) == (last_ms - 1_000, last_ms)
+    strip_.first()
+    assert shown_span(charts) == shown_span(strip_) == (charts.axis["first_ms"], last_ms)
+
+
+@pytest.mark.parametrize("span", [(5, 5), (6, 5), (1, None), (1.5, 7)])
+def test_a_span_that_is_none_is_refused(span: Any, zoomable: tuple[Cluster, dict[str, Player]]) -> None:
+    _, made = zoomable
+    with pytest.raises(ValueError, match="the span must be two whole numbers"):
+        made["strip"].zoom(*span)
+    assert made["strip"].axis["start_ms"] == made["strip"].axis["first_ms"]
+
+
+def test_a_zoom_of_the_live_end_moves_with_it(zoomable: tuple[Cluster, dict[str, Player]]) -> None:
+    cluster, made = zoomable
+    last_ms = made["strip"].axis["last_ms"]
+    made["strip"].zoom(last_ms - 1_000, last_ms)
+    cluster.advance(20_000)
+    made["charts"].last()
+    now_ms = made["charts"].snapshot["now_ms"]
+    assert now_ms > last_ms
+    assert {shown_span(player) for player in made.values()} == {(now_ms - 1_000, now_ms)}

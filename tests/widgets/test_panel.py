@@ -8,11 +8,12 @@ import ipywidgets
 import pytest
 
 from shareq import Cluster
+from shareq.model.errors import ConfigException
 from shareq_widgets import control_room
 from shareq_widgets.idle import Idle
 from shareq_widgets.panel import Panel
 from shareq_widgets.panel_row import Row
-from shareq_widgets.steering import Steering
+from shareq_widgets.steering import STORIES, Steering
 
 LOCK = "share.record.lock.duration.ms of crew"
 
@@ -103,6 +104,46 @@ def test_a_refused_number_gives_way_to_the_value_in_force(panel: Panel) -> None:
     assert (panel.steering[LOCK].value, field.value, round(slider.value)) == (before, before, before)
 
 
+def test_the_assignor_of_a_group_is_a_choice_while_experiments_are_on() -> None:
+    """That of the brokers, the empty text, has a label, too."""
+    cluster = Cluster(brokers=1, seed=3, config={"shareq.experiments.enable": True})
+    cluster.create_topic("jobs")
+    panel = Panel(Steering(cluster, "crew", ["jobs"]))
+    panel._folds["group configurations"].selected_index = 0
+    name = "shareq.assignor of crew"
+    choice = next(child for child in panel._rows[name].widget.children if isinstance(child, ipywidgets.Dropdown))
+    assert [label for label, _ in choice.options] == ['""', "simple", "all_to_all", "cut"]
+    assert choice.value == ""
+    choice.value = "cut"
+    assert panel.steering[name].value == "cut"
+    choice.value = ""
+    assert panel.steering[name].value == ""
+    assert panel.steering.log[-1] == "admin.alter_group_configs('crew', {'shareq.assignor': ''})"
+
+
+def test_a_time_to_live_can_be_switched_off_beside_its_range() -> None:
+    cluster = Cluster(brokers=1, seed=3, config={"shareq.experiments.enable": True})
+    cluster.create_topic("jobs")
+    control = Steering(cluster, "crew", ["jobs"])["shareq.record.ttl.ms of crew"]
+    assert control.value == -1
+    control.do(60_000)
+    assert control.value == 60_000
+    with pytest.raises(ConfigException, match="must be -1 or >= 1000"):
+        control.do(999)
+    control.do(-1)
+    assert control.value == -1
+
+
+def test_a_group_is_paused_and_resumed() -> None:
+    cluster = Cluster(brokers=1, seed=3, config={"shareq.experiments.enable": True})
+    cluster.create_topic("jobs")
+    control = Steering(cluster, "crew", ["jobs"])["shareq.delivery.enable of crew"]
+    control.do(False)
+    assert not control.value
+    control.do(True)
+    assert control.value
+
+
 def test_a_proposal_that_a_person_has_changed_stays(panel: Panel) -> None:
     found, _, field = row(panel, "produce")
     assert field.value == panel.steering["produce"].value
@@ -111,3 +152,26 @@ def test_a_proposal_that_a_person_has_changed_stays(panel: Panel) -> None:
     assert (field.value, panel.steering.log) == (7, [])
     found._button.click()
     assert panel.steering.log == ["feed.send(7)"]
+
+
+def test_the_first_story_is_marked_and_all_have_short_numbered_names() -> None:
+    """A new user sees where to begin, and all of them at once."""
+    cluster = Cluster(brokers=1, seed=3)
+    cluster.create_topic("jobs")
+    buttons = Panel(Steering(cluster, "crew", ["jobs"]), begin=print)._stories
+    assert [button.description for button in buttons.values()][:2] == ["1 poison", "2 crashed consumer"]
+    assert max(len(button.description) for button in buttons.values()) < 20
+    assert [name for name, button in buttons.items() if "sq-first" in button._dom_classes] == ["poison"]
+    assert buttons["window full"].tooltip.startswith(STORIES["window full"].title)
+
+
+def test_the_buttons_of_a_broker_are_in_one_line_that_is_open_at_first(panel: Panel) -> None:
+    assert panel._folds["brokers"].selected_index == 0
+    box = panel._folds["brokers"].children[0]
+    broker, elect = box.children
+    assert [part.value for part in broker.children[:1]] == ["broker 0"]
+    assert [button.description for button in broker.children[1:]] == ["kill", "stop", "start"]
+    assert elect.description == "elect preferred leaders"
+    broker.children[1].click()
+    assert panel.steering.log == ["cluster.kill_broker(0)"]
+    assert [button.disabled for button in broker.children[1:]] == [True, True, False]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shareq_widgets.catch_up import SCENES, catch_up
-from shareq_widgets.playback import EVENT_MAX_MS, EVENT_MIN_MS, STEPS_AT_ONCE, Playback
+from shareq_widgets.playback import EVENT_MAX_MS, EVENT_MIN_MS, QUIET_MS, STEPS_AT_ONCE, Playback
 from tests.widgets.fakes import ORIGIN_MS, FakeCluster, FakeView, History, payments
 
 END = len(payments().snapshots) - 1
@@ -113,7 +113,7 @@ def test_run_on_ends_where_nothing_can_happen() -> None:
     playback, source = cluster(shown=END)
     playback.run_on()
     assert (playback.order, source.steps, playback.playing, playback.running_on) == (END, 1, False, False)
-    assert playback.message.startswith("Nothing more happens to this partition")
+    assert playback.message.startswith("Nothing more happens here but heartbeats")
 
 
 def test_run_on_stops_after_a_bound_if_only_other_partitions_have_events() -> None:
@@ -122,6 +122,41 @@ def test_run_on_stops_after_a_bound_if_only_other_partitions_have_events() -> No
     playback.run_on()
     assert (playback.order, source.steps) == (5, STEPS_AT_ONCE)
     assert playback.message.startswith("Nothing more happens")
+
+
+class Quiet(FakeCluster):
+    """A cluster in which only heartbeats are left, one every five seconds."""
+
+    def step(self) -> bool:
+        self.steps += 1
+        self.now_ms += 5_000
+        return True
+
+
+def test_run_on_ends_when_only_heartbeats_are_to_come() -> None:
+    source = Quiet(payments(), END)
+    begun_ms = source.now_ms
+    playback = Playback(source.view, source)
+    playback.run_on()
+    assert (source.now_ms - begun_ms, playback.playing, playback.running_on) == (QUIET_MS, False, False)
+    assert playback.message.startswith("Nothing more happens here but heartbeats")
+
+
+def test_run_on_goes_on_while_something_is_awaited() -> None:
+    source = Quiet(payments(), END)
+    until_ms = source.now_ms + 45_000
+    playback = Playback(source.view, source, awaits=lambda now_ms: now_ms < until_ms)
+    playback.run_on()
+    assert source.now_ms == until_ms
+
+
+def test_a_stopped_run_stays_where_the_cluster_is() -> None:
+    playback, source = cluster(shown=5)
+    playback.run_on()
+    assert source.view.total() > playback.order == 5
+    playback.pause()
+    run(playback)
+    assert (playback.order, playback.live, playback.moving) == (source.view.total(), True, False)
 
 
 def test_a_pause_ends_a_run() -> None:

@@ -8,13 +8,14 @@ import pytest
 from PIL import Image
 
 import readme_animation as animation
+from crashed_consumer import CONSUMERS, RECORDS, Scene, Story, crashed_consumer
 from shareq_widgets.look import SIZES
 from shareq_widgets.strip_picture import Stage, draw
 
 
 @pytest.fixture(scope="module")
-def story() -> animation.Story:
-    return animation.crashed_consumer()
+def story() -> Story:
+    return crashed_consumer()
 
 
 def held(snapshot: dict[str, Any]) -> dict[str, int]:
@@ -22,12 +23,12 @@ def held(snapshot: dict[str, Any]) -> dict[str, int]:
     return {member["letter"]: member["held"] for member in snapshot["members"] if member["held"]}
 
 
-def at_end(story: animation.Story, scene: animation.Scene) -> dict[str, Any]:
+def at_end(story: Story, scene: Scene) -> dict[str, Any]:
     snapshot: dict[str, Any] = story.view.snapshot(story.view.at_time(scene.until_ms - 1))
     return snapshot
 
 
-def test_each_scene_ends_in_the_state_that_its_caption_describes(story: animation.Story) -> None:
+def test_each_scene_ends_in_the_state_that_its_caption_describes(story: Story) -> None:
     ends = [at_end(story, scene) for scene in story.scenes]
     assert [held(end) for end in ends] == [
         {"A": 4, "B": 4, "C": 4},
@@ -41,7 +42,7 @@ def test_each_scene_ends_in_the_state_that_its_caption_describes(story: animatio
     assert {run[3] for run in ends[4]["runs"] if run[2] == "acquired"} == {2}
 
 
-def test_frames_cover_the_story_in_order(story: animation.Story) -> None:
+def test_frames_cover_the_story_in_order(story: Story) -> None:
     frames = animation.snapshots(story)
     times = [snapshot["now_ms"] for snapshot, _ in frames]
     assert times == sorted(times)
@@ -49,15 +50,15 @@ def test_frames_cover_the_story_in_order(story: animation.Story) -> None:
     assert {scene for _, scene in frames} == set(story.scenes)
 
 
-def test_stored_animation_is_small_and_has_a_frame_for_each_picture(story: animation.Story) -> None:
+def test_stored_animation_is_small_and_has_a_frame_for_each_picture(story: Story) -> None:
     assert animation.OUT.stat().st_size < 1_000_000
     with Image.open(animation.OUT) as stored:
         assert stored.size == (round(animation.WIDTH * animation.SCALE), round(animation.HEIGHT * animation.SCALE))
         assert getattr(stored, "n_frames", 1) >= len({snapshot["order"] for snapshot, _ in animation.snapshots(story)})
 
 
-def test_stage_keeps_offsets_and_lanes_in_place(story: animation.Story) -> None:
-    stage = Stage(0, animation.RECORDS, animation.CONSUMERS)
+def test_stage_keeps_offsets_and_lanes_in_place(story: Story) -> None:
+    stage = Stage(0, RECORDS, CONSUMERS)
     pictures = [draw(at_end(story, scene), width=animation.WIDTH, stage=stage) for scene in story.scenes]
     assert len({picture.split('height="')[1].split('"')[0] for picture in pictures}) == 1
     x = 4 * SIZES["pitch"]  # four offsets of gutter to the left of the first one

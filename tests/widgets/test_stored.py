@@ -146,10 +146,12 @@ def test_later_a_displayed_view_has_another_picture(monkeypatch: pytest.MonkeyPa
 def test_the_picture_of_a_room_has_all_its_views(cluster: Cluster) -> None:
     """At the end the storyboard of the strip, and the other views at its most important moment; else the moment."""
     room = control_room(cluster, **PLACE)
-    told = ["".join(node.itertext()) for node in ET.fromstring(room.picture()).iter("{http://www.w3.org/2000/svg}text")]
+    texts = [
+        "".join(node.itertext()) for node in ET.fromstring(room.picture()).iter("{http://www.w3.org/2000/svg}text")
+    ]
     titles = {"Locks", "Record states", "Group", "Offsets over time", "Messages"}
-    assert titles <= set(told)
-    assert any(text.startswith("All views at t 00:15.000: broker 1 was killed") for text in told)
+    assert titles <= set(texts)
+    assert any(text.startswith("All views at t 00:15.000: broker 1 was killed") for text in texts)
     room.screen.timeline.seek(20)
     now = room.picture()
     third = int((room_picture.SCREEN_WIDTH - room_picture.MARGIN) / 3) - room_picture.MARGIN

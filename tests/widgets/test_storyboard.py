@@ -16,7 +16,7 @@ from shareq_widgets import cluster as cluster_view
 from shareq_widgets import group, locks, states, strip
 from shareq_widgets.player import Player
 from shareq_widgets.stored import MOST_BYTES
-from shareq_widgets.storyboard import climax, storyboard, telling
+from shareq_widgets.storyboard import climax, moments, storyboard
 from shareq_widgets.strip_picture import draw
 from shareq_widgets.words import clock_text
 from tests.browser.story import acknowledge, member, payments
@@ -56,7 +56,7 @@ def cluster() -> Cluster:
 
 
 def test_it_begins_with_the_first_acquisition_and_ends_with_the_present() -> None:
-    frames = telling(shown(eventful("aataa")))
+    frames = moments(shown(eventful("aataa")))
     orders = [frame.snapshot["order"] for frame in frames]
     assert orders == [1, 4, 7]  # acquired, timed out, the end
 
@@ -64,7 +64,7 @@ def test_it_begins_with_the_first_acquisition_and_ends_with_the_present() -> Non
 @pytest.mark.parametrize(("kinds", "count"), [("t", 3), ("tata", 4), ("t" * LONG, 5)])
 def test_of_one_kind_the_moments_are_spread_in_time(kinds: str, count: int) -> None:
     player = shown(eventful(kinds))
-    frames = telling(player)
+    frames = moments(player)
     assert len(frames) == count
     times = [frame.snapshot["now_ms"] for frame in frames]
     assert times == sorted(times)
@@ -74,7 +74,7 @@ def test_of_one_kind_the_moments_are_spread_in_time(kinds: str, count: int) -> N
 
 def test_a_failure_counts_more_than_archived_records(cluster: Cluster) -> None:
     for view in (strip(cluster, **PLACE), states(cluster, group="payments")):
-        by_importance = sorted(telling(view), key=lambda frame: frame.importance)
+        by_importance = sorted(moments(view), key=lambda frame: frame.importance)
         [beginning, worst, *_] = [frame.snapshot for frame in by_importance]
         assert beginning["event"]["time_ms"] <= worst["event"]["time_ms"]
         mark = min(view.snapshot["marks"], key=lambda mark: mark["rank"])
@@ -87,7 +87,7 @@ def test_without_a_failure_the_climax_is_the_fullest_moment_not_the_beginning() 
     for first in (104, 108):
         history.acquire("m-b", first, first + 4, after_ms=1_000)
         history.settle(first - 4, first - 2, "acknowledged", "accept", after_ms=1_000)
-    frames = telling(shown(history))
+    frames = moments(shown(history))
     assert len(frames) > 2
     held = [sum(run[1] - run[0] for run in frame.snapshot["runs"] if run[2] == "acquired") for frame in frames]
     best = climax(shown(history)).snapshot["order"]
@@ -139,13 +139,13 @@ def test_a_frame_is_the_picture_of_that_moment(cluster: Cluster) -> None:
     player = strip(cluster, **PLACE)
     made = storyboard(player)
     assert made is not None
-    for frame in telling(player)[:-1]:
+    for frame in moments(player)[:-1]:
         snapshot = player.view.snapshot(frame.snapshot["order"])
         assert draw(snapshot, bare=True) in made
         assert f"t {clock_text(snapshot['now_ms'] - snapshot['origin_ms'])}" in made
 
 
-def test_without_three_telling_moments_there_is_none() -> None:
+def test_without_three_moments_there_is_none() -> None:
     assert storyboard(shown(History())) is None
     assert storyboard(shown(eventful("aa"))) is None
     assert storyboard(strip(Journal(), **PLACE)) is None

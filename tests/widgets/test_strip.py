@@ -8,25 +8,17 @@ from typing import Any
 import pytest
 import traitlets
 
+from shareq.trace import Journal
 from shareq.trace.analysis.time_axis import FOLDED_MS
 from shareq.trace.views.themed_svg import themed
 from shareq_widgets import PartitionStrip, strip
 from shareq_widgets.playback import Playback
+from shareq_widgets.position import present_of
 from shareq_widgets.storyboard import storyboard
-from tests.widgets.fakes import ORIGIN_MS, FakeCluster, FakeView, payments
+from tests.widgets.fakes import ORIGIN_MS, Clock, FakeCluster, FakeView, payments
 
 END = len(payments().snapshots) - 1
 NAMES: dict[str, Any] = {"group": "payments", "topic": "orders"}
-
-
-class Clock:
-    """Real time that tests set."""
-
-    def __init__(self) -> None:
-        self.ms = 0.0
-
-    def __call__(self) -> float:
-        return self.ms
 
 
 def make(shown: int = 5, clock: str | float = "virtual") -> tuple[PartitionStrip, FakeCluster]:
@@ -176,7 +168,20 @@ def test_seek_time_goes_to_the_moment() -> None:
 def test_the_axis_is_that_of_the_view() -> None:
     widget, source = make(END)
     end_ms = source.view.snapshots[END]["now_ms"]
-    assert widget.axis == {"start_ms": ORIGIN_MS, "end_ms": end_ms, "folds": (), "folded_ms": FOLDED_MS}
+    whole = {"first_ms": ORIGIN_MS, "last_ms": end_ms, "origin_ms": ORIGIN_MS}
+    shown = {"start_ms": ORIGIN_MS, "end_ms": end_ms, "folds": (), "folded_ms": FOLDED_MS}
+    assert widget.axis == shown | whole | {"present": "now"}
+
+
+def test_the_end_of_the_axis_has_a_name() -> None:
+    """The label at the end shows the distance from now; the end of a running clock moves on."""
+    widget, source = make()
+    assert widget.axis["present"] == "now"
+    assert make(clock="wall")[0].axis["present"] == ""
+    source.closed = True
+    widget.back()
+    assert widget.axis["present"] == "the end"
+    assert present_of(Journal()) == "the end"
 
 
 def test_only_an_open_virtual_cluster_can_be_run_on() -> None:
@@ -188,19 +193,19 @@ def test_only_an_open_virtual_cluster_can_be_run_on() -> None:
     assert (widget.drivable, widget.running_on, widget.message) == (False, False, "This is the end of the journal.")
 
 
-def test_one_message_carries_one_state() -> None:
+def test_one_message_carries_one_state(monkeypatch: pytest.MonkeyPatch) -> None:
     widget, _ = make()
     sent: list[set[str]] = []
-    widget.send_state = lambda key=None: sent.append(set(key))
+    monkeypatch.setattr(widget, "send_state", lambda key=None: sent.append(set(key)))
     widget.back()
     assert len(sent) == 1
     assert {"snapshot", "live", "order", "words"} <= sent[0]
 
 
-def test_an_idle_tick_sends_no_state() -> None:
+def test_an_idle_tick_sends_no_state(monkeypatch: pytest.MonkeyPatch) -> None:
     widget, _ = make()
     sent: list[Any] = []
-    widget.send_state = sent.append
+    monkeypatch.setattr(widget, "send_state", sent.append)
     widget.tick()
     assert not any(sent)
 

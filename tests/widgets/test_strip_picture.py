@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from shareq.trace.views.palette import DARK, LIGHT, STATES
 from shareq_widgets.look import SHAPES, SIZES, THEMES, fit
 from shareq_widgets.strip_picture import Cell, cell_at, cell_markup, draw
+from shareq_widgets.text_fit import text_width
 from tests.widgets.fakes import every_state, payments, wide
 
 ALL = every_state()
@@ -46,7 +47,7 @@ def test_the_records_and_locks_of_a_lost_leader_are_faded() -> None:
         draw({**ALL, **more}).count('<g opacity=".45">')
         for more in ({}, {"loaded": False}, {"loaded": False, "observed": True})
     )
-    assert (lost, observed) == (loaded + 1 + len(ALL["members"]), loaded)
+    assert (lost, observed) == (loaded + 2, loaded)
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -125,6 +126,31 @@ def test_the_ends_of_a_short_log_have_labels_apart() -> None:
     places = re.findall(r'<text x="([\d.]+)"[^>]*text-anchor="(\w+)"[^>]*>(log \w+) 0<', draw({**ALL, **EMPTY_LOG}))
     assert [(anchor, end) for _, anchor, end in places] == [("end", "log start"), ("start", "log end")]
     assert float(places[0][0]) < float(places[1][0])
+
+
+@pytest.mark.parametrize("width", [320, 480, 760, 1084])
+@pytest.mark.parametrize("snapshot", [ALL, wide(2000).snapshots[-1]], ids=["cells", "blocks"])
+def test_sentence_and_legend_end_inside_the_picture(snapshot: dict[str, Any], width: int) -> None:
+    root = ET.fromstring(draw(snapshot, width=width))
+    lines = [
+        "".join(node.itertext()).replace("\N{NO-BREAK SPACE}", " ")
+        for node in root.iter("{http://www.w3.org/2000/svg}text")
+        if node.get("x") == "16"
+    ]
+    assert "bars: lock time left" in lines[-1]
+    assert [line for line in lines if text_width(line) > width - 16] == []
+
+
+def test_members_without_records_and_those_without_a_lane_are_listed() -> None:
+    """As in the live strip."""
+    one = ALL["members"][0]
+    idle = [
+        {**one, "id": f"m{n}", "name": f"clerk-{n}", "held": 0, "deadline_ms": None, "alive": True} for n in range(12)
+    ]
+    svg = draw({**ALL, "members": [*idle, {**idle[0], "id": "gone", "name": "gone", "alive": False}, one]})
+    assert svg.count(">holds nothing<") == 9
+    assert ">and 3 more<" in svg
+    assert ">gone" not in svg
 
 
 def test_a_name_keeps_its_end() -> None:

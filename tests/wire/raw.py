@@ -20,8 +20,12 @@ from tests.polling import PATIENCE_S
 class Raw:
     """One connection to one port of a server."""
 
-    def __init__(self, port: int, host: str = "127.0.0.1", client_id: str | None = "raw") -> None:
-        self.socket = socket.create_connection((host, port), timeout=PATIENCE_S)
+    def __init__(
+        self, port: int, host: str = "127.0.0.1", client_id: str | None = "raw", *, source: str | None = None
+    ) -> None:
+        """`source`: the address of this client."""
+        own = None if source is None else (source, 0)
+        self.socket = socket.create_connection((host, port), timeout=PATIENCE_S, source_address=own)
         self.client_id = client_id
         self._sent: dict[int, tuple[int, int]] = {}
         self._ids = 0

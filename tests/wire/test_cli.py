@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from shareq import Cluster, Journal
+from shareq import Admin, Cluster, Journal
 from shareq.cli import main
 from shareq.extras import install_command
 from shareq.kafka.tools import TOOLS
@@ -21,7 +21,9 @@ from shareq.model.events import MemberJoined, TopicCreated
 from shareq.model.messages.cluster import MetadataRequest
 from shareq.wire.client_examples import client_examples
 from tests.polling import PATIENCE_S, QUICK
+from tests.wire.certificates import PASSWORD
 from tests.wire.raw import Raw
+from tests.wire.secured import Vault
 
 INSTALL = install_command("kafka")
 ENDS = "shareq has stopped.\n"
@@ -29,7 +31,8 @@ ENDS = "shareq has stopped.\n"
 
 @contextmanager
 def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "shareq.cli", "serve", "--port", "0", *arguments]
+    where = () if "--listener" in arguments else ("--port", "0")
+    command = [sys.executable, "-m", "shareq.cli", "serve", *where, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield process
@@ -81,6 +84,7 @@ def test_serve_runs_until_a_signal(how: signal.Signals, tmp_path: Path) -> None:
             id="partitions that are no number",
         ),
         pytest.param(["--topic", "a/b"], r"topic 'a/b': must be 1 to 249 characters", id="illegal topic name"),
+        pytest.param(["--persister", "etcd"], r"persister='etcd': must be one of state-topic", id="unknown persister"),
         pytest.param(["--config", "num.partitions"], r"'num.partitions': must be key=value", id="config without value"),
         pytest.param(["--config", "no.such=1"], r"no.such='1': unknown broker configuration", id="unknown config key"),
         pytest.param(
@@ -93,6 +97,53 @@ def test_invalid_options_are_refused(arguments: list[str], message: str) -> None
     assert result.exit_code != 0
     assert message in result.output
     assert "Traceback" not in result.output
+
+
+def test_serve_with_tls_and_users(tmp_path: Path) -> None:
+    vault = Vault(tmp_path)
+    users = tmp_path / "users.properties"
+    users.write_text(f"# the users\nalice = {PASSWORD}\n")
+    files = ("--tls-cert", vault.server.cert, "--tls-key", vault.server.key, "--sasl-users", str(users))
+    with running(*files, "--topic", "orders") as process:
+        (port,) = ports(process)
+        conf = {"bootstrap.servers": f"127.0.0.1:{port}", **vault.client_config("SCRAM-SHA-256")}
+        with Admin(conf) as admin:
+            assert "orders" in admin.list_topics()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert (out, err) == (ENDS, "")
+
+
+def test_serve_with_several_listeners(tmp_path: Path) -> None:
+    vault = Vault(tmp_path)
+    files = ("--tls-cert", vault.server.cert, "--tls-key", vault.server.key, "--topic", "orders")
+    with running("--listener", "PLAINTEXT://127.0.0.1:0", "--listener", "SSL://localhost:0", *files) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(2)]
+        assert lines[0].startswith("shareq serves 1 broker at 127.0.0.1:")
+        assert lines[1].startswith("and at localhost:")
+        secured, _, settings = lines[1].removeprefix("and at ").partition(": clients set ")
+        assert settings == "security.protocol=ssl\n"
+        for conf in (
+            {"bootstrap.servers": lines[0].split()[-1]},
+            {"bootstrap.servers": secured, **vault.client_config("TLS")},
+        ):
+            with Admin(conf) as admin:
+                assert "orders" in admin.list_topics()
+
+
+def test_configurations_of_connections_need_a_backend(tmp_path: Path) -> None:
+    (file := tmp_path / "client.properties").write_text("security.protocol=SSL\n")
+    for option in ("--command-config", "--peer-config"):
+        result = CliRunner().invoke(main, ["serve", option, str(file)])
+        assert result.exit_code == 2
+        assert "--command-config and --peer-config are possible only with --backend" in result.output
+
+
+def test_listeners_exclude_host_and_port() -> None:
+    result = CliRunner().invoke(main, ["serve", "--listener", "PLAINTEXT://127.0.0.1:0", "--port", "0"])
+    assert result.exit_code == 2
+    assert "--listener names host and port: it excludes --host and --port" in result.output
 
 
 def test_error_names_a_port_in_use() -> None:

@@ -55,9 +55,16 @@ def test_invalid_bootstrap_servers_are_refused(client: Any, servers: str, messag
     assert repr(servers) in raised.value.error.str()
 
 
-@pytest.mark.parametrize("protocol", ["ssl", "SASL_PLAINTEXT", "sasl_ssl"])
-def test_security_settings_are_refused(protocol: str) -> None:
-    with pytest.raises(KafkaException, match=f"security.protocol='{protocol}': must be plaintext"):
+@pytest.mark.parametrize(
+    ("protocol", "message"),
+    [
+        ("tls", "security.protocol='tls': must be one of plaintext, ssl, sasl_plaintext, sasl_ssl"),
+        ("SASL_PLAINTEXT", "sasl.mechanism='GSSAPI': must be one of PLAIN, SCRAM-SHA-256"),
+        ("sasl_ssl", "sasl.mechanism='GSSAPI': must be one of PLAIN, SCRAM-SHA-256"),
+    ],
+)
+def test_impossible_security_settings_are_refused(protocol: str, message: str) -> None:
+    with pytest.raises(KafkaException, match=message):
         Producer({"bootstrap.servers": "127.0.0.1:1", "security.protocol": protocol})
 
 

@@ -262,7 +262,7 @@ def test_a_renewed_record_whose_lock_expires_is_returned_once(world: World) -> N
     world.write("slow")
     consumer, place = world.consumer(share_acknowledgement_mode="explicit"), TopicPartition(world.topic, 0)
     (message,) = take(consumer, 1)
-    world.configure(share_record_lock_duration_ms=1000)
+    world.configure(share_record_lock_duration_ms=3000)  # longer than the next three lines take
     consumer.acknowledge(message, AcknowledgeType.RENEW)
     assert consumer.commit_sync() == {place: None}
     world.configure()

@@ -16,6 +16,7 @@ import pytest
 
 from shareq.model.actor import Answer, Call
 from shareq.model.errors import ClientFailedException, Errors, KafkaError, KafkaException
+from shareq.model.ids import TopicId
 from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from shareq.model.messages.cluster import (
     CoordinatorType,
@@ -35,7 +36,7 @@ from shareq.model.messages.share_fetch import (
 )
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from shareq.model.messages.topics import CreateTopicsRequest
-from shareq.model.messages.transactions import EndTxnRequest, InitProducerIdRequest
+from shareq.model.messages.transactions import EndTxnRequest, InitProducerIdRequest, TxnOffsetCommitRequest
 from shareq.wire.client import client_host, io_thread
 from shareq.wire.errors import RequestHeader
 from shareq.wire.frames import encode_response
@@ -48,6 +49,14 @@ HEARTBEAT = ShareGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch
 WRITE = ProduceRequest(topics=())
 TRANSACTIONAL_WRITE = ProduceRequest(transactional_id="x", topics=())
 END = EndTxnRequest(transactional_id="x", producer_id=1, producer_epoch=0, committed=True)
+
+
+def offsets(topic: TxnOffsetCommitRequest.Topic) -> TxnOffsetCommitRequest:
+    return TxnOffsetCommitRequest(transactional_id="x", group_id="g", producer_id=1, producer_epoch=0, topics=(topic,))
+
+
+OFFSETS_BY_NAME = offsets(TxnOffsetCommitRequest.Topic(name="t", partitions=()))
+OFFSETS_BY_ID = offsets(TxnOffsetCommitRequest.Topic(topic_id=TopicId("B" * 22), partitions=()))
 
 
 @pytest.fixture
@@ -82,7 +91,7 @@ def api_versions_requested(broker: ScriptedBroker) -> list[int]:
 def test_the_first_request_is_api_versions(broker: ScriptedBroker, client: Client) -> None:
     assert client.ask(METADATA_NOW) == Answer(1, METADATA)
     first, second = broker.received
-    assert (first.header.api_key, first.header.api_version, first.header.client_id) == (18, 4, "probe")
+    assert (first.header.api_key, first.header.api_version, first.header.client_id) == (18, 5, "probe")
     assert first.request.client_software_name == "shareq"
     assert (second.header.api_key, second.header.api_version) == (3, 13)
 
@@ -95,10 +104,10 @@ def listed(low: int, high: int) -> ApiVersionsResponse:
 @pytest.mark.parametrize(
     ("refusal", "expected"),
     [
-        pytest.param(listed(0, 3), [4, 3], id="an older version is listed"),
-        pytest.param(listed(0, 0), [4, 0], id="only version 0 is listed"),
-        pytest.param(ApiVersionsResponse(error_code=Errors.UNSUPPORTED_VERSION), [4, 0], id="no version is listed"),
-        pytest.param(listed(0, 9), [4, 3], id="versions above the refused one are listed"),
+        pytest.param(listed(0, 3), [5, 3], id="an older version is listed"),
+        pytest.param(listed(0, 0), [5, 0], id="only version 0 is listed"),
+        pytest.param(ApiVersionsResponse(error_code=Errors.UNSUPPORTED_VERSION), [5, 0], id="no version is listed"),
+        pytest.param(listed(0, 9), [5, 4], id="versions above the refused one are listed"),
     ],
 )
 def test_api_versions_is_repeated_in_a_version_that_the_broker_supports(
@@ -131,6 +140,8 @@ def test_refused_api_versions_fail_the_request(broker: ScriptedBroker, client: C
         pytest.param({}, TRANSACTIONAL_WRITE, 13, id="a transaction"),
         pytest.param({"Produce": (3, 12)}, TRANSACTIONAL_WRITE, 12, id="a transaction in the first version for it"),
         pytest.param({}, END, 5, id="the end of a transaction"),
+        pytest.param({}, OFFSETS_BY_NAME, 5, id="offsets of a transaction, by names of topics"),
+        pytest.param({}, OFFSETS_BY_ID, 6, id="offsets of a transaction, by ids of topics"),
     ],
 )
 def test_the_highest_common_version_is_used(
@@ -428,6 +439,37 @@ def test_reconnect_attempts_back_off() -> None:
         assert pauses.attempts[failures:] == [1], "a successful connection resets the count"
 
 
+class LongPauses(Pauses):
+    """A back-off that is longer than the requests of the test can wait."""
+
+    def delay_ms(self, attempts: int) -> int:
+        super().delay_ms(attempts)
+        return 300
+
+
+def test_requests_that_cannot_wait_for_the_back_off_do_not_prolong_it() -> None:
+    """Each is sent when the one before it has failed. The attempts to connect are made nevertheless."""
+    with ScriptedBroker(listening=False) as unreachable, Client(unreachable) as client:
+        client.connection._host.backoff = pauses = LongPauses()  # type: ignore[assignment]
+        assert client.ask(METADATA_NOW).error is Errors.NETWORK_EXCEPTION
+        client.probe.on_answer = lambda answer: [Call(answer.id + 1, -1, METADATA_NOW, 50)] if answer.error else []
+        client.send(METADATA_NOW, timeout_ms=50)
+        client.connection.wait(lambda: len(pauses.attempts) == 2, PATIENCE_S * 1000)
+        unreachable.listen()
+        client.connection.wait(lambda: any(a.response for a in client.probe.answers.values()), PATIENCE_S * 1000)
+        assert any(answer.response for answer in client.probe.answers.values())
+
+
+def test_an_attempt_to_connect_that_no_request_waits_for_counts() -> None:
+    """The request has timed out before; the next one waits for a longer back-off."""
+    with ScriptedBroker(listening=False) as unreachable, Client(unreachable) as client:
+        client.connection._host.backoff = pauses = LongPauses()  # type: ignore[assignment]
+        client.ask(METADATA_NOW)
+        assert client.ask(METADATA_NOW, timeout_ms=50).error is Errors.REQUEST_TIMED_OUT
+        client.connection.wait(lambda: len(pauses.attempts) == 2, PATIENCE_S * 1000)
+        assert pauses.attempts == [1, 2]
+
+
 def test_an_unreachable_bootstrap_server_is_replaced_by_the_next(broker: ScriptedBroker) -> None:
     with ScriptedBroker(listening=False) as unreachable, Client(unreachable, broker) as client:
         answers = [client.ask(METADATA_NOW) for _ in range(3)]
@@ -497,6 +539,7 @@ def test_socket_options_are_set(broker: ScriptedBroker, chosen: bool) -> None:
         (link,) = client.connection._host._links.values()
         assert link._frame_socket is not None
         one = link._frame_socket._socket
+        assert isinstance(one, socket.socket)
         assert bool(one.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)) == chosen
         assert bool(one.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)) != chosen
         for option, size in ((socket.SO_SNDBUF, 20_000), (socket.SO_RCVBUF, 30_000)):

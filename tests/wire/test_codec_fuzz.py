@@ -7,15 +7,15 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kio.index import load_request_schema, load_response_schema
 
-from shareq.wire.apis import APIS, Api
+from shareq.wire.apis import APIS, EXPERIMENTS, Api
+from shareq.wire.codec.schema import schema
 from shareq.wire.codec.variants import VARIANTS, Variant
 from shareq.wire.errors import MalformedFrame, RequestHeader, UnsupportedVersion
 from shareq.wire.frames import decode_request, decode_response, encode_request, encode_response
 from tests.wire.strategies import messages
 
-API_VERSIONS = [(api, version) for api in APIS for version in range(api.min_version, api.max_version + 1)]
+API_VERSIONS = [(api, version) for api in APIS + EXPERIMENTS for version in range(api.min_version, api.max_version + 1)]
 EXTREMES = (b"\0", b"\x7f", b"\x80", b"\xff", b"\xff\xff\xff\xff\x0f", b"\x7f\xff\xff\xff", b"\x80\0\0\0")
 
 
@@ -34,13 +34,13 @@ def drawn(data: st.DataObject, cls: Any, entity: Any, version: int) -> Any:
     return variant.from_wire(message) if variant.from_wire else message
 
 
-@settings(max_examples=settings().max_examples * 10)
+@settings(max_examples=settings().max_examples * 4)
 @given(api_version=st.sampled_from(API_VERSIONS), rng=st.randoms(use_true_random=False), data=st.data())
 def test_mutated_requests_are_decoded_or_malformed(
     api_version: tuple[Api, int], rng: Random, data: st.DataObject
 ) -> None:
     api, version = api_version
-    request = drawn(data, api.request, load_request_schema(api.key, version), version)
+    request = drawn(data, api.request, schema(api.key, version, request=True), version)
     frame = encode_request(request, version, 7, "me")[4:]
     for _ in range(20):
         try:
@@ -50,13 +50,13 @@ def test_mutated_requests_are_decoded_or_malformed(
         assert header.api_key == read.API_KEY
 
 
-@settings(max_examples=settings().max_examples * 10)
+@settings(max_examples=settings().max_examples * 4)
 @given(api_version=st.sampled_from(API_VERSIONS), rng=st.randoms(use_true_random=False), data=st.data())
 def test_mutated_responses_are_decoded_or_malformed(
     api_version: tuple[Api, int], rng: Random, data: st.DataObject
 ) -> None:
     api, version = api_version
-    response = drawn(data, api.response, load_response_schema(api.key, version), version)
+    response = drawn(data, api.response, schema(api.key, version, request=False), version)
     frame = encode_response(RequestHeader(api.key, version, 7), response)[4:]
     for _ in range(20):
         try:

@@ -7,10 +7,22 @@ from typing import Any, cast
 
 import pytest
 
-from shareq.model.actor import Answer
+from shareq.log.batches import split_batches
+from shareq.log.records import encode_batch
+from shareq.model.actor import ANONYMOUS, Answer
+from shareq.model.events import AuthenticationFailed
+from shareq.model.ids import ZERO_TOPIC_ID
+from shareq.model.messages.base import Response
 from shareq.model.messages.cluster import MetadataRequest, MetadataResponse
-from shareq.wire.connection import KEPT_BYTES, KEPT_FRAMES, TURN, UNSENT_BYTES, ServerConnection
-from shareq.wire.frames import MAX_FRAME_BYTES, FrameReader, encode_request
+from shareq.model.messages.fetch import FetchRequest, FetchResponse
+from shareq.wire.admission import QUEUED_MAX_BYTES, RequestMemory
+from shareq.wire.broker_addresses import Lookup
+from shareq.wire.connection import KEPT_BYTES, KEPT_FRAMES, UNSENT_BYTES, ServerConnection
+from shareq.wire.errors import RequestHeader
+from shareq.wire.frames import MAX_FRAME_BYTES, FrameReader, encode_request, encode_response, response_pieces
+from shareq.wire.outbox import SENT_TOGETHER_BYTES
+from shareq.wire.quotas import ClientQuotas
+from shareq.wire.turns import Turns
 
 REQUESTS = 1000
 RESPONSE = MetadataResponse(brokers=(), controller_id=0, cluster_id="x" * 30_000)
@@ -23,7 +35,7 @@ class Transport(asyncio.Transport):
 
     def __init__(self) -> None:
         super().__init__()
-        self.reading = True
+        self.reading, self.closed = True, False
         self.unread = bytearray()
         self.connection: ServerConnection
         self._high = 0
@@ -49,7 +61,10 @@ class Transport(asyncio.Transport):
         self.reading = True
 
     def is_closing(self) -> bool:
-        return False
+        return self.closed
+
+    def close(self) -> None:
+        self.closed = True
 
     def drain(self) -> bytes:
         """Read all written bytes, as the peer."""
@@ -59,17 +74,35 @@ class Transport(asyncio.Transport):
         return data
 
 
+class Open:
+    """The only listener, without security."""
+
+    lookup: Lookup | None = None
+
+    def principal(self, transport: asyncio.Transport) -> str:
+        return ANONYMOUS
+
+
+OPEN = Open()
+
+
 class Backend:
     """A server and its broker, which responds to each request immediately; it is also the loop and the network."""
 
     observer = None
 
-    def __init__(self, *, answers: bool = True) -> None:
-        self.answers = answers
+    def __init__(self, response: Response = RESPONSE, *, answers: bool = True) -> None:
+        self.response, self.answers = response, answers
         self.inbox = memoryview(bytearray(1 << 18))
         self.passed_apis: frozenset[int] = frozenset()
+        self.hidden_apis: frozenset[int] = frozenset()
         self.calls = 0
         self.loop = self.network = self
+        self.turns = Turns(lambda call: asyncio.get_running_loop().call_soon(call))
+        self.memory = RequestMemory({QUEUED_MAX_BYTES: -1}.__getitem__)
+
+    def quotas(self, broker_id: int) -> ClientQuotas:
+        return ClientQuotas(dict, lambda _: 1)
 
     def now_ms(self) -> int:
         return 0
@@ -80,9 +113,11 @@ class Backend:
     def call(self, connection: ServerConnection, *_: object) -> None:
         self.calls += 1
         if self.answers:
-            connection.deliver(Answer(0, RESPONSE))
+            connection.deliver(Answer(0, self.response))
 
     def opened(self, connection: ServerConnection) -> None: ...
+
+    def refused(self, event: AuthenticationFailed) -> None: ...
 
     def report(self, failure: BaseException) -> None:
         raise failure
@@ -94,7 +129,7 @@ def test_a_peer_that_does_not_read_uses_bounded_memory_and_receives_every_respon
 
     async def converse() -> None:
         backend, transport = Backend(), Transport()
-        transport.connection = connection = ServerConnection(cast(Any, backend), 0, 1, MAX_FRAME_BYTES)
+        transport.connection = connection = ServerConnection(cast(Any, backend), OPEN, 0, 1, MAX_FRAME_BYTES)
         connection.connection_made(transport)
         frame = encode_request(MetadataRequest(topics=()), 13, 1, "slow")
         chunk, sent, answers, received = frame * frames_per_read, 0, 0, FrameReader()
@@ -104,7 +139,7 @@ def test_a_peer_that_does_not_read_uses_bounded_memory_and_receives_every_respon
                 connection.buffer_updated(len(chunk))
                 sent += frames_per_read
                 await asyncio.sleep(0)
-            assert len(transport.unread) <= UNSENT_BYTES + TURN * RESPONSE_BYTES
+            assert len(transport.unread) <= UNSENT_BYTES + SENT_TOGETHER_BYTES + RESPONSE_BYTES
             assert len(connection._kept) <= KEPT_FRAMES + frames_per_read
             answers += len(received.feed(transport.drain()))
             await asyncio.sleep(0)
@@ -119,7 +154,7 @@ def test_waiting_requests_are_bounded_in_bytes(answers: bool) -> None:
 
     async def send() -> None:
         backend, transport = Backend(answers=answers), Transport()
-        transport.connection = connection = ServerConnection(cast(Any, backend), 0, 1, MAX_FRAME_BYTES)
+        transport.connection = connection = ServerConnection(cast(Any, backend), OPEN, 0, 1, MAX_FRAME_BYTES)
         connection.connection_made(transport)
         frame = encode_request(MetadataRequest(topics=()), 13, 1, "x" * 30_000)
         frames = 3 * KEPT_BYTES // len(frame)
@@ -135,3 +170,48 @@ def test_waiting_requests_are_bounded_in_bytes(answers: bool) -> None:
         assert (sent == frames) == answers
 
     asyncio.run(send())
+
+
+# ---- large responses -------------------------------------------------------------------------------------------------
+
+BATCH = encode_batch([(None, bytes(1_000_000), (), 0)])
+STORED = tuple(split_batches(BATCH))
+MOST_HELD = UNSENT_BYTES + SENT_TOGETHER_BYTES + len(BATCH)
+LARGE = FetchResponse(
+    responses=(
+        FetchResponse.Topic(
+            topic_id=ZERO_TOPIC_ID, partitions=(FetchResponse.Partition(partition_index=0, records=STORED * 50),)
+        ),
+    )
+)
+
+
+@pytest.mark.parametrize("closes", [False, True], ids=["open", "closed meanwhile"])
+def test_a_large_response_that_nobody_reads_is_not_copied(closes: bool) -> None:
+    """BEHAVIOUR.md, 2.1, rule 6: of 50 MB the socket gets what the peer reads, also while the connection closes."""
+
+    async def converse() -> None:
+        backend, transport = Backend(LARGE), Transport()
+        transport.connection = connection = ServerConnection(cast(Any, backend), OPEN, 0, 1, MAX_FRAME_BYTES)
+        connection.connection_made(transport)
+        frame = encode_request(FetchRequest(), 18, 1, "slow")
+        backend.inbox[: len(frame)] = frame
+        connection.buffer_updated(len(frame))
+        if closes:
+            connection.close("the broker has ended")
+        received = FrameReader(MAX_FRAME_BYTES)
+        answers: list[bytes] = []
+        while not answers:
+            assert not (transport.closed and connection._outbox.size)
+            assert len(transport.unread) <= MOST_HELD
+            answers = received.feed(transport.drain())
+            await asyncio.sleep(0)
+        assert answers[0] == encode_response(RequestHeader(FetchRequest.API_KEY, 18, 1, "slow"), LARGE)[4:]
+        assert transport.closed is closes
+
+    asyncio.run(converse())
+
+
+def test_record_batches_are_pieces_of_a_response() -> None:
+    pieces = response_pieces(RequestHeader(FetchRequest.API_KEY, 18, 1, None), LARGE)
+    assert sum(piece is STORED[0].data for piece in pieces) == 50

@@ -1,31 +1,36 @@
 """For any bytes the server closes the connection or responds correctly, and other connections continue.
 
-The environment variable `SHAREQ_FUZZ` sets the number of mutated frames (20,000 in CI; `make fuzz` sends a million).
+The environment variable `SHAREQ_FUZZ` sets the number of mutated frames (8,000 in CI; `make fuzz` sends a million).
 """
 
 from __future__ import annotations
 
-import os
 import random
 import resource
 import socket
+import ssl
 import struct
 import sys
+from contextlib import suppress
+from typing import NamedTuple
 
 import pytest
 
 from shareq import Admin, Cluster
 from shareq.model.messages.cluster import MetadataRequest
+from shareq.model.messages.security import SaslAuthenticateRequest, SaslHandshakeRequest
 from shareq.wire.apis import API_BY_KEY
 from shareq.wire.errors import MalformedFrame, UnsupportedVersion
 from shareq.wire.frames import decode_response
+from shareq.wire.security.listener_security import ListenerSecurity
 from shareq.wire.server import Server
-from tests.polling import PATIENCE_S
+from tests.budgets import cases
+from tests.wire.certificates import PASSWORD
 from tests.wire.chance import Requests, bodies, mutated
 from tests.wire.raw import Raw
+from tests.wire.secured import Vault
 
-IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
-FRAMES = int(os.environ.get("SHAREQ_FUZZ") or (20_000 if IN_CI else 2_000))
+FRAMES = cases(2_000, 8_000, "SHAREQ_FUZZ")
 ROUND = 5_000
 """Number of frames after which a new cluster replaces the old one: topics that random requests create are real."""
 
@@ -47,17 +52,84 @@ def test_the_server_survives_mutated_frames(seed: int) -> None:
     assert answered > FRAMES // 10, "too few frames reached a broker"
 
 
-def round_of(rng: random.Random, count: int) -> int:
+@pytest.mark.parametrize("logs_in", [False, True], ids=["before the login", "after the login"])
+def test_a_secured_server_survives_mutated_frames(vault: Vault, seed: int, logs_in: bool) -> None:
+    """A quarter of the frames each: all others begin with a handshake of TLS, and half of them with a login."""
+    rng = random.Random(seed)
+    security = ListenerSecurity(tls_cert=vault.server.cert, tls_key=vault.server.key, users={"alice": PASSWORD})
+    context = ssl.create_default_context(cafile=vault.authority.file)
+    answered = 0
+    for start in range(0, FRAMES // 4, ROUND):
+        answered += round_of(rng, min(ROUND, FRAMES // 4 - start), Way(security, context, logs_in=logs_in))
+    assert answered > (FRAMES // 40 if logs_in else 0)
+
+
+def test_a_server_survives_mutated_handshakes_of_tls(vault: Vault, seed: int) -> None:
+    rng = random.Random(seed)
+    hello = ssl.MemoryBIO()
+    with suppress(ssl.SSLWantReadError):
+        ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), hello, server_hostname="localhost").do_handshake()
+    frame = hello.read()
+    security = ListenerSecurity(tls_cert=vault.server.cert, tls_key=vault.server.key)
+    with Cluster(brokers=1, seed=7) as cluster, Server(cluster, security=security) as server:
+        for _ in range(100):
+            sent = frame[:1] + mutated(frame[1:], rng)
+            with Raw(server.ports[0]) as one, suppress(ConnectionError):
+                one.socket.sendall(sent)
+                one.socket.shutdown(socket.SHUT_WR)
+                while one.socket.recv(1 << 16):
+                    pass
+        context = ssl.create_default_context(cafile=vault.authority.file)
+        with Way(security, context).connect(server.ports[0]) as good:
+            assert good.ask(MetadataRequest(topics=())).brokers
+        assert list(server.failures) == []
+
+
+@pytest.fixture(scope="module")
+def vault(tmp_path_factory: pytest.TempPathFactory) -> Vault:
+    return Vault(tmp_path_factory.mktemp("vault"))
+
+
+class Way(NamedTuple):
+    """How frames get to a server."""
+
+    security: ListenerSecurity = ListenerSecurity()
+    context: ssl.SSLContext | None = None
+    logs_in: bool = False
+
+    def connect(self, port: int) -> Raw:
+        raw = Raw(port)
+        if self.context is not None:
+            raw.socket = self.context.wrap_socket(raw.socket, server_hostname="127.0.0.1")
+        if self.logs_in:
+            log_in(raw)
+        return raw
+
+
+def log_in(raw: Raw) -> None:
+    raw.ask(SaslHandshakeRequest(mechanism="PLAIN"))
+    answer = raw.ask(SaslAuthenticateRequest(auth_bytes=f"\0alice\0{PASSWORD}".encode()))
+    assert not answer.error_code
+
+
+PLAIN_WAY = Way()
+
+
+def round_of(rng: random.Random, count: int, way: Way = PLAIN_WAY) -> int:
     """Send `count` frames to a new cluster, PIPELINED per connection; returns the number of responses."""
     answered = 0
-    with Cluster(brokers=2, seed=7, journal=False) as cluster:
+    config = {"connection.failed.authentication.delay.ms": 0}
+    with Cluster(brokers=2, seed=7, journal=False, config=config) as cluster:
         cluster.create_topic("orders", 2)
         Admin({"bootstrap.servers": cluster.bootstrap_servers}).alter_share_group_offsets("g", {"orders": 0}).check()
         requests = Requests(rng, NAMES, (cluster.image.topics["orders"].topic_id,))
-        with Server(cluster) as server, Raw(server.ports[0]) as good:
+        with Server(cluster, security=way.security) as server, way.connect(server.ports[0]) as good:
+            if way.security.users and not way.logs_in:
+                log_in(good)
             for _ in range(0, count, PIPELINED):
                 sent = [mutated(requests.frame(i), rng) for i in range(PIPELINED)]
-                answered += exchange(rng.choice(server.ports), sent)
+                with way.connect(rng.choice(server.ports)) as one:
+                    answered += exchange(one.socket, sent)
                 cluster.advance(rng.choice((0, 0, 10, 1000)))
                 assert good.ask(MetadataRequest(topics=())).brokers
             assert list(server.failures) == []
@@ -69,17 +141,16 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
 
 
-def exchange(port: int, sent: list[bytes]) -> int:
-    """Send frames on a new connection, close its writing side and read the responses; returns their number."""
-    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as one:
-        received = b""
-        try:
-            one.sendall(b"".join(sent))
-            one.shutdown(socket.SHUT_WR)
-            while more := one.recv(1 << 16):
-                received += more
-        except (ConnectionResetError, BrokenPipeError):
-            pass  # the server closed the connection before it had read all
+def exchange(one: socket.socket, sent: list[bytes]) -> int:
+    """Send frames on a connection, close its writing side and read the responses; returns their number."""
+    received = b""
+    try:
+        one.sendall(b"".join(sent))
+        socket.socket.shutdown(one, socket.SHUT_WR)  # that of a socket with TLS would also end its reading
+        while more := one.recv(1 << 16):
+            received += more
+    except (ConnectionError, ssl.SSLError):
+        pass  # the server closed the connection before it had read all
     headers = iter([header(body) for body in bodies(b"".join(sent))])
     answers = list(bodies(received))
     for answer in answers:

@@ -97,16 +97,28 @@ def test_supported_and_finalized_features(raw: Raw, version: int, supported: set
     assert names >= supported
     assert all(feature.min_version > 0 for feature in answer.supported_features) == (version == 3)
     levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
-    assert levels["metadata.version"] == 30
-    assert levels["transaction.version"] == 2
-    assert levels["group.version"] == levels["share.version"] == 1
+    assert levels["metadata.version"] == 33
+    assert levels["transaction.version"] == levels["share.version"] == 2
+    assert levels["group.version"] == 1
     assert answer.finalized_features_epoch >= 0
+
+
+def test_finalized_features_follow_the_cluster(raw: Raw, server: Server) -> None:
+    before = raw.ask(SOFTWARE, 4)
+    with Admin({"bootstrap.servers": server.bootstrap_servers}) as admin:
+        admin.update_features({"share.version": 0}, downgrade=True)
+        after = raw.ask(SOFTWARE, 4)
+        admin.update_features({"share.version": 2})
+    assert {feature.name for feature in before.finalized_features} - {
+        feature.name for feature in after.finalized_features
+    } == {"share.version"}
+    assert after.finalized_features_epoch > before.finalized_features_epoch
 
 
 def test_an_unknown_version_of_api_versions_has_a_response_in_version_0(raw: Raw) -> None:
     """The bytes of the response. BEHAVIOUR.md, 2.2, rule 1."""
     raw.socket.sendall(struct.pack(">ihhih", 11, 18, 99, 4711, -1) + b"\x00")
-    assert raw._exactly(20) == bytes.fromhex("00000010 00001267 0023 00000001 0012 0000 0004")
+    assert raw._exactly(20) == bytes.fromhex("00000010 00001267 0023 00000001 0012 0000 0005")
     assert raw.ask(SOFTWARE, 4).error_code is Errors.NONE
 
 
@@ -436,10 +448,10 @@ def test_the_observer_receives_every_request(cluster: Cluster) -> None:
         assert raw.closed_by_server()
     requests = [(one.broker_id, one.client_id, one.api, one.version, one.answer) for one in seen]
     assert requests == [
-        (1, "till", "ApiVersions", 4, "ok"),
+        (1, "till", "ApiVersions", 5, "ok"),
         (1, "till", "ListOffsets", 11, "UNKNOWN_TOPIC_OR_PARTITION"),
     ]
-    assert " -> 1 till ApiVersions v4 " in str(seen[0])
+    assert " -> 1 till ApiVersions v5 " in str(seen[0])
 
 
 def _offsets_of(topic: str) -> ListOffsetsRequest.Topic:
@@ -455,3 +467,11 @@ def test_repr_and_html_of_a_server(server: Server, raw: Raw) -> None:
     assert "<pre>" in html
     assert f"{server.bootstrap_servers}, inproc://" in repr(server)
     assert "1 connections" in repr(server)
+
+
+def test_the_line_of_a_request_has_no_control_characters() -> None:
+    """A client chooses its id; a terminal would obey it."""
+    request = ServedRequest(0, "h:1", 0, "x\x1b[2J\r\n\u202e\u00e9", "Metadata", 13, 1, 2, "ok", 0.5)
+    assert str(request) == r"00:00:00.000 h:1 -> 0 x\x1b[2J\r\n\u202e\u00e9 Metadata v13 1 B: ok, 2 B, 0.5 ms".replace(
+        r"\u00e9", "\u00e9"
+    )

@@ -13,6 +13,7 @@ from confluent_kafka import Producer, ShareConsumer
 from shareq import Cluster
 from shareq.wire.server import Server
 from tests.polling import PATIENCE_S, QUICK
+from tests.wire.raw import quiet_ports
 
 admin: Any = import_module("confluent_kafka.admin")  # its stubs do not declare what it exports
 
@@ -94,3 +95,18 @@ def test_a_client_survives_a_killed_broker(cluster: Cluster, server: Server) -> 
         got += take(consumer, 1)
     consumer.close()
     assert set(got) == first | second
+
+
+def test_a_consumer_survives_the_restart_of_a_server_in_memory() -> None:
+    """The group and the topic are gone: the member joins again, and gets what is produced from then on."""
+    ports = quiet_ports(1)
+    consumer: Any = None
+    for values in ({b"before"}, {b"after"}):
+        with Cluster(brokers=1, clock="wall", seed=7, config=QUICK) as cluster, Server(cluster, ports=ports) as server:
+            prepare(server, "orders", "payments", partitions=1)
+            if consumer is None:
+                consumer = ShareConsumer(config(server, group_id="payments"))
+                consumer.subscribe(["orders"])
+            send(server, "orders", values)
+            assert set(take(consumer, 1)) == values
+    consumer.close()

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from shareq import Cluster
-from shareq.wire.listener import bind
+from shareq.wire.acceptor import bind
 from shareq.wire.server import Server
 from tests.client.interrupting import interrupted, places, steps_of
 

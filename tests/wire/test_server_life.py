@@ -158,7 +158,10 @@ def test_error_names_a_port_in_use(cluster: Cluster) -> None:
         pytest.param({"ports": [0, 70000, 0]}, r"70000 must be 0\.\.65535", id="above 65535"),
         pytest.param({"ports": [0, "x", 0]}, r"'x' must be", id="text for a number"),
         pytest.param({"ports": [0, 4711, 4711]}, r"must differ, one for each broker", id="duplicate ports"),
-        pytest.param({"host": "0.0.0.0"}, r"clients connect to this name", id="wildcard address"),
+        *(
+            pytest.param({"host": host}, r"clients connect to this name", id=f"wildcard {host!r}")
+            for host in ("0.0.0.0", "0", "0x0", "00.0", "::", "::0", "0:0:0:0:0:0:0:0", "::ffff:0.0.0.0", "", "*")
+        ),
         pytest.param(
             {"host": "no.such.host.invalid"}, r"host='no\.such\.host\.invalid': cannot be resolved", id="unknown host"
         ),

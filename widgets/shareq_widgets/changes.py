@@ -1,4 +1,7 @@
-"""The difference between two JSON values, for recordings that hold many similar ones. `js/film.js` applies it."""
+"""The difference between two JSON values, for messages and recordings: a view shows many similar ones.
+
+`js/changes.js` applies it.
+"""
 
 from __future__ import annotations
 

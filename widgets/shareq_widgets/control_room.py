@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 import ipywidgets
 
 from shareq import Cluster, observer
 from shareq.trace import Journal
+from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq_widgets import room_picture, stored, views
-from shareq_widgets.export import save_room
+from shareq_widgets.export import exported_room, save_room
+from shareq_widgets.group_picture import GroupPicture
 from shareq_widgets.panel import Panel
 from shareq_widgets.screen import Place, Screen
 from shareq_widgets.steering import STORIES, Steering, Story
@@ -20,11 +22,16 @@ from shareq_widgets.storyboard import importance
 
 
 class RoomState(TypedDict):
-    """What a control room shows, as JSON values. `time_ms`: None at the live end; `views`: slot -> shown view."""
+    """What a control room shows, as JSON values. `time_ms`: None at the live end; `views`: slot -> shown view; `span`:
+    the times of a zoom, if there is one; `without`: the messages that are left out, if any, see `views.messages`;
+    `record`: the record that was selected last, if something else is selected."""
 
     time_ms: int | None
     selection: str
     views: dict[str, str]
+    span: NotRequired[list[int]]
+    without: NotRequired[list[str]]
+    record: NotRequired[str]
 
 
 class Recorded(NamedTuple):
@@ -37,21 +44,22 @@ class Recorded(NamedTuple):
     importance: int
 
     def picture(self, options: views.Options) -> str:
-        """Its telling moments."""
+        """Its main moments."""
         screen = Screen(self.journal, self.place, options)
         for name, view in self.shown.items():
             screen.slots[name].shown = view
         try:
-            return room_picture.told(self.title, screen.shown, heading=f"Story: {self.title}")
+            return room_picture.summary(self.title, screen.shown, heading=f"Story: {self.title}")
         finally:
             screen.close()
 
 
+@used_by_one_thread
 class ControlRoom(ipywidgets.Box):
     """All views of a group on one screen, with the controls of its cluster. Create one with `control_room(...)`.
 
     `screen` has the views, `panel` the controls: None for a source that cannot be steered. `state` can be copied, and
-    set in another room of the same journal. `tell(name)` shows a story, a cluster of its own; `leave()` ends it.
+    set in another room of the same journal. `begin_story(name)` shows a story, a cluster of its own; `leave()` ends it.
     """
 
     def __init__(
@@ -71,12 +79,13 @@ class ControlRoom(ipywidgets.Box):
         self._recorded: Recorded | None = None
         super().__init__()
         self.add_class("sq-room-frame")
-        panel = None if steering is None else partial(Panel, steering, tell=self.tell, compare=self._compare)
+        panel = None if steering is None else partial(Panel, steering, begin=self.begin_story, compare=self._compare)
         self._own = Screen(source, place, options, steering, panel)
         self._show(self._own)
 
     def _show(self, screen: Screen) -> None:
         self.screen = screen
+        screen.timeline.keep(_KeptRoom(self))
         self.children = (screen,)
 
     @property
@@ -90,16 +99,18 @@ class ControlRoom(ipywidgets.Box):
 
     # ---- stories -----------------------------------------------------------------------------------------------------
 
-    def tell(self, name: str) -> Story:
+    def begin_story(self, name: str) -> Story:
         """Begin a story, and show its cluster instead. ValueError for an unknown name."""
         if name not in STORIES:
             raise ValueError(f"the story must be one of {', '.join(STORIES)}, not {name!r}")
         story = STORIES[name].begin()
         steering = story.steering
         place: Place = {"group": steering.group, "topic": steering.topics[0], "partition": 0}
-        panel = partial(Panel, steering, story=story, tell=self.tell, leave=self.leave, compare=self._compare)
+        panel = partial(Panel, steering, story=story, begin=self.begin_story, leave=self.leave, compare=self._compare)
         screen = Screen(steering.cluster, place, self._options, steering, panel)
         screen.add_panel()  # a person reads the story there first
+        for area, slot in screen.slots.items():
+            slot.width = self.screen.slots[area].width
         self._end_story()
         self._story = story
         self._show(screen)
@@ -130,11 +141,18 @@ class ControlRoom(ipywidgets.Box):
 
     @property
     def state(self) -> RoomState:
-        """The shown time, selection and views."""
+        """The shown time, selection, views, span of time and messages."""
         timeline = self.screen.timeline
         time_ms = None if timeline.live else int(timeline.snapshot["now_ms"])
         shown = {name: slot.shown for name, slot in self.screen.slots.items()}
-        return {"time_ms": time_ms, "selection": timeline.selection, "views": shown}
+        state: RoomState = {"time_ms": time_ms, "selection": timeline.selection, "views": shown}
+        if timeline.span is not None:
+            state["span"] = list(timeline.span)
+        if self._messages.without:
+            state["without"] = list(self._messages.without)
+        if timeline.record != timeline.selection and timeline.record:
+            state["record"] = timeline.record
+        return state
 
     @state.setter
     def state(self, state: RoomState) -> None:
@@ -144,11 +162,20 @@ class ControlRoom(ipywidgets.Box):
             raise ValueError(f"the slot must be one of {', '.join(slots)}, not {unknown[0]!r}")
         for name, shown in state["views"].items():
             slots[name].shown = shown
-        timeline.select(state["selection"])
+        timeline.select(state["selection"], state.get("record", ""))
+        self.screen.point()
         if state["time_ms"] is None:
             timeline.last()
         else:
             timeline.seek_time(state["time_ms"])
+        timeline.zoom(*state.get("span", ()))
+        self._messages.without = tuple(state.get("without", ()))
+
+    @property
+    def _messages(self) -> GroupPicture:
+        found = self.screen.slots["narrow"].views["messages"]
+        assert isinstance(found, GroupPicture)
+        return found
 
     # ---- for readers without a kernel --------------------------------------------------------------------------------
 
@@ -159,12 +186,12 @@ class ControlRoom(ipywidgets.Box):
         return f"Control room of {place['group']} on {place['topic']}-{place['partition']}"
 
     def picture(self, *, whole: bool = False) -> str:
-        """What a notebook stores: at the end of the journal, or of the `whole` of it, the telling moments of the strip,
+        """What a notebook stores: at the end of the journal, or of the `whole` of it, the main moments of the strip,
         and all views at the most important one; else all views at the shown moment. The whole recording of a room is
         that of an ended story, if a more important mark is there."""
         if whole and self._recorded is not None and self._recorded.importance < importance(self.screen.timeline):
             return self._recorded.picture(self._options)
-        draw = room_picture.told if whole or self.screen.timeline.live else room_picture.shown
+        draw = room_picture.summary if whole or self.screen.timeline.live else room_picture.shown
         return draw(self.title, self.screen.shown)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
@@ -193,6 +220,29 @@ class ControlRoom(ipywidgets.Box):
 
     def __repr__(self) -> str:
         return f"{self.title}: strip, {', '.join(slot.shown for slot in self.screen.slots.values())}"
+
+
+class _KeptRoom:
+    """A room as what the buttons below *save* keep, see `keeping`."""
+
+    variable = "room"
+
+    def __init__(self, room: ControlRoom) -> None:
+        self._room = room
+
+    @property
+    def name(self) -> str:
+        return self._room.title
+
+    @property
+    def theme(self) -> str:
+        return str(self._room.screen.timeline.theme)
+
+    def state_line(self) -> str:
+        return f"room.state = {self._room.state!r}"
+
+    def exported(self, suffix: str, theme: str | None) -> bytes:
+        return exported_room(self._room.title, self._room.screen.shown, suffix, theme=theme)
 
 
 def control_room(

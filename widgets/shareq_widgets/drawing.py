@@ -10,15 +10,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Literal
 
+from shareq_widgets.text_fit import SMALL, text_width
+
 Element = dict[str, Any]
 """One element. `key`: unique in its drawing; `tag`: rect, circle, line, path or text; `attributes`: of SVG, colours by
 their names in the palette. Where they are not empty: `text`, `title` (the tooltip), `about`, `rates`, `countup`,
-`countdown`, `along`."""
+`countdown`, `along`, `part` and `pressed` (of a button), `reveal`: a page scrolls to it when a click has selected its
+subject."""
 
 Anchor = Literal["start", "middle", "end"]
 
-CLASSES: Final = ("strong", "small", "soft", "hot", "faded", "struck")
-"""Styles of text: bold; small; secondary; in the alarm colour; half transparent; struck through."""
+CLASSES: Final = ("strong", "small", "soft", "hot", "faded", "struck", "target")
+"""Styles of text: bold; small; secondary; in the alarm colour; half transparent; struck through. Of a rectangle without
+a fill: it takes the clicks of its whole area."""
 
 
 class Drawing:
@@ -73,10 +77,15 @@ class Drawing:
         if key in self._keys:
             raise ValueError(f"key={key!r}: the drawing has this element already")
         self._keys.add(key)
-        drawn = {name.replace("_", "-"): _rounded(value) for name, value in attributes.items() if value is not None}
+        drawn = {}
+        for name, value in attributes.items():  # a click draws some thousand elements: no function is called for each
+            if value is not None:
+                drawn[_NAMES[name]] = round(value, 2) if isinstance(value, float) else value
         element: Element = {"key": key, "tag": tag, "attributes": drawn}
-        optional = {"text": text, "title": title, "style": style, "about": list(self._about), "along": along}
-        element |= {name: value for name, value in optional.items() if value}
+        about = list(self._about)
+        for name, value in (("text", text), ("title", title), ("style", style), ("about", about), ("along", along)):
+            if value:
+                element[name] = value
         if rates:
             element["rates"] = rates
         if countup is not None:
@@ -112,6 +121,17 @@ class Drawing:
             along=more.get("along", ""),
         )  # fmt: skip
 
+    def button(self, part: str, x: float, y: float, text: str, *, pressed: bool, title: str) -> None:
+        """A button of 17 px, its top left corner at x, y, that shows or hides a part of the picture. `pressed`: the
+        part is shown."""
+        key, width = f"button {part}", button_width(text)
+        colour = "available" if pressed else "line"
+        self.rect(key, x, y, width, 17, rx=8.5, fill="card" if pressed else "bg", stroke=colour, title=title)
+        self.elements[-1] |= {"part": part, "pressed": pressed}
+        style = "small" if pressed else "small soft"
+        self.label(f"{key} text", x + width / 2, y + 12, text, anchor="middle", style=style, title=title)
+        self.elements[-1] |= {"part": part}
+
     def find(self, key: str) -> Element:
         """The element with this key; KeyError if there is none."""
         for element in self.elements:
@@ -132,5 +152,17 @@ class Drawing:
             self.elements.append(element)
 
 
-def _rounded(value: Any) -> Any:
-    return round(value, 2) if isinstance(value, float) else value
+def button_width(text: str) -> float:
+    """The width of a button, px."""
+    return text_width(text, SMALL) + 11
+
+
+class _Names(dict[str, str]):
+    """Names of attributes in Python -> those of SVG."""
+
+    def __missing__(self, name: str) -> str:
+        found = self[name] = name.replace("_", "-")
+        return found
+
+
+_NAMES = _Names()

@@ -13,10 +13,10 @@ from pathlib import Path
 from string import Template
 from typing import Any, Final
 
-from shareq.trace.analysis.time_axis import FOLDED_MS
 from shareq_widgets import room_picture
 from shareq_widgets.look import THEMES
 from shareq_widgets.playback import EVENT_MAX_MS, EVENT_MIN_MS
+from shareq_widgets.position import axis_of
 from shareq_widgets.rasterizer import rasterized
 from shareq_widgets.recording import Recording, record, thinned_moments
 from shareq_widgets.room_picture import SCREEN_WIDTH, Views
@@ -42,25 +42,38 @@ Picture = Callable[[str], str]
 
 def save(player: Showable, path: Path, *, theme: str | None = None, width: int | None = None) -> Path:
     """Write a view to a file, see `Player.save`."""
-    return _save({"": player}, path, theme, width, lambda plain: player.to_svg(plain, width))
+    check_path(path, SUFFIXES)
+    return write(path, exported(player, path.suffix, theme=theme, width=width))
+
+
+def exported(player: Showable, suffix: str, *, theme: str | None = None, width: int | None = None) -> bytes:
+    """The content of the file of a view, by its suffix."""
+    return _exported({"": player}, suffix, theme, width, lambda plain: player.to_svg(plain, width))
 
 
 def save_room(title: str, views: Views, path: Path, *, theme: str | None = None, width: int | None = None) -> Path:
     """Write the views of a control room to one file, see `ControlRoom.save`."""
-    wide = SCREEN_WIDTH if width is None else width
-    return _save(views, path, theme, width, lambda plain: room_picture.shown(title, views, plain, wide))
-
-
-def _save(views: Views, path: Path, theme: str | None, width: int | None, picture: Picture) -> Path:
     check_path(path, SUFFIXES)
+    return write(path, exported_room(title, views, path.suffix, theme=theme, width=width))
+
+
+def exported_room(
+    title: str, views: Views, suffix: str, *, theme: str | None = None, width: int | None = None
+) -> bytes:
+    """The content of the file of a control room, by its suffix."""
+    wide = SCREEN_WIDTH if width is None else width
+    return _exported(views, suffix, theme, width, lambda plain: room_picture.shown(title, views, plain, wide))
+
+
+def _exported(views: Views, suffix: str, theme: str | None, width: int | None, picture: Picture) -> bytes:
     own = next(iter(views.values())).theme if theme is None else theme
     if own not in (*THEMES, *(("auto",) if theme is None else ())):
         raise ValueError(f"theme must be one of {', '.join(THEMES)}, or None, not {theme!r}")
-    if path.suffix == ".html":
-        return write(path, page(views, theme=own, width=width).encode())
+    if suffix == ".html":
+        return page(views, theme=own, width=width).encode()
     plain = "light" if own == "auto" else own
     svg = picture(plain)
-    return write(path, svg.encode() if path.suffix == ".svg" else rasterized(svg, theme=plain, scale=SCALE))
+    return svg.encode() if suffix == ".svg" else rasterized(svg, theme=plain, scale=SCALE)
 
 
 def check_path(path: Path, suffixes: Sequence[str]) -> None:
@@ -133,7 +146,7 @@ def _packed(players: Views, recordings: Mapping[str, Recording], theme: str) -> 
 
 def _traits(player: Showable, theme: str) -> dict[str, Any]:
     fixed = {name: getattr(player, name) for name in _STATIC_TRAITS}
-    return {**fixed, "theme": theme, "axis": {**player.view.axis()._asdict(), "folded_ms": FOLDED_MS}}
+    return {**fixed, "theme": theme, "axis": axis_of(player.view)}
 
 
 _PAGE: Final = Template((HERE / "page.html").read_text())

@@ -1,4 +1,4 @@
-"""The moment and the selection that all linked views of one journal show.
+"""The moment, the selection and the span of time that all linked views of one journal show.
 
 One view at a time moves: that of the last command, or the first that shows new events. Its position is what the others
 show. A view that stops ticking, such as one that was scrolled away, loses this role after `STALE_MS`.
@@ -7,21 +7,33 @@ show. A view that stops ticking, such as one that was scrolled away, loses this 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, Protocol
 
 from shareq.trace.journal import Journal
-from shareq_widgets.position import Position
+from shareq_widgets.position import Position, Span
 from shareq_widgets.selection import parse
 
 STALE_MS: Final = 1000
 
 
 class Follower(Protocol):
+    hidden: bool
+    """True if no screen shows it."""
+
+    @property
+    def cost_ms(self) -> float:
+        """The duration of its last drawing."""
+
     def show_moment(self, position: Position) -> None:
         """Show the position of another view."""
 
     def show_selection(self, subject: str) -> None:
         """Mark the selected subject; "" is none."""
+
+    def show_span(self) -> None:
+        """Show the span of time of the moment."""
 
 
 class Moment:
@@ -29,11 +41,17 @@ class Moment:
 
     def __init__(self) -> None:
         self.selection = ""
+        self.record = ""
+        """The record that was selected last: another subject, such as a message, may be selected since."""
         self.position: Position | None = None
         """Where the views stand; None before the first view."""
+        self.span: Span | None = None
+        """The times that the time axes show; None: all of them."""
         self._followers: weakref.WeakSet[Follower] = weakref.WeakSet()
         self._mover: weakref.ref[Follower] | None = None
         self._moved_ms = 0.0
+        self._answers = False
+        self._late: list[Follower] = []
 
     def join(self, follower: Follower) -> None:
         """Link a view to the others."""
@@ -51,16 +69,62 @@ class Moment:
         return mover is None or mover is follower or now_ms - self._moved_ms > STALE_MS
 
     def show(self, position: Position, by: Follower, now_ms: float, *, moving: bool) -> None:
-        """Show the position of a view in all others; `moving`: the view goes on by itself."""
+        """Show the position of a view in all others; `moving`: the view goes on by itself.
+
+        The most expensive view is first: a front end draws it while the others are computed.
+        """
         self._mover, self._moved_ms = (weakref.ref(by) if moving else None), now_ms
-        self.position = position
-        for follower in [f for f in self._followers if f is not by]:
+        before, self.position = self.position, position
+        if self.span is not None and not self.span[0] <= position.now_ms <= self.span[1]:
+            follows = position.end and before is not None and before.live
+            length = self.span[1] - self.span[0]
+            self.span = (position.now_ms - length, position.now_ms) if follows else None
+            by.show_span()
+        others = [follower for follower in self._followers if follower is not by]
+        if self._answers:
+            self._late = [follower for follower in others if follower.hidden]
+            others = [follower for follower in others if not follower.hidden]
+        for follower in sorted(others, key=lambda follower: follower.cost_ms, reverse=True):
             follower.show_moment(position)
 
-    def select(self, subject: str) -> None:
-        """Mark a subject in all views, or none (""). ValueError for a text that names no subject."""
-        if subject:
-            parse(subject)
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """While a command of a front end is answered, hidden views wait: they show the position at the end."""
+        self._answers = True
+        try:
+            yield
+        finally:
+            self._answers = False
+            late, self._late = self._late, []
+            for follower in late:
+                assert self.position is not None
+                follower.show_moment(self.position)
+
+    def zoom(self, span: Span | None) -> None:
+        """Show a span of time on the time axes of all views; None shows all of it. ValueError for no span.
+
+        A span ends when the views move out of it; one at the live end moves with it.
+        """
+        if span is not None and not (all(type(ms) is int for ms in span) and span[0] < span[1]):
+            raise ValueError(f"the span must be two whole numbers, the first one lower, not {span!r}")
+        self.span = span
+        for follower in list(self._followers):
+            follower.show_span()
+
+    def select(self, subject: str, record: str | None = None) -> None:
+        """Mark a subject in all views, or none (""). ValueError for a text that names no subject.
+
+        `record`: the record that stays the last selected one. None: it does, until it is selected no more.
+        """
+        kind = parse(subject).kind if subject else ""
+        if record:
+            parse(record)
+        if kind == "record":
+            self.record = subject
+        elif record is not None:
+            self.record = record
+        elif not subject and self.selection == self.record:
+            self.record = ""
         self.selection = subject
         for follower in list(self._followers):
             follower.show_selection(subject)

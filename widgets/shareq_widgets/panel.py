@@ -10,15 +10,17 @@ from typing import Any, Final
 import ipywidgets
 
 from shareq.model.errors import KafkaException
+from shareq.trace.analysis.one_thread import used_by_one_thread
+from shareq_widgets.inputs import on_change, on_click
 from shareq_widgets.labels import labelled
 from shareq_widgets.panel_hint import hint
-from shareq_widgets.panel_row import Row
+from shareq_widgets.panel_row import Row, breakable
 from shareq_widgets.steering import STORIES, Control, Steering, Story
 from shareq_widgets.steering.dynamic_configs import GROUP
-from shareq_widgets.steering.panel import CLOCK, CONSUMERS
+from shareq_widgets.steering.panel import BROKERS, CLOCK, CONSUMERS, RECORDS
 from shareq_widgets.words import clock_text
 
-OPEN: Final = ("records", "consumers", "clock")
+OPEN: Final = (RECORDS, CONSUMERS, BROKERS, CLOCK)
 """The areas that are open at first."""
 
 COMPARE: Final = "Lock duration and limits against p99, redeliveries and throughput, from simulated runs."
@@ -28,13 +30,17 @@ A_SECOND: Final = 1000
 FIRST: Final = "Add a consumer, produce records, and advance the clock; or choose a story."
 """What a person can do first with a group without members."""
 
+OWN_CLUSTER: Final = "It has a cluster of its own: yours waits, and is shown again at its end."
+END_OF_STORY: Final = "That was the last step. Ending the story shows your cluster again."
+
 REFUSALS = (KafkaException, ValueError)
 
 
+@used_by_one_thread
 class Panel(ipywidgets.VBox):
     """The controls of a cluster by area, its stories, and the code of what was done.
 
-    `tell` is called with the name of a preset, to show its story. `story`: the story whose steps are shown; `leave` is
+    `begin` is called with the name of a preset, to show its story. `story`: the story whose steps are shown; `leave` is
     called to end it. `compare` is called to show what settings of the group cost.
     """
 
@@ -43,7 +49,7 @@ class Panel(ipywidgets.VBox):
         steering: Steering,
         *,
         story: Story | None = None,
-        tell: Callable[[str], object] | None = None,
+        begin: Callable[[str], object] | None = None,
         leave: Callable[[], None] | None = None,
         compare: Callable[[], None] | None = None,
     ) -> None:
@@ -56,26 +62,26 @@ class Panel(ipywidgets.VBox):
         """Called after each use of a control."""
         self._used_ms = -1
         """When a control was last used that does not move the clock, ms since the epoch."""
-        self._stories = {name: self._story_button(name, tell) for name in STORIES} if tell is not None else {}
-        self._telling = ipywidgets.HTML()
+        self._stories = {} if begin is None else {name: self._story_button(name, begin) for name in STORIES}
+        self._step = ipywidgets.HTML()
         self._next = ipywidgets.Button(description="what happens?", button_style="primary")
-        self._next.on_click(lambda _: self.next())
+        on_click(self._next, self.next)
         self._leave = ipywidgets.Button(description="end the story", disabled=leave is None)
-        self._leave.on_click(lambda _: leave() if leave is not None else None)
+        on_click(self._leave, leave or (lambda: None))
         self._compare = ipywidgets.Button(description="what if: compare settings", tooltip=COMPARE)
-        self._compare.on_click(lambda _: compare() if compare is not None else None)
+        on_click(self._compare, compare or (lambda: None))
         self._beside: dict[str, list[ipywidgets.Widget]] = {} if compare is None else {GROUP: [self._compare]}
-        self._code = ipywidgets.HTML()
+        self._code, self._hint = _html("sq-done"), _html("sq-hint")
         self._clock = ipywidgets.HTML()
         self._clock_shown: tuple[int, ...] = ()
         self._advance = ipywidgets.Button(description="advance 1 s", tooltip=f"cluster.advance({A_SECOND})")
-        self._advance.on_click(lambda _: self.act(self.steering["advance"], A_SECOND))
-        self._hint = ipywidgets.HTML()
-        self._hint.add_class("sq-hint")
-        standing = ipywidgets.Box([self._clock, self._advance, self._hint])
+        on_click(self._advance, lambda: self.act(self.steering["advance"], A_SECOND))
+        standing = ipywidgets.Box([self._clock, self._advance])
         standing.add_class("sq-standing")
-        self._said = ipywidgets.VBox([*([standing] if steering.cluster.loop.virtual else []), self._code])
-        self._said.add_class("sq-said")
+        said = ipywidgets.VBox([self._hint, self._code])
+        said.add_class("sq-said")
+        self._top = ipywidgets.VBox([*([standing] if steering.cluster.loop.virtual else []), said])
+        self._top.add_class("sq-top")
         self._folds: dict[str, ipywidgets.Accordion] = {}
         self._listed: dict[str, list[str]] = {}
         """The names of the controls in a fold."""
@@ -85,12 +91,15 @@ class Panel(ipywidgets.VBox):
         self.add_class("sq-panel")
         self._labels = labelled(self)
         self.refresh()
-        self._tell()
+        self._show_step()
         self._show_code("")
 
-    def _story_button(self, name: str, tell: Callable[[str], object]) -> ipywidgets.Button:
-        button = ipywidgets.Button(description=STORIES[name].title, tooltip=STORIES[name].about)
-        button.on_click(lambda _: tell(name))
+    def _story_button(self, name: str, begin: Callable[[str], object]) -> ipywidgets.Button:
+        preset = STORIES[name]
+        button = ipywidgets.Button(description=_numbered(name), tooltip=f"{preset.title}: {preset.about}")
+        if name == next(iter(STORIES)):
+            button.add_class("sq-first")
+        on_click(button, lambda: begin(name))
         return button
 
     # ---- what a person does ------------------------------------------------------------------------------------------
@@ -114,7 +123,7 @@ class Panel(ipywidgets.VBox):
             before = len(self.steering.log)
             self.story.next()
             self._show_code("\n".join(self.steering.log[before:]))
-            self._tell()
+            self._show_step()
             self.refresh()
             self.changed()
 
@@ -146,9 +155,10 @@ class Panel(ipywidgets.VBox):
         waits = "Advance it to see what follows." if self._used_ms == self.steering.cluster.now_ms else ""
         return hint(self.steering) or waits
 
-    def _row(self, name: str) -> ipywidgets.Widget:
+    def _row(self, name: str, text: str = "") -> ipywidgets.Widget:
+        """The widgets of a control; `text`: on its button, if not its name."""
         if name not in self._rows:
-            self._rows[name] = Row(self._controls[name], self.act)
+            self._rows[name] = Row(self._controls[name], self.act, text)
         return self._rows[name].widget
 
     def _lay_out(self) -> None:
@@ -159,14 +169,14 @@ class Panel(ipywidgets.VBox):
         for area, found in by_area.items():
             names = [control.name for control in found]
             self._fold(area, names, partial(self._content, found), opened=area in OPEN)
-        heading = ipywidgets.HTML("<b>Stories</b>, step by step")
+        heading = ipywidgets.HTML("<b>Stories</b>: begin with 1")
         stories, moves = _box([heading, *self._stories.values()]), _box([self._next, self._leave])
-        told = [self._telling, moves] if self.story is not None else []
+        steps = [moves, self._step] if self.story is not None else []  # a longer text must not move the buttons
         shown = [self._folds[area] for area in by_area]
-        self.children = (self._said, *told, *([stories] if self._stories else []), *shown, self._labels)
+        self.children = (self._top, *steps, *([stories] if self._stories else []), *shown, self._labels)
 
     def _content(self, controls: list[Control]) -> ipywidgets.Widget:
-        """The controls of an area; those of a consumer are folded under its name."""
+        """The controls of an area; those of a consumer are folded under its name, those of a broker are one line."""
         by_subject: dict[str, list[str]] = {}
         for control in controls:
             by_subject.setdefault(control.subject, []).append(control.name)
@@ -174,12 +184,22 @@ class Panel(ipywidgets.VBox):
         for subject, names in by_subject.items():
             if controls[0].area == CONSUMERS and subject:
                 parts.append(self._fold(f"consumer {subject}", names, partial(self._box_of, names), opened=False))
+            elif controls[0].area == BROKERS and subject:
+                parts.append(self._line_of(subject, names))
             else:
                 parts += map(self._row, names)
         return _box(parts)
 
     def _box_of(self, names: list[str]) -> ipywidgets.Widget:
         return _box([self._row(name) for name in names])
+
+    def _line_of(self, subject: str, names: list[str]) -> ipywidgets.Widget:
+        """The buttons of a subject in one line, behind its name."""
+        buttons = [self._row(name, name.removesuffix(f" {subject}")) for name in names]
+        line = ipywidgets.Box([ipywidgets.HTML(escape(subject)), *buttons])
+        for name in ("sq-control", "sq-subject"):
+            line.add_class(name)
+        return line
 
     def _fold(
         self, title: str, names: list[str], content: Callable[[], ipywidgets.Widget], *, opened: bool
@@ -190,7 +210,7 @@ class Panel(ipywidgets.VBox):
         if title not in self._folds:
             index = 0 if opened else None
             fold = ipywidgets.Accordion(children=(_box([]),), titles=(title,), selected_index=index)
-            fold.observe(lambda _: self._fill(title), "selected_index")
+            on_change(fold, lambda _: self._fill(title), "selected_index")
             self._folds[title] = fold
         if self._listed.get(title) != names:
             self._listed[title], self._contents[title] = names, content
@@ -202,31 +222,45 @@ class Panel(ipywidgets.VBox):
         if self._folds[title].selected_index is not None and title in self._contents:
             self._folds[title].children = (self._contents.pop(title)(),)
 
-    def _tell(self) -> None:
+    def _show_step(self) -> None:
         story = self.story
         if story is None:
             return
-        answer = f"<p>{escape(story.answer)}</p>" if story.answer else f"<p>{escape(story.preset.about)}</p>"
-        ahead = "" if story.done else f"<p>{escape(story.text)} <b>{escape(story.question)}</b></p>"
+        answer = f"<p>{escape(story.answer or f'{story.preset.about} {OWN_CLUSTER}')}</p>"
+        ahead = f"<p>{escape(story.text)} <b>{escape(story.question)}</b></p>"
+        if story.done:
+            ahead = f"<p>{END_OF_STORY}</p>"
         progress = "●" * story.position + "○" * (story.count - story.position)
-        self._telling.value = (
+        self._step.value = (
             f'<div class="sq-story" aria-live="polite"><b>{escape(story.preset.title)}</b> '
             f'<span class="sq-progress" aria-hidden="true">{progress}</span> '
             f"step {story.position} of {story.count}{answer}{ahead}</div>"
         )
         button = self._stories.get(story.preset.name)
         if button is not None:
-            button.description = f"{story.preset.title}: {story.position} of {story.count}"
+            button.description = f"{_numbered(story.preset.name)}: {story.position} of {story.count}"
             button.add_class("sq-on")
-        self._next.disabled = story.done
-        self._next.description = "the end" if story.done else "what happens?"
+        self._next.layout.display = "none" if story.done else None
+        self._leave.button_style = "primary" if story.done else ""
 
     def _show_code(self, line: str, *, meaning: str = "", refusal: str = "") -> None:
         """`line` is shown as code; what it does, or why it was refused, as a sentence."""
         shown = f'<p class="sq-refused" role="alert">{escape(refusal)}</p>' if refusal else ""
         shown += f'<p class="sq-meaning">{escape(meaning)}</p>' if meaning else ""
-        code = escape(line) or "# Each click shows its line of Python here."
+        code = breakable(line) or "# Each click shows its line of Python here."
         self._code.value = f'<pre class="sq-code" aria-label="the code of the last click">{code}</pre>{shown}'
+
+
+def _numbered(name: str) -> str:
+    """The text of a story's button: its place in their order, and its label."""
+    return f"{list(STORIES).index(name) + 1} {STORIES[name].label}"
+
+
+def _html(name: str) -> ipywidgets.HTML:
+    """A text with a class of its own."""
+    text = ipywidgets.HTML()
+    text.add_class(name)
+    return text
 
 
 def _box(children: list[ipywidgets.Widget]) -> ipywidgets.Box:

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from html import escape
 from math import log10
-from typing import Any
+from typing import Any, Final
 
 import ipywidgets
 
+from shareq.trace.analysis.one_thread import used_by_one_thread
+from shareq_widgets.inputs import on_change, on_click
 from shareq_widgets.steering import Control
 from shareq_widgets.steering.control import BUTTON, SLIDER
 
+SHOWN_UNITS: Final = ("ms", "bytes")
+"""The units that stand behind a field: without them its number means nothing."""
+BESIDE: Final = 12
+"""The most characters of a name that has room beside its slider."""
+NO_WORD: Final = '""'
+"""The label of a choice that is the empty text."""
 
+
+@used_by_one_thread
 class Row:
-    """The widgets of one control. `act` is called with the control and a value.
+    """The widgets of one control. `act` is called with the control and a value. `text`: on the button, if not the name.
 
     A whole number is typed beside its slider, also outside the slider's range: the control refuses it with a reason.
     """
 
-    def __init__(self, control: Control, act: Callable[[Control, Any], None]) -> None:
+    def __init__(self, control: Control, act: Callable[[Control, Any], None], text: str = "") -> None:
         self.control = control
         self._act = act
         self._updating = False
@@ -28,14 +39,14 @@ class Row:
         self._exact: ipywidgets.IntText | None = None
         self._field = self._make_field(control)
         if control.kind == SLIDER and control.whole:
-            self._exact = ipywidgets.IntText(continuous_update=False)
+            self._exact = ipywidgets.IntText(continuous_update=False, layout={"width": _room(control)})
             self._exact.add_class("sq-exact")
-            self._exact.observe(self._typed, "value")
-            self._field.observe(self._slid, "value")
-        self._button = ipywidgets.Button(description=control.name, tooltip=_tooltip(control))
-        self._button.on_click(lambda _: self._send())
+            on_change(self._exact, self._typed)
+            on_change(self._field, self._slid)
+        self._button = ipywidgets.Button(description=text or control.name, tooltip=_tooltip(control))
+        on_click(self._button, self._send)
         if self._field is not None:
-            self._field.observe(self._changed, "value")
+            on_change(self._field, self._changed)
         self.widget = self._lay_out(control)
         self.update(control)
 
@@ -44,7 +55,7 @@ class Row:
         if control.kind == BUTTON:
             return None
         if control.kind != SLIDER:
-            return ipywidgets.Dropdown(options=[(str(choice), choice) for choice in control.choices])
+            return ipywidgets.Dropdown(options=[(str(choice) or NO_WORD, choice) for choice in control.choices])
         low, high = control.low or 0, control.high or 0
         if control.log and low > 0:
             return ipywidgets.FloatLogSlider(
@@ -64,12 +75,16 @@ class Row:
         if self._field is None:
             return self._button
         self._field.tooltip = _tooltip(control)
-        label = ipywidgets.HTML(f'<span title="{escape(_tooltip(control))}">{escape(control.name)}</span>')
-        exact = [] if self._exact is None else [self._exact]
+        label = ipywidgets.HTML(f'<span title="{escape(_tooltip(control))}">{breakable(control.name)}</span>')
+        exact: list[ipywidgets.Widget] = [] if self._exact is None else [self._exact]
+        if self._exact is not None and control.unit in SHOWN_UNITS:
+            exact.append(ipywidgets.HTML(f'<span class="sq-unit">{control.unit}</span>'))
         if self._exact is not None:
             self._exact.tooltip = _tooltip(control)
         row = ipywidgets.Box([self._button if control.momentary else label, self._field, *exact])
         row.add_class("sq-control")
+        if len(control.name) <= BESIDE and not control.momentary:
+            row.add_class("sq-beside")
         return row
 
     def update(self, control: Control) -> None:
@@ -130,6 +145,18 @@ class Row:
     def _send(self) -> None:
         value: Any = None if self._field is None else self._field.value
         self._act(self.control, value if self._exact is None else self._exact.value)
+
+
+def _room(control: Control) -> str:
+    """The width of a field for its number and those of the slider, which has the rest of the line. Numbers of more than
+    ten digits stand for no limit."""
+    digits = max(len(f"{number or 0:.0f}") for number in (control.high, control.value))
+    return f"calc({min(digits, 10)}ch + 16px)"
+
+
+def breakable(text: str) -> str:
+    """A name or a line of code for a narrow place: it breaks behind a dot, a bracket or an underscore."""
+    return re.sub(r"([._(])", r"\1<wbr>", escape(text))
 
 
 def _tooltip(control: Control) -> str:

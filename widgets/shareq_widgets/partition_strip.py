@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from shareq import observer
+from shareq.trace.analysis.group_history import history_of
+from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq_widgets.look import THEMES
 from shareq_widgets.playback import Playback
-from shareq_widgets.player import STATIC, Player, time_scale_of
-from shareq_widgets.position import Snapshot, View
+from shareq_widgets.player import STATIC, Player
+from shareq_widgets.position import Snapshot, View, time_scale_of
+from shareq_widgets.quiet import awaits
 from shareq_widgets.strip_picture import draw
 from shareq_widgets.svg import size_of
 from shareq_widgets.words import words
 
 
+@used_by_one_thread
 class PartitionStrip(Player):
     """A share-partition drawn as a strip of offsets. Create one with `strip(...)`."""
 
@@ -69,7 +74,10 @@ def strip(
     if view is None:
         view = made = observer.view(source, group, topic, partition)
         source, end = made.source, made.close
-    playback = Playback(view, source, time_scale=time_scale_of(source), animate=animate)
+    history = history_of(view.journal, group)
+    playback = Playback(
+        view, source, time_scale=time_scale_of(source), animate=animate, awaits=partial(awaits, history)
+    )
     playback.set_speed(speed)
     return PartitionStrip(playback, theme=theme, linked=linked, controls=controls, joins=joins, end=end)
 

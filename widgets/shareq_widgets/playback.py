@@ -4,12 +4,13 @@ A position is a time and the events up to it; lock deadlines approach between tw
 with one cause, or one event if `internals` is true.
 
 Pure logic over a `View` and its source; the widget copies it to traits. It has no timer of its own: a front end sends
-ticks, so a busy kernel only pauses the play, and no thread uses the cluster.
+ticks, so a busy kernel only pauses the play. See `one_thread` for a kernel that takes them in another thread.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Final
 
 from shareq_widgets.catch_up import Scene, catch_up
@@ -20,25 +21,38 @@ EVENT_MIN_MS: Final = 150
 """The minimum duration of a step at speed 1: a burst at one instant stays readable."""
 EVENT_MAX_MS: Final = 1500
 """The maximum duration of a step at speed 1: a gap of 30 s is shortened."""
-TICK_MIN_MS: Final = 20
-TICK_MAX_MS: Final = 100
+TICK_MIN_MS, TICK_MAX_MS = 20, 100
 IDLE_TICK_MS: Final = 500
 """The interval of checks whether other cells of the notebook have advanced a virtual cluster."""
 STEPS_AT_ONCE: Final = 2000
 """The maximum number of steps of a virtual cluster in search of the partition's next event."""
+QUIET_MS: Final = 10_000
+"""The cluster's time without an event that ends a run: two heartbeat intervals, in which members report and join."""
+QUIET_AGAIN_MS: Final = 1_000
+"""The interval, of the cluster's time, of checks whether more than heartbeats is awaited."""
 STEPS_PER_TICK: Final = 50
 
 
 class Playback:
     """A position in a view, and its moves. `rate` is the speed of the displayed time: journal ms per real ms."""
 
-    def __init__(self, view: View, source: Any = None, *, time_scale: float = 0.0, animate: bool = True) -> None:
+    def __init__(
+        self,
+        view: View,
+        source: Any = None,
+        *,
+        time_scale: float = 0.0,
+        animate: bool = True,
+        awaits: Callable[[int], bool] = lambda _now_ms: False,
+    ) -> None:
         """`run_on` drives a source with `step()` (a virtual cluster); `time_scale` is 0 for virtual clocks.
 
         `animate`: at the live end, play in a few seconds the events that other cells caused on a virtual clock.
+        `awaits`: whether more than heartbeats is still to come at a time; `run_on` ends without it, see `quiet`.
         """
         self.view = view
         self.source = source
+        self._awaits = awaits
         self._time_scale = time_scale
         self.animate = animate
         self.playing = False
@@ -54,6 +68,8 @@ class Playback:
         self._wait_ms = 0.0
         self._scenes: deque[Scene] = deque()
         self.snapshot: Snapshot = {}
+        self._until, self._at_end = 0, False
+        """The moment of the journal that belongs to the snapshot; True if the snapshot was the live end when shown."""
         self._show_end()
 
     @property
@@ -73,15 +89,9 @@ class Playback:
 
     @property
     def position(self) -> Position:
-        """Where the playback stands."""
-        end = self.live and not self.moving
-        event = self.snapshot["event"]
-        if end:
-            until = self.view.moment()
-        elif self.time_ms > (event["time_ms"] if event else self.snapshot["origin_ms"]):
-            until = self.view.moment_at(self.time_ms)
-        else:
-            until = self.view.moment(self.order)
+        """Where the playback stands. A virtual cluster may be ahead of it: the next scenes show its new events."""
+        end = self.live and self._at_end and not self.moving
+        until = self.view.moment() if end and self.time_scale else self._until
         now_ms = max(self.time_ms, self._now_ms()) if end and self.time_scale else self.time_ms
         return Position(until, now_ms, self.live, end, self.rate, self.until_ms)
 
@@ -123,6 +133,7 @@ class Playback:
             return
         snapshot = self.view.snapshot(self.view.at_moment(position.until))
         self._show({**snapshot, "now_ms": max(snapshot["now_ms"], position.now_ms)})
+        self._until = position.until
         self.rate, self.until_ms = position.rate, position.until_ms
 
     def seek_event(self, order: Any) -> None:
@@ -153,7 +164,9 @@ class Playback:
         following = self._following()
         if following is not None:
             self._show(following)
-            self.live = self.order == self.view.total()
+            self.live = self._at_end = self.order == self.view.total()
+            if self.live:
+                self._until = self.view.moment()
         else:
             self._show_end()
             self.live = True
@@ -205,6 +218,8 @@ class Playback:
         """Stop playing. A cluster on a wall clock continues; `live` is True if its end is followed."""
         if self._next is not None and not self.playing:  # new events are being played: stay at this one
             self.live = False
+        elif self.running_on:  # the cluster is a step ahead, and stays where it is
+            self._show_end()
         self.playing = self.running_on = False
         self._next = None
         self._scenes.clear()
@@ -319,8 +334,13 @@ class Playback:
         return self.view.snapshot(order + 1 if self.internals else self.view.next_step(order))
 
     def _drive(self, order: int) -> None:
-        """Step the cluster, within bounds, until the step after `order` is complete: until time has advanced."""
+        """Step the cluster until the step after `order` is complete, or only heartbeats are to come; within bounds."""
+        quiet_ms = self.time_ms + QUIET_MS
         for _ in range(STEPS_AT_ONCE):
+            if (now_ms := self._now_ms()) >= quiet_ms and self.view.total() == order:
+                if not self._awaits(now_ms):
+                    return
+                quiet_ms = now_ms + QUIET_AGAIN_MS
             if not self.source.step():
                 return
             if self.view.total() > order and self._now_ms() > self.view.snapshot(order + 1)["now_ms"]:
@@ -331,7 +351,7 @@ class Playback:
         if self.time_scale > 0:
             return "Nothing new yet: the cluster is running, the strip follows it."
         if self.drivable and self.running_on:
-            return "Nothing more happens to this partition until a client produces, polls or acknowledges."
+            return "Nothing more happens here but heartbeats, until a client produces, polls or acknowledges."
         if self.drivable:
             return "This is the end of the recording: run on lets the cluster run."
         return "This is the end of the journal."
@@ -340,6 +360,8 @@ class Playback:
         """Show the end again if it or a virtual clock has moved; the browser interpolates a running clock."""
         moved = self.view.total() != self.order
         if not moved and (self.time_scale > 0 or self._now_ms() <= self.time_ms):
+            if not self._at_end or (self.time_scale == 0 and self._until != self.view.moment()):
+                self._show_end()  # with what is no event of this view, such as a message
             return
         if self.animate and self.time_scale == 0 and not self.closed:
             self._scenes = deque(catch_up(self.view, self.snapshot, self._end()))
@@ -363,11 +385,15 @@ class Playback:
 
     def _show_end(self) -> None:
         self._show(self._end())
+        self._until, self._at_end = self.view.moment(), True
         self._set_rate()
 
     def _now_ms(self) -> int:
         return int(getattr(self.source, "now_ms", 0))
 
     def _show(self, snapshot: Snapshot) -> None:
-        self.snapshot = snapshot
-        self.message = ""
+        """Show a snapshot, with the entries of the journal up to its time, or, at the time of its event, up to that."""
+        event = snapshot["event"]
+        between = snapshot["now_ms"] > (event["time_ms"] if event else snapshot["origin_ms"])
+        self._until = self.view.moment_at(snapshot["now_ms"]) if between else self.view.moment(snapshot["order"])
+        self.snapshot, self._at_end, self.message = snapshot, False, ""

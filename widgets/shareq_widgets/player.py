@@ -1,8 +1,7 @@
 """Base of all views: a position in a journal, the commands that move it, and the traits that a browser draws.
 
 The browser sends commands. The response to each is `{"next_ms": ...}`, the time until the next tick, so at most one
-message is in progress, however busy the kernel is. Views of one journal are linked: they show one moment and mark one
-selection, see `moment`.
+message is in progress, however busy the kernel is. Views of one journal show one moment and selection, see `moment`.
 """
 
 from __future__ import annotations
@@ -12,16 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-import anywidget
 import traitlets
 
-from shareq.trace.analysis.time_axis import FOLDED_MS
-from shareq_widgets import stored
-from shareq_widgets.changes import change
+from shareq.trace.analysis.one_thread import used_by_one_thread
+from shareq_widgets import keeping, stored
+from shareq_widgets.front_end import FrontEndWidget
 from shareq_widgets.look import THEMES, look, palette
 from shareq_widgets.moment import Moment, moment_of
 from shareq_widgets.playback import Playback
-from shareq_widgets.position import Position, Snapshot, View
+from shareq_widgets.position import Position, Snapshot, Span, View, axis_of
 
 STATIC: Final = Path(__file__).parent / "static"
 """The bundles of the modules in js/, made by `make bundle`."""
@@ -30,7 +28,8 @@ TICK_LIMIT_MS: Final = 250
 """The most elapsed time of a late tick: after a minute of other work the play continues without a jump."""
 
 
-class Player(anywidget.AnyWidget):
+@used_by_one_thread
+class Player(FrontEndWidget):
     """A view of a journal with the controls of a player.
 
     `order`, `speed`, `playing`, `live`, `internals`, `animate`, `selection` and `theme` may be set and linked; they are
@@ -45,9 +44,7 @@ class Player(anywidget.AnyWidget):
     """The width of a static picture, px."""
     still_width: ClassVar[int]
     """The width of a picture in a storyboard, px."""
-    differences: ClassVar[dict[str, Callable[[Any, Any], Any]]] = {"snapshot": change}
-    """Large traits: front ends are sent the difference of their values, as "changes", in the message with the other
-    traits."""
+    large: ClassVar[tuple[str, ...]] = ("snapshot",)
     _css = Path(__file__).parent / "shareq_widgets.css"
 
     snapshot = traitlets.Dict(read_only=True).tag(sync=True)
@@ -63,14 +60,13 @@ class Player(anywidget.AnyWidget):
     speed = traitlets.Float(1.0).tag(sync=True)
     live = traitlets.Bool(True).tag(sync=True)
     internals = traitlets.Bool(False, help="step by single events, not by causes").tag(sync=True)
-    axis = traitlets.Dict(read_only=True, help="start_ms, end_ms, folds: [[from_ms, to_ms], ...], folded_ms").tag(
-        sync=True
-    )
+    axis = traitlets.Dict(read_only=True, help="the times of the timeline, see axis_of").tag(sync=True)
     running_on = traitlets.Bool(read_only=True, help="True while `run_on` drives the cluster").tag(sync=True)
     drivable = traitlets.Bool(read_only=True, help="True if `run_on` can drive the source").tag(sync=True)
     animate = traitlets.Bool(True, help="play what just happened on a virtual clock").tag(sync=True)
     selection = traitlets.Unicode("", help="the selected subject, such as member:ID, or empty").tag(sync=True)
     controls = traitlets.Bool(True, help="show the buttons and the timeline").tag(sync=True)
+    keeps = traitlets.List([*keeping.FORMS, keeping.STATE], help="what can be saved and copied").tag(sync=True)
     theme = traitlets.Enum(("auto", *THEMES), "auto").tag(sync=True)
 
     def __init__(
@@ -85,18 +81,14 @@ class Player(anywidget.AnyWidget):
         end: Callable[[], None] | None = None,
     ) -> None:
         """`linked`: show the moment of the other views of the journal. `joins`: the present one; else a new view brings
-        the others to the end. `clock_ms` is the real time that paces the play;
-        tests pass their own. `close` calls `end`."""
-        self._sent: dict[str, Any] = {}
+        the others to the end. `clock_ms` paces the play; tests pass their own. `close` calls `end`."""
         super().__init__()
         self._end = end
         self._playback = playback
         self._clock_ms = clock_ms or _monotonic_ms
         self._ticked_ms = self._clock_ms()
         self._mirroring = False
-        self._led = False
-        self._hidden = False
-        self._missed: Position | None = None
+        self._kept: keeping.Keepable = keeping.KeptView(self)
         self._moment = moment_of(playback.view.journal) if linked else Moment()
         self.set_trait("palette", palette())
         self.set_trait("look", look())
@@ -157,21 +149,43 @@ class Player(anywidget.AnyWidget):
         now_ms = self._clock_ms()
         elapsed_ms = min(now_ms - self._ticked_ms, TICK_LIMIT_MS)
         self._ticked_ms = now_ms
-        if self._hidden and not self._playback.moving:
+        if self.hidden and not self._playback.moving:
             return
         if self._moment.may_move(self, now_ms):
-            self._led = False
             before = self._playback.snapshot
             self._do(self._playback.tick, elapsed_ms, publish=False)
             if self._playback.moving or self._playback.snapshot is not before:
                 self._publish()
 
-    def select(self, subject: str) -> None:
+    def select(self, subject: str, record: str | None = None) -> None:
         """Mark a subject in all linked views, such as "member:ID" or "record:orders-0:104"; "" marks none.
 
-        ValueError for a text that names no subject.
+        `record`: see `Moment.select`. ValueError for a text that names no subject.
         """
-        self._moment.select(subject)
+        self._moment.select(subject, record)
+
+    @property
+    def record(self) -> str:
+        """The record that was selected last, see `Moment`; "" if there is none."""
+        return self._moment.record
+
+    def zoom(self, from_ms: int | None = None, to_ms: int | None = None) -> None:
+        """Show these times, since the epoch, on the time axes of all linked views; without them all times.
+
+        The raster shows all times, and marks these. The zoom ends when the views move out of it, and moves with a live
+        end. ValueError for other arguments.
+        """
+        self._moment.zoom(None if from_ms is None and to_ms is None else (from_ms, to_ms))  # type: ignore[arg-type]
+
+    @property
+    def span(self) -> Span | None:
+        """The times of a zoom; None: all of them."""
+        return self._moment.span
+
+    def keep(self, kept: keeping.Keepable) -> None:
+        """Let the buttons below *save* save a whole room, and not the view alone."""
+        self._kept = kept
+        self.keeps = [*keeping.FORMS, keeping.STATE]
 
     def close(self) -> None:
         """Remove the view from the page, and close an observer that was created for it. Idempotent."""
@@ -182,29 +196,27 @@ class Player(anywidget.AnyWidget):
 
     # ---- linked views ------------------------------------------------------------------------------------------------
 
+    @property
+    def cost_ms(self) -> float:
+        """The duration of the last drawing in the kernel."""
+        return 0.0
+
     def show_moment(self, position: Position) -> None:
-        """Show the position of a linked view; a hidden view shows it when it is visible again."""
-        self._led = not position.end
-        if self._hidden:
-            self._missed = position
-        else:
-            self._missed = None
-            self._playback.go_to(position)
-            self._mirror()
+        """Show the position of a linked view."""
+        self._playback.go_to(position)
+        self._mirror()
 
     def show_selection(self, subject: str) -> None:
         """Mark the subject that was selected in a linked view."""
         self.selection = subject
 
+    def show_span(self) -> None:
+        """Show the span of time of the linked views."""
+        self._mirror()
+
     def _publish(self) -> None:
         """Show the position in the linked views."""
         self._moment.show(self._playback.position, self, self._clock_ms(), moving=self._playback.moving)
-
-    def set_visible(self, visible: Any) -> None:
-        """Record whether a front end shows the view; without one, it does not follow linked views."""
-        self._hidden = not visible
-        if self._missed is not None and visible:
-            self.show_moment(self._missed)
 
     # ---- traits and messages -----------------------------------------------------------------------------------------
 
@@ -238,14 +250,15 @@ class Player(anywidget.AnyWidget):
 
     def _on_message(self, _widget: Any, content: dict[str, Any], _buffers: Any) -> None:
         """Run a command of the browser: {"do": name, "value": ...}. A failed one has a response, too, or ticks end."""
-        try:
-            self._command(content.get("do"), content.get("value"))
-        except Exception as error:
-            self._playback.pause()
-            self._mirror(error=f"{type(error).__name__}: {error}")
-            raise
-        finally:
-            self.send({"next_ms": self._playback.next_tick_ms()})
+        with self._moment.answering():
+            try:
+                self._command(content.get("do"), content.get("value"))
+            except Exception as error:
+                self._playback.pause()
+                self._mirror(error=f"{type(error).__name__}: {error}")
+                raise
+            finally:
+                self.send({"next_ms": self._playback.next_tick_ms()})
 
     def _command(self, name: Any, value: Any) -> None:
         playback = self._playback
@@ -259,7 +272,12 @@ class Player(anywidget.AnyWidget):
             "internals": playback.set_internals,
             "animate": playback.set_animate,
         }
-        direct = {"select": self.select, "visible": self.set_visible}
+        direct = {
+            "select": self.select,
+            "zoom": lambda span: self.zoom(*(span or ())),
+            "visible": lambda report: self.set_visible(**report),
+            "keep": lambda wish: self.send(*keeping.answer(self._kept, wish)),
+        }
         if name in plain:
             getattr(self, name)()
         elif name in valued:
@@ -273,7 +291,6 @@ class Player(anywidget.AnyWidget):
     def _do(self, command: Callable[..., None], *arguments: Any, publish: bool = True) -> None:
         """Run a command, update the traits even if it is refused, and show the position in the linked views."""
         was_playing = self._playback.playing
-        self._led = False
         try:
             command(*arguments)
         finally:
@@ -302,22 +319,11 @@ class Player(anywidget.AnyWidget):
                 self.order, self.playing = playback.order, playback.playing
                 self.speed, self.live, self.internals = playback.speed, playback.live, playback.internals
                 self.animate = playback.animate
-                self.set_trait("axis", {**playback.view.axis()._asdict(), "folded_ms": FOLDED_MS})
+                self.set_trait("axis", axis_of(playback.view, self._moment.span, playback.source))
                 self.set_trait("running_on", playback.running_on)
                 self.set_trait("drivable", playback.drivable)
         finally:
             self._mirroring = False
-
-    def get_state(self, key: Any = None, drop_defaults: bool = False) -> dict[str, Any]:
-        """What a front end is sent: all traits, or, with `key`, what has changed since."""
-        state: dict[str, Any] = super().get_state(key, drop_defaults)
-        changes = {}
-        for name, difference in self.differences.items():
-            if name in state:
-                before, self._sent[name] = self._sent.get(name), state[name]
-                if key is not None and before:
-                    changes[name] = difference(before, state.pop(name))
-        return {**state, "changes": changes} if changes else state
 
     def _draw(self) -> None:
         """Set the traits that only this kind of view has."""
@@ -364,8 +370,8 @@ class Player(anywidget.AnyWidget):
         raise NotImplementedError
 
     def picture(self, *, whole: bool = False) -> str:
-        """What a notebook stores: at the end of the journal, or of the `whole` of it, a storyboard, if there is enough
-        to tell; else the shown moment."""
+        """What a notebook stores: at the end of the journal, or of the `whole` of it, a storyboard, if there are enough
+        moments; else the shown one."""
         from shareq_widgets.storyboard import storyboard
 
         board = storyboard(self) if whole or self._playback.position.end else None
@@ -387,13 +393,6 @@ class Player(anywidget.AnyWidget):
         from shareq_widgets.export import save
 
         return save(self, Path(path), theme=theme, width=width)
-
-
-def time_scale_of(source: Any) -> float:
-    """Speed of the source's own clock: 0 for a journal or a virtual clock, 1 for wall, n for scaled."""
-    clock = getattr(source, "clock", "virtual")
-    named = {"virtual": 0.0, "wall": 1.0}
-    return named[clock] if isinstance(clock, str) else float(getattr(clock, "scale", clock))
 
 
 def _monotonic_ms() -> float:

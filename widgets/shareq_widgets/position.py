@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
-from shareq.trace.analysis.time_axis import TimeAxis
+from shareq.trace.analysis.time_axis import FOLDED_MS, TimeAxis
 from shareq.trace.journal import Journal
 
 Snapshot = dict[str, Any]
+Span = tuple[int, int]
+"""The first and the last time, ms since the epoch."""
 
 
 class Position(NamedTuple):
@@ -59,3 +61,32 @@ class View(Protocol):
 
     def previous_step(self, order: int) -> int:
         """The order at which the step before `order` ends; 0 at the beginning."""
+
+
+def axis_of(view: View, span: Span | None = None, source: Any = None) -> dict[str, Any]:
+    """The axis of a timeline, ms since the epoch: from `start_ms` to `end_ms`, those of the span or of the journal;
+    `first_ms` and `last_ms` are those of the journal. `present` is the name of its end, see `present_of`."""
+    whole = view.axis()
+    shown = whole if span is None else whole.between(*span)
+    return {
+        **shown._asdict(),
+        "folded_ms": FOLDED_MS,
+        "origin_ms": view.journal.origin_ms,
+        "first_ms": whole.start_ms,
+        "last_ms": whole.end_ms,
+        "present": present_of(source),
+    }
+
+
+def present_of(source: Any) -> str:
+    """The end of the time axis in words; "" if the source's clock runs on, so that the distance to it does, too."""
+    if not hasattr(source, "now_ms") or getattr(source, "closed", False):
+        return "the end"
+    return "" if time_scale_of(source) else "now"
+
+
+def time_scale_of(source: Any) -> float:
+    """Speed of the source's own clock: 0 for a journal or a virtual clock, 1 for wall, n for scaled."""
+    clock = getattr(source, "clock", "virtual")
+    named = {"virtual": 0.0, "wall": 1.0}
+    return named[clock] if isinstance(clock, str) else float(getattr(clock, "scale", clock))

@@ -9,14 +9,18 @@ from typing import Any, Final
 import ipywidgets
 
 from shareq.sim.race import BOUNDS, RaceSetting
+from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq_widgets import stored
+from shareq_widgets.inputs import on_change
 from shareq_widgets.labels import labelled
 from shareq_widgets.look import THEMES
 from shareq_widgets.pictures import race as picture
 from shareq_widgets.svg import svg_of, to_svg
 
-WIDE, NARROW = 860, 380
-"""Widths of the two drawings, px; the style shows the one that fits its place."""
+WIDTHS: Final = (380, 560, 860, 1180)
+"""Widths of the drawings, px. The style shows the widest one that fits its place, as wide as the place."""
+WIDE: Final = WIDTHS[2]
+"""The width of a static picture."""
 FRAMES: Final = 120
 """Steps of a replay."""
 FRAME_MS: Final = 50
@@ -30,6 +34,7 @@ SLIDERS: Final = {
 """The fields that have sliders, and their names."""
 
 
+@used_by_one_thread
 class Race(ipywidgets.VBox):
     """The race of one `setting`, with sliders, a replay and the result in words. Create one with `race(...)`.
 
@@ -51,8 +56,8 @@ class Race(ipywidgets.VBox):
         self._time = ipywidgets.IntSlider(min=0, max=FRAMES, value=FRAMES, readout=False, description="time")
         ipywidgets.jslink((self._play, "value"), (self._time, "value"))
         for slider in self._sliders.values():
-            slider.observe(self._turned, "value")
-        self._time.observe(self._moved, "value")
+            on_change(slider, self._turned)
+        on_change(self._time, self._moved)
         grid = ipywidgets.Box(list(self._sliders.values()), layout={"flex_flow": "row wrap"})
         moves = ipywidgets.Box([self._play, self._time], layout={"flex_flow": "row wrap"})
         super().__init__()
@@ -114,14 +119,12 @@ class Race(ipywidgets.VBox):
     # ---- forms -------------------------------------------------------------------------------------------------------
 
     def _markup(self) -> str:
-        """The drawing at two widths, in colours that follow the notebook's theme."""
+        """The drawing at several widths, in colours that follow the notebook's theme."""
         colours = {name: f"var(--sq-{name})" for name in THEMES["light"]}
         if self._theme != "auto":
             colours = THEMES[self._theme]
-        drawn = "".join(
-            f'<div class="sq-race-{name}">{svg_of(picture.draw(self.content, width), colours)}</div>'
-            for name, width in (("wide", WIDE), ("narrow", NARROW))
-        )
+        pictures = {width: svg_of(picture.draw(self.content, width), colours) for width in WIDTHS}
+        drawn = "".join(f'<div class="sq-race-{width}">{svg}</div>' for width, svg in pictures.items())
         words = escape("\n".join(picture.sentences(self.content)))
         return f'<style>{STYLE}</style><div class="sq-race-picture">{drawn}<p class="sq-race-text">{words}</p></div>'
 
@@ -164,14 +167,21 @@ def _variables(colours: dict[str, str]) -> str:
     return "".join(f"--sq-{name}:{colour};" for name, colour in colours.items())
 
 
+def _from(width: int, following: int | None) -> str:
+    """The rule that hides a drawing in a place that is too narrow for it, or wide enough for the following one."""
+    hidden = f"{{.sq-race-{width}{{display:none}}}}"
+    narrower = f"@container(max-width:{width - 0.02}px){hidden}" if width > WIDTHS[0] else ""
+    return narrower + (f"@container(min-width:{following}px){hidden}" if following else "")
+
+
 STYLE: Final = (
     ".sq-race-picture{container-type:inline-size;min-width:320px}"
     f".sq-race-picture{{{_variables(THEMES['light'])}}}"
     f"body[data-jp-theme-light=false] .sq-race-picture{{{_variables(THEMES['dark'])}}}"
     "@media(prefers-color-scheme:dark){body:not([data-jp-theme-light]) .sq-race-picture"
     f"{{{_variables(THEMES['dark'])}}}}}"
-    ".sq-race-narrow{display:none}"
-    "@container(max-width:700px){.sq-race-wide{display:none}.sq-race-narrow{display:block}}"
+    "[class^=sq-race-] svg{display:block;width:100%}"
+    f"{''.join(_from(width, following) for width, following in zip(WIDTHS, (*WIDTHS[1:], None), strict=True))}"
     ".sq-race-text{position:absolute;width:1px;height:1px;margin:-1px;overflow:hidden;clip-path:inset(50%);"
     "white-space:pre-line}"
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from threading import local
 from typing import Any, Final
 
 from shareq.extras import require
@@ -32,11 +32,16 @@ def rasterized(svg: str, *, theme: str = "light", scale: float = 1) -> bytes:
     return drawn
 
 
-@cache
+_made: Final = local()
+"""The options of each thread: resvg allows no other thread than that which has made them. A kernel has several."""
+
+
 def _options() -> Any:
-    """The fonts are read once; matplotlib, whose import takes long, is not imported."""
+    """The fonts are read once in a thread; matplotlib, whose import takes long, is not imported."""
     import resvg
 
+    if hasattr(_made, "options"):
+        return _made.options
     found = find_spec("matplotlib")
     assert found is not None
     assert found.origin is not None
@@ -45,4 +50,5 @@ def _options() -> Any:
     for font in FONTS:
         options.load_font_file(str(folder / font))
     options.font_family = "DejaVu Sans"
+    _made.options = options
     return options

@@ -44,8 +44,8 @@ def shown(title: str, views: Views, theme: str = "light", width: int = SCREEN_WI
     return _stacked(title, parts, width, theme)
 
 
-def told(title: str, views: Views, theme: str = "light", *, heading: str = "") -> str:
-    """The storyboard of the strip, and the other views at its most important moment; with too little to tell, all views
+def summary(title: str, views: Views, theme: str = "light", *, heading: str = "") -> str:
+    """The storyboard of the strip, and the other views at its most important moment; with too few moments, all views
     at the moment that they show. `heading`: a line above."""
     top = [_line(heading, WIDTH, theme)] if heading else []
     strip = views["strip"]
@@ -98,11 +98,11 @@ def _rows(
 
 def _line(text: str, width: float, theme: str) -> Part:
     """A heading with a line above."""
-    said = escape(clipped(text, (width - MARGIN) / 1.3))
+    heading = escape(clipped(text, (width - MARGIN) / 1.3))
     colours = THEMES[theme]
     return Part(
         f'<path d="M0 .5h{width:g}" stroke="{colours["line"]}"/>'
-        f'<text x="{MARGIN}" y="{TITLE - 9}" font-size="14" font-weight="700" fill="{colours["ink"]}">{said}</text>',
+        f'<text x="{MARGIN}" y="{TITLE - 9}" font-size="14" font-weight="700" fill="{colours["ink"]}">{heading}</text>',
         TITLE,
     )
 

@@ -10,9 +10,11 @@ from typing import Any, Final, TypedDict
 import ipywidgets
 import traitlets
 
+from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq_widgets import views
 from shareq_widgets.group_picture import GroupPicture
 from shareq_widgets.idle import Idle
+from shareq_widgets.inputs import take_turns
 from shareq_widgets.panel import Panel
 from shareq_widgets.partition_strip import strip
 from shareq_widgets.player import Player
@@ -33,6 +35,8 @@ SLOTS: Final[dict[str, tuple[str, ...]]] = {
 
 LOCKS, MESSAGES = 10, 6
 """The locks and the exchanges that have room beside the other views."""
+MOST_MESSAGES, EXCHANGE_PX, WHAT_IF_PX = 18, 44, 130
+"""The exchanges beside a high *what if*, the height of one, and that of the sliders and buttons around its charts."""
 
 TITLES: Final = {
     "locks": "Locks",
@@ -57,6 +61,7 @@ class Place(TypedDict):
     partition: int
 
 
+@used_by_one_thread
 class Slot(ipywidgets.VBox):
     """A place that shows one of several views; tabs stand in for their titles. `shown` may be set.
 
@@ -81,6 +86,7 @@ class Slot(ipywidgets.VBox):
     def _make_tabs(self) -> ipywidgets.ToggleButtons:
         tabs = ipywidgets.ToggleButtons(options=self._options())
         tabs.add_class("sq-choice")
+        take_turns(tabs)
         return tabs
 
     def _options(self) -> list[tuple[str, str]]:
@@ -108,10 +114,24 @@ class Slot(ipywidgets.VBox):
     @traitlets.observe("shown")
     def _show(self, _change: Any = None) -> None:
         if self.shown not in self._widgets:
+            width = self.width
             made = self._widgets[self.shown] = self._make[self.shown]()
             self.views[self.shown] = made.charts if isinstance(made, WhatIf) else made
+            self.width = width
         tabs = () if self._tabs is None else (self._tabs,)
         self.children = (*tabs, self._widgets[self.shown])
+
+    @property
+    def width(self) -> int:
+        """The width of the pictures, px: a new one is drawn for that of those before, until the page has measured it.
+        0: there are none."""
+        return max((view.width for view in self.views.values() if isinstance(view, GroupPicture)), default=0)
+
+    @width.setter
+    def width(self, width: int) -> None:
+        for view in self.views.values():
+            if isinstance(view, GroupPicture) and width:
+                view.width = width
 
     def close(self) -> None:
         for widget in self._widgets.values():
@@ -119,6 +139,7 @@ class Slot(ipywidgets.VBox):
         super().close()
 
 
+@used_by_one_thread
 class Screen(ipywidgets.Box):
     """The views of one group, laid out. The panel stands beside them: it replaces an empty widget when the page has
     drawn the views, or when a program first asks for it."""
@@ -137,11 +158,14 @@ class Screen(ipywidgets.Box):
         self._make_panel = make_panel
         self._panel: Panel | None = None
         self.strip = strip(source, **place, **quiet)
-        makes = _makes(source, place, {**quiet, "joins": True}, steering)
-        self.slots = {name: Slot({view: makes[view] for view in names}) for name, names in SLOTS.items()}
+        makes = _makes(source, place, {**quiet, "joins": True}, steering, self._messages)
+        self.slots: dict[str, Slot] = {}
+        for name, names in SLOTS.items():
+            self.slots[name] = Slot({view: makes[view] for view in names})
+        self.slots["wide"].observe(lambda _: self._fit_messages(), "shown")
         self.timeline = views.timeline(source, group=place["group"], **options)
-        self.timeline.observe(lambda change: self._point(change["new"]), "selection")
-        self._point(self.timeline.selection)
+        self.timeline.observe(lambda _: self.point(), "selection")
+        self.point()
         self._areas: dict[str, ipywidgets.DOMWidget] = {"strip": self.strip, **self.slots, "timeline": self.timeline}
         self._idle = None if make_panel is None else Idle(self.add_panel)
         if self._idle is not None:
@@ -153,19 +177,40 @@ class Screen(ipywidgets.Box):
         if make_panel is not None:
             self.add_class("sq-steered")
 
-    def _point(self, selected: str) -> None:
-        """Name the selected record on the tab of its biography. The shown view stays: a person may compare locks."""
-        offset = offset_of(selected)
+    def point(self) -> None:
+        """Name the record that was selected last on the tab of its biography. The shown view stays: a person may
+        compare locks."""
+        offset = offset_of(self.timeline.record)
         if offset is None:
             self.slots["left"].entitle("record")
         else:
             self.slots["left"].entitle("record", f"{TITLES['record']} {offset:,} ▸", f"biography of record {offset}")
 
-    def _redraw(self) -> None:
-        """Show the clients that have not joined yet."""
-        found = self.slots["right"].views.get("group")
+    def _redraw(self, slot: str, name: str) -> None:
+        """Draw a view again, if its slot has shown it."""
+        found = self.slots[slot].views.get(name)
         if isinstance(found, GroupPicture):
             found.redraw()
+
+    def _messages(self) -> int:
+        """The number of exchanges that have room beside the wide view."""
+        wide = self.slots["wide"]
+        if wide.shown != "what_if":
+            return MESSAGES
+        charts = wide.views["what_if"]
+        assert isinstance(charts, GroupPicture)
+        room = int(charts.drawing["height"] + WHAT_IF_PX) // EXCHANGE_PX - 3  # the heads of the columns
+        return min(max(room, MESSAGES), MOST_MESSAGES)
+
+    def _fit_messages(self) -> None:
+        """Show as many messages as have room, also when the front end has laid *what if* out."""
+        charts = self.slots["wide"].views.get("what_if")
+        if charts is not None:
+            charts.observe(self._on_height, "width")  # a second time changes nothing
+        self._redraw("narrow", "messages")
+
+    def _on_height(self, _change: Any) -> None:
+        self._redraw("narrow", "messages")
 
     @property
     def panel(self) -> Panel | None:
@@ -178,7 +223,7 @@ class Screen(ipywidgets.Box):
         if self._panel is None and self._make_panel is not None and self._idle is not None:
             panel = self._panel = self._make_panel()
             panel.add_class("sq-area-panel")
-            panel.changed = self._redraw
+            panel.changed = lambda: self._redraw("right", "group")  # clients that have not joined yet
             self.timeline.observe(lambda _: panel.refresh(), "total")
             self.timeline.observe(lambda _: panel.show_clock(), "snapshot")
             self._areas["panel"] = panel  # the last one: a page makes all children after a changed one anew
@@ -202,7 +247,10 @@ class Screen(ipywidgets.Box):
         super().close()
 
 
-def _makes(source: Any, place: Place, options: views.Options, steering: Steering | None) -> dict[str, Make]:
+def _makes(
+    source: Any, place: Place, options: views.Options, steering: Steering | None, most: Callable[[], int]
+) -> dict[str, Make]:
+    """A function for each view. `most`: the number of exchanges that are shown."""
     group = place["group"]
     execute = None if steering is None else steering.execute
     return {
@@ -214,11 +262,11 @@ def _makes(source: Any, place: Place, options: views.Options, steering: Steering
         "cluster": lambda: views.cluster(source, group=group, **options),
         "raster": lambda: views.raster(source, **place, tall=True, **options),
         "charts": lambda: views.charts(source, group=group, tall=True, **options),
-        "messages": lambda: views.messages(source, group=group, most=MESSAGES, **options),
+        "messages": lambda: views.messages(source, group=group, most=most, **options),
         "what_if": lambda: WhatIf(source, group, cluster=open_cluster(source), execute=execute, options=options),
     }
 
 
-def _joining(steering: Steering | None) -> Callable[[], list[str]] | None:
+def _joining(steering: Steering | None) -> Callable[[int], list[str]] | None:
     """The consumers of the panel that have not joined yet, on a clock that stands between two uses of a control."""
     return steering.joining if steering is not None and steering.cluster.loop.virtual else None

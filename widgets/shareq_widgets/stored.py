@@ -37,7 +37,7 @@ class Pictured(Protocol):
     model_id: Any
 
     def picture(self, *, whole: bool = False) -> str:
-        """A light SVG of the shown moment, or of the `whole` recording: its telling moments, if there are enough."""
+        """A light SVG of the shown moment, or of the `whole` recording: its main moments, if there are enough."""
 
 
 _displayed: WeakValueDictionary[str, Pictured] = WeakValueDictionary()

@@ -1,4 +1,4 @@
-"""Three to five telling moments of a recording in one picture, for readers of a saved notebook."""
+"""Three to five main moments of a recording in one picture, for readers of a saved notebook."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from shareq_widgets.words import clock_text
 FEWEST: Final = 3
 MOST: Final = 5
 DULL: Final = ("appended",)
-"""Kinds of marks that alone make no telling moment."""
+"""Kinds of marks that alone make no main moment."""
 ACKNOWLEDGED: Final = ("accept", "release", "reject")
-"""Causes of events that make a telling moment where marks are too few."""
+"""Causes of events that make a main moment where marks are too few."""
 ACQUIRED: Final = "acquired"
 STEPS_SEARCHED: Final = 400
 """The number of steps that are searched for the first acquisition."""
@@ -48,7 +48,7 @@ class _Picture(NamedTuple):
 
 
 def storyboard(player: Showable, *, theme: str = "light") -> str | None:
-    """The telling moments of a view as SVG; None if the journal has fewer than three. With large frames it has fewer of
+    """The main moments of a view as SVG; None if the journal has fewer than three. With large frames it has fewer of
     them: a notebook stores it."""
     pictures = _pictures(player, theme)
     while len(pictures) >= FEWEST:
@@ -60,7 +60,7 @@ def storyboard(player: Showable, *, theme: str = "light") -> str | None:
     return None
 
 
-def telling(player: Showable) -> list[Frame]:
+def moments(player: Showable) -> list[Frame]:
     """The beginning, if more happens later, the most important marks, spread in time, and the end: in order."""
     view = player.view
     begin = _beginning(player)
@@ -77,12 +77,12 @@ def telling(player: Showable) -> list[Frame]:
 
 
 def climax(player: Showable) -> Frame:
-    """The moment of the most important mark after the beginning; without one, the last of the telling moments with the
+    """The moment of the most important mark after the beginning; without one, the last of the main moments with the
     most records in flight."""
     marked = _marked(player, _beginning(player) or 0)
     if marked:
         return Frame(player.view.snapshot(marked[0]), player.view.moment(marked[0]), 0)
-    return max(reversed(telling(player)), key=lambda frame: _in_flight(frame.snapshot))
+    return max(reversed(moments(player)), key=lambda frame: _in_flight(frame.snapshot))
 
 
 def importance(player: Showable) -> int:
@@ -148,7 +148,7 @@ def _pictures(player: Showable, theme: str) -> list[_Picture]:
     """The frames drawn; of equal ones the first is kept."""
     found: dict[str, _Picture] = {}
     since = 0
-    for frame in telling(player):
+    for frame in moments(player):
         markup, height = player.still(frame.snapshot, frame.until, since, theme, player.still_width)
         found.setdefault(markup, _Picture(markup, height, frame))
         since = frame.until
@@ -164,9 +164,9 @@ def _drawn(player: Showable, pictures: list[_Picture], theme: str) -> str:
         shown = pictures[row : row + columns]
         for column, picture in enumerate(shown):
             x = column * (width + _GAP)
-            number, said = row + column + 1, caption(player, picture.frame.snapshot)
-            captions.append(f"{number}. {said[0]}: {said[1]}")
-            parts.append(_framed(number, said, (x, y, width), colours))
+            number, heading = row + column + 1, caption(player, picture.frame.snapshot)
+            captions.append(f"{number}. {heading[0]}: {heading[1]}")
+            parts.append(_framed(number, heading, (x, y, width), colours))
             parts.append(f'<g transform="translate({x:g} {y + _CAPTION:g})">{picture.markup}</g>')
         y += _CAPTION + max(picture.height for picture in shown) + _GAP
     words = player.words_at(player.view.snapshot())
@@ -187,10 +187,10 @@ def caption(player: Showable, snapshot: Snapshot) -> tuple[str, str, bool]:
 
 
 def _framed(
-    number: int, said: tuple[str, str, bool], place: tuple[float, float, float], colours: dict[str, str]
+    number: int, heading: tuple[str, str, bool], place: tuple[float, float, float], colours: dict[str, str]
 ) -> str:
     """The line above a frame. `place`: x, y and width."""
-    (time, text, hot), (x, y, width) = said, place
+    (time, text, hot), (x, y, width) = heading, place
     room = width - 44 - text_width(time) - 24
     ink = colours["alarm" if hot else "ink"]
     return (

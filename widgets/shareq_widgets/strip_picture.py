@@ -1,24 +1,37 @@
-"""The partition strip as a static, self-contained SVG: the look of the live one, from the same snapshot."""
+"""The partition strip as a static, self-contained SVG: the look of the live one, from the same snapshot and by the same
+rules."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
 from html import escape
-from math import ceil
+from math import ceil, floor
 from typing import Any, Final, NamedTuple
 
 from shareq.trace.views.palette import STATES, SYMBOLS, UNKNOWNS
-from shareq_widgets.look import LOCK_ALARM, SHAPES, SIZES, THEMES, fit, in_legend, in_width, letter_size
+from shareq_widgets.look import SHAPES, SIZES, THEMES, in_legend, letter_size
+from shareq_widgets.strip_layout import (
+    Frame,
+    Label,
+    frame_of,
+    labels,
+    lane_labels,
+    lane_owners,
+    lane_y,
+    lines,
+    lock_left,
+)
 from shareq_widgets.svg import FONT, paint, patterns
+from shareq_widgets.text_fit import clipped, text_width
 from shareq_widgets.words import chips, clock_text, sentence, where
 
 TOP: Final = 44
 """Room above the strip for the title and the chips."""
-NEAR: Final = 84
-"""Two labels of ends of the log need so much room."""
-TAIL: Final = 56
-"""Room below the lanes for the sentence and the legend."""
+NARROW: Final = 12
+"""The bar of a lock is at least so wide, px, to run down sideways."""
+TAIL, LEGEND = 34, 22
+"""Room below the lanes for the sentence, and for each line of the legend."""
 
 Colours = dict[str, str]
 
@@ -32,18 +45,6 @@ class Cell(NamedTuple):
     letter: str = ""
     to_state: str = ""
     colour: str = ""
-
-
-class Frame(NamedTuple):
-    """Positions of offsets in a picture: x = (offset - first) * pitch."""
-
-    first: float
-    pitch: float
-    width: float
-
-    def x(self, offset: float) -> float:
-        """The left edge of an offset."""
-        return round((offset - self.first) * self.pitch, 2)
 
 
 class Stage(NamedTuple):
@@ -75,22 +76,27 @@ def draw(
     if width < 320:
         raise ValueError(f"width must be at least 320 pixels, not {width!r}")
     colours = THEMES[theme]
-    lanes = _lane_owners(snapshot, idle=stage is not None)
-    stage = stage or Stage(snapshot["spso"], snapshot["window_end"] - snapshot["spso"], len(lanes))
-    pitch = fit(stage.window, width)
-    frame = Frame(stage.first - ceil(in_width("gutter_left", width) / pitch), pitch, width)
-    cells = pitch >= SIZES["pitch_cells"]
-    foot = SIZES["lane_top"] + SIZES["lane"] * max(len(lanes), stage.members)
-    top, tail = (0, 4) if bare else (TOP, TAIL)
+    lanes, hidden = lane_owners(snapshot) if stage is None else (snapshot["members"][: int(SIZES["lanes"])], 0)
+    stage = stage or Stage(snapshot["spso"], snapshot["window_end"] - snapshot["spso"], len(lanes) + bool(hidden))
+    frame = frame_of(stage.first, stage.window, width)
+    foot = lane_y(max(len(lanes), stage.members))
+    legend = [] if bare else _legend(snapshot, frame)
+    top, tail = (0, 4) if bare else (TOP, TAIL + LEGEND * len(legend))
     height = round(top + foot + tail)
     parts = [
         *(() if bare else _head(snapshot, width, colours)),
         f'<g transform="translate(0 {top})">',
         *_band(snapshot, frame, colours),
-        *_stale(snapshot, (_cells if cells else _blocks)(snapshot, frame, colours)),
-        *_flags(snapshot, frame, colours),
-        *_lanes(snapshot, lanes, frame, colours),
-        *(() if bare else _tail(snapshot, foot, cells, colours)),
+        *_stale(snapshot, (_cells if frame.cells else _blocks)(snapshot, frame, colours)),
+        *_lines(snapshot, frame, colours),
+        *_stale(snapshot, _lanes(snapshot, lanes, frame, colours)),
+        *(_label(label, colours) for label in labels(snapshot, frame)),
+        *(_label(label, colours) for label in lane_labels(snapshot, lanes, hidden, frame)),
+        *(() if bare else _tail(snapshot, foot, width, colours)),
+        *(
+            _text(16, foot + 40 + LEGEND * row, line.replace(" ", "\N{NO-BREAK SPACE}"), colours["soft"])
+            for row, line in enumerate(legend)
+        ),
         "</g>",
     ]
     return (
@@ -156,28 +162,30 @@ def _band(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator[
     )
 
 
-def _flags(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator[str]:
-    """The two flags of the window, and the ends of the log as dotted lines."""
-    spso, window_end, foot = snapshot["spso"], snapshot["window_end"], SIZES["cell_top"] + SIZES["cell_height"]
-    end = "SPEO unknown" if snapshot["observed"] else f"SPEO {window_end - 1}"
-    flags = [(frame.x(spso) - 4, f"SPSO {spso}", "start", 6), (frame.x(window_end) + 1, end, "end", -6)]
-    inside = frame.x(window_end) - frame.x(spso)
-    if inside < max(160, 8.4 * sum(len(label) for _, label, _, _ in flags) + 24):  # both labels cannot stand inside
-        flags = [(x, label, "end" if side == "start" else "start", -dx) for x, label, side, dx in flags]
-    if spso == window_end:
-        flags = [(frame.x(spso) - 4, f"SPSO {spso} · empty window", "start", 6)]
-    for x, label, anchor, dx in flags:
-        yield f'<path d="M{x:g} 6V{foot + SIZES["band_below"]:g}" stroke="{colours["bandline"]}" stroke-width="2"/>'
-        yield _text(x + dx, 18, label, colours["ink"], text_anchor=anchor, font_weight=600)
-    ends = (snapshot["log_start"], "log start", "end"), (snapshot["log_end"], "log end", "start")
-    near = ends[0][0] >= 0 and frame.x(ends[1][0]) - frame.x(ends[0][0]) < NEAR
-    for offset, name, side in ends:
-        x = frame.x(offset) - 1.5
-        if offset >= 0 and 0 <= x <= frame.width:
-            yield f'<path d="M{x:g} 34V{foot + 36:g}" stroke="{colours["soft"]}" stroke-dasharray="2 3"/>'
-            anchor = "start" if x < 40 else "end" if x > frame.width - 40 else side if near else "middle"
-            x += {"end": -4, "start": 4}[side] if near else 0
-            yield _text(x, foot + 46, f"{name} {offset}", colours["soft"], text_anchor=anchor, font_size=10.5)
+LABELS: Final[dict[str, dict[str, str]]] = {
+    "": {},
+    "strong": {"font-weight": "600"},
+    "small": {"font-size": "10.5"},
+    "hot": {},
+}
+"""Attributes of the styles of labels, and their colours."""
+INKS: Final = {"": "ink", "strong": "ink", "small": "soft", "hot": "alarm"}
+
+
+def _label(label: Label, colours: Colours) -> str:
+    return _text(
+        label.x, label.y, label.text, colours[INKS[label.style]], **{"text-anchor": label.anchor}, **LABELS[label.style]
+    )
+
+
+def _lines(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator[str]:
+    """The sides of the window, and the ends of the log as dotted lines."""
+    for line in lines(snapshot, frame):
+        path = f'<path d="M{line.x:g} {line.top:g}V{line.bottom:g}"'
+        if line.kind == "flag":
+            yield f'{path} stroke="{colours["bandline"]}" stroke-width="2"/>'
+        elif 0 <= line.x <= frame.width:
+            yield f'{path} stroke="{colours["soft"]}" stroke-dasharray="2 3"/>'
 
 
 def _stale(snapshot: dict[str, Any], parts: Iterator[str]) -> Iterator[str]:
@@ -189,14 +197,10 @@ def _stale(snapshot: dict[str, Any], parts: Iterator[str]) -> Iterator[str]:
 
 
 def _cells(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator[str]:
-    """One cell per offset, with the offset below every few cells."""
-    top, step = SIZES["cell_top"], next(n for n in (1, 2, 5, 10, 20, 50) if n * frame.pitch >= 100)
-    for offset in range(max(int(frame.first), 0), int(frame.first + frame.width / frame.pitch)):
-        x, cell = frame.x(offset), cell_at(snapshot, offset)
-        yield f'<g transform="translate({x:g} {top:g})">{cell_markup(cell, snapshot, frame.pitch, colours)}</g>'
-        if offset % step == 0 and cell.kind != "dash":
-            middle, y = x + (frame.pitch - SIZES["gap"]) / 2, top + SIZES["cell_height"] + 18
-            yield _text(middle, y, str(offset), colours["soft"], text_anchor="middle", font_size=10.5)
+    """One cell per offset."""
+    for offset in range(max(floor(frame.first), 0), ceil(frame.offset(frame.width))):
+        place, cell = f"{frame.x(offset):g} {SIZES['cell_top']:g}", cell_at(snapshot, offset)
+        yield f'<g transform="translate({place})">{cell_markup(cell, snapshot, frame.pitch, colours)}</g>'
 
 
 def cell_markup(cell: Cell, snapshot: dict[str, Any], pitch: float, colours: Colours) -> str:
@@ -288,74 +292,60 @@ def _spans(runs: list[list[Any]], frame: Frame) -> Iterator[tuple[float, float]]
             yield round(left, 1), round(right, 1)
 
 
-def _lane_owners(snapshot: dict[str, Any], *, idle: bool) -> list[dict[str, Any]]:
-    """The members with a lane: those that hold records; on a stage all members."""
-    return [member for member in snapshot["members"] if member["held"] or idle][: int(SIZES["lanes"])]
-
-
 def _lanes(snapshot: dict[str, Any], members: list[dict[str, Any]], frame: Frame, colours: Colours) -> Iterator[str]:
-    """One lane per holder: its name, a bar for each range it holds, and the time left on the first lock to expire."""
-    words = " of lock left" if frame.width >= SIZES["narrow"] else ""
-    for index, member in enumerate(members):
-        y = SIZES["lane_top"] + SIZES["lane"] * index
-        name = _short(member["name"], int(in_width("name_length", frame.width)))
-        label = name if name == member["letter"] else f"{name} {member['letter']}"
-        yield _text(in_width("gutter_left", frame.width) - 14, y + 11, label, colours["ink"], text_anchor="end")
-        held = [run for run in snapshot["runs"] if run[4] == member["id"] and run[2] == "acquired"]
-        yield from _stale(snapshot, _locks(snapshot, held, y, frame, colours))
-        if member["deadline_ms"] is not None:
-            left_ms, hot = _left(snapshot, member["deadline_ms"])
-            text, ink = f"{left_ms / 1000:.1f} s{words}", colours["alarm" if hot else "ink"]
-            yield _text(frame.x(snapshot["window_end"]) + 12, y + 11, text, ink)
-
-
-def _short(name: str, length: int) -> str:
-    """A name of at most so many characters: names differ at the end."""
-    return name if len(name) <= length else f"{name[: length - 4]}…{name[-3:]}"
-
-
-def _left(snapshot: dict[str, Any], deadline_ms: int) -> tuple[int, bool]:
-    """Lock time left, and whether that is an alarm."""
-    left_ms = max(deadline_ms - snapshot["now_ms"], 0)
-    return left_ms, left_ms * LOCK_ALARM < snapshot["lock_duration_ms"]
-
-
-def _locks(snapshot: dict[str, Any], held: list[list[Any]], y: float, frame: Frame, colours: Colours) -> Iterator[str]:
-    """A bar per held range, filled by its lock's time left; in a wide window one path of all ranges."""
-    if frame.pitch < SIZES["pitch_cells"]:
-        path = "".join(
-            f"M{left:g} {y:g}H{right:g}v{SIZES['lane_bar']:g}H{left:g}z" for left, right in _spans(held, frame)
-        )
-        yield f'<path d="{path}" fill="{colours["acquired"]}"/>'
-        return
-    for first, end, *_, deadline_ms, _, _ in held:
+    """A bar for each range that a member holds, filled by its lock's time left."""
+    rows = {member["id"]: lane_y(row) for row, member in enumerate(members)}
+    thin: dict[str, dict[tuple[int, float], str]] = {}
+    for first, end, state, _, member, deadline_ms, *_ in snapshot["runs"]:
+        if state != "acquired" or member not in rows:
+            continue
         known = deadline_ms is not None  # an observed lock has no known deadline
-        left_ms, hot = _left(snapshot, deadline_ms) if known else (snapshot["lock_duration_ms"], False)
-        colour, width = colours["alarm" if hot else "acquired"], frame.x(end) - frame.x(first) - SIZES["gap"]
-        bar = f'<rect x="{frame.x(first):g}" y="{y:g}" height="{SIZES["lane_bar"]:g}" rx="4"'
+        left_ms, hot = lock_left(snapshot, deadline_ms) if known else (snapshot["lock_duration_ms"], False)
+        part, y, x = min(left_ms / snapshot["lock_duration_ms"], 1), rows[member], frame.x(first)
+        colour, width = colours["alarm" if hot else "acquired"], frame.x(end) - x - SIZES["gap"] * frame.cells
+        if width < NARROW:
+            thin.setdefault(colour, {}).setdefault((round(x), y), _thin(x, y, width, part))  # one for each pixel
+            continue
+        bar = f'<rect x="{x:g}" y="{y:g}" height="{SIZES["lane_bar"]:g}" rx="4"'
         yield f'{bar} width="{width:g}" fill="none" stroke="{colour}"/>'
-        yield f'{bar} width="{width * min(left_ms / snapshot["lock_duration_ms"], 1):.1f}" fill="{colour}"/>'
+        yield f'{bar} width="{width * part:.1f}" fill="{colour}"/>'
+    for colour, paths in thin.items():
+        yield f'<path d="{"".join(paths.values())}" fill="{colour}"/>'
 
 
-def _tail(snapshot: dict[str, Any], y: float, cells: bool, colours: Colours) -> Iterator[str]:
-    """The last event, and the legend."""
+def _thin(x: float, y: float, width: float, part: float) -> str:
+    """A bar too narrow to run down sideways: it runs down from the top."""
+    bottom, x = y + SIZES["lane_bar"], round(x)
+    return f"M{x:g} {bottom:g}V{bottom - SIZES['lane_bar'] * part:.1f}h{max(round(width), 1)}V{bottom:g}z"
+
+
+def _tail(snapshot: dict[str, Any], y: float, width: float, colours: Colours) -> Iterator[str]:
+    """The last event, as much of it as has room."""
     place, what, why, hot = sentence(snapshot, snapshot["total"])
+    what = clipped(what, (width - 32 - text_width(place)) / 1.1)
+    why = clipped(why, width - 32 - text_width(place) - text_width(what, strong=True))
     yield (
         f'<text x="16" y="{y + 18:g}" fill="{colours["soft"]}">{escape(place)}<tspan font-weight="700" '
         f'fill="{colours["alarm" if hot else "ink"]}">{escape(what)}</tspan>{escape(why)}</text>'
     )
-    legend = [f"{SYMBOLS[state]} {state}" for state in in_legend(snapshot)]
+
+
+def _legend(snapshot: dict[str, Any], frame: Frame) -> list[str]:
+    """The meaning of the signs, in lines that fit."""
+    signs = [f"{SYMBOLS[state]} {state}" for state in in_legend(snapshot)]
     if snapshot["observed"]:
-        legend.append("(either: available, or held by an unknown member)")
-        legend += [
-            "●●○○○ deliveries of the limit" if cells else "the height shows the state",
-            "bars: records held by a member",
-        ]
-    elif cells:
-        legend += ["dashed: write under way", "●●○○○ deliveries of the limit", "bars: lock time left"]
+        signs.append("(either: available, or held by an unknown member)")
+        signs.append("●●○○○ deliveries of the limit" if frame.cells else "the height shows the state")
+        signs.append("bars: records held by a member")
+    elif frame.cells:
+        signs += ["dashed: write under way", "●●○○○ deliveries of the limit", "bars: lock time left"]
     else:
-        legend += [
-            "the height shows the state (acquired, acknowledged, archived), available is hollow",
-            "bars: what is held",
-        ]
-    yield _text(16, y + 40, "     ".join(legend).replace(" ", "\N{NO-BREAK SPACE}"), colours["soft"])
+        signs += ["the height shows the state, available is hollow", "bars: lock time left"]
+    lines: list[str] = []
+    for sign in signs:
+        longer = f"{lines[-1]}     {sign}" if lines else sign
+        if lines and text_width(longer) <= frame.width - 32:
+            lines[-1] = longer
+        else:
+            lines.append(sign)
+    return lines

@@ -18,6 +18,7 @@ STYLES: Final[dict[str, dict[str, str]]] = {
     "hot": {"fill": "alarm", "font-weight": "650"},
     "faded": {"opacity": ".45"},
     "struck": {"text-decoration": "line-through"},
+    "target": {},
 }
 
 ARROWHEADS: Final = {"arrow": "soft", "hot-arrow": "alarm"}

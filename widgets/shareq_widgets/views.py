@@ -8,24 +8,29 @@ ConfigException for an unknown group, topic or partition; ValueError for other a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, Literal, TypedDict, Unpack
 
 from shareq import observer
 from shareq.trace.views.group_timeline import GroupTimeline
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.group_picture import Draw, Frame, GroupPicture
+from shareq_widgets.keeping import STATE
 from shareq_widgets.pictures import charts as charts_drawing
 from shareq_widgets.pictures import cluster as cluster_drawing
 from shareq_widgets.pictures import group as group_drawing
 from shareq_widgets.pictures import locks as locks_drawing
 from shareq_widgets.pictures import messages as messages_drawing
 from shareq_widgets.pictures import raster as raster_drawing
+from shareq_widgets.pictures import raster_content
 from shareq_widgets.pictures import record as record_drawing
 from shareq_widgets.pictures import state_topic as state_topic_drawing
 from shareq_widgets.pictures import states as states_drawing
+from shareq_widgets.pictures.messages_filter import OTHERS, PARTS, party_of
 from shareq_widgets.playback import Playback
-from shareq_widgets.player import time_scale_of
+from shareq_widgets.position import time_scale_of
+from shareq_widgets.quiet import awaits
 from shareq_widgets.selection import offset_of, parse, share_partition_of
 
 
@@ -39,12 +44,17 @@ class Options(TypedDict, total=False):
     joins: bool
 
 
-def group_picture(source: Any, group: str, draw: Draw, title: str, options: Options) -> GroupPicture:
-    """A live picture of a group, drawn by `draw`."""
+def group_picture(
+    source: Any, group: str, draw: Draw, title: str, options: Options, *, parts: Sequence[str] = ()
+) -> GroupPicture:
+    """A live picture of a group, drawn by `draw`, which may leave out some of its `parts`."""
     animate = options.pop("animate", True)
     timeline = _timeline(source, group)
-    playback = Playback(timeline, timeline.source, time_scale=time_scale_of(timeline.source), animate=animate)
-    return GroupPicture(timeline, playback, draw, title=title, end=timeline.close, **options)
+    source = timeline.source
+    playback = Playback(
+        timeline, source, time_scale=time_scale_of(source), animate=animate, awaits=partial(awaits, timeline.history)
+    )
+    return GroupPicture(timeline, playback, draw, title=title, parts=parts, end=timeline.close, **options)
 
 
 def _timeline(source: Any, group: str) -> GroupTimeline:
@@ -61,7 +71,9 @@ def _timeline(source: Any, group: str) -> GroupTimeline:
 
 def timeline(source: Any, *, group: str, **options: Unpack[Options]) -> GroupPicture:
     """The events of the group and the buttons alone, for a page on which they move other views."""
-    return group_picture(source, group, lambda frame: Drawing(frame.width), "Timeline", options)
+    made = group_picture(source, group, lambda frame: Drawing(frame.width), "Timeline", options)
+    made.keeps = [STATE]  # it has no picture
+    return made
 
 
 def locks(
@@ -102,20 +114,21 @@ def group(
     source: Any,
     *,
     group: str,
-    joining: Callable[[], Collection[str]] | None = None,
+    joining: Callable[[int], Collection[str]] | None = None,
     tall: bool = False,
     **options: Unpack[Options],
 ) -> GroupPicture:
     """The members with their heartbeats and epochs, and their partitions.
 
-    `joining`: the names of clients that join when the clock of the cluster moves; they are shown at its end. `tall`: as
-    high as the locks beside it.
+    `joining`: the names of the present clients that have not joined by a moment; they are shown at the end, and while
+    what has just happened is played. `tall`: as high as the locks beside it.
     """
 
     def draw(frame: Frame) -> Drawing:
         found = group_drawing.content(frame.instant)
-        if joining is not None and frame.instant.until == frame.instant.history.journal.total:
-            found = found._replace(joining=tuple(joining()))
+        until = frame.instant.until
+        if joining is not None and (frame.live or until == frame.instant.history.journal.total):
+            found = found._replace(joining=tuple(joining(until)))
         return group_drawing.draw(found, frame.width, tall=tall)
 
     return group_picture(source, group, draw, "Group", options)
@@ -127,22 +140,29 @@ def messages(
     group: str,
     client: str | None = None,
     apis: Collection[str] | None = None,
-    most: int = 40,
+    most: int | Callable[[], int] | None = None,
     **options: Unpack[Options],
 ) -> GroupPicture:
     """Requests and responses over time; the selected one is shown with its fields and the events that it caused.
 
     `client`: only those of this client id, connection or broker. `apis`: only these, such as "ShareFetch". `most`: how
-    many exchanges are drawn, the newest.
+    many exchanges are drawn, the newest; a function is called for each drawing; None: 40, or 12 of a quiet group.
+    Buttons hide kinds of requests, and all but those of the selected member or broker; so does `without` of the view,
+    such as `("heartbeats",)`.
     """
 
     def draw(frame: Frame) -> Drawing:
         subject = parse(frame.selection) if frame.selection else None
         selected = int(subject.name) if subject is not None and subject.kind == "message" else None
-        found = messages_drawing.recent(frame.instant, client=client, apis=apis, selected=selected, most=most)
-        return messages_drawing.draw(found, frame.width, frame.selection)
+        count = most() if callable(most) else most
+        party, without = party_of(frame.instant, subject), frame.without
+        found = messages_drawing.recent(
+            frame.instant, client=client, apis=apis, without=without, party=party if OTHERS in without else None,
+            selected=selected, most=count, since_ms=frame.span and frame.span[0],
+        )  # fmt: skip
+        return messages_drawing.draw(found, frame.width, frame.selection, (without, party) if frame.buttons else None)
 
-    return group_picture(source, group, draw, "Messages", options)
+    return group_picture(source, group, draw, "Messages", options, parts=PARTS)
 
 
 def cluster(source: Any, *, group: str, **options: Unpack[Options]) -> GroupPicture:
@@ -159,12 +179,14 @@ def raster(
 ) -> GroupPicture:
     """Offset by time, with SPSO and SPEO, of the selected share-partition, or else of this one.
 
-    A drag over the picture moves all linked views in time. `tall`: as high as the messages beside it.
+    A drag over the picture moves all linked views in time, and shows the dragged time on their time axes; the raster
+    marks it. `tall`: as high as the messages beside it.
     """
 
     def draw(frame: Frame) -> Drawing:
-        place = share_partition_of(frame.selection) or (topic, partition)
-        return raster_drawing.draw(raster_drawing.content(frame.instant, *place), frame.width, tall=tall)
+        place = frame.place(topic, partition)
+        content = raster_content.content(frame.instant, *place)
+        return raster_drawing.draw(content, frame.width, tall=tall, span=frame.span)
 
     return group_picture(source, group, draw, "Offsets over time", options)
 
@@ -178,18 +200,20 @@ def record(
     offset: int | None = None,
     **options: Unpack[Options],
 ) -> GroupPicture:
-    """The biography of the selected record, or else of the one at `offset`: why it is where it is, and what happened to
-    it. None: the record at the SPSO.
+    """The biography of the record that was selected last, or else of the one at `offset`: why it is where it is, and
+    what happened to it. None: the record at the SPSO.
     """
 
     def draw(frame: Frame) -> Drawing:
-        selected = offset_of(frame.selection)
-        place = (
-            (share_partition_of(frame.selection) or (topic, partition)) if selected is not None else (topic, partition)
-        )
-        shown = selected if selected is not None else offset
+        place = share_partition_of(frame.record) or (topic, partition)
+        shown = offset_of(frame.record)
         if shown is None:
-            shown = frame.instant.history.share_partition(*place, frame.instant.until).spso
+            shown = offset
+        if shown is None:
+            state = frame.instant.history.share_partition(*place, frame.instant.until)
+            if state.log_end <= state.spso == state.window_end:
+                return record_drawing.draw_none(state, frame.width)
+            shown = state.spso
         return record_drawing.draw(record_drawing.content(frame.instant, *place, shown), frame.width)
 
     return group_picture(source, group, draw, "Record", options)
@@ -199,7 +223,7 @@ def state_topic(source: Any, *, group: str, topic: str, partition: int = 0, **op
     """The leader's memory beside what is durable, of the selected share-partition, or else of this one."""
 
     def draw(frame: Frame) -> Drawing:
-        place = share_partition_of(frame.selection) or (topic, partition)
+        place = frame.place(topic, partition)
         return state_topic_drawing.draw(state_topic_drawing.content(frame.instant, *place), frame.width)
 
     return group_picture(source, group, draw, "Memory and state topic", options)
@@ -215,10 +239,13 @@ def charts(
     **options: Unpack[Options],
 ) -> GroupPicture:
     """Lag, in flight, throughput, redeliveries, time-outs, lock wait and attempts over time. `topic` None: all of the
-    group. A drag over the picture moves all linked views in time. `tall`: as high as the messages beside it.
+    group. A drag over the picture moves all linked views in time, and shows the dragged time on their time axes.
+    `tall`: as high as the messages beside it.
     """
 
     def draw(frame: Frame) -> Drawing:
-        return charts_drawing.draw(charts_drawing.content(frame.instant, topic, partition), frame.width, tall=tall)
+        from_ms, to_ms = frame.span or (None, None)
+        content = charts_drawing.content(frame.instant, topic, partition, from_ms=from_ms, to_ms=to_ms)
+        return charts_drawing.draw(content, frame.width, tall=tall)
 
     return group_picture(source, group, draw, "Charts", options)

@@ -18,9 +18,11 @@ from shareq.model.errors import ConfigException, KafkaException
 from shareq.observer import Observer
 from shareq.sim.what_if import KEYS, Setting, Table, stored_table
 from shareq.trace import Journal
+from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq_widgets import stored
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.group_picture import Frame
+from shareq_widgets.inputs import on_change, on_click
 from shareq_widgets.instant import Instant
 from shareq_widgets.pictures import what_if as drawing
 from shareq_widgets.pictures.what_if_words import WhatIfContent, field_text, words
@@ -36,6 +38,7 @@ SLIDERS: Final = {
 REFUSALS = (KafkaException, ConfigException)
 
 
+@used_by_one_thread
 class WhatIf(ipywidgets.VBox):
     """A chosen setting of a group compared with the one in force. Create one with `what_if(...)`.
 
@@ -69,8 +72,8 @@ class WhatIf(ipywidgets.VBox):
         self._apply = ipywidgets.Button(description=f"apply to {group}")
         self._code = ipywidgets.HTML()
         for field in (*self._sliders.values(), self._workloads):
-            field.observe(self._turned, "value")
-        self._apply.on_click(lambda _: self._click())
+            on_change(field, self._turned)
+        on_click(self._apply, self._click)
         self.charts.observe(lambda _: self._show_code(), "drawing")
         choices = ipywidgets.Box([*self._sliders.values(), self._workloads])
         choices.add_class("sq-what-if-choices")

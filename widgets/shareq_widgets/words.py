@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from shareq.trace.views.palette import UNKNOWNS
 from shareq_widgets.look import MARKS
+from shareq_widgets.time_scale import time_text
 
 
 class Chip(NamedTuple):
@@ -48,12 +49,23 @@ def chips(snapshot: dict[str, Any]) -> list[Chip]:
     shown = list(_from_outside(snapshot)) if snapshot["observed"] else [_in_flight(snapshot)]
     if snapshot["lag"] is not None:
         shown.append(Chip("lag ", str(snapshot["lag"])))
+    if "log_kept" in snapshot:
+        shown.append(_kept(snapshot))
+    if snapshot.get("paused"):
+        shown.append(Chip("paused", hot=True))
     if last:
         text = f"{last} records on their last attempt" if last > 1 else "1 record on its last attempt"
         shown.append(Chip(text, hot=True))
     if writes:
         shown.append(Chip(f"{writes} state write{'s' if writes > 1 else ''} under way"))
     return shown
+
+
+def _kept(snapshot: dict[str, Any]) -> Chip:
+    """For which group cleaning by groups keeps the log, and since when; the journal has the reason."""
+    kept = snapshot["log_kept"]
+    since = time_text(kept["since_ms"] - snapshot["origin_ms"], 0)
+    return Chip("log kept", "" if kept["needed_by"] is None else f" for {kept['needed_by']}", f" since {since}")
 
 
 def _in_flight(snapshot: dict[str, Any]) -> Chip:

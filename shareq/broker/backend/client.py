@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 from shareq.broker.loop import EventLoop
+from shareq.client.config import ClientConfig
 from shareq.model.actor import ANY_NODE, NEWEST_VERSION, Answer, Call, Effect, Message
 from shareq.model.messages.base import Request
 from shareq.model.messages.cluster import MetadataResponse
@@ -54,9 +55,19 @@ class BackendClient:
     waits for records delays only its own lane.
     """
 
-    def __init__(self, bootstrap_servers: str, loop: EventLoop, rng: random.Random, client_id: str) -> None:
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        loop: EventLoop,
+        rng: random.Random,
+        client_id: str,
+        config: Mapping[str, object] = MappingProxyType({}),
+    ) -> None:
+        """`config`: sockets and security of all connections, in confluent-kafka's keys. KafkaException (_INVALID_ARG)
+        for an impossible one."""
         self._servers = parse_bootstrap_servers(bootstrap_servers)
-        self._settings = SocketSettings.of(MappingProxyType({}))
+        checked = ClientConfig({**config, "bootstrap.servers": bootstrap_servers}, ())
+        self._settings = SocketSettings.of(checked.sockets)
         self._loop = loop
         self._rng = rng
         self._client_id = client_id
@@ -105,12 +116,24 @@ class BackendClient:
             with host.lock:
                 host.directory.learn(metadata)
 
-    def close_lane(self, lane: str) -> None:
+    def later(self, delay_ms: float, call: Callable[[], object]) -> None:
+        """Call on the event loop after a real time, whatever the speed of the cluster's clock. A no-op once closed."""
+        self._io.soon(lambda: self._io.loop.call_later(delay_ms / 1000, self._due, call))
+
+    def _due(self, call: Callable[[], object]) -> None:
+        if not self._closed:
+            self._loop.run(call)
+
+    def has_lane(self, lane: str) -> bool:
+        """True from the first request on a lane until the lane is to be closed."""
+        return lane in self._lanes and lane not in self._ending
+
+    def close_lane(self, lane: str, *, at_once: bool = False) -> None:
         """Close the connections of a lane when its last request is answered: a client may close its connection right
-        after a Produce with acks=0."""
+        after a Produce with acks=0. `at_once`: now; its requests are not answered."""
         if lane in self._lanes:
             host, calls = self._lanes[lane]
-            if calls.idle:
+            if calls.idle or at_once:
                 del self._lanes[lane]
                 host.forget()
             else:

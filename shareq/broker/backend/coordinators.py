@@ -1,4 +1,4 @@
-"""The coordinators of share groups and of their durable state, and the persister: once in a process, for all shards.
+"""The coordinators of share groups and of their durable state: once in a process, for the shards that it leads.
 
 BEHAVIOUR.md, section 3.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 from shareq.broker.backend.client import BackendClient
 from shareq.broker.backend.metadata_mirror import MetadataMirror
-from shareq.broker.backend.shard_log import ShardLog
+from shareq.broker.backend.shard_log import RETRY_MS, ShardLog
 from shareq.broker.host import Host
 from shareq.broker.loop import EventLoop
 from shareq.coordinator.groups.coordinator import GroupCoordinator
@@ -50,9 +50,10 @@ Carriers = dict[type, Callable[[Host, Any], None]]
 
 
 class Coordinators:
-    """Runs the actors, opens the logs of their shards, and carries out their effects on these logs.
+    """Runs the actors, opens the logs of the shards that this process leads, and carries out their effects on them.
 
-    `carriers`: those of all other effects. `superseded` is called when another process has become a shard's writer.
+    `leads(shard)` is asked with each image. `carriers`: those of all other effects. `when_held(call)` calls while no
+    other process can lead. `require_term(term)` is called when stored leader epochs need a fleet with this term.
     """
 
     def __init__(
@@ -65,14 +66,19 @@ class Coordinators:
         carriers: Carriers,
         record: Callable[[Event], None],
         traced: bool,
-        superseded: Callable[[], object],
+        leads: Callable[[str, int], bool],
+        when_held: Callable[[Callable[[], object]], object],
+        require_term: Callable[[int], object],
     ) -> None:
         self._mirror = mirror
-        self._superseded = superseded
+        self._require_term = require_term
+        self._leads = leads
+        self._when_held = when_held
         self._client = client
         self._loop = loop
         self._logs: dict[TopicPartition, ShardLog] = {}
         self._led: set[TopicPartition] = set()
+        self._ended = False
         self._epoch = 0
         own: Carriers = {
             **carriers,
@@ -86,53 +92,77 @@ class Coordinators:
             return Host(name, actor, loop, own, record)
 
         self.groups = host("group-coordinator", GroupCoordinator(0, rng, traced=traced))
-        self.states = host("share-coordinator", ShareCoordinator(0, traced=traced))
+        self._states = ShareCoordinator(0, traced=traced)
+        self.states = host("share-coordinator", self._states)
         self._hosts = {GROUP_METADATA_TOPIC: self.groups, SHARE_STATE_TOPIC: self.states}
 
     @property
     def ready(self) -> bool:
-        """True if the logs of all shards are open."""
+        """True if the logs of all shards that this process leads are open."""
+        return all(name in self._mirror.image.topics for name in self._hosts) and self._wanted() == self._led
+
+    def _wanted(self) -> set[TopicPartition]:
         topics = self._mirror.image.topics
-        return all(
-            name in topics and all(TopicPartition(name, p) in self._led for p in range(len(topics[name].partitions)))
+        shards = (
+            TopicPartition(name, index)
             for name in self._hosts
+            if name in topics
+            for index in range(len(topics[name].partitions))
         )
+        return {shard for shard in shards if self._leads(*shard)}
 
     def image_changed(self, image: ClusterImage) -> None:
-        """Deliver the image, and open the logs of new shards."""
-        for name, host in self._hosts.items():
+        """Deliver the image, resign from the shards that another process leads, and open the logs of new ones."""
+        if self._ended:
+            return
+        for host in self._hosts.values():
             host.deliver(ImageChanged(image))
-            topic = image.topics.get(name)
-            for index in range(len(topic.partitions) if topic else 0):
-                shard = TopicPartition(name, index)
-                if shard not in self._logs:
-                    self._lead(shard)
+        wanted = self._wanted()
+        for shard in sorted(self._logs.keys() - wanted):
+            self._resign(shard)
+        for shard in sorted(wanted - self._logs.keys()):
+            self._lead(shard)
 
     def _lead(self, shard: TopicPartition) -> None:
-        """Open the log of a shard; when it is open, the coordinator loads the shard."""
+        """Open the log of a shard; when it is open, the coordinator loads the shard. It deletes the states of topics
+        that do not exist, so the metadata must be newer than those that former writers had."""
         log = ShardLog(shard, FENCES[shard.topic], self._client, self._loop, self._mirror)
         self._logs[shard] = log
         self._epoch += 1
         epoch = self._epoch
 
         def opened(error: Errors) -> None:
-            if error:
+            if error is Errors.NOT_COORDINATOR:
+                self._fenced(log)
+            elif error:
                 _log.error("%s cannot be written: %s", shard, error.name)
             else:
+                self._mirror.refresh(load)
+
+        def load() -> None:
+            if self._logs.get(shard) is log:
                 self._led.add(shard)
                 self._hosts[shard.topic].deliver(ShardElected(shard.partition, epoch))
 
         log.open(opened)
 
-    def resign(self) -> None:
-        """Resign from all shards: another process writes them now."""
-        for shard in sorted(self._led):
-            self._logs[shard].close()
+    def _resign(self, shard: TopicPartition) -> None:
+        self._logs.pop(shard).close()
+        if shard in self._led:
+            self._led.discard(shard)
             self._hosts[shard.topic].deliver(ShardResigned(shard.partition))
-        self._led.clear()
+
+    def _fenced(self, log: ShardLog) -> None:
+        """Another process has become the writer of a shard. If this one still leads it, that was a former leader: begin
+        anew."""
+        if self._logs.get(log.shard) is log:
+            self._resign(log.shard)
+            again = lambda: self._when_held(lambda: self.image_changed(self._mirror.image))  # noqa: E731
+            self._loop.at(self._loop.now_ms() + RETRY_MS, again)
 
     def die(self) -> None:
         """End the actors and their writers."""
+        self._ended = True
         for log in self._logs.values():
             log.close()
         for host in self._hosts.values():
@@ -141,21 +171,39 @@ class Coordinators:
     # ---- effects -----------------------------------------------------------------------------------------------------
 
     def _append(self, host: Host, effect: AppendRecords) -> None:
+        log = self._logs.get(effect.topic_partition)
+        if log is None:  # resigned from while the coordinator was at work
+            return
+
         def done(appended: Appended) -> None:
             host.deliver(appended)
-            if appended.error is Errors.NOT_COORDINATOR and effect.topic_partition in self._led:
-                self._superseded()
+            if appended.error is Errors.NOT_COORDINATOR:
+                self._fenced(log)
 
-        self._logs[effect.topic_partition].append(effect, done)
+        log.append(effect, done)
 
     def _read(self, host: Host, effect: ReadRecords) -> None:
         def done(read: RecordsRead) -> None:
             host.deliver(read)
+            if read.done and host is self.states:
+                self._compare_epochs(effect.topic_partition.partition)
 
-        self._logs[effect.topic_partition].read(effect, done)
+        if effect.topic_partition in self._logs:
+            self._logs[effect.topic_partition].read(effect, done)
+
+    def _compare_epochs(self, partition: int) -> None:
+        """Stored epochs of leaders that are above those of the present fleet show that terms have begun again: its
+        leaders would be refused until they reach them."""
+        image, fleet = self._mirror.image, self._mirror.fleet
+        stored = ((image.partition(*key[1:]), epoch) for key, epoch in self._states.leader_epochs(partition).items())
+        terms = [epoch - found.leader_epoch for found, epoch in stored if found is not None]
+        if fleet is not None and terms and max(terms) > fleet.term:
+            _log.warning("terms have begun again: the states have %s, the fleet %s", max(terms), fleet.term)
+            self._require_term(max(terms) + 1)
 
     def _delete_before(self, host: Host, effect: DeleteRecordsBefore) -> None:
         def done(error: Errors) -> None:
             host.deliver(RecordsDeleted(effect.id, error))
 
-        self._logs[effect.topic_partition].delete_before(effect.offset, done)
+        if effect.topic_partition in self._logs:
+            self._logs[effect.topic_partition].delete_before(effect.offset, done)

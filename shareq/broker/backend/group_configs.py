@@ -8,55 +8,134 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 
+from shareq.broker.backend.client import BackendClient
 from shareq.broker.backend.metadata_mirror import MetadataMirror
-from shareq.broker.backend.shard_log import ShardLog
+from shareq.broker.backend.shard_log import RETRY_MS, ShardLog
+from shareq.broker.backend.topics import GROUP_CONFIGS_TOPIC
 from shareq.broker.controller import Changes
+from shareq.broker.loop import EventLoop
 from shareq.broker.placement import NO_ERROR, ErrorWithMessage
-from shareq.model.actor import Appended, AppendRecords, ReadRecords, RecordsRead
+from shareq.model.actor import Answer, Appended, AppendRecords, ReadRecords, RecordsRead
 from shareq.model.configs import validate_group_overrides
 from shareq.model.errors import ConfigException, Errors
 from shareq.model.events import ConfigChanged, Event
+from shareq.model.ids import TopicPartition
 from shareq.model.image import ClusterImage
+from shareq.model.messages.topics import (
+    AlterOperation,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    ResourceType,
+)
 from shareq.model.records import CoordinatorRecord
 
 FENCE = CoordinatorRecord(b"", None)
 """A tombstone of no group."""
 
+SHARD = TopicPartition(GROUP_CONFIGS_TOPIC, 0)
+
+FOLLOW_WAIT_MS = 500
+"""How long a read of a process that follows the topic waits for changes."""
+
+ASK_MS = 10_000
+"""How long a process asks the one that stores changes, which may change meanwhile."""
+
+_UNKNOWN_WRITER = frozenset({Errors.NOT_CONTROLLER, Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.NETWORK_EXCEPTION})
+
 
 class GroupConfigs:
-    """Reads the stored configurations into the image, and stores changes before they take effect."""
+    """Reads the stored configurations into the image. The process that leads the topic stores changes; the others
+    follow the topic, and send changes to that process with `ask_writer(request, done)`. `when_held(call)` calls while
+    no other process can lead.
 
-    def __init__(self, log: ShardLog, mirror: MetadataMirror, record: Callable[[Event], None]) -> None:
+    `loaded`: True if the image has had all of the topic.
+    """
+
+    def __init__(
+        self,
+        client: BackendClient,
+        loop: EventLoop,
+        mirror: MetadataMirror,
+        *,
+        record: Callable[[Event], None],
+        ask_writer: Callable[[IncrementalAlterConfigsRequest, Callable[[Answer], object]], object],
+        when_held: Callable[[Callable[[], object]], object],
+    ) -> None:
         self.loaded = False
-        self._log = log
+        self.writes = False
+        """True if this process stores changes."""
+        self._client = client
+        self._loop = loop
         self._mirror = mirror
         self._record = record
+        self._ask_writer = ask_writer
+        self._when_held = when_held
+        self._log: ShardLog | None = None
+        self._leads = False
+        self._next = 0
         self._waiting: deque[Callable[[], None]] = deque()
 
     @property
     def image(self) -> ClusterImage:
         return self._mirror.image
 
-    # ---- loading -----------------------------------------------------------------------------------------------------
+    # ---- reading -----------------------------------------------------------------------------------------------------
 
-    def load(self) -> None:
-        """Become the writer, then read the topic to its end."""
-        self._log.open(lambda error: None if error else self._read_from(0))
+    def image_changed(self) -> None:
+        """Become the writer, or follow, as the image has it."""
+        leads = self._mirror.leads(*SHARD)
+        if self._log is None or leads != self._leads:
+            self.close()
+            self._leads = leads
+            self._log = log = ShardLog(SHARD, FENCE, self._client, self._loop, self._mirror)
+            if leads:
+                log.open(lambda error: self._fenced() if error else self._read())
+            else:
+                self._read()
 
-    def _read_from(self, offset: int) -> None:
-        self._log.read(ReadRecords(0, self._log.shard, offset), self._take)
+    def close(self) -> None:
+        """Read and store nothing more until the next image."""
+        self.writes = False
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+        waiting, self._waiting = self._waiting, deque()
+        for change in waiting:
+            self._loop.post(change)
+
+    def _fenced(self) -> None:
+        """Another process has become the writer. If this one still leads, that was a former leader: begin anew."""
+        self.close()
+        self._loop.at(self._loop.now_ms() + RETRY_MS, lambda: self._when_held(self._mirror.published))
+
+    def _read(self) -> None:
+        if self._log is not None:
+            wait_ms = 0 if self._leads else FOLLOW_WAIT_MS
+            self._log.read(ReadRecords(0, SHARD, self._next), self._take, wait_ms=wait_ms)
 
     def _take(self, read: RecordsRead) -> None:
+        self._next = read.next_offset
         configs = dict(self.image.group_configs)
         for _, key, value in read.records:
-            if value is None:
-                configs.pop(key.decode(), None)
-            else:
-                configs[key.decode()] = MappingProxyType(json.loads(value))
-        self.loaded = read.done
-        self._mirror.change(group_configs=MappingProxyType(configs))
-        if not read.done:
-            self._read_from(read.next_offset)
+            group_id, found = key.decode(), MappingProxyType(json.loads(value or b"{}"))
+            if self.loaded:
+                self._record_changes(group_id, configs.get(group_id, {}), found)
+            configs[group_id] = found
+        self.loaded = self.loaded or read.done
+        self.writes = self._leads and read.done
+        self._publish(configs)
+        if not self.writes:
+            self._read()
+
+    def _publish(self, configs: Mapping[str, Mapping[str, str]]) -> None:
+        found = {group: one for group, one in configs.items() if one}
+        if found != self.image.group_configs:
+            self._mirror.change(group_configs=MappingProxyType(found))
+
+    def _record_changes(self, group_id: str, old: Mapping[str, str], new: Mapping[str, str]) -> None:
+        for key in sorted(old.keys() | new.keys()):
+            if old.get(key) != new.get(key):
+                self._record(ConfigChanged(f"group:{group_id}", key, new.get(key)))
 
     # ---- changes -----------------------------------------------------------------------------------------------------
 
@@ -69,25 +148,78 @@ class GroupConfigs:
         validate_only: bool = False,
     ) -> None:
         """Set overrides of a group, which need not exist, or remove them with None; `done` gets the result when the
-        change is stored."""
-        self._waiting.append(partial(self._alter, group_id, changes, done, validate_only))
+        change is stored and in the image of this process."""
+        problem, _ = self.merged(group_id, changes)
+        if problem[0] or validate_only:
+            done(problem)
+        elif self.writes:
+            self._enqueue(group_id, changes, done)
+        else:
+            self._ask(group_id, changes, done, self._loop.now_ms() + ASK_MS)
+
+    # ---- changes that another process stores -------------------------------------------------------------------------
+
+    def _ask(self, group_id: str, changes: Changes, done: Callable[[ErrorWithMessage], object], due_ms: int) -> None:
+        """Send a change to the process that leads the topic, until it is known."""
+        if self.writes:
+            self._enqueue(group_id, changes, done)
+            return
+
+        def taken(answer: Answer) -> None:
+            response = answer.response
+            results = response.responses if isinstance(response, IncrementalAlterConfigsResponse) else ()
+            error, why = (
+                (results[0].error_code, results[0].error_message) if results else (Errors.NETWORK_EXCEPTION, None)
+            )
+            if error in _UNKNOWN_WRITER and self._loop.now_ms() < due_ms:
+                again = partial(self._ask, group_id, changes, done, due_ms)
+                self._loop.at(self._loop.now_ms() + RETRY_MS, again)
+            elif error:
+                done((error, why))
+            else:
+                self._mirror.when(shown, lambda: done(NO_ERROR))
+
+        def shown(image: ClusterImage) -> bool:
+            now = image.group_configs.get(group_id, {})
+            return all(now.get(key) == value for key, value in changes.items())
+
+        self._ask_writer(_request(group_id, changes), taken)
+
+    # ---- changes that this process stores ----------------------------------------------------------------------------
+
+    def _enqueue(self, group_id: str, changes: Changes, done: Callable[[ErrorWithMessage], object]) -> None:
+        self._waiting.append(partial(self._alter, group_id, changes, done))
         if len(self._waiting) == 1:
             self._waiting[0]()
 
-    def _alter(
-        self, group_id: str, changes: Changes, done: Callable[[ErrorWithMessage], object], validate_only: bool
-    ) -> None:
+    def _alter(self, group_id: str, changes: Changes, done: Callable[[ErrorWithMessage], object]) -> None:
         problem, merged = self.merged(group_id, changes)
-        if problem[0] or validate_only:
+        if self._log is None or not self.writes:
+            self._ask(group_id, changes, done, self._loop.now_ms() + ASK_MS)
+        elif problem[0]:
             self._end(done, problem)
-        elif not self.loaded:
-            self._end(done, (Errors.COORDINATOR_LOAD_IN_PROGRESS, "the stored group configurations are being read"))
         else:
             value = json.dumps(merged, sort_keys=True).encode() if merged else None
-            effect = AppendRecords(0, self._log.shard, (CoordinatorRecord(group_id.encode(), value),))
-            self._log.append(
-                effect, lambda appended: self._end(done, self._stored(group_id, changes, merged, appended))
-            )
+            effect = AppendRecords(0, SHARD, (CoordinatorRecord(group_id.encode(), value),))
+            self._log.append(effect, partial(self._appended, group_id, merged, done))
+
+    def _appended(
+        self,
+        group_id: str,
+        merged: Mapping[str, str],
+        done: Callable[[ErrorWithMessage], object],
+        appended: Appended,
+    ) -> None:
+        if appended.error is Errors.NOT_COORDINATOR:
+            self._fenced()  # this change and the others that wait are sent to the present writer
+        elif appended.error:
+            self._end(done, (appended.error, "the configuration could not be stored"))
+        else:
+            self._next = appended.base_offset + 1
+            new = MappingProxyType(dict(merged))
+            self._record_changes(group_id, self.image.group_configs.get(group_id, {}), new)
+            self._publish({**self.image.group_configs, group_id: new})
+            self._end(done, NO_ERROR)
 
     def _end(self, done: Callable[[ErrorWithMessage], object], result: ErrorWithMessage) -> None:
         """Report a change, then begin the next one: the log has one append at a time."""
@@ -108,13 +240,15 @@ class GroupConfigs:
             return (Errors.INVALID_CONFIG, str(problem)), {}
         return NO_ERROR, merged
 
-    def _stored(
-        self, group_id: str, changes: Changes, merged: Mapping[str, str], appended: Appended
-    ) -> ErrorWithMessage:
-        if appended.error:
-            return appended.error, "the configuration could not be stored"
-        for key, value in changes.items():
-            self._record(ConfigChanged(f"group:{group_id}", key, value))
-        configs = {**self.image.group_configs, group_id: MappingProxyType(dict(merged))}
-        self._mirror.change(group_configs=MappingProxyType({group: one for group, one in configs.items() if one}))
-        return NO_ERROR
+
+def _request(group_id: str, changes: Changes) -> IncrementalAlterConfigsRequest:
+    """The request of a change."""
+    request = IncrementalAlterConfigsRequest
+    configs = tuple(
+        request.Config(
+            name=key, config_operation=AlterOperation.DELETE if value is None else AlterOperation.SET, value=value
+        )
+        for key, value in changes.items()
+    )
+    resource = request.Resource(resource_type=ResourceType.GROUP, resource_name=group_id, configs=configs)
+    return request(resources=(resource,))

@@ -5,8 +5,8 @@ A group is looked up on the other side when a member joins; later requests of me
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from shareq.model.actor import Answer
 from shareq.model.errors import Errors
@@ -31,11 +31,18 @@ from shareq.model.messages.share_group import (
 )
 
 Ask = Callable[[Request, Callable[[Answer], object]], None]
+AskLeader = Callable[[str, Request, Callable[[Answer], object]], object]
 JOINING = 0
 """The member epoch of a heartbeat that joins."""
 
 _REPLACEABLE = frozenset({"", "Dead", "Empty"})
 """States of a classic group that does not reserve its id."""
+
+_UNKNOWN = frozenset({Errors.NOT_COORDINATOR, Errors.COORDINATOR_NOT_AVAILABLE, Errors.COORDINATOR_LOAD_IN_PROGRESS})
+"""Errors of a coordinator that does not know whether there is a group. All clients repeat a request after them."""
+
+_ASK_AGAIN = Errors.COORDINATOR_NOT_AVAILABLE
+"""The error if the other side does not answer."""
 
 
 def joins_share_group(request: Request) -> bool:
@@ -51,38 +58,57 @@ def refusal_here(request: Any, ask_backend: Ask, done: Callable[[Response | None
     """`done` gets the error if the backend has a group with the id of a share group's new member, else None."""
 
     def classic(answer: Answer) -> None:
-        groups = answer.response.groups if isinstance(answer.response, DescribeGroupsResponse) else ()
-        if any(not group.error_code and group.group_state not in _REPLACEABLE for group in groups):
-            refuse()
+        found = _Found.of(answer, DescribeGroupsResponse)
+        if found.error or any(group.group_state not in _REPLACEABLE for group in found.groups):
+            refuse(found.error)
         else:
             ask_backend(ConsumerGroupDescribeRequest(group_ids=(request.group_id,)), consumer)
 
     def consumer(answer: Answer) -> None:
-        groups = answer.response.groups if isinstance(answer.response, ConsumerGroupDescribeResponse) else ()
-        if any(not group.error_code for group in groups):
-            refuse()
+        found = _Found.of(answer, ConsumerGroupDescribeResponse)
+        if found.error or found.groups:
+            refuse(found.error)
         else:
             done(None)
 
-    def refuse() -> None:
-        text = f"Group {request.group_id} is not a share group."
-        done(ShareGroupHeartbeatResponse(error_code=Errors.GROUP_ID_NOT_FOUND, error_message=text))
+    def refuse(error: Errors) -> None:
+        text = None if error else f"Group {request.group_id} is not a share group."
+        done(ShareGroupHeartbeatResponse(error_code=error or Errors.GROUP_ID_NOT_FOUND, error_message=text))
 
     ask_backend(DescribeGroupsRequest(groups=(request.group_id,)), classic)
 
 
-def refusal_at_backend(request: Any, ask_here: Ask, done: Callable[[Response | None], object]) -> None:
-    """`done` gets the error if a share group has the id of a new member's group of another type, else None."""
+def refusal_at_backend(request: Any, ask_leader: AskLeader, done: Callable[[Response | None], object]) -> None:
+    """`done` gets the error if a share group has the id of a new member's group of another type, else None.
+    `ask_leader` asks the process that leads the shard of such a share group.
+    """
 
     def described(answer: Answer) -> None:
-        groups = answer.response.groups if isinstance(answer.response, ShareGroupDescribeResponse) else ()
-        if all(group.error_code for group in groups):
+        found = _Found.of(answer, ShareGroupDescribeResponse)
+        if not found.error and not found.groups:
             done(None)
         elif isinstance(request, JoinGroupRequest):
-            error = Errors.INCONSISTENT_GROUP_PROTOCOL
+            error = found.error or Errors.INCONSISTENT_GROUP_PROTOCOL
             done(JoinGroupResponse(error_code=error, protocol_name="", member_id=request.member_id))
         else:
-            text = f"Group {request.group_id} is not a consumer group."
-            done(ConsumerGroupHeartbeatResponse(error_code=Errors.GROUP_ID_NOT_FOUND, error_message=text))
+            text = None if found.error else f"Group {request.group_id} is not a consumer group."
+            error = found.error or Errors.GROUP_ID_NOT_FOUND
+            done(ConsumerGroupHeartbeatResponse(error_code=error, error_message=text))
 
-    ask_here(ShareGroupDescribeRequest(group_ids=(request.group_id,)), described)
+    ask_leader(request.group_id, ShareGroupDescribeRequest(group_ids=(request.group_id,)), described)
+
+
+class _Found(NamedTuple):
+    """The groups that a description has; or the error after which the client shall ask again, because the other side
+    does not know yet whether there is such a group."""
+
+    groups: Sequence[Any] = ()
+    error: Errors = Errors.NONE
+
+    @classmethod
+    def of(cls, answer: Answer, kind: type[Any]) -> _Found:
+        if isinstance(answer.response, kind):
+            groups: Sequence[Any] = answer.response.groups
+            unknown = next((group.error_code for group in groups if group.error_code in _UNKNOWN), Errors.NONE)
+            return cls([group for group in groups if not group.error_code], unknown)
+        return cls(error=Errors.NONE if answer.error is Errors.UNSUPPORTED_VERSION else _ASK_AGAIN)

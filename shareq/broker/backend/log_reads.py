@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 from shareq.broker.backend.client import BackendClient
 from shareq.broker.loop import EventLoop
+from shareq.log.records import record_keys
 from shareq.model.actor import MAX_OFFSET, Answer, FindOffset, LogRead, OffsetFound, ReadLog
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId, TopicIdPartition, TopicPartition
-from shareq.model.image import ClusterImage
+from shareq.model.image import ClusterImage, PartitionImage
 from shareq.model.messages.data import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, ListOffsetsRequest, ListOffsetsResponse
 from shareq.model.messages.fetch import FetchRequest, FetchResponse
 from shareq.model.records import AbortedTransaction, RecordBatch
@@ -24,15 +25,25 @@ READS = "reads"
 """The lane of reads that do not wait."""
 
 WATCH_WAIT_MS = 200
-"""How long a fetch of the watch waits for records; a partition that begins to be watched may wait as long if all lanes
-of the watch are in use."""
+"""How long a fetch of the watch waits for records."""
 
-WATCH_LANES = 4
+WATCH_LANES = 16
 """The most fetches of the watch that wait at one broker."""
+
+FREE_LANES = 8
+"""Lanes for partitions that begin to be watched: while no more are free, a fetch that has waited in vain is not sent
+again; its partitions go into the next fetch. So the lanes that wait in vain become fewer."""
 
 AHEAD_BYTES, ALL_AHEAD_BYTES = 64 << 10, 1 << 20
 """The bytes of new records that a fetch of the watch returns for a partition, and for all: the read that follows needs
 no request of its own."""
+
+KEPT_MS = 20
+"""How long what was read serves further reads of the partition. A leader reads a batch again for each part of it that
+fits in the window."""
+
+FIRST_BYTES = 1 << 20
+"""The most that the first read of a partition returns beyond a batch, before the size of its records is known."""
 
 RETRY_MS = 100
 
@@ -44,16 +55,50 @@ _STALE = frozenset(
         Errors.NOT_LEADER_OR_FOLLOWER,
         Errors.UNKNOWN_TOPIC_ID,
         Errors.UNKNOWN_TOPIC_OR_PARTITION,
+        Errors.KAFKA_STORAGE_ERROR,
         Errors.NETWORK_EXCEPTION,
     }
 )
-"""Errors after which the metadata is read again."""
+"""Errors after which the metadata is read again; with a storage error, another broker may soon be the leader."""
 
 
 class _Read(NamedTuple):
     at: TopicIdPartition
     effect: ReadLog
     done: Callable[[LogRead], object]
+
+
+class _Kept(NamedTuple):
+    """What has just been read of a partition."""
+
+    partition: FetchResponse.Partition
+    isolation_level: int
+    until_ms: int
+
+    def serves(self, effect: ReadLog, now_ms: int) -> bool:
+        """True if it has all that a read can use: up to its end offset, or to the end of the log."""
+        records = self.partition.records
+        if not records or self.isolation_level != effect.isolation_level or now_ms > self.until_ms:
+            return False
+        end = records[-1].last_offset + 1
+        wanted = min(effect.end_offset, self.partition.high_watermark)
+        return records[0].base_offset <= effect.offset < end and end >= wanted
+
+
+class _Sizes(NamedTuple):
+    """The sizes of a partition's records and batches, as last read."""
+
+    per_record: float
+    batch: int
+
+    @classmethod
+    def of(cls, batches: Sequence[RecordBatch]) -> _Sizes:
+        sizes = [batch.size for batch in batches]
+        return cls(sum(sizes) / (batches[-1].last_offset + 1 - batches[0].base_offset), max(sizes))
+
+    def of_read(self, effect: ReadLog) -> int:
+        """About the bytes up to the end offset, with the rest of the batches at both ends."""
+        return int((effect.end_offset - effect.offset) * self.per_record) + 2 * self.batch
 
 
 class _Watched(NamedTuple):
@@ -81,6 +126,7 @@ class LogReads:
         moved: Callable[[TopicIdPartition, int, int], object],
     ) -> None:
         self.image = ClusterImage()
+        self._closed = False
         self._node = node
         self._client = client
         self._loop = loop
@@ -88,15 +134,29 @@ class LogReads:
         self._moved = moved
         self._reads: list[_Read] = []
         self._watched: dict[TopicIdPartition, _Watched] = {}
-        self._ahead: dict[tuple[TopicIdPartition, int], FetchResponse.Partition] = {}
-        """(Partition, offset) -> what the watch has just fetched; for the reads of the same turn of the loop."""
+        self._kept: dict[TopicIdPartition, _Kept] = {}
+        self._sizes: dict[TopicIdPartition, _Sizes] = {}
         self._idle_lanes = [f"watch-{number}" for number in range(WATCH_LANES)]
+        self._new = False
+        """True if partitions have begun to be watched that no fetch waits for."""
+
+    def close(self) -> None:
+        """Read and watch nothing more; results under way are dropped."""
+        self._closed = True
+        self._reads.clear()
+        self._watched.clear()
+
+    def image_changed(self, image: ClusterImage, leader: int) -> None:
+        """Forget the sizes of records in partitions that `leader`, the node of these reads, does not lead any more."""
+        self.image = image
+        for at in [at for at in self._sizes if not _leads(leader, image.partition(at.topic_id, at.partition))]:
+            del self._sizes[at]
 
     # ---- reads -------------------------------------------------------------------------------------------------------
 
-    def read(self, effect: ReadLog, done: Callable[[LogRead], object], grew: Callable[[], object]) -> None:
+    def read(self, effect: ReadLog, done: Callable[[LogRead], object], grew: Callable[[], object] | None) -> None:
         """Read; `done` gets the result. After a read up to the end of the log, `grew()` is called once when there are
-        more records. Reads of one turn of the loop are sent together."""
+        more records; None: the log is not watched. Reads of one turn of the loop are sent together."""
         topic = self.image.topics.get(effect.topic_partition.topic)
         if topic is None:
             self._loop.post(done, LogRead(effect.id, Errors.UNKNOWN_TOPIC_OR_PARTITION))
@@ -104,13 +164,13 @@ class LogReads:
         at = TopicIdPartition(topic.topic_id, effect.topic_partition.partition)
 
         def take(read: LogRead) -> None:
-            if not read.error and _reached_end(effect, read):
+            if grew is not None and not read.error and _reached_end(effect, read):
                 self._watch(_Watched(at, read.high_watermark, grew))
             done(read)
 
-        ahead = self._ahead.get((at, effect.offset))
-        if ahead is not None and effect.isolation_level == IsolationLevel.READ_UNCOMMITTED:
-            self._loop.post(take, _log_read(effect.id, ahead, effect.max_bytes))
+        kept = self._kept.get(at)
+        if kept is not None and kept.serves(effect, self._loop.now_ms()):
+            self._loop.post(take, _log_read(effect, kept.partition))
             return
         if not self._reads:
             self._loop.post(self._send)
@@ -132,10 +192,29 @@ class LogReads:
             self._fetch(chosen, level)
 
     def _fetch(self, reads: dict[TopicIdPartition, _Read], level: int) -> None:
-        partitions = [(read.at, read.effect.offset, read.effect.max_bytes) for read in reads.values()]
-        total = sum(read.effect.max_bytes for read in reads.values())
+        partitions = [(read.at, read.effect.offset, self._limit(read)) for read in reads.values()]
+        total = sum(limit for _, _, limit in partitions)
         request = fetch_request(partitions, total, level, max_wait_ms=0)
         self._client.call(self._node, request, lambda answer: self._fetched(reads, answer), lane=READS)
+
+    def _limit(self, read: _Read) -> int:
+        """The bytes that a read can use; the backend returns a first batch that is larger whole."""
+        if read.effect.end_offset == MAX_OFFSET:
+            return read.effect.max_bytes
+        sizes = self._sizes.get(read.at)
+        return min(read.effect.max_bytes, sizes.of_read(read.effect) if sizes else FIRST_BYTES)
+
+    def _keep(self, at: TopicIdPartition, partition: FetchResponse.Partition, level: int) -> None:
+        """Keep what was read, for a short time."""
+        if partition.records:
+            until_ms = self._loop.now_ms() + KEPT_MS
+            self._kept[at] = kept = _Kept(partition, level, until_ms)
+            self._sizes[at] = _Sizes.of(partition.records)
+            self._loop.at(until_ms + 1, lambda: self._drop(at, kept))
+
+    def _drop(self, at: TopicIdPartition, kept: _Kept) -> None:
+        if self._kept.get(at) is kept:
+            del self._kept[at]
 
     def _fetched(self, reads: dict[TopicIdPartition, _Read], answer: Answer) -> None:
         found = fetched_partitions(answer)
@@ -146,7 +225,8 @@ class LogReads:
                 self._stale()
             if partition is not None and not error:
                 self._moved(at, partition.log_start_offset, partition.high_watermark)
-                read.done(_log_read(read.effect.id, partition))
+                self._keep(at, partition, read.effect.isolation_level)
+                read.done(_log_read(read.effect, partition))
             elif error is Errors.OFFSET_OUT_OF_RANGE:
                 self._find_bounds(read)
             else:
@@ -193,9 +273,11 @@ class LogReads:
     # ---- the watch ---------------------------------------------------------------------------------------------------
 
     def _watch(self, watched: _Watched) -> None:
-        new = not self._watched
+        if self._closed:
+            return
         self._watched[watched.at] = watched
-        if new:
+        if not self._new:
+            self._new = True
             self._loop.post(self._wait)
 
     def _wait(self) -> None:
@@ -203,7 +285,7 @@ class LogReads:
         takes them."""
         if self._watched and self._idle_lanes:
             lane, waiting = self._idle_lanes.pop(), self._watched
-            self._watched = {}
+            self._watched, self._new = {}, False
             partitions = [(one.at, one.offset, AHEAD_BYTES) for one in waiting.values()]
             level = IsolationLevel.READ_UNCOMMITTED
             request = fetch_request(partitions, ALL_AHEAD_BYTES, level, max_wait_ms=WATCH_WAIT_MS)
@@ -213,6 +295,8 @@ class LogReads:
         """Report the partitions that have grown; the others are waited for again. A partition that has been read to its
         end meanwhile keeps its newer entry."""
         self._idle_lanes.append(lane)
+        if self._closed:
+            return
         found = fetched_partitions(answer)
         failed = []
         for at, watched in waiting.items():
@@ -221,16 +305,19 @@ class LogReads:
                 failed.append(watched)
             elif partition.records or partition.high_watermark > watched.offset:
                 self._moved(at, partition.log_start_offset, partition.high_watermark)
-                if partition.records:
-                    self._ahead[at, watched.offset] = partition
+                self._keep(at, partition, IsolationLevel.READ_UNCOMMITTED)
                 watched.grew()
             else:
                 self._watched.setdefault(at, watched)
         if failed:
             self._stale()
             self._loop.at(self._loop.now_ms() + RETRY_MS, lambda: [watched.grew() for watched in failed])
-        self._loop.post(self._ahead.clear)
-        self._wait()
+        if self._new or len(self._idle_lanes) > FREE_LANES:
+            self._wait()
+
+
+def _leads(node: int, partition: PartitionImage | None) -> bool:
+    return partition is not None and partition.leader == node
 
 
 def _reached_end(effect: ReadLog, read: LogRead) -> bool:
@@ -240,21 +327,21 @@ def _reached_end(effect: ReadLog, read: LogRead) -> bool:
     return not read.batches or read.batches[-1].last_offset + 1 >= end
 
 
-def _log_read(read_id: int, partition: FetchResponse.Partition, max_bytes: int | None = None) -> LogRead:
-    """`max_bytes`: the limit of batches beyond the first one; None: all of the response."""
-    aborted = tuple(_aborted(one, partition.records) for one in partition.aborted_transactions or ())
-    batches = partition.records
-    if max_bytes is not None:
-        sizes = accumulate(batch.size for batch in batches)
-        batches = tuple(b for n, (b, size) in enumerate(zip(batches, sizes, strict=True)) if not n or size <= max_bytes)
+def _log_read(effect: ReadLog, partition: FetchResponse.Partition) -> LogRead:
+    """The result of a read: the batches from its offset on, at most `max_bytes` beyond the first one."""
+    batches = [batch for batch in partition.records if batch.last_offset >= effect.offset]
+    sizes = accumulate(batch.size for batch in batches)
+    limit = effect.max_bytes
+    taken = tuple(batch for n, (batch, size) in enumerate(zip(batches, sizes, strict=True)) if not n or size <= limit)
     return LogRead(
-        read_id,
+        effect.id,
         Errors.NONE,
-        batches,
+        taken,
         partition.high_watermark,
         partition.log_start_offset,
         partition.last_stable_offset,
-        aborted,
+        tuple(_aborted(one, partition.records) for one in partition.aborted_transactions or ()),
+        record_keys(taken) if effect.keys else (),
     )
 
 

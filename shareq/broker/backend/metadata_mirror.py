@@ -1,4 +1,4 @@
-"""The image of the cluster, read from the backend's metadata. BEHAVIOUR.md, section 1."""
+"""The image of the cluster: the backend's metadata, and the processes that lead. BEHAVIOUR.md, sections 1 and 6."""
 
 from __future__ import annotations
 
@@ -9,6 +9,17 @@ from types import MappingProxyType
 from typing import Any
 
 from shareq.broker.backend.client import BackendClient
+from shareq.broker.backend.known_topics import KnownTopics
+from shareq.broker.backend.processes import (
+    NO_ADDRESSES,
+    NO_LISTENERS,
+    NODES,
+    Fleet,
+    Listeners,
+    Process,
+    backend_id,
+    node_id,
+)
 from shareq.broker.backend.shard_log import Place
 from shareq.broker.backend.topics import GROUP_CONFIGS_TOPIC, HERE, IN_BACKEND, new_topic
 from shareq.broker.loop import EventLoop, Timer
@@ -25,7 +36,15 @@ from shareq.model.events import (
     TopicDeleted,
 )
 from shareq.model.ids import TopicPartition
-from shareq.model.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
+from shareq.model.image import (
+    NO_LEADER,
+    Addresses,
+    BrokerImage,
+    ClusterImage,
+    PartitionImage,
+    TopicImage,
+    listeners_of,
+)
 from shareq.model.messages.cluster import MetadataRequest, MetadataResponse
 from shareq.model.messages.topics import CreateTopicsResponse
 
@@ -35,16 +54,17 @@ REFRESH_MS = 1_000
 STALE_MS = 50
 """The least time between two requests."""
 
-NO_LEADER = -1
-
 SHOWN_MS = 5_000
 """How long an answer waits for the metadata to show a change."""
+
+_REFUSALS = (Errors.SASL_AUTHENTICATION_FAILED, Errors._SSL, Errors._AUTHENTICATION)
 
 _KAFKAS = frozenset({"__consumer_offsets", "__share_group_state", "__transaction_state"})
 
 
 class MetadataMirror:
-    """Holds the image, and polls the backend for changes. After each change it calls `publish(image)`.
+    """Holds the image, and polls the backend for changes. After each change it calls `publish(image)`, from the first
+    fleet on: the brokers of the image are the nodes of all processes that lead, and leaders are such nodes.
 
     The topics of this project have their usual names in the image; Kafka's own topics of these names are not in it.
     """
@@ -61,18 +81,29 @@ class MetadataMirror:
         self.image = ClusterImage(broker_config=config, static_configs=MappingProxyType(config.overrides))
         self.trouble = ""
         """Why the last request failed; empty if it did not."""
+        self.refused = Errors.NONE
+        """The error with which the backend has refused this process, if that was the answer to the last request."""
         self._client = client
         self._loop = loop
         self._publish = publish
         self._record = record
-        self._addresses: Mapping[int, tuple[str, int]] = {}
-        self._places: dict[str, MetadataResponse.Topic] = {}
+        self.fleet: Fleet | None = None
+        """The processes as last known; None before the first assignment."""
+        self._process_id = ""
+        self._addresses: Addresses = NO_ADDRESSES
+        self._listeners: Listeners = NO_LISTENERS
+        self._read: MetadataResponse | None = None
+        self._known: set[int] = set()
+        self._topics = KnownTopics(client, self.stale)
         self._creating: set[str] = set()
         self._asking = self._again = self._closed = False
-        self._led = True
+        self._member = False
         self._asked_ms = loop.now_ms()
         self._timer: Timer | None = None
         self._waiting: list[tuple[Callable[[ClusterImage], bool], Callable[[], object], int]] = []
+        self._before: list[Callable[[], object]] = []
+        self._during: list[Callable[[], object]] = []
+        """What waits for a request that has not been sent, and for the one that has been."""
 
     # ---- polling -----------------------------------------------------------------------------------------------------
 
@@ -93,9 +124,9 @@ class MetadataMirror:
         else:
             self._ask_at(max(self._loop.now_ms(), self._asked_ms + STALE_MS))
 
-    def lose_leaders(self) -> None:
-        """From here on no partition has a leader in this process."""
-        self._led = False
+    def refresh(self, done: Callable[[], object]) -> None:
+        """Call `done` when the image is at least as new as this call."""
+        self._before.append(done)
         self.stale()
 
     def when(self, shown: Callable[[ClusterImage], bool], done: Callable[[], object]) -> None:
@@ -125,52 +156,119 @@ class MetadataMirror:
         self._timer = None
         if not self._closed and not self._asking:
             self._asking, self._again, self._asked_ms = True, False, self._loop.now_ms()
+            self._during, self._before = self._during + self._before, []
             self._client.call_any(MetadataRequest(), self._answered)
 
     def _answered(self, answer: Answer) -> None:
         self._asking = False
         response = answer.response
-        if isinstance(response, MetadataResponse) and response.brokers:
+        self.refused = answer.error if answer.error in _REFUSALS else Errors.NONE
+        if isinstance(response, MetadataResponse) and any(one.node_id >= NODES for one in response.brokers):
+            self.trouble = f"brokers {[one.node_id for one in response.brokers]}: their ids must be below {NODES}"
+        elif isinstance(response, MetadataResponse) and response.brokers:
             self.trouble = ""
             self._client.learn(response)
-            self._apply(response)
+            self._read = response
+            self._topics.learn(response)
+            for name in (*IN_BACKEND, GROUP_CONFIGS_TOPIC):
+                self.create(name)
+            self._apply()
+            during, self._during = self._during, []
+            for done in during:
+                done()
         else:
             self.trouble = answer.reason or answer.error.name
         self._check_waiting()
         if not self._closed:
-            soon = self._again or self._waiting
+            soon = self._again or self._waiting or self._before or self._during
             self._ask_at(self._asked_ms + (STALE_MS if soon else REFRESH_MS))
 
     # ---- the image ---------------------------------------------------------------------------------------------------
 
-    def _apply(self, response: MetadataResponse) -> None:
-        before = self.image
-        brokers = self._brokers(response)
+    @property
+    def backend_brokers(self) -> Mapping[int, bool]:
+        """Broker of the backend, ever seen -> whether it is in the metadata now."""
+        now = {broker.node_id for broker in self._read.brokers} if self._read else set()
+        self._known |= now
+        return {broker: broker in now for broker in sorted(self._known)}
+
+    @property
+    def controller_id(self) -> int:
+        """The broker of the backend that creates topics."""
+        return self._read.controller_id if self._read else -1
+
+    def follow(self, fleet: Fleet, process_id: str) -> None:
+        """Show the leaders of a fleet, in which this process has that id."""
+        self.fleet, self._process_id, self._member = fleet, process_id, True
+        self._apply(always=True)
+
+    @property
+    def slot(self) -> int:
+        """The slot of this process, as last known."""
+        assert self.fleet is not None, "there is a fleet"
+        return self.fleet.find(self._process_id).slot
+
+    @property
+    def speaks_for_backend(self) -> bool:
+        """True if this process answers for all of them what each would get from the backend."""
+        return self.fleet is not None and self.slot == self.fleet.workers[0]
+
+    def leads(self, name: str, partition: int) -> bool:
+        """True if this process leads a partition."""
+        return self._member and self.fleet is not None and self.fleet.leader(name, partition) == self.slot
+
+    def lose_leaders(self) -> None:
+        """Show no leaders until the next fleet."""
+        self._member = False
+        self._apply()
+
+    def _apply(self, *, always: bool = False) -> None:
+        response, fleet, before = self._read, self.fleet, self.image
+        if response is None or fleet is None:
+            return
+        brokers = self._brokers(response, fleet)
         topics = {}
-        self._places = {topic.name: topic for topic in response.topics if topic.name and not topic.error_code}
-        for name, topic in self._places.items():
+        for name, topic in self._topics.by_name.items():
             if name not in _KAFKAS and name != GROUP_CONFIGS_TOPIC:
                 here = HERE.get(name, name)
-                topics[here] = _topic(here, topic if self._led else _leaderless(topic), before.topics.get(here))
+                topics[here] = _topic(here, topic, before.topics.get(here), fleet, self._member)
+        controller_id = node_id(fleet.workers[0], response.controller_id)
         changed = topics != dict(before.topics) or brokers != dict(before.brokers)
-        if changed or response.cluster_id != before.cluster_id or response.controller_id != before.controller_id:
+        if always or changed or response.cluster_id != before.cluster_id or controller_id != before.controller_id:
             self._record_changes(before, topics, brokers)
             self.change(
                 cluster_id=response.cluster_id,
-                controller_id=response.controller_id,
+                controller_id=controller_id,
                 brokers=MappingProxyType(brokers),
                 topics=MappingProxyType(topics),
                 topics_by_id=MappingProxyType({topic.topic_id: topic for topic in topics.values()}),
             )
 
-    def _brokers(self, response: MetadataResponse) -> dict[int, BrokerImage]:
-        """The brokers of the backend with the addresses of this process; one that is missing now is not alive."""
+    def _brokers(self, response: MetadataResponse, fleet: Fleet) -> dict[int, BrokerImage]:
+        """The nodes of the processes that lead: one for each broker of the backend, with the process's address. One
+        that is missing now is not alive."""
         found = {}
-        for broker in response.brokers:
-            host, port = self._addresses.get(broker.node_id, (broker.host, broker.port))
-            found[broker.node_id] = BrokerImage(broker_id=broker.node_id, host=host, port=port, rack=broker.rack)
-        gone = {b: replace(one, alive=False) for b, one in self.image.brokers.items() if b not in found}
+        for process in fleet.processes:
+            if process.slot in fleet.workers:
+                for broker in response.brokers:
+                    node = node_id(process.slot, broker.node_id)
+                    host, port = self._address(process, broker)
+                    if port:
+                        listeners = listeners_of(broker.node_id, self._listeners_of(process))
+                        found[node] = BrokerImage(
+                            broker_id=node, host=host, port=port, rack=broker.rack, listeners=listeners
+                        )
+        gone = {node: replace(one, alive=False) for node, one in self.image.brokers.items() if node not in found}
         return dict(sorted({**gone, **found}.items()))
+
+    def _address(self, process: Process, broker: MetadataResponse.Broker) -> tuple[str, int]:
+        """Where the node of a process for a broker is; port 0: the process does not serve this broker yet. Without a
+        server it is used within the process only, and shows the broker's own address."""
+        addresses = self._addresses if process.id == self._process_id else process.addresses
+        return addresses.get(broker.node_id, ("", 0) if addresses else (broker.host, broker.port))
+
+    def _listeners_of(self, process: Process) -> Listeners:
+        return self._listeners if process.id == self._process_id else process.listeners
 
     def _record_changes(
         self, before: ClusterImage, topics: Mapping[str, TopicImage], brokers: Mapping[int, BrokerImage]
@@ -201,25 +299,23 @@ class MetadataMirror:
     def change(self, **changes: Any) -> None:
         """Publish a new image with these fields."""
         self.image = replace(self.image, version=self.image.version + 1, _effective={}, **changes)
+        self.published()
+
+    def published(self) -> None:
+        """Publish the present image."""
         self._publish(self.image)
 
-    def readdress(self, addresses: Mapping[int, tuple[str, int]]) -> None:
-        """Show these hosts and ports of brokers in the image."""
-        self._addresses = dict(addresses)
-        image = self.image
-        moved = {
-            b: replace(image.brokers[b], host=host, port=port)
-            for b, (host, port) in addresses.items()
-            if b in image.brokers
-        }
-        self.change(brokers=MappingProxyType({**image.brokers, **moved}))
+    def readdress(self, addresses: Addresses, listeners: Listeners) -> None:
+        """Show these hosts and ports of this process, by broker of the backend, and those of its listeners."""
+        self._addresses, self._listeners = MappingProxyType(dict(addresses)), listeners
+        self._apply()
 
     # ---- the topics of this project ----------------------------------------------------------------------------------
 
     def place(self, shard: TopicPartition) -> Place | None:
         """Where the backend keeps a partition of a topic of this project; None if it has no such partition."""
         name = IN_BACKEND.get(shard.topic, shard.topic)
-        topic = self._places.get(name)
+        topic = self._topics.by_name.get(name)
         found = [p for p in topic.partitions if p.partition_index == shard.partition] if topic else []
         if topic is None or not found:
             return None
@@ -228,11 +324,11 @@ class MetadataMirror:
     def create(self, name: str) -> None:
         """Create a topic of this project unless it exists; a later image has it."""
         in_backend = IN_BACKEND.get(name, name)
-        if in_backend not in self._places and in_backend not in self._creating:
-            alive = sum(broker.alive for broker in self.image.brokers.values())
+        if in_backend not in self._topics.by_name and in_backend not in self._creating:
+            alive = sum(self.backend_brokers.values())
             request = new_topic(in_backend, self.image.broker_config, max(alive, 1))
             self._creating.add(in_backend)
-            self._client.call(self.image.controller_id, request, partial(self._created, in_backend))
+            self._client.call(self.controller_id, request, partial(self._created, in_backend))
 
     def _created(self, in_backend: str, answer: Answer) -> None:
         """Read the metadata again; a failed attempt is repeated with the next image."""
@@ -244,20 +340,28 @@ class MetadataMirror:
         self.stale()
 
 
-def _leaderless(found: MetadataResponse.Topic) -> MetadataResponse.Topic:
-    return replace(found, partitions=tuple(replace(one, leader_id=NO_LEADER) for one in found.partitions))
-
-
-def _topic(name: str, found: MetadataResponse.Topic, before: TopicImage | None) -> TopicImage:
+def _topic(
+    name: str, found: MetadataResponse.Topic, before: TopicImage | None, fleet: Fleet, member: bool
+) -> TopicImage:
     """The image of a topic; the former one if nothing has changed. A partition never returns to an older leader epoch,
-    which a broker with older metadata may report."""
+    which a broker with older metadata may report. Replicas are nodes of the process that leads, which is unknown to a
+    process that is not a `member` of the fleet any more."""
     partitions = []
     same = before if before is not None and before.topic_id == found.topic_id else None
     for one in sorted(found.partitions, key=lambda p: p.partition_index):
+        index = one.partition_index
+        known = same.partitions[index] if same and index < len(same.partitions) else None
+        owner, leads = fleet.owner(name, index), fleet.leader(name, index) if member else None
+        if known and known.leader_epoch > one.leader_epoch:  # from a broker with older metadata
+            leader, epoch = (backend_id(known.leader) if known.leader >= 0 else NO_LEADER), known.leader_epoch
+        else:
+            leader, epoch = one.leader_id, one.leader_epoch
         image = PartitionImage(
-            leader=one.leader_id, leader_epoch=one.leader_epoch, replicas=one.replica_nodes, isr=one.isr_nodes
+            leader=NO_LEADER if leads is None or leader < 0 else node_id(leads, leader),
+            leader_epoch=epoch,
+            replicas=tuple(node_id(owner, broker) for broker in one.replica_nodes),
+            isr=tuple(node_id(owner, broker) for broker in one.isr_nodes),
         )
-        known = same.partitions[one.partition_index] if same and one.partition_index < len(same.partitions) else None
-        partitions.append(known if known and known.leader_epoch > image.leader_epoch else image)
+        partitions.append(image)
     topic = TopicImage(name=name, topic_id=found.topic_id, partitions=tuple(partitions))
     return same if same == topic and same is not None else topic

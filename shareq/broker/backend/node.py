@@ -1,24 +1,29 @@
-"""One broker of a cluster on a backend: the leader of share-partitions, and the way to the broker of the same id."""
+"""A node of this process: the leader of share-partitions, and the way to one broker of the backend."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from shareq.broker.backend.client import BackendClient
-from shareq.broker.backend.forwarding import to_backend, to_client
-from shareq.broker.backend.log_reads import LogReads
-from shareq.broker.backend.services import Services
+from shareq.broker.backend.forwarding import View, to_backend, to_client
+from shareq.broker.backend.log_reads import RETRY_MS, LogReads
+from shareq.broker.backend.processes import backend_id
+from shareq.broker.backend.services import OF_SHARE_GROUPS, Services
+from shareq.broker.dead_letters import DeadLetterWriter
 from shareq.broker.host import Host
 from shareq.broker.loop import EventLoop
 from shareq.broker.network import Network
-from shareq.leader import ShareLeader
+from shareq.leader import make_share_leader
 from shareq.model.actor import (
     NEWEST_VERSION,
     Answer,
     Call,
     ClientContext,
     ConnectionClosed,
+    DeadLettersEnded,
     FindOffset,
     ImageChanged,
     Incoming,
@@ -26,11 +31,17 @@ from shareq.model.actor import (
     Persist,
     ReadLog,
     Respond,
+    SendDeadLetters,
+    StopDeadLetters,
 )
+from shareq.model.configs import BrokerConfig
 from shareq.model.events import Event, LogStartMoved, RecordsAppended
+from shareq.model.experiments import ENABLE
 from shareq.model.ids import TopicIdPartition
 from shareq.model.image import ClusterImage
 from shareq.model.messages.base import Request
+from shareq.model.messages.cluster import MetadataRequest
+from shareq.model.messages.share_browse import BrowseShareGroupRequest
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
 
 REQUEST_TIMEOUT_MS = 600_000
@@ -38,7 +49,10 @@ REQUEST_TIMEOUT_MS = 600_000
 
 
 class BackendNode:
-    """A receiver of requests. Share groups are served by this process, everything else by the backend's broker."""
+    """A receiver of requests. Share groups are served by this process, everything else by the backend's broker.
+
+    `when_held(call)` delays what only the present leader may do. `view()` is the cluster as clients see it.
+    """
 
     def __init__(
         self,
@@ -46,9 +60,13 @@ class BackendNode:
         client: BackendClient,
         services: Services,
         *,
+        config: BrokerConfig,
         persist: Callable[[Host, Persist], None],
+        when_held: Callable[[Callable[[], object]], object],
+        view: Callable[[], View],
         loop: EventLoop,
         network: Network,
+        rng: random.Random,
         stale: Callable[[], object],
         record: Callable[[Event], None],
         traced: bool,
@@ -57,31 +75,61 @@ class BackendNode:
         self.name = f"broker-{broker_id}"
         self._client = client
         self._services = services
+        self._loop = loop
         self._network = network
+        self._when_held = when_held
+        self._view = view
+        self._backend_id = backend_id(broker_id)
         self._record = record
         self._traced = traced
         self._image = ClusterImage()
         self._offsets: dict[TopicIdPartition, tuple[int, int]] = {}
-        self._reads = LogReads(broker_id, client, loop, stale=stale, moved=self._moved)
-        carriers = {
-            Respond: lambda _, effect: network.answer(self, effect.id, effect.response),
+        self._reads = LogReads(self._backend_id, client, loop, stale=stale, moved=self._moved)
+        carriers: dict[type, Callable[[Host, Any], None]] = {
+            Respond: self._respond,
             Call: lambda host, effect: network.call(host, effect, ClientContext(client_id=self.name)),
             Persist: persist,
             ReadLog: self._read_log,
             FindOffset: lambda host, effect: self._reads.find_offset(effect, host.deliver),
+            SendDeadLetters: lambda _, effect: loop.post(self._letters.deliver, effect),
+            StopDeadLetters: lambda _, effect: loop.post(self._letters.deliver, effect),
+            DeadLettersEnded: lambda _, effect: loop.post(self._leader.deliver, effect),
         }
-        actor = ShareLeader(broker_id, traced=traced)
+        self._of_share_groups = (*OF_SHARE_GROUPS, *([BrowseShareGroupRequest] if config[ENABLE] else []))
+        actor = make_share_leader(broker_id, config, traced=traced)
         self._leader = Host(f"{self.name}/share-leader", actor, loop, carriers, record)
+        writer = DeadLetterWriter(rng, traced=traced, describes=True)
+        reads = {ReadLog: lambda host, effect: self._reads.read(effect, host.deliver, None)}
+        self._letters = Host(f"{self.name}/dead-letter-writer", writer, loop, carriers | reads, record)
 
     # ---- requests ----------------------------------------------------------------------------------------------------
 
     def receive(self, exchange_id: int, request: Request, client: ClientContext) -> None:
         """Answer a request here, or pass it to the backend's broker."""
-        if isinstance(request, ShareFetchRequest | ShareAcknowledgeRequest):
+        if isinstance(request, self._of_share_groups):
+            self._when_held(partial(self._receive, exchange_id, request, client))
+        else:
+            self._serve(exchange_id, request, client, self._answer)
+
+    def _receive(self, exchange_id: int, request: Request, client: ClientContext) -> None:
+        """Take a request to share groups, for which the lease is valid now; it must be so for the answer, too."""
+        if isinstance(request, ShareFetchRequest | ShareAcknowledgeRequest | BrowseShareGroupRequest):
             self._leader.deliver(Incoming(exchange_id, request, client))
         else:
-            answer = partial(self._answer, exchange_id)
-            self._services.serve(request, client, answer, partial(self._forward, client, type(request)))
+            self._serve(exchange_id, request, client, self._answer_if_held)
+
+    def _serve(
+        self, exchange_id: int, request: Request, client: ClientContext, answer: Callable[[int, Answer], object]
+    ) -> None:
+        forward = partial(self._forward, client, type(request))
+        self._services.serve(request, client, partial(answer, exchange_id), forward)
+
+    def _respond(self, host: Host, effect: Respond) -> None:
+        del host
+        self._when_held(partial(self._network.answer, self, effect.id, effect.response))
+
+    def _answer_if_held(self, exchange_id: int, answer: Answer) -> None:
+        self._when_held(partial(self._answer, exchange_id, answer))
 
     def _answer(self, exchange_id: int, answer: Answer) -> None:
         if answer.response is None:
@@ -93,22 +141,33 @@ class BackendNode:
         self, client: ClientContext, asked: type[Request], request: Request, done: Callable[[Answer], object]
     ) -> None:
         """Send a request to the backend, each connection on a lane of its own; what the client has `asked` in the
-        client's version, if the backend has it."""
+        client's version, if the backend has it. A client that begins while the backend does not answer waits: it would
+        take connections that end for a refusal."""
+        lane = f"client-{client.connection_id}"
+        repeated = isinstance(request, MetadataRequest)
 
         def take(answer: Answer) -> None:
             response = answer.response
-            done(answer if response is None else answer._replace(response=to_client(response, self._image)))
+            if response is not None:
+                done(answer._replace(response=to_client(request, response, self._view())))
+            elif repeated and answer.error.retriable:
+                again = lambda: send() if self._client.has_lane(lane) else done(answer)  # noqa: E731
+                self._loop.at(self._loop.now_ms() + RETRY_MS, again)
+            else:
+                done(answer)
 
-        lane = f"client-{client.connection_id}"
-        self._client.call(
-            self.broker_id,
-            to_backend(request, self._image),
-            take,
-            lane=lane,
-            client_id=client.client_id,
-            timeout_ms=REQUEST_TIMEOUT_MS,
-            version=client.api_version if isinstance(request, asked) else NEWEST_VERSION,
-        )
+        def send() -> None:
+            self._client.call(
+                self._backend_id,
+                to_backend(request, self._image),
+                take,
+                lane=lane,
+                client_id=client.client_id,
+                timeout_ms=REQUEST_TIMEOUT_MS,
+                version=client.api_version if isinstance(request, asked) else NEWEST_VERSION,
+            )
+
+        send()
 
     def connection_closed(self, connection_id: int) -> None:
         self._leader.deliver(ConnectionClosed(connection_id))
@@ -117,12 +176,18 @@ class BackendNode:
     # ---- metadata ----------------------------------------------------------------------------------------------------
 
     def image_changed(self, image: ClusterImage) -> None:
-        self._image = self._reads.image = image
+        self._image = image
+        self._reads.image_changed(image, self.broker_id)
+        for at in [at for at in self._offsets if at.topic_id not in image.topics_by_id]:
+            del self._offsets[at]
         self._leader.deliver(ImageChanged(image))
+        self._letters.deliver(ImageChanged(image))
 
     def die(self) -> None:
-        """End the actor."""
+        """End the actor and its reads."""
+        self._reads.close()
         self._leader.die()
+        self._letters.die()
 
     # ---- logs --------------------------------------------------------------------------------------------------------
 

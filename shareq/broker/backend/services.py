@@ -14,12 +14,14 @@ from typing import Any
 from shareq.broker.alter_configs import alter_configs, incremental_alter_configs
 from shareq.broker.backend.group_configs import GroupConfigs
 from shareq.broker.backend.group_types import joins_other_group, joins_share_group, refusal_at_backend, refusal_here
+from shareq.broker.backend.membership import GROUP_ID as PROCESSES
 from shareq.broker.backend.metadata_mirror import MetadataMirror
 from shareq.broker.backend.topic_changes import shown
 from shareq.broker.configs import describe_configs
 from shareq.broker.controller import Changes
 from shareq.broker.host import Host
 from shareq.broker.placement import ErrorWithMessage
+from shareq.broker.user_credentials import no_authentication
 from shareq.coordinator.share_state import find_share_coordinator
 from shareq.model.actor import Answer, ClientContext, Incoming, Respond
 from shareq.model.errors import Errors
@@ -35,6 +37,8 @@ from shareq.model.messages.cluster import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
+from shareq.model.messages.security import SaslAuthenticateRequest, SaslHandshakeRequest
+from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
 from shareq.model.messages.share_group import (
     AlterShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsRequest,
@@ -76,6 +80,11 @@ _OF_STATES = (
     DeleteShareGroupStateRequest,
     ReadShareGroupStateSummaryRequest,
 )
+OF_SHARE_GROUPS = (ShareFetchRequest, ShareAcknowledgeRequest, *_OF_GROUPS, *_OF_STATES)
+"""What only a process answers that leads the share-partition or the shard."""
+
+PROCESS = ClientContext(client_id="shareq-process")
+"""The sender of what processes ask each other."""
 
 
 class Exchanges:
@@ -98,7 +107,8 @@ class Exchanges:
 
 
 class Services:
-    """Answers the requests of this process's part; `image` is read at each request."""
+    """Answers the requests of this process's part; `image` is read at each request. `ask_leader(group, request, done)`
+    asks the process that leads the shard of a share group."""
 
     def __init__(
         self,
@@ -108,7 +118,9 @@ class Services:
         exchanges: Exchanges,
         *,
         mirror: MetadataMirror,
+        ask_leader: Callable[[str, Request, Done], object],
     ) -> None:
+        self._ask_leader = ask_leader
         self._groups = groups
         self._states = states
         self._configs = configs
@@ -121,6 +133,8 @@ class Services:
             DescribeConfigsRequest: self._describe_configs,
             IncrementalAlterConfigsRequest: self._alter_configs,
             AlterConfigsRequest: self._alter_configs,
+            SaslHandshakeRequest: self._refuse_login,
+            SaslAuthenticateRequest: self._refuse_login,
         }
 
     @property
@@ -133,8 +147,7 @@ class Services:
         if joins_share_group(request):
             refusal_here(request, forward, lambda no: self._unless(no, done, self._ask, self._groups, request, client))
         elif joins_other_group(request):
-            ask_here = partial(self._ask_groups, client)
-            refusal_at_backend(request, ask_here, lambda no: self._unless(no, done, forward, request))
+            refusal_at_backend(request, self._ask_leader, lambda no: self._unless(no, done, forward, request))
         elif isinstance(request, _OF_GROUPS):
             self._ask(self._groups, request, client, done)
         elif isinstance(request, _OF_STATES):
@@ -158,11 +171,16 @@ class Services:
         else:
             done(Answer(0, refusal))
 
-    def _ask_groups(self, client: ClientContext, request: Request, done: Done) -> None:
-        self._ask(self._groups, request, client, done)
-
     def _ask(self, host: Host, request: Request, client: ClientContext, done: Done) -> None:
         self._exchanges.ask(host, request, client, lambda response: done(Answer(0, response)))
+
+    @staticmethod
+    def _refuse_login(
+        request: SaslHandshakeRequest | SaslAuthenticateRequest, client: ClientContext, done: Done, forward: Forward
+    ) -> None:
+        """The connection to the backend is not the client's: its login must not change."""
+        del client, forward
+        done(Answer(0, no_authentication(request)))
 
     # ---- groups ------------------------------------------------------------------------------------------------------
 
@@ -181,11 +199,17 @@ class Services:
         done(Answer(0, FindCoordinatorResponse(coordinators=found)))
 
     def _list_groups(self, request: ListGroupsRequest, client: ClientContext, done: Done, forward: Forward) -> None:
+        """Share groups of all processes, and the backend's groups of the first one: clients ask all nodes."""
+
         def add(ours: Response) -> None:
+            if not self._mirror.speaks_for_backend:
+                done(Answer(0, ours))
+                return
+
             def merge(answer: Answer) -> None:
                 response = answer.response
                 if isinstance(response, ListGroupsResponse) and isinstance(ours, ListGroupsResponse):
-                    known = {group.group_id for group in ours.groups}
+                    known = {group.group_id for group in ours.groups} | {PROCESSES}
                     others = tuple(group for group in response.groups if group.group_id not in known)
                     error = response.error_code or ours.error_code
                     response = replace(response, error_code=error, groups=others + ours.groups)
@@ -235,14 +259,22 @@ class Services:
         done: Done,
         forward: Forward,
     ) -> None:
-        del client
-        _in_parts(request, "responses", self._alter_here, done, forward)
+        _in_parts(request, "responses", partial(self._alter_here, client), done, forward)
 
     def _alter_here(
-        self, request: AlterConfigsRequest | IncrementalAlterConfigsRequest, take: Callable[[Sequence[Any]], None]
+        self,
+        client: ClientContext,
+        request: AlterConfigsRequest | IncrementalAlterConfigsRequest,
+        take: Callable[[Sequence[Any]], None],
     ) -> None:
-        """Check the changes, store the valid ones, and report all."""
+        """Check the changes, store the valid ones, and report all. Another process asks the one that it takes for the
+        writer; a request is not passed on twice."""
         checked = _Checked(self._configs)
+        if client.client_id == PROCESS.client_id and not self._configs.writes:
+            refuse = partial(IncrementalAlterConfigsResponse.Result, error_code=Errors.NOT_CONTROLLER)
+            groups = [one.resource_name for one in request.resources]
+            take([refuse(resource_type=ResourceType.GROUP, resource_name=group) for group in groups])
+            return
         alter: Any = alter_configs if isinstance(request, AlterConfigsRequest) else incremental_alter_configs
         results = {one.resource_name: one for one in alter(request, checked, -1).responses}
         left = len(checked.changes)

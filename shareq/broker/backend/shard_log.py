@@ -194,14 +194,15 @@ class ShardLog:
 
     # ---- reading and pruning -----------------------------------------------------------------------------------------
 
-    def read(self, effect: ReadRecords, done: Callable[[RecordsRead], object]) -> None:
-        """Read a chunk of committed records; `done` gets it. A read below the log start begins at the log start."""
+    def read(self, effect: ReadRecords, done: Callable[[RecordsRead], object], *, wait_ms: int = 0) -> None:
+        """Read a chunk of committed records; `done` gets it. A read below the log start begins at the log start. At the
+        end of the log it waits for records, at most `wait_ms`."""
         offset = effect.offset
 
         def request(place: Place) -> Request:
             at = TopicIdPartition(place.topic_id, place.at.partition)
             level = IsolationLevel.READ_UNCOMMITTED
-            return fetch_request([(at, offset, CHUNK_BYTES)], CHUNK_BYTES, level, max_wait_ms=0)
+            return fetch_request([(at, offset, CHUNK_BYTES)], CHUNK_BYTES, level, max_wait_ms=wait_ms)
 
         def attempt() -> None:
             self._send(request, taken, attempt)

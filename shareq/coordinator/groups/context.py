@@ -11,6 +11,8 @@ from shareq.coordinator.groups.deadlines import DeadlineKey, GroupDeadlines
 from shareq.coordinator.groups.metadata_hash import MetadataHash
 from shareq.coordinator.groups.shard import GroupShard
 from shareq.coordinator.runtime import ShardRuntime
+from shareq.coordinator.share_group.attempts import InitializationAttempts
+from shareq.coordinator.share_group.experiments.partition_weights import PartitionWeights
 from shareq.coordinator.turn import NO_PARTITION, BackgroundTurn, Turn, no_result
 from shareq.model.errors import Errors
 from shareq.model.events import Event
@@ -30,6 +32,8 @@ class Context:
         self.image = ClusterImage()
         self.deadlines = GroupDeadlines()
         self.metadata_hash = MetadataHash()
+        self.initializations = InitializationAttempts()
+        self.weights = PartitionWeights()
 
     @property
     def now_ms(self) -> int:

@@ -37,6 +37,7 @@ from shareq.coordinator.share_group.alter_offsets import alter_offsets
 from shareq.coordinator.share_group.delete import delete_offsets
 from shareq.coordinator.share_group.describe import describe_groups
 from shareq.coordinator.share_group.describe_offsets import describe_offsets
+from shareq.coordinator.share_group.experiments.review import review
 from shareq.coordinator.share_group.leave import expire
 from shareq.coordinator.share_group.membership import SHARE, share_heartbeat
 from shareq.model.actor import (
@@ -49,6 +50,7 @@ from shareq.model.actor import (
     ShardElected,
     ShardResigned,
     Tick,
+    isolated,
 )
 from shareq.model.ids import GROUP_METADATA_TOPIC
 from shareq.model.image import ClusterImage
@@ -117,7 +119,7 @@ class GroupCoordinator:
         effects = runtime.handle(message, now_ms)
         if isinstance(message, Tick):
             for due in self._context.deadlines.take_expired(now_ms):
-                runtime.start(_WHEN_DUE[due.kind](self._context, due))
+                isolated(runtime.effects, runtime.start, _WHEN_DUE[due.kind](self._context, due))
             effects += runtime.take_effects()
         return effects
 
@@ -139,16 +141,24 @@ class GroupCoordinator:
         context, before = self._context, self._context.image
         context.image = image
         self._runtime.write_timeout_ms = image.broker_config["offsets.commit.timeout.ms"]
-        affects_all = context.metadata_hash.racks_changed(image) or before.broker_config != image.broker_config
+        configured = before.broker_config != image.broker_config
+        if configured or before.group_configs is not image.group_configs:
+            self._for_each_group(lambda hooks: hooks.configured, before)
+        affects_all = context.metadata_hash.racks_changed(image) or configured
         change = TopicsChanged(_changed_topics(before, image), affects_all)
         if not (change.affects_all or change.names):
             return
         any_deleted = not before.topics_by_id.keys() <= image.topics_by_id.keys()
-        for partition, shard in self._runtime.active():
+        for partition, _ in self._runtime.active():
             if any_deleted:
                 self._runtime.start(remove_deleted_topics(context, partition))
+        self._for_each_group(lambda hooks: hooks.topics_changed, change)
+
+    def _for_each_group(self, hook_of: Callable[[GroupHooks], Callable[..., None]], about: object) -> None:
+        """Call a hook for every group of the active shards."""
+        for _, shard in self._runtime.active():
             for group in list(shard.groups.values()):
-                _HOOKS[group.TYPE].topics_changed(context, group, change)
+                isolated(self._runtime.effects, hook_of(_HOOKS[group.TYPE]), self._context, group, about)
 
     def _leadership_changed(self, message: ShardElected | ShardResigned, now_ms: int) -> list[Effect]:
         """Load or drop the shard. Requests that wait at groups of a resigned shard are answered."""
@@ -156,7 +166,7 @@ class GroupCoordinator:
         effects = self._runtime.handle(message, now_ms)
         if shard is not None and self._runtime.shard(message.partition) is not shard:
             for group in shard.groups.values():
-                _HOOKS[group.TYPE].resigned(self._context, group)
+                isolated(self._runtime.effects, _HOOKS[group.TYPE].resigned, self._context, group)
             effects += self._runtime.take_effects()
         return effects
 
@@ -219,5 +229,6 @@ _WHEN_DUE: Mapping[DeadlineKind, Callable[[Context, DeadlineKey], Workflow[None]
     DeadlineKind.CONSUMER_SESSION: expire_consumer,
     DeadlineKind.CONSUMER_REBALANCE: expire_consumer,
     DeadlineKind.SHARE_SESSION: expire,
+    DeadlineKind.SHARE_REVIEW: review,
     DeadlineKind.OFFSET_EXPIRY: expire_offsets,
 }

@@ -14,6 +14,7 @@ class DeadlineKind(StrEnum):
     """The kinds of deadlines; the coordinator has one workflow for each."""
 
     SHARE_SESSION = "share session"
+    SHARE_REVIEW = "share review"
     CLASSIC_SESSION = "classic session"
     CLASSIC_JOIN = "classic join"
     CLASSIC_SYNC = "classic sync"

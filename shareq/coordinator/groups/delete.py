@@ -16,7 +16,7 @@ from shareq.model.errors import Errors
 from shareq.model.events import GroupDeleted
 from shareq.model.messages.cluster import DeleteGroupsRequest, DeleteGroupsResponse
 from shareq.model.messages.share_state import DeleteShareGroupStateResponse
-from shareq.model.workflow import AskPersister, Reply, Workflow
+from shareq.model.workflow import Reply, SendToPersister, Workflow
 
 
 def delete_groups(context: Context, request: DeleteGroupsRequest) -> Workflow[DeleteGroupsResponse]:
@@ -43,7 +43,7 @@ def _delete_group(context: Context, group_id: str) -> Workflow[Errors]:
             return failed
         deleted = {topic: parts for topic, parts in going.items() if topic in left.deleting}
         if deleted:
-            error = _deletion_error((yield AskPersister(delete_request(group_id, deleted))))
+            error = _deletion_error((yield SendToPersister(delete_request(group_id, deleted))))
             if error:
                 return error
     shard = yield context.turn(group_id, itself)

@@ -22,7 +22,7 @@ from shareq.model.ids import ZERO_TOPIC_ID, TopicId, TopicIdPartition
 from shareq.model.image import ClusterImage
 from shareq.model.messages.share_group import AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse
 from shareq.model.messages.share_state import InitializeShareGroupStateResponse
-from shareq.model.workflow import AskPersister, Workflow
+from shareq.model.workflow import SendToPersister, Workflow
 
 Response = AlterShareGroupOffsetsResponse
 PartitionErrors = dict[TopicIdPartition, tuple[Errors, str | None]]
@@ -55,9 +55,11 @@ def alter_offsets(context: Context, request: AlterShareGroupOffsetsRequest) -> W
     if error:
         return _failure(error)
     context.trace(GroupEpochBumped(group_id, epoch, "offsets altered"))
-    reply = yield AskPersister(initialize_request(group_id, epoch, starts))
-    if all_initialized(reply):
-        context.runtime.start(finish(context, group_id, altered))
+    context.initializations.begin(group_id, altered, epoch)
+    reply = yield SendToPersister(initialize_request(group_id, epoch, starts))
+    newest = context.initializations.end(group_id, altered, epoch)
+    if newest and all_initialized(reply):
+        context.runtime.start(finish(context, group_id, newest))
     if not isinstance(reply.response, InitializeShareGroupStateResponse):
         return _failure(reply.error)
     errors: PartitionErrors = {

@@ -1,20 +1,27 @@
 """Assignors: pure functions from subscriptions and the previous assignment to the assignment of share-partitions.
 
 `group.share.assignors` selects one. "simple" is Kafka's SimpleAssignor (4.2 and later). "all_to_all" is that of the
-KIP: every member gets every partition of the topics it subscribes to. Source: KIP-932, "Share group assignment".
+KIP: every member gets every partition of the topics it subscribes to. A group with the experiment `shareq.assignor` may
+have another one: `experiments/`. Source: KIP-932, "Share group assignment".
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
-from shareq.model.ids import TopicId
+from shareq.model.ids import TopicId, TopicIdPartition
 
 Assignment = Mapping[TopicId, tuple[int, ...]]
 """Partitions (ascending) by topic. A topic may have (): the sticky assignor keeps topics without partitions."""
 
 EMPTY_ASSIGNMENT: Assignment = {}
+
+Weights = Mapping[TopicIdPartition, int]
+"""The work that waits in a partition, at least 1; a partition that is absent weighs 1."""
+
+NO_WEIGHTS: Weights = MappingProxyType({})
 
 
 class AssignableTopic(NamedTuple):
@@ -31,6 +38,7 @@ class AssignorInput(NamedTuple):
     members: Mapping[str, frozenset[str]]
     targets: Mapping[str, Assignment]
     topics: Mapping[str, AssignableTopic]
+    weights: Weights = NO_WEIGHTS
 
 
 Assignor = Callable[[AssignorInput], dict[str, Assignment]]

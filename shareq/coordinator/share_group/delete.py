@@ -17,7 +17,7 @@ from shareq.model.ids import ZERO_TOPIC_ID, TopicId
 from shareq.model.image import ClusterImage
 from shareq.model.messages.share_group import DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse
 from shareq.model.messages.share_state import DeleteShareGroupStateRequest, DeleteShareGroupStateResponse
-from shareq.model.workflow import AskPersister, Workflow
+from shareq.model.workflow import SendToPersister, Workflow
 
 OffsetsResponse = DeleteShareGroupOffsetsResponse
 Verdicts = Mapping[TopicId, tuple[Errors, str | None]]
@@ -81,7 +81,7 @@ def delete_offsets(context: Context, request: DeleteShareGroupOffsetsRequest) ->
         return _offsets_failure(error)
     if not going:
         return _offsets_response(request, image, {})
-    reply = yield AskPersister(delete_request(group_id, going))
+    reply = yield SendToPersister(delete_request(group_id, going))
     if not isinstance(reply.response, DeleteShareGroupStateResponse):
         return _offsets_failure(reply.error)
     verdicts = verdicts_of(reply.response)

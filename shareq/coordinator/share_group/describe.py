@@ -6,9 +6,9 @@ from shareq.coordinator.groups.context import Context
 from shareq.coordinator.groups.describe import describe_each, operations_of
 from shareq.coordinator.groups.shard import GroupShard
 from shareq.coordinator.share_group.assignor import Assignment
+from shareq.coordinator.share_group.experiments.assignors import assignor_name
 from shareq.coordinator.share_group.refusal import group_not_found
 from shareq.coordinator.share_group.state import Member, ShareGroup
-from shareq.coordinator.share_group.target import assignor_name
 from shareq.model.errors import Errors
 from shareq.model.image import ClusterImage
 from shareq.model.messages.share_group import (
@@ -48,7 +48,7 @@ def _described(group: ShareGroup, image: ClusterImage, operations: int) -> Descr
         group_state=str(group.state),
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
-        assignor_name=assignor_name(image),
+        assignor_name=assignor_name(group.group_id, image),
         members=tuple(_described_member(member, image) for member in group.members.values()),
         authorized_operations=operations,
     )

@@ -19,7 +19,7 @@ from shareq.model.image import NO_LEADER, ClusterImage
 from shareq.model.messages.data import LATEST_TIMESTAMP, ListOffsetsRequest, ListOffsetsResponse
 from shareq.model.messages.share_group import DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse
 from shareq.model.messages.share_state import ReadShareGroupStateSummaryRequest, ReadShareGroupStateSummaryResponse
-from shareq.model.workflow import Ask, AskPersister, Workflow
+from shareq.model.workflow import Send, SendToPersister, Workflow
 
 Group = DescribeShareGroupOffsetsResponse.Group
 Partition = DescribeShareGroupOffsetsResponse.Partition
@@ -51,11 +51,11 @@ def describe_offsets(
     context: Context, request: DescribeShareGroupOffsetsRequest
 ) -> Workflow[DescribeShareGroupOffsetsResponse]:
     """DescribeShareGroupOffsets: each group separately, with its own error."""
-    groups = yield [_describe(context, group) for group in request.groups]
+    groups = yield [describe_group(context, group) for group in request.groups]
     return DescribeShareGroupOffsetsResponse(groups=tuple(groups))
 
 
-def _describe(context: Context, group: DescribeShareGroupOffsetsRequest.Group) -> Workflow[Group]:
+def describe_group(context: Context, group: DescribeShareGroupOffsetsRequest.Group) -> Workflow[Group]:
     """Describe the requested topics, which any broker can do, or all topics of the group, from its coordinator's
     state."""
     failure = partial(_failure, group.group_id)
@@ -71,7 +71,7 @@ def _describe(context: Context, group: DescribeShareGroupOffsetsRequest.Group) -
     summaries: Summaries = {}
     request = _summary_request(group.group_id, requested, context.image)
     if request.topics:
-        reply = yield AskPersister(request)
+        reply = yield SendToPersister(request)
         if not isinstance(reply.response, ReadShareGroupStateSummaryResponse):
             return failure(reply.error)
         summaries = {
@@ -145,7 +145,7 @@ def _list_ends(context: Context, leader: int, keys: list[TopicIdPartition]) -> W
     request = build(
         topics=tuple(build.Topic(name=name, partitions=tuple(parts)) for name, parts in partitions_by_name.items())
     )
-    reply = yield Ask(leader, request)
+    reply = yield Send(leader, request)
     ends = dict.fromkeys(keys, EndOffset(reply.error or Errors.UNKNOWN_SERVER_ERROR))
     if isinstance(reply.response, ListOffsetsResponse):
         for topic in reply.response.topics:

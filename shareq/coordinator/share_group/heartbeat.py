@@ -138,7 +138,8 @@ class Heartbeat:
         interval_ms = self.image.group_config(group.group_id).assignment_interval_ms
         if last_ms and self.now_ms < last_ms + interval_ms:
             return
-        self.target = TargetAssignment.compute(group, self.member, self.subscribed, self.image)
+        weights = self.context.weights.of(group.group_id)
+        self.target = TargetAssignment.compute(group, self.member, self.subscribed, self.image, weights)
         self.records += self.target.records(group, self.group_epoch, self.now_ms)
 
     def _reconcile(self) -> None:

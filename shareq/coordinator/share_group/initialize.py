@@ -18,7 +18,7 @@ from shareq.model.ids import TopicId
 from shareq.model.image import ClusterImage
 from shareq.model.messages.share_state import InitializeShareGroupStateRequest, InitializeShareGroupStateResponse
 from shareq.model.records import CoordinatorRecord
-from shareq.model.workflow import AskPersister, Reply, Workflow
+from shareq.model.workflow import Reply, SendToPersister, Workflow
 
 BY_RESET_STRATEGY = -1
 """Start offset of a share-partition whose leader applies `share.auto.offset.reset`."""
@@ -80,13 +80,14 @@ def initialize_request(group_id: str, state_epoch: int, starts: StartOffsets) ->
 
 
 def initialize(context: Context, group_id: str, state_epoch: int, starts: StartOffsets) -> Workflow[None]:
-    """Send the request to the persister, then record the result."""
+    """Send the request to the persister, then record the result, unless another attempt has begun meanwhile: partitions
+    are initialized when the newest one succeeds."""
     partitions = {topic: frozenset(indexes) for topic, indexes in starts.items()}
-    reply = yield AskPersister(initialize_request(group_id, state_epoch, starts))
-    if all_initialized(reply):
-        yield from finish(context, group_id, partitions)
-    else:
-        yield from abandon(context, group_id, partitions)
+    context.initializations.begin(group_id, partitions, state_epoch)
+    reply = yield SendToPersister(initialize_request(group_id, state_epoch, starts))
+    newest = context.initializations.end(group_id, partitions, state_epoch)
+    if newest:
+        yield from (finish if all_initialized(reply) else abandon)(context, group_id, newest)
 
 
 def all_initialized(reply: Reply) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from shareq.coordinator.groups.context import Context
 from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
 from shareq.coordinator.groups.group_hooks import GroupHooks, TopicsChanged
+from shareq.coordinator.share_group.experiments.review import configured, follow, loaded
 from shareq.coordinator.share_group.heartbeat import heartbeat
 from shareq.coordinator.share_group.leave import leave
 from shareq.coordinator.share_group.refusal import Refusal, refuse_request
@@ -36,6 +37,7 @@ def share_heartbeat(context: Context, request: ShareGroupHeartbeatRequest, clien
         if error:
             return _failure(error)
     beat.committed()
+    follow(context, request.group_id)
     return beat.response
 
 
@@ -45,6 +47,7 @@ def _failure(error: Errors) -> Response:
 
 def _loaded(context: Context, group: ShareGroup) -> Iterable[Workflow[object]]:
     """Start a new session for every member."""
+    loaded(context, group)
     deadline_ms = context.now_ms + context.image.group_config(group.group_id).session_timeout_ms
     for member_id in group.members:
         context.deadlines.restart(DeadlineKey(DeadlineKind.SHARE_SESSION, group.group_id, member_id), deadline_ms)
@@ -58,4 +61,4 @@ def _topics_changed(context: Context, group: ShareGroup, change: TopicsChanged) 
         group.look_again()
 
 
-SHARE = GroupHooks(loaded=_loaded, topics_changed=_topics_changed)
+SHARE = GroupHooks(loaded=_loaded, topics_changed=_topics_changed, configured=configured)

@@ -50,7 +50,7 @@ def refuse_member(shard: GroupShard, request: ShareGroupHeartbeatRequest, image:
     group_id, member_id, epoch = request.group_id, request.member_id, request.member_epoch
     group = shard.find(ShareGroup, group_id)
     if group is None:
-        if epoch != 0 or group_id in shard.groups:
+        if epoch == LEAVE_EPOCH or group_id in shard.groups:
             return group_not_found(shard, group_id)
         if reserved_for_others(group_id, GroupType.SHARE, image):
             return Refusal(Errors.GROUP_ID_NOT_FOUND, f"Group {group_id} is reserved for consumer groups.")

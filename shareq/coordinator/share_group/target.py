@@ -5,21 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from shareq.coordinator.share_group.assignor import AssignableTopic, Assignment, Assignor, AssignorInput, assign_all
+from shareq.coordinator.share_group.assignor import AssignableTopic, Assignment, AssignorInput, Weights
+from shareq.coordinator.share_group.experiments.assignors import assignor_of
 from shareq.coordinator.share_group.partitions import SharePartitions
 from shareq.coordinator.share_group.records import TargetAssignmentMember, TargetAssignmentMetadata, encode
-from shareq.coordinator.share_group.simple_assignor import assign_simple
 from shareq.coordinator.share_group.state import Member, ShareGroup, to_topic_partitions
 from shareq.model.image import ClusterImage
 from shareq.model.records import CoordinatorRecord
 
-ASSIGNORS: Mapping[str, Assignor] = {"simple": assign_simple, "all_to_all": assign_all}
 
-
-def assignor_name(image: ClusterImage) -> str:
-    """The assignor's name for ShareGroupDescribe."""
-    name: str = image.broker_config["group.share.assignors"]
-    return name
+def assignor_input(
+    group: ShareGroup, subscribed: Iterable[str], image: ClusterImage, weights: Weights, sender: Member | None = None
+) -> AssignorInput:
+    """The committed group, with the sender's new metadata if there is a sender; `subscribed`: the names of the topics
+    of all members."""
+    members = {member_id: member.subscribed_topic_names for member_id, member in group.members.items()}
+    if sender is not None:
+        members[sender.member_id] = sender.subscribed_topic_names
+    initialized = (group.share_partitions or SharePartitions()).initialized
+    topics = {
+        topic.name: AssignableTopic(topic.topic_id, tuple(sorted(initialized.get(topic.topic_id, ()))))
+        for topic in map(image.topics.get, sorted(subscribed))
+        if topic
+    }
+    return AssignorInput(members, group.targets, topics, weights)
 
 
 class TargetAssignment(NamedTuple):
@@ -29,18 +38,11 @@ class TargetAssignment(NamedTuple):
 
     @classmethod
     def compute(
-        cls, group: ShareGroup, sender: Member, subscribed: Iterable[str], image: ClusterImage
+        cls, group: ShareGroup, sender: Member, subscribed: Iterable[str], image: ClusterImage, weights: Weights
     ) -> TargetAssignment:
         """Compute the targets for the committed group, with the sender's new metadata."""
-        members = {member_id: member.subscribed_topic_names for member_id, member in group.members.items()}
-        members[sender.member_id] = sender.subscribed_topic_names
-        initialized = (group.share_partitions or SharePartitions()).initialized
-        topics = {
-            topic.name: AssignableTopic(topic.topic_id, tuple(sorted(initialized.get(topic.topic_id, ()))))
-            for topic in map(image.topics.get, sorted(subscribed))
-            if topic
-        }
-        return cls(ASSIGNORS[assignor_name(image)](AssignorInput(members, group.targets, topics)))
+        given = assignor_input(group, subscribed, image, weights, sender)
+        return cls(assignor_of(group.group_id, image).assign(given))
 
     def records(self, group: ShareGroup, epoch: int, now_ms: int) -> Iterator[CoordinatorRecord]:
         """A record for each member whose target has changed or is new; then the epoch."""

@@ -1,6 +1,7 @@
 """The share coordinator: the durable state of share-partitions, stored in `__share_group_state`."""
 
 from shareq.coordinator.share_state.coordinator import ShareCoordinator
+from shareq.coordinator.share_state.keeper import ShareStateKeeper
 from shareq.coordinator.share_state.lookup import find_share_coordinator, parse_key
 from shareq.coordinator.share_state.records import (
     StateRecord,
@@ -12,6 +13,7 @@ from shareq.coordinator.share_state.records import (
 
 __all__ = [
     "ShareCoordinator",
+    "ShareStateKeeper",
     "StateRecord",
     "StateSnapshot",
     "StateTombstone",

@@ -6,15 +6,15 @@ Source: Kafka's ShareCoordinatorService; KIP-932, "Share coordinator".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
 from shareq.coordinator.runtime import ShardRuntime
+from shareq.coordinator.share_state.compacted import CompactedShard
 from shareq.coordinator.share_state.housekeeping import Housekeeping, delete_state_of_deleted_topics
 from shareq.coordinator.share_state.lookup import state_partition_count
-from shareq.coordinator.share_state.records import encode_state_record
-from shareq.coordinator.share_state.rules import RPCS, Rpc, event_of, failed
+from shareq.coordinator.share_state.rules import RPCS, Rpc, events_of, failed
 from shareq.coordinator.share_state.state import StateShard
 from shareq.coordinator.turn import Append, Turn
 from shareq.model.actor import (
@@ -32,6 +32,7 @@ from shareq.model.errors import Errors
 from shareq.model.ids import SHARE_STATE_TOPIC, SharePartitionKey, TopicId, partition_for
 from shareq.model.image import ClusterImage
 from shareq.model.messages.base import Response
+from shareq.model.state_designs import PERSISTER_CLASS, StateDesign, design_of
 from shareq.model.workflow import Workflow
 
 R = TypeVar("R")
@@ -60,7 +61,7 @@ class ShareCoordinator:
         self._image = ClusterImage()
         self._active = False
         self._runtime: ShardRuntime[StateShard] = ShardRuntime(
-            SHARE_STATE_TOPIC, lambda _: StateShard(lambda: self._image), self._on_load, traced=traced
+            SHARE_STATE_TOPIC, self._new_shard, self._on_load, traced=traced
         )
         self._housekeeping = Housekeeping(self._runtime)
         self._partition_count = 1
@@ -91,6 +92,17 @@ class ShareCoordinator:
             effects += self._housekeeping.tick(now_ms)
             effects += runtime.take_effects()
         return effects
+
+    def leader_epochs(self, partition: int) -> Mapping[SharePartitionKey, int]:
+        """The highest leader epoch of each key in a loaded partition of the state topic; empty if it is not loaded."""
+        shard = self._runtime.shard(partition)
+        return {} if shard is None else {key: state.leader_epoch_fence for key, state in shard.states.items()}
+
+    def _new_shard(self, partition: int) -> StateShard:
+        del partition
+        design = design_of(self._image.broker_config[PERSISTER_CLASS])
+        shard = CompactedShard if design is StateDesign.COMPACTED_TOPIC else StateShard
+        return shard(lambda: self._image)
 
     def _on_load(self, partition: int, shard: StateShard) -> Iterable[Workflow[object]]:
         del shard
@@ -139,11 +151,11 @@ class ShareCoordinator:
         shard = yield Turn(self._partition_for(key), failure)
         ruling = rpc.compute(key, requested, shard, runtime.now_ms)
         if ruling.records:
-            error = yield Append([encode_state_record(record) for record in ruling.records])
+            error = yield Append([shard.encode(record) for record in ruling.records])
             if error:
                 return failure(error)
             if runtime.traced:
-                runtime.effects += [event_of(record) for record in ruling.records]
+                runtime.effects += events_of(ruling.records, type(shard))
         return shape(ruling.response)
 
     def _partition_for(self, key: SharePartitionKey) -> int:

@@ -8,7 +8,7 @@ last. Source: Kafka's ShareCoordinatorService (record pruning, cold partition sn
 from __future__ import annotations
 
 from shareq.coordinator.runtime import ShardRuntime
-from shareq.coordinator.share_state.records import StateRecord, StateSnapshot, StateTombstone
+from shareq.coordinator.share_state.records import StateRecord, StateSnapshot
 from shareq.coordinator.share_state.rules import append_states
 from shareq.coordinator.share_state.state import StateShard
 from shareq.coordinator.turn import BackgroundTurn, Retry, Turn, no_result
@@ -17,6 +17,7 @@ from shareq.model.errors import Errors
 from shareq.model.events import StateLogPruned
 from shareq.model.ids import TopicPartition
 from shareq.model.image import ClusterImage
+from shareq.model.state_designs import PERSISTER_CLASS, StateDesign, design_of
 from shareq.model.workflow import Workflow
 
 PRUNE_TIMEOUT_MS = 30000
@@ -29,8 +30,8 @@ def delete_state_of_deleted_topics(runtime: ShardRuntime[StateShard], partition:
     shard = yield BackgroundTurn(partition)
     while True:
         topics = shard.image().topics_by_id
-        gone = [StateTombstone(key) for key in shard.states if key.topic_id not in topics]
-        if not (yield from append_states(runtime, gone)):
+        gone = [record for key in shard.states if key.topic_id not in topics for record in shard.deletion(key)]
+        if not (yield from append_states(runtime, shard, gone)):
             return
         shard = yield Retry()
 
@@ -38,7 +39,7 @@ def delete_state_of_deleted_topics(runtime: ShardRuntime[StateShard], partition:
 def renew_cold_snapshots(runtime: ShardRuntime[StateShard], partition: int, interval_ms: int) -> Workflow[None]:
     """Write new snapshots of cold keys. A failed append is repeated in the next round."""
     shard = yield Turn(partition, no_result)
-    yield from append_states(runtime, renewed_snapshots(shard, interval_ms, runtime.now_ms))
+    yield from append_states(runtime, shard, renewed_snapshots(shard, interval_ms, runtime.now_ms))
 
 
 def renewed_snapshots(shard: StateShard, interval_ms: int, now_ms: int) -> list[StateRecord]:
@@ -110,8 +111,8 @@ class Housekeeping:
         return min(times, default=None)
 
     def image_changed(self, image: ClusterImage, now_ms: int) -> None:
-        """Start or stop the jobs with the feature share.version."""
-        if image.share_version < 1:
+        """Start or stop the jobs with the feature share.version. A compacted topic needs neither job."""
+        if image.share_version < 1 or design_of(image.broker_config[PERSISTER_CLASS]) is StateDesign.COMPACTED_TOPIC:
             self._cold = self._prune = None
             self._pruning.clear()
         elif self._cold is None:

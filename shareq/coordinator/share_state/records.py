@@ -2,6 +2,9 @@
 
 A key is its type (int16) and the fields of the key message in non-flexible form; a value is its version (int16) and a
 flexible message. Big-endian. Source: Kafka's ShareSnapshotKey/Value.json and ShareUpdateKey/Value.json, KIP-932.
+
+On a compacted topic a snapshot is a checkpoint, and an update is a delta: its key ends with an index (uint16), so that
+compaction keeps several deltas of a share-partition. The values are the same.
 """
 
 from __future__ import annotations
@@ -20,6 +23,9 @@ from shareq.model.records import CoordinatorRecord
 SNAPSHOT, UPDATE = 0, 1
 """The key types."""
 
+NO_INDEX = -1
+"""The index of a record that is not about a delta."""
+
 
 class StateSnapshot(NamedTuple):
     """The whole state of a key. Times in ms since the epoch; `delivery_complete_count` -1: not counted."""
@@ -36,7 +42,8 @@ class StateSnapshot(NamedTuple):
 
 
 class StateUpdate(NamedTuple):
-    """A change of the state after the snapshot with this epoch. `start_offset` -1: unchanged."""
+    """A change of the state after the snapshot with this epoch. `start_offset` -1: unchanged. `delta_index`: that of a
+    delta on a compacted topic, else NO_INDEX."""
 
     key: SharePartitionKey
     snapshot_epoch: int
@@ -44,18 +51,21 @@ class StateUpdate(NamedTuple):
     start_offset: int
     state_batches: tuple[StateBatch, ...] = ()
     delivery_complete_count: int = -1
+    delta_index: int = NO_INDEX
 
 
 class StateTombstone(NamedTuple):
-    """The deletion of a key."""
+    """The deletion of a key; with a `delta_index` the deletion of one delta, which does not change the state."""
 
     key: SharePartitionKey
+    delta_index: int = NO_INDEX
 
 
 StateRecord = StateSnapshot | StateUpdate | StateTombstone
 
 _KEY_HEAD = struct.Struct(">hh")
 _KEY_TAIL = struct.Struct(">16si")
+_INDEX = struct.Struct(">H")
 _SNAPSHOT = struct.Struct(">iiiqqq")
 _UPDATE = struct.Struct(">iiq")
 _BATCH = struct.Struct(">qqbhx")  # the last byte is an empty tag section
@@ -93,16 +103,18 @@ def encode_snapshot(record: StateSnapshot) -> bytes:
 
 def encode_update(record: StateUpdate) -> bytes:
     """The record value of an update."""
-    _, snapshot_epoch, leader_epoch, start_offset, batches, count = record
+    _, snapshot_epoch, leader_epoch, start_offset, batches, count, _ = record
     return _encode_value(_UPDATE.pack(snapshot_epoch, leader_epoch, start_offset), batches, count)
 
 
 def encode_state_record(record: StateRecord) -> CoordinatorRecord:
     """The key and value of a record of the state topic."""
-    if isinstance(record, StateUpdate):
-        return CoordinatorRecord(encode_key(record.key, UPDATE), encode_update(record))
-    value = encode_snapshot(record) if isinstance(record, StateSnapshot) else None
-    return CoordinatorRecord(encode_key(record.key, SNAPSHOT), value)
+    if isinstance(record, StateSnapshot):
+        return CoordinatorRecord(encode_key(record.key, SNAPSHOT), encode_snapshot(record))
+    value = encode_update(record) if isinstance(record, StateUpdate) else None
+    if record.delta_index != NO_INDEX:
+        return CoordinatorRecord(encode_key(record.key, UPDATE) + _INDEX.pack(record.delta_index), value)
+    return CoordinatorRecord(encode_key(record.key, SNAPSHOT if value is None else UPDATE), value)
 
 
 def _encode_value(head: bytes, batches: Sequence[StateBatch], delivery_complete_count: int) -> bytes:
@@ -121,15 +133,15 @@ def decode_state_record(key: bytes, value: bytes | None) -> StateRecord | None:
     """The typed record; None if the key type is unknown, to be skipped.
 
     Unknown tags and bytes after the message are ignored, as in Kafka. Raises UnreadableRecordError for an unknown
-    version of the value, invalid bytes, and an update without value.
+    version of the value, invalid bytes, and an update without value, unless it is a delta.
     """
-    key_type, name = _decode_key(key)
+    key_type, name, index = _decode_key(key)
     if name is None:
         return None
     if value is None:
-        if key_type == UPDATE:
+        if key_type == UPDATE and index == NO_INDEX:
             raise UnreadableRecordError(f"{name}: the value of an update is null")
-        return StateTombstone(name)
+        return StateTombstone(name, index)
     reader = Reader(value)
     version = reader.int16()
     if version != _VERSION:
@@ -138,22 +150,24 @@ def decode_state_record(key: bytes, value: bytes | None) -> StateRecord | None:
         )
     if key_type == UPDATE:
         snapshot_epoch, leader_epoch, start_offset = _UPDATE.unpack(reader.take(_UPDATE.size))
-        return StateUpdate(name, snapshot_epoch, leader_epoch, start_offset, *_decode_tail(reader))
+        return StateUpdate(name, snapshot_epoch, leader_epoch, start_offset, *_decode_tail(reader), index)
     epochs_and_times = _SNAPSHOT.unpack(reader.take(_SNAPSHOT.size))
     batches, delivery_complete_count = _decode_tail(reader)
     return StateSnapshot._make((name, *epochs_and_times, batches, delivery_complete_count))
 
 
 @lru_cache(_KNOWN_KEYS)
-def _decode_key(key: bytes) -> tuple[int, SharePartitionKey | None]:
-    """The key type, and the share-partition; None instead of it if the type is unknown."""
+def _decode_key(key: bytes) -> tuple[int, SharePartitionKey | None, int]:
+    """The key type, the share-partition and the index of a delta; no share-partition if the type is unknown."""
     reader = Reader(key)
     key_type = reader.int16()
     if key_type not in (SNAPSHOT, UPDATE):
-        return key_type, None
+        return key_type, None, NO_INDEX
     group_id = reader.string()
     topic_id, partition = _KEY_TAIL.unpack(reader.take(_KEY_TAIL.size))
-    return key_type, SharePartitionKey(group_id, topic_id_from_bytes(topic_id), partition)
+    index = reader.peek(_INDEX.size) if key_type == UPDATE else b""
+    name = SharePartitionKey(group_id, topic_id_from_bytes(topic_id), partition)
+    return key_type, name, _INDEX.unpack(index)[0] if len(index) == _INDEX.size else NO_INDEX
 
 
 def _decode_tail(reader: Reader) -> tuple[tuple[StateBatch, ...], int]:

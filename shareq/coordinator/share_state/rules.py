@@ -6,18 +6,18 @@ and an epoch of -1 passed the fence. Source: Kafka's ShareCoordinatorShard; KIP-
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from shareq.coordinator.runtime import ShardRuntime
 from shareq.coordinator.share_state.records import (
+    NO_INDEX,
     StateRecord,
     StateSnapshot,
     StateTombstone,
     StateUpdate,
-    encode_state_record,
 )
-from shareq.coordinator.share_state.state import KeyState, StateShard
+from shareq.coordinator.share_state.state import Change, KeyState, StateShard
 from shareq.coordinator.turn import Append
 from shareq.model.errors import Errors
 from shareq.model.events import StateRecordWritten
@@ -32,11 +32,9 @@ from shareq.model.messages.share_state import (
     ReadShareGroupStateResponse,
     ReadShareGroupStateSummaryRequest,
     ReadShareGroupStateSummaryResponse,
-    StateBatch,
     WriteShareGroupStateRequest,
     WriteShareGroupStateResponse,
 )
-from shareq.model.state_batches import combine
 from shareq.model.workflow import Workflow
 
 R = TypeVar("R")
@@ -79,20 +77,34 @@ class Ruling(NamedTuple, Generic[R]):
     records: Sequence[StateRecord] = ()
 
 
-def append_states(runtime: ShardRuntime[StateShard], records: Sequence[StateRecord]) -> Workflow[Errors]:
+def append_states(
+    runtime: ShardRuntime[StateShard], shard: StateShard, records: Sequence[StateRecord]
+) -> Workflow[Errors]:
     """During a turn, append the records, and trace them after the commit. Returns the error of the append."""
-    error: Errors = yield Append([encode_state_record(record) for record in records])
+    error: Errors = yield Append([shard.encode(record) for record in records])
     if runtime.traced and not error:
-        runtime.effects += [event_of(record) for record in records]
+        runtime.effects += events_of(records, type(shard))
     return error
 
 
-def event_of(record: StateRecord) -> StateRecordWritten:
-    """The journal's event of a record."""
+def events_of(records: Iterable[StateRecord], shard: type[StateShard] = StateShard) -> list[StateRecordWritten]:
+    """The journal's events of a shard's records. The deletion of a delta changes no state and has no event."""
+    return [
+        _event_of(record, shard)
+        for record in records
+        if not isinstance(record, StateTombstone) or record.delta_index == NO_INDEX
+    ]
+
+
+def _event_of(record: StateRecord, shard: type[StateShard]) -> StateRecordWritten:
+    key = str(record.key)
     if isinstance(record, StateTombstone):
-        return StateRecordWritten(str(record.key), "tombstone", -1, -1, ())
-    kind = "update" if isinstance(record, StateUpdate) else "snapshot"
-    return StateRecordWritten(str(record.key), kind, record.snapshot_epoch, record.start_offset, record.state_batches)
+        return StateRecordWritten(key, "tombstone", -1, -1, ())
+    kind, index = shard.whole, NO_INDEX
+    if isinstance(record, StateUpdate):
+        index = record.delta_index
+        kind = shard.change if index == NO_INDEX else "delta"
+    return StateRecordWritten(key, kind, record.snapshot_epoch, record.start_offset, record.state_batches, index)
 
 
 # ---- the requests ----------------------------------------------------------------------------------------------------
@@ -112,7 +124,7 @@ def initialize(
         return Ruling(response(partition=key.partition))
     snapshot = StateSnapshot(
         key=key,
-        snapshot_epoch=state.snapshot_epoch + 1 if state else 0,
+        snapshot_epoch=shard.next_epoch(key),
         state_epoch=requested.state_epoch,
         leader_epoch=0,
         start_offset=requested.start_offset,
@@ -131,16 +143,11 @@ def read(
     if error:
         return Ruling(failed(ReadShareGroupStateResponse.Partition, key.partition, error))
     state = shard.states[key]
+    start_offset, batches = shard.read_state(state)
     response = ReadShareGroupStateResponse.Partition(
-        partition=key.partition,
-        state_epoch=state.state_epoch,
-        start_offset=state.start_offset,
-        state_batches=state.state_batches,
+        partition=key.partition, state_epoch=state.state_epoch, start_offset=start_offset, state_batches=batches
     )
-    if state.leader_epoch_fence == requested.leader_epoch:
-        return Ruling(response)
-    change = Change(requested.leader_epoch, state.start_offset, state.delivery_complete_count, ())
-    return Ruling(response, [next_record(shard, key, change, now_ms)])
+    return Ruling(response, shard.leader_records(key, requested.leader_epoch, now_ms))
 
 
 def write(
@@ -155,7 +162,7 @@ def write(
     if error:
         return Ruling(failed(response, key.partition, error))
     change = advance(shard.states[key], requested)
-    return Ruling(response(partition=key.partition), [next_record(shard, key, change, now_ms)])
+    return Ruling(response(partition=key.partition), shard.write_records(key, change, now_ms))
 
 
 def read_summary(
@@ -176,7 +183,7 @@ def read_summary(
             state_epoch=state.state_epoch,
             leader_epoch=state.leader_epoch,
             start_offset=state.start_offset,
-            delivery_complete_count=state.delivery_complete_count,
+            delivery_complete_count=shard.complete_count(state),
         )
     )
 
@@ -190,20 +197,10 @@ def delete(
     error = refusal(shard, key)
     if error:
         return Ruling(failed(response, key.partition, error))
-    tombstones = [StateTombstone(key)] if key in shard.states else []
-    return Ruling(response(partition=key.partition), tombstones)
+    return Ruling(response(partition=key.partition), shard.deletion(key))
 
 
 # ---- writes ----------------------------------------------------------------------------------------------------------
-
-
-class Change(NamedTuple):
-    """The content of the record of a write."""
-
-    leader_epoch: int
-    start_offset: int
-    delivery_complete_count: int
-    state_batches: tuple[StateBatch, ...]
 
 
 def advance(state: KeyState, requested: WriteShareGroupStateRequest.Partition) -> Change:
@@ -218,26 +215,6 @@ def advance(state: KeyState, requested: WriteShareGroupStateRequest.Partition) -
     elif requested.start_offset == start_offset:
         count = max(count, requested.delivery_complete_count)
     return Change(state.leader_epoch, start_offset, count, requested.state_batches)
-
-
-def next_record(shard: StateShard, key: SharePartitionKey, change: Change, now_ms: int) -> StateRecord:
-    """An update, or a snapshot if the maximum of updates has followed the last snapshot."""
-    state = shard.states[key]
-    leader_epoch, start_offset, count, batches = change
-    if state.update_count < shard.updates_per_snapshot:
-        added = combine((), batches, start_offset)
-        return StateUpdate(key, state.snapshot_epoch, leader_epoch, start_offset, added, count)
-    return StateSnapshot(
-        key=key,
-        snapshot_epoch=state.snapshot_epoch + 1,
-        state_epoch=state.state_epoch,
-        leader_epoch=leader_epoch,
-        start_offset=start_offset,
-        create_timestamp=now_ms,
-        write_timestamp=now_ms,
-        state_batches=combine(state.state_batches, batches, start_offset),
-        delivery_complete_count=count,
-    )
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------

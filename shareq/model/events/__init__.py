@@ -5,6 +5,7 @@ Offsets are half-open ranges [first, end); times in ms. The journal adds the tim
 
 from __future__ import annotations
 
+from shareq.model.events.authorization import AclChanged, AuthorizationDenied
 from shareq.model.events.clients import (
     AcknowledgementsSent,
     RecordsDelivered,
@@ -12,11 +13,13 @@ from shareq.model.events.clients import (
     ResponseSent,
 )
 from shareq.model.events.cluster import (
+    AuthenticationFailed,
     BrokerStarted,
     BrokerStopped,
     ConfigChanged,
     FaultInjected,
     LeaderElected,
+    LogKept,
     LogStartMoved,
     PartitionsAdded,
     RecordsAppended,
@@ -47,6 +50,12 @@ from shareq.model.events.observed import (
 )
 from shareq.model.events.share_partition import (
     AcknowledgementRefused,
+    DeadLettersGivenUp,
+    DeadLettersWaiting,
+    DeadLettersWritten,
+    ExpiredRecordsSkipped,
+    KeyRange,
+    KeysLearned,
     RecordsChanged,
     Run,
     SharePartitionDropped,
@@ -66,16 +75,25 @@ Event = (
     | PartitionsAdded
     | LeaderElected
     | ConfigChanged
+    | AclChanged
+    | AuthorizationDenied
     | FaultInjected
+    | AuthenticationFailed
     | RecordsAppended
+    | LogKept
     | LogStartMoved
     | SharePartitionLoaded
     | SharePartitionDropped
     | RecordsChanged
     | WindowMoved
+    | KeysLearned
+    | ExpiredRecordsSkipped
     | StateWritePrepared
     | StateWriteSettled
     | AcknowledgementRefused
+    | DeadLettersWritten
+    | DeadLettersWaiting
+    | DeadLettersGivenUp
     | ShareSessionOpened
     | ShareSessionClosed
     | MemberJoined
@@ -106,19 +124,29 @@ Event = (
 __all__ = [
     "AcknowledgementRefused",
     "AcknowledgementsSent",
+    "AclChanged",
+    "AuthenticationFailed",
+    "AuthorizationDenied",
     "BrokerStarted",
     "BrokerStopped",
     "ConfigChanged",
     "CoordinatorLoaded",
+    "DeadLettersGivenUp",
+    "DeadLettersWaiting",
+    "DeadLettersWritten",
     "DeliveriesUnseen",
     "DurableStateRead",
     "Event",
+    "ExpiredRecordsSkipped",
     "FaultInjected",
     "GroupDeleted",
     "GroupEpochBumped",
     "HeartbeatReceived",
     "HoldEnded",
+    "KeyRange",
+    "KeysLearned",
     "LeaderElected",
+    "LogKept",
     "LogStartMoved",
     "MemberJoined",
     "MemberLeft",

@@ -50,10 +50,24 @@ class ConfigChanged(NamedTuple):
     value: str | None
 
 
+class AuthenticationFailed(NamedTuple):
+    """A client was refused before its first request. `peer`: its address, without the port. `user`: the name that it
+    claims, empty if it has named none. `mechanism`: empty for TLS. `reason` has no part of a password or token."""
+
+    broker_id: int
+    peer: str
+    mechanism: str
+    user: str
+    reason: str
+
+
 class FaultInjected(NamedTuple):
-    """A fault was injected on purpose."""
+    """A fault was injected on purpose. `member_id`: the member of a share group that it disturbs; `fault`: "crashed",
+    "frozen" or "unfrozen", for a client."""
 
     text: str
+    member_id: str | None = None
+    fault: str | None = None
 
 
 class RecordsAppended(NamedTuple):
@@ -61,6 +75,17 @@ class RecordsAppended(NamedTuple):
     partition: int
     first: int
     end: int
+
+
+class LogKept(NamedTuple):
+    """Cleaning by groups (an experiment) keeps the log from `offset` on (-1: all of it) since now, for this reason.
+    `needed_by`: the group that needs it; None: what the groups need is not known."""
+
+    topic: str
+    partition: int
+    offset: int
+    needed_by: str | None
+    reason: str
 
 
 class LogStartMoved(NamedTuple):

@@ -73,13 +73,15 @@ class CoordinatorLoaded(NamedTuple):
 
 
 class StateRecordWritten(NamedTuple):
-    """`kind` is "snapshot", "update" or "tombstone"; `key` is group:topicId:partition."""
+    """`kind` is "snapshot", "update" or "tombstone", on a compacted topic "checkpoint", "delta" or "tombstone"; `key`
+    is group:topicId:partition, `delta_index` that of a delta, else -1."""
 
     key: str
     kind: str
     snapshot_epoch: int
     start_offset: int
     state_batches: tuple[StateBatch, ...]
+    delta_index: int = -1
 
 
 class StateLogPruned(NamedTuple):

@@ -46,7 +46,10 @@ class RecordsChanged(NamedTuple):
 
     `cause` is a RecordEvent, or "prepared" (a write is under way that would make it `to_state`; the state stays),
     "settled" (the write succeeded), "abandoned" (it failed). `member_id`, `deadline_ms` where ACQUIRED; `write_id`,
-    `to_state` while a write is under way.
+    `to_state` while a write is under way. `deadline_ms` where AVAILABLE: the record rests until then, which the cause
+    "rested" ends (an experiment). Records new to the window begin ACQUIRED, AVAILABLE, or as expired ones (an
+    experiment). Causes of another experiment are "staged", the acknowledgement `why` waits for the end of a transaction
+    (`write_id` is its write, `to_state` ACQUIRED), and "txn_commit", the transaction was committed.
     """
 
     group_id: str
@@ -63,6 +66,36 @@ class RecordsChanged(NamedTuple):
     to_state: int | None = None
     why: str | None = None
     """While a write is under way, and when it has settled: the RecordEvent that caused it."""
+
+
+class KeyRange(NamedTuple):
+    """Records [first, end) with one key, as text."""
+
+    first: int
+    end: int
+    key: str
+
+
+class KeysLearned(NamedTuple):
+    """The leader has read the keys of records in the window, which it delivers in order by key (an experiment):
+    at most `max_in_flight` of a key are held, by one member."""
+
+    group_id: str
+    topic: str
+    partition: int
+    keys: tuple[KeyRange, ...]
+    max_in_flight: int
+
+
+class ExpiredRecordsSkipped(NamedTuple):
+    """The records [first, end) are too old to be delivered; the empty window passes them without reading them (an
+    experiment)."""
+
+    group_id: str
+    topic: str
+    partition: int
+    first: int
+    end: int
 
 
 class WindowMoved(NamedTuple):
@@ -98,6 +131,43 @@ class StateWriteSettled(NamedTuple):
     partition: int
     write_id: int
     error: int
+
+
+class DeadLettersWritten(NamedTuple):
+    """The records [first, end) are in the dead-letter queue: from offset `queue_offset` of partition `queue_partition`
+    of the topic `queue` on, `record_count` of them, in the same order. Offsets without a record (gaps, markers) have
+    none there."""
+
+    group_id: str
+    topic: str
+    partition: int
+    first: int
+    end: int
+    queue: str
+    queue_partition: int
+    queue_offset: int
+    record_count: int
+
+
+class DeadLettersWaiting(NamedTuple):
+    """The ARCHIVING records of the share-partition from `first` on wait for the dead-letter queue, for this reason."""
+
+    group_id: str
+    topic: str
+    partition: int
+    first: int
+    reason: str
+
+
+class DeadLettersGivenUp(NamedTuple):
+    """The records [first, end) are archived without a copy in the dead-letter queue, for this reason."""
+
+    group_id: str
+    topic: str
+    partition: int
+    first: int
+    end: int
+    reason: str
 
 
 class AcknowledgementRefused(NamedTuple):

@@ -7,15 +7,20 @@ from typing import ClassVar
 from shareq.model.errors import Errors
 from shareq.model.messages.base import Request, Response, message
 
+ANY_NODE = -1
+
 
 @message
 class ApiVersionsRequest(Request):
-    """Version 3 adds the name and version of the client's software."""
+    """Version 3 adds the name and version of the client's software, version 5 the cluster and the node that the client
+    expects; None and -1: any."""
 
     API_KEY: ClassVar[int] = 18
 
     client_software_name: str = ""
     client_software_version: str = ""
+    cluster_id: str | None = None
+    node_id: int = ANY_NODE
 
 
 @message

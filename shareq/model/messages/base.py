@@ -34,9 +34,9 @@ def _constructor(cls: type, own: tuple[Field[Any], ...]) -> Any:
     """`def __init__(self, *, a, b=default_b): set_a(self, a); set_b(self, b)`."""
     known = {f"set_{field.name}": cls.__dict__[field.name].__set__ for field in own}
     known |= {f"default_{field.name}": field.default for field in own}
-    asked = [f.name if f.default is MISSING else f"{f.name}=default_{f.name}" for f in own]
+    parameters = [f.name if f.default is MISSING else f"{f.name}=default_{f.name}" for f in own]
     stores = [f"\n    set_{field.name}(self, {field.name})" for field in own]
-    exec(f"def __init__(self{', *, ' if own else ''}{', '.join(asked)}):{''.join(stores) or ' pass'}", known)
+    exec(f"def __init__(self{', *, ' if own else ''}{', '.join(parameters)}):{''.join(stores) or ' pass'}", known)
     made: Any = known["__init__"]
     made.__qualname__ = f"{cls.__qualname__}.__init__"
     return made
@@ -47,8 +47,10 @@ def _values(self: Any) -> tuple[object, ...]:
 
 
 def _repr(self: Any) -> str:
-    told = ", ".join([f"{name}={getattr(self, name)!r}" for name in self.__match_args__])
-    return f"{type(self).__qualname__}({told})"
+    hidden = getattr(type(self), "SECRETS", ())
+    shown = {name: getattr(self, name) for name in self.__match_args__}
+    values = ", ".join([f"{n}=<{len(v)} B>" if n in hidden else f"{n}={v!r}" for n, v in shown.items()])
+    return f"{type(self).__qualname__}({values})"
 
 
 def _eq(self: Any, other: object) -> bool:
@@ -92,6 +94,6 @@ class Request:
 
 
 class Response:
-    """Base of all responses. There are no quotas, so `throttle_time_ms` is always 0; the wire codec writes it."""
+    """Base of all responses. `throttle_time_ms` is left out: the server writes it, as quotas are counted there."""
 
     __slots__ = ()

@@ -133,7 +133,10 @@ class DeleteGroupsRequest(Request):
 class DeleteGroupsResponse(Response):
     @message
     class Result:
+        """Version 3 adds the message, which is None for share groups."""
+
         group_id: str
         error_code: Errors = Errors.NONE
+        error_message: str | None = None
 
     results: tuple[Result, ...] = ()

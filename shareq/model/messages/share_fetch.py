@@ -14,13 +14,22 @@ FINAL_EPOCH = -1
 """Share session epoch that closes the session; member epoch that leaves the group."""
 
 
+RULE_DELAY = -1
+"""No delay is requested: the group's configuration applies."""
+
+
 @message
 class AcknowledgementBatch:
-    """Offsets are inclusive. `acknowledge_types` holds one type for all offsets, or one type for each offset."""
+    """Offsets are inclusive. `acknowledge_types` holds one type for all offsets, or one type for each offset.
+
+    `release_delay_ms`: the records that are released rest for this time, RULE_DELAY for the group's rule. A tagged
+    field, which Kafka does not have: its brokers ignore it.
+    """
 
     first_offset: int
     last_offset: int
     acknowledge_types: tuple[int, ...]
+    release_delay_ms: int = RULE_DELAY
 
 
 @message

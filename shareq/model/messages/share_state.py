@@ -22,6 +22,31 @@ class StateBatch(NamedTuple):
     delivery_count: int
 
 
+class Producer(NamedTuple):
+    """A producer, in the transaction of one epoch. NO_PRODUCER: none."""
+
+    id: int
+    epoch: int
+
+
+NO_PRODUCER = Producer(-1, -1)
+
+
+class StagedBatch(NamedTuple):
+    """A run of offsets that an open transaction is going to bring to a final state (an experiment)."""
+
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+    last_offset: int
+    delivery_state: int
+    delivery_count: int
+
+    @property
+    def producer(self) -> Producer:
+        return Producer(self.producer_id, self.producer_epoch)
+
+
 @message
 class InitializeShareGroupStateRequest(Request):
     API_KEY: ClassVar[int] = 83
@@ -85,6 +110,8 @@ class ReadShareGroupStateResponse(Response):
         state_epoch: int = 0
         start_offset: int = 0
         state_batches: tuple[StateBatch, ...] = ()
+        staged_batches: tuple[StagedBatch, ...] = ()
+        """Those of open transactions (an experiment), between brokers of one process: Kafka has no such field."""
 
     @message
     class Topic:
@@ -106,6 +133,10 @@ class WriteShareGroupStateRequest(Request):
         start_offset: int
         delivery_complete_count: int = -1
         state_batches: tuple[StateBatch, ...] = ()
+        producer_id: int = NO_PRODUCER.id
+        producer_epoch: int = NO_PRODUCER.epoch
+        """With a producer the batches are staged in its transaction (an experiment), between brokers of one process:
+        Kafka has no such fields."""
 
     @message
     class Topic:

@@ -39,6 +39,8 @@ class CreateTopicsRequest(Request):
 
 @message
 class CreateTopicsResponse(Response):
+    """`topic_config_error_code`: why counts and configurations of a created topic are not shown."""
+
     @message
     class Config:
         name: str
@@ -53,6 +55,7 @@ class CreateTopicsResponse(Response):
         topic_id: TopicId = ZERO_TOPIC_ID
         error_code: Errors = Errors.NONE
         error_message: str | None = None
+        topic_config_error_code: Errors = Errors.NONE
         num_partitions: int = -1
         replication_factor: int = -1
         configs: tuple[CreateTopicsResponse.Config, ...] | None = ()

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from shareq.model.errors import Errors
+from shareq.model.ids import ZERO_TOPIC_ID, TopicId
 from shareq.model.messages.base import Request, Response, message
 
 
@@ -160,7 +161,7 @@ class WriteTxnMarkersResponse(Response):
 
 @message
 class TxnOffsetCommitRequest(Request):
-    """Generation -1 and no member: the member is not checked."""
+    """Generation -1 and no member: the member is not checked. Topics have names before version 6, ids since."""
 
     API_KEY: ClassVar[int] = 28
 
@@ -173,7 +174,8 @@ class TxnOffsetCommitRequest(Request):
 
     @message
     class Topic:
-        name: str
+        name: str = ""
+        topic_id: TopicId = ZERO_TOPIC_ID
         partitions: tuple[TxnOffsetCommitRequest.Partition, ...]
 
     transactional_id: str
@@ -195,7 +197,8 @@ class TxnOffsetCommitResponse(Response):
 
     @message
     class Topic:
-        name: str
+        name: str = ""
+        topic_id: TopicId = ZERO_TOPIC_ID
         partitions: tuple[TxnOffsetCommitResponse.Partition, ...]
 
     topics: tuple[Topic, ...] = ()

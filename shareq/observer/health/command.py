@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from pathlib import Path
 
 import click
 
+from shareq.client.properties import client_properties
+from shareq.end_signals import end_signals
 from shareq.extras import install_command
 from shareq.model.errors import ConfigException, Errors, KafkaException
 from shareq.observer.health.limits import Limits
@@ -53,6 +55,8 @@ def _print_example(name: str) -> Callable[[click.Context, click.Parameter, bool]
 @click.command()
 @click.argument("bootstrap_servers", metavar="BOOTSTRAP")
 @click.argument("groups", nargs=-1, metavar="GROUP...")
+@click.option("--command-config", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="A properties file with the client's configurations, such as security.protocol.")  # fmt: skip
 @click.option("--all", "every", is_flag=True, help="Observe all share groups of the cluster.")
 @click.option(
     "--interval", default=2.0, show_default=True, type=click.FloatRange(MIN_INTERVAL_MS / 1000), metavar="SECONDS",
@@ -77,6 +81,7 @@ def observe(
     *,
     bootstrap_servers: str,
     groups: tuple[str, ...],
+    command_config: Path | None,
     every: bool,
     interval: float,
     once: bool,
@@ -95,9 +100,12 @@ def observe(
         raise click.UsageError("name one or more groups, or give --all")
     limits = Limits(max_lag, None if stuck_for is None else round(stuck_for * 1000))
     try:
+        config = client_properties(command_config) if command_config else None
         with (
-            _end_signals() as ended,
-            monitor(bootstrap_servers, None if every else groups, interval_ms=round(interval * 1000)) as opened,
+            end_signals() as ended,
+            monitor(
+                bootstrap_servers, None if every else groups, interval_ms=round(interval * 1000), config=config
+            ) as opened,
         ):
             _await_first_poll(opened, ended)
             with _metrics(opened, prometheus, prometheus_host), _output(as_json, once) as show:
@@ -227,15 +235,3 @@ def _served_metrics(opened: Monitor, port: int, host: str) -> Iterator[None]:
         server.shutdown()
         server.server_close()
         thread.join()
-
-
-@contextmanager
-def _end_signals() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set."""
-    ended = threading.Event()
-    former = [(one, signal.signal(one, lambda *_: ended.set())) for one in (signal.SIGINT, signal.SIGTERM)]
-    try:
-        yield ended
-    finally:
-        for one, handler in former:
-            signal.signal(one, handler)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from shareq.admin.broker_routing import COORDINATOR_MOVED
-from shareq.admin.core import Ask, Operation, Reply
+from shareq.admin.core import Operation, Reply, Send
 from shareq.model.actor import ANY_NODE
 from shareq.model.errors import Errors, KafkaError, KafkaException
 from shareq.model.ids import SHARE_STATE_TOPIC, SharePartitionKey
@@ -88,9 +88,9 @@ class FleetPoll:
         """Find all share groups, if none is named. A broker that does not answer keeps the groups that it had."""
         if self._named is not None:
             return
-        (reply,) = yield [Ask(ANY_NODE, MetadataRequest(topics=()))]
+        (reply,) = yield [Send(ANY_NODE, MetadataRequest(topics=()))]
         nodes = [broker.node_id for broker in reply.response.brokers] if reply.response is not None else []
-        replies = yield [Ask(node, ListGroupsRequest(types_filter=("share",))) for node in nodes]
+        replies = yield [Send(node, ListGroupsRequest(types_filter=("share",))) for node in nodes]
         answers = [r.response for r in replies if r.response is not None and not r.response.error_code]
         found = {group.group_id for answer in answers for group in answer.groups}
         kept = set(self.groups) if len(answers) < len(nodes) or not nodes else set()
@@ -104,7 +104,7 @@ class FleetPoll:
         unknown = tuple(name for name in self.groups if name not in self._coordinators)
         if not unknown:
             return
-        (reply,) = yield [Ask(ANY_NODE, FindCoordinatorRequest(key_type=0, coordinator_keys=unknown))]
+        (reply,) = yield [Send(ANY_NODE, FindCoordinatorRequest(key_type=0, coordinator_keys=unknown))]
         if reply.response is None:
             for name in unknown:
                 reading.groups[name].trouble = f"its coordinator: {reply.reason or reply.error.name}"
@@ -123,7 +123,7 @@ class FleetPoll:
             if name in reading.groups:
                 by_node.setdefault(node, []).append(name)
         replies = yield [
-            Ask(node, ShareGroupDescribeRequest(group_ids=tuple(names))) for node, names in by_node.items()
+            Send(node, ShareGroupDescribeRequest(group_ids=tuple(names))) for node, names in by_node.items()
         ]
         changed: list[str] = []
         for names, reply in zip(by_node.values(), replies, strict=True):
@@ -177,7 +177,7 @@ class FleetPoll:
             wanted = names - self._topics.keys()
         if wanted:
             asked = tuple(MetadataRequest.Topic(name=name) for name in sorted(wanted))
-            (reply,) = yield [Ask(ANY_NODE, MetadataRequest(topics=asked))]
+            (reply,) = yield [Send(ANY_NODE, MetadataRequest(topics=asked))]
             if reply.response is None:
                 reading.unreachable = True
                 reading.trouble = f"the cluster does not answer: {reply.reason or reply.error.name}"

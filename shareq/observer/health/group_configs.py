@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shareq.admin.core import Ask, Operation
+from shareq.admin.core import Operation, Send
 from shareq.model.actor import ANY_NODE
 from shareq.model.messages.topics import DescribeConfigsRequest, ResourceType
 from shareq.observer.health.partition_judge import DELIVERY_LIMIT, ISOLATION, LOCK_DURATION, OFFSET_RESET
@@ -43,7 +43,7 @@ class GroupConfigs:
             )
             for name in names
         )
-        (reply,) = yield [Ask(ANY_NODE, DescribeConfigsRequest(resources=resources))]
+        (reply,) = yield [Send(ANY_NODE, DescribeConfigsRequest(resources=resources))]
         for result in reply.response.results if reply.response is not None else ():
             if not result.error_code:
                 self._known[result.resource_name] = {c.name: c.value for c in result.configs if c.value is not None}
@@ -55,7 +55,7 @@ class GroupConfigs:
             resource_name=str(node),
             configuration_keys=tuple(BROKER_KEYS.values()),
         )
-        (reply,) = yield [Ask(node, DescribeConfigsRequest(resources=(resource,)))]
+        (reply,) = yield [Send(node, DescribeConfigsRequest(resources=(resource,)))]
         names = {of_broker: of_group for of_group, of_broker in BROKER_KEYS.items()}
         for result in reply.response.results if reply.response is not None else ():
             self._of_brokers |= {names[c.name]: c.value for c in result.configs if c.name in names and c.value}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from shareq.admin.core import Ask, Operation
+from shareq.admin.core import Operation, Send
 from shareq.model.messages.share_group import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsResponse,
@@ -77,7 +77,7 @@ class GroupTopics:
         summaries: Summaries = {}
         for begin in range(0, max(map(len, by_node.values()), default=0), OFFSETS_GROUPS):
             parts = {node: those[begin : begin + OFFSETS_GROUPS] for node, those in by_node.items() if those[begin:]}
-            replies = yield [Ask(node, _request(those)) for node, those in parts.items()]
+            replies = yield [Send(node, _request(those)) for node, those in parts.items()]
             for node, reply in zip(parts, replies, strict=True):
                 if reply.response is None:  # too slow: the other groups of this broker follow in the next poll
                     for name in by_node.pop(node)[begin:]:

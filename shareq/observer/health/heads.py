@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from shareq.admin.core import Ask, Operation
+from shareq.admin.core import Operation, Send
 from shareq.log.batches import CorruptBatch
 from shareq.log.records import stream
 from shareq.model.errors import Errors
@@ -77,7 +77,7 @@ class Heads:
         by_leader: dict[int, list[_Wanted]] = {}
         for each in chosen:
             by_leader.setdefault(reading.leaders[each.at], []).append(each)
-        replies = yield [Ask(node, _request(those, ids)) for node, those in by_leader.items()]
+        replies = yield [Send(node, _request(those, ids)) for node, those in by_leader.items()]
         names = {topic_id: name for name, topic_id in ids.items()}
         asked = {each.at: each for each in chosen}
         for reply in replies:

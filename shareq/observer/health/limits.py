@@ -32,7 +32,7 @@ class Limits(NamedTuple):
         return found
 
     def decided(self, report: Report) -> bool:
-        """False if a share-partition may have been still for too long, and only further polls can tell."""
+        """False if a share-partition may have been still for too long, and only further polls can show it."""
         return not any(self._may_be_stuck(p, report.time_ms) for group in report.groups for p in group.partitions)
 
     def _stuck(self, p: PartitionReport, now_ms: int) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from shareq.admin.core import Ask, Operation
+from shareq.admin.core import Operation, Send
 from shareq.model.messages.data import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, ListOffsetsRequest
 from shareq.model.states import IsolationLevel
 from shareq.observer.health.reading import Reading
@@ -77,7 +77,7 @@ class LogOffsets:
 
 def _list(each: _Round, reading: Reading) -> Operation[bool]:
     asked = [
-        Ask(node, _with_isolation(list_offsets_request(topics.items(), each.timestamp), each.isolation_level))
+        Send(node, _with_isolation(list_offsets_request(topics.items(), each.timestamp), each.isolation_level))
         for node, topics in each.led.items()
     ]
     replies = yield asked

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from types import TracebackType
-from typing import Self
-from weakref import finalize
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from shareq.model.errors import ConfigException, IllegalStateException, KafkaException
-from shareq.model.html import Html, Table, Tables, html, strong
+from shareq.client.config import connection_config
+from shareq.model.errors import ConfigException, KafkaException
+from shareq.model.html import Html, Table, html, strong
 from shareq.observer.core import PollingCore
 from shareq.observer.health.fleet_poll import FleetPoll
 from shareq.observer.health.judge import Judge
 from shareq.observer.health.reading import Reading
 from shareq.observer.health.report import ALARMS, GroupReport, PartitionReport, Report, Verdict
 from shareq.observer.health.sentences import duration
+from shareq.observer.poller import Poller
 from shareq.transports import transport_for
 
 MIN_INTERVAL_MS = 100
@@ -42,18 +42,25 @@ class _Desk:
         self.report = self.judge.fail(failure.error.str(), now_ms)
 
 
-class Monitor(Tables):
+class Monitor(Poller):
     """Reports on share groups of a cluster with Kafka's protocol, and changes nothing; `monitor` creates one.
 
     `report` is the newest one. The cluster is polled until `close()`, the end of a `with` block, or the end of the last
     reference to the monitor.
     """
 
-    def __init__(self, bootstrap_servers: str, groups: tuple[str, ...] | None, *, interval_ms: int) -> None:
-        transport = transport_for(bootstrap_servers)
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        groups: tuple[str, ...] | None,
+        *,
+        interval_ms: int,
+        config: Mapping[str, Any] | None = None,
+    ) -> None:
+        transport = transport_for(bootstrap_servers, connection_config(bootstrap_servers, config))
         self.bootstrap_servers, self.groups, self.interval_ms = bootstrap_servers, groups, interval_ms
         self._desk = desk = _Desk(bootstrap_servers)
-        self._core = PollingCore[Reading](
+        core = PollingCore[Reading](
             bootstrap_servers,
             FleetPoll(groups).poll,
             desk.take,
@@ -61,9 +68,8 @@ class Monitor(Tables):
             rng=transport.rng(),
             interval_ms=interval_ms,
         )
-        self._connection = transport.connect(self._core, "monitor")
-        self._end = finalize(self, self._connection.close)
-        self._connection.run(self._core.poll_now)
+        connection = transport.connect(core, "monitor")
+        super().__init__(core, connection, connection.close)
 
     @property
     def report(self) -> Report:
@@ -90,43 +96,10 @@ class Monitor(Tables):
         """The duration of the last poll that has read something, in ms."""
         return self._desk.poll_ms
 
-    @property
-    def now_ms(self) -> int:
-        """The monitor's clock, ms since the epoch."""
-        return self._connection.now_ms()
-
-    @property
-    def closed(self) -> bool:
-        """True after `close()`, or when the monitor's connection has ended."""
-        return not self._end.alive
-
     def refresh(self, timeout: float = 30) -> Report:
         """Poll now, and return the report of a poll that began after this call, or the last one after `timeout` s."""
-        wanted = self._core.polls_begun + 1
-        self.wait(lambda: self._core.polls_ended >= wanted, timeout, poll_now=True)
+        self._poll(timeout)
         return self.report
-
-    def wait(self, until: Callable[[], bool], timeout: float, *, poll_now: bool = False) -> bool:
-        """Wait until `until()` is true, at most `timeout` seconds; it is checked after every step of the monitor."""
-        if self.closed:
-            raise IllegalStateException("Monitor closed")
-        if poll_now:
-            self._connection.run(self._core.poll_now)
-        return self._connection.wait(until, timeout * 1000)
-
-    # ---- the end -----------------------------------------------------------------------------------------------------
-
-    def close(self) -> None:
-        """Stop polling; the last report stays. Repeatable."""
-        self._end()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     # ---- showing -----------------------------------------------------------------------------------------------------
 
@@ -184,16 +157,23 @@ def in_flight(p: PartitionReport) -> object:
     return most if least >= most else f"≥ {least:,}"
 
 
-def monitor(bootstrap_servers: str, groups: str | Iterable[str] | None = None, *, interval_ms: int = 2_000) -> Monitor:
+def monitor(
+    bootstrap_servers: str,
+    groups: str | Iterable[str] | None = None,
+    *,
+    interval_ms: int = 2_000,
+    config: Mapping[str, Any] | None = None,
+) -> Monitor:
     """Report on share groups from outside, with a poll every `interval_ms`: figures, verdicts and diagnoses.
 
-    `groups` None: all share groups of the cluster. For the journal of one group and its views see `observe`.
-    KafkaException for an invalid address, ConfigException for other invalid arguments; a cluster that does not respond
-    is the trouble of a report.
+    `groups` None: all share groups of the cluster. `config`: how to connect, as for `observe`, which makes the journal
+    of one group for its views. KafkaException for an invalid address or `config`, ConfigException for other invalid
+    arguments; a cluster that does not respond is the trouble of a report.
     """
     names = (groups,) if isinstance(groups, str) else None if groups is None else tuple(groups)
     if names is not None and (not names or not all(isinstance(name, str) and name for name in names)):
         raise ConfigException(f"groups={groups!r}: must be one or more non-empty names, or None for all")
     if isinstance(interval_ms, bool) or not isinstance(interval_ms, int) or interval_ms < MIN_INTERVAL_MS:
         raise ConfigException(f"interval_ms={interval_ms!r}: must be {MIN_INTERVAL_MS} or more")
-    return Monitor(bootstrap_servers, None if names is None else tuple(dict.fromkeys(names)), interval_ms=interval_ms)
+    unique = None if names is None else tuple(dict.fromkeys(names))
+    return Monitor(bootstrap_servers, unique, interval_ms=interval_ms, config=config)

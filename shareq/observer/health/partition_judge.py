@@ -1,8 +1,8 @@
 """Judges one share-partition by successive readings.
 
 A time counts only if it is certain: one at which a reading was taken, or one that a broker has stored in the state
-topic. Timestamps of records are set by producers, so they tell an age and never that a window is stuck. A change that
-two readings enclose was not before the first of them, whatever the clock of a broker says.
+topic. Timestamps of records are set by producers, so they show an age and never that a window is stuck. A change that
+two readings enclose was not before the first of them, whatever the clock of a broker shows.
 """
 
 from __future__ import annotations

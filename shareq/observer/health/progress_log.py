@@ -1,4 +1,4 @@
-"""The durable state of several groups, with the times at which it changed: the clocks of the brokers tell them."""
+"""The durable state of several groups, with the times at which it changed: by the clocks of the brokers."""
 
 from __future__ import annotations
 

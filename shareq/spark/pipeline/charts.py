@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shareq.spark.pipeline.figures import BINS
 from shareq.trace.journal.event_text import count_text, list_text, member_name
+from shareq.trace.views.figure_text import figure_text
 from shareq.trace.views.palette import LIGHT, SERIES
 
 if TYPE_CHECKING:
@@ -99,31 +100,38 @@ def activity(rows: Sequence[Row], span_s: float) -> Chart:
 
 def lag(rows: Sequence[Row], span_s: float) -> Chart:
     """The lag by share-partition over time; the largest ones singly, the others summed up."""
-    series: dict[str, dict[int, int]] = {}
+    series: dict[str, dict[int, tuple[int, int]]] = {}
     for row in rows:
-        series.setdefault(f"{row['topic']}-{row['partition']}", {})[row["bin"]] = row["lag"]
-    worst = sorted(series, key=lambda name: (-max(series[name].values()), name))
+        series.setdefault(f"{row['topic']}-{row['partition']}", {})[row["bin"]] = (row["max_lag"], row["lag"])
+    worst = sorted(series, key=lambda name: (-max(series[name].values())[0], name))
     shown = {name: series[name] for name in worst[: MOST_LINES - (len(worst) > MOST_LINES)]}
     others = worst[len(shown) :]
-    if others:
-        shown[f"{len(others)} others, together"] = {
-            at: sum(series[name].get(at, 0) for name in others)
-            for at in range(min(min(series[n]) for n in others), BINS)
-        }
     width = span_s / BINS
 
     def draw(axis: Axes) -> None:
-        for (name, values), (colour, dash) in zip(shown.items(), SERIES, strict=False):
+        lines = {name: {at: most for at, (most, _) in values.items()} for name, values in shown.items()}
+        if others:
+            begun = min(min(series[name]) for name in others)
+            lines[f"{len(others)} others, together"] = {
+                at: sum(series[name].get(at, (0, 0))[0] for name in others) for at in range(begun, BINS)
+            }
+        for (name, values), (colour, dash) in zip(lines.items(), SERIES, strict=False):
             axis.step([at * width for at in values], list(values.values()), where="post", color=colour, linestyle=dash,
                       linewidth=1.8, label=name)  # fmt: skip
         axis.set_xlim(0, span_s)
         axis.set_xlabel("seconds since the start")
-        axis.set_ylabel("lag, records")
+        axis.set_ylabel(f"most lag in {width:,.3g} s, records")
         axis.set_ylim(bottom=0)
         _thousands(axis.yaxis)
         axis.legend(fontsize="small", frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0, 1))
 
-    texts = [f"{name} at most {max(v.values()):,}, {list(v.values())[-1]:,} in the end" for name, v in shown.items()]
+    texts = [
+        f"{name} at most {max(v.values())[0]:,}, {list(v.values())[-1][1]:,} in the end" for name, v in shown.items()
+    ]
+    if others:
+        most = max(max(series[name].values())[0] for name in others)
+        left = sum(list(series[name].values())[-1][1] for name in others)
+        texts.append(f"{len(others)} others at most {most:,} each, {left:,} together in the end")
     return _chart("Lag", f"Records above the SPSO that are not finished: {'; '.join(texts)}.", draw)
 
 
@@ -254,7 +262,7 @@ def _member(row: Row) -> str:
 
 def _names(axis: Axes, names: Sequence[str]) -> None:
     """Label the bars, the first one on top."""
-    axis.set_yticks(range(len(names)), names)
+    axis.set_yticks(range(len(names)), [figure_text(name) for name in names])
     axis.set_ylim(len(names) - 0.4, -0.6)
     axis.grid(visible=False, axis="y")
 

@@ -12,13 +12,13 @@ class Column(NamedTuple):
 
     name: str
     type: str
-    says: str
+    meaning: str
 
 
 class TableSpec(NamedTuple):
     """`time`: the column whose day (UTC) is `date`; such tables are partitioned by group_id and date."""
 
-    says: str
+    about: str
     sql: str
     columns: tuple[Column, ...]
     time: str = ""
@@ -63,6 +63,6 @@ def columns(text: str) -> tuple[Column, ...]:
     for part in filter(None, map(str.strip, text.splitlines())):
         for name in part.split() if ";" not in part else [part]:
             name, _, rest = (f"{name} {_KNOWN[name]}" if ";" not in name else name).partition(" ")
-            kind, _, says = rest.partition("; ")
-            found.append(Column(name, _KINDS[kind], says))
+            kind, _, meaning = rest.partition("; ")
+            found.append(Column(name, _KINDS[kind], meaning))
     return tuple(found)

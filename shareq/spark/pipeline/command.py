@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import click
 
-from shareq.extras import install_command
-from shareq.jvm import JavaNotFound
-from shareq.spark.pipeline.pipeline import follow, run
-from shareq.spark.session import session
-from shareq.spark.versions import SparkDoesNotFit
-from shareq.trace.journal import JournalFileError
+from shareq.spark.command import spark_of_command, verbose_option
+from shareq.spark.pipeline.pipeline import Outcome, follow, is_small, run_with
+from shareq.spark.pipeline.small import read_here
 
 
 @click.group()
@@ -28,27 +27,27 @@ def pipeline() -> None:
 )
 @click.option("--report/--no-report", default=True, help="Draw the report, too.", show_default=True)
 @click.option("--progress/--no-progress", default=True, help="Show a progress bar.", show_default=True)
-def run_(*, trace: str, out: str, master: str | None, every: str | None, report: bool, progress: bool) -> None:
+@verbose_option
+def run_(
+    *, trace: str, out: str, master: str | None, every: str | None, report: bool, progress: bool, verbose: bool
+) -> None:
     """Write tables, figures and a report of TRACE: a file or folder of journals, or kafka://HOST:PORT/TOPIC."""
-    try:
-        spark = session(master=master)
-        if every:
-            follow(trace, out, spark=spark, report=report, processingTime=every).awaitTermination()
-            return
-        done = run(trace, out, spark=spark, report=report, progress=progress)
-    except ModuleNotFoundError as missing:
-        raise click.ClickException(f"the package {missing.name} is missing: {install_command('spark')}") from missing
-    except (JavaNotFound, JournalFileError, OSError, SparkDoesNotFit, ValueError) as problem:
-        raise click.ClickException(str(problem)) from problem
-    except Exception as problem:
-        if not type(problem).__module__.startswith(("pyspark.", "py4j.")):
-            raise
-        raise click.ClickException(f"Spark failed: {_reason(problem)}") from problem
+    small = not every and is_small(trace)
+    with ThreadPoolExecutor(1) as meanwhile:
+        events = meanwhile.submit(read_here, trace) if small else None
+        if report:
+            meanwhile.submit(_import_charts)
+        with spark_of_command(master, verbose=verbose, brief=small) as spark:
+            if every:
+                follow(trace, out, spark=spark, report=report, processingTime=every).awaitTermination()
+            else:
+                read = events.result if events else lambda: None
+                _print(run_with(spark, trace, out, read, progress=progress, report=report), report=report)
+
+
+def _print(done: Outcome, *, report: bool) -> None:
     click.echo(f"{done.events:,} events, {done.bad:,} bad lines, in {done.out}{': report.html' if report else ''}")
 
 
-def _reason(problem: Exception) -> str:
-    """The first line of Spark's error, or of its cause, without a stack trace."""
-    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
-    causes = [line for line in lines if line.startswith("Caused by: ")]
-    return (causes[-1] if causes else lines[0]).removeprefix("Caused by: ")
+def _import_charts() -> None:
+    from matplotlib import figure  # noqa: F401

@@ -6,7 +6,7 @@ The columns follow from the annotations of the events, so that a new event needs
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 BAD = "bad"
+BITS = 60
 """The type of rows that are not valid events."""
 
 _SCALARS = {int: "bigint", str: "string", bool: "boolean"}
 _STATE_NAMES = " ".join(f"WHEN {int(state)} THEN '{state.name.lower()}'" for state in RecordState)
-_STATES = ("state", "to_state")
+STATE_COLUMNS = ("state", "to_state")
 _WRITES = "('prepared', 'settled', 'abandoned')"
 
 
@@ -52,10 +53,19 @@ def fields() -> dict[str, str]:
     return found
 
 
+@cache
+def json_columns() -> frozenset[str]:
+    """The fields whose values are nested too deeply for a type of Spark: they are JSON text."""
+    hints = (hint for event_type in EVENT_TYPES.values() for hint in get_type_hints(event_type).items())
+    return frozenset(
+        name for name, annotation in hints if get_origin(annotation) is tuple and _spark_type(annotation) == "string"
+    )
+
+
 def columns() -> dict[str, str]:
     """All columns of the table of events."""
     head = {"journal": "string", "order": "bigint", "time_ms": "bigint", "broker": "bigint", "type": "string"}
-    return head | {name: "string" if name in _STATES else kind for name, kind in fields().items()}
+    return head | {name: "string" if name in STATE_COLUMNS else kind for name, kind in fields().items()}
 
 
 def parquet_schema() -> str:
@@ -117,11 +127,11 @@ def of_table(table: DataFrame) -> DataFrame:
     needed = f.col("type").isin(partly) | f.expr(f"cause IN {_WRITES} AND why IS NULL")
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "_corrupt"}
     payload = f.when(needed, f.from_json("payload", f"{_schema(rest)}, `_corrupt` string", options))
-    named = [f.col(name).cast(fields()[name]).alias(name) for name in flat if name not in (*_STATES, "why")]
+    named = [f.col(name).cast(fields()[name]).alias(name) for name in flat if name not in (*STATE_COLUMNS, "why")]
     why = [f.coalesce(f.col("why"), f.col("e.why")).alias("why")] if "why" in flat else [f.col("e.why")]
     shown = table.withColumn("e", payload).select(
         "journal", "order", "time_ms", f.col("broker").cast("bigint").alias("broker"), "type", "payload",
-        *_STATES, *named, *why, *[f.col(f"e.`{name}`") for name in rest if name != "why"], "e._corrupt",
+        *STATE_COLUMNS, *named, *why, *[f.col(f"e.`{name}`") for name in rest if name != "why"], "e._corrupt",
     )  # fmt: skip
     return _rows(shown.withColumn("why_bad", f.lit(None).cast("string")), f.to_json(f.struct(*table.columns)))
 
@@ -130,44 +140,66 @@ def _rows(flat: DataFrame, line: Column) -> DataFrame:
     """The common part: the errors, and the columns in order."""
     from pyspark.sql import functions as f
 
-    whole = flat.withColumn("lacking", f.expr(_lacking())).withColumn("why_bad", f.expr(_why_bad()))
+    whole = flat
+    for place, names in enumerate(_words()):
+        whole = whole.withColumn(f"lacking{place}", f.expr(_lacking(names)))
+    whole = whole.withColumn("why_bad", f.expr(_why_bad()))
     is_bad = f.col("why_bad").isNotNull()
     coded = dict(flat.dtypes)
     states = [
         f.expr(f"CASE {name} {_STATE_NAMES} END AS {name}") if coded[name] == "bigint" else f.col(name)
-        for name in _STATES
+        for name in STATE_COLUMNS
     ]
     kind = f.when(is_bad, f.lit(BAD)).otherwise(f.col("type")).alias("type")
-    others = [name for name in columns() if name not in ("type", *_STATES)]
+    others = [name for name in columns() if name not in ("type", *STATE_COLUMNS)]
     return whole.select(*others, kind, *states, "why_bad", f.when(is_bad, line).alias("line"))
 
 
 def _why_bad() -> str:
     """An SQL expression: the error of a row, or null."""
     heads = "".join(f"WHEN `{name}` IS NULL THEN '{name} must be a whole number' " for name, _ in HEAD[:3])
-    names = ", ".join(f"'{name}'" for name in fields())
-    first = "length(bin(lacking & -lacking))"
+    lacks = "".join(f"WHEN lacking{place} <> 0 THEN {_first(place, names)} " for place, names in enumerate(_words()))
     return f"""
         CASE WHEN why_bad IS NOT NULL THEN why_bad
              WHEN _corrupt IS NOT NULL THEN 'not a JSON object, or a field has the wrong type'
              {heads}
-             WHEN lacking IS NULL THEN concat('unknown event type ', coalesce(type, 'null'))
-             WHEN lacking <> 0 THEN concat(type, ' lacks the field ', element_at(array({names}), {first})) END"""
+             WHEN lacking0 IS NULL THEN concat('unknown event type ', coalesce(type, 'null'))
+             {lacks} END"""
 
 
-def _lacking() -> str:
-    """An SQL expression: the missing fields of an event as bits, in the order of `fields`; null for an unknown type.
+def _first(place: int, names: Sequence[str]) -> str:
+    """An SQL expression: the first missing field of a word of `_words` that is not 0."""
+    listed = ", ".join(f"'{name}'" for name in names)
+    lowest = f"length(bin(lacking{place} & -lacking{place}))"
+    return f"concat(type, ' lacks the field ', element_at(array({listed}), {lowest}))"
+
+
+def _lacking(names: Sequence[str]) -> str:
+    """An SQL expression: the missing fields of an event, of these ones, as bits in their order; null for an unknown
+    type.
 
     A condition for each field of each type would exceed the code size that Java compiles.
     """
-    bits = {name: 1 << place for place, name in enumerate(fields())}
-    assert len(bits) < 64, "bits of a bigint"
+    bits = {name: 1 << place for place, name in enumerate(names)}
     absent = " | ".join(f"IF(`{name}` IS NULL, {bit}L, 0L)" for name, bit in bits.items())
     needed = " ".join(
-        f"WHEN '{name}' THEN {sum(bits[field] for field in _needed(name))}L"
+        f"WHEN '{name}' THEN {sum(bits.get(field, 0) for field in _needed(name))}L"
         for name in sorted(EVENT_TYPES, key=_rarity)
     )
     return f"CASE type {needed} END & ({absent})"
+
+
+def _words() -> list[list[str]]:
+    """The required fields, as many at a time as a bigint has bits for."""
+    required = _required()
+    return [required[place : place + BITS] for place in range(0, len(required), BITS)]
+
+
+@cache
+def _required() -> list[str]:
+    """The fields that some type of event cannot lack."""
+    needed = {field for name in EVENT_TYPES for field in _needed(name)}
+    return [field for field in fields() if field in needed]
 
 
 def _needed(name: str) -> list[str]:

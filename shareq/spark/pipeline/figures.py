@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from shareq.spark.pipeline.tables import of_leaders
+
 BINS = 120
 """The number of time bins of a journal in figures over time."""
 
@@ -51,7 +53,7 @@ RATES: Final = f"""
         SELECT {_GROUP}, sum(records) AS acquired, {_where("accept")} AS accepted, {_where("release")} AS released,
                {_where("reject")} AS rejected, {_where("lock_timeout")} AS timed_out,
                {_where("session_release")} AS session_released, {_where("lost")} AS lost, {_where("held")} AS held,
-               coalesce(sum(records) FILTER (WHERE state = 'archived'), 0) AS archived,
+               coalesce(sum(records) FILTER (WHERE state IN ('archiving', 'archived')), 0) AS archived,
                coalesce(sum(records) FILTER (WHERE delivery_count > 1), 0) AS redelivered
         FROM {{attempts}} GROUP BY {_GROUP}
     )
@@ -70,7 +72,8 @@ ACTIVITY: Final = f"""
         UNION ALL
         SELECT {_GROUP}, ended_ms AS time_ms, 'returned' AS what, records FROM {{attempts}} WHERE state = 'available'
         UNION ALL
-        SELECT {_GROUP}, ended_ms AS time_ms, 'archived' AS what, records FROM {{attempts}} WHERE state = 'archived'
+        SELECT {_GROUP}, ended_ms AS time_ms, 'archived' AS what, records FROM {{attempts}}
+        WHERE state IN ('archiving', 'archived')
     )
     SELECT h.journal, h.group_id, h.topic, h.what,
            CAST((h.time_ms - j.since_ms) * {BINS} DIV (j.until_ms - j.since_ms + 1) AS int) AS bin,
@@ -117,7 +120,7 @@ POISON: Final = f"""
     WITH changes AS (
         SELECT {_KEY}, `first`, `end`, 1 AS failures, int(outcome = 'lock_timeout') AS time_outs,
                int(outcome = 'release') AS releases, int(outcome = 'reject') AS rejects,
-               int(outcome = 'session_release') AS session_releases, int(state = 'archived') AS archived
+               int(outcome = 'session_release') AS session_releases, int(state IN ('archiving', 'archived')) AS archived
         FROM {{attempts}} WHERE outcome IN ('lock_timeout', 'release', 'reject', 'session_release')
     ), edges AS (
         SELECT {_KEY}, `first` AS at, failures, time_outs, releases, rejects, session_releases, archived FROM changes
@@ -137,35 +140,58 @@ POISON: Final = f"""
     FROM walk WHERE `first` < `end` AND (failures >= 2 OR archived)
 """
 
+WORST_RUNS: Final = 20
+
+WORST: Final = f"""
+    SELECT * FROM (
+        SELECT *, count(*) OVER of_group AS runs, sum(records) OVER of_group AS all_records, row_number() OVER (
+                   PARTITION BY journal, group_id ORDER BY failures DESC, archived DESC, topic, partition, `first`
+               ) AS place
+        FROM {{poison}} WINDOW of_group AS (PARTITION BY journal, group_id)
+    ) WHERE place <= {WORST_RUNS}
+"""
+"""Not a table: the runs of `poison` with the most failures, of each group; and of how many, with how many records."""
+
 LAG: Final = f"""
-    WITH placed AS (
-        SELECT {_KEY}, `order`, log_end, spso + complete AS done, CAST(
-                   (w.time_ms - j.since_ms) * {BINS} DIV (j.until_ms - j.since_ms + 1) AS int) AS bin
-        FROM {{windows}} w JOIN {{journals}} j USING (journal)
-    ), grown AS (
-        SELECT journal, topic, partition, max_by(`end`, `order`) AS log_end, max(`order`) AS `order`, CAST(
-                   (e.time_ms - j.since_ms) * {BINS} DIV (j.until_ms - j.since_ms + 1) AS int) AS bin
-        FROM {{events}} e JOIN {{journals}} j USING (journal)
-        WHERE e.type = 'RecordsAppended' GROUP BY journal, topic, partition, bin
-    ), known AS (
-        SELECT {_KEY}, bin, `order`, log_end, done FROM placed
-        UNION ALL
-        SELECT journal, k.group_id, topic, partition, bin, `order`, log_end, NULL AS done
-        FROM grown JOIN (SELECT DISTINCT {_KEY} FROM placed) k USING (journal, topic, partition)
+    WITH finished AS ({
+    of_leaders(
+        f"r.{_KEY.replace(', ', ', r.')}, e.`order`, e.time_ms, e.`end` - e.`first` AS records", "RecordsChanged"
+    )
+} AND e.state IN ('acknowledged', 'archived')
     ), steps AS (
-        SELECT {_KEY}, bin, max_by(log_end, `order`) AS log_end,
-               max_by(done, `order`) FILTER (WHERE done IS NOT NULL) AS done
-        FROM known GROUP BY {_KEY}, bin
-    ), grid AS (
-        SELECT {_KEY}, bin
-        FROM (SELECT {_KEY}, min(bin) FILTER (WHERE done IS NOT NULL) AS begun FROM steps GROUP BY {_KEY})
-        LATERAL VIEW explode(sequence(begun, {BINS} - 1)) bins AS bin
+        SELECT {_KEY}, `order`, time_ms, log_end, spso + complete AS done, 0 AS records FROM {{windows}}
+        UNION ALL
+        SELECT {_KEY}, `order`, time_ms, NULL AS log_end, NULL AS done, records FROM finished
+        UNION ALL
+        SELECT journal, k.group_id, topic, partition, `order`, time_ms, `end` AS log_end, NULL AS done, 0 AS records
+        FROM {{events}} e JOIN (SELECT DISTINCT {_KEY} FROM {{windows}}) k USING (journal, topic, partition)
+        WHERE e.type = 'RecordsAppended'
+    ), counted AS (
+        SELECT *, sum(records) OVER so_far AS total FROM steps
+        WINDOW so_far AS (PARTITION BY {_KEY} ORDER BY `order`)
+    ), known AS (
+        SELECT {_KEY}, `order`, time_ms, last_value(log_end) IGNORE NULLS OVER so_far AS log_end,
+               total + (last_value(done - total) IGNORE NULLS OVER so_far) AS done
+        FROM counted WINDOW so_far AS (PARTITION BY {_KEY} ORDER BY `order`)
+    ), moments AS (
+        SELECT {_KEY}, time_ms, max_by(log_end, `order`) AS log_end, max_by(done, `order`) AS done
+        FROM known WHERE done IS NOT NULL GROUP BY {_KEY}, time_ms
+    ), steps_of_bins AS (
+        SELECT {_KEY}, CAST((m.time_ms - j.since_ms) * {BINS} DIV (j.until_ms - j.since_ms + 1) AS int) AS bin,
+               max_by(log_end, time_ms) AS log_end, max_by(done, time_ms) AS done, max(log_end - done) AS most
+        FROM moments m JOIN {{journals}} j USING (journal) GROUP BY {_KEY}, bin
+    ), bins AS (
+        SELECT {_KEY}, explode(sequence(min(bin), {BINS} - 1)) AS bin FROM steps_of_bins GROUP BY {_KEY}
     ), filled AS (
-        SELECT {_KEY}, bin, last_value(log_end) IGNORE NULLS OVER so_far AS log_end,
+        SELECT {_KEY}, bin, most, last_value(log_end) IGNORE NULLS OVER so_far AS log_end,
                last_value(done) IGNORE NULLS OVER so_far AS done
-        FROM grid FULL JOIN steps USING (journal, group_id, topic, partition, bin)
+        FROM bins LEFT JOIN steps_of_bins USING (journal, group_id, topic, partition, bin)
         WINDOW so_far AS (PARTITION BY {_KEY} ORDER BY bin)
     )
-    SELECT {_KEY}, bin, log_end, done, greatest(log_end - done, 0) AS lag
-    FROM filled WHERE done IS NOT NULL
+    SELECT {_KEY}, bin, log_end, done, greatest(log_end - done, 0) AS lag,
+           greatest(most, lag(log_end - done) OVER (PARTITION BY {_KEY} ORDER BY bin), 0) AS max_lag
+    FROM filled
+"""
+"""`finished` between two moves of the window adds to what was complete at the first of them. Of several changes in a
+millisecond only the last one counts, as in `shareq.trace`.
 """

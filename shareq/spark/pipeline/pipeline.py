@@ -7,43 +7,36 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike, fspath
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shareq.spark.pipeline import stages
 from shareq.spark.pipeline.events import BAD
 from shareq.spark.pipeline.report import report_html
-from shareq.spark.pipeline.schema import EVENTS_SCHEMA, FRAMES, TABLES, as_json
-from shareq.spark.pipeline.sources import READER, SCHEME, events_of
+from shareq.spark.pipeline.schema import as_json
+from shareq.spark.pipeline.small import read_here
+from shareq.spark.pipeline.sources import READER, SCHEME, events_of, size_of
+from shareq.spark.pipeline.stages import (
+    ALWAYS,
+    IN_MEMORY,
+    IN_MEMORY_STEPS,
+    STEPS,
+    Step,
+    in_memory,
+    on_disk,
+    settings,
+    settings_for,
+)
+from shareq.spark.pipeline.store import LANDED, Store
 from shareq.trace.journal import JournalFileError
 from shareq.trace.journal.event_text import count_text
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-LANDED = "_landed"
-"""The folder for events that may be duplicated, before deduplication into `events`."""
 
-Step = Callable[[str], object]
-"""Called with the name of each step."""
-
-EVENTS_PER_TASK = 250_000
-"""The number of events that one task sorts in memory on a laptop."""
-
-ALWAYS = {
-    "spark.sql.codegen.hugeMethodLimit": "8000",
-    "spark.sql.files.openCostInBytes": "65536",
-}
-"""The size limit of compiled methods is Java's. The second setting lets all cores read a trace of a few MB, which may
-be a million events."""
-
-FEW = 100_000
-LITTLE = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-}
-"""With so few events, compiling code or adapting the plan would take longer than the work itself."""
+_BAD_COLUMNS = ["journal", "reason", "line"]
 
 
 @dataclass(frozen=True)
@@ -66,15 +59,34 @@ def run(
     """Read a trace once and write its tables, figures and report to the folder `out`, which is replaced.
 
     `trace`: a file or folder of journals, kafka://HOST:PORT/TOPIC, a `Journal` or an object with one, or a DataFrame
-    with `value` (lines) and `key` or `journal`. `out`: a folder to which all executors can write. JournalFileError if
-    the trace has no event.
+    with `value` (lines) and `key` or `journal`. `out`: a folder to which this process and all executors can write.
+    Up to a million events take at most ten Spark jobs, and one more for bad lines. JournalFileError if the trace has
+    no event.
     """
     spark = spark or _session()
-    with _bar(progress, 2 + len(TABLES) + report) as step:
+    return run_with(spark, trace, out, lambda: read_here(trace), progress=progress, report=report)
+
+
+def run_with(
+    spark: SparkSession,
+    trace: Any,
+    out: str | PathLike[str],
+    read_early: Callable[[], pa.Table | None],
+    *,
+    progress: bool,
+    report: bool,
+) -> Outcome:
+    """As `run`. `read_early` returns the events of a small trace, as `read_here` does."""
+    store = Store(fspath(out))
+    small = is_small(trace)
+    with _bar(progress, (IN_MEMORY_STEPS if small else STEPS) + report) as step:
         step("events")
-        landed = LANDED if _may_repeat(trace) else "events"
-        land(events_of(spark, trace), f"{fspath(out)}/{landed}", 0, fresh=True)
-        outcome = derive(spark, fspath(out), landed, step, report=report)
+        if small:
+            outcome = _run_in_memory(spark, trace, store, step, read_early(), report=report)
+        else:
+            landed = LANDED if _may_repeat(trace) else "events"
+            counts = land(events_of(spark, trace), store, landed)
+            outcome = derive(spark, store, landed, counts, step, report=report)
     if not outcome.events:
         raise JournalFileError(
             fspath(out), 0, f"no event in {trace}, and {count_text(outcome.bad, 'bad line')}: see _bad"
@@ -99,115 +111,117 @@ def follow(
     `processingTime="1 minute"` or `availableNow=True`. `checkpoint` is Spark's, by default `out`/_checkpoint.
     """
     spark = spark or _session()
-    place = fspath(out)
+    store = Store(fspath(out))
 
     def take_in(events: DataFrame, batch: int) -> None:
-        land(events, f"{place}/{LANDED}", batch)
-        derive(events.sparkSession, place, LANDED, lambda _: None, report=report)
+        with settings(events.sparkSession, ALWAYS):
+            store.land(events, LANDED, batch, fresh=False)
+        derive(events.sparkSession, store, LANDED, _count(events.sparkSession, store), lambda _: None, report=report)
 
     writer = events_of(spark, trace, streaming=True, group=group).writeStream.foreachBatch(take_in)
-    writer = writer.option("checkpointLocation", fspath(checkpoint or f"{place}/_checkpoint"))
+    writer = writer.option("checkpointLocation", fspath(checkpoint or f"{store.out}/_checkpoint"))
     return (writer.trigger(**trigger) if trigger else writer).start()
 
 
 def read(spark: SparkSession, out: str | PathLike[str], name: str) -> DataFrame:
     """A written table, or "events"; with the documented column types, which are not inferred from values."""
-    place = f"{fspath(out)}/{name}"
-    if name in ("events", LANDED):
-        return spark.read.schema(f"{EVENTS_SCHEMA}, batch bigint").parquet(place).where(f"type <> '{BAD}'")
-    return spark.read.schema(TABLES[name].schema).parquet(place)
+    return Store(fspath(out)).read(spark, name)
 
 
 # ---- the steps -------------------------------------------------------------------------------------------------------
 
 
-def land(events: DataFrame, place: str, batch: int, *, fresh: bool = False) -> None:
-    """Write a batch of events and bad lines; a repeated batch replaces itself, a `fresh` one all others."""
+def is_small(trace: Any) -> bool:
+    """True if the events of a trace are few, as far as that is known without reading it."""
+    size = size_of(trace)
+    return size is not None and size <= stages.SMALL
+
+
+def _run_in_memory(
+    spark: SparkSession, trace: Any, store: Store, step: Step, valid: pa.Table | None, *, report: bool
+) -> Outcome:
+    """The whole run for few events. `valid`: all of them, if they are known already."""
+    with settings(spark, IN_MEMORY):
+        good, bad = _read_by_spark(spark, trace) if valid is None else (valid, [])
+        store.save_bad(bad)
+        outcome = Outcome(store.out, len(good), len(bad))
+        if outcome.events:
+            store.save_events(good)
+            _finish(store, in_memory(spark, good, store, step), outcome, step, report=report)
+    return outcome
+
+
+def _read_by_spark(spark: SparkSession, trace: Any) -> tuple[pa.Table, list[dict[str, Any]]]:
+    """The events and the bad lines of a trace, by one job."""
+    import pyarrow.compute as pc
+
+    events = events_of(spark, trace).coalesce(1).toArrow()
+    is_bad = pc.equal(events["type"], BAD)
+    bad = events.filter(is_bad).select(["journal", "why_bad", "line"]).rename_columns(_BAD_COLUMNS)
+    return events.filter(pc.invert(is_bad)).drop_columns(["why_bad", "line"]), bad.to_pylist()
+
+
+def land(events: DataFrame, store: Store, name: str) -> dict[bool, int]:
+    """Write the events and bad lines of a trace in place of all others. Returns the numbers of events (False) and of
+    bad lines (True)."""
+    from pyspark.sql import Observation
     from pyspark.sql import functions as f
 
-    numbered = events.withColumn("batch", f.lit(batch))
-    mode = "static" if fresh else "dynamic"
-    writer = numbered.write.mode("overwrite").option("partitionOverwriteMode", mode)
-    with _settings(events.sparkSession, ALWAYS):
-        writer.partitionBy("batch", "type").option("compression", "zstd").parquet(place)
+    is_bad, counts = f.col("type") == BAD, Observation()
+    observed = events.observe(counts, f.count_if(~is_bad).alias("good"), f.count_if(is_bad).alias("bad"))
+    with settings(events.sparkSession, ALWAYS):
+        store.land(observed, name, 0, fresh=True)
+    return {False: counts.get["good"], True: counts.get["bad"]}
 
 
-def derive(spark: SparkSession, out: str, landed: str, step: Step, *, report: bool) -> Outcome:
-    """Derive all tables from the landed events, if there are any."""
+def _count(spark: SparkSession, store: Store) -> dict[bool, int]:
+    """The numbers of landed events (False) and of bad lines (True)."""
+    landed = _lines(spark, store, LANDED)
+    return {False: 0, True: 0} | dict(landed.groupBy(landed.type == BAD).count().collect())
+
+
+def _lines(spark: SparkSession, store: Store, landed: str) -> DataFrame:
+    schema = "journal string, why_bad string, line string, type string"
+    return spark.read.schema(schema).parquet(f"{store.out}/{landed}")
+
+
+def derive(
+    spark: SparkSession, store: Store, landed: str, counts: Mapping[bool, int], step: Step, *, report: bool
+) -> Outcome:
+    """Derive all tables from the landed events, if there are any. `counts`: of events (False) and bad lines (True)."""
     step("bad lines")
-    good, bad = _count(spark, out, landed)
-    if not good:
-        return Outcome(out, good, bad)
-    settings = ALWAYS | {"spark.sql.shuffle.partitions": str(-(-good // EVENTS_PER_TASK))}
-    with _settings(spark, settings | (LITTLE if good < FEW else {})):
-        if landed != "events":  # some events may be duplicated
-            once = read(spark, out, landed).drop("batch").dropDuplicates(["journal", "order"])
-            land(once, f"{out}/events", 0, fresh=True)
-        known = {"events": read(spark, out, "events").drop("batch")}
-        for name, table in TABLES.items():
-            step(name)
-            _write(_made(spark, table.sql, known), out, name)
-            known[name] = read(spark, out, name)
-        if report:
-            step("report")
-            _put(out, "report.html", report_html(lambda name: known[name], good, bad))
-    _put(out, "schema.json", json.dumps(as_json(), indent=1))
-    return Outcome(out, good, bad)
+    outcome = Outcome(store.out, counts[False], counts[True])
+    if outcome.bad:
+        bad = _lines(spark, store, landed).where(f"type = '{BAD}'").selectExpr("journal", "why_bad AS reason", "line")
+        bad.coalesce(1).write.mode("overwrite").json(f"{store.out}/_bad")
+    else:
+        store.clear("_bad")
+    if outcome.events:
+        small = outcome.events <= stages.SMALL
+        with settings(spark, IN_MEMORY if small else settings_for(outcome.events)):
+            events = store.read(spark, landed).drop("batch")
+            if landed != "events":  # some events may be duplicated
+                events = events.dropDuplicates(["journal", "order"])
+            if small:
+                found = events.toArrow()
+                if landed != "events":
+                    store.save_events(found)
+                tables = in_memory(spark, found, store, step)
+            else:
+                if landed != "events":
+                    store.land(events, "events", 0, fresh=True)
+                tables = on_disk(spark, store, step)
+            _finish(store, tables, outcome, step, report=report)
+    return outcome
 
 
-def _made(spark: SparkSession, sql: str, known: dict[str, DataFrame]) -> DataFrame:
-    """The result of an SQL text with {names} of tables."""
-    for name, frame in FRAMES.items():
-        if f"{{{name}}}" in sql and name not in known:
-            known[name] = spark.createDataFrame(_made(spark, frame, known).toArrow())
-    named: dict[str, Any] = {name: table for name, table in known.items() if f"{{{name}}}" in sql}
-    return spark.sql(sql, **named)
-
-
-def _write(made: DataFrame, out: str, name: str) -> None:
-    from pyspark.sql import functions as f
-
-    table = TABLES[name]
-    shown = made.select(*[f.col(c.name).cast(c.type).alias(c.name) for c in table.columns])
-    little = made.sparkSession.conf.get("spark.sql.adaptive.enabled") == "false"  # one part of whatever size
-    if table.time:
-        shown = shown.withColumn("date", f.expr(f"date_from_unix_date(CAST(floor(`{table.time}` / 86400000) AS int))"))
-        shown = shown if little else shown.hint("rebalance", "group_id", "date")
-    writer = (shown.coalesce(1) if little else shown).write.mode("overwrite").option("compression", "zstd")
-    if table.time:
-        writer = writer.option("partitionOverwriteMode", "static").partitionBy("group_id", "date")
-    writer.parquet(f"{out}/{name}")
-
-
-def _count(spark: SparkSession, out: str, landed: str) -> tuple[int, int]:
-    """The numbers of events and of bad lines; writes the latter to _bad."""
-    lines = spark.read.schema("journal string, why_bad string, line string, type string").parquet(f"{out}/{landed}")
-    bad = lines.where(f"type = '{BAD}'").selectExpr("journal", "why_bad AS reason", "line")
-    bad.coalesce(1).write.mode("overwrite").json(f"{out}/_bad")
-    counts: dict[bool, int] = dict(lines.groupBy(lines.type == BAD).count().collect())
-    return counts.get(False, 0), counts.get(True, 0)
-
-
-def _put(out: str, name: str, text: str) -> None:
-    """Write a file beside the tables, on their file system."""
-    from pyarrow.fs import FileSystem
-
-    files, place = FileSystem.from_uri(out if "://" in out else str(Path(out).absolute()))
-    with files.open_output_stream(f"{place}/{name}") as file:
-        file.write(text.encode())
-
-
-@contextmanager
-def _settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Change settings of the session within the context."""
-    before = {name: str(spark.conf.get(name)) for name in values}
-    for name, value in values.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            spark.conf.set(name, value)
+def _finish(store: Store, tables: Mapping[str, pa.Table], outcome: Outcome, step: Step, *, report: bool) -> None:
+    """Write what stands beside the tables."""
+    if report:
+        step("report")
+        text = report_html(lambda name: tables[name].to_pylist(), outcome.events, outcome.bad)
+        store.put("report.html", text)
+    store.put("schema.json", json.dumps(as_json(), indent=1))
 
 
 def _session() -> SparkSession:
@@ -233,3 +247,4 @@ def _bar(shown: bool, steps: int) -> Iterator[Step]:
             bar.update(bar.n < steps)
 
         yield begin
+        bar.update(steps - bar.n)

@@ -6,20 +6,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shareq.spark.pipeline import charts
 from shareq.spark.pipeline.charts import Chart, Row
 from shareq.trace.journal.event_text import count_text, range_text
 from shareq.trace.views.palette import LIGHT
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 MOST_GROUPS = 20
-MOST_POISON = 20
 
-Read = Callable[[str], "DataFrame"]
+Read = Callable[[str], Sequence[Row]]
 Group = tuple[str, str]
 """(journal, group)."""
 
@@ -48,8 +44,8 @@ th {{ font-weight: 600; color: {LIGHT["soft"]}; }}
 
 
 def report_html(read: Read, events: int, bad: int) -> str:
-    """The report; `read` returns a table by name."""
-    journals = {row["journal"]: row for row in _rows(read("journals"))}
+    """The report; `read` returns the rows of a table, or of "worst", by name."""
+    journals = {row["journal"]: row for row in read("journals")}
     rates, groups = _biggest(read("rates"))
     tables = {name: _by_group(read(name), groups) for name in _SHOWN}
     parts = [_head(journals.values(), events, bad)]
@@ -71,26 +67,22 @@ def report_html(read: Read, events: int, bad: int) -> str:
     )
 
 
-_SHOWN = ("activity", "lag", "latency", "redeliveries", "occupancy", "shares", "fairness", "poison")
+_SHOWN = ("activity", "lag", "latency", "redeliveries", "occupancy", "shares", "fairness", "worst")
 
 
-def _rows(table: DataFrame) -> list[Row]:
-    return [row.asDict() for row in table.collect()]
-
-
-def _biggest(rates: DataFrame) -> tuple[dict[Group, list[Row]], list[Group]]:
+def _biggest(rates: Sequence[Row]) -> tuple[dict[Group, list[Row]], list[Group]]:
     """The rates by group, and the groups with the most acquired records."""
     by_group: dict[Group, list[Row]] = defaultdict(list)
-    for row in sorted(_rows(rates), key=lambda r: (-r["acquired"], r["topic"])):
+    for row in sorted(rates, key=lambda r: (-r["acquired"], r["topic"])):
         by_group[row["journal"], row["group_id"]].append(row)
     order = sorted(by_group, key=lambda group: (-sum(row["acquired"] for row in by_group[group]), group))
     return by_group, order[:MOST_GROUPS]
 
 
-def _by_group(table: DataFrame, groups: Sequence[Group]) -> dict[Group, list[Row]]:
+def _by_group(rows: Sequence[Row], groups: Sequence[Group]) -> dict[Group, list[Row]]:
     """The rows of these groups."""
     found: dict[Group, list[Row]] = {group: [] for group in groups}
-    for row in _rows(table.where(table.group_id.isin([group for _, group in groups]))):
+    for row in rows:
         if (row["journal"], row["group_id"]) in found:
             found[row["journal"], row["group_id"]].append(row)
     return found
@@ -131,7 +123,7 @@ def _section(group: Group, rates: list[Row], mine: dict[str, list[Row]], journal
     shown = "\n".join(map(_figure, charts.drawn(pictures)))
     return (
         f"<section>\n<h2>Group {escape(group[1])}{where}</h2>\n{_rates(rates)}\n<div class=charts>\n{shown}\n</div>\n"
-        f"{_poison(mine['poison'])}\n</section>"
+        f"{_poison(mine['worst'])}\n</section>"
     )
 
 
@@ -167,15 +159,14 @@ def _poison(rows: list[Row]) -> str:
     """The records with the most failures."""
     if not rows:
         return "<p class=soft>No record failed twice, and none was archived after a failure.</p>"
-    worst = sorted(rows, key=lambda r: (-r["failures"], not r["archived"], r["topic"], r["partition"], r["first"]))
-    records = sum(row["records"] for row in rows)
+    records, runs = rows[0]["all_records"], rows[0]["runs"]
     counts = ("failures", "time_outs", "releases", "rejects", "session_releases")
     shown = [
         (f"{row['topic']}-{row['partition']}: {range_text(row['first'], row['end'])}", f"{row['records']:,}",
          *[f"{row[name]:,}" for name in counts], "archived" if row["archived"] else "")
-        for row in worst[:MOST_POISON]
+        for row in sorted(rows, key=lambda row: row["place"])
     ]  # fmt: skip
-    more = f" The worst {MOST_POISON} runs:" if len(rows) > MOST_POISON else ""
+    more = f" The worst {len(rows)} runs:" if runs > len(rows) else ""
     heads = ["offsets", "records", *[name.replace("_", " ") for name in counts], "end"]
     return (
         f"<h3>Poison candidates</h3>\n<p class=soft>{count_text(records, 'record')} failed twice or more, or were "

@@ -11,7 +11,7 @@ from typing import Any, Final
 from shareq.spark.pipeline import events, figures, tables
 from shareq.spark.pipeline.columns import TableSpec, columns
 
-VERSION: Final = 2
+VERSION: Final = 3
 
 
 _KEY = "journal group_id topic partition"
@@ -71,7 +71,7 @@ TABLES: Final[Mapping[str, TableSpec]] = {
             member_id s; the owner of the locks; null after an expiration
             deadline_ms i; time at which the locks expire
             lock_ms i; time from now to the deadline
-            state s; of the records afterwards: acquired, available, archived
+            state s; of the records afterwards: acquired, available, archiving, archived
         """),
         "time_ms",
     ),
@@ -104,7 +104,7 @@ TABLES: Final[Mapping[str, TableSpec]] = {
             renewals i; number of lock renewals
             ended_ms i; time at which the outcome was known, and durable if it is written to the state
             outcome s; {tables.OUTCOMES}
-            state s; of the records afterwards: available, acknowledged, archived; null if no event ended the attempt
+            state s; of the records afterwards: available, acknowledged, archiving, archived; null if it has not ended
         """),
         "acquired_ms",
     ),
@@ -135,7 +135,7 @@ TABLES: Final[Mapping[str, TableSpec]] = {
             prepared_ms i; time of sending
             settled_ms i; time of the response; null: none
             error i; Kafka's code
-            outcome s; durable, failed, or untold (no response)
+            outcome s; durable, failed, or unknown (no response)
             start_offset i; the written SPSO; -1: unchanged
             delivery_complete_count i; of the window at that time
             batches i; number of state batches
@@ -240,20 +240,21 @@ TABLES: Final[Mapping[str, TableSpec]] = {
         """),
     ),
     "lag": TableSpec(
-        "The lag of a group at the end of each time bin.",
+        "The lag of a group in each time bin, from the moment on at which the group's start offset is known.",
         figures.LAG,
         columns(f"""
             {_KEY} bin
-            log_end i; end of the log
-            done i; SPSO + complete
+            log_end i; end of the log at the end of the bin
+            done i; SPSO and the durably finished offsets above it, at the end of the bin
             lag i; log_end - done
+            max_lag i; the most at any millisecond of the bin
         """),
     ),
 }  # fmt: skip
 """The tables by name, each after its inputs."""
 
-FRAMES: Final[Mapping[str, str]] = {"reigns": tables.REIGNS}
-"""Inputs of several tables that are not written. They are small, and pass to all tasks by way of the driver."""
+FRAMES: Final[Mapping[str, str]] = {"reigns": tables.REIGNS, "worst": figures.WORST}
+"""What is not written: an input of several tables, and the part of one that the report shows. Both are small."""
 
 EVENTS_SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind in events.columns().items())
 
@@ -275,6 +276,6 @@ def as_markdown() -> str:
     )
     parts = ["# The tables of a trace", about]
     for name, table in TABLES.items():
-        rows = "\n".join(f"| `{c.name}` | {c.type} | {c.says} |" for c in table.dated())
-        parts.append(f"## {name}\n\n{table.says}\n\n| column | type | meaning |\n| --- | --- | --- |\n{rows}")
+        rows = "\n".join(f"| `{c.name}` | {c.type} | {c.meaning} |" for c in table.dated())
+        parts.append(f"## {name}\n\n{table.about}\n\n| column | type | meaning |\n| --- | --- | --- |\n{rows}")
     return "\n\n".join(parts) + "\n"

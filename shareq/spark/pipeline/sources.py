@@ -10,8 +10,8 @@ from os import PathLike, fspath
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from shareq.admin import Admin
 from shareq.spark.pipeline.events import of_lines, of_table, parquet_schema
+from shareq.spark.register import register
 from shareq.trace.journal import journal_of
 from shareq.trace.journal.jsonl import entry_line, header_line
 
@@ -55,6 +55,31 @@ def publish(source: Any, producer: Producer, topic: str, *, journal: str = "jour
     if failed:
         raise failed[0]
     return since
+
+
+LINE_BYTES = 100
+"""An event's line of JSON is hardly shorter."""
+
+
+def size_of(trace: Any) -> int | None:
+    """About how many events a trace has, as far as that is known without reading it; None if it is not."""
+    from pyarrow import ArrowException, parquet
+
+    try:
+        if not isinstance(trace, (str, PathLike)):
+            return None if hasattr(trace, "columns") else len(journal_of(trace).entries())
+        path = Path(trace)
+        files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+        return (
+            sum(
+                parquet.read_metadata(file).num_rows if file.suffix == ".parquet" else file.stat().st_size // LINE_BYTES
+                for file in files
+            )
+            if files
+            else None
+        )
+    except (ArrowException, OSError, TypeError, ValueError):  # the source itself names what is wrong with it
+        return None
 
 
 def events_of(spark: SparkSession, trace: Any, *, streaming: bool = False, group: str = READER) -> DataFrame:
@@ -121,8 +146,11 @@ def _of_topic(spark: SparkSession, address: str, group: str, *, streaming: bool)
     servers, _, topic = address.removeprefix(SCHEME).partition("/")
     if not servers or not topic:
         raise ValueError(f"{address!r}: must be {SCHEME}HOST:PORT/TOPIC")
+    register(spark)
     reader: Any = spark.readStream if streaming else spark.read
     if streaming:  # the default of a share group is to start at the end
+        from shareq.admin import Admin
+
         with Admin({"bootstrap.servers": servers}) as admin:
             admin.alter_group_configs(group, {"share.auto.offset.reset": "earliest"})
     options = {"kafka.bootstrap.servers": servers, "subscribe": topic, "group.id": group}

@@ -31,7 +31,7 @@ def _same(left: str, right: str, names: str = _KEY) -> str:
     return " AND ".join(f"{left}.{name} = {right}.{name}" for name in names.split(", "))
 
 
-def _of_leaders(columns: str, *types: str) -> str:
+def of_leaders(columns: str, *types: str) -> str:
     """Columns of e and r: events of these types, recorded by the leader at that time, and their leadership."""
     return f"""
         SELECT {columns}
@@ -124,7 +124,7 @@ DELIVERIES: Final = f"""
 """
 
 LOCKS: Final = f"""
-    WITH changes AS ({_of_leaders("e.*, r.load", "RecordsChanged")})
+    WITH changes AS ({of_leaders("e.*, r.load", "RecordsChanged")})
     SELECT {_KEY}, load, `order`, time_ms, broker AS leader, `first`, `end`, `end` - `first` AS records, delivery_count,
            CASE cause WHEN 'acquire' THEN 'acquired' WHEN 'renew' THEN 'renewed' ELSE 'timed_out' END AS event,
            member_id, deadline_ms, deadline_ms - time_ms AS lock_ms, state
@@ -136,7 +136,7 @@ _CHANGE = "r.journal, r.reign, e.delivery_count, e.cause, e.state, e.`first`, e.
 _DETAILS = "e.`order`, e.time_ms, coalesce(e.broker, -1) AS leader, e.member_id, e.why, r.reached"
 
 ATTEMPTS: Final = f"""
-    WITH changes AS ({_of_leaders(f"{_CHANGE}, {_DETAILS}", "RecordsChanged")}
+    WITH changes AS ({of_leaders(f"{_CHANGE}, {_DETAILS}", "RecordsChanged")}
     ), reach AS (
         SELECT {_RUNS}, min(`first`) AS low, max(`end`) AS high
         FROM changes WHERE cause = 'acquire' AND state = 'acquired' GROUP BY {_RUNS}
@@ -191,7 +191,7 @@ _STEP = "r.journal, r.reign, e.`order`, e.type, e.time_ms, e.broker, e.spso, e.w
 _DONE = "e.state, e.`first`, e.`end`"
 
 WINDOWS: Final = f"""
-    WITH changes AS ({_of_leaders(f"{_STEP}, {_DONE}", "SharePartitionLoaded", "WindowMoved", "RecordsChanged")}
+    WITH changes AS ({of_leaders(f"{_STEP}, {_DONE}", "SharePartitionLoaded", "WindowMoved", "RecordsChanged")}
     ), steps AS (
         SELECT journal, reign, `order`, `first` AS at, `end` - `first` AS records, `end` AS until, NULL AS time_ms,
                NULL AS broker, NULL AS spso, NULL AS window_end, NULL AS record_locks
@@ -275,7 +275,7 @@ WRITES: Final = f"""
     SELECT {_KEY}, `order`, broker AS leader, write_id, time_ms AS prepared_ms,
            CASE WHEN next_type = 'StateWriteSettled' THEN next_ms END AS settled_ms,
            CASE WHEN next_type = 'StateWriteSettled' THEN next_error END AS error,
-           CASE WHEN coalesce(next_type, '') <> 'StateWriteSettled' THEN 'untold' WHEN next_error = 0 THEN 'durable'
+           CASE WHEN coalesce(next_type, '') <> 'StateWriteSettled' THEN 'unknown' WHEN next_error = 0 THEN 'durable'
                 ELSE 'failed' END AS outcome,
            start_offset, delivery_complete_count, size(state_batches) AS batches,
            aggregate(state_batches, 0L, (sum, batch) -> sum + batch[1] - batch[0] + 1) AS records

@@ -13,12 +13,15 @@ from typing import Any, Final, Self
 from shareq.model.events import DurableStateRead, StateRecordWritten, TopicCreated
 from shareq.model.messages.share_state import StateBatch
 from shareq.model.state_batches import combine
+from shareq.model.state_designs import CHECKPOINT_EPOCHS
 from shareq.model.states import RecordState
 from shareq.trace.analysis.fold import JournalCorrupt
 from shareq.trace.analysis.replay import Replay
 from shareq.trace.journal import Entry, Journal, Subject
 
-TOMBSTONE, SNAPSHOT, UPDATE = "tombstone", "snapshot", "update"
+TOMBSTONE = "tombstone"
+WHOLE = frozenset({"snapshot", "checkpoint"})
+CHANGES = frozenset({"update", "delta"})
 
 _FINAL: Final = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
 
@@ -29,14 +32,16 @@ class DurableState:
 
     `exists`: there is a state; `deleted`: its last record is a tombstone. `topic_id`: of the present topic, None while
     its creation is unknown, then records cannot be attributed and `exists` stays False. `broker_id`, `written_ms`:
-    the broker that wrote the last record, and when. `updates`: since the last snapshot. `partial`: the first records
-    are missing, because a bounded journal has dropped them; a snapshot completes the state.
+    the broker that wrote the last record, and when. `compacted`: the records are checkpoints and deltas instead of
+    snapshots and updates; `updates`: how many have followed the last whole state. `partial`: the first records are
+    missing, because a bounded journal has dropped them; a whole state completes them.
     """
 
     topic_id: str | None = None
     exists: bool = False
     deleted: bool = False
     partial: bool = False
+    compacted: bool = False
     snapshot_epoch: int = -1
     updates: int = 0
     start_offset: int = -1
@@ -58,12 +63,13 @@ class DurableState:
         elif isinstance(event, StateRecordWritten) and _topic_id(event) == self.topic_id:
             if event.kind == TOMBSTONE:
                 self._delete(entry)
-            elif event.kind == SNAPSHOT:
+            elif event.kind in WHOLE:
                 self._replace(entry, event)
-            elif event.kind == UPDATE:
+            elif event.kind in CHANGES:
                 self._update(entry, event)
             else:
-                raise JournalCorrupt(entry, f"kind={event.kind!r}: must be tombstone, snapshot or update")
+                known = ", ".join((TOMBSTONE, *sorted(WHOLE | CHANGES)))
+                raise JournalCorrupt(entry, f"kind={event.kind!r}: must be one of {known}")
             self.broker_id, self.written_ms = entry.broker_id, entry.time_ms
 
     def _forget(self, topic_id: str | None, *, partial: bool = False) -> None:
@@ -84,7 +90,11 @@ class DurableState:
         self.deleted = True
 
     def _replace(self, entry: Entry, event: StateRecordWritten) -> None:
-        if self.exists and not self.partial and event.snapshot_epoch != self.snapshot_epoch + 1:
+        self.compacted = event.kind == "checkpoint"
+        following = self.snapshot_epoch + 1
+        if self.compacted:
+            following %= CHECKPOINT_EPOCHS
+        if self.exists and not self.partial and event.snapshot_epoch != following:
             raise JournalCorrupt(entry, f"snapshot {event.snapshot_epoch} cannot follow snapshot {self.snapshot_epoch}")
         self.exists, self.deleted, self.partial = True, False, False
         self.snapshot_epoch, self.updates = event.snapshot_epoch, 0
@@ -171,7 +181,7 @@ class DurableTimeline:
         assert isinstance(topic, TopicCreated)
         for position in range(count - 1, max(created[-1], after - 1), -1):
             event = self.entries[position].event
-            if isinstance(event, StateRecordWritten) and event.kind == SNAPSHOT and _topic_id(event) == topic.topic_id:
+            if isinstance(event, StateRecordWritten) and event.kind in WHOLE and _topic_id(event) == topic.topic_id:
                 state = DurableState(topic.topic_id)
                 for place in range(position, count):
                     self._apply(state, place, self.entries[place])

@@ -7,18 +7,23 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any, NamedTuple, Self
 
 from shareq.model.actor import NEWEST_VERSION
 from shareq.model.events import BrokerStopped, RequestSent, ResponseSent, TopicCreated
+from shareq.trace.analysis.latest import Latest
 from shareq.trace.analysis.replay import Replay
 from shareq.trace.journal import Entry, Journal
 
 Fields = Mapping[str, Any]
 
 GIVEN_UP_MS = 30_000
-"""A request without a response is given up after this time, Kafka's default of request.timeout.ms; no event says so."""
+"""A request without a response is given up after this time, Kafka's default of request.timeout.ms; it has no event."""
+
+
+KEPT = 256
+"""The number of decoded exchanges that a log keeps: those of the pictures of a moment."""
 
 
 class Exchange(NamedTuple):
@@ -58,6 +63,11 @@ class Call(NamedTuple):
     lost: bool = False
 
     @property
+    def key(self) -> Hashable:
+        """What the content follows from: the places of both messages, and `lost`."""
+        return self.request.order, None if self.response is None else self.response.order, self.lost
+
+    @property
     def sent(self) -> RequestSent:
         assert isinstance(self.request.event, RequestSent)
         return self.request.event
@@ -80,11 +90,18 @@ class ExchangeLog:
         self._replay = Replay(_OpenCalls(), lambda state, _, entry: state.apply(entry))
         self._requests: list[Entry] = []
         self._seen = 0
+        self.topics: Mapping[str, str] = {}
+        """Topic id -> name."""
+        self._decoded: Latest[Exchange] = Latest(KEPT)
 
     def refresh(self) -> None:
         """Read the journal to its end."""
         total = self._journal.total
         if total > self._seen:
+            topics = topic_names(self._journal)
+            if topics != self.topics:
+                self.topics = topics
+                self._decoded.clear()
             found = self._journal.between(self._seen, total, _OF_EXCHANGES)
             self._replay.entries += found
             self._requests += [entry for entry in found if type(entry.event) is RequestSent]
@@ -103,6 +120,10 @@ class ExchangeLog:
         for entry in entries[start:end]:
             calls.apply(entry)
         return calls.found
+
+    def exchange(self, call: Call) -> Exchange:
+        """The decoded exchange of a call; the latest ones are kept."""
+        return self._decoded.of(call.key, lambda: decoded(call, self.topics))
 
     def call(self, number: int | None, until: int) -> Call | None:
         """The exchange with this number as recorded below order `until`; None if there is none. Numbers ascend."""

@@ -13,7 +13,9 @@ from shareq.model.configs import BrokerConfig, GroupConfig
 from shareq.model.events import (
     BrokerStopped,
     ConfigChanged,
+    KeysLearned,
     LeaderElected,
+    LogKept,
     LogStartMoved,
     RecordsAppended,
     RecordsChanged,
@@ -25,6 +27,7 @@ from shareq.model.events import (
     TopicDeleted,
     WindowMoved,
 )
+from shareq.model.experiments import DELIVERY
 from shareq.model.states import RecordState
 from shareq.trace.analysis.observed_fold import OBSERVER_HANDLERS, lay_out
 from shareq.trace.analysis.runs import RecordStatus, Runs
@@ -68,7 +71,7 @@ def _loaded(state: SharePartitionState, entry: Entry, event: SharePartitionLoade
     state.delivery_count_limit, state.max_record_locks = event.delivery_count_limit, event.max_record_locks
     state.lock_duration_ms = event.lock_duration_ms
     state.log_end = max(state.log_end, event.window_end)
-    state.runs, state.writes, state.last_write_id = runs, {}, -1
+    state.runs, state.writes, state.last_write_id, state.keys = runs, {}, -1, ()
 
 
 def _dropped(state: SharePartitionState, entry: Entry, event: SharePartitionDropped) -> None:
@@ -118,6 +121,13 @@ def _window_moved(state: SharePartitionState, entry: Entry, event: WindowMoved) 
     state.add_past(dropped)
 
 
+def _keys_learned(state: SharePartitionState, entry: Entry, event: KeysLearned) -> None:
+    if is_from_leader(state, entry):
+        known = [one for one in state.keys if one.end > state.spso]
+        state.keys = tuple(sorted([*known, *event.keys]))
+        state.key_max_in_flight = event.max_in_flight
+
+
 def _write_prepared(state: SharePartitionState, entry: Entry, event: StateWritePrepared) -> None:
     if not is_from_leader(state, entry):
         return
@@ -164,6 +174,10 @@ def _appended(state: SharePartitionState, entry: Entry, event: RecordsAppended) 
     lay_out(state)
 
 
+def _log_kept(state: SharePartitionState, entry: Entry, event: LogKept) -> None:
+    state.log_kept = entry.time_ms, event
+
+
 def _log_start_moved(state: SharePartitionState, entry: Entry, event: LogStartMoved) -> None:
     del entry
     state.log_start = event.log_start_offset
@@ -197,6 +211,8 @@ def _topic_changed(state: SharePartitionState, entry: Entry, event: TopicCreated
 
 def _configured(state: SharePartitionState, entry: Entry, event: ConfigChanged) -> None:
     del entry
+    if event.key == DELIVERY:
+        state.paused = event.value is not None and event.value.lower() == "false"
     if apply_config(state, event):
         lay_out(state)
 
@@ -234,9 +250,11 @@ _HANDLERS: dict[type, Callable[[SharePartitionState, Entry, Any], None]] = {
     SharePartitionDropped: _dropped,
     RecordsChanged: _records_changed,
     WindowMoved: _window_moved,
+    KeysLearned: _keys_learned,
     StateWritePrepared: _write_prepared,
     StateWriteSettled: _write_settled,
     RecordsAppended: _appended,
+    LogKept: _log_kept,
     LogStartMoved: _log_start_moved,
     LeaderElected: _elected,
     BrokerStopped: _broker_stopped,

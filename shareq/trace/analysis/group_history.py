@@ -13,6 +13,7 @@ from shareq.model.events import DurableStateRead, SharePartitionLoaded, SharePar
 from shareq.trace.analysis.accepted import AcceptedRecords
 from shareq.trace.analysis.durable_state import DurableState, DurableTimeline
 from shareq.trace.analysis.groups import OF_CLUSTER, OF_GROUP, ClusterFold, GroupFold
+from shareq.trace.analysis.latest import Latest
 from shareq.trace.analysis.liveness import OF_LIVENESS, Liveness
 from shareq.trace.analysis.locks import LockFold, LockHistory
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
@@ -47,7 +48,7 @@ class GroupHistory:
         self.group_id = group
         self._group = Replay(GroupFold(group), lambda state, _, entry: state.apply(entry))
         self._cluster = Replay(ClusterFold(), lambda state, _, entry: state.apply(entry))
-        self._records: dict[tuple[str, int, int], RecordHistory] = {}
+        self._records: Latest[RecordHistory] = Latest(RECORDS_KEPT)
         self._liveness = Replay(Liveness(), lambda state, _, entry: state.apply(entry))
         self._first: dict[TopicPartition, int] = {}
         self._kept: dict[Hashable, Any] = {}
@@ -116,11 +117,8 @@ class GroupHistory:
 
     def record(self, topic: str, partition: int, offset: int) -> RecordHistory:
         """The changes of one record, up to the end of the journal. The first call reads the whole timeline."""
-        timeline, key = self.timeline(topic, partition), (topic, partition, offset)
-        found = self._records.pop(key, None) or RecordHistory(timeline, offset)
-        self._records[key] = found
-        if len(self._records) > RECORDS_KEPT:
-            del self._records[next(iter(self._records))]
+        timeline = self.timeline(topic, partition)
+        found = self._records.of((topic, partition, offset), lambda: RecordHistory(timeline, offset))
         found.refresh()
         return found
 

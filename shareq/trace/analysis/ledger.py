@@ -30,7 +30,7 @@ from shareq.model.events import (
 from shareq.model.states import PREPARED, RecordState
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.tally import is_delivery
-from shareq.trace.analysis.tapped_ledger import NEVER, UNKNOWN, TappedLedger
+from shareq.trace.analysis.tapped_ledger import NEVER, UNFINISHED, UNKNOWN, TappedLedger
 from shareq.trace.journal import Entry, Journal, journal_of
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 _AVAILABLE, _ACQUIRED = int(RecordState.AVAILABLE), int(RecordState.ACQUIRED)
 _ACKNOWLEDGED, _ARCHIVED = int(RecordState.ACKNOWLEDGED), int(RecordState.ARCHIVED)
+_ARCHIVING = int(RecordState.ARCHIVING)
 
 Ranges = list[tuple[int, int]]
 
@@ -76,8 +77,9 @@ class PartitionLedger:
 
     @property
     def in_flight(self) -> int:
-        """Records that were delivered at least once and are not complete: available again, or acquired."""
-        return int(((self.state == _ACQUIRED) | ((self.state == _AVAILABLE) & (self.deliveries > 0))).sum())
+        """Records that were delivered at least once and are not complete: available again, acquired, or archiving."""
+        held = (self.state == _ACQUIRED) | (self.state == _ARCHIVING)
+        return int((held | ((self.state == _AVAILABLE) & (self.deliveries > 0))).sum())
 
     @property
     def never_delivered(self) -> int:
@@ -272,6 +274,8 @@ class _LedgerBuilder:
 
     def build(self) -> PartitionLedger:
         """Process all entries and return the ledger."""
+        import numpy as np
+
         for entry in self._entries:
             event = entry.event
             if isinstance(event, RecordsChanged):
@@ -280,7 +284,7 @@ class _LedgerBuilder:
             elif isinstance(event, (SharePartitionLoaded, SharePartitionDropped, StateWriteSettled, WindowMoved)):
                 self._change_leadership(entry, event)
         below = self.state[: max(self.spso - self.base, 0)]
-        below[(below == _ACQUIRED) | (below == _AVAILABLE)] = _ARCHIVED  # KIP-932: records below the SPSO are archived
+        below[np.isin(below, UNFINISHED)] = _ARCHIVED  # KIP-932: records below the SPSO are archived
         return PartitionLedger(
             self._partition,
             self.base,
@@ -335,7 +339,7 @@ class _LedgerBuilder:
         ]:
             end = max(min(end, below), first)
             state = self.state[first:end]
-            self._become(first, end, to_state, (state == _ACQUIRED) | (state == _AVAILABLE))
+            self._become(first, end, to_state, np.isin(state, UNFINISHED))
         loaded = np.full(size, NEVER, np.int8)
         for run in event.runs:
             loaded[max(run.first - self.base, 0) : run.end - self.base] = run.state

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Self
 
-from shareq.model.events import ConfigChanged, CoordinatorLoaded, HeartbeatReceived, MemberJoined, MemberLeft
+from shareq.model.events import (
+    ConfigChanged,
+    CoordinatorLoaded,
+    FaultInjected,
+    HeartbeatReceived,
+    MemberJoined,
+    MemberLeft,
+)
 from shareq.model.ids import GROUP_METADATA_TOPIC
 from shareq.trace.journal import Entry
 
@@ -35,13 +42,14 @@ class Liveness:
 
     `departures`: those of members that have not joined again, oldest first. `loaded_ms`: the times at which group
     coordinators loaded partitions of `__consumer_offsets`; sessions start again then. `broker_configs`: the dynamic
-    broker configurations.
+    broker configurations. `faults`: "crashed" or "frozen" of members with such a fault.
     """
 
     heartbeats: dict[str, Heartbeat] = field(default_factory=dict)
     departures: dict[str, Departure] = field(default_factory=dict)
     loaded_ms: dict[int, int] = field(default_factory=dict)
     broker_configs: dict[str, str] = field(default_factory=dict)
+    faults: dict[str, str] = field(default_factory=dict)
 
     def copy(self) -> Self:
         """An independent copy."""
@@ -51,6 +59,7 @@ class Liveness:
             departures=dict(self.departures),
             loaded_ms=dict(self.loaded_ms),
             broker_configs=dict(self.broker_configs),
+            faults=dict(self.faults),
         )
 
     def apply(self, entry: Entry) -> None:
@@ -67,6 +76,8 @@ class Liveness:
                 self.loaded_ms[event.partition] = entry.time_ms
         elif isinstance(event, ConfigChanged):
             _configure(self.broker_configs, event)
+        elif isinstance(event, FaultInjected):
+            self._disturbed(event)
 
     def _heartbeat(self, time_ms: int, event: HeartbeatReceived) -> None:
         member_id, error = event.member_id, int(event.error)
@@ -81,10 +92,19 @@ class Liveness:
 
     def _left(self, time_ms: int, event: MemberLeft) -> None:
         self.heartbeats.pop(event.member_id, None)
+        self.faults.pop(event.member_id, None)
         self.departures.pop(event.member_id, None)
         self.departures[event.member_id] = Departure(time_ms, event.reason)
         if len(self.departures) > KEPT_DEPARTURES:
             del self.departures[next(iter(self.departures))]
+
+    def _disturbed(self, event: FaultInjected) -> None:
+        if event.member_id is None or event.fault is None:
+            return
+        if event.fault == "unfrozen":
+            self.faults.pop(event.member_id, None)
+        else:
+            self.faults[event.member_id] = event.fault
 
 
 def _configure(configs: dict[str, str], event: ConfigChanged) -> None:
@@ -96,4 +116,4 @@ def _configure(configs: dict[str, str], event: ConfigChanged) -> None:
         configs[event.key] = event.value
 
 
-OF_LIVENESS = (HeartbeatReceived, MemberJoined, MemberLeft, CoordinatorLoaded, ConfigChanged)
+OF_LIVENESS = (HeartbeatReceived, MemberJoined, MemberLeft, CoordinatorLoaded, ConfigChanged, FaultInjected)

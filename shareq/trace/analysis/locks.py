@@ -24,7 +24,7 @@ from shareq.model.events import (
     TopicDeleted,
     WindowMoved,
 )
-from shareq.model.states import ABANDONED, PREPARED, SETTLED, RecordEvent, RecordState
+from shareq.model.states import ABANDONED, PREPARED, SETTLED, STAGED, TXN_COMMIT, RecordEvent, RecordState
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.replay import Replay
 from shareq.trace.analysis.runs import STATE_OF_CODE
@@ -100,7 +100,7 @@ class LockFold:
                 write=status.why or ""
             )
             for first, end, status in state.runs
-            if status.deadline_ms is not None or (state.observed and status.member_id is not None)
+            if status.member_id is not None and (status.deadline_ms is not None or state.observed)
         ]
         return cls(held, [], state.loaded_by)
 
@@ -148,9 +148,11 @@ class LockFold:
         self._loaded_by, time_ms, cause = entry.broker_id, entry.time_ms, event.cause
         before = self._take(event.first, event.end)
         if event.state != RecordState.ACQUIRED:
-            how = str(event.why if cause == SETTLED else cause)
+            how = str(event.why if cause in (SETTLED, TXN_COMMIT) else cause)
             self._end(before, time_ms, how, STATE_OF_CODE[event.state])
             return
+        if cause == STAGED and event.member_id is None:
+            return  # staged before the load: no member holds it
         member_id, deadline_ms = event.member_id or "", event.deadline_ms
         found = Lock(event.first, event.end, member_id, event.delivery_count, None, None, deadline_ms)
         if cause == RecordEvent.ACQUIRE:
@@ -158,8 +160,8 @@ class LockFold:
         before = before or [found]
         if cause == RecordEvent.RENEW:
             before = [lock.renew(time_ms, deadline_ms) for lock in before]
-        elif cause in (PREPARED, ABANDONED):
-            write = str(event.why) if cause == PREPARED else ""
+        elif cause in (PREPARED, STAGED, ABANDONED):
+            write = "" if cause == ABANDONED else str(event.why)
             before = [lock._replace(write=write) for lock in before]
         self._put(before)
 

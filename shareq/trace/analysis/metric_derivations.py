@@ -11,6 +11,7 @@ from shareq.model.events import (
     AcknowledgementsSent,
     BrokerStopped,
     CoordinatorLoaded,
+    DeadLettersWritten,
     GroupDeleted,
     GroupEpochBumped,
     HeartbeatReceived,
@@ -32,7 +33,7 @@ from shareq.model.events import (
 )
 from shareq.model.ids import SHARE_STATE_TOPIC
 from shareq.model.messages.share_fetch import ShareFetchRequest
-from shareq.model.states import SETTLED, GroupState, RecordEvent
+from shareq.model.states import SETTLED, TXN_COMMIT, GroupState, RecordEvent
 from shareq.trace.analysis.groups import GroupFold, fold_group, groups_of
 from shareq.trace.analysis.tally import is_timeout
 from shareq.trace.journal import Entry, Journal, Subject
@@ -117,11 +118,23 @@ def _acknowledgements(reader: JournalReader) -> Pairs:
     for entry in reader.of(RecordsChanged):
         event = entry.event
         if isinstance(event, RecordsChanged):
-            acknowledged = event.why if event.cause == SETTLED else event.cause
-            if acknowledged == RecordEvent.RENEW or event.cause == SETTLED:
+            durable = event.cause in (SETTLED, TXN_COMMIT)
+            acknowledged = event.why if durable else event.cause
+            if acknowledged == RecordEvent.RENEW or durable:
                 counts[str(acknowledged)] += event.end - event.first
     for event_name, ack_type in _ACKNOWLEDGE_TYPES.items():
         yield from reader.meter("RecordAcknowledgementsPerSec", counts[event_name], ("ackType", ack_type))
+
+
+def _dead_letters(reader: JournalReader) -> Pairs:
+    """Records written to dead-letter queues, by group; a group without one has no meter."""
+    counts: Counter[str] = Counter()
+    for entry in reader.of(DeadLettersWritten):
+        event = entry.event
+        if isinstance(event, DeadLettersWritten):
+            counts[event.group_id] += event.record_count
+    for group_id, count in counts.items():
+        yield from reader.meter("DeadLetterQueueRecordCount", count, ("group", group_id))
 
 
 def _share_partitions(reader: JournalReader) -> Pairs:
@@ -287,6 +300,7 @@ def _consumers(reader: JournalReader) -> Pairs:
 DERIVATIONS: Iterable[Callable[[JournalReader], Pairs]] = (
     _groups,
     _acknowledgements,
+    _dead_letters,
     _share_partitions,
     _sessions,
     _requests,

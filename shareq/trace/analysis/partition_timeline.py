@@ -12,10 +12,16 @@ from shareq.model.events import (
     AcknowledgementRefused,
     BrokerStopped,
     ConfigChanged,
+    DeadLettersGivenUp,
+    DeadLettersWaiting,
+    DeadLettersWritten,
     DurableStateRead,
+    ExpiredRecordsSkipped,
     FaultInjected,
     HoldEnded,
+    KeysLearned,
     LeaderElected,
+    LogKept,
     LogStartMoved,
     MemberJoined,
     MemberLeft,
@@ -47,15 +53,20 @@ _LEADER = frozenset(
         SharePartitionDropped,
         RecordsChanged,
         WindowMoved,
+        KeysLearned,
+        ExpiredRecordsSkipped,
         StateWritePrepared,
         StateWriteSettled,
         AcknowledgementRefused,
+        DeadLettersWritten,
+        DeadLettersWaiting,
+        DeadLettersGivenUp,
         DurableStateRead,
         RecordsHeld,
         HoldEnded,
     )
 )
-_LOG = frozenset((RecordsAppended, LogStartMoved, LeaderElected))
+_LOG = frozenset((RecordsAppended, LogKept, LogStartMoved, LeaderElected))
 _TOPIC = frozenset((TopicCreated, TopicDeleted))
 _GROUP = frozenset((MemberJoined, MemberLeft, ShareSessionClosed, ConfigChanged, MembersBypass))
 _CLUSTER = frozenset((BrokerStopped, FaultInjected, ObservationDisturbed))

@@ -6,14 +6,19 @@ A change of a superseded leader does not count, as in `fold.py`; a state write c
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Any, ClassVar, Final, NamedTuple
 
 from shareq.model.configs import GroupConfig
 from shareq.model.events import (
     BrokerStopped,
     ConfigChanged,
+    DeadLettersGivenUp,
+    DeadLettersWaiting,
+    DeadLettersWritten,
     DurableStateRead,
+    ExpiredRecordsSkipped,
     HoldEnded,
     LogStartMoved,
     MemberLeft,
@@ -27,7 +32,7 @@ from shareq.model.events import (
     TopicDeleted,
     WindowMoved,
 )
-from shareq.model.states import ABANDONED, PREPARED, SETTLED, RecordEvent, RecordState
+from shareq.model.states import ABANDONED, PREPARED, SETTLED, STAGED, TXN_COMMIT, RecordEvent, RecordState
 from shareq.trace.analysis.fold import apply_config
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.runs import STATE_OF_CODE
@@ -37,6 +42,8 @@ from shareq.trace.journal import Entry
 APPENDED: Final = "appended"
 UNLOADED: Final = "unloaded"
 """The leader dropped the share-partition or stopped; the record keeps what is durable."""
+KILLED, STOPPED = "killed", "stopped"
+"""Why a leader that has ended dropped the share-partition."""
 LOADED: Final = "loaded"
 """A leader loaded the share-partition; the record has its durable state."""
 PASSED: Final = "passed"
@@ -50,6 +57,15 @@ DURABLE: Final = "durable"
 MEMBER_LEFT: Final = "member_left"
 """An observer: the holder has left the group."""
 TOPIC_GONE: Final = "topic_gone"
+IN_QUEUE: Final = "in_queue"
+"""The dead-letter queue has the record; `why`: the partition of the queue."""
+QUEUE_AWAITED: Final = "queue_awaited"
+"""The record waits for the dead-letter queue; `why`: the reason."""
+NOT_IN_QUEUE: Final = "not_in_queue"
+"""The record does not get to a dead-letter queue; `why`: the reason."""
+
+_WITH_VERDICT: Final = frozenset({PREPARED, STAGED, ABANDONED, TXN_COMMIT})
+"""Causes whose RecordEvent is the verdict of a member, which a state write or a transaction carries."""
 
 _DEFAULT = GroupConfig()
 
@@ -66,8 +82,9 @@ class Config(NamedTuple):
 class RecordChange(NamedTuple):
     """A change of a record and its status afterwards. `state` None: not in flight, or not known.
 
-    `what`: a RecordEvent, PREPARED, ABANDONED, or one of this module's names. `member_id`: the holder, also where the
-    change ends the lock. `why`: the RecordEvent of a write that is prepared or abandoned, or the reason of a leader;
+    `what`: a RecordEvent, PREPARED, STAGED, ABANDONED, TXN_COMMIT, or one of this module's names. `member_id`: the
+    holder, also where the change ends the lock. `why`: the RecordEvent of a write that is prepared, staged, committed
+    with a transaction or abandoned, or the reason of a leader;
     `error`: that of the failed write. `broker_id` -1: not an event of a broker.
     """
 
@@ -82,6 +99,14 @@ class RecordChange(NamedTuple):
     config: Config
     why: str = ""
     error: int = 0
+
+
+def lost_deliveries(changes: Sequence[RecordChange]) -> int:
+    """The number of deliveries that the delivery count of the last change does not have: acquisitions are not durable,
+    and were lost with a leader."""
+    return sum(
+        max(before.delivery_count - now.delivery_count, 0) for before, now in pairwise(changes) if now.what == LOADED
+    )
 
 
 class RecordHistory:
@@ -147,7 +172,7 @@ class RecordHistory:
             event.delivery_count,
             member_id=event.member_id or holder,
             deadline_ms=event.deadline_ms,
-            why=str(event.why) if event.cause in (PREPARED, ABANDONED) else "",
+            why=str(event.why) if event.cause in _WITH_VERDICT else "",
             error=self._error,
         )
         self._error = 0
@@ -175,13 +200,32 @@ class RecordHistory:
         if broker_id != self._loaded_by or self._loaded_by == -1:
             return
         if self._last_state() is not None and not self._passed:
-            why = "stopped" if isinstance(event, BrokerStopped) else event.reason
+            why = event.reason if isinstance(event, SharePartitionDropped) else KILLED if event.killed else STOPPED
             self._keep(entry._replace(broker_id=broker_id), UNLOADED, why=why)
         self._loaded_by, self._write_id = -1, None
 
     def _moved(self, entry: Entry, event: WindowMoved) -> None:
         if entry.broker_id == self._loaded_by and self._offset < event.spso:
             self._pass(entry)
+
+    def _skipped(self, entry: Entry, event: ExpiredRecordsSkipped) -> None:
+        if entry.broker_id == self._loaded_by and event.first <= self._offset < event.end:
+            self._add(entry, RecordEvent.EXPIRED, RecordState.ARCHIVED, 0)
+
+    # ---- the way to the dead-letter queue ----------------------------------------------------------------------------
+
+    def _in_queue(self, entry: Entry, event: DeadLettersWritten) -> None:
+        if event.first <= self._offset < event.end:
+            self._keep(entry, IN_QUEUE, why=f"{event.queue}-{event.queue_partition}")
+
+    def _queue_awaited(self, entry: Entry, event: DeadLettersWaiting) -> None:
+        """Letters keep their order: those behind the first one wait, too."""
+        if event.first <= self._offset and self._last_state() is RecordState.ARCHIVING:
+            self._keep(entry, QUEUE_AWAITED, why=event.reason)
+
+    def _not_in_queue(self, entry: Entry, event: DeadLettersGivenUp) -> None:
+        if event.first <= self._offset < event.end:
+            self._keep(entry, NOT_IN_QUEUE, why=event.reason)
 
     # ---- events of the log, the group and an observer ----------------------------------------------------------------
 
@@ -296,6 +340,7 @@ class RecordHistory:
         SharePartitionDropped: _unloaded,
         BrokerStopped: _unloaded,
         WindowMoved: _moved,
+        ExpiredRecordsSkipped: _skipped,
         RecordsAppended: _appended,
         LogStartMoved: _log_start_moved,
         TopicCreated: _topic_changed,
@@ -305,4 +350,7 @@ class RecordHistory:
         HoldEnded: _let_go,
         DurableStateRead: _durable,
         MemberLeft: _left,
+        DeadLettersWritten: _in_queue,
+        DeadLettersWaiting: _queue_awaited,
+        DeadLettersGivenUp: _not_in_queue,
     }

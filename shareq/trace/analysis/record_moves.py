@@ -1,4 +1,4 @@
-"""The transitions of records between two moments: who moved which records along which arrow of the state machine."""
+"""The transitions of records between two moments along the state machine, with the members that caused them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,25 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from shareq.model.events import AcknowledgementRefused, HoldEnded, RecordsChanged, RecordsHeld
-from shareq.model.states import ABANDONED, PREPARED, SETTLED, TRANSITIONS, RecordEvent, RecordState
+from shareq.model.states import (
+    ABANDONED,
+    EXPERIMENTAL_TRANSITIONS,
+    PREPARED,
+    RESTED,
+    RETURNING,
+    SETTLED,
+    STAGED,
+    TRANSITIONS,
+    TXN_COMMIT,
+    RecordEvent,
+    RecordState,
+)
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.runs import STATE_OF_CODE, RecordStatus, StatusRun
 from shareq.trace.journal import Entry
 
-SOURCES: dict[str, RecordState] = {event: source for source, event in TRANSITIONS}
+_TRANSITIONS: Final = TRANSITIONS | EXPERIMENTAL_TRANSITIONS
+SOURCES: dict[str, RecordState] = {event: source for source, event in _TRANSITIONS}
 """Event -> the state that it begins in: each event leaves one state."""
 
 
@@ -35,7 +48,7 @@ class Move(NamedTuple):
     @property
     def at_limit(self) -> bool:
         """True if the delivery limit has changed the target."""
-        return TRANSITIONS[self.source, self.event] is not self.target
+        return self.event in RETURNING and _TRANSITIONS[self.source, self.event] is not self.target
 
 
 class Moves(NamedTuple):
@@ -105,6 +118,10 @@ def _moves_of(entry: Entry, event: RecordsChanged, before: list[StatusRun]) -> I
             yield _acquired(entry, event)
         return
     where = (entry.order, entry.time_ms, event.topic, event.partition)
+    if event.cause == RecordEvent.EXPIRED:  # also of records that were not in the window
+        lost = (RecordState.AVAILABLE, RecordState(event.state), RecordEvent.EXPIRED, event.delivery_count)
+        yield Move(*where, event.first, event.end, *lost)
+        return
     failed = event.cause == ABANDONED
     for first, end, status in before:
         cause, target = _course(event, status)
@@ -114,12 +131,21 @@ def _moves_of(entry: Entry, event: RecordsChanged, before: list[StatusRun]) -> I
 
 
 def _course(event: RecordsChanged, before: RecordStatus) -> tuple[str | None, RecordState | None]:
-    """The record event behind a change, and the state that it leads to. A prepared write leads nowhere yet."""
-    if event.cause == PREPARED:
+    """The record event behind a change, and the state that it leads to. A prepared write leads nowhere yet, and
+    the end of a rest changes no state. What a transaction commits is the acknowledgement that was staged."""
+    if event.cause in (PREPARED, RESTED, STAGED):
         return None, None
     if event.cause == ABANDONED:
-        return before.why, before.to_state
-    return (before.why or event.why if event.cause == SETTLED else event.cause), STATE_OF_CODE[event.state]
+        return before.why, _goal(before)
+    verdict = event.cause in (SETTLED, TXN_COMMIT)
+    return (before.why or event.why if verdict else event.cause), STATE_OF_CODE[event.state]
+
+
+def _goal(status: RecordStatus) -> RecordState | None:
+    """The state that the write under way leads to; of a staged acknowledgement, the one that it stands for."""
+    if status.staged and status.why is not None:
+        return _TRANSITIONS[status.state, RecordEvent(status.why)]
+    return status.to_state
 
 
 def _let_go(entry: Entry, event: HoldEnded) -> Move:

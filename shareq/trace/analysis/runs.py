@@ -14,7 +14,8 @@ from shareq.model.states import TERMINAL, RecordState
 
 
 class RecordStatus(NamedTuple):
-    """Status of the records of a run. `write_id`, `to_state` and `why` are set only during a state write.
+    """Status of the records of a run. `write_id`, `to_state` and `why` are set only during a state write, and while an
+    acknowledgement is staged: then `to_state` is ACQUIRED.
 
     `known` is False for observed records that are AVAILABLE, or held by a member that reports no deliveries.
     """
@@ -34,6 +35,16 @@ class RecordStatus(NamedTuple):
         if self.known:
             return self.state.name.lower()
         return "returned" if self.delivery_count else "unknown"
+
+    @property
+    def rests(self) -> bool:
+        """True for a released record that may not be acquired before its deadline (an experiment)."""
+        return self.state is RecordState.AVAILABLE and self.deadline_ms is not None
+
+    @property
+    def staged(self) -> bool:
+        """True if the acknowledgement `why` of the record waits for the end of a transaction (an experiment)."""
+        return self.write_id is not None and self.state is self.to_state is RecordState.ACQUIRED
 
     @property
     def complete(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 
 from shareq.model.configs import GroupConfig
-from shareq.model.events import StateWritePrepared
+from shareq.model.events import KeyRange, LogKept, StateWritePrepared
 from shareq.trace.analysis.observed_knowledge import Knowledge
 from shareq.trace.analysis.runs import Runs, StatusRun
 
@@ -58,6 +58,13 @@ class SharePartitionState:
     last_write_id: int = -1
     disturbed: str = ""
     knowledge: Knowledge | None = None
+    keys: tuple[KeyRange, ...] = ()
+    """The keys of the records in the window, ascending, where records are delivered in order by key."""
+    key_max_in_flight: int = 1
+    log_kept: tuple[int, LogKept] | None = None
+    """Since when cleaning by groups keeps the log, and for which group (an experiment)."""
+    paused: bool = False
+    """The group is paused: no record is acquired (an experiment)."""
 
     @property
     def observed(self) -> bool:
@@ -106,6 +113,7 @@ class SharePartitionState:
             delivery_count_limit=self.delivery_count_limit,
             max_record_locks=self.max_record_locks,
             lock_duration_ms=self.lock_duration_ms,
+            paused=self.paused,
             knowledge=None if self.knowledge is None else Knowledge(complete=self.knowledge.complete),
         )
         for name in (known.name for known in fields(self)):

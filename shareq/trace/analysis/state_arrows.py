@@ -8,26 +8,33 @@ from shareq.model.states import TRANSITIONS, RecordEvent, RecordState, next_stat
 
 
 class Arrow(NamedTuple):
-    """All events from `source` to `target`. `at_limit`: only for records at their delivery limit."""
+    """All events from `source` to `target`. `at_limit`: only for records at their delivery limit. `queue`: only with a
+    dead-letter queue."""
 
     source: RecordState
     target: RecordState
     events: tuple[RecordEvent, ...]
     at_limit: bool = False
+    queue: bool = False
 
 
 def arrows() -> list[Arrow]:
-    """The transition table as arrows, and an arrow for each transition that the delivery limit changes."""
-    found: dict[tuple[RecordState, RecordState, bool], list[RecordEvent]] = {}
+    """The transition table as arrows, and an arrow for each transition that the delivery limit or a dead-letter queue
+    changes."""
+    found: dict[tuple[RecordState, RecordState, bool, bool], list[RecordEvent]] = {}
     for (source, event), target in TRANSITIONS.items():
-        found.setdefault((source, target, False), []).append(event)
-        bent = next_state(source, event, delivery_count=1, delivery_count_limit=1)
-        if bent is not None and bent is not target:
-            found.setdefault((source, bent, True), []).append(event)
-    return [Arrow(source, target, tuple(events), limit) for (source, target, limit), events in found.items()]
+        found.setdefault((source, target, False, False), []).append(event)
+        known = [target]
+        for limit, queue in ((1, False), (2, True), (1, True)):
+            bent = next_state(source, event, delivery_count=1, delivery_count_limit=limit, dead_letter_queue=queue)
+            if bent is not None and bent not in known:
+                known.append(bent)
+                found.setdefault((source, bent, limit == 1, queue), []).append(event)
+    return [Arrow(source, target, tuple(events), *when) for (source, target, *when), events in found.items()]
 
 
 def arrow_text(arrow: Arrow) -> str:
     """An arrow as text."""
     limit = " at the limit" if arrow.at_limit else ""
-    return f"{arrow.source.name.lower()} → {arrow.target.name.lower()}{limit}: {', '.join(arrow.events)}"
+    queue = " with a dead-letter queue" if arrow.queue else ""
+    return f"{arrow.source.name.lower()} → {arrow.target.name.lower()}{limit}{queue}: {', '.join(arrow.events)}"

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from shareq.model.events import SharePartitionLoaded, StateRecordWritten, StateWritePrepared, StateWriteSettled
 from shareq.model.state_batches import combine
-from shareq.trace.analysis.durable_state import DurableTimeline
+from shareq.trace.analysis.durable_state import CHANGES, WHOLE, DurableTimeline
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.journal import Entry
 
@@ -15,7 +15,7 @@ SEARCHED: Final = 4_000
 
 
 class StateWrite(NamedTuple):
-    """A state write. `kind`: the record that the share coordinator wrote, "update" or "snapshot"; "" if there is none.
+    """A state write. `kind`: that of the record which the share coordinator wrote ("update", ...), "" if there is none.
 
     `took_ms`, `error`: of the answer; None if it has not arrived. `ended`: it never will, because the leader was
     stopped, or dropped the share-partition.
@@ -65,12 +65,14 @@ def _answered(entry: Entry, event: StateWritePrepared, kind: str, answer: Entry 
 def _kind(durable: DurableTimeline, write: StateWritePrepared, begin: int, end: int) -> str:
     """The kind of the record of a write, among those that were written before its answer.
 
-    An update has the batches of its write. A snapshot has those of the whole state, so it is the record of a write if
-    no update is.
+    A record of a change has the batches of its write, from its start on; among control records, from that before the
+    write on. One with the whole state is the record of a write if no other is.
     """
     entries = durable.entries[durable.count(begin) : durable.count(end)]
     records = [entry.event for entry in entries if isinstance(entry.event, StateRecordWritten)]
-    updates = [record for record in records if record.kind == "update"]
-    if any(record.state_batches == combine((), write.state_batches, record.start_offset) for record in updates):
-        return "update"
-    return "snapshot" if any(record.kind == "snapshot" for record in records) else ""
+    for record in records:
+        starts = {record.start_offset, write.start_offset}
+        same = any(record.state_batches == combine((), write.state_batches, start) for start in starts)
+        if record.kind in CHANGES and same:
+            return record.kind
+    return next((record.kind for record in records if record.kind in WHOLE), "")

@@ -14,13 +14,13 @@ from shareq.model.events import (
     StateWriteSettled,
     WindowMoved,
 )
-from shareq.model.states import ABANDONED, SETTLED, RecordEvent
+from shareq.model.states import ABANDONED, SETTLED, TXN_COMMIT, RecordEvent
 from shareq.trace.journal import Entry
 
 _CONSEQUENCES = frozenset((LeaderElected, StateWritePrepared, StateWriteSettled, WindowMoved))
 """Events that follow from the event before them at the same instant."""
 
-_OUTCOMES = (SETTLED, ABANDONED, RecordEvent.ABORTED)
+_OUTCOMES = (SETTLED, ABANDONED, TXN_COMMIT, RecordEvent.ABORTED)
 """Changes of records that follow from a write, or from the acquisition before them."""
 
 Cause = tuple[str, object]
@@ -107,7 +107,7 @@ def cause_of(event: Event) -> Cause | None:
 def _cause_of_change(event: RecordsChanged) -> Cause | None:
     if event.cause in _OUTCOMES:
         return None
-    if event.cause == RecordEvent.MISSING:
+    if event.cause in (RecordEvent.MISSING, RecordEvent.EXPIRED):
         return READ
     if event.member_id is None:
         return None if event.cause == RecordEvent.ACQUIRE else ("records", str(event.cause))

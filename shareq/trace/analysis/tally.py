@@ -21,7 +21,7 @@ from shareq.model.events import (
     TopicDeleted,
     WindowMoved,
 )
-from shareq.model.states import PREPARED, SETTLED, TERMINAL, RecordEvent, RecordState
+from shareq.model.states import PREPARED, SETTLED, TERMINAL, TXN_COMMIT, RecordEvent, RecordState
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal import Entry
@@ -37,7 +37,7 @@ def is_delivery(event: RecordsChanged) -> bool:
 
 def is_acceptance(event: RecordsChanged) -> bool:
     """True if the acceptance of the records is durable."""
-    return event.cause == SETTLED and event.state == RecordState.ACKNOWLEDGED
+    return event.cause in (SETTLED, TXN_COMMIT) and event.state == RecordState.ACKNOWLEDGED
 
 
 def is_timeout(event: RecordsChanged) -> bool:
@@ -174,7 +174,7 @@ class _Pass:
             elif cause == _TIMEOUT:
                 timeouts += length
             if state in _TERMINAL and cause != PREPARED:
-                if cause == SETTLED and state == _ACKNOWLEDGED:
+                if cause in (SETTLED, TXN_COMMIT) and state == _ACKNOWLEDGED:
                     since = self._times[begin:stop]
                     known = length - since.count(_NEVER)
                     accepted += length

@@ -1,7 +1,7 @@
 """The ledger of a share-partition from the journal of a tap through which all members of the group are connected.
 
 Each delivery and each confirmed acknowledgement has passed the tap, or is in a durable state that observers have read.
-Unknown is how records were finished before the tap, and by acknowledgements whose responses were lost with a leader.
+Unknown are the ends of records before the tap, and those by acknowledgements whose responses were lost with a leader.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from shareq.model.events import (
     RecordsAppended,
     RecordsHeld,
 )
-from shareq.model.states import RecordState
+from shareq.model.states import TERMINAL, RecordState
 from shareq.trace.journal import Entry
 
 if TYPE_CHECKING:
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 NEVER, UNKNOWN = -1, -2
 """States of an offset that was never in flight, and of a record that is finished, unknown how."""
+UNFINISHED = tuple(int(state) for state in RecordState if state not in TERMINAL)
+"""States of an offset that was in flight and may still end in another way."""
 _AVAILABLE, _ACQUIRED = int(RecordState.AVAILABLE), int(RecordState.ACQUIRED)
+_ARCHIVING = int(RecordState.ARCHIVING)
 _COUNTED = {int(RecordState.ACKNOWLEDGED): "times_accepted", int(RecordState.ARCHIVED): "times_archived"}
 
 
@@ -59,9 +62,12 @@ class TappedLedger:
 
     def finish(self, spso: int) -> None:
         """Records below the SPSO are finished; KIP-932: those below the log start are archived."""
+        import numpy as np
+
         for end, state in ((min(spso, self._log_start), int(RecordState.ARCHIVED)), (spso, UNKNOWN)):
             below = self.state[self._slice(0, end)]
-            below[(below == _ACQUIRED) | (below == _AVAILABLE)] = state
+            below[below == _ARCHIVING] = int(RecordState.ARCHIVED)  # the SPSO passes it when it is archived
+            below[np.isin(below, UNFINISHED)] = state
 
     # ---- events ------------------------------------------------------------------------------------------------------
 
@@ -73,12 +79,17 @@ class TappedLedger:
         self.state[at] = _ACQUIRED
 
     def _ended(self, event: HoldEnded) -> None:
-        """The late end of an earlier delivery changes nothing."""
+        """The late end of an earlier delivery changes nothing, nor does one that a durable state has shown."""
         at = self._slice(event.first, event.end)
-        self._become(at, event.state, self._counted[at] <= event.delivery_count)
+        which = self._counted[at] <= event.delivery_count
+        for terminal in _COUNTED:
+            which &= self.state[at] != terminal
+        self._become(at, event.state, which)
 
     def _read(self, event: DurableStateRead) -> None:
-        """Terminal records here were acknowledged; before the first read, unknown by whom."""
+        """Terminal records here were acknowledged; before the first read, their end is unknown."""
+        import numpy as np
+
         before = self._durable_spso
         self._durable_spso = event.spso
         if before is None:
@@ -91,7 +102,7 @@ class TappedLedger:
                 self.deliveries[at] = self.delivery_count[at] = self._counted[at] = run.delivery_count
                 self._become(at, run.state, self.state[at] != run.state)
             elif run.state in _COUNTED:
-                self._become(at, run.state, (self.state[at] == _ACQUIRED) | (self.state[at] == _AVAILABLE))
+                self._become(at, run.state, np.isin(self.state[at], UNFINISHED))
 
     def _elected(self, event: LeaderElected) -> None:
         """The locks of the former leader are void, and so are counts that are not durable."""

@@ -31,6 +31,13 @@ class TimeAxis(NamedTuple):
         folded = sum(fold.to_ms - fold.from_ms - FOLDED_MS for fold in self.folds)
         return self.end_ms - self.start_ms - folded
 
+    def between(self, from_ms: int, to_ms: int) -> TimeAxis:
+        """The part of the axis between two times; the rest of a fold is folded if it is longer than its room."""
+        start_ms, end_ms = max(from_ms, self.start_ms), min(to_ms, self.end_ms)
+        inside = (Fold(max(fold.from_ms, start_ms), min(fold.to_ms, end_ms)) for fold in self.folds)
+        folds = tuple(fold for fold in inside if fold.to_ms - fold.from_ms > FOLDED_MS)
+        return TimeAxis(start_ms, max(end_ms, start_ms), folds)
+
 
 class Folds:
     """The folds of a timeline that grows."""

@@ -10,7 +10,19 @@ from collections.abc import Callable
 from typing import Final
 
 from shareq.model.events import RecordsChanged
-from shareq.model.states import ABANDONED, PREPARED, RETURNING, SETTLED, TRANSITIONS, RecordEvent, RecordState
+from shareq.model.states import (
+    ABANDONED,
+    EXPERIMENTAL_TRANSITIONS,
+    PREPARED,
+    RESTED,
+    RETURNING,
+    SETTLED,
+    STAGED,
+    TRANSITIONS,
+    TXN_COMMIT,
+    RecordEvent,
+    RecordState,
+)
 from shareq.trace.analysis.runs import STATE_OF_CODE, RecordStatus, StatusRun
 
 
@@ -26,8 +38,8 @@ def status_after(event: RecordsChanged) -> RecordStatus:
 def why_illegal(event: RecordsChanged, new: RecordStatus, old: list[StatusRun]) -> str | None:
     """The reason why the change is illegal; None if it is legal. `old`: the runs within the event's range."""
     covered = sum([end - first for first, end, _ in old])
-    if event.cause == RecordEvent.ACQUIRE:
-        if covered < event.end - event.first and not _may_begin_as(new):
+    if event.cause in (RecordEvent.ACQUIRE, RecordEvent.EXPIRED):
+        if covered < event.end - event.first and not _may_begin_as(new, event.cause):
             return f"new records cannot begin as {new.state.name} with delivery count {new.delivery_count}"
     elif covered < event.end - event.first:
         return f"[{event.first}, {event.end}) is not completely in flight"
@@ -46,9 +58,11 @@ def _name(status: RecordStatus) -> str:
     return f"{status.state.name}{holder} (count {status.delivery_count}{write})"
 
 
-def _may_begin_as(new: RecordStatus) -> bool:
-    """True for a status of records new to the window: acquired, or, with a record limit, available in the same
-    batch."""
+def _may_begin_as(new: RecordStatus, cause: str) -> bool:
+    """True for a status of records new to the window: acquired, or, with a record limit, available in the same batch;
+    or too old."""
+    if cause == RecordEvent.EXPIRED:
+        return _expired(RecordStatus(RecordState.AVAILABLE, 0), new)
     return (new.state, new.delivery_count) in ((RecordState.ACQUIRED, 1), (RecordState.AVAILABLE, 0))
 
 
@@ -58,7 +72,7 @@ def _is_held(status: RecordStatus) -> bool:
 
 
 def _acquired(old: RecordStatus, new: RecordStatus) -> bool:
-    again = old.state is RecordState.AVAILABLE and new.state is RecordState.ACQUIRED
+    again = old.state is RecordState.AVAILABLE and not old.rests and new.state is RecordState.ACQUIRED
     return again and new.delivery_count == old.delivery_count + 1
 
 
@@ -68,11 +82,35 @@ def _prepared(old: RecordStatus, new: RecordStatus) -> bool:
 
 
 def _settled(old: RecordStatus, new: RecordStatus) -> bool:
+    if old.to_state is RecordState.AVAILABLE and old.why == RecordEvent.RELEASE:
+        new = new._replace(deadline_ms=None)  # the record may rest
     return old.to_state is not None and new == RecordStatus(old.to_state, old.delivery_count)
+
+
+def _rested(old: RecordStatus, new: RecordStatus) -> bool:
+    return old.rests and new == old._replace(deadline_ms=None)
 
 
 def _abandoned(old: RecordStatus, new: RecordStatus) -> bool:
     return old.write_id is not None and new == RecordStatus(*old[:4])
+
+
+def _staged(old: RecordStatus, new: RecordStatus) -> bool:
+    """True if the acknowledgement of a held record waits for a transaction, or, after a load, of one without holder."""
+    held = _is_held(old) or old == RecordStatus(RecordState.AVAILABLE, old.delivery_count)
+    return held and new.staged and old[1:4] == new[1:4] and new.why in (RecordEvent.ACCEPT, RecordEvent.REJECT)
+
+
+def _txn_committed(old: RecordStatus, new: RecordStatus) -> bool:
+    return old.staged and _leads_to(old.why, new.state) and new == RecordStatus(new.state, old.delivery_count)
+
+
+def _txn_aborted(old: RecordStatus, new: RecordStatus) -> bool:
+    return (
+        old.staged
+        and _leads_to(RecordEvent.TXN_ABORT, new.state)
+        and new == RecordStatus(new.state, old.delivery_count)
+    )
 
 
 def _renewed(old: RecordStatus, new: RecordStatus) -> bool:
@@ -96,17 +134,32 @@ def _leads_to(event: str | None, target: RecordState | None) -> bool:
 
 
 _TARGETS: dict[str | None, set[RecordState | None]] = {
-    event: {target, RecordState.ARCHIVED} if event in RETURNING else {target}
-    for (state, event), target in TRANSITIONS.items()
+    event: {target, RecordState.ARCHIVED, RecordState.ARCHIVING} if event in RETURNING else {target}
+    for (state, event), target in (TRANSITIONS | EXPERIMENTAL_TRANSITIONS).items()
     if state is RecordState.ACQUIRED
 }
-"""Event -> target states of ACQUIRED records. A returned record is archived at its delivery limit."""
+"""Event -> target states of ACQUIRED records. A returned record is archived at its delivery limit; with a dead-letter
+queue it is ARCHIVING before, and so is a rejected one."""
+_TARGETS[RecordEvent.REJECT].add(RecordState.ARCHIVING)
 
 
 def _vanished(old: RecordStatus, new: RecordStatus) -> bool:
     """True if the log has lost a record that was available or about to be."""
     waiting = RecordState.AVAILABLE in (old.state, old.to_state)
     return waiting and new == RecordStatus(RecordState.ARCHIVED, old.delivery_count)
+
+
+def _expired(old: RecordStatus, new: RecordStatus) -> bool:
+    """True if the time to live of a record that no member had is over."""
+    waiting = old == RecordStatus(RecordState.AVAILABLE, old.delivery_count)
+    done = new.state in (RecordState.ARCHIVED, RecordState.ARCHIVING)
+    return waiting and done and new == RecordStatus(new.state, old.delivery_count)
+
+
+def _dead_lettered(old: RecordStatus, new: RecordStatus) -> bool:
+    return old == RecordStatus(RecordState.ARCHIVING, old.delivery_count) and new == RecordStatus(
+        RecordState.ARCHIVED, old.delivery_count
+    )
 
 
 _RULES: Final[dict[str, Callable[[RecordStatus, RecordStatus], bool]]] = {
@@ -116,8 +169,15 @@ _RULES: Final[dict[str, Callable[[RecordStatus, RecordStatus], bool]]] = {
     RecordEvent.ABORTED: _without_write(RecordEvent.ABORTED),
     RecordEvent.LOG_START: _vanished,
     RecordEvent.MISSING: _vanished,
+    RecordEvent.EXPIRED: _expired,
+    RecordEvent.DEAD_LETTERED: _dead_lettered,
     PREPARED: _prepared,
     SETTLED: _settled,
+    RESTED: _rested,
+    STAGED: _staged,
+    TXN_COMMIT: _txn_committed,
+    RecordEvent.TXN_ABORT: _txn_aborted,
     ABANDONED: _abandoned,
 }
-"""The rules by cause. An acknowledgement, or the end of a session, is a prepared write that settles."""
+"""The rules by cause. An acknowledgement, or the end of a session, is a prepared write that settles; a staged one (an
+experiment) waits for the end of its transaction instead."""

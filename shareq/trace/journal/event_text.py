@@ -12,19 +12,28 @@ from shareq.model.errors import Errors
 from shareq.model.events import (
     AcknowledgementRefused,
     AcknowledgementsSent,
+    AclChanged,
+    AuthenticationFailed,
+    AuthorizationDenied,
     BrokerStarted,
     BrokerStopped,
     ConfigChanged,
     CoordinatorLoaded,
+    DeadLettersGivenUp,
+    DeadLettersWaiting,
+    DeadLettersWritten,
     DeliveriesUnseen,
     DurableStateRead,
     Event,
+    ExpiredRecordsSkipped,
     FaultInjected,
     GroupDeleted,
     GroupEpochBumped,
     HeartbeatReceived,
     HoldEnded,
+    KeysLearned,
     LeaderElected,
+    LogKept,
     LogStartMoved,
     MemberJoined,
     MemberLeft,
@@ -53,7 +62,18 @@ from shareq.model.events import (
     TransactionChanged,
     WindowMoved,
 )
-from shareq.model.states import ABANDONED, PREPARED, RETURNING, SETTLED, AcknowledgeType, RecordEvent, RecordState
+from shareq.model.states import (
+    ABANDONED,
+    PREPARED,
+    RESTED,
+    RETURNING,
+    SETTLED,
+    STAGED,
+    TXN_COMMIT,
+    AcknowledgeType,
+    RecordEvent,
+    RecordState,
+)
 
 Name = Callable[[str], str]
 """Member id -> name."""
@@ -95,7 +115,12 @@ _OTHER_CHANGES: dict[str, str] = {
     RecordEvent.LOG_START: "the log now starts above {offsets}",
     RecordEvent.MISSING: "{offsets} is no longer in the log",
     RecordEvent.ABORTED: "{offsets} belongs to an aborted transaction",
+    RecordEvent.EXPIRED: "the time to live of {offsets} was over",
+    RecordEvent.DEAD_LETTERED: "the way of {offsets} to the dead-letter queue has ended",
     SETTLED: "{offsets} became {state}",
+    RESTED: "{offsets} has rested",
+    TXN_COMMIT: "the transaction that {offsets} is staged in was committed",
+    RecordEvent.TXN_ABORT: "the transaction that {offsets} is staged in was aborted",
     ABANDONED: "{offsets} stays acquired by {member}",
 }
 
@@ -112,22 +137,30 @@ def _changed(broker_id: int, event: RecordsChanged, name: Name) -> str:
         return "{member} acquired {offsets}".format(**words) + attempt
     if event.cause == PREPARED:
         return _ACKNOWLEDGEMENTS[RecordEvent(str(event.why))].format(**words) + _under_way(event)
+    if event.cause == STAGED:
+        if event.member_id is None:
+            return f"{offsets} is staged in a transaction, as the durable state has it ({event.why})"
+        return _ACKNOWLEDGEMENTS[RecordEvent(str(event.why))].format(**words) + " in a transaction, staged"
     return _OTHER_CHANGES[event.cause].format(**words) + _consequence(event, state)
 
 
 def _under_way(event: RecordsChanged) -> str:
-    used_up = event.to_state == RecordState.ARCHIVED and event.why in (RecordEvent.RELEASE, RecordEvent.SESSION_RELEASE)
+    ends = event.to_state in (RecordState.ARCHIVED, RecordState.ARCHIVING)
+    used_up = ends and event.why in (RecordEvent.RELEASE, RecordEvent.SESSION_RELEASE)
     return (", deliveries used up" if used_up else "") + ", state write under way"
 
 
 def _consequence(event: RecordsChanged, state: RecordState) -> str:
     if event.cause == SETTLED:
-        return ", the state write succeeded"
+        rests = state is RecordState.AVAILABLE and event.deadline_ms is not None
+        return ", the state write succeeded" + (f": it rests until {event.deadline_ms:,} ms" if rests else "")
+    if event.cause == RESTED:
+        return ", it can be acquired again"
     if event.cause == ABANDONED:
         return ", the state write failed"
-    if event.cause == RecordEvent.LOCK_TIMEOUT:
-        return ", available again" if state is RecordState.AVAILABLE else ", archived: deliveries used up"
-    return "" if event.cause == RecordEvent.RENEW else ", archived"
+    if event.cause in (RecordEvent.LOCK_TIMEOUT, RecordEvent.TXN_ABORT):
+        return ", available again" if state is RecordState.AVAILABLE else f", {state.name.lower()}: deliveries used up"
+    return "" if event.cause == RecordEvent.RENEW else f", {state.name.lower()}"
 
 
 def write_text(event: StateWritePrepared) -> str:
@@ -186,8 +219,8 @@ def _let_go(broker_id: int, event: HoldEnded, name: Name) -> str:
     del broker_id
     words = {"offsets": range_text(event.first, event.end), "member": name(event.member_id)}
     text = (_OTHER_CHANGES.get(event.cause) or _ACKNOWLEDGEMENTS[RecordEvent(event.cause)]).format(**words)
-    returned = event.cause in RETURNING
-    used_up = ", archived: deliveries used up" if returned and event.state == RecordState.ARCHIVED else ""
+    gave_up = event.cause in RETURNING and event.state != RecordState.AVAILABLE
+    used_up = f", {RecordState(event.state).name.lower()}: deliveries used up" if gave_up else ""
     return text + used_up + (", inferred" if event.inferred else "")
 
 
@@ -254,14 +287,30 @@ _TEXTS: dict[type, Callable[[int, Any, Name], str]] = {
     SharePartitionLoaded: _loaded,
     SharePartitionDropped: lambda b, e, _: f"broker {b} dropped the share-partition, {e.reason}",
     WindowMoved: _moved,
+    KeysLearned: lambda _, e, __: (
+        f"the keys of {range_text(e.keys[0].first, e.keys[-1].end)} are known, "
+        f"at most {e.max_in_flight} of a key in flight"
+    ),
+    ExpiredRecordsSkipped: lambda _, e, __: (
+        f"the time to live of {range_text(e.first, e.end)} was over, the window begins above"
+    ),
     StateWritePrepared: lambda _, e, __: f"state write {e.write_id} is under way, {write_text(e)}",
     StateWriteSettled: _settled,
+    DeadLettersWritten: lambda _, e, __: (
+        f"{range_text(e.first, e.end)} is in the dead-letter queue, "
+        f"{e.queue}-{e.queue_partition} from {e.queue_offset} on"
+    ),
+    DeadLettersWaiting: lambda _, e, __: f"{e.first} waits for the dead-letter queue, {e.reason}",
+    DeadLettersGivenUp: lambda _, e, __: (
+        f"{range_text(e.first, e.end)} does not get to a dead-letter queue, {e.reason}"
+    ),
     AcknowledgementRefused: lambda _, e, n: f"an acknowledgement of {n(e.member_id)} was refused, {_error(e.error)}",
     ShareSessionOpened: lambda b, e, n: f"{n(e.member_id)} opened a share session with broker {b}",
     ShareSessionClosed: lambda b, e, n: f"the share session of {n(e.member_id)} with broker {b} ended, {e.reason}",
     RecordsAppended: lambda _, e, __: (
         f"{count_text(e.end - e.first, 'record')} appended to {e.topic}-{e.partition}, {range_text(e.first, e.end)}"
     ),
+    LogKept: lambda _, e, __: f"the log of {e.topic}-{e.partition} is kept from {e.offset} on, {e.reason}",
     LogStartMoved: lambda _, e, __: f"the log of {e.topic}-{e.partition} now starts at {e.log_start_offset}",
     LeaderElected: _elected,
     BrokerStarted: lambda _, e, __: f"broker {e.broker_id} started",
@@ -270,7 +319,14 @@ _TEXTS: dict[type, Callable[[int, Any, Name], str]] = {
     TopicDeleted: lambda _, e, __: f"topic {e.topic} was deleted",
     PartitionsAdded: lambda _, e, __: f"topic {e.topic} grew, {count_text(e.partition_count, 'partition')} now",
     ConfigChanged: _configured,
+    AclChanged: lambda _, e, __: f"an access control list was {'added' if e.added else 'removed'}, {e.binding}",
+    AuthorizationDenied: lambda _, e, __: (
+        f"{e.principal} from {e.host} was denied {e.operation} on {e.resource_type} {e.name}, asked for by {e.api}"
+    ),
     FaultInjected: lambda _, e, __: e.text,
+    AuthenticationFailed: lambda _, e, __: (
+        f"broker {e.broker_id} refused {repr(e.user) + ' at ' if e.user else ''}{e.peer}, {e.reason}"
+    ),
     MemberJoined: lambda _, e, n: f"{n(e.member_id)} joined, subscribed to {', '.join(e.subscribed_topic_names)}",
     MemberLeft: lambda _, e, n: f"{n(e.member_id)} left the group" + (f", {e.reason}" if e.reason != "left" else ""),
     MemberReconciled: lambda _, e, n: (

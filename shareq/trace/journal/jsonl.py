@@ -11,8 +11,7 @@ version 1, `window_end` has the name `speo`; it can be read.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -44,30 +43,10 @@ _dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def write(log: EntryLog, path: str | PathLike[str]) -> None:
-    """Write the kept entries."""
-    with growing(log, path):
-        pass
-
-
-@contextmanager
-def growing(log: EntryLog, path: str | PathLike[str]) -> Iterator[Callable[[], None]]:
-    """Write a file that follows the log: each call of the yielded function appends the new entries, as does the end.
-
-    Entries that a bounded log drops between two calls are missing in the file; reading it reports the gap.
-    """
-    order = 0
+    """Write the kept entries, in place of what the file has."""
     with Path(path).open("w", encoding="utf-8", newline="\n") as file:
         file.write(header_line(log) + "\n")
-
-        def flush() -> None:
-            nonlocal order
-            for entry in log.since(order):
-                order = entry.order + 1
-                file.write(entry_line(entry) + "\n")
-            file.flush()
-
-        yield flush
-        flush()
+        file.writelines(entry_line(entry) + "\n" for entry in log.since(0))
 
 
 def read(path: str | PathLike[str], *, strict: bool = True) -> JournalFile:

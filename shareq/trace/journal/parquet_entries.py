@@ -62,7 +62,8 @@ class _Rows:
         self._is_current = is_current
         self._orders, self._times_ms, self._brokers = (self._whole_numbers(*column) for column in HEAD[:3])
         self._columns: dict[str, Any] = {}
-        self._payloads: Any = None
+        self._payloads: tuple[NDArray[Any], Any] | None = None
+        """The places of rows, and their payloads."""
 
     def entries(self) -> list[Entry]:
         """The entries of all rows, in the order of the file."""
@@ -70,7 +71,10 @@ class _Rows:
 
         types = _one_chunk(self._texts(*HEAD[3]).dictionary_encode())
         codes, events = types.indices.to_numpy(), [None] * len(types)
-        for code, name in enumerate(types.dictionary.to_pylist()):
+        names = types.dictionary.to_pylist()
+        untyped = [code for code, name in enumerate(names) if not self._is_typed(name)]
+        self._read_payloads(np.flatnonzero(np.isin(codes, untyped)))
+        for code, name in enumerate(names):
             places = np.flatnonzero(codes == code)
             for place, event in zip(places.tolist(), self._events(name, places), strict=True):
                 events[place] = event
@@ -78,9 +82,8 @@ class _Rows:
 
     def _events(self, type_name: str, places: NDArray[Any]) -> list[Any]:
         """The events of the rows with this type."""
-        hints = get_type_hints(EVENT_TYPES[type_name]) if type_name in EVENT_TYPES else {}
-        if hints and all(self._stored(name) is not None for name in hints):
-            fields = {name: self._column(name, places) for name in hints}
+        if self._is_typed(type_name):
+            fields = {name: self._column(name, places) for name in _hints(type_name)}
             events = _made(type_name, fields)
             if events is not None:
                 return events
@@ -90,6 +93,11 @@ class _Rows:
         return found
 
     # ---- typed columns -----------------------------------------------------------------------------------------------
+
+    def _is_typed(self, type_name: str) -> bool:
+        """True if all fields of this type have typed columns."""
+        hints = _hints(type_name)
+        return bool(hints) and all(self._stored(name) is not None for name in hints)
 
     def _stored(self, name: str) -> str | None:
         """The name of the typed column of a field; None if the file has none, or one of another type."""
@@ -108,11 +116,34 @@ class _Rows:
 
     # ---- payloads ----------------------------------------------------------------------------------------------------
 
+    def _read_payloads(self, places: NDArray[Any]) -> None:
+        """Read the payloads of some rows. All of them take most of the file's memory, and few are needed."""
+        import numpy as np
+        import pyarrow as pa
+
+        if not len(places):
+            return
+        self._check_texts(*PAYLOAD)
+        found, begin = [], 0
+        for batch in self._file.iter_batches(ROWS_AT_ONCE, columns=[PAYLOAD[0]], use_threads=False):
+            end = begin + len(batch)
+            first, last = np.searchsorted(places, (begin, end))
+            found.append(batch.column(0).take(pa.array(places[first:last] - begin)))
+            begin = end
+        texts = pa.chunked_array(found)
+        if texts.null_count:
+            raise BadEvent(f"{PAYLOAD[0]} must not be null")
+        self._payloads = places, texts
+
     def _of_payloads(self, type_name: str, places: NDArray[Any]) -> list[Any]:
         """The events of some rows with this type, from their payloads."""
-        if self._payloads is None:
-            self._payloads = self._texts(*PAYLOAD)
-        texts = self._payloads.take(places).combine_chunks()
+        import numpy as np
+
+        if self._payloads is None or not np.isin(places, self._payloads[0]).all():
+            self._read_payloads(np.arange(len(self._orders)))
+        assert self._payloads is not None
+        known, payloads = self._payloads
+        texts = payloads.take(np.searchsorted(known, places)).combine_chunks()
         events = self._parsed(type_name, texts)
         if events is not None:
             return events
@@ -127,7 +158,7 @@ class _Rows:
         import pyarrow.compute as pc
         from pyarrow import json as pa_json
 
-        hints = get_type_hints(EVENT_TYPES[type_name]) if type_name in EVENT_TYPES else {}
+        hints = _hints(type_name)
         types = {name: arrow_type(annotation) for name, annotation in hints.items()}
         if not types or None in types.values() or pc.any(pc.match_substring(texts, "\n")).as_py():
             return None
@@ -170,15 +201,23 @@ class _Rows:
 
     def _texts(self, name: str, kind: str) -> Any:
         """A column of texts; BadEvent if one is missing or of another type."""
-        column = self._without_nulls(name)
-        stored = getattr(column.type, "value_type", column.type)
+        self._check_texts(name, kind)
+        return self._without_nulls(name)
+
+    def _check_texts(self, name: str, kind: str) -> None:
+        """BadEvent if the file has no column of texts with this name."""
+        self._check_name(name)
+        of_column = self._file.schema_arrow.field(name).type
+        stored = getattr(of_column, "value_type", of_column)
         if str(stored) not in (kind, f"large_{kind}"):
             raise BadEvent(f"{name} must be {kind}, not {stored}")
-        return column
 
-    def _without_nulls(self, name: str) -> Any:
+    def _check_name(self, name: str) -> None:
         if name not in self._file.schema_arrow.names:
             raise BadEvent(f"the column {name} is missing")
+
+    def _without_nulls(self, name: str) -> Any:
+        self._check_name(name)
         column = self._read(name)
         if column.null_count:
             raise BadEvent(f"{name} must not be null")
@@ -186,6 +225,11 @@ class _Rows:
 
     def _read(self, name: str) -> Any:
         return self._file.read(columns=[name]).column(name)
+
+
+def _hints(type_name: str) -> dict[str, Any]:
+    """The fields of an event type, and their annotations; none for an unknown type."""
+    return get_type_hints(EVENT_TYPES[type_name]) if type_name in EVENT_TYPES else {}
 
 
 def _one_chunk(column: Any) -> Any:

@@ -9,6 +9,7 @@ from weakref import finalize
 
 from shareq.model.events import RecordsChanged
 from shareq.model.states import PREPARED
+from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq.trace.analysis.replay import order_of, time_of
 from shareq.trace.analysis.time_axis import TimeAxis
 from shareq.trace.journal import Entry, journal_of
@@ -21,11 +22,12 @@ from shareq.trace.views.step_text import step_text
 Snapshot = dict[str, Any]
 
 
+@used_by_one_thread
 class EventView:
     """The entries of a source that concern one subject: `total()` of them so far, counted from 1.
 
     A position is a count of entries; a moment of the whole journal is an `until`, see `GroupHistory`. Letters and names
-    of members stay the same. For use by one thread, while another one may write the journal.
+    of members stay the same. Threads take turns, while another one may write the journal.
     """
 
     def __init__(self, source: Any, group: str, close: Callable[[], None] | None = None) -> None:

@@ -18,6 +18,7 @@ from shareq.model.events import (
 )
 from shareq.model.ids import INTERNAL_TOPICS
 from shareq.trace.analysis.group_history import history_of
+from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq.trace.analysis.shared import shared
 from shareq.trace.journal import Entry, Journal
 from shareq.trace.journal.index import KEYS, Key
@@ -42,6 +43,7 @@ _DETAILS = frozenset(
 """Events that accompany a step, and are not steps of their own: messages, heartbeats, and writes to internal topics."""
 
 
+@used_by_one_thread
 class GroupTimeline(EventView):
     """The events that concern a group, without heartbeats, messages and internal topics; see `EventView`.
 

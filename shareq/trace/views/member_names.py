@@ -8,6 +8,7 @@ from bisect import bisect_left
 from typing import NamedTuple
 
 from shareq.model.events import MemberJoined, MemberLeft
+from shareq.trace.analysis.one_thread import by_one_thread
 from shareq.trace.journal import Journal, Subject
 from shareq.trace.journal.event_text import member_name
 
@@ -93,6 +94,10 @@ class MemberNames:
             self._add_member(member_id, "")
         return self._members[member_id]
 
+    def joined(self, until: int) -> set[str]:
+        """Ids of the members that have joined by then, also of those that have left since."""
+        return {member_id for order, member_id, joined in self._changes if joined and order < until}
+
     def present(self, until: int) -> set[str]:
         """Ids of the members in the group after the entries whose order is below `until`."""
         present_ids: set[str] = set()
@@ -111,6 +116,7 @@ def _by_number(name: str) -> tuple[tuple[int, int, str], ...]:
 _NAMES: weakref.WeakKeyDictionary[Journal, dict[str, MemberNames]] = weakref.WeakKeyDictionary()
 
 
+@by_one_thread
 def names_of(journal: Journal, group: str) -> MemberNames:
     """The names of a group's members, the same for all views of a journal, up to its end."""
     of_journal = _NAMES.setdefault(journal, {})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from shareq.model.errors import Errors
 from shareq.model.messages.share_state import StateBatch
@@ -23,6 +23,19 @@ _RANGE = re.compile(r"(\d+)(?:\.\.(\d+))?: (.*)")
 _CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 
 
+class MessageWords(NamedTuple):
+    """An exchange in words, and the names of its errors; see the functions below."""
+
+    request: str
+    response: str
+    errors: tuple[str, ...]
+
+
+def message_words(exchange: Exchange) -> MessageWords:
+    """The words of both messages."""
+    return MessageWords(request_words(exchange), response_words(exchange), tuple(error_names(exchange)))
+
+
 def request_words(exchange: Exchange) -> str:
     """What the request asks for."""
     words = _REQUESTS.get(exchange.api)
@@ -30,7 +43,7 @@ def request_words(exchange: Exchange) -> str:
 
 
 def response_words(exchange: Exchange) -> str:
-    """What the response says, or its first error; "" without a response."""
+    """The result in the response, or its first error; "" without a response."""
     if exchange.response is None:
         return ""
     errors = error_names(exchange)
@@ -91,14 +104,17 @@ def _write(fields: Fields) -> str:
     """The states to write; without any, the SPSO."""
     parts = []
     for partition in _partitions(fields, "topics"):
-        batches = [StateBatch(*batch) for batch in partition.get("state_batches", ()) if isinstance(batch, list)]
-        parts += [_batch(batch) for batch in batches] or [f"SPSO {partition.get('start_offset', -1)}"]
+        parts += _batches(partition) or [f"SPSO {partition.get('start_offset', -1)}"]
     return f"write {list_text(parts, PARTS)}"
 
 
-def _batch(batch: StateBatch) -> str:
-    state = RecordState(batch.delivery_state).name.lower()
-    return f"{range_text(batch.first_offset, batch.last_offset + 1)} {state}"
+def _batches(partition: Mapping[str, Any]) -> list[str]:
+    """The states of a partition by their offsets."""
+    batches = [StateBatch(*batch) for batch in partition.get("state_batches", ()) if isinstance(batch, list)]
+    return [
+        f"{range_text(batch.first_offset, batch.last_offset + 1)} {RecordState(batch.delivery_state).name.lower()}"
+        for batch in batches
+    ]
 
 
 def _produce(fields: Fields) -> str:
@@ -146,9 +162,13 @@ def _coordinator(fields: Fields) -> str:
 
 
 def _state(fields: Fields) -> str:
-    """The SPSO; -1 in the protocol: it is not decided yet."""
-    starts = [partition.get("start_offset", 0) for partition in _partitions(fields, "results")]
-    return f"SPSO {'not decided' if starts[0] < 0 else starts[0]}" if starts else "ok"
+    """The durable start, above which a leader passes what is done; -1 in the protocol: it is not decided yet."""
+    found = next(_partitions(fields, "results"), None)
+    if found is None:
+        return "ok"
+    start, batches = found.get("start_offset", 0), _batches(found)
+    above = f", {list_text(batches, PARTS)}" if batches else ""
+    return f"start {'not decided' if start < 0 else start}{above}"
 
 
 def _partitions(fields: Fields, name: str) -> Iterator[Mapping[str, Any]]:

@@ -14,9 +14,11 @@ from shareq.model.errors import ConfigException
 from shareq.model.events import DurableStateRead, RecordsAppended, RecordsChanged, WindowMoved
 from shareq.trace.analysis.lag import lag_over_time
 from shareq.trace.analysis.ledger import partitions_of
+from shareq.trace.analysis.one_thread import by_one_thread
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.journal import Journal, journal_of
 from shareq.trace.journal.event_text import count_text, list_text
+from shareq.trace.views.figure_text import figure_text
 from shareq.trace.views.marks import Mark, Marks, has_left_by_itself
 from shareq.trace.views.member_names import names_of
 from shareq.trace.views.palette import DARK, HATCHES, LIGHT, SERIES, STATES, UNKNOWNS
@@ -66,6 +68,7 @@ class Plot:
         return made if len(made.encode()) <= MOST_SVG_BYTES else None
 
 
+@by_one_thread
 def raster(
     source: Any, group: str, topic: str, partition: int | None = None, ax: Axes | None = None, *, by: str = "time"
 ) -> Plot:
@@ -90,7 +93,7 @@ def raster(
         xs = _positions(timeline, journal.origin_ms, by)
         picture = sample(timeline.entries, xs, span)
         _draw_states(axis, picture, colours)
-        axis.set_title(f"{group} on {topic}-{number}", loc="left", fontsize="medium", pad=14)
+        axis.set_title(figure_text(f"{group} on {topic}-{number}"), loc="left", fontsize="medium", pad=14)
         axis.set_ylabel("offset")
         axis.yaxis.set_major_formatter("{x:,.0f}")
         axis.locator_params(axis="y", integer=True)
@@ -104,6 +107,7 @@ def raster(
     return Plot(figure, axes, "\n".join(texts), shown=ax is None)
 
 
+@by_one_thread
 def lag_plot(source: Any, group: str, topic: str | None = None, ax: Axes | None = None) -> Plot:
     """Lag of a group by partition over time, with a line for each failure.
 
@@ -126,7 +130,7 @@ def lag_plot(source: Any, group: str, topic: str | None = None, ax: Axes | None 
         name = f"{at[0]}-{at[1]}"
         axis.step(
             [*seconds, max(end_s, seconds[-1])], [*lags, lags[-1]], where="post", color=colour, linewidth=1.8,
-            label=name, linestyle=dash,
+            label=figure_text(name), linestyle=dash,
         )  # fmt: skip
         texts.append(f"{name}: at most {max(lags):,}, {lags[-1]:,} in the end")
     axis.set_xlim(0, end_s * 1.02 or 1)
@@ -134,7 +138,7 @@ def lag_plot(source: Any, group: str, topic: str | None = None, ax: Axes | None 
     failures = [mark for timeline in timelines.values() for mark in _failures(timeline)]
     positions = {mark["time_ms"]: (mark["time_ms"] - journal.origin_ms) / 1000 for mark in failures}
     _draw_failures(axis, positions, _moments(failures), colours)
-    axis.set_title(f"Lag of {group}", loc="left", fontsize="medium", pad=14)
+    axis.set_title(figure_text(f"Lag of {group}"), loc="left", fontsize="medium", pad=14)
     axis.yaxis.set_major_formatter("{x:,.0f}")
     axis.set_xlabel("seconds since the start")
     axis.set_ylabel("records to do")
@@ -251,7 +255,7 @@ def _draw_failures(axis: Axes, positions: dict[int, float], moments: dict[int, s
         if x is not None and x <= end:
             sign = chr(ord("①") + number - 1) if number <= 20 else f"({number})"
             axis.axvline(
-                x, color=colours["ink"], linewidth=1, linestyle=":", zorder=3, label=f"{sign} {text}",
+                x, color=colours["ink"], linewidth=1, linestyle=":", zorder=3, label=figure_text(f"{sign} {text}"),
                 gid=f"moment {number}",
             )  # fmt: skip
             axis.text(x, 1.01, sign, transform=axis.get_xaxis_transform(), ha="center", va="bottom", fontsize="small")

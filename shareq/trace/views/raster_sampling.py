@@ -66,6 +66,12 @@ class Raster:
         """True if any sample has this state, in the window or below it."""
         return bool(((self.codes == code) | (self.codes == code + PAST)).any())
 
+    def present(self) -> set[int]:
+        """The codes that some samples have."""
+        import numpy as np
+
+        return set(np.unique(self.codes).tolist())
+
     def rectangles(self, code: int) -> Any:
         """The samples of this code as few rectangles: an array (n, 4, 2) of corners."""
         import numpy as np

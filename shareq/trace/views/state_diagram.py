@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _AVAILABLE, _ACQUIRED = RecordState.AVAILABLE, RecordState.ACQUIRED
-_ACKNOWLEDGED, _ARCHIVED = RecordState.ACKNOWLEDGED, RecordState.ARCHIVED
+_ACKNOWLEDGED, _ARCHIVED, _ARCHIVING = RecordState.ACKNOWLEDGED, RecordState.ARCHIVED, RecordState.ARCHIVING
 
 
 def state_diagram(ax: Axes | None = None) -> Plot:
@@ -26,10 +26,10 @@ def state_diagram(ax: Axes | None = None) -> Plot:
     from matplotlib.figure import Figure
 
     drawn = arrows()
-    axis = Figure(figsize=(10, 4.6), layout="constrained").subplots() if ax is None else ax
+    axis = Figure(figsize=(10, 5.6), layout="constrained").subplots() if ax is None else ax
     figure = axis.get_figure(root=True)
     assert isinstance(figure, Figure)
-    axis.set(xlim=(0, 10.6), ylim=(0, 5.2))
+    axis.set(xlim=(0, 10.6), ylim=(0, 6.4))
     axis.set_axis_off()
     for state in dict.fromkeys(state for arrow in drawn for state in (arrow.source, arrow.target)):
         _draw_state(axis, state)
@@ -39,12 +39,14 @@ def state_diagram(ax: Axes | None = None) -> Plot:
 
 
 _PLACES: Final = {
-    _AVAILABLE: (1.3, 3.0),
-    _ACQUIRED: (5.2, 3.0),
-    _ACKNOWLEDGED: (9.3, 4.3),
-    _ARCHIVED: (9.3, 1.1),
-    RecordState.ARCHIVING: (5.2, 0.4),
+    _AVAILABLE: (1.3, 4.3),
+    _ACQUIRED: (5.2, 4.3),
+    _ACKNOWLEDGED: (9.3, 5.6),
+    _ARCHIVED: (9.3, 2.4),
+    _ARCHIVING: (5.2, 0.6),
 }
+_GLYPHS: Final = {**SYMBOLS, "archiving": "\N{ENVELOPE}"}
+"""The symbols of the states. Matplotlib's own font has no hourglass."""
 _SIDE = (1.1, 0.4)
 """The distances from the middle of a state to its edges."""
 
@@ -60,13 +62,16 @@ class _Course(NamedTuple):
 
 
 _COURSES: Final = {
-    (_AVAILABLE, _ACQUIRED, False): _Course((1, 0.5), (-1, 0.5), -0.25, (3.25, 3.62)),
-    (_ACQUIRED, _AVAILABLE, False): _Course((-1, -0.5), (1, -0.5), -0.25, (3.25, 2.05)),
-    (_ACQUIRED, _ACQUIRED, False): _Course((-0.4, 1), (0.4, 1), -1.6, (5.2, 4.42)),
-    (_ACQUIRED, _ACKNOWLEDGED, False): _Course((1, 0.5), (-1, 0), 0, (7.1, 4.0)),
-    (_ACQUIRED, _ARCHIVED, False): _Course((1, -0.2), (-0.2, 1), -0.2, (8.2, 2.75)),
-    (_ACQUIRED, _ARCHIVED, True): _Course((0.3, -1), (-1, 0.4), 0.15, (5.65, 1.5)),
-    (_AVAILABLE, _ARCHIVED, False): _Course((-0.2, -1), (-1, -0.5), 0.25, (3.75, 0.6)),
+    (_AVAILABLE, _ACQUIRED, False): _Course((1, 0.5), (-1, 0.5), -0.25, (3.25, 4.92)),
+    (_ACQUIRED, _AVAILABLE, False): _Course((-1, -0.5), (1, -0.5), -0.25, (3.25, 3.35)),
+    (_ACQUIRED, _ACQUIRED, False): _Course((-0.4, 1), (0.4, 1), -1.6, (5.2, 5.72)),
+    (_ACQUIRED, _ACKNOWLEDGED, False): _Course((1, 0.5), (-1, 0), 0, (7.1, 5.3)),
+    (_ACQUIRED, _ARCHIVED, False): _Course((1, -0.2), (-0.2, 1), -0.2, (8.2, 4.05)),
+    (_ACQUIRED, _ARCHIVED, True): _Course((0.5, -1), (-1, 0.5), 0.15, (5.95, 2.95)),
+    (_AVAILABLE, _ARCHIVED, False): _Course((-0.2, -1), (-1, 0), 0.2, (2.6, 2.45)),
+    (_ACQUIRED, _ARCHIVING, False): _Course((-0.1, -1), (-0.1, 1), 0, (5.85, 1.55)),
+    (_ACQUIRED, _ARCHIVING, True): _Course((-0.6, -1), (-0.6, 1), 0.1, (3.75, 1.55)),
+    (_ARCHIVING, _ARCHIVED, False): _Course((1, 0), (-0.3, -1), 0.2, (8.1, 0.85)),
 }
 """Courses with room for the labels. Any other transition is drawn straight, with its label in the middle."""
 
@@ -80,7 +85,7 @@ def _draw_state(axis: Axes, state: RecordState) -> None:
         facecolor=LIGHT[name] + "40", edgecolor=LIGHT[name], linewidth=2.2 if state.terminal else 1.4, gid=name,
     )  # fmt: skip
     axis.add_patch(box)
-    axis.text(x, y, f"{SYMBOLS[name]}  {name}", ha="center", va="center")
+    axis.text(x, y, f"{_GLYPHS[name]}  {name}", ha="center", va="center")
 
 
 def _draw_arrow(axis: Axes, arrow: Arrow) -> None:
@@ -95,5 +100,6 @@ def _draw_arrow(axis: Axes, arrow: Arrow) -> None:
         linestyle="--" if arrow.at_limit else "-", color=LIGHT["soft"], linewidth=1.4, gid=arrow_text(arrow),
     )  # fmt: skip
     axis.add_patch(line)
-    text = "\n".join([event.value for event in arrow.events] + ["at the limit"] * arrow.at_limit)
+    conditions = ["at the limit"] * arrow.at_limit + ["with a queue"] * arrow.queue
+    text = "\n".join([event.value for event in arrow.events] + conditions)
     axis.text(*label, text, ha="center", va="center", fontsize="small")

@@ -16,7 +16,8 @@ _SHOWN_SINGLY = 6
 
 def strip_text(state: SharePartitionState, letter: Callable[[str], str] = lambda _: SYMBOLS["acquired"]) -> str:
     """`SPSO 100 | A A ✓ A→✓ – ✕ ○2 B2×30 ... | SPEO 147`: a letter is the holder, a number the delivery count if above
-    one, an arrow the target state of a state write in progress, a dash a gap. An empty window: `SPSO 148 | empty`.
+    one, an arrow the target state of a state write in progress, a dash a gap, a tilde a record that rests. An empty
+    window: `SPSO 148 | empty`; of a group that is paused: `SPSO 148 | empty (paused)`.
 
     Of an observer: `SPSO 100 | ✓ ◌1 ?×30 | log end 147`; ◌1 is returned after one delivery, ? is unknown.
     """
@@ -34,6 +35,7 @@ def strip_text(state: SharePartitionState, letter: Callable[[str], str] = lambda
         log_end = state.log_end if state.log_end >= 0 else "unknown"
         return f"SPSO {state.spso} | {shown or 'empty'} | log end {log_end}{_doubt(state)}"
     loaded = _doubt(state) if state.observed else "" if state.loaded else " (not loaded)"
+    loaded += " (paused)" if state.paused else ""
     window = "empty" if state.speo is None else f"{shown} | SPEO {state.speo}"
     return f"SPSO {state.spso} | {window}{loaded}"
 
@@ -56,5 +58,7 @@ def _sign(status: RecordStatus, letter: Callable[[str], str]) -> str:
         return SYMBOLS[status.state.name.lower()]
     sign = letter(status.member_id) if status.member_id is not None else SYMBOLS[status.name]
     count = str(status.delivery_count) if status.delivery_count > status.known else ""
+    if status.rests:
+        count += "~"
     target = "" if status.to_state is None else f"→{SYMBOLS[status.to_state.name.lower()]}"
     return sign + count + target

@@ -7,6 +7,7 @@ from typing import Any
 
 from shareq.model.errors import ConfigException
 from shareq.trace.analysis.group_history import history_of
+from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.runs import Runs
 from shareq.trace.analysis.share_partition_state import SharePartitionState
@@ -33,11 +34,12 @@ def view(source: Any, group: str, topic: str, partition: int = 0, *, close: Call
     return View(source, group, topic, partition, close)
 
 
+@used_by_one_thread
 class View(EventView):
     """A share-partition and the events that concern it: `total()` of them so far, counted from 1.
 
     `snapshot(order)` is the state after the first `order` of them, as a dict of JSON values; letters and names of
-    members stay the same. For use by one thread, while another one may write the journal.
+    members stay the same. Threads take turns, while another one may write the journal.
     """
 
     def __init__(
@@ -75,32 +77,40 @@ class View(EventView):
         state = self._at(order)
         common = super().snapshot(order)
         shown = int(common["order"])
-        return common | {
-            "version": VERSION,
-            "topic": self.topic,
-            "partition": self.partition,
-            "leader": state.leader,
-            "loaded": state.loaded,
-            "observed": state.uncertain,
-            "tapped": state.observed and not state.uncertain,
-            "disturbed": state.disturbed,
-            "spso": state.spso,
-            "window_end": state.window_end,
-            "log_start": state.log_start,
-            "log_end": state.log_end,
-            "delivery_count_limit": state.delivery_count_limit,
-            "max_record_locks": state.max_record_locks,
-            "lock_duration_ms": state.lock_duration_ms,
-            "in_flight": None if state.uncertain else state.in_flight,
-            "lag": state.lag,
-            "runs": _runs(state),
-            "past": [
-                [first, end, status.state.name.lower(), status.delivery_count] for first, end, status in state.past
-            ],
-            "members": self._shown_members(state.runs, shown),
-            "writes": _writes(state),
-            "text": strip_text(state, self._names.letter),
-        }
+        experiments: Snapshot = {"paused": True} if state.paused else {}
+        if state.log_kept is not None:
+            since_ms, kept = state.log_kept
+            experiments["log_kept"] = {"since_ms": since_ms, "needed_by": kept.needed_by, "reason": kept.reason}
+        return (
+            common
+            | experiments
+            | {
+                "version": VERSION,
+                "topic": self.topic,
+                "partition": self.partition,
+                "leader": state.leader,
+                "loaded": state.loaded,
+                "observed": state.uncertain,
+                "tapped": state.observed and not state.uncertain,
+                "disturbed": state.disturbed,
+                "spso": state.spso,
+                "window_end": state.window_end,
+                "log_start": state.log_start,
+                "log_end": state.log_end,
+                "delivery_count_limit": state.delivery_count_limit,
+                "max_record_locks": state.max_record_locks,
+                "lock_duration_ms": state.lock_duration_ms,
+                "in_flight": None if state.uncertain else state.in_flight,
+                "lag": state.lag,
+                "runs": _runs(state),
+                "past": [
+                    [first, end, status.state.name.lower(), status.delivery_count] for first, end, status in state.past
+                ],
+                "members": self._shown_members(state.runs, shown),
+                "writes": _writes(state),
+                "text": strip_text(state, self._names.letter),
+            }
+        )
 
     def _shown_members(self, runs: Runs, order: int) -> list[dict[str, Any]]:
         """The members that hold records or are in the group, by letter."""

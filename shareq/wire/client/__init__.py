@@ -1,4 +1,4 @@
-"""`host:port`: clients of brokers over TCP, of this project's server or of any other that speaks Kafka's protocol."""
+"""`host:port`: clients of brokers over TCP, of this project's server or of any other with Kafka's protocol."""
 
 from __future__ import annotations
 

@@ -18,6 +18,9 @@ _TRANSACTIONAL = (InitProducerIdRequest, ProduceRequest, TxnOffsetCommitRequest,
 _LEAST = {InitProducerIdRequest: 4, ProduceRequest: 12, TxnOffsetCommitRequest: 5, EndTxnRequest: 5}
 """The first versions with such transactions."""
 
+LAST_WITH_NAMES = 5
+"""The last version of TxnOffsetCommit with names of topics."""
+
 
 class BrokerVersions:
     """The versions and features of one broker, from its ApiVersions response."""
@@ -36,7 +39,7 @@ class BrokerVersions:
         if theirs is None:
             raise UnsupportedVersion(f"does not support the API {api.name} ({api.key})")
         needed = max(api.min_version, self._least(request) if wanted == NEWEST_VERSION else 0)
-        version = min(api.max_version, theirs[1], wanted)
+        version = min(api.max_version, theirs[1], wanted, _most(request))
         if version < max(needed, theirs[0]):
             ours = f"{needed} to {api.max_version}"
             raise UnsupportedVersion(f"supports {api.name} ({api.key}) {theirs[0]} to {theirs[1]}; needed is {ours}")
@@ -56,3 +59,9 @@ class BrokerVersions:
         if level < 2:
             raise UnsupportedVersion(f"has {TRANSACTION_VERSION} {level}; transactions need 2 (Kafka 4.0 or newer)")
         return _LEAST[type(request)]
+
+
+def _most(request: Request) -> int:
+    """The last version that has the names of a request's topics: a producer has no ids of topics it only reads."""
+    named = isinstance(request, TxnOffsetCommitRequest) and any(topic.name for topic in request.topics)
+    return LAST_WITH_NAMES if named else NEWEST_VERSION

@@ -16,7 +16,7 @@ from shareq.model.actor import ANY_NODE, Actor, Answer, Call, Effect, Message, T
 from shareq.model.errors import ClientFailedException, Errors, KafkaError, KafkaException
 from shareq.model.messages.fetch import FetchRequest
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
-from shareq.model.transport import tell
+from shareq.model.transport import emit
 from shareq.wire.address import Address
 from shareq.wire.client import io_thread
 from shareq.wire.client.addresses import BrokerDirectory
@@ -127,7 +127,7 @@ class TcpClientHost:
             if isinstance(effect, Call):
                 self._send(effect)
             else:
-                tell(self.now_ms(), effect)  # type: ignore[arg-type]    # a client's actor sends no other requests
+                emit(self.now_ms(), effect)  # type: ignore[arg-type]    # a client's actor sends no other requests
         due_ms = self._actor.wake_at_ms
         if due_ms is not None and (self._due_ms is None or due_ms < self._due_ms):
             self._due_ms = due_ms

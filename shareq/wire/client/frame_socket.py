@@ -8,9 +8,12 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from shareq.model.errors import Errors
 from shareq.wire.address import Address
 from shareq.wire.client.io_thread import IoThread
 from shareq.wire.client.socket_settings import SocketSettings
+from shareq.wire.client.tls import TlsFailure, TlsSocket, begin_tls
+from shareq.wire.errors import TlsInstead
 from shareq.wire.frames import FrameReader
 
 READ_BYTES = 1 << 18
@@ -18,8 +21,15 @@ READ_BYTES = 1 << 18
 _Found = Sequence[tuple[int, int, int, str, tuple[object, ...]]]
 
 
-async def connect(address: Address, settings: SocketSettings) -> socket.socket:
-    """A connected, non-blocking socket to the first of the host's addresses that accepts. Raises OSError."""
+async def connect(address: Address, settings: SocketSettings) -> socket.socket | TlsSocket:
+    """A connected, non-blocking socket to the first of the host's addresses that accepts, with TLS if the settings have
+    it. Raises OSError; TlsFailure."""
+    opened = await _connect(address, settings)
+    context = settings.security.context
+    return opened if context is None else await begin_tls(opened, address.host, context)
+
+
+async def _connect(address: Address, settings: SocketSettings) -> socket.socket:
     loop = asyncio.get_running_loop()
     try:  # a numeric address needs no resolver thread
         found: _Found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
@@ -46,17 +56,17 @@ class FrameSocket:
     """Frames in both directions. The constructor and `close` run in the I/O thread, all other methods in any thread
     that holds `lock`.
 
-    `on_frames(frames)` and `on_broken(why)` are called in the I/O thread with the lock held; `on_broken` once, unless
-    `close` was called before.
+    `on_frames(frames)` and `on_broken(why, error)` are called in the I/O thread with the lock held; `on_broken` once,
+    unless `close` was called before.
     """
 
     def __init__(
         self,
-        opened: socket.socket,
+        opened: socket.socket | TlsSocket,
         io: IoThread,
         lock: threading.Condition,
         on_frames: Callable[[list[bytes]], None],
-        on_broken: Callable[[str], None],
+        on_broken: Callable[[str, Errors], None],
     ) -> None:
         self.unsent = bytearray()
         self._socket = opened
@@ -79,7 +89,7 @@ class FrameSocket:
         except BlockingIOError:
             sent = 0
         except OSError as failure:
-            self._io.soon(self._broken, str(failure))
+            self._io.soon(self._broken, str(failure), _error(failure))
             return
         if sent < len(data):
             self.unsent += data[sent:]
@@ -97,7 +107,7 @@ class FrameSocket:
             except BlockingIOError:
                 return
             except OSError as failure:
-                self._broken(str(failure))
+                self._broken(str(failure), _error(failure))
                 return
             if not self.unsent:
                 self._io.loop.remove_writer(self._socket)
@@ -111,20 +121,22 @@ class FrameSocket:
             except BlockingIOError:
                 return
             except OSError as failure:
-                self._broken(str(failure))
+                self._broken(str(failure), _error(failure))
                 return
             if frames:
                 self._on_frames(frames)
-            if self._frames.failure is not None:
+            if isinstance(self._frames.failure, TlsInstead):
+                self._broken("speaks TLS: set security.protocol to ssl or sasl_ssl", Errors._SSL)
+            elif self._frames.failure is not None:
                 self._broken(f"violates the Kafka protocol: {self._frames.failure}")
             elif not data:
-                self._broken("the broker has closed the connection")
+                self._broken("has closed the connection")
 
-    def _broken(self, why: str) -> None:
+    def _broken(self, why: str, error: Errors = Errors.NETWORK_EXCEPTION) -> None:
         with self._lock:
             if self._open:
                 self.close()
-                self._on_broken(why)
+                self._on_broken(why, error)
 
     def close(self) -> None:
         """Idempotent."""
@@ -138,3 +150,7 @@ class FrameSocket:
         with suppress(OSError):  # a forked child may hold the socket open: shutdown informs the peer
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
+
+
+def _error(failure: OSError) -> Errors:
+    return Errors._SSL if isinstance(failure, TlsFailure) else Errors.NETWORK_EXCEPTION

@@ -1,4 +1,4 @@
-"""Settings of a client's sockets: librdkafka's keys, with the defaults of Java's clients."""
+"""Settings of a client's connections: librdkafka's keys, with the defaults of Java's clients."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
+from shareq.wire.client.client_security import PLAINTEXT, ClientSecurity
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SocketSettings:
-    """One field per key of `shareq.client.config.SOCKETS`, with dots as underscores. Buffers of 0 bytes have the
-    system's size."""
+    """One field per key of `shareq.client.config.SOCKETS`, with dots as underscores, and the security. Buffers of 0
+    bytes have the system's size."""
 
     reconnect_backoff_ms: int = 50
     reconnect_backoff_max_ms: int = 1000
@@ -20,12 +22,14 @@ class SocketSettings:
     socket_nagle_disable: bool = True
     socket_receive_buffer_bytes: int = 0
     socket_send_buffer_bytes: int = 0
+    security: ClientSecurity = PLAINTEXT
 
     @classmethod
     def of(cls, conf: Mapping[str, Any]) -> Self:
         """The settings from a client's configuration; missing keys have the defaults above."""
         keys = {field.name: field.name.replace("_", ".") for field in fields(cls)}
-        return cls(**{name: conf[key] for name, key in keys.items() if key in conf})
+        known = {name: conf[key] for name, key in keys.items() if key in conf}
+        return cls(**known, security=ClientSecurity.of(conf))
 
     def prepare(self, opened: socket.socket) -> None:
         """Set the options of a socket before it is connected: the buffers limit the TCP window."""

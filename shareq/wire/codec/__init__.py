@@ -11,20 +11,18 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from shareq.model.messages.base import Request, Response
+from shareq.wire.codec.limits import most_elements
 from shareq.wire.codec.reader_compiler import compile_reader
 from shareq.wire.codec.schema import schema
 from shareq.wire.codec.shapes import Shape, shape_of
 from shareq.wire.codec.variants import VARIANTS, Variant
-from shareq.wire.codec.writer_compiler import compile_writer
+from shareq.wire.codec.writer_compiler import Write, compile_writer
 
 Message = Request | Response
 
-Read = Callable[[bytes, int], tuple[Any, int]]
+Read = Callable[[bytes | bytearray, int], tuple[Any, int]]
 """`read(data, at) -> (message, end)`; raises the exceptions of slicing and unpacking: ValueError, IndexError,
 struct.error."""
-
-Write = Callable[[Callable[[bytes], None], Any], None]
-"""`write(add, message)` calls `add` with the bytes of a message, piece by piece."""
 
 
 class MessageReader(NamedTuple):
@@ -43,12 +41,12 @@ def reader(cls: type[Message], api_key: int, version: int) -> MessageReader:
     """The reader of a message class. Callers keep it, because compiling takes milliseconds."""
     variant = VARIANTS.get((cls, version), Variant(cls))
     shape = _shape(cls, variant.cls, api_key, version)
-    read = compile_reader(shape)
+    read = compile_reader(shape, most_elements(cls))
     if variant.from_wire is None:
         return MessageReader(shape.flexible, read)
     from_wire = variant.from_wire
 
-    def read_variant(data: bytes, at: int) -> tuple[Any, int]:
+    def read_variant(data: bytes | bytearray, at: int) -> tuple[Any, int]:
         wire, end = read(data, at)
         return from_wire(wire), end
 
@@ -63,7 +61,7 @@ def writer(cls: type[Message], api_key: int, version: int) -> MessageWriter:
     if variant.to_wire is None:
         return MessageWriter(shape.flexible, write)
     to_wire = variant.to_wire
-    return MessageWriter(shape.flexible, lambda add, message: write(add, to_wire(message)))
+    return MessageWriter(shape.flexible, lambda add, message, throttle_ms=0: write(add, to_wire(message), throttle_ms))
 
 
 def _shape(cls: type[Message], travels_as: type, api_key: int, version: int) -> Shape:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import lru_cache
 
 from shareq.log.batches import split_batches
@@ -13,6 +13,9 @@ from shareq.model.records import RecordBatch
 from shareq.wire.errors import MalformedFrame, UnsupportedVersion
 
 MAX_VARINT_BYTES = 5
+MAX_STRING_BYTES = 0x7FFF
+MAX_UNKNOWN_TAGS = 100
+"""No version of a header has any."""
 
 topic_id = lru_cache(maxsize=4096)(topic_id_from_bytes)
 uuid = lru_cache(maxsize=4096)(topic_id_to_bytes)
@@ -28,10 +31,10 @@ class _ErrorsByCode(dict[int, Errors]):
         return Errors.UNKNOWN_SERVER_ERROR
 
 
-errors = _ErrorsByCode({int(error): error for error in Errors})
+errors = _ErrorsByCode({int(error): error for error in Errors if error >= Errors.UNKNOWN_SERVER_ERROR})
 
 
-def uvarint(data: bytes, at: int) -> tuple[int, int]:
+def uvarint(data: bytes | bytearray, at: int) -> tuple[int, int]:
     """An unsigned varint and its end: seven bits per byte, the lowest first."""
     value = 0
     for i in range(MAX_VARINT_BYTES):
@@ -42,21 +45,45 @@ def uvarint(data: bytes, at: int) -> tuple[int, int]:
     raise MalformedFrame(f"a varint of more than {MAX_VARINT_BYTES} bytes")
 
 
-def read_tags(data: bytes, at: int) -> tuple[dict[int, tuple[int, int]], int]:
-    """The tagged fields at the end of a struct, each with its first byte and its end; and the end of the struct."""
+def string_length(data: bytes | bytearray, at: int) -> tuple[int, int]:
+    """The length of a compact string plus one, and its end. Kafka's requests and responses have no longer strings."""
+    length, end = uvarint(data, at)
+    if length > MAX_STRING_BYTES + 1:
+        raise MalformedFrame(f"a string of {length - 1} bytes: must be at most {MAX_STRING_BYTES}")
+    return length, end
+
+
+def read_tags(
+    data: bytes | bytearray, at: int, known: Container[int], left: int
+) -> tuple[dict[int, tuple[int, int]], int, int]:
+    """The known tagged fields at the end of a struct, each with its first byte and its end; the end of the struct; and
+    how many of the `left` elements that the message may still have remain. Unknown fields are skipped."""
     found = {}
     count, at = uvarint(data, at)
+    left -= count
+    if left < 0:
+        raise too_many()
     for _ in range(count):
         tag, at = uvarint(data, at)
         size, at = uvarint(data, at)
-        found[tag] = (at, at + size)
+        if tag in known:
+            found[tag] = (at, at + size)
         at += size
-    return found, at
+    return found, at, left
 
 
-def skip_tags(data: bytes, at: int) -> int:
-    """The end of a struct whose tagged fields are all unknown."""
-    return read_tags(data, at)[1]
+def pass_tags(data: bytes | bytearray, at: int, left: int) -> tuple[int, int]:
+    """The end of a struct whose tagged fields are all unknown, and what remains of the `left` elements."""
+    return read_tags(data, at, (), left)[1:]
+
+
+def skip_tags(data: bytes | bytearray, at: int) -> int:
+    """The end of a header, or of another struct outside of a message, whose tagged fields are all unknown."""
+    return pass_tags(data, at, MAX_UNKNOWN_TAGS)[0]
+
+
+def too_many() -> MalformedFrame:
+    return MalformedFrame("more elements and tags than a request can mean")
 
 
 @lru_cache(maxsize=256)

@@ -6,8 +6,9 @@
         return HeartbeatResponse(error_code=errors[v1], ...), at
 
 Adjacent fields of fixed size, and a length or tag count after them, are unpacked at once. The next read, or the caller,
-who compares the end with the frame's, detects a field that ends beyond the frame; an array grows with the available
-bytes, whatever its stated number of elements.
+which compares the end with the frame's, detects a field that ends beyond the frame; an array grows with the available
+bytes, whatever its stated number of elements. The elements and tags of a whole message are bounded, too: `left` counts
+what it may still have.
 """
 
 from __future__ import annotations
@@ -26,16 +27,24 @@ _HELPERS = {
     "errors": primitives.errors,
     "illegal_null": primitives.illegal_null,
     "many": primitives.many,
+    "pass_tags": primitives.pass_tags,
     "read_tags": primitives.read_tags,
-    "skip_tags": primitives.skip_tags,
+    "string_length": primitives.string_length,
+    "too_many": primitives.too_many,
     "topic_id": primitives.topic_id,
     "uvarint": primitives.uvarint,
     "wrong_size": primitives.wrong_size,
 }
 
 
-def compile_reader(shape: Shape) -> Callable[[bytes, int], tuple[Any, int]]:
+NUMBERS_PER_ELEMENT = 8
+"""So many numbers of an array count as one element: they are unpacked together."""
+
+
+def compile_reader(shape: Shape, most_elements: int) -> Callable[[bytes | bytearray, int], tuple[Any, int]]:
+    """The reader of a message with at most `most_elements` array elements and tags, at all depths together."""
     reading = _ReaderCompiler(shape)
+    reading.source.line(f"left = {most_elements}")
     value = reading.struct(shape)
     reading.source.line(f"return {value}, at")
     return reading.source.function("read", _HELPERS)
@@ -123,7 +132,8 @@ class _ReaderCompiler:
             return length
         length = self._next("B", "n")
         self._unpack()
-        self.source.line(f"if {length} > 127: {length}, at = uvarint(data, at - 1)")
+        read = "string_length" if field.kind == "string" and not field.is_array else "uvarint"
+        self.source.line(f"if {length} > 127: {length}, at = {read}(data, at - 1)")
         self.source.line(f"{length} -= 1")
         return length
 
@@ -136,11 +146,13 @@ class _ReaderCompiler:
 
     def _numbers(self, field: WireField, _: bool, length: str, target: str) -> None:
         letter = LETTERS[field.kind]
+        self._count(f"{length} // {NUMBERS_PER_ELEMENT}")
         self.source.line(
             f"{target} = many({letter!r}, {length})(data, at); at += {length} * {struct.calcsize('>' + letter)}"
         )
 
     def _elements(self, field: WireField, flexible: bool, length: str, target: str) -> None:
+        self._count(length)
         items = self.source.fresh("items")
         self.source.line(f"{items} = []")
         with self.source.block(f"for _ in range({length}):"):
@@ -148,6 +160,10 @@ class _ReaderCompiler:
             self._unpack()
             self.source.line(f"{items}.append({element})")
         self.source.line(f"{target} = tuple({items})")
+
+    def _count(self, elements: str) -> None:
+        self.source.line(f"left -= {elements}")
+        self.source.line("if left < 0: raise too_many()")
 
     def _nullable_struct(self, field: WireField) -> str:
         """Read a nullable struct after its marker byte (KIP-893)."""
@@ -168,7 +184,7 @@ class _ReaderCompiler:
         count = self._next("B", "tags")
         self._unpack()
         if not known:
-            self.source.line(f"if {count}: at = skip_tags(data, at - 1)")
+            self.source.line(f"if {count}: at, left = pass_tags(data, at - 1, left)")
             return {}
         found, end = self.source.fresh("found"), self.source.fresh("end")
         values = {}
@@ -176,7 +192,8 @@ class _ReaderCompiler:
             values[field.attribute] = target = self.source.fresh("v")
             self.source.line(f"{target} = {self.source.bind('default', field.default)}")
         with self.source.block(f"if {count}:"):
-            self.source.line(f"{found}, {end} = read_tags(data, at - 1)")
+            tags = self.source.bind("known", frozenset(field.tag for field in known))
+            self.source.line(f"{found}, {end}, left = read_tags(data, at - 1, {tags}, left)")
             for field in known:
                 with self.source.block(f"if {field.tag} in {found}:"):
                     self._tagged(field, found, values[field.attribute])

@@ -8,6 +8,8 @@ from shareq.extras import install_command
 
 try:
     from kio.index import load_request_schema, load_response_schema
+
+    from shareq.wire.codec.newer_schemas import newer_schema
 except ModuleNotFoundError as missing:
     if (missing.name or "").partition(".")[0] != "kio":
         raise
@@ -17,5 +19,6 @@ except ModuleNotFoundError as missing:
 
 
 def schema(api_key: int, version: int, *, request: bool) -> Any:
-    """kio's dataclass for a version of a request or a response."""
-    return (load_request_schema if request else load_response_schema)(api_key, version)
+    """kio's dataclass for a version of a request or a response; where kio lacks the version, one of the same form."""
+    load = load_request_schema if request else load_response_schema
+    return newer_schema(api_key, version, request=request) or load(api_key, version)

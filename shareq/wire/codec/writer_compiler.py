@@ -1,6 +1,6 @@
 """Compiles the function that writes one message in one version.
 
-    def write(add, m):
+    def write(add, m, throttle_ms=0):
         add(pack1(0, m.error_code))
         ...
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from shareq.wire.codec import primitives
 from shareq.wire.codec.function_source import FunctionSource
@@ -30,7 +30,13 @@ _HELPERS = {
 }
 
 
-def compile_writer(shape: Shape) -> Callable[[Callable[[bytes], None], Any], None]:
+class Write(Protocol):
+    """Calls `add` with the bytes of a message, piece by piece; `throttle_ms` is written in a response that has it."""
+
+    def __call__(self, add: Callable[[bytes], None], message: Any, throttle_ms: int = 0, /) -> None: ...
+
+
+def compile_writer(shape: Shape) -> Write:
     writing = _WriterCompiler(shape)
     writing.struct(shape, "m")
     writing.pack()
@@ -41,7 +47,7 @@ class _WriterCompiler:
     """Each method adds lines that write a value, given by its expression."""
 
     def __init__(self, whole: Shape) -> None:
-        self.source = FunctionSource("def write(add, m):", f"Write a {whole.name}.")
+        self.source = FunctionSource("def write(add, m, throttle_ms=0):", f"Write a {whole.name}.")
         self._add = "add"
         self._run: list[tuple[str, str]] = []
 
@@ -89,7 +95,9 @@ class _WriterCompiler:
 
     def _left_out(self, field: WireField, flexible: bool) -> None:
         """Collect constants like other fields of fixed size; zeros are padding."""
-        if field.letter:
+        if field.name == "throttle_time":
+            self._run.append((field.letter, "throttle_ms"))
+        elif field.letter:
             size = struct.calcsize(">" + field.letter)
             zero = field.kind == "uuid" or not field.default
             self._run.append((f"{size}x", "") if zero else (field.letter, repr(field.default)))

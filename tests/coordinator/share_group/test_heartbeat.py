@@ -23,7 +23,7 @@ LONG = "m" * 37
         pytest.param("A", 0, None, "INVALID_REQUEST", id="4: joining without topics"),
         pytest.param("A", 0, [], "INVALID_REQUEST", id="4: joining with an empty list of topics"),
         pytest.param("A", -2, None, "INVALID_REQUEST", id="4: an epoch below -1"),
-        pytest.param("A", 1, ["t1"], "GROUP_ID_NOT_FOUND", id="7: an absent group"),
+        pytest.param("A", 1, ["t1"], "UNKNOWN_MEMBER_ID", id="7: a member of an absent group joins again"),
         pytest.param("A", -1, None, "GROUP_ID_NOT_FOUND", id="7: leaving an absent group"),
     ],
 )

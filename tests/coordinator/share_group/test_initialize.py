@@ -395,3 +395,22 @@ def test_union_and_difference_of_partitions_by_topic() -> None:
     assert union(some, others) == {A: PART({0, 1, 2}), B: PART({0})}
     assert difference(some, others) == {A: PART({0})}
     assert difference({B: PART({0})}, others) == {}
+
+
+def test_partitions_are_not_initialized_while_a_newer_attempt_is_under_way() -> None:
+    """BEHAVIOUR.md 36. The newer one resets the state when it arrives: what members had accepted would be delivered
+    again."""
+    world = World(t1=1)
+    world.persisting = False
+    world.heartbeat("A", 0, ["t1"])
+    world.heartbeat("B", 0, ["t1"])
+    world.wait(31_000)
+    world.beat("A", 2)
+    first, second = (effect for effect in world.held)
+    assert first != second
+    world.written()
+    world.release_next()
+    assert world.written() == []
+    world.release_next()
+    assert world.initialized() == ["t1:0@-1 epoch 2", "t1:0@0 epoch 3"]
+    assert world.written() == ["R15(initialized {t1:0})"]

@@ -5,6 +5,7 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -60,21 +61,28 @@ class Trial:
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
-        self.world = World(t1=2, traced=False)
+        self.world = self.make_world()
         self.clients: dict[str, Client] = {}
         self.request_ids: list[int] = []
         self.epochs = 0
         self.moving = True
+
+    def make_world(self) -> World:
+        return World(t1=2, traced=False)
 
     # ---- one step ----------------------------------------------------------------------------------------------------
 
     def step(self) -> None:
         actions = [self.beat] * 12 + [self.wait] * 4 + [self.join] * 4 + [self.resubscribe, self.stop, self.leave]
         actions += [self.change_topics] * 2 + [self.begin_faults, self.end_faults, self.end_faults]
-        actions += [self.fail_over, self.administer]
+        actions += [self.fail_over, self.administer, *self.more_actions()]
         self.rng.choice(actions)()
         self.collect()
         self.check()
+
+    def more_actions(self) -> list[Callable[[], None]]:
+        """The actions of an experiment."""
+        return []
 
     def join(self) -> None:
         member = self.rng.choice(MEMBERS)
@@ -208,7 +216,7 @@ class Trial:
 
     def settle(self) -> None:
         self.end_faults()
-        self.world.configure_group(share_assignment_interval_ms=1000)
+        self.configure(share_assignment_interval_ms=1000)
         self.collect()
         for client in self.clients.values():
             client.request_id = None
@@ -218,6 +226,9 @@ class Trial:
                 client.request_id = self.send(client.request())
             self.collect()
             self.check()
+
+    def configure(self, **configs: object) -> None:
+        self.world.configure_group(**configs)
 
     def check_settled(self) -> None:
         check_group_coordinator(self.world.coordinator)

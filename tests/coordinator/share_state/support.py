@@ -35,6 +35,7 @@ from shareq.model.messages.share_state import (
     WriteShareGroupStateRequest,
 )
 from shareq.model.records import CoordinatorRecord
+from shareq.model.state_designs import PERSISTER_CLASS, StateDesign
 
 TOPIC = topic_id_from_bytes(bytes.fromhex("00112233445566778899aabbccddeeff"))
 OTHER = topic_id_from_bytes(bytes.fromhex("ffeeddccbbaa99887766554433221100"))
@@ -65,7 +66,13 @@ def topic_image(name: str, topic_id: TopicId, partitions: int, leader: int = 1) 
     return TopicImage(name=name, topic_id=topic_id, partitions=(partition,) * partitions)
 
 
-def image(*topics: TopicImage, state_partitions: int = 50, share_version: int = 1, **configs: object) -> ClusterImage:
+def image(
+    *topics: TopicImage,
+    state_partitions: int = 50,
+    share_version: int = 1,
+    design: StateDesign = StateDesign.STATE_TOPIC,
+    **configs: object,
+) -> ClusterImage:
     """A cluster of one broker with a state topic. `configs`: keys without `share.coordinator.`, with `_` for `.`."""
     every = (*topics, topic_image(SHARE_STATE_TOPIC, STATE_TOPIC_ID, state_partitions))
     return ClusterImage(
@@ -73,7 +80,10 @@ def image(*topics: TopicImage, state_partitions: int = 50, share_version: int = 
         brokers={1: BrokerImage(broker_id=1, host="b1", port=9092)},
         topics={t.name: t for t in every},
         topics_by_id={t.topic_id: t for t in every},
-        broker_config=BrokerConfig({f"share.coordinator.{k.replace('_', '.')}": v for k, v in configs.items()}),
+        broker_config=BrokerConfig(
+            {PERSISTER_CLASS: design.class_name}
+            | {f"share.coordinator.{k.replace('_', '.')}": v for k, v in configs.items()}
+        ),
         share_version=share_version,
     )
 
@@ -99,6 +109,7 @@ class Stage:
         self.now_ms = 0
         self.logs: dict[int, list[CoordinatorRecord]] = {}
         self.starts: dict[int, int] = {}
+        self.removed: dict[int, set[int]] = {}
         self.holding = False
         self.held: list[AppendRecords] = []
         self.loads: list[ReadRecords] = []
@@ -172,8 +183,15 @@ class Stage:
         partition = effect.topic_partition.partition
         log, first = self.logs.get(partition, []), max(effect.offset, self.starts.get(partition, 0))
         end = min(first + size, len(log))
-        records = [(offset, *log[offset]) for offset in range(first, end)]
+        removed = self.removed.get(partition, ())
+        records = [(offset, *log[offset]) for offset in range(first, end) if offset not in removed]
         return RecordsRead(effect.id, Errors.NONE, records, end, end == len(log))
+
+    def compact(self, partition: int, until: int) -> None:
+        """Remove each record below `until` that a later one there with the same key replaces."""
+        log = self.logs.get(partition, [])[:until]
+        latest = {record.key: offset for offset, record in enumerate(log)}
+        self.removed.setdefault(partition, set()).update({*range(len(log))} - {*latest.values()})
 
     def release(self, error: Errors = Errors.NONE, index: int = 0) -> None:
         """End one of the held appends."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shareq.model.messages.share_state import StateBatch
 from shareq.model.state_batches import combine
+from tests.budgets import cases
 from tests.coordinator.share_state.support import batches
 
 
@@ -69,10 +70,9 @@ BATCH = st.builds(
 )
 BATCHES = st.lists(BATCH, max_size=8)
 
-IN_CI = settings.get_current_profile_name() == "ci"
+CASES = cases(2_000, 10_000)
 
 
-@settings(max_examples=5_000 if IN_CI else 200)
 @given(BATCHES, BATCHES, st.integers(-1, 45))
 def test_combine_equals_an_oracle_by_offset(
     current: list[StateBatch], update: list[StateBatch], start_offset: int
@@ -91,7 +91,7 @@ def test_combine_equals_an_oracle_in_many_random_cases(seed: int) -> None:
             for first in (rng.randrange(40) for _ in range(rng.randrange(6)))
         ]
 
-    for _ in range(50_000 if IN_CI else 2_000):
+    for _ in range(CASES):
         current, update, start_offset = some(), some(), rng.randint(-1, 45)
         combined = combine(current, update, start_offset)
         assert list(combined) == oracle([*current, *update], start_offset), (current, update, start_offset)

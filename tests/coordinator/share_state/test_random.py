@@ -7,12 +7,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import settings
 
-from shareq.coordinator.share_state.state import KeyState, StateShard
+from shareq.coordinator.share_state.compacted import CompactedShard
+from shareq.coordinator.share_state.records import (
+    NO_INDEX,
+    StateRecord,
+    StateSnapshot,
+    StateUpdate,
+    encode_state_record,
+)
+from shareq.coordinator.share_state.state import Change, KeyState, StateShard
 from shareq.model.errors import Errors
 from shareq.model.ids import SharePartitionKey
 from shareq.model.messages.share_state import StateBatch
+from shareq.model.state_designs import StateDesign
+from tests.budgets import cases
 from tests.coordinator.share_state.support import (
     TOPIC,
     Delete,
@@ -26,7 +35,7 @@ from tests.coordinator.share_state.support import (
     topic_image,
 )
 
-STEPS = 20_000 if settings.get_current_profile_name() == "ci" else 3_000
+STEPS = cases(3_000, 8_000)
 KEYS = [SharePartitionKey(group, TOPIC, partition) for group in ("a", "b") for partition in range(3)]
 WEIGHTS = {Write: 60, Read: 15, Summary: 12, Initialize: 9, Delete: 4}
 
@@ -116,7 +125,7 @@ def fields_of(kind: Any, entry: Any) -> tuple[object, ...]:
 class Driver:
     """One run on a stage with one partition of the state topic, which holds all keys."""
 
-    def __init__(self, rng: random.Random, *, prunes: bool, limit: int) -> None:
+    def __init__(self, rng: random.Random, *, limit: int, prunes: bool = False, compacts: bool = False) -> None:
         self.rng = rng
         self.model = Model()
         interval = 50 if prunes else 10**8
@@ -124,6 +133,7 @@ class Driver:
             image(
                 topic_image("t", TOPIC, 3),
                 state_partitions=1,
+                design=StateDesign.COMPACTED_TOPIC if compacts else StateDesign.STATE_TOPIC,
                 snapshot_update_records_per_snapshot=limit,
                 state_topic_prune_interval_ms=interval,
                 cold_partition_snapshot_interval_ms=interval * 3,
@@ -131,6 +141,7 @@ class Driver:
             )
         )
         self.prunes = prunes
+        self.compacts = compacts
         self.epochs = 0
 
     def fields(self, kind: Any, key: SharePartitionKey) -> dict[str, Any]:
@@ -218,10 +229,13 @@ class Driver:
         return shard
 
     def fail_over(self) -> None:
-        """Start a new coordinator. With a pruned log its fences may be lower than those of the model."""
+        """Start a new coordinator. With a pruned or compacted log its fences may be lower than those of the model."""
+        if self.compacts and 0 in self.stage.logs:
+            self.stage.compact(0, self.rng.randrange(len(self.stage.logs[0]) + 1))
         self.stage.start()
         found = self.shard().states
-        if self.prunes:
+        if self.prunes or self.compacts:
+            assert found.keys() == self.model.known.keys()
             for key, state in found.items():
                 known = self.model.known[key]
                 assert state.leader_epoch <= state.leader_epoch_fence <= known.leader_fence
@@ -241,15 +255,81 @@ class Driver:
 
 
 @pytest.mark.parametrize("limit", [0, 3, 500], ids=lambda limit: f"limit {limit}")
-@pytest.mark.parametrize("prunes", [False, True], ids=["whole log", "pruned log"])
-def test_responses_and_state_equal_the_model(seed: int, prunes: bool, limit: int) -> None:
-    driver = Driver(random.Random(seed + limit), prunes=prunes, limit=limit)
+@pytest.mark.parametrize("log", ["whole", "pruned", "compacted"])
+def test_responses_and_state_equal_the_model(seed: int, log: str, limit: int) -> None:
+    driver = Driver(random.Random(seed + limit), prunes=log == "pruned", compacts=log == "compacted", limit=limit)
     for _ in range(STEPS // 6):
         driver.step()
     driver.check()
     driver.fail_over()
-    if prunes and limit < 500:
+    if log == "pruned" and limit < 500:
         assert driver.stage.starts.get(0, 0) > 0, "something was pruned"
+    if log == "compacted":
+        assert driver.stage.removed[0], "something was removed"
+
+
+# ---- a compacted topic: few delta indices, epochs that wrap, and mutants of the rules --------------------------------
+
+
+def run_with_few_indices(seed: int) -> None:
+    """A run in which delta indices are used up and checkpoint epochs begin again at 0."""
+    rng = random.Random(seed)
+    driver = Driver(rng, compacts=True, limit=rng.choice((3, 500)))
+    for key in KEYS:
+        driver.stage.logs.setdefault(0, []).append(encode_state_record(StateSnapshot(key, 65_533, 0, 0, 0, 0, 0)))
+        driver.model.known[key] = Known(0, 0, -1)
+    driver.fail_over()
+    for _ in range(300):
+        driver.step()
+    driver.fail_over()
+
+
+def mutant(monkeypatch: pytest.MonkeyPatch, shard: type[CompactedShard]) -> None:
+    """Let coordinators have this shard, with spans that begin at 2."""
+    monkeypatch.setattr(shard, "first_span", 2)
+    monkeypatch.setattr("shareq.coordinator.share_state.coordinator.CompactedShard", shard)
+
+
+@pytest.mark.parametrize("run", range(10))
+def test_few_delta_indices_and_wrapping_epochs_lose_nothing(
+    seed: int, run: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """BEHAVIOUR.md 35 to 37."""
+    mutant(monkeypatch, CompactedShard)
+    run_with_few_indices(seed + run)
+
+
+class Unguarded(CompactedShard):
+    """Indices are used again without a checkpoint: compaction removes deltas that count."""
+
+    def next_record(self, key: SharePartitionKey, change: Change, now_ms: int) -> StateRecord:
+        self.indices[key].used.clear()
+        return super().next_record(key, change, now_ms)
+
+
+class Ghosts(CompactedShard):
+    """A deletion leaves the deltas, and deltas without a checkpoint make a state, as updates do on the state topic."""
+
+    def deletion(self, key: SharePartitionKey) -> list[StateRecord]:
+        return super().deletion(key)[:1]
+
+    def _replay_update(self, record: StateUpdate) -> None:
+        super()._replay_update(record._replace(delta_index=NO_INDEX))
+
+
+def many_runs() -> None:
+    for run in range(100):
+        run_with_few_indices(run)
+
+
+@pytest.mark.parametrize("shard", [Unguarded, Ghosts])
+def test_the_rules_of_a_compacted_topic_are_needed(
+    shard: type[CompactedShard], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """BEHAVIOUR.md 35, 36: these mutants lose or invent states."""
+    mutant(monkeypatch, shard)
+    with pytest.raises(AssertionError):
+        many_runs()
 
 
 def end_random_append(stage: Stage, rng: random.Random) -> None:
@@ -261,7 +341,7 @@ def end_random_append(stage: Stage, rng: random.Random) -> None:
 def test_each_concurrent_request_has_one_response_and_failover_keeps_the_state(seed: int) -> None:
     rng = random.Random(seed)
     stage = Stage(image(topic_image("t", TOPIC, 3), state_partitions=2, snapshot_update_records_per_snapshot=4))
-    driver = Driver(rng, prunes=False, limit=4)
+    driver = Driver(rng, limit=4)
     stage.holding = True
     for _ in range(STEPS // 2):
         kind = rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]

@@ -60,6 +60,15 @@ def test_tombstone_has_a_snapshot_key_and_no_value() -> None:
     assert decode_state_record(*encoded) == StateTombstone(KEY)
 
 
+def test_bytes_of_a_delta_and_its_tombstone() -> None:
+    """BEHAVIOUR.md 33, 37: the index is the last field of the key, the value is that of an update."""
+    key = bytes.fromhex("0001" + KEY_HEX + "ff02")
+    assert encode_state_record(UPDATE._replace(delta_index=0xFF02)) == (key, bytes.fromhex(UPDATE_HEX))
+    assert decode_state_record(key, bytes.fromhex(UPDATE_HEX)) == UPDATE._replace(delta_index=0xFF02)
+    assert encode_state_record(StateTombstone(KEY, 0xFF02)) == (key, None)
+    assert decode_state_record(key, None) == StateTombstone(KEY, 0xFF02)
+
+
 def value(hexadecimal: str) -> bytes:
     return bytes.fromhex(hexadecimal)
 
@@ -138,10 +147,11 @@ KEYS = st.builds(
 STATE_BATCHES = st.lists(
     st.builds(StateBatch, INT64, INT64, st.integers(-128, 127), st.integers(-(1 << 15), (1 << 15) - 1)), max_size=200
 ).map(tuple)
+DELTA_INDEXES = st.integers(-1, 0xFFFF)
 RECORDS: st.SearchStrategy[StateRecord] = st.one_of(
     st.builds(StateSnapshot, KEYS, INT32, INT32, INT32, INT64, INT64, INT64, STATE_BATCHES, INT32),
-    st.builds(StateUpdate, KEYS, INT32, INT32, INT64, STATE_BATCHES, INT32),
-    st.builds(StateTombstone, KEYS),
+    st.builds(StateUpdate, KEYS, INT32, INT32, INT64, STATE_BATCHES, INT32, DELTA_INDEXES),
+    st.builds(StateTombstone, KEYS, DELTA_INDEXES),
 )
 
 

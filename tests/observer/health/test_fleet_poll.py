@@ -447,7 +447,7 @@ def test_brokers_that_die_one_by_one(stage: Stage) -> None:
         assert seen.failed_polls == 0
 
 
-def test_a_cluster_that_dies_and_comes_back(stage: Stage) -> None:
+def test_a_cluster_that_ends_and_restarts(stage: Stage) -> None:
     """1.8."""
     at_work(stage, "crew")
     with stage.monitor("crew") as seen:

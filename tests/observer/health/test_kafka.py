@@ -250,7 +250,7 @@ def test_a_scrape(stage: Stage) -> None:
 # ---- versions --------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=["4.2.0", "4.4.0"])
+@pytest.fixture(params=["4.2.0", "4.3.1"])
 def other_version(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
     with LocalKafka(version=request.param, timeout=START_S) as running:
         yield running

@@ -7,6 +7,7 @@ import re
 from itertools import combinations
 from typing import Any, cast
 
+import promql_parser as promql
 import pytest
 import yaml
 from prometheus_client import CollectorRegistry, generate_latest
@@ -20,7 +21,6 @@ from tests.observer.health.test_judge import Look, every, judged, ms
 
 LABELS = {"shareq_share_group_": {"group", "topic", "partition"}, "shareq_observe_": set()}
 OF_GROUPS = {f"shareq_share_group_{name}" for name in ("members", "unassigned_members", "exists", "readable")}
-NAME = re.compile(r"\bshareq_[a-z_]+\b")
 
 
 class FakeMonitor:
@@ -130,34 +130,83 @@ def test_before_the_first_poll_the_observer_is_not_up() -> None:
 # ---- the examples ----------------------------------------------------------------------------------------------------
 
 
+Labels = frozenset[str]
+
+
+def labels_of_metrics() -> dict[str, Labels]:
+    """The labels of each exported metric."""
+    families = exported(judged([FULL]))
+    return {name: frozenset(family.samples[0].labels) for name, family in families.items()}
+
+
+def labels_of(expression: Any, metrics: dict[str, Labels]) -> Labels:
+    """The labels of an expression's result. Its metrics exist, and so do the labels that it matches and groups by."""
+    match expression:
+        case promql.VectorSelector():
+            assert expression.name in metrics
+            assert {matcher.name for matcher in expression.matchers.matchers} <= metrics[expression.name]
+            return metrics[expression.name]
+        case promql.MatrixSelector():
+            return labels_of(expression.vector_selector, metrics)
+        case promql.AggregateExpr():
+            assert expression.modifier is not None
+            assert expression.modifier.type == promql.AggModifierType.By
+            assert set(expression.modifier.labels) <= labels_of(expression.expr, metrics)
+            return frozenset(expression.modifier.labels)
+        case promql.Call():
+            (of_argument,) = (labels_of(argument, metrics) for argument in expression.args)
+            return frozenset() if expression.func.name == "absent" else of_argument
+        case promql.BinaryExpr():
+            left, right = (labels_of(side, metrics) for side in (expression.lhs, expression.rhs))
+            assert right == left or isinstance(expression.rhs, promql.NumberLiteral), "no series match"
+            return left
+        case promql.NumberLiteral():
+            return frozenset()
+    raise NotImplementedError(expression.prettify())
+
+
+@pytest.mark.parametrize(
+    ("expression", "error"),
+    [
+        ("sum by (group (shareq_observe_up)", ValueError),
+        ("shareq_observe_down == 0", AssertionError),
+        ('shareq_share_group_members{topic="orders"} > 0', AssertionError),
+        ("max by (topic) (shareq_share_group_members)", AssertionError),
+        ("shareq_share_group_members == 0 and shareq_share_group_lag_records > 0", AssertionError),
+        ("deriv(shareq_share_group_start_offset)", ValueError),
+    ],
+)
+def test_a_wrong_expression_is_found(expression: str, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        labels_of(promql.parse(expression), labels_of_metrics())
+
+
 def test_alerts_use_exported_metrics() -> None:
     """7.4: each rule has a duration, a severity, and annotations whose labels its expression keeps."""
-    names = exported(judged([FULL])).keys()
+    metrics = labels_of_metrics()
     (group,) = yaml.safe_load(example(ALERTS))["groups"]
     alerts = [rule["alert"] for rule in group["rules"]]
     assert len(alerts) == len(set(alerts)) == 8
     for rule in group["rules"]:
-        used = set(NAME.findall(rule["expr"]))
-        assert used
-        assert used - names == set()
+        labels = labels_of(promql.parse(rule["expr"]), metrics)
         assert rule["labels"]["severity"] in {"warning", "critical"}
-        assert re.fullmatch(r"\d+[mh]", rule["for"])
+        assert promql.parse_duration(rule["for"])
         assert set(rule["annotations"]) == {"summary", "description"}
         text = " ".join(rule["annotations"].values())
-        kept = re.search(r"by \(([^)]*)\)", rule["expr"])
-        of_groups = used <= OF_GROUPS
-        labels = set(kept[1].split(", ")) if kept else {"group"} if of_groups else {"group", "topic", "partition"}
         assert set(re.findall(r"\$labels\.(\w+)", text)) <= labels
 
 
 def test_the_dashboard_uses_exported_metrics() -> None:
-    """7.4: its panels do not overlap, and its variables exist."""
-    names = exported(judged([FULL])).keys()
+    """7.4: legends have labels of their expressions, panels do not overlap, and the variables exist."""
+    metrics = labels_of_metrics()
     text = example(DASHBOARD)
     board = json.loads(text)
-    used = set(NAME.findall(text))
-    assert used
-    assert used - names == set()
+    for target in (target for panel in board["panels"] for target in panel["targets"]):
+        labels = labels_of(promql.parse(target["expr"]), metrics)
+        assert set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])) <= labels
+    (of_groups,) = (one["query"] for one in board["templating"]["list"] if one["type"] == "query")
+    name, label = re.fullmatch(r"label_values\((\w+), (\w+)\)", of_groups).groups()  # type: ignore[union-attr]
+    assert label in metrics[name]
     variables = {variable["name"] for variable in board["templating"]["list"]}
     assert set(re.findall(r"\$\{?(\w+)", text)) - {"__all", "__rate_interval"} == variables
     panels = board["panels"]

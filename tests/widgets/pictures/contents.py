@@ -11,7 +11,7 @@ from shareq.trace.analysis.group_history import GroupHistory
 from shareq.trace.views.member_names import letter
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.instant import Instant, instant_of
-from shareq_widgets.pictures.group_content import GroupContent, Link, LinkKind, MemberContent
+from shareq_widgets.pictures.group_content import GroupContent, Link, LinkKind, MemberContent, MemberState
 from shareq_widgets.pictures.partitions import PartitionContent
 from tests.trace.random_clusters import GROUP, random_cluster
 
@@ -47,11 +47,14 @@ def counting(drawing: Drawing) -> Drawing:
     return shown
 
 
+STATES: tuple[MemberState, ...] = ("alive", "silent", "crashed", "frozen", "gone")
+
+
 def made_up_group(members: int, partitions: int, seed: int = 1) -> GroupContent:
     """A group with members in all states, and loads of all sizes."""
     draw, made, links = Random(seed), [], []
     for place in range(members):
-        state = draw.choices(("alive", "silent", "gone"), (20, 1, 1))[0]
+        state: MemberState = draw.choices(STATES, (40, 2, 1, 1, 2))[0]
         silent_ms = draw.randrange(5_000) if state == "alive" else draw.randrange(11_000, 40_000)
         rate, member_id = draw.choice((0.0, 3.4, 40.0, 900.0, 12_000.0)), f"m{place}"
         parts = sorted(draw.sample(range(partitions), max(1, partitions // members)))
@@ -62,7 +65,7 @@ def made_up_group(members: int, partitions: int, seed: int = 1) -> GroupContent:
             member = member._replace(state="gone", gone_ms=ORIGIN_MS - silent_ms, reason="session expired")
         else:
             member = member._replace(
-                state="silent" if state == "silent" else "alive",
+                state=state,
                 member_epoch=41 - (place % 9 == 8),
                 group_epoch=41,
                 assignment=tuple(("orders", number) for number in parts),

@@ -327,7 +327,7 @@ def test_an_observed_cluster_shows_leaders_only() -> None:
     assert not drawing.keys("broker 1 state")
 
 
-def test_without_messages_the_picture_says_how_to_record_them() -> None:
+def test_without_messages_the_picture_explains_how_to_record_them() -> None:
     random = random_cluster(1)
     cluster = content(instant_of(GroupHistory(random, GROUP)), 0)
     assert not cluster.traced

@@ -11,6 +11,7 @@ from shareq.model.events import (
     ConfigChanged,
     CoordinatorLoaded,
     Event,
+    FaultInjected,
     GroupEpochBumped,
     HeartbeatReceived,
     LeaderElected,
@@ -100,6 +101,11 @@ def test_heartbeats_at_random_moments_equal_the_events(seed: int) -> None:
             for entry in instant.history.journal.select(HeartbeatReceived, group=GROUP)
             if entry.order < instant.until
         ]
+        faults = [
+            entry.event
+            for entry in instant.history.journal.select(FaultInjected)
+            if isinstance(entry.event, FaultInjected) and entry.order < instant.until
+        ]
         for member in content(instant).members:
             if member.state == "gone":
                 assert instant.now_ms - GONE_MS <= (member.gone_ms or 0) <= instant.now_ms
@@ -108,7 +114,9 @@ def test_heartbeats_at_random_moments_equal_the_events(seed: int) -> None:
             assert own or member.state == "not known"
             if own:
                 assert (member.heartbeat_ms, member.silent_ms) == (own[-1].time_ms, instant.now_ms - own[-1].time_ms)
-                assert member.state == ("silent" if instant.now_ms - own[-1].time_ms > 10_000 else "alive")
+                fault = [event.fault for event in faults if event.member_id == member.member_id]
+                silent = instant.now_ms - own[-1].time_ms > 10_000
+                assert member.state == (fault[-1] if fault else "silent" if silent else "alive")
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -139,6 +147,7 @@ TOPIC: list[Event] = [
     MemberReconciled(GROUP, "a", 3, (("t", (0,)),)),
 ]
 BEAT = HeartbeatReceived(GROUP, "a", 3, 0)
+CRASHED, FROZEN = FaultInjected("anna crashed", "a", "crashed"), FaultInjected("anna is frozen", "a", "frozen")
 LOADED = CoordinatorLoaded(GROUP_METADATA_TOPIC, partition_for(GROUP, 50), 0)
 
 
@@ -151,6 +160,11 @@ LOADED = CoordinatorLoaded(GROUP_METADATA_TOPIC, partition_for(GROUP, 50), 0)
         pytest.param([BEAT], 99_000, "silent", 0, id="the session is over"),
         pytest.param([BEAT, LOADED], 12_000, "silent", 33_000, id="a new coordinator starts the session again"),
         pytest.param([BEAT, BEAT._replace(error=110)], 0, "alive", 44_000, id="a refused heartbeat does not"),
+        pytest.param([BEAT, CRASHED], 0, "crashed", 44_000, id="a crash"),
+        pytest.param([BEAT, FROZEN], 0, "frozen", 44_000, id="a long pause"),
+        pytest.param([BEAT, FROZEN, FROZEN._replace(fault="unfrozen")], 0, "alive", 43_000, id="its end"),
+        pytest.param([BEAT, CRASHED._replace(member_id="b")], 0, "alive", 44_000, id="the crash of another member"),
+        pytest.param([BEAT, FaultInjected("an append fails")], 0, "alive", 44_000, id="a fault of the cluster"),
         pytest.param([], 0, "not known", None, id="no heartbeat"),
         pytest.param(
             [ConfigChanged(f"group:{GROUP}", "share.session.timeout.ms", "50000"), BEAT],
@@ -315,11 +329,11 @@ def test_drawings_of_random_moments_fit_and_name_every_member(seed: int) -> None
 
 
 @pytest.mark.parametrize(("members", "partitions"), SIZES[5:])
-def test_those_with_something_to_say_are_shown(members: int, partitions: int) -> None:
+def test_the_noteworthy_ones_are_shown(members: int, partitions: int) -> None:
     group = made_up_group(members, partitions)
     drawing = draw(group, 480)
     shown = [member for member in group.members if f"member {member.member_id}" in drawing.keys("member ")]
-    silent = [member for member in group.members if member.state == "silent"]
+    silent = [member for member in group.members if member.silent]
     assert all(member in shown for member in silent[: COMPACT_ROWS - 1]) or len(silent) >= COMPACT_ROWS
     hidden = len(group.members) - len(shown)
     assert f"and {hidden:,} more members" in drawing.text if hidden else "more members" not in drawing.text
@@ -372,6 +386,6 @@ def test_only_silent_members_and_troubled_partitions_have_the_alarm_colour() -> 
     full = PartitionContent("orders", 9, 1, 0, 5_000, 2_000, 2_000)
     drawing = draw(group._replace(partitions=(*group.partitions, full)), 760)
     alarmed = {element["key"] for element in drawing.elements if "alarm" in element["attributes"].values()}
-    silent = {f"member {member.member_id}" for member in group.members if member.state == "silent"}
+    silent = {f"member {member.member_id}" for member in group.members if member.silent}
     assert alarmed == {*silent, *(f"{key} session" for key in silent), "partition orders-9"}
     assert drawing.find("partition orders-9 lag")["text"].startswith("window full")

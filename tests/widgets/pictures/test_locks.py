@@ -1,4 +1,4 @@
-"""The picture of locks: what it says equals the journal, and what it draws equals what it says."""
+"""The picture of locks: its content equals the journal, and it draws its content."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ STORY: list[tuple[float, Event]] = [
 ]
 
 
-def told(now_s: float, *more: tuple[float, Event], by: Any = "holder", **arguments: Any) -> LocksContent:
+def content_at(now_s: float, *more: tuple[float, Event], by: Any = "holder", **arguments: Any) -> LocksContent:
     return content(at(now_s, *more), by, **arguments)
 
 
@@ -143,7 +143,7 @@ def at(now_s: float, *more: tuple[float, Event]) -> Instant:
 
 def test_a_story_in_words() -> None:
     renewed = "since 0:02.000, renewed once, last at 0:05.000, delivery 1 of 2"
-    assert draw(told(12.5), 400).text.splitlines() == [
+    assert draw(content_at(12.5), 400).text.splitlines() == [
         "4 locks on 8 records at 0:12.500",
         "A ann, no longer in the group, holds t-0 0–2 since 0:01.000, delivery 1 of 2, 18.5 s left",
         f"B bob holds t-0 5–6 {renewed}, writing reject, 22.5 s left",
@@ -154,32 +154,32 @@ def test_a_story_in_words() -> None:
 
 
 def test_ended_locks_are_shown_for_a_while() -> None:
-    ends = [(row.first, row.ended, row.state) for row in told(10).ended]
+    ends = [(row.first, row.ended, row.state) for row in content_at(10).ended]
     assert ends == [(3, "accepted", ACKNOWLEDGED), (9, "expired", AVAILABLE)]
-    assert [row.first for row in told(12.5, recent_ms=1_000).ended] == []
-    assert [row.first for row in told(12.5, recent_ms=2_500).ended] == [3]
+    assert [row.first for row in content_at(12.5, recent_ms=1_000).ended] == []
+    assert [row.first for row in content_at(12.5, recent_ms=2_500).ended] == [3]
 
 
-def test_a_record_that_has_used_up_its_deliveries_is_said_to_be_archived() -> None:
-    row = told(38, (38, changed("lock_timeout", 9, 10, state=ARCHIVED, count=2))).ended[0]
+def test_a_record_that_has_used_up_its_deliveries_ends_as_archived() -> None:
+    row = content_at(38, (38, changed("lock_timeout", 9, 10, state=ARCHIVED, count=2))).ended[0]
     assert (row.ended, row.state) == ("expired, archived", ARCHIVED)
 
 
 def test_most_urgent_first_and_the_rest_counted() -> None:
-    few = told(12.5, rows=3)
+    few = content_at(12.5, rows=3)
     assert ([row.first for row in few.rows], few.more, few.more_deadline_ms) == ([0, 5], 2, ORIGIN_MS + 35_000)
     assert [row.first for row in few.ended] == [3]
     drawing = draw(few, 374)
     assert drawing.find("more")["text"] == "and 2 more locks, the next ends in"
     assert drawing.find("more left")["countdown"] == ORIGIN_MS + 35_000
     assert drawing.text.endswith("and 2 more locks, the next ends in 22.5 s")
-    single = told(12.5, by="record", rows=4)
+    single = content_at(12.5, by="record", rows=4)
     assert ([(row.first, row.end) for row in single.rows], single.more) == ([(0, 1), (1, 2), (2, 3)], 5)
 
 
 @pytest.mark.parametrize(("now_s", "urgent"), [(25.9, False), (26, False), (26.001, True), (31, True)])
 def test_the_alarm_begins_below_a_sixth_of_the_lock(now_s: float, urgent: bool) -> None:
-    shown = told(now_s)
+    shown = content_at(now_s)
     assert shown.rows[0].urgent(shown.now_ms) is urgent
     drawing, key = draw(shown, 374), shown.rows[0].key
     assert drawing.find(f"{key} past")["attributes"]["fill"] == ("alarm" if urgent else "acquired")
@@ -188,7 +188,7 @@ def test_the_alarm_begins_below_a_sixth_of_the_lock(now_s: float, urgent: bool) 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_bars_stand_at_their_times(width: int) -> None:
-    shown = told(12.5)
+    shown = content_at(12.5)
     drawing = draw(shown, width)
     check_layout(drawing)
     ticks = [(float(drawing.find(key)["attributes"]["x1"]), int(key.split()[1])) for key in drawing.keys("tick ")[::2]]
@@ -215,7 +215,7 @@ def test_bars_stand_at_their_times(width: int) -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_words_of_ended_locks_are_whole_when_no_lock_is_left(width: int) -> None:
-    shown = told(12.5, (12.5, SharePartitionDropped(*WHERE, "broker_stopped")))
+    shown = content_at(12.5, (12.5, SharePartitionDropped(*WHERE, "broker_stopped")))
     assert (shown.rows, {row.ended for row in shown.ended}) == ((), {"leader lost", "accepted"})
     drawing = draw(shown, width)
     check_layout(drawing)
@@ -225,7 +225,7 @@ def test_the_words_of_ended_locks_are_whole_when_no_lock_is_left(width: int) -> 
 @pytest.mark.parametrize("later_ms", [1, 40, 2_000, 5_000])
 def test_what_moves_between_snapshots_is_where_the_next_snapshot_has_it(later_ms: int) -> None:
     """The axis of the later snapshot is the same here, because it ends and begins at round times."""
-    before, after = (draw(told(now_s, recent_ms=60_000), 600) for now_s in (13, 13 + later_ms / 1000))
+    before, after = (draw(content_at(now_s, recent_ms=60_000), 600) for now_s in (13, 13 + later_ms / 1000))
     assert before.keys("tick") == after.keys("tick")
     for element in before.elements:
         later = after.find(element["key"])["attributes"] if element["key"] in after.keys("") else {}
@@ -239,13 +239,13 @@ def test_what_moves_between_snapshots_is_where_the_next_snapshot_has_it(later_ms
 
 def test_the_now_line_stays_in_the_picture_while_it_moves() -> None:
     for now_s in (0.5, 9.9, 12.5, 30.9, 34.9, 37.9):
-        drawing = draw(told(now_s), 374)
+        drawing = draw(content_at(now_s), 374)
         now = drawing.find("now")
         assert now["attributes"]["x1"] + now["rates"]["x1"] * (AHEAD_MS - 1_000) <= drawing.width
 
 
 def test_dead_holders_last_attempts_and_writes_look_it() -> None:
-    shown = told(12.5)
+    shown = content_at(12.5)
     drawing, (dead, writing, _, last) = draw(shown, 760), shown.rows
     assert drawing.find(f"{dead.key} lock")["attributes"]["stroke-dasharray"]
     assert drawing.find(f"{dead.key} past")["attributes"]["opacity"] < 1
@@ -257,7 +257,7 @@ def test_dead_holders_last_attempts_and_writes_look_it() -> None:
 
 
 def test_a_row_selects_its_holder_and_a_record_itself() -> None:
-    shown = told(12.5)
+    shown = content_at(12.5)
     drawing = draw(shown, 374)
     assert drawing.find(f"{shown.rows[0].key} lock")["about"] == [
         *("member:m-ann", "partition:t-0", "record:t-0:0", "record:t-0:1", "record:t-0:2")
@@ -267,7 +267,7 @@ def test_a_row_selects_its_holder_and_a_record_itself() -> None:
 
 
 def test_nothing_held() -> None:
-    drawing = draw(told(0.5), 320)
+    drawing = draw(content_at(0.5), 320)
     assert drawing.text == "No record is held at 0:00.500"
     assert drawing.find("none")["text"] == "no record is held"
     check_layout(drawing)
@@ -275,7 +275,7 @@ def test_nothing_held() -> None:
 
 def test_a_lock_of_hours_does_not_flatten_the_others() -> None:
     renewals = [(t, changed("renew", 0, 3, "m-ann", t + 30)) for t in range(20, 7_200, 20)]
-    shown = told(7_199, *renewals, rows=5)
+    shown = content_at(7_199, *renewals, rows=5)
     drawing, key = draw(shown, 374), next(row.key for row in shown.rows if row.first == 0)
     lock, now = drawing.find(f"{key} lock")["attributes"], drawing.find("now")["attributes"]["x1"]
     assert lock["x"] + lock["width"] - now > 30
@@ -285,7 +285,7 @@ def test_a_lock_of_hours_does_not_flatten_the_others() -> None:
 
 
 def test_a_lock_past_its_deadline_has_no_time_left() -> None:
-    shown = told(31.4)
+    shown = content_at(31.4)
     assert shown.rows[0].left_ms(shown.now_ms) == 0
     assert "0.0 s left" in draw(shown, 374).text
 
@@ -331,7 +331,7 @@ def test_an_end_that_is_inferred_is_marked() -> None:
         check_layout(draw(shown, width))
 
 
-def test_an_observer_without_known_holders_does_not_say_that_none_is_held() -> None:
+def test_an_observer_without_known_holders_shows_no_statement_that_none_is_held() -> None:
     journal = Journal(ORIGIN_MS)
     journal.record(ORIGIN_MS, -1, DurableStateRead(*WHERE, 0, (), 0, 0, 1, 0))
     drawing = draw(content(instant_of(GroupHistory(journal, GROUP), now_ms=ORIGIN_MS)), 320)
@@ -343,7 +343,7 @@ def test_an_observer_without_known_holders_does_not_say_that_none_is_held() -> N
 def test_five_thousand_locks_of_two_hundred_members(width: int) -> None:
     members = [(0, MemberJoined(GROUP, f"w-{n}", f"worker-{n}", (TOPIC,))) for n in range(200)]
     locks = [(12.6, changed("acquire", 10 + n, 11 + n, f"w-{n * 7 % 200}", 42 + n / 1000)) for n in range(5_000)]
-    shown = told(13, *members, *locks)
+    shown = content_at(13, *members, *locks)
     assert (shown.locks, shown.more, len(shown.rows) + len(shown.ended)) == (5_004, 5_004 - 11, 12)
     drawing = draw(shown, width)
     assert len(drawing.elements) <= 400

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from random import Random
 
 import pytest
+from traitlets import TraitError
 
-from shareq import Cluster
+from shareq import Cluster, KafkaException, ShareConsumer
 from shareq.model import events as e
+from shareq.model.authorizer_configs import STANDARD_AUTHORIZER
 from shareq.trace import Journal
 from shareq.trace.analysis.caused_events import caused_events
 from shareq.trace.analysis.exchanges import exchanges, topic_names
 from shareq.trace.analysis.group_history import GroupHistory
+from shareq_widgets import views
 from shareq_widgets.drawing import Drawing
+from shareq_widgets.group_picture import GroupPicture
 from shareq_widgets.instant import Instant, instant_of
 from shareq_widgets.pictures import messages
+from shareq_widgets.pictures.messages_columns import columns
+from shareq_widgets.pictures.messages_content import MessagesContent
+from shareq_widgets.pictures.messages_filter import KINDS, OTHERS, Party, draw_buttons, kind_of
 from shareq_widgets.selection import broker, member, message
+from tests.trace.test_group_history import busy_cluster
 from tests.trace.traced_cluster import GROUP, traced_cluster
 from tests.widgets.pictures.layout import WIDTHS, check_layout, extent, texts
 
@@ -56,17 +65,18 @@ def test_the_content_at_random_moments_is_that_of_the_journal(run: Instant, seed
 
 
 def test_filters_and_participants(run: Instant) -> None:
-    both = messages.content(run, 60_000)
-    kinds = [who.kind for who in both.participants]
+    killed = next(entry.order for entry in run.history.journal.entries() if isinstance(entry.event, e.BrokerStopped))
+    both = messages.content(moment(run, killed + 1), 60_000)
+    kinds = [one.kind for one in both.participants]
     assert kinds == sorted(kinds, key=("member", "client", "broker", "coordinator").index)
-    assert [who.name for who in both.participants if who.kind == "broker"] == ["broker 0", "broker 1", "broker 2"]
-    assert [who.present for who in both.participants if who.kind == "broker"] == [True, True, False]
+    assert [one.name for one in both.participants if one.kind == "broker"] == ["broker 0", "broker 1", "broker 2"]
+    assert [one.present for one in both.participants if one.kind == "broker"] == [True, True, False]
     only = messages.content(run, 60_000, client="clerk-1", apis=["ShareFetch"])
     assert {one.api for one in only.exchanges} == {"ShareFetch"}
     (clerk,) = {one.source for one in only.exchanges}
-    (who,) = [who for who in only.participants if who.key == clerk]
-    assert (who.kind, who.name, who.letter, who.colour) == ("member", "clerk-1", "A", "member0")
-    assert who.about == member(clerk.removeprefix("member:"))
+    (one,) = [one for one in only.participants if one.key == clerk]
+    assert (one.kind, one.name, one.letter, one.colour) == ("member", "clerk-1", "A", "member0")
+    assert one.about == member(clerk.removeprefix("member:"))
     writes = messages.content(run, 60_000, apis=["WriteShareGroupState"]).exchanges
     assert {(one.source.partition(":")[0], one.target.partition(":")[0]) for one in writes} == {
         ("broker", "coordinator")
@@ -128,6 +138,37 @@ def test_the_drawing_has_each_message_in_its_order(run: Instant, seed: int) -> N
         assert bool(earlier) == (shown.earlier > 0)
 
 
+def test_the_whole_line_of_a_message_takes_a_click(run: Instant) -> None:
+    """On a screen only: a stored picture has no places for clicks, and no hint."""
+    shown = messages.content(run, 400)
+    for width in WIDTHS:
+        drawing = messages.draw(shown, width, buttons=((), None))
+        check_layout(drawing)
+        targets = [extent(drawing.find(key)) for key in drawing.keys("target")]
+        assert len(targets) == len(drawing.keys("arrow"))
+        assert all(one.bottom <= two.top for one, two in pairwise(targets))
+        for key in drawing.keys("arrow"):
+            target = drawing.find(key.replace("arrow", "target"))
+            assert target["about"] == drawing.find(key)["about"]
+            assert extent(target).top <= extent(drawing.find(key)).top <= extent(target).bottom
+            assert extent(target).width > 0.7 * width
+        assert texts(drawing, "hint") == [messages.HINT]
+    chosen = messages.content(run, 400, selected=shown.exchanges[-1].number)
+    assert texts(messages.draw(chosen, 374, buttons=((), None)), "hint") == []
+    still = messages.draw(shown, 374)
+    assert (still.keys("target"), still.keys("hint")) == ([], [])
+
+
+def test_a_cluster_without_a_trace_has_no_messages() -> None:
+    drawing = messages.draw(at_end(busy_cluster()), 374)
+    assert drawing.text == "The journal has no messages: a cluster with trace_messages=True records them."
+    check_layout(drawing)
+
+
+def at_end(cluster: Cluster) -> MessagesContent:
+    return messages.content(instant_of(GroupHistory(cluster.journal, GROUP)))
+
+
 def _column(drawing: Drawing, target: str) -> str:
     keys = [key.removesuffix(" line") for key in drawing.keys("") if key.endswith(" line")]
     return target if target in keys else f"other {target.partition(':')[0]}s"
@@ -171,7 +212,7 @@ def test_errors_and_lost_requests_have_the_alarm_colour() -> None:
 ])  # fmt: skip
 def test_a_broker_is_present_unless_it_is_known_to_be_stopped(history: list[e.Event], present: bool) -> None:
     shown = messages.content(written(*[(0, event) for event in history], (1, sent(1))))
-    assert [who.present for who in shown.participants if who.kind == "broker"] == [present]
+    assert [one.present for one in shown.participants if one.kind == "broker"] == [present]
 
 
 def test_messages_of_one_instant_are_apart_and_pauses_are_seen() -> None:
@@ -179,6 +220,45 @@ def test_messages_of_one_instant_are_apart_and_pauses_are_seen() -> None:
     tops = [extent(drawing.find(f"arrow {number} request")).top for number in (1, 2, 3, 4)]
     assert tops[1] - tops[0] == tops[3] - tops[2] < tops[2] - tops[1]
     assert texts(drawing, "time") == ["0:00.000", "0:00.900"]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_words_stay_beside_their_arrow(run: Instant, width: int) -> None:
+    """Words beyond it would cross lifelines that have no part in the message. Those of a short arrow may pass its
+    tail: what would fit beside it says nothing."""
+    drawing = messages.draw(messages.content(run, 60_000), width)
+    beside = 0
+    for key in drawing.keys("words "):
+        words, path = extent(drawing.find(key)), drawing.find(key.replace("words", "arrow", 1))["attributes"]["d"]
+        if "L" not in path:
+            continue
+        x1, x2 = (float(end.split()[0]) for end in path[1:].split("L"))
+        assert words.right <= x2 if x1 < x2 else words.left >= x2, (key, words, path)
+        if "hot" in drawing.find(key)["style"]:
+            continue
+        if abs(x2 - x1) > messages.SHORT:
+            assert words.left >= x1 if x1 < x2 else words.right <= x1, (key, words, path)
+            beside += 1
+        else:
+            assert words.right - words.left <= messages.SHORT + 1, (key, words, path)
+    assert beside or width < 400
+
+
+@pytest.mark.parametrize("width", [480, 760, 1_400, 2_200])
+def test_words_of_a_state_write_have_room_between_their_columns(width: int) -> None:
+    """However many clients there are: their arrows pass several columns, that of a state write passes one."""
+    history: list[tuple[int, e.Event]] = [(0, e.BrokerStarted(0)), (0, e.BrokerStarted(1))]
+    for number in range(30):
+        request = sent(number, broker_id=0)._replace(source=f"app-{number:02}", client_id=f"app-{number:02}")
+        history.append((number, request))
+    write = sent(0, "WriteShareGroupState", broker_id=1)._replace(source="broker-0", client_id="broker-0")
+    shown = messages.content(written(*history, (40, write)))
+    found = columns(shown, width)
+    xs = sorted({one.x for one in found.values()})
+    assert found["coordinator:1"].x == xs[-1]
+    assert xs[-1] - xs[-2] > messages.SHORT
+    assert xs[-1] <= width
+    assert min(b - a for a, b in pairwise(xs)) >= messages.COLUMN
 
 
 def test_many_participants_share_columns() -> None:
@@ -272,10 +352,10 @@ def test_a_quiet_group_is_shown_over_a_longer_time(times_ms: list[int], shown: i
 
 
 @pytest.mark.parametrize(("trace", "words"), [
-    pytest.param(False, "No messages so far. Only trace_messages=True records them.", id="not traced"),
+    pytest.param(False, "No client has sent a message so far.", id="no client"),
     pytest.param(True, "No messages in the last 1 s.", id="none in the span"),
 ])  # fmt: skip
-def test_a_picture_without_messages_says_why(trace: bool, words: str) -> None:
+def test_a_picture_without_messages_gives_the_reason(trace: bool, words: str) -> None:
     with Cluster(trace_messages=trace) as cluster:
         run = instant_of(GroupHistory(traced_cluster(1, rounds=1) if trace else cluster, GROUP))
         drawing = messages.draw(messages.content(run._replace(now_ms=run.now_ms + 600_000)), 374)
@@ -292,3 +372,118 @@ def test_a_picture_without_messages_says_why(trace: bool, words: str) -> None:
 def test_bad_arguments_are_refused(run: Instant, arguments: dict[str, int], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         messages.content(run, **arguments)  # type: ignore[arg-type]
+
+
+# ---- buttons that filter ---------------------------------------------------------------------------------------------
+
+
+def test_a_button_hides_and_shows_the_requests_of_a_kind() -> None:
+    view = views.messages(traced_cluster(3, latency_ms=5), group=GROUP)
+    kinds = {kind_of(api) for api in shown_apis(view)}
+    assert {"fetches", "heartbeats"} <= kinds
+    assert buttons_of(view) == dict.fromkeys(KINDS, True)
+    press(view, "fetches")
+    assert view.without == ("fetches",)
+    assert buttons_of(view) == dict.fromkeys(KINDS, True) | {"fetches": False}
+    assert {kind_of(api) for api in shown_apis(view)} >= {"heartbeats"}
+    assert "fetches" not in {kind_of(api) for api in shown_apis(view)}
+    press(view, "fetches")
+    assert {kind_of(api) for api in shown_apis(view)} == kinds
+
+
+def test_a_button_shows_only_the_messages_of_the_selected_member_or_broker() -> None:
+    cluster = traced_cluster(3, latency_ms=5)
+    view = views.messages(cluster, group=GROUP)
+    assert OTHERS not in buttons_of(view)
+    one = next(one for one in messages.content(instant(view), 60_000).participants if one.kind == "member")
+    view.select(one.about)
+    assert buttons_of(view)[OTHERS] is False
+    view.without = (OTHERS,)
+    assert buttons_of(view)[OTHERS] is True
+    assert titles(view)
+    assert all(one.name in title for title in titles(view))
+    view.select(broker(0))
+    ends = [{end.strip() for end in title.split(": ")[0].split("  ")[1].split(" to ")} for title in titles(view)]
+    assert ends
+    assert all(found & {"broker 0", "share coordinator 0"} for found in ends)
+    assert {one for found in ends for one in found} > {"broker 0"}
+
+
+def test_a_picture_without_front_end_has_no_buttons() -> None:
+    view = views.messages(traced_cluster(3), group=GROUP)
+    assert "heartbeats" in view.drawing["elements"]["button heartbeats"]["part"]
+    assert "show ShareGroupHeartbeat" not in view.to_svg()
+
+
+def test_parts_that_a_picture_does_not_have_are_refused() -> None:
+    cluster = traced_cluster(3)
+    for view in (views.messages(cluster, group=GROUP), views.locks(cluster, group=GROUP)):
+        with pytest.raises(TraitError, match="without must have parts of the picture, not 'planets'"):
+            view.without = ("planets",)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_buttons_have_room(width: int) -> None:
+    drawing = Drawing(width, text="buttons")
+    drawing.height = draw_buttons(drawing, {"heartbeats"}, Party("clerk-1"))
+    check_layout(drawing)
+    drawn = messages.draw(messages.content(instant(views.messages(traced_cluster(3), group=GROUP)), 30_000), width, "",
+                          (frozenset(), Party("clerk-1")))  # fmt: skip
+    check_layout(drawn)
+    plain = messages.draw(messages.content(instant(views.messages(traced_cluster(3), group=GROUP)), 30_000), width)
+    assert drawn.height - plain.height == drawing.height + messages.HINT_HEIGHT
+
+
+def buttons_of(view: GroupPicture) -> dict[str, bool]:
+    return {e["part"]: e["pressed"] for e in view.drawing["elements"].values() if "pressed" in e}
+
+
+def press(view: GroupPicture, part: str) -> None:
+    view._on_message(view, {"do": "part", "value": part}, [])
+
+
+def instant(view: GroupPicture) -> Instant:
+    return view.instant
+
+
+def titles(view: GroupPicture) -> list[str]:
+    """The tooltips of the arrows: time, sender, receiver, API and words."""
+    return [e["title"] for key, e in view.drawing["elements"].items() if key.startswith("arrow ")]
+
+
+def shown_apis(view: GroupPicture) -> set[str]:
+    return {title.split(": ", 1)[1].split(",")[0].removesuffix(" response") for title in titles(view)}
+
+
+# ---- refusals --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("traced", [True, False])
+def test_refused_clients_and_denials_are_shown_with_a_mark(traced: bool) -> None:
+    """Also while messages are not traced: who is not let in sends none."""
+    config = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:root"}
+    with Cluster(brokers=1, config=config, trace_messages=traced) as cluster:
+        cluster.create_topic("orders")
+        alice = ShareConsumer({"bootstrap.servers": cluster.bootstrap_servers_as("alice"), "group.id": GROUP})
+        alice.subscribe(["orders"])
+        with pytest.raises(KafkaException, match="GROUP_AUTHORIZATION_FAILED"):
+            alice.poll(10)
+        cluster.record(e.AuthenticationFailed(0, "10.0.0.7", "PLAIN", "bob", "Invalid username or password"))
+        journal = cluster.journal
+    at = instant_of(GroupHistory(journal, GROUP))
+    events = [
+        entry for entry in journal.entries() if isinstance(entry.event, e.AuthenticationFailed | e.AuthorizationDenied)
+    ]
+    shown = messages.recent(at, since_ms=journal.origin_ms)
+    assert [one.order for one in shown.refused] == [entry.order for entry in events][-messages.MOST_REFUSED :]
+    assert shown.refused[-1].text == "broker 0 refused 'bob' at 10.0.0.7, Invalid username or password"
+    assert "User:alice from 127.0.0.1 was denied DESCRIBE on TOPIC orders" in shown.refused[-2].text
+    assert shown.traced is traced
+    for width in WIDTHS:
+        drawing = messages.draw(shown, width)
+        check_layout(drawing)
+        marks = {each["key"] for each in drawing.elements if each["key"].endswith("mark")}
+        assert marks == {f"refused {one.order} mark" for one in shown.refused}
+    assert "refused: broker 0 refused 'bob'" in drawing.text
+    before = messages.content(moment(at, events[0].order), 60_000)
+    assert before.refused == ()

@@ -13,7 +13,7 @@ from shareq.trace import Journal
 from shareq.trace.analysis.group_history import GroupHistory
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq_widgets.instant import Instant, instant_of
-from shareq_widgets.pictures import raster
+from shareq_widgets.pictures import raster, raster_content
 from shareq_widgets.selection import partition
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random_history
 from tests.widgets.pictures.layout import WIDTHS, check_layout, extent, texts
@@ -35,7 +35,7 @@ def moments(seed: int, count: int = 25) -> list[tuple[Instant, int, int]]:
     return [(instant, from_ms, max(to_ms, from_ms + 1)) for instant, from_ms, to_ms in found]
 
 
-def states_at(content: raster.RasterContent, time_ms: float) -> dict[int, str]:
+def states_at(content: raster_content.RasterContent, time_ms: float) -> dict[int, str]:
     """Offset -> state of the samples at a time, below the SPSO as well."""
     found: dict[int, str] = {}
     for samples, past in ((content.states, False), (content.past, True)):
@@ -48,11 +48,11 @@ def states_at(content: raster.RasterContent, time_ms: float) -> dict[int, str]:
 
 def test_samples_and_window_are_those_of_the_fold(seed: int) -> None:
     for instant, from_ms, to_ms in moments(seed):
-        shown = raster.content(instant, TOPIC, 0, from_ms=from_ms, to_ms=to_ms, rows=5_000)
+        shown = raster_content.content(instant, TOPIC, 0, from_ms=from_ms, to_ms=to_ms, rows=5_000)
         timeline = PartitionTimeline(instant.history.journal, GROUP, TOPIC, 0)
         timeline.refresh()
         end = min(instant.now_ms, to_ms)
-        columns = max(round(raster.COLUMNS * max((end - from_ms) / (to_ms - from_ms), 0)), 1)
+        columns = max(round(raster_content.COLUMNS * max((end - from_ms) / (to_ms - from_ms), 0)), 1)
         for column in range(0, columns, 13):
             centre = from_ms + (column + 0.5) * (max(end, from_ms + 1) - from_ms) / columns
             count = bisect_right(timeline.entries, centre, key=lambda entry: entry.time_ms)
@@ -71,7 +71,7 @@ def test_samples_and_window_are_those_of_the_fold(seed: int) -> None:
 
 def test_what_runs_out_and_what_the_spso_waits_for(seed: int) -> None:
     for instant, _, _ in moments(seed):
-        shown = raster.content(instant, TOPIC, 0)
+        shown = raster_content.content(instant, TOPIC, 0)
         state = instant.history.share_partition(TOPIC, 0, instant.until)
         holders = {
             status.member_id: status.deadline_ms for _, _, status in state.runs
@@ -111,7 +111,7 @@ def written(history: list[tuple[int, int, e.Event]]) -> Instant:
 @pytest.mark.parametrize("tall", [False, True])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_drawing_shows_window_states_deaths_and_locks(width: int, *, tall: bool) -> None:
-    shown = raster.content(written(HISTORY), TOPIC, 0, from_ms=ORIGIN_MS, to_ms=ORIGIN_MS + 10_000)
+    shown = raster_content.content(written(HISTORY), TOPIC, 0, from_ms=ORIGIN_MS, to_ms=ORIGIN_MS + 10_000)
     drawing = raster.draw(shown, width, tall=tall)
     assert (drawing.height > raster.TALL) is tall
     check_layout(drawing)
@@ -142,9 +142,9 @@ def test_the_drawing_shows_window_states_deaths_and_locks(width: int, *, tall: b
     ]  # fmt: skip
 
 
-def test_the_spso_line_says_whom_it_waits_for_and_when_the_window_is_empty() -> None:
+def test_the_spso_line_names_its_holder_and_an_empty_window() -> None:
     history = [*HISTORY[:3], (1_000, 0, loaded(110, 110))]
-    empty = raster.content(written(history), TOPIC, 0)
+    empty = raster_content.content(written(history), TOPIC, 0)
     assert raster.window_text(empty) == ("SPSO 110", "window empty")
     for width in WIDTHS:
         drawing = raster.draw(empty, width)
@@ -152,7 +152,10 @@ def test_the_spso_line_says_whom_it_waits_for_and_when_the_window_is_empty() -> 
         assert texts(drawing, "SPSO text") == ["SPSO 110, window empty"]
         assert drawing.keys("SPEO text") == []
     waiting = [*HISTORY[:3], (1_000, 0, loaded(106, 110, (106, 110, 0, 0))), HISTORY[4]]
-    assert raster.window_text(raster.content(written(waiting), TOPIC, 0)) == ("SPSO waits for A's 106", "SPEO 109")
+    assert raster.window_text(raster_content.content(written(waiting), TOPIC, 0)) == (
+        "SPSO waits for A's 106",
+        "SPEO 109",
+    )
 
 
 @pytest.mark.parametrize("spso", [0, 1, 50, 98, 99])
@@ -161,7 +164,7 @@ def test_the_texts_of_the_bounds_are_apart(spso: int, held: int) -> None:
     """Also for a narrow window at the top or at the bottom of the plot."""
     end = min(spso + held, 100)
     history: list[tuple[int, int, e.Event]] = [(0, 0, loaded(0, 100)), (500, 0, loaded(spso, end))]
-    shown = raster.content(written(history), TOPIC, 0)
+    shown = raster_content.content(written(history), TOPIC, 0)
     for width in WIDTHS:
         drawing = raster.draw(shown, width)
         check_layout(drawing)
@@ -177,30 +180,30 @@ def test_a_busy_picture_stays_small(seed: int) -> None:
         )
         if number % 40 == 0:
             history.append((number, -1, e.FaultInjected(f"fault {number}")))
-    shown = raster.content(written(history), TOPIC, 0)
+    shown = raster_content.content(written(history), TOPIC, 0)
     for width in WIDTHS:
         drawing = raster.draw(shown, width)
         check_layout(drawing)
         assert len(drawing.find("acquired")["attributes"]["d"]) < 200_000
 
 
-def test_an_observed_partition_says_what_is_not_known() -> None:
+def test_an_observed_partition_names_what_is_not_known() -> None:
     read = e.DurableStateRead(*WHERE, 2, (e.Run(3, 5, 2, 1), e.Run(5, 6, 0, 1)), 2, 0, 1, 0)
     history: list[tuple[int, int, e.Event]] = [
         (0, -1, e.TopicCreated(TOPIC, "id", 1)), (0, -1, e.RecordsAppended(TOPIC, 0, 0, 10)), (1_000, -1, read),
         (3_000, -1, e.RecordsHeld(*WHERE, "m-a", 6, 8, 1)), (4_000, -1, e.RecordsAppended(TOPIC, 0, 10, 12)),
     ]  # fmt: skip
     instant = written(history)
-    shown = raster.content(instant, TOPIC, 0, from_ms=ORIGIN_MS + 500)
+    shown = raster_content.content(instant, TOPIC, 0, from_ms=ORIGIN_MS + 500)
     assert set(shown.states) == {"acquired", "acknowledged", "unknown", "returned"}
     assert raster.window_text(shown)[1] == "SPEO at most 11"
     check_layout(raster.draw(shown, 374))
-    from_read = raster.content(instant, TOPIC, 0, from_ms=ORIGIN_MS + 2_000)
+    from_read = raster_content.content(instant, TOPIC, 0, from_ms=ORIGIN_MS + 2_000)
     assert states_at(from_read, ORIGIN_MS + 2_500) == states_at(shown, ORIGIN_MS + 2_500)
 
 
 def test_before_it_is_loaded_nothing_is_drawn() -> None:
-    shown = raster.content(written(HISTORY[:3]), TOPIC, 0)
+    shown = raster_content.content(written(HISTORY[:3]), TOPIC, 0)
     drawing = raster.draw(shown, 374)
     check_layout(drawing)
     assert (shown.known, shown.spso, shown.states) == (False, (), {})
@@ -215,14 +218,14 @@ def test_before_it_is_loaded_nothing_is_drawn() -> None:
     ],
 )
 def test_the_times_of_a_dense_journal_are_shorter(events: int, begin_ms: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(raster, "SPAN_EVENTS", 300)
+    monkeypatch.setattr(raster_content, "SPAN_EVENTS", 300)
     history = [(number, 0, e.RecordsAppended(TOPIC, 0, number, number + 1)) for number in range(events)]
     instant = written([*history, (500, 0, e.BrokerStarted(7))])
-    begin, end = raster.times(instant._replace(until=events), None, None)
+    begin, end = raster_content.times(instant._replace(until=events), None, None)
     assert begin - ORIGIN_MS == begin_ms
     assert end > instant.now_ms
 
 
 def test_times_in_the_wrong_order_are_refused() -> None:
     with pytest.raises(ValueError, match="from_ms=9: must be before to_ms=9"):
-        raster.content(written(HISTORY), TOPIC, 0, from_ms=9, to_ms=9)
+        raster_content.content(written(HISTORY), TOPIC, 0, from_ms=9, to_ms=9)

@@ -1,4 +1,4 @@
-"""The biography of a record: what it says equals the journal, and what it draws equals what it says."""
+"""The biography of a record: its content equals the journal, and it draws its content."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ def test_random_records_at_random_moments(seed: int) -> None:
         topic, partition = draw_.choice([("orders", 0), ("orders", 2), ("facts", 1)])
         state = history.share_partition(topic, partition, until)
         offset = draw_.randrange(max(state.spso - 30, 0), max(state.log_end, 0) + 3)
-        told = content(instant, topic, partition, offset)
-        check_chapters(told)
-        assert [chapter.title for chapter in told.chapters[:1]] == ["written to the log"] * (offset < state.log_end)
-        check_layout(draw(told, draw_.choice(WIDTHS)))
+        record = content(instant, topic, partition, offset)
+        check_chapters(record)
+        assert [chapter.title for chapter in record.chapters[:1]] == ["written to the log"] * (offset < state.log_end)
+        check_layout(draw(record, draw_.choice(WIDTHS)))
         state = history.share_partition(topic, partition, until)
         found = state.runs.overlap(offset, offset + 1)
         if found and offset < state.log_end:
-            assert told.place.name == found[0][2].name
-        deliveries = [chapter for chapter in told.chapters if chapter.holder is not None]
+            assert record.place.name == found[0][2].name
+        deliveries = [chapter for chapter in record.chapters if chapter.holder is not None]
         acquired = [
             entry
             for entry in journal.select(RecordsChanged, group="g", topic=topic, partition=partition)
@@ -89,17 +89,17 @@ def test_a_bounded_journal_that_has_dropped_entries(seed: int) -> None:
         for topic, partition in history.share_partitions(history.total):
             state = history.share_partition(topic, partition, history.total)
             for offset in range(max(state.spso - 5, 0), state.window_end + 2):
-                told = content(instant, topic, partition, offset)
-                check_chapters(told)
-                check_layout(draw(told, 374))
+                record = content(instant, topic, partition, offset)
+                check_chapters(record)
+                check_layout(draw(record, 374))
 
 
-def check_chapters(told: RecordContent) -> None:
+def check_chapters(record: RecordContent) -> None:
     """Chapters follow each other without a gap; the last one goes on."""
-    for one, two in pairwise(told.chapters):
+    for one, two in pairwise(record.chapters):
         assert one.end_ms is not None
         assert one.start_ms <= one.end_ms <= two.start_ms
-    assert all(chapter.end_ms is None for chapter in told.chapters[-1:])
+    assert all(chapter.end_ms is None for chapter in record.chapters[-1:])
 
 
 # ---- a written story -------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ LIFE: list[tuple[float, int, Event]] = [
 ]
 
 
-def told(
+def life(
     events: list[tuple[float, int, Event]],
     offset: int = 2,
     *,
@@ -168,11 +168,14 @@ def told(
     return content(instant, TOPIC, partition, offset)
 
 
+UNCOUNTED = "1 earlier delivery is not counted: acquisitions are not durable, and were lost with the leader"
+
+
 def test_a_whole_life_in_words() -> None:
-    lines = draw(told(LIFE), 400).text.splitlines()
+    lines = draw(life(LIFE), 400).text.splitlines()
     assert lines[:2] == [
         "t-0 offset 2: acknowledged, below the SPSO 4",
-        "It is done: bob accepted it at 0:51.500, in delivery 3.",
+        "It is done: bob accepted it at 0:51.500, in delivery 4, counted as 3.",
     ]
     assert [line.split("; ") for line in lines[2:]] == [
         ["0:00.500 written to the log (500 ms)", "by the leader of the partition, broker 1"],
@@ -189,24 +192,45 @@ def test_a_whole_life_in_words() -> None:
             "its accept was not stored at 0:42.000: the state write failed, NOT_ENOUGH_REPLICAS",
             "the lock was lost with the leader at 0:43.000",
         ],
-        ["0:43.000 no leader (1 s)", "broker 1 stopped"],
+        ["0:43.000 no leader (1 s)", "broker 1 was killed"],
         [
             "0:44.000 loaded by broker 2 (1 s)",
             "available, delivered once",
             "lost, because not durable: 1 delivery of its count",
         ],
         [
-            "0:45.000 delivery 2 of 3, A ann (1.2 s)",
+            "0:45.000 delivery 3, counted as 2 of 3, A ann (1.2 s)",
             "configuration now: lock 30 s",
+            UNCOUNTED,
             "released at 0:46.200, after 1.2 s, of which the state write took 200 ms",
         ],
         ["0:46.200 available again (3.8 s)", "it waits for a fetch"],
         [
-            "0:50.000 delivery 3 of 3, the last attempt, B bob (1.5 s)",
+            "0:50.000 delivery 4, counted as 3 of 3, the last attempt, B bob (1.5 s)",
             "accepted at 0:51.500, after 1.5 s, of which the state write took 500 ms",
         ],
         ["0:51.500 acknowledged (until now)", "the SPSO passed it at 0:51.500"],
     ]
+
+
+@pytest.mark.parametrize(("killed", "why"), [(True, "broker 1 was killed"), (False, "broker 1 stopped")])
+def test_the_next_leader_does_not_count_what_was_not_durable(killed: bool, why: str) -> None:
+    """It is loaded and acquired at one instant, so that the load has no chapter of its own."""
+    events: list[tuple[float, int, Event]] = [
+        *HELD,
+        (3, -1, BrokerStopped(1, killed)),
+        (4, 2, loaded(2, 2, limit=3)),
+        (4, 2, changed("acquire", until_s=34)),
+        (4, 2, WindowMoved(*WHERE, 2, 4)),
+        (34, 2, changed("lock_timeout", AVAILABLE)),
+    ]
+    shown = life(events)
+    assert [chapter.title for chapter in shown.chapters] == [
+        "written to the log", "delivery 1 of 3", "no leader", "delivery 2, counted as 1 of 3", "available again",
+    ]  # fmt: skip
+    assert shown.chapters[2].details == (why,)
+    assert UNCOUNTED in shown.chapters[3].details
+    assert shown.place.why.endswith("ran out at 0:34.000, in delivery 2, counted as 1.")
 
 
 FULL: list[tuple[float, int, Event]] = [
@@ -283,7 +307,7 @@ PLACES: list[tuple[list[tuple[float, int, Event]], int, str, str, str]] = [
         2,
         "available",
         "in the window 2–3, delivered 2 of 3",
-        "It waits for the next fetch of a member, because ann released it at 0:46.200, in delivery 2.",
+        "It waits for the next fetch of a member, because ann released it at 0:46.200, in delivery 3, counted as 2.",
     ),
     (
         LIFE[:10],
@@ -334,7 +358,7 @@ PLACES: list[tuple[list[tuple[float, int, Event]], int, str, str, str]] = [
 def test_where_a_record_is_and_why(
     events: list[tuple[float, int, Event]], offset: int, name: str, where: str, why: str
 ) -> None:
-    shown = told(events, offset)
+    shown = life(events, offset)
     assert shown.place == (name, where, why)
     for width in WIDTHS:
         drawing = draw(shown, width)
@@ -344,9 +368,9 @@ def test_where_a_record_is_and_why(
 
 
 def test_a_partition_or_a_topic_that_does_not_exist() -> None:
-    assert told(BEGIN, partition=7).place.why == "The topic t has 1 partition, counted from 0."
-    assert told(BEGIN[4:5], partition=7).place.where == "no such partition"
-    assert told([]).place == ("none", "no such topic", "There is no topic t at this moment.")
+    assert life(BEGIN, partition=7).place.why == "The topic t has 1 partition, counted from 0."
+    assert life(BEGIN[4:5], partition=7).place.where == "no such partition"
+    assert life([]).place == ("none", "no such topic", "There is no topic t at this moment.")
 
 
 @pytest.mark.parametrize("bad", [-1, 1.0, True, "4", None])
@@ -359,7 +383,7 @@ def test_what_is_no_offset_is_refused(bad: Any) -> None:
 
 
 def test_the_configuration_of_a_delivery_is_that_of_its_time() -> None:
-    deliveries = [chapter for chapter in told(LIFE).chapters if chapter.config is not None]
+    deliveries = [chapter for chapter in life(LIFE).chapters if chapter.config is not None]
     assert [c.config[:3] for c in deliveries if c.config] == [
         *((30_000, 3, 20), (15_000, 3, 20), (30_000, 3, 20), (30_000, 3, 20))
     ]
@@ -367,12 +391,12 @@ def test_the_configuration_of_a_delivery_is_that_of_its_time() -> None:
 
 
 def test_the_end_of_the_log_and_of_the_window() -> None:
-    shown = told([*LIFE, (60, 2, LogStartMoved(TOPIC, 0, 3))])
+    shown = life([*LIFE, (60, 2, LogStartMoved(TOPIC, 0, 3))])
     assert shown.place.where == "below the SPSO 4, and below the log start 3"
     assert shown.chapters[-1].details[-1] == "the log start moved above it at 1:00.000: the log no longer has it"
 
 
-def test_an_observer_says_what_is_not_known() -> None:
+def test_an_observer_names_what_is_not_known() -> None:
     events: list[tuple[float, int, Event]] = [
         *JOINED,
         (1, -1, DurableStateRead(*WHERE, 0, (), 0, 0, 1, 0)),
@@ -383,14 +407,14 @@ def test_an_observer_says_what_is_not_known() -> None:
         (6, -1, DurableStateRead(*WHERE, 4, (), 0, 0, 1, 0)),
     ]
     unknown = "It is above the durable SPSO: whether a member holds it is not known to an observer."
-    assert [(told(events[: 4 + n]).place.name, told(events[: 4 + n]).place.why) for n in range(2, 7)] == [
+    assert [(life(events[: 4 + n]).place.name, life(events[: 4 + n]).place.why) for n in range(2, 7)] == [
         ("unknown", unknown),
         ("acquired", "ann has held it since 0:03.000; the deadline is not known."),
         ("unknown", unknown),
         ("returned", "It was returned, and a member may hold it again: an observer does not know."),
         ("below", "It is done: the SPSO is 4; its last state is not in the journal."),
     ]
-    assert [chapter.title for chapter in told(events).chapters] == [
+    assert [chapter.title for chapter in life(events).chapters] == [
         "written to the log",
         "delivery 1",
         "not held by a known member",
@@ -400,7 +424,7 @@ def test_an_observer_says_what_is_not_known() -> None:
 
 
 def test_an_acquisition_that_is_not_in_the_journal() -> None:
-    shown = told([*HELD, (5, 1, changed("renew", until_s=35)), (36, 1, changed("lock_timeout", AVAILABLE))], capacity=2)
+    shown = life([*HELD, (5, 1, changed("renew", until_s=35)), (36, 1, changed("lock_timeout", AVAILABLE))], capacity=2)
     assert [(chapter.title, chapter.details) for chapter in shown.chapters] == [
         (
             "delivery 1",
@@ -419,7 +443,7 @@ def test_an_acquisition_that_is_not_in_the_journal() -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_every_chapter_is_in_the_story_and_in_the_band(width: int) -> None:
-    shown = told(LIFE, now_s=55)
+    shown = life(LIFE, now_s=55)
     drawing = draw(shown, width)
     check_layout(drawing)
     for chapter in shown.chapters:
@@ -444,16 +468,16 @@ def test_every_chapter_is_in_the_story_and_in_the_band(width: int) -> None:
 def test_the_last_attempt_is_in_the_alarm_colour_while_it_lasts(
     events: list[tuple[float, int, Event]], style: str
 ) -> None:
-    shown = told(events)
+    shown = life(events)
     delivery = [chapter for chapter in shown.chapters if chapter.holder is not None][-1]
     assert draw(shown, 760).find(f"{delivery.key} title 0")["style"] == style
 
 
 @pytest.mark.parametrize("later_ms", [40, 3_000, 5_000])
 def test_what_moves_between_snapshots_is_where_the_next_snapshot_has_it(later_ms: int) -> None:
-    before, after = (draw(told(HELD, now_s=now_s), 600) for now_s in (3, 3 + later_ms / 1000))
+    before, after = (draw(life(HELD, now_s=now_s), 600) for now_s in (3, 3 + later_ms / 1000))
     moving = [element for element in before.elements if "rates" in element]
-    assert {element["key"] for element in moving} == {"now", f"{told(HELD).chapters[-1].key} segment"}
+    assert {element["key"] for element in moving} == {"now", f"{life(HELD).chapters[-1].key} segment"}
     for element in moving:
         for name, rate in element["rates"].items():
             moved = element["attributes"][name] + rate * later_ms
@@ -463,7 +487,7 @@ def test_what_moves_between_snapshots_is_where_the_next_snapshot_has_it(later_ms
 
 
 def test_a_held_record_shows_its_holder_and_its_seconds() -> None:
-    shown = told(HELD, now_s=3)
+    shown = life(HELD, now_s=3)
     drawing, key = draw(shown, 374), shown.chapters[-1].key
     assert drawing.find("cell letter")["text"] == "A"
     assert drawing.find(f"{key} seconds")["countdown"] == ORIGIN_MS + 31_000
@@ -476,7 +500,7 @@ def test_a_held_record_shows_its_holder_and_its_seconds() -> None:
 
 def test_many_renewals_are_one_detail_and_few_notches() -> None:
     renewals: list[tuple[float, int, Event]] = [(1.0 + n, 1, changed("renew", until_s=31 + n)) for n in range(1, 60)]
-    shown = told([*HELD, *renewals])
+    shown = life([*HELD, *renewals])
     assert shown.chapters[-1].details[1:] == ("renewed 59 times, last at 1:00.000, locked until 1:30.000",)
     drawing = draw(shown, 480)
     assert drawing.keys("renewed ")[-1] == f"renewed {ORIGIN_MS + 60_000}"
@@ -492,12 +516,12 @@ def test_many_failed_writes_are_shortened() -> None:
             (1.0 + n, 1, changed("prepared", **accept)),
             (1.0 + n, 1, changed("abandoned", until_s=31, why="accept")),
         ]
-    details = told([*HELD, *fails]).chapters[-1].details
+    details = life([*HELD, *fails]).chapters[-1].details
     assert (len(details), details[3]) == (8, "6 more")
     assert details[-1] == "its accept was not stored at 0:13.000: the state write failed"
 
 
-def test_a_long_life_is_shortened_and_says_so() -> None:
+def test_a_long_life_is_shortened_with_a_note() -> None:
     again = [
         event
         for n in range(40)
@@ -506,7 +530,7 @@ def test_a_long_life_is_shortened_and_says_so() -> None:
             (41.0 + 2 * n, 1, changed("lock_timeout", AVAILABLE, count=n + 2)),
         )
     ]
-    shown = told([*HELD, (31, 1, changed("lock_timeout", AVAILABLE)), *again])
+    shown = life([*HELD, (31, 1, changed("lock_timeout", AVAILABLE)), *again])
     assert len(shown.chapters) == 83
     for width in WIDTHS:
         drawing = draw(shown, width)

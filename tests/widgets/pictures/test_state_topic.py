@@ -51,11 +51,34 @@ INITIAL = state_record("snapshot", 0, -1)
 START: list[Event] = [LOADED[0], INITIAL, *LOADED[1:]]
 
 
+COMPACTED = [LOADED[0], state_record("checkpoint", 3, 10), *LOADED[1:], state_record("delta", 3, 10, (10, 11, 2, 1))]
+
+
 def shown(events: list[Event], capacity: int | None = None) -> StateTopicContent:
     journal = Journal(ORIGIN_MS, capacity=capacity)
     for place, event in enumerate(events):
         journal.record(ORIGIN_MS + place, 1, event)
     return content(instant_of(GroupHistory(journal, GROUP)), TOPIC, 0)
+
+
+def test_the_place_of_the_durable_state_is_named() -> None:
+    topic = [TopicCreated(SHARE_STATE_TOPIC, "state", 1)]
+    snapshot = [LOADED[0], state_record("snapshot", 3, 10), *LOADED[1:]]
+    texts = [draw(shown(events), 760).text for events in ([*topic, *snapshot], [*topic, *COMPACTED], COMPACTED)]
+    assert "durable in state topic, partition 0, " in texts[0]
+    assert "durable in compacted topic, partition 0, " in texts[1]
+    assert f"durable in control records of {TOPIC}-0" in texts[2]
+
+
+@pytest.mark.parametrize(
+    ("events", "words"),
+    [
+        pytest.param([LOADED[0], state_record("snapshot", 3, 10), *LOADED[1:]], "snapshot 3", id="a snapshot"),
+        pytest.param(COMPACTED, "checkpoint 3 + 1 delta", id="a checkpoint and a delta"),
+    ],
+)
+def test_the_records_behind_the_durable_state_are_named(events: list[Event], words: str) -> None:
+    assert f", {words}" in draw(shown(events), 760).text
 
 
 @pytest.mark.parametrize(
@@ -79,7 +102,7 @@ def shown(events: list[Event], capacity: int | None = None) -> StateTopicContent
         ),
     ],
 )  # fmt: skip
-def test_what_is_missing_is_said_in_words(events: list[Event], memory: str, durable: str) -> None:
+def test_what_is_missing_is_named_in_words(events: list[Event], memory: str, durable: str) -> None:
     found = shown(events)
     assert (found.memory_words, found.durable_words) == (memory, durable)
     for width in WIDTHS:
@@ -199,6 +222,21 @@ def test_a_failover_loses_locks_and_attempts_and_reloads_what_was_written() -> N
     assert all(line in drawing.text for line in lines)
     badge = drawing.find(f"reload {reload.order} 1 badge")
     assert badge["about"] == [f"member:{reload.lost.locks[0].member_id}"]
+
+
+def test_a_leader_passes_what_is_done_above_the_durable_start() -> None:
+    """The state topic and the message have start 10, the leader has SPSO 12: both are right."""
+    written = state_record("update", 0, 10, (10, 11, K, 1))
+    found = shown(
+        [
+            *START,
+            written,
+            SharePartitionDropped(*WHERE, "why"),
+            SharePartitionLoaded(*WHERE, 12, 12, (), 1, 1, 5, 20, 30_000),
+        ]
+    )
+    assert found.reload is not None
+    assert "reloaded: SPSO 12, from start 10 with 10–11 done" in draw(found, 374).text
 
 
 def test_the_first_load_is_no_failover() -> None:

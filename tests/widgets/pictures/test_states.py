@@ -285,7 +285,9 @@ def check_drawing(found: StatesContent, drawing: Drawing) -> None:
     """The counts are at the nodes, each edge with records has tokens for all of them, and each token has travelled."""
     check_layout(drawing, may_touch=("token",))
     for state, count in found.counts.items():
-        assert drawing.find(f"count {state}")["text"] == f"{count:,}"
+        words = drawing.find(f"count {state}")["text"]
+        assert words.partition(" ")[0] == f"{count:,}"
+        assert words.endswith("window") == (state in ("acknowledged", "archived"))
     pills = [element for element in drawing.elements if "token" in element["key"] and element["key"].endswith(" text")]
     assert sum(_records(element["text"]) for element in pills) == sum(
         edge.moved + edge.writing + edge.failed for edge in found.edges

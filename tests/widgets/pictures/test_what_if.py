@@ -106,7 +106,7 @@ def test_all_values_that_differ_are_named() -> None:
     assert verdict(shown._replace(chosen=Setting(30_000, 500, 5))).startswith("500 record locks instead of 2,000: ")
 
 
-def test_a_setting_in_force_that_was_chosen_is_said_to_be_in_force() -> None:
+def test_a_setting_in_force_that_was_chosen_is_marked_as_in_force() -> None:
     shown = of_figures({"p99_ms": even(1, 31_000)})._replace(chosen=Setting(30_000))
     assert verdict(shown) == (
         "Lock 30 s, 2,000 record locks, 5 deliveries, as now: p99 31 s, redeliveries 0 %, archived 0 %, throughput 0/s."

@@ -209,7 +209,7 @@ def test_the_error_names_key_value_and_range(name: str, value: Any, message: str
         ((("delete records of jobs-0", 15),), "delete records of jobs-0", "jobs-0 is empty"),
     ],
 )
-def test_an_unavailable_control_says_why(actions: tuple[tuple[str, Any], ...], name: str, reason: str) -> None:
+def test_an_unavailable_control_gives_its_reason(actions: tuple[tuple[str, Any], ...], name: str, reason: str) -> None:
     steering = panel(*actions)
     control = steering[name]
     assert (control.available, control.reason) == (False, reason)
@@ -287,6 +287,7 @@ def test_every_dynamic_configuration_with_an_effect_has_a_control() -> None:
         for key, d in BROKER_CONFIGS.items()
         if not d.unused and key not in READ_AT_START and not key.startswith("group.consumer.")
     }
+    of_brokers -= {"errors.deadletterqueue.topic.name.prefix", "max.connections.per.ip.overrides"}  # any text
     assert {name for name in NAMES if "." in name} == of_group | of_topic | of_brokers
 
 

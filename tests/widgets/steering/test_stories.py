@@ -35,7 +35,7 @@ from shareq_widgets.steering.stories.evidence import seconds
 E = TypeVar("E")
 
 
-class Told:
+class Played:
     """A story at its end, and its journal, read without the story's own code."""
 
     def __init__(self, name: str) -> None:
@@ -98,12 +98,12 @@ def numbers(text: str) -> list[float]:
 # ---- all stories -----------------------------------------------------------------------------------------------------
 
 
-def test_the_presets_of_the_panel() -> None:
+def test_the_presets_of_the_panel_from_the_simplest_on() -> None:
     assert list(STORIES) == [
-        "head-of-line blocking",
         "poison",
         "crashed consumer",
         "slow consumer and zombie acknowledgement",
+        "head-of-line blocking",
         "window full",
         "leader failover",
         "coordinator failover",
@@ -112,7 +112,7 @@ def test_the_presets_of_the_panel() -> None:
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_a_story_says_where_it_is(name: str) -> None:
+def test_a_story_shows_its_progress(name: str) -> None:
     story = STORIES[name].begin()
     assert (story.position, story.answer, story.done) == (0, "", False)
     for place in range(story.count):
@@ -132,13 +132,13 @@ def test_a_story_says_where_it_is(name: str) -> None:
 
 @pytest.mark.parametrize("name", STORIES)
 def test_a_story_always_has_the_same_course_and_its_program_repeats_it(name: str) -> None:
-    def told() -> Story:
+    def begun() -> Story:
         story = STORIES[name].begin()
         while not story.done:
             story.next()
         return story
 
-    one, other = told(), told()
+    one, other = begun(), begun()
     assert one.answers == other.answers
     assert list(one.steering.cluster.journal) == list(other.steering.cluster.journal)
     cluster = Cluster(brokers=one.preset.brokers, seed=one.preset.seed, trace_messages=True)
@@ -157,145 +157,146 @@ def _without_messages(cluster: Cluster) -> list[tuple[Any, ...]]:
 
 
 def test_head_of_line_blocking() -> None:
-    told = Told("head-of-line blocking")
-    assert told.answers[0].startswith("A holds record 0, B holds 1–5: SPSO 0, SPEO 5.")
-    assert set(told.offsets(RecordEvent.ACQUIRE, 1, by="A")) == {0}
-    assert set(told.offsets(RecordEvent.ACQUIRE, 1, by="B")) == set(range(1, 6))
-    assert set(told.accepted(2)) == set(range(1, 30))
-    assert told.answers[1].startswith("29 of 30 records are acknowledged, all behind record 0")
-    assert {event.spso for _, event in told.of(WindowMoved, 2)} == {0}
-    assert set(told.accepted(3)) == {0}
-    moved_ms, moved = told.only(WindowMoved, 3)
+    played = Played("head-of-line blocking")
+    assert played.answers[0].startswith("A holds record 0, B holds 1–5: SPSO 0, SPEO 5.")
+    assert set(played.offsets(RecordEvent.ACQUIRE, 1, by="A")) == {0}
+    assert set(played.offsets(RecordEvent.ACQUIRE, 1, by="B")) == set(range(1, 6))
+    assert set(played.accepted(2)) == set(range(1, 30))
+    assert played.answers[1].startswith("29 of 30 records are acknowledged, all behind record 0")
+    assert {event.spso for _, event in played.of(WindowMoved, 2)} == {0}
+    assert set(played.accepted(3)) == {0}
+    moved_ms, moved = played.only(WindowMoved, 3)
     assert moved.spso == 30
-    assert f"at {seconds(moved_ms)} the SPSO moves from 0 to 30 at once" in told.answers[2]
+    assert f"at {seconds(moved_ms)} the SPSO moves from 0 to 30 at once" in played.answers[2]
 
 
 def test_poison() -> None:
-    told = Told("poison")
-    assert told.offsets(RecordEvent.ACQUIRE, 1)[9] == 5
-    assert set(told.archived(1)) == {9}
-    assert set(told.accepted(1)) == set(range(9))
-    assert told.answers[0].startswith("Record 9 was delivered 5 times in ")
-    assert "share.delivery.count.limit is 5. The other 9 records are acknowledged." in told.answers[0]
-    assert told.offsets(RecordEvent.ACQUIRE, 2)[19] == 1
-    assert set(told.archived(2)) == {19}
-    assert told.answers[1].startswith("Record 19 was delivered once, and archived 0.5 s later, at delivery count 1.")
-    assert told.spso() == 20
+    played = Played("poison")
+    assert played.offsets(RecordEvent.ACQUIRE, 1)[9] == 5
+    assert set(played.archived(1)) == {9}
+    assert set(played.accepted(1)) == set(range(9))
+    assert played.answers[0].startswith("Record 9 was delivered 5 times in ")
+    assert "share.delivery.count.limit is 5. The other 9 records are acknowledged." in played.answers[0]
+    assert played.offsets(RecordEvent.ACQUIRE, 2)[19] == 1
+    assert set(played.archived(2)) == {19}
+    assert played.answers[1].startswith("Record 19 was delivered once, and archived 0.5 s later, at delivery count 1.")
+    assert played.spso() == 20
 
 
 def test_crashed_consumer() -> None:
-    told = Told("crashed consumer")
-    (acquired_ms,) = told.acquired_ms("A")
-    assert told.answers[0].startswith(f"A acquired records 0–4 at {seconds(acquired_ms)}; their locks run for 30 s.")
-    assert not told.acquired_ms("B", 2)
-    assert "5 records are still locked for A, for another 8 s" in told.answers[1]
-    (expired_ms,) = told.timeouts_ms()
+    played = Played("crashed consumer")
+    (acquired_ms,) = played.acquired_ms("A")
+    assert played.answers[0].startswith(f"A acquired records 0–4 at {seconds(acquired_ms)}; their locks run for 30 s.")
+    assert not played.acquired_ms("B", 2)
+    assert "5 records are still locked for A, for another 8 s" in played.answers[1]
+    (expired_ms,) = played.timeouts_ms()
     assert expired_ms - acquired_ms == 30_000
-    assert told.acquired_ms("B") == [expired_ms]
-    assert told.offsets(RecordEvent.ACQUIRE, by="B", delivery_count=2) == Counter(range(5))
+    assert played.acquired_ms("B") == [expired_ms]
+    assert played.offsets(RecordEvent.ACQUIRE, by="B", delivery_count=2) == Counter(range(5))
     assert (
-        "exactly 30 s after the acquisition. B acquired the 5 records at once, with delivery count 2" in told.answers[2]
+        "exactly 30 s after the acquisition. B acquired the 5 records at once, with delivery count 2"
+        in played.answers[2]
     )
-    left_ms, left = told.only(MemberLeft, 4)
-    assert (told.names[left.member_id], left.reason) == ("A", "session expired")
-    last_ms = [t for t, e in told.of(HeartbeatReceived) if told.names.get(e.member_id) == "A"][-1]
+    left_ms, left = played.only(MemberLeft, 4)
+    assert (played.names[left.member_id], left.reason) == ("A", "session expired")
+    last_ms = [t for t, e in played.of(HeartbeatReceived) if played.names.get(e.member_id) == "A"][-1]
     assert left_ms - last_ms == 45_000
-    assert told.answers[3].startswith(f"The group removes A at {seconds(left_ms)} (session expired)")
-    assert set(told.accepted()) == set(range(5))
+    assert played.answers[3].startswith(f"The group removes A at {seconds(left_ms)} (session expired)")
+    assert set(played.accepted()) == set(range(5))
 
 
 def test_slow_consumer_and_zombie_acknowledgement() -> None:
-    told = Told("slow consumer and zombie acknowledgement")
-    (expired_ms,) = told.timeouts_ms(1)
-    assert told.acquired_ms("B", 1) == [expired_ms] == [told.acquired_ms("A", 1)[0] + 30_000]
-    assert f"At {seconds(expired_ms)} the locks of records 0–4 ran out" in told.answers[0]
+    played = Played("slow consumer and zombie acknowledgement")
+    (expired_ms,) = played.timeouts_ms(1)
+    assert played.acquired_ms("B", 1) == [expired_ms] == [played.acquired_ms("A", 1)[0] + 30_000]
+    assert f"At {seconds(expired_ms)} the locks of records 0–4 ran out" in played.answers[0]
     for step in (2, 5):  # a slow consumer, and one that was frozen
-        refused_ms, refused = told.only(AcknowledgementRefused, step)
-        assert (told.names[refused.member_id], refused.error) == ("A", Errors.INVALID_RECORD_STATE)
-        assert f"{seconds(refused_ms)}" in told.answers[step - 1]
-        assert "INVALID_RECORD_STATE" in told.answers[step - 1]
-        errors = [e.error for _, e in told.of(AcknowledgementsSent, step) if told.names[e.member_id] == "A"]
+        refused_ms, refused = played.only(AcknowledgementRefused, step)
+        assert (played.names[refused.member_id], refused.error) == ("A", Errors.INVALID_RECORD_STATE)
+        assert f"{seconds(refused_ms)}" in played.answers[step - 1]
+        assert "INVALID_RECORD_STATE" in played.answers[step - 1]
+        errors = [e.error for _, e in played.of(AcknowledgementsSent, step) if played.names[e.member_id] == "A"]
         assert Errors.INVALID_RECORD_STATE in errors
-    assert told.offsets(RecordEvent.RENEW, 3).total() == 6
-    assert "A renewed its locks 2 times, 6 records in all, and 0 locks ran out." in told.answers[2]
-    assert not told.timeouts_ms(3)
-    assert told.offsets(RecordEvent.ACQUIRE, 3) == Counter(range(5, 10))
-    (expired_ms,), (left_ms, _) = told.timeouts_ms(4), told.only(MemberLeft, 4)
+    assert played.offsets(RecordEvent.RENEW, 3).total() == 6
+    assert "A renewed its locks 2 times, 6 records in all, and 0 locks ran out." in played.answers[2]
+    assert not played.timeouts_ms(3)
+    assert played.offsets(RecordEvent.ACQUIRE, 3) == Counter(range(5, 10))
+    (expired_ms,), (left_ms, _) = played.timeouts_ms(4), played.only(MemberLeft, 4)
     assert expired_ms < left_ms
-    assert f"ran out at {seconds(expired_ms)}, and the group removed it at {seconds(left_ms)}" in told.answers[3]
-    rejoined_ms, rejoined = told.only(MemberJoined, 5)
-    assert told.names[rejoined.member_id] == "A"
-    assert f"A joins the group again at {seconds(rejoined_ms)}" in told.answers[4]
-    assert told.accepted() == Counter(range(15))
+    assert f"ran out at {seconds(expired_ms)}, and the group removed it at {seconds(left_ms)}" in played.answers[3]
+    rejoined_ms, rejoined = played.only(MemberJoined, 5)
+    assert played.names[rejoined.member_id] == "A"
+    assert f"A joins the group again at {seconds(rejoined_ms)}" in played.answers[4]
+    assert played.accepted() == Counter(range(15))
 
 
 def test_window_full() -> None:
-    told = Told("window full")
-    assert told.accepted(1) == Counter(range(5, 100))
-    assert max(told.offsets(RecordEvent.ACQUIRE, 1)) == 99
-    assert max(event.window_end - event.spso for _, event in told.of(WindowMoved)) == 100
-    assert told.answers[0].startswith("B finished 95 records")
-    assert "SPSO 0, SPEO 99: 100 records in flight, which is share.partition.max.record.locks=100." in told.answers[0]
-    assert "200 records wait above the window" in told.answers[0]
-    assert told.offsets(SETTLED, 2, why=RecordEvent.SESSION_RELEASE) == Counter(range(5))
-    moved_ms, moved = next((t, e) for t, e in told.of(WindowMoved, 2) if e.spso)
-    assert (moved.spso, min(offset for offset in told.offsets(RecordEvent.ACQUIRE, 2) if offset > 4)) == (100, 100)
-    assert f"at {seconds(moved_ms)} the SPSO moved to 100" in told.answers[1]
-    assert told.accepted() == Counter(range(300))
+    played = Played("window full")
+    assert played.accepted(1) == Counter(range(5, 100))
+    assert max(played.offsets(RecordEvent.ACQUIRE, 1)) == 99
+    assert max(event.window_end - event.spso for _, event in played.of(WindowMoved)) == 100
+    assert played.answers[0].startswith("B finished 95 records")
+    assert "SPSO 0, SPEO 99: 100 records in flight, which is share.partition.max.record.locks=100." in played.answers[0]
+    assert "200 records wait above the window" in played.answers[0]
+    assert played.offsets(SETTLED, 2, why=RecordEvent.SESSION_RELEASE) == Counter(range(5))
+    moved_ms, moved = next((t, e) for t, e in played.of(WindowMoved, 2) if e.spso)
+    assert (moved.spso, min(offset for offset in played.offsets(RecordEvent.ACQUIRE, 2) if offset > 4)) == (100, 100)
+    assert f"at {seconds(moved_ms)} the SPSO moved to 100" in played.answers[1]
+    assert played.accepted() == Counter(range(300))
 
 
 def test_leader_failover() -> None:
-    told = Told("leader failover")
-    held = told.offsets(RecordEvent.ACQUIRE, 1)
+    played = Played("leader failover")
+    held = played.offsets(RecordEvent.ACQUIRE, 1)
     assert held == Counter(range(10))
-    assert "A holds records 0–4, B holds 5–9. SPSO 0, SPEO 9." in told.answers[0]
-    _, stopped = told.only(BrokerStopped, 2)
-    elected = next(e for _, e in told.of(LeaderElected, 2) if e.topic == "jobs")
-    loaded_ms, loaded = told.only(SharePartitionLoaded, 2)
+    assert "A holds records 0–4, B holds 5–9. SPSO 0, SPEO 9." in played.answers[0]
+    _, stopped = played.only(BrokerStopped, 2)
+    elected = next(e for _, e in played.of(LeaderElected, 2) if e.topic == "jobs")
+    loaded_ms, loaded = played.only(SharePartitionLoaded, 2)
     assert (stopped.broker_id, stopped.killed, elected.leader) == (0, True, 1)
     assert (loaded.spso, loaded.runs) == (0, ())  # neither locks nor attempts
-    assert told.answers[1].startswith(
+    assert played.answers[1].startswith(
         f"Broker 0 died, and broker 1 leads since 11 s, with leader epoch {elected.leader_epoch}."
     )
-    assert f"At {seconds(loaded_ms)}" in told.answers[1]
-    assert told.offsets(RecordEvent.ACQUIRE, 2, delivery_count=1) == held
-    assert "10 were acquired once more, with delivery count 1" in told.answers[1]
-    assert told.accepted() == Counter(range(20))
-    assert told.answers[2].startswith("20 of 20 records are acknowledged, 0 are lost: SPSO 20")
-    assert told.offsets(RecordEvent.ACQUIRE).total() - 20 == 10
-    assert "10 acquisitions were repetitions" in told.answers[2]
+    assert f"At {seconds(loaded_ms)}" in played.answers[1]
+    assert played.offsets(RecordEvent.ACQUIRE, 2, delivery_count=1) == held
+    assert "10 were acquired once more, with delivery count 1" in played.answers[1]
+    assert played.accepted() == Counter(range(20))
+    assert played.answers[2].startswith("20 of 20 records are acknowledged, 0 are lost: SPSO 20")
+    assert played.offsets(RecordEvent.ACQUIRE).total() - 20 == 10
+    assert "10 acquisitions were repetitions" in played.answers[2]
 
 
 def test_coordinator_failover() -> None:
-    told = Told("coordinator failover")
-    killed_ms, stopped = told.only(BrokerStopped, 2)
-    (replayed,) = [e for _, e in told.of(CoordinatorLoaded, 2) if e.topic == GROUP_METADATA_TOPIC and e.record_count]
+    played = Played("coordinator failover")
+    killed_ms, stopped = played.only(BrokerStopped, 2)
+    (replayed,) = [e for _, e in played.of(CoordinatorLoaded, 2) if e.topic == GROUP_METADATA_TOPIC and e.record_count]
     beats: dict[str, int] = {}
-    for time_ms, beat in told.of(HeartbeatReceived, 2):
+    for time_ms, beat in played.of(HeartbeatReceived, 2):
         assert beat.error == Errors.NONE
-        beats.setdefault(told.names[beat.member_id], time_ms)
-    assert not [*told.of(MemberJoined, 2), *told.of(MemberLeft, 2)]
-    assert f"Broker {stopped.broker_id} died at {seconds(killed_ms)}" in told.answers[1]
-    assert f"replayed {replayed.record_count} records" in told.answers[1]
-    assert f"A's at {seconds(beats['A'])} and B's at {seconds(beats['B'])}" in told.answers[1]
-    assert "0 members joined anew, and the group epoch changed 0 times" in told.answers[1]
-    assert f"Meanwhile {len(told.accepted(2))} records were acknowledged" in told.answers[1]
-    assert told.accepted() == Counter(range(250))
-    assert told.answers[2].startswith("250 of 250 records are acknowledged, 0 are lost")
+        beats.setdefault(played.names[beat.member_id], time_ms)
+    assert not [*played.of(MemberJoined, 2), *played.of(MemberLeft, 2)]
+    assert f"Broker {stopped.broker_id} died at {seconds(killed_ms)}" in played.answers[1]
+    assert f"replayed {replayed.record_count} records" in played.answers[1]
+    assert f"A's at {seconds(beats['A'])} and B's at {seconds(beats['B'])}" in played.answers[1]
+    assert "0 members joined anew, and the group epoch changed 0 times" in played.answers[1]
+    assert f"Meanwhile {len(played.accepted(2))} records were acknowledged" in played.answers[1]
+    assert played.accepted() == Counter(range(250))
+    assert played.answers[2].startswith("250 of 250 records are acknowledged, 0 are lost")
 
 
 def test_rolling_restart() -> None:
-    told = Told("rolling restart")
-    stopped = [event for _, event in told.of(BrokerStopped)]
+    played = Played("rolling restart")
+    stopped = [event for _, event in played.of(BrokerStopped)]
     assert [(event.broker_id, event.killed) for event in stopped] == [(0, False), (1, False), (2, False)]
-    leaders = [event.leader for _, event in told.of(LeaderElected) if event.topic == "jobs"]
-    assert f"({' → '.join(map(str, leaders))})" in told.answers[1]
-    assert numbers(told.answers[1])[:3] == [3, 0, len(leaders) - 1]
+    leaders = [event.leader for _, event in played.of(LeaderElected) if event.topic == "jobs"]
+    assert f"({' → '.join(map(str, leaders))})" in played.answers[1]
+    assert numbers(played.answers[1])[:3] == [3, 0, len(leaders) - 1]
     delivered = Counter[int]()
-    for _, event in told.of(RecordsDelivered):
+    for _, event in played.of(RecordsDelivered):
         delivered.update(range(event.first, event.end))
-    assert set(delivered) == set(told.accepted()) == set(range(350))
-    assert max(told.accepted().values()) == 1
-    repeated = told.offsets(RecordEvent.ACQUIRE).total() - 350
-    assert "350 of 350 records are acknowledged, 0 are lost: SPSO 350" in told.answers[2]
-    assert f"{repeated} acquisitions were repetitions" in told.answers[2]
+    assert set(delivered) == set(played.accepted()) == set(range(350))
+    assert max(played.accepted().values()) == 1
+    repeated = played.offsets(RecordEvent.ACQUIRE).total() - 350
+    assert "350 of 350 records are acknowledged, 0 are lost: SPSO 350" in played.answers[2]
+    assert f"{repeated} acquisitions were repetitions" in played.answers[2]

@@ -17,6 +17,12 @@ const pad = (n, digits) => String(n).padStart(digits, "0");
 export const span = (first, end) => (end - first > 1 ? `${first}–${end - 1}` : `${first}`);
 /** @param {number} ms */
 export const seconds = (ms) => `${(Math.max(ms, 0) / 1000).toFixed(1)} s`;
+/** A duration in words, as in shareq_widgets/time_scale.py, with tenths of a second. @param {number} ms */
+export function durationText(ms) {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60000) return seconds(ms);
+  return ms < 3600000 ? `${Math.floor(ms / 60000)} min ${Math.floor(ms / 1000) % 60} s` : `${Math.floor(ms / 3600000)} h ${Math.floor(ms / 60000) % 60} min`;
+}
 /** @param {string} text */
 export const escape = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
 /** A name of at most n characters: names differ at the end. @param {string} text @param {number} n */
@@ -33,7 +39,7 @@ export function clockText(ms) {
 export function put(node, attributes) {
   for (const [name, value] of Object.entries(attributes)) {
     const text = value === true ? "" : String(value);
-    if (value === null || value === undefined || value === false) node.removeAttribute(name);
+    if (value == null || value === false) node.removeAttribute(name);
     else if (node.getAttribute(name) !== text) node.setAttribute(name, text);
   }
 }
@@ -48,7 +54,7 @@ export function put(node, attributes) {
 export function add(parent, tag, attributes = {}, text = null) {
   const node = parent.namespaceURI === NS || tag === "svg" ? document.createElementNS(NS, tag) : document.createElement(tag);
   put(node, attributes);
-  if (text !== null) node.textContent = text;
+  if (text != null) node.textContent = text;
   parent.append(node);
   return /** @type {ElementOf<Tag>} */ (/** @type {unknown} */ (node));
 }
@@ -134,7 +140,7 @@ export const lastAttempt = (snap, run) => run[STATE] === "acquired" && run[COUNT
 /** @type {Record<string, string>} */
 const UNKNOWN = { unknown: "unknown: available, or held by an unknown member", returned: "returned: available again, or held by an unknown member" };
 /** @param {string | null} fill */
-export const patterned = (fill) => fill !== null && ["hatch", "dots", "veil"].includes(fill);
+export const patterned = (fill) => fill != null && ["hatch", "dots", "veil"].includes(fill);
 
 /** The name of a member with its letter, which may be its name. @param {Snapshot["members"][number]} member */
 export const named = ({ name, letter }) => (name === letter ? name : `${name} (${letter})`);

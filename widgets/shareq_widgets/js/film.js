@@ -1,22 +1,10 @@
 // A recording of one view: its state at each recorded moment, kept as changes (shareq_widgets/changes.py).
 
-/** @import { Change, Frame, Recording } from "./types.d.ts" */
+/** @import { Frame, Recording } from "./types.d.ts" */
+
+import { apply } from "./changes.js";
 
 const EVERY = 100; // a frame that was passed is kept each so many frames
-
-/**
- * The value after a change; the value itself stays as it is.
- * @param {any} value @param {Change} change @returns {any}
- */
-export function apply(value, change) {
-  if (change === null) return value;
-  if (change[0] === "=") return change[1];
-  if (change[0] === "[") return value.toSpliced(change[1], change[2], ...change[3]);
-  const after = { ...value };
-  for (const key of change[2]) delete after[key];
-  for (const [key, one] of Object.entries(change[1])) after[key] = apply(value[key], one);
-  return after;
-}
 
 /**
  * The number of leading values that are at most `limit`, of values in order.

@@ -1,12 +1,14 @@
 // A picture of a group in the browser: it draws the elements that Python describes, and decides nothing about them.
 // An element with a known key moves to its new place; attributes with a rate run with the displayed time.
 
-/** @import { Brush, Drawing, DrawingChange, Element as Drawn, Model } from "./types.d.ts" */
+/** @import { Brush, Element as Drawn, Model } from "./types.d.ts" */
 
+import { keepWhole } from "./changes.js";
 import { Keyed, add, clamp, put, seconds, setText } from "./draw.js";
-import { apply } from "./film.js";
-import { Player, keepWhole, targetOf } from "./player.js";
+import { Player, targetOf } from "./player.js";
+import { isWhole } from "./timeline.js";
 
+const DRAG = 5; // a pointer that moves less than this has clicked, px
 const TRAVEL_MS = 600; // along a path
 const STOPS = 16; // points of a path that are stops of the journey
 const PAINTS = ["fill", "stroke", "marker-end"];
@@ -19,7 +21,10 @@ const COURSES = 100; // measured paths that are kept
 /** @type {Map<string, { x: number, y: number }[]>} */
 const courses = new Map();
 
-/** @typedef {SVGElement & { face?: string, drawn?: Drawn }} Shown */
+/**
+ * An element of the page, what it was drawn for, if it is the first one about its subject, and if it is marked.
+ * @typedef {SVGElement & { drawn?: Drawn, leads?: boolean, marked?: boolean }} Shown
+ */
 
 /** @param {unknown} value @param {string} id */
 const paint = (value, id) => (value === "none" ? "none" : PATTERNS.includes(String(value)) ? `url(#${id}-${value})` : `var(--sq-${value})`);
@@ -33,17 +38,6 @@ function setLabel(node, text) {
   if (node.firstChild && node.firstChild.nodeValue !== text) node.firstChild.nodeValue = text;
 }
 
-/**
- * A drawing after a change: elements by key, in the order of `keys`.
- * @param {Drawing} drawing @param {DrawingChange} change @returns {Drawing}
- */
-export function changed(drawing, { changed: news, keys, ...rest }) {
-  const known = new Map(drawing.elements.map((element) => [element.key, element]));
-  for (const element of news) known.set(element.key, element);
-  const order = keys ?? drawing.elements.map(({ key }) => key);
-  return { ...rest, elements: order.flatMap((key) => known.get(key) ?? []) };
-}
-
 export class Picture extends Player {
   /** @param {Model} model @param {Element} host */
   constructor(model, host) {
@@ -54,9 +48,15 @@ export class Picture extends Player {
     this.brush = add(svg, "rect", { class: "sq-brush", hidden: true });
     this.text = add(root, "p", { class: "sq-text" });
     this.asked = 0;
+    this.chosen = ""; // a subject that a click here has selected, until what it reveals is drawn
     this.calm.addEventListener("change", this.onChange, { signal: this.stopped.signal });
     plot.addEventListener("click", (event) => this.choose(targetOf(event)));
-    plot.addEventListener("keydown", (event) => { if (event.key === "Enter") this.choose(targetOf(event)); });
+    plot.addEventListener("keydown", (event) => {
+      const target = targetOf(event), isButton = target.hasAttribute("data-part");
+      if (event.key !== "Enter" && !(event.key === " " && isButton)) return;
+      if (isButton) { event.preventDefault(); event.stopPropagation(); } // a space plays elsewhere
+      this.choose(target);
+    });
     this.drag();
   }
 
@@ -64,10 +64,15 @@ export class Picture extends Player {
 
   /** @param {Element} target */
   choose(target) {
+    const part = target.closest("[data-part]")?.getAttribute("data-part");
+    if (part) { this.send("part", part); return; }
     const subject = target.closest("[data-about]")?.getAttribute("data-about")?.split("\n")[0];
-    if (subject) this.send("select", subject === this.model.get("selection") ? "" : subject);
+    if (!subject) return;
+    this.chosen = subject === this.model.get("selection") ? "" : subject;
+    this.send("select", this.chosen);
   }
-  // A drag over the time axis goes to the time where it ends. Its axis is that of its beginning: the picture of an
+  // A drag over the time axis goes to the time where it ends, and shows the dragged time on all time axes; a click shows
+  // all of it. Its axis is that of its beginning: the picture of an
   // earlier moment may have another one, and the time under a resting pointer must not change.
   drag() {
     const { plot } = this.page;
@@ -85,13 +90,18 @@ export class Picture extends Player {
       plot.setPointerCapture(event.pointerId);
     });
     plot.addEventListener("pointermove", (event) => {
-      if (begun === null) return;
+      if (begun == null) return;
       const { from, area, width } = begun, to = clamp(at(event, width), area.left, area.right);
       put(this.brush, { hidden: false, x: Math.min(from, to), y: area.top, width: Math.abs(to - from), height: area.bottom - area.top });
       this.send("seek_time", this.timeAt(to, area));
     });
     plot.addEventListener("pointerup", (event) => {
-      if (begun !== null) this.send("seek_time", this.timeAt(at(event, begun.width), begun.area));
+      if (begun != null) {
+        const { from, area, width } = begun, to = at(event, width), times = [from, to].map((x) => this.timeAt(x, area)).sort((a, b) => a - b);
+        if (Math.abs(to - from) >= DRAG && times[1] > times[0]) this.send("zoom", times);
+        else if (!isWhole(this.model.get("axis"))) this.send("zoom");
+        this.send("seek_time", this.timeAt(to, area));
+      }
       begun = null;
       put(this.brush, { hidden: true });
     });
@@ -99,8 +109,8 @@ export class Picture extends Player {
   }
   /** @param {number} x @param {Brush} area */
   timeAt(x, area) {
-    const axis = this.model.get("axis"), share = (clamp(x, area.left, area.right) - area.left) / Math.max(area.right - area.left, 1);
-    return clamp(Math.round(area.from_ms + share * (area.to_ms - area.from_ms)), axis.start_ms, axis.end_ms);
+    const { from_ms, to_ms } = area, { first_ms, last_ms } = this.model.get("axis"), share = (clamp(x, area.left, area.right) - area.left) / Math.max(area.right - area.left, 1);
+    return clamp(Math.round(from_ms + share * (to_ms - from_ms)), first_ms, last_ms);
   }
 
   // ---- drawing
@@ -122,39 +132,61 @@ export class Picture extends Player {
     setText(this.text, drawing.text);
     const known = new Set(this.elements.nodes.keys()), subjects = new Set();
     let drawn = 0;
-    this.elements.show(drawing.elements, ({ key }) => key, (node, element) => {
-      const face = JSON.stringify(element);
-      if (face !== node.face) {
+    this.elements.show(drawing.keys.map((key) => drawing.elements[key]), ({ key }) => key, (node, element) => {
+      if (element !== node.drawn) { // an element that has not changed is the same object
         this.put(node, element);
         drawn++;
       }
-      node.face = face;
-      const [first] = element.about ?? [], leads = first && !subjects.has(first);
+      const [first] = element.about ?? [], leads = Boolean(first) && !subjects.has(first);
       if (leads) subjects.add(first);
-      node.classList.toggle("sq-selected", Boolean(selection && element.about?.includes(selection)));
-      put(node, { tabindex: leads ? 0 : null, role: leads ? "button" : null, "aria-label": leads ? element.title ?? element.text ?? first : null });
+      const marked = Boolean(selection && element.about?.includes(selection));
+      if (marked !== node.marked) node.classList.toggle("sq-selected", node.marked = marked);
+      if (leads !== node.leads) this.name(node, element, leads);
       if (element.along && known.size && !known.has(element.key) && !this.calm.matches) travel(node, element.along);
     });
     put(page.svg, { class: this.calm.matches || drawn > MOTIONS ? "" : "sq-moving" });
-    this.elements.arrange(drawing.elements.map(({ key }) => key));
+    this.elements.arrange(drawing.keys);
+    this.reveal();
   }
+  // Scroll to what a click has made appear.
+  reveal() {
+    for (const node of this.elements.nodes.values()) {
+      if (!this.chosen || !node.drawn?.reveal || !node.drawn.about?.includes(this.chosen)) continue;
+      this.chosen = "";
+      node.scrollIntoView({ block: "nearest", behavior: this.calm.matches ? "auto" : "smooth" });
+    }
+  }
+  // The first element about a subject, and a button, can be reached with the keyboard, and have a name.
+  /** @param {Shown} node @param {Drawn} element @param {boolean} leads */
+  name(node, { pressed, title, text, about }, leads) {
+    const named = leads || pressed !== undefined;
+    node.leads = leads;
+    put(node, {
+      tabindex: named ? 0 : null, role: named ? "button" : null, "aria-label": named ? title ?? text ?? about?.[0] : null,
+      "aria-pressed": pressed === undefined ? null : String(pressed),
+    });
+  }
+  // Only what differs from the element that the node was drawn for: a page reads and writes attributes slowly.
   /** @param {Shown} node @param {Drawn} element */
   put(node, element) {
-    const { attributes, style = "", rates, text = "", title, about } = element;
+    const { attributes, tag, style = "", rates, text = "", title, about } = element, before = node.drawn, old = before?.attributes ?? {};
     node.drawn = element;
-    for (const name of node.getAttributeNames()) if (!(name in attributes) && name !== "style") node.removeAttribute(name);
-    for (const [name, value] of Object.entries(attributes)) put(node, { [name]: PAINTS.includes(name) ? paint(value, this.id) : value });
-    const classes = style.split(" ").filter(Boolean).map((one) => `sq-${one}`);
-    put(node, { class: [...classes, ...(rates ? ["sq-running"] : [])].join(" "), "data-key": element.key, "data-about": about?.join("\n") });
-    if (element.tag === "text") { // x and y of a text are no properties that a browser moves smoothly
+    node.leads = node.marked = undefined;
+    for (const name of Object.keys(old)) if (!(name in attributes)) node.removeAttribute(name);
+    for (const [name, value] of Object.entries(attributes)) {
+      const moved = tag === "text" && (name === "x" || name === "y"); // of a text no property that a browser moves smoothly
+      if (!moved && (value !== old[name] || before?.rates?.[name] !== undefined)) node.setAttribute(name, String(PAINTS.includes(name) ? paint(value, this.id) : value));
+    }
+    if (tag === "text") {
       node.style.transform = `translate(${attributes.x}px, ${attributes.y}px)`;
-      put(node, { x: null, y: null });
       setLabel(node, text);
     }
-    const known = node.querySelector("title");
-    if (known && title) setText(known, title);
-    else if (title) add(node, "title", {}, title);
-    else known?.remove();
+    const classes = style.split(" ").filter(Boolean).map((one) => `sq-${one}`);
+    put(node, { class: [...classes, ...(rates ? ["sq-running"] : [])].join(" "), "data-key": element.key, "data-about": about?.join("\n"), "data-part": element.part });
+    if (title !== before?.title) {
+      node.querySelector("title")?.remove();
+      if (title) add(node, "title", {}, title);
+    }
   }
   /** @override @param {number} now */
   drawTime(now) {
@@ -204,7 +236,7 @@ function travel(node, d) {
 
 export default {
   /** @param {{ model: Model }} context */
-  initialize({ model }) { keepWhole(model, { snapshot: apply, drawing: changed }); },
+  initialize({ model }) { keepWhole(model); },
   /** @param {{ model: Model, el: HTMLElement }} context */
   render({ model, el }) {
     const picture = new Picture(model, el);

@@ -14,8 +14,9 @@ function label(root) {
   for (const row of root.querySelectorAll(ROWS)) {
     const name = nameOf(row);
     for (const one of row.querySelectorAll(NAMED)) {
-      const own = one.textContent?.trim() && one.tagName === "BUTTON" ? "" : one.getAttribute("title") || name;
-      if (own && one.getAttribute("aria-label") === null) one.setAttribute("aria-label", own);
+      const text = one.tagName === "BUTTON" ? one.textContent?.trim() : "", whole = row.matches(".sq-subject") ? `${text} ${name}` : "";
+      const own = text ? whole : one.getAttribute("title") || name; // "kill" beside "broker 0" is "kill broker 0"
+      if (own && one.getAttribute("aria-label") == null) one.setAttribute("aria-label", own);
     }
   }
 }

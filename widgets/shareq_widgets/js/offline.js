@@ -8,7 +8,7 @@ import picture from "./group_picture.js";
 import strip from "./partition_strip.js";
 
 const TICK_MIN_MS = 20;
-const OF_KERNELS = ["visible", "width"]; // commands without an effect here: the drawings are made
+const OF_KERNELS = ["visible", "width", "zoom", "part"]; // commands without an effect here: the drawings are made
 /** @type {Clock} */
 const STILL = { rate: 0, until_ms: null };
 /** @type {Record<string, { initialize?: (context: { model: Model }) => void, render: (context: Context) => void }>} */
@@ -38,9 +38,9 @@ class OfflineModel {
     this.events = events; // true if each event was recorded, not only steps
     this.pace = pace;
     this.moment = moment;
-    /** @type {Map<string, Set<(message: any) => void>>} */
+    /** @type {Map<string, Set<(message: any, buffers: DataView[]) => void>>} */
     this.listeners = new Map();
-    this.traits = /** @type {Traits} */ ({ ...traits, playing: false, internals: false, running_on: false, drivable: false, clock: STILL });
+    this.traits = /** @type {Traits} */ ({ ...traits, playing: false, internals: false, running_on: false, drivable: false, clock: STILL, keeps: [] });
     this.at = 0;
     this.until = 0;
     this.now_ms = 0;
@@ -60,12 +60,12 @@ class OfflineModel {
     this.traits[name] = value;
     this.fire(`change:${name}`);
   }
-  /** @param {string} event @param {(message: any) => void} callback */
+  /** @param {string} event @param {(message: any, buffers: DataView[]) => void} callback */
   on(event, callback) { this.listeners.set(event, (this.listeners.get(event) ?? new Set()).add(callback)); }
-  /** @param {string} event @param {(message: any) => void} callback */
+  /** @param {string} event @param {(message: any, buffers: DataView[]) => void} callback */
   off(event, callback) { this.listeners.get(event)?.delete(callback); }
   /** @param {string} event @param {Message} [message] */
-  fire(event, message) { for (const callback of [...this.listeners.get(event) ?? []]) callback(message); }
+  fire(event, message) { for (const callback of [...this.listeners.get(event) ?? []]) callback(message, []); }
   /** @param {{ do: string, value: any }} content */
   send({ do: name, value }) {
     this.command(name, value);
@@ -109,11 +109,11 @@ class OfflineModel {
   /** @param {1 | -1} way @param {string} otherwise */
   step(way, otherwise) {
     const next = this.film.next(this.at, way, this.get("internals"));
-    if (next === null) this.say(otherwise);
+    if (next == null) this.showMessage(otherwise);
     else this.go(next);
   }
   play() {
-    if (this.film.next(this.at, 1, this.get("internals")) === null) this.go(0);
+    if (this.film.next(this.at, 1, this.get("internals")) == null) this.go(0);
     this.set("playing", true);
     this.plan();
     this.moment.show(this);
@@ -125,16 +125,16 @@ class OfflineModel {
   tick() {
     if (!this.get("playing") || performance.now() < this.due) return;
     const next = this.film.next(this.at, 1, this.get("internals"));
-    if (next !== null) this.go(next);
+    if (next != null) this.go(next);
     this.plan();
     this.moment.show(this);
   }
   // Schedule the next step: the journal's time within readable bounds, divided by the speed.
   plan() {
     const next = this.film.next(this.at, 1, this.get("internals"));
-    if (next === null) {
+    if (next == null) {
       this.pause();
-      this.say("This is the end of the recording.");
+      this.showMessage("This is the end of the recording.");
       return;
     }
     const gap = Math.max(this.film.times[next] - this.now_ms, 0), lasts = clamp(gap, ...this.pace) / this.get("speed");
@@ -149,7 +149,7 @@ class OfflineModel {
   /** @param {boolean} value */
   internals(value) {
     if (!this.events) {
-      this.say("This recording holds steps, not their single events.");
+      this.showMessage("This recording holds steps, not their single events.");
       return;
     }
     this.set("internals", value);
@@ -179,7 +179,7 @@ class OfflineModel {
     this.set("clock", clock);
   }
   /** @param {string} message */
-  say(message) {
+  showMessage(message) {
     this.message = message;
     this.show();
   }
@@ -189,10 +189,7 @@ class OfflineModel {
     const late = after >= 1000 ? `${(after / 1000).toFixed(1)} s after ` : after > 0 ? `${after} ms after ` : "";
     this.set("snapshot", after > 0 ? { ...snapshot, now_ms: this.now_ms } : snapshot);
     this.set("words", { ...words, sentence: this.message ? [place, this.message, "", false] : [late + place, ...rest] });
-    if (drawing) {
-      const { elements, keys, ...common } = drawing;
-      this.set("drawing", { ...common, elements: keys.map((key) => elements[key]) });
-    }
+    if (drawing) this.set("drawing", drawing);
   }
 }
 

@@ -3,9 +3,9 @@
 /** @import { Model, Snapshot } from "./types.d.ts" */
 
 import { Camera } from "./camera.js";
+import { keepWhole } from "./changes.js";
 import { STATE, add, cellAt, clamp, describe, legendMarkup, put, setText } from "./draw.js";
-import { apply } from "./film.js";
-import { Player, button, keepWhole } from "./player.js";
+import { Player, button } from "./player.js";
 import { Scene } from "./scene.js";
 
 const ZOOMS = [["out", "−", "zoom out (-)"], ["fit", "fit", "fit the window (F)"], ["in", "+", "zoom in (+)"]];
@@ -64,7 +64,7 @@ export class Strip extends Player {
       plot.setPointerCapture(event.pointerId);
     });
     plot.addEventListener("pointermove", (event) => {
-      if (held === null) return this.ask(event);
+      if (held == null) return this.ask(event);
       const x = at(event);
       if (Math.abs(x - held) < (moved ? 0.5 : CLICK)) return null;
       moved = true;
@@ -74,7 +74,7 @@ export class Strip extends Player {
       return this.wake(true);
     });
     plot.addEventListener("pointerup", (event) => {
-      if (held !== null && !moved) this.choose(event);
+      if (held != null && !moved) this.choose(event);
       drop();
     });
     plot.addEventListener("pointercancel", drop);
@@ -157,7 +157,7 @@ export class Strip extends Player {
 
 export default {
   /** @param {{ model: Model }} context */
-  initialize({ model }) { keepWhole(model, { snapshot: apply }); },
+  initialize({ model }) { keepWhole(model); },
   /** @param {{ model: Model, el: HTMLElement }} context */
   render({ model, el }) {
     const strip = new Strip(model, el);

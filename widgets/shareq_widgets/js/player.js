@@ -3,35 +3,24 @@
 
 /** @import { Answer, Chip, Clock, Colours, Look, Message, Model, Send, Snapshot, Traits } from "./types.d.ts" */
 
-import { Keyed, add, clockText, patternMarkup, put, setText } from "./draw.js";
-import { Timeline } from "./timeline.js";
+import { Keyed, add, clamp, clockText, durationText, patternMarkup, put, setText } from "./draw.js";
+import { Shelf } from "./shelf.js";
+import { Timeline, isWhole } from "./timeline.js";
 
+const NEAREST_MS = 10; // the shortest time that a zoom shows
 const SPEEDS = [0.25, 0.5, 1, 2, 5, 10];
 const BUTTONS = [
   ["first", "|◀", "to the beginning (Home)"], ["back", "◀ step", "one step back (←)"], ["play", "▶ play", "play to the end of the recording, or pause (space)"],
   ["step", "step ▶", "one step on: all that one cause has changed (→)"], ["live", "● live", "follow the end (L)"],
-  ["run_on", "run on ▶▶", "let the virtual cluster run on from the end: its clients, locks and timers (R)"],
+  ["run_on", "run on ▶▶", "let the virtual cluster run on from the end: its clients, locks and timers; again: stop it (R)"],
 ];
 /** @type {Record<string, string>} */
-const KEYS = { ArrowLeft: "back", ArrowRight: "step", " ": "play", Home: "first", End: "last", l: "live", i: "internals", r: "run_on" };
+const KEYS = { ArrowLeft: "back", ArrowRight: "step", " ": "play", Home: "first", End: "last", l: "live", i: "internals", r: "run_on", z: "nearer", Escape: "whole" };
 /** @type {(keyof Traits)[]} */
-const DRAWN = ["snapshot", "total", "clock", "words", "theme", "speed", "playing", "live", "axis", "internals", "running_on", "drivable", "animate", "selection", "controls"];
+const DRAWN = ["snapshot", "total", "clock", "words", "theme", "speed", "playing", "live", "axis", "internals", "running_on", "drivable", "animate", "selection", "controls", "keeps"];
 /** @type {(keyof Traits)[]} */
 const STEERED = ["playing", "live"]; // a change of these may need a tick
 let instances = 0;
-
-/**
- * Python sends the changes of large traits; the model keeps the whole of them for all its views.
- * @param {Model} model @param {Partial<Record<keyof Traits, (value: any, change: any) => any>>} ways how to apply the changes
- */
-export function keepWhole(model, ways) {
-  model.on("change:changes", () => {
-    const changes = model.get("changes");
-    if (!changes) return;
-    model.set("changes", null); // else a second equal change would be no event
-    for (const name of /** @type {(keyof typeof changes)[]} */ (Object.keys(changes))) model.set(name, ways[name]?.(model.get(name), changes[name]));
-  });
-}
 
 /** @param {Event} event */
 export const targetOf = (event) => /** @type {Element} */ (event.target);
@@ -61,9 +50,12 @@ function buildBar(root) {
   const speed = add(bar, "select", { title: "speed", "aria-label": "speed" });
   for (const value of SPEEDS) add(speed, "option", { value }, `${value}×`);
   const internals = button(bar, ["internals", "internals", "step and play by single events (I)"]);
+  const nearer = button(bar, ["nearer", "zoom", "show half of the time, around the moment, on all time axes (Z); a drag over the raster selects it"]);
+  const whole = button(bar, ["whole", "all", "show all of the time (Escape)"]);
+  const save = button(bar, ["save", "save", "save a picture, or a page that plays, or copy the state"]);
   const sentence = add(bar, "output", { class: "sq-sentence" });
   for (const tag of ["span", "b", "span"]) add(sentence, tag);
-  return { bar, play, live, run_on, speed, internals, sentence };
+  return { bar, play, live, run_on, speed, internals, nearer, whole, save, sentence };
 }
 
 /** @param {Element} parent @param {string[]} spec */
@@ -91,6 +83,10 @@ export class Player {
     this.look = /** @type {Look} */ (model.get("look"));
     this.page = build(host, name, this.id);
     this.timeline = new Timeline(this.page.time, this.look, (what, value) => this.send(what, value));
+    this.shelf = new Shelf(this.page.root, this.page.save, (form) => {
+      this.send("keep", { form, theme: this.page.root.dataset.theme, copy: this.copy });
+      return this.underway;
+    });
     this.calm = matchMedia("(prefers-reduced-motion: reduce)");
     this.drawn = [...DRAWN, ...more]; // a change of these traits is drawn
     /** @type {Snapshot | null} */
@@ -103,7 +99,10 @@ export class Player {
     this.underway = 0; // commands without a response yet
     /** @type {Parameters<Send> | null} */
     this.wanted = null;
-    this.seen = this.moved = this.gliding = this.shown = false;
+    this.seen = this.moved = this.gliding = false;
+    /** @type {boolean | null} */
+    this.shown = null; // what Python knows of its place on the screen
+    this.copy = Math.random().toString(36).slice(2); // of the view, on this page or another
     this.dirty = true;
     this.width = 0;
     this.raf = 0;
@@ -112,8 +111,11 @@ export class Player {
     this.stopped = new AbortController();
     this.onChange = () => { this.dirty = true; this.wake(); };
     this.onState = () => { this.onChange(); this.look_out(); this.tick(); };
-    /** @param {Message} message */
-    this.onAnswer = (message) => { if ("next_ms" in message) this.answered(message); };
+    /** @param {Message} message @param {DataView[]} buffers */
+    this.onAnswer = (message, buffers) => {
+      if ("next_ms" in message) this.answered(message);
+      else if ("kept" in message && message.kept.copy === this.copy) this.shelf.keep(message.kept, buffers);
+    };
     const size = new ResizeObserver((entries) => { // a width that is read in a frame would lay out the page at once
       this.width = Math.round(entries[entries.length - 1].contentRect.width) || this.width;
       this.onChange();
@@ -128,7 +130,7 @@ export class Player {
     this.still();
     this.wake();
   }
-  // For a reader who asked for reduced motion nothing is played unasked.
+  // With reduced motion nothing plays without a command.
   still() {
     if (this.calm.matches && this.model.get("animate")) this.send("animate", false);
   }
@@ -169,14 +171,18 @@ export class Player {
     for (const name of this.drawn) this.model.off(`change:${name}`, this.onChange);
     for (const name of STEERED) this.model.off(`change:${name}`, this.onState);
     this.model.off("msg:custom", this.onAnswer);
+    if (this.shown) setTimeout(() => this.report(false)); // later, the model of a view that Python has closed sends nothing
   }
   get visible() { return this.seen && document.visibilityState === "visible"; }
 
-  // Python draws a view only while it is on the screen.
+  // Python draws a view only while a copy of it is on a screen.
   look_out() {
-    if (this.visible === this.shown) return;
-    this.shown = this.visible;
-    this.send("visible", this.visible);
+    if (this.visible !== this.shown) this.report(this.visible);
+  }
+  /** @param {boolean} visible */
+  report(visible) {
+    this.shown = visible;
+    this.send("visible", { visible, copy: this.copy });
   }
 
   // Of several seeks only the newest waits: a slow kernel gets no queue of them.
@@ -191,12 +197,13 @@ export class Player {
   /** @param {Answer} answer */
   answered({ next_ms }) {
     this.underway = Math.max(this.underway - 1, 0);
+    this.shelf.answered();
     clearTimeout(this.timer);
-    if (this.wanted !== null && !this.underway) {
+    if (this.wanted != null && !this.underway) {
       const wanted = this.wanted;
       this.wanted = null;
       this.send(...wanted);
-    } else if (next_ms !== null) this.timer = setTimeout(() => this.tick(), next_ms);
+    } else if (next_ms != null) this.timer = setTimeout(() => this.tick(), next_ms);
   }
   tick() {
     if (this.visible && !this.underway) this.send("tick");
@@ -207,9 +214,18 @@ export class Player {
     if (!name || this.pressed(name)) { /* the picture's own */ }
     else if (name === "play") this.send(model.get("playing") ? "pause" : "play");
     else if (name === "live" || name === "internals") this.send(name, !model.get(name));
+    else if (name === "nearer") this.nearer();
+    else if (name === "save") this.shelf.toggle();
+    else if (name === "whole") { if (!isWhole(model.get("axis"))) this.send("zoom"); }
     else if (name === "run_on") { if (model.get("drivable")) this.send(model.get("running_on") ? "pause" : "run_on"); }
     else this.send(name);
     this.wake(true);
+  }
+  // Show half of the time, with the moment at the same place of it.
+  nearer() {
+    const { start_ms, end_ms } = this.model.get("axis"), now = clamp(this.now(), start_ms, end_ms);
+    const from = Math.round((start_ms + now) / 2), to = Math.round((now + end_ms) / 2);
+    if (to - from >= NEAREST_MS) this.send("zoom", [from, to]);
   }
   /** @param {KeyboardEvent} event */
   key(event) {
@@ -254,7 +270,7 @@ export class Player {
     this.paint(themeOf(model.get("theme")), page.root.closest(".sq-slot"));
     if (!this.width) return; // not laid out yet: its size will come as a change
     this.words(snap);
-    this.timeline.take(model.get("axis"), snap, model.get("total"), this.width);
+    if (model.get("controls")) this.timeline.take(model.get("axis"), snap, model.get("total"), this.width);
     this.take(before);
   }
   /** Set the colours of the view; the tabs of its slot have the same ones. @param {"light" | "dark"} theme @param {HTMLElement | null} slot */
@@ -279,17 +295,27 @@ export class Player {
     put(page.play, { class: playing && "sq-on" });
     put(page.live, { class: model.get("live") && "sq-on", "aria-pressed": String(model.get("live")) });
     put(page.internals, { class: model.get("internals") && "sq-on", "aria-pressed": String(model.get("internals")) });
+    setText(page.run_on, model.get("running_on") ? "❚❚ stop running" : "run on ▶▶");
     put(page.run_on, { class: model.get("running_on") && "sq-on", "aria-pressed": String(model.get("running_on")), hidden: !model.get("drivable") });
+    page.whole.hidden = isWhole(model.get("axis"));
     page.speed.value = String(model.get("speed"));
     page.bar.hidden = page.time.hidden = !model.get("controls");
+    this.shelf.take(model.get("keeps"));
+  }
+  /** How far the shown moment is from the end, if the view does not follow it. @param {number} now */
+  past(now) {
+    const { last_ms, present } = this.model.get("axis"), ms = last_ms - now;
+    if (this.model.get("live")) return "";
+    return present ? ms > 0 ? `${durationText(ms)} before ${present}` : "" : "in the past";
   }
   /** @param {Snapshot} snap */
   time(snap) {
     const { page, model } = this, now = this.now();
     this.drawTime(now);
-    this.timeline.run(now);
+    if (model.get("controls")) this.timeline.run(now);
+    const past = this.past(now);
     /** @type {Chip[]} */
-    const chips = [...model.get("words").chips, [`t ${clockText(now - snap.origin_ms)}`, "", "", false]];
+    const chips = [...model.get("words").chips, [`t ${clockText(now - snap.origin_ms)}${past && " · "}`, past, "", false]];
     page.chips.show(chips, (chip) => chips.indexOf(chip), (node, chip) => {
       [...node.children].forEach((part, i) => setText(part, String(chip[i])));
       put(node, { class: `sq-chip${chip[3] ? " sq-hot" : ""}` });

@@ -190,8 +190,8 @@ export class Scene {
     const name = (key, row, text, css) => items.push({ key, x: camera.left - 14, y: lane_top + lane * row + 11, text, "text-anchor": "end", class: css });
     const x = clamp(camera.x(snap.window_end) + 12, camera.left + 8, camera.right + 12);
     lanes.forEach((member, row) => {
-      const said = short(member.name, camera.narrow ? name_length_narrow : name_length), letter = said === member.letter ? "" : ` ${member.letter}`;
-      name(`name ${member.id}`, row, `${said}${member.alive ? "" : " †"}${letter}`, member.held ? "" : "sq-small");
+      const label = short(member.name, camera.narrow ? name_length_narrow : name_length), letter = label === member.letter ? "" : ` ${member.letter}`;
+      name(`name ${member.id}`, row, `${label}${member.alive ? "" : " †"}${letter}`, member.held ? "" : "sq-small");
       items.push({ key: `left ${member.id}`, x, y: lane_top + lane * row + 11, member });
     });
     if (hidden) name("more", lanes.length, `and ${hidden} more`, "sq-small");
@@ -221,10 +221,10 @@ export class Scene {
     }
     for (const node of this.names.nodes.values()) {
       if (!node.member) continue;
-      const { deadline_ms, held } = node.member, left = deadline_ms === null ? null : deadline_ms - now;
+      const { deadline_ms, held } = node.member, left = deadline_ms == null ? null : deadline_ms - now;
       const tight = camera.narrow, nothing = snap.observed ? "not known" : tight ? "nothing" : "holds nothing";
-      setText(node, left === null ? (held ? `${isStale(snap) ? "held" : "holds"} ${held}` : nothing) : `${seconds(left)}${tight ? "" : " of lock left"}`);
-      put(node, { class: left === null ? "sq-small" : hot(left) ? "sq-hot" : "" });
+      setText(node, left == null ? (held ? `${isStale(snap) ? "held" : "holds"} ${held}` : nothing) : `${seconds(left)}${tight ? "" : " of lock left"}`);
+      put(node, { class: left == null ? "sq-small" : hot(left) ? "sq-hot" : "" });
     }
   }
 

@@ -16,10 +16,14 @@ const tickText = (ms, step) => {
 };
 
 // Times in ms since the epoch and their places on the axis, in ms of room from its start. A fold takes `folded_ms`.
+/** True for all of the journal's time. @param {TimeAxis} axis */
+export const isWhole = ({ start_ms, end_ms, first_ms, last_ms }) => start_ms === first_ms && end_ms === last_ms;
+
 export class Axis {
   /** @param {TimeAxis} axis */
-  constructor({ start_ms, end_ms, folds, folded_ms }) {
+  constructor({ start_ms, end_ms, origin_ms, folds, folded_ms }) {
     this.start_ms = start_ms;
+    this.origin_ms = origin_ms;
     this.end_ms = end_ms;
     this.folds = folds;
     this.folded_ms = folded_ms;
@@ -51,10 +55,10 @@ export class Axis {
     const found = [];
     let from = this.start_ms, last = -Infinity;
     for (const [to, next] of [...this.folds, [this.end_ms, this.end_ms]]) {
-      for (let ms = Math.ceil((from - this.start_ms) / step) * step; ms <= to - this.start_ms; ms += step) {
-        const place = this.place(this.start_ms + ms);
+      for (let ms = Math.ceil((from - this.origin_ms) / step) * step; ms <= to - this.origin_ms; ms += step) {
+        const place = this.place(this.origin_ms + ms);
         if (place - last >= TICK * per_px) {
-          found.push({ ms: this.start_ms + ms, text: tickText(ms, step) });
+          found.push({ ms: this.origin_ms + ms, text: tickText(ms, step) });
           last = place;
         }
       }
@@ -81,22 +85,23 @@ export function merged(marks, x) {
 }
 
 /**
- * The labels that have room, by the first marks of their groups: the most important ones first. One that would overlap
- * another, or that says the same as its neighbour, is left to its tooltip.
+ * The labels that have room, and how far they are moved from their marks to stay inside, by the first marks of their
+ * groups: the most important ones first. One that would overlap another, or that says the same as its neighbour, is left
+ * to its tooltip.
  * @param {Group[]} groups @param {number} width
  */
 export function labelled(groups, width) {
-  /** @type {{ x: number, half: number, first: Mark, label: string }[]} */
+  /** @type {{ x: number, half: number, first: Mark, label: string, move: number }[]} */
   const placed = [];
-  for (const { x, marks } of [...groups].sort((a, b) => a.marks[0].rank - b.marks[0].rank || a.x - b.x)) {
+  for (const { x: at, marks } of [...groups].sort((a, b) => a.marks[0].rank - b.marks[0].rank || a.x - b.x)) {
     const [first] = marks, label = first.text + (marks.length > 1 ? ` +${marks.length - 1}` : ""), half = label.length * 3 + 6;
-    const after = placed.findIndex((one) => one.x > x), place = after < 0 ? placed.length : after;
-    const beside = [placed[place - 1], placed[place]].filter(Boolean), free = x - half > 0 && x + half < width;
-    if (free && beside.every((one) => Math.abs(one.x - x) > one.half + half && one.first.text !== first.text)) {
-      placed.splice(place, 0, { x, half, first, label });
+    const x = clamp(at, half, width - half), after = placed.findIndex((one) => one.x > x), place = after < 0 ? placed.length : after;
+    const beside = [placed[place - 1], placed[place]].filter(Boolean);
+    if (beside.every((one) => Math.abs(one.x - x) > one.half + half && one.first.text !== first.text)) {
+      placed.splice(place, 0, { x, half, first, label, move: x - at });
     }
   }
-  return new Map(placed.map(({ first, label }) => [first, label]));
+  return new Map(placed.map(({ first, label, move }) => [first, { label, move }]));
 }
 
 export class Timeline {
@@ -144,10 +149,13 @@ export class Timeline {
       node.style.setProperty("--sq-at", String(share(ms)));
       node.style.setProperty("--sq-move", x < half ? "0" : x + half > width ? "-100%" : "-50%");
     });
-    const groups = merged(snap.marks, (mark) => share(mark.time_ms) * room), labels = labelled(groups, width);
+    const inside = snap.marks.filter(({ time_ms }) => time_ms >= axis.start_ms && time_ms <= axis.end_ms);
+    const groups = merged(inside, (mark) => share(mark.time_ms) * room), labels = labelled(groups, width);
     this.marks.show(groups, ({ marks: [first] }) => `${first.order} ${first.kind}`, (node, { x, marks }) => {
       const [first] = marks;
-      setText(node.children[0], labels.get(first) ?? "");
+      const { label = "", move = 0 } = labels.get(first) ?? {};
+      setText(node.children[0], label);
+      node.style.setProperty("--sq-move", `${Math.round(move)}px`);
       const title = marks.map(({ order, text }) => `${text}, event ${order}`).join("\n");
       put(node, { title, "aria-label": `go to event ${first.order}: ${first.text}` });
       node.style.setProperty("--sq-at", String(x / room));
@@ -161,7 +169,7 @@ export class Timeline {
     if (!shown) return;
     const { axis, snap, total } = shown;
     if (!this.scrubbing) range.value = String(Math.round(axis.place(now)));
-    const text = `${clockText(now - axis.start_ms)} of ${clockText(axis.end_ms - axis.start_ms)}, event ${snap.order} of ${total}`;
+    const text = `${clockText(now - axis.origin_ms)} of ${clockText(axis.end_ms - axis.origin_ms)}, event ${snap.order} of ${total}`;
     put(range, { "aria-valuetext": text });
     range.style.setProperty("--sq-done", String(axis.length ? Number(range.value) / axis.length : 0));
   }

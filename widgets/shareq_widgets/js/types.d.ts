@@ -108,10 +108,15 @@ export interface Palette {
   symbols: Record<string, string>;
 }
 
-/** The axis of the timeline, ms since the epoch: a fold takes as much room as `folded_ms`. */
+/** The axis of the timeline, ms since the epoch, from `first_ms` to `last_ms`, or a span of it: a fold takes as much room as `folded_ms`. */
 export interface TimeAxis {
   start_ms: number;
   end_ms: number;
+  origin_ms: number;
+  first_ms: number;
+  last_ms: number;
+  /** The end in words: "now", "the end", or "" if it moves on. */
+  present: string;
   folds: [from_ms: number, to_ms: number][];
   folded_ms: number;
 }
@@ -151,8 +156,10 @@ export interface Traits {
   drawing: Drawing;
   width: number;
   controls: boolean;
-  /** What has changed in large traits, see `differences` in shareq_widgets/player.py. */
-  changes: { snapshot?: Change; drawing?: DrawingChange } | null;
+  /** What can be saved and copied: the forms of shareq_widgets/keeping.py. */
+  keeps: string[];
+  /** What has changed in large traits, see `large` in shareq_widgets/player.py. */
+  changes: { snapshot?: Change; drawing?: Change } | null;
 }
 
 /** One element of a drawing, see shareq_widgets/drawing.py. */
@@ -164,6 +171,9 @@ export interface Element {
   title?: string;
   style?: string;
   about?: string[];
+  part?: string;
+  pressed?: boolean;
+  reveal?: boolean;
   rates?: Record<string, number>;
   countdown?: number;
   countup?: number;
@@ -179,23 +189,16 @@ export interface Brush {
   to_ms: number;
 }
 
-interface DrawingFrame {
+/** `keys`: those of the elements, in their order. */
+export interface Drawing {
   width: number;
   height: number;
   text: string;
   now_ms: number;
   origin_ms: number;
   brush: Brush | null;
-}
-
-export interface Drawing extends DrawingFrame {
-  elements: Element[];
-}
-
-/** `keys`: the order of all elements, or null if it is the same. */
-export interface DrawingChange extends DrawingFrame {
-  changed: Element[];
-  keys: string[] | null;
+  elements: Record<string, Element>;
+  keys: string[];
 }
 
 /** The response to each command: the time until the next tick, or null. */
@@ -203,16 +206,25 @@ export interface Answer {
   next_ms: number | null;
 }
 
-export type Message = Answer;
+/** What Python has made for the shelf of one copy of a view: the line of Python, and a file, whose content is in the buffers; or why not. */
+export interface Kept {
+  copy: string;
+  line?: string;
+  refusal?: string;
+  file?: string;
+  type?: string;
+}
+
+export type Message = Answer | { kept: Kept };
 
 /** The part of anywidget's model that the widgets use. */
 export interface Model {
   get<Name extends keyof Traits>(name: Name): Traits[Name];
   send(content: { do: string; value: unknown }): void;
   set<Name extends keyof Traits>(name: Name, value: Traits[Name]): void;
-  on(event: "msg:custom", callback: (message: Message) => void): void;
+  on(event: "msg:custom", callback: (message: Message, buffers: DataView[]) => void): void;
   on(event: `change:${keyof Traits}`, callback: () => void): void;
-  off(event: "msg:custom", callback: (message: Message) => void): void;
+  off(event: "msg:custom", callback: (message: Message, buffers: DataView[]) => void): void;
   off(event: `change:${keyof Traits}`, callback: () => void): void;
 }
 
@@ -224,7 +236,7 @@ export interface Frame {
   snapshot: Snapshot;
   words: Words;
   inner: Words["sentence"] | null;
-  drawing?: DrawingFrame & { elements: Record<string, Element>; keys: string[] };
+  drawing?: Drawing;
 }
 
 /** See shareq_widgets/recording.py: one value of each list for a frame. `ends`: 1 where a step ends. */

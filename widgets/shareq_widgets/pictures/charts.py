@@ -15,8 +15,9 @@ from shareq.trace.analysis.group_history import TopicPartition
 from shareq.trace.analysis.tally import Gauges, Tallies, Tally
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.instant import Instant
-from shareq_widgets.pictures.raster import SPAN_MS, times
+from shareq_widgets.pictures.raster_content import SPAN_MS, times
 from shareq_widgets.pictures.time_plot import (
+    DRAG,
     STEPS_MS,
     TimeRange,
     clock,
@@ -230,7 +231,7 @@ def _draw_chart(drawing: Drawing, chart: Chart, time: TimeRange, y: tuple[float,
         unit = first_fitting((_unit(chart), "full" if chart.hot else ""), time.left - 4 - x, SMALL)
         drawing.label(f"{name} unit", x, top + 28, unit, style="small soft")
     drawing.rect(f"{name} plot", time.left, top, time.right - time.left, bottom - top, fill="card", stroke="line",
-                 title=f"{name}: drag to look at another moment")  # fmt: skip
+                 title=f"{name}; {DRAG}")  # fmt: skip
     high = max((value for _, _, value in chart.points if value is not None), default=0)
     if any(value is not None for _, _, value in chart.points):
         scale = _Scale(time, bottom, (bottom - top - 4) / (high or 1))

@@ -30,8 +30,10 @@ TOP: Final = 4.0
 HEAD: Final = 22.0
 """The height of a broker's first line."""
 GAP: Final = 8.0
-RIGHT: Final = 34.0
-"""Room for messages between brokers, right of their boxes."""
+RIGHT: Final = (34.0, 90.0)
+"""Room for messages between brokers, right of their boxes: least and most."""
+NARROW: Final = 1_000.0
+"""Of what a picture is wider than this, the messages between clients and brokers have nearly a half."""
 CHIP_WIDTH: Final = 200.0
 MAX_BROKERS: Final = 8
 CHIP_ROWS: Final = 16
@@ -66,18 +68,19 @@ def draw(cluster: ClusterContent, width: float) -> Drawing:
     clients = _shown_clients(cluster)
     ends: dict[str, Ends] = {}
     y = TOP
-    x = min(max(width * 0.3, 88), 300)
+    x = min(max(width * 0.3, 88), 300) + max(width - NARROW, 0) * 0.45
+    beside = min(max(width * 0.05, RIGHT[0]), RIGHT[1])
     for broker in brokers:
-        box = _draw_broker(drawing, cluster, broker, Place(x, y, width - x - RIGHT, 0))
+        box = _draw_broker(drawing, cluster, broker, Place(x, y, width - x - beside, 0))
         ends[f"broker {broker.broker_id}"] = Ends((box.x, y + HEAD / 2 + 2), (box.x + box.width, y + HEAD / 2 + 2))
         y += box.height + GAP
-    y = _leaderless(drawing, cluster, Place(x, y, width - x - RIGHT, 0))
+    y = _leaderless(drawing, cluster, Place(x, y, width - x - beside, 0))
     if hidden:
         drawing.label("more brokers", x + 8, y + 12, f"and {hidden:,} more brokers", style="small soft")
         y += 20
     y = max(y, TOP + CLIENT_PITCH * (len(clients) + (len(cluster.members) > len(clients))))
     _draw_clients(drawing, cluster, clients, ends, Place(2, TOP, x - 12, y - GAP - TOP))
-    _messages(drawing, cluster, ends)
+    _messages(drawing, cluster, ends, beside)
     drawing.height = y
     _news(drawing, cluster)
     drawing.text = text_of(cluster, brokers)
@@ -225,7 +228,7 @@ def _draw_client(drawing: Drawing, client: ClientContent | Party, y: float, widt
         if width < 150:
             return 23
         name = clipped_inside(client.name, width / 2)
-        style = {"gone": "faded struck", "silent": "faded"}.get(client.state, "")
+        style = "faded struck" if client.state == "gone" else "" if client.there else "faded"
         drawing.label(f"{key} name", 26, y + 13, name, style=style)
         return 30 + text_width(name)
 
@@ -233,17 +236,17 @@ def _draw_client(drawing: Drawing, client: ClientContent | Party, y: float, widt
 # ---- messages --------------------------------------------------------------------------------------------------------
 
 
-def _messages(drawing: Drawing, cluster: ClusterContent, ends: dict[str, Ends]) -> None:
+def _messages(drawing: Drawing, cluster: ClusterContent, ends: dict[str, Ends], beside: float) -> None:
     """A line for each pair of ends, and a dot for each message: in the middle while a request waits for its response,
-    else near its receiver, the newest first."""
+    else near its receiver, the newest first. `beside`: the room right of the brokers."""
     colours = {f"member {one.member_id}": one.colour for one in cluster.members}
     lines: dict[str, Curve] = {}
     dots: list[tuple[MessageContent, Curve]] = []
     for message in cluster.messages:
         if message.source.key in ends and message.target.key in ends:
             pair = sorted((message.source.key, message.target.key))
-            lines[" – ".join(pair)] = _curve(ends, pair[0], pair[1])
-            dots.append((message, _curve(ends, message.source.key, message.target.key)))
+            lines[" – ".join(pair)] = _curve(ends, pair[0], pair[1], beside)
+            dots.append((message, _curve(ends, message.source.key, message.target.key, beside)))
     for name, line in lines.items():
         drawing.path(f"line {name}", line.d, stroke="line", stroke_width=1.2)
     places: defaultdict[tuple[str, str, bool], int] = defaultdict(int)
@@ -269,14 +272,14 @@ def _dot(drawing: Drawing, message: MessageContent, curve: Curve, part: float, c
         )
 
 
-def _curve(ends: dict[str, Ends], source: str, target: str) -> Curve:
+def _curve(ends: dict[str, Ends], source: str, target: str, beside: float) -> Curve:
     """Between brokers on their right, else from side to side."""
     a, b = ends[source], ends[target]
     if source.startswith("broker ") and target.startswith("broker "):
         (x1, y1), (x2, y2) = a.right, b.right
         if source == target:
             y1, y2 = y1 - 5, y2 + 5
-        return Curve((x1, y1), (x1 + RIGHT * 1.1, y1), (x2 + RIGHT * 1.1, y2), (x2, y2))
+        return Curve((x1, y1), (x1 + beside * 1.1, y1), (x2 + beside * 1.1, y2), (x2, y2))
     (x1, y1), (x2, y2) = a.left, b.left
     bend = (x2 - x1) * 0.45
     return Curve((x1, y1), (x1 + bend, y1), (x2 - bend, y2), (x2, y2))

@@ -12,7 +12,7 @@ from shareq.trace.analysis.groups import ClusterFold
 from shareq.trace.journal import Entry
 from shareq.trace.journal.event_text import event_text
 from shareq_widgets.instant import Instant
-from shareq_widgets.pictures.group_content import MemberState, member_states
+from shareq_widgets.pictures.group_content import SILENT, MemberState, member_states
 from shareq_widgets.pictures.partitions import PartitionContent, TopicPartition, group_partitions
 from shareq_widgets.pictures.recent_messages import MessageContent, recent_messages
 
@@ -55,7 +55,7 @@ class ClientContent(NamedTuple):
 
     @property
     def there(self) -> bool:
-        return self.state not in ("silent", "gone")
+        return self.state not in (*SILENT, "gone")
 
 
 class Change(NamedTuple):
@@ -154,14 +154,14 @@ class _Roles:
 
     def election(self, event: LeaderElected) -> tuple[str, tuple[str, ...]] | None:
         """An election in words, and the partitions of the group that it is about; None if there are none."""
-        who = f"broker {event.leader}" if event.leader >= 0 else "no broker"
+        leader = f"broker {event.leader}" if event.leader >= 0 else "no broker"
         if (event.topic, event.partition) in self.partitions:
-            return f"{who} leads", (f"{event.topic}-{event.partition}",)
+            return f"{leader} leads", (f"{event.topic}-{event.partition}",)
         if event.topic == GROUP_METADATA_TOPIC and event.partition == self.group_at:
-            return f"{who} coordinates the group", ()
+            return f"{leader} coordinates the group", ()
         if event.topic == SHARE_STATE_TOPIC and event.partition in self.state_at:
             names = tuple(f"{topic}-{number}" for topic, number in self.state_at[event.partition])
-            return f"{who} keeps the state of", names
+            return f"{leader} keeps the state of", names
         return None
 
 

@@ -110,7 +110,7 @@ def _shown(group: GroupContent) -> Shown:
 
 def _urgency(member: MemberContent) -> tuple[Any, ...]:
     """Greater for a member that a person should look at."""
-    trouble = member.state == "silent", bool(member.error), member.state == "gone"
+    trouble = member.silent, bool(member.error), member.state == "gone"
     return (*trouble, member.behind, member.target is not None, member.rate or 0, member.held or 0)
 
 
@@ -166,8 +166,8 @@ def _header(drawing: Drawing, group: GroupContent) -> None:
 
 
 def _draw_member(drawing: Drawing, member: MemberContent, row: Row, group: GroupContent) -> None:
-    key, there = f"member {member.member_id}", member.state not in ("gone", "silent")
-    stroke, dash = "alarm" if member.state == "silent" else "line", None if there else "4 3"
+    key, there = f"member {member.member_id}", member.state != "gone" and not member.silent
+    stroke, dash = "alarm" if member.silent else "line", None if there else "4 3"
     with drawing.about(about_member(member.member_id)):
         drawing.rect(
             key,
@@ -205,8 +205,8 @@ def _session(drawing: Drawing, member: MemberContent, row: Row, group: GroupCont
         f"member {member.member_id} session",
         *(row.x + 7, row.y + row.height - 2.5, width * left, 2),
         rx=1,
-        fill="alarm" if member.state == "silent" else member.colour,
-        opacity=1 if member.state == "silent" else 0.45,
+        fill="alarm" if member.silent else member.colour,
+        opacity=1 if member.silent else 0.45,
         rates={"width": -width / group.session_timeout_ms} if member.session_left_ms else None,
     )
 
@@ -239,7 +239,7 @@ def _compact_member(drawing: Drawing, member: MemberContent, row: Row, group: Gr
 def _beat(drawing: Drawing, member: MemberContent, words: str, **more: Any) -> None:
     """The time since the last heartbeat, or since the member has gone."""
     gone = member.state == "gone"
-    hot = member.state == "silent" or (bool(member.error) and not gone)
+    hot = member.silent or (bool(member.error) and not gone)
     style = "small hot" if hot else "small soft faded" if gone else "small soft"
     since = member.gone_ms if gone else member.heartbeat_ms
     counted = since if "{}" in words else None
@@ -294,7 +294,7 @@ def _lines(drawing: Drawing, group: GroupContent, members: Rows, partitions: Row
 
 def _line(drawing: Drawing, key: str, d: str, member: MemberContent | None, links: Sequence[Link]) -> None:
     kind = kind_of(links)
-    faint = kind != "assigned" or (member is not None and member.state in ("silent", "gone"))
+    faint = kind != "assigned" or (member is not None and (member.silent or member.state == "gone"))
     drawing.path(
         key,
         d,

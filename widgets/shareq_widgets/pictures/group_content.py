@@ -18,8 +18,11 @@ RATE_WINDOW_MS: Final = 5_000
 GONE_MS: Final = 30_000
 """A member that has gone is shown for this time."""
 
-MemberState = Literal["alive", "silent", "gone", "not known"]
-"""silent: no heartbeat for more than twice the heartbeat interval; not known: no heartbeat is recorded."""
+MemberState = Literal["alive", "silent", "crashed", "frozen", "gone", "not known"]
+"""silent: no heartbeat for more than twice the heartbeat interval; crashed, frozen: by a fault on purpose, of which the
+group does not know yet; not known: no heartbeat is recorded."""
+SILENT: Final = ("silent", "crashed", "frozen")
+"""The states of members of the group that send no heartbeats."""
 LinkKind = Literal["assigned", "target", "held"]
 """target: only in the target assignment; held: in neither, but the member holds records."""
 
@@ -52,6 +55,10 @@ class MemberContent(NamedTuple):
     reason: str = ""
     held: int | None = None
     rate: float | None = None
+
+    @property
+    def silent(self) -> bool:
+        return self.state in SILENT
 
     @property
     def behind(self) -> bool:
@@ -113,7 +120,7 @@ def content(instant: Instant) -> GroupContent:
 
 
 def member_states(instant: Instant, *, observed: bool) -> dict[str, MemberState]:
-    """The members that are in the group, and if they are silent."""
+    """The members that are in the group, and if they are alive."""
     group, liveness = instant.history.group(instant.until), instant.history.liveness(instant.until)
     times = _Times(instant, liveness, group, observed=observed)
     return {member_id: times.of(member_id)["state"] for member_id in group.members}
@@ -124,7 +131,7 @@ class _Times:
 
     def __init__(self, instant: Instant, liveness: Liveness, group: GroupFold, *, observed: bool) -> None:
         self._now_ms = instant.now_ms
-        self._heartbeats = liveness.heartbeats
+        self._heartbeats, self._faults = liveness.heartbeats, liveness.faults
         partition = instant.history.cluster(instant.until).coordinating_partition(GROUP_METADATA_TOPIC, group.group_id)
         self._loaded_ms = -1 if partition is None else liveness.loaded_ms.get(partition, -1)
         configs = group.configs, liveness.broker_configs
@@ -133,13 +140,13 @@ class _Times:
 
     def of(self, member_id: str) -> dict[str, Any]:
         """The fields of a member's content that follow from its heartbeats."""
-        heartbeat = self._heartbeats.get(member_id)
+        heartbeat, fault = self._heartbeats.get(member_id), self._faults.get(member_id)
         if heartbeat is None:
-            return {"state": "not known"}
+            return {"state": fault or "not known"}
         silent_ms, interval_ms = self._now_ms - heartbeat.time_ms, self.heartbeat_interval_ms
         end_ms = self._session_end_ms(heartbeat)
         return {
-            "state": "silent" if interval_ms is not None and silent_ms > 2 * interval_ms else "alive",
+            "state": fault or ("silent" if interval_ms is not None and silent_ms > 2 * interval_ms else "alive"),
             "heartbeat_ms": heartbeat.time_ms,
             "silent_ms": silent_ms,
             "session_end_ms": end_ms,

@@ -23,9 +23,11 @@ def beat_words(member: MemberContent, group: GroupContent) -> Sequence[str]:
     """The heartbeat in words, from the longest to the shortest; "{}" is the time since it."""
     if member.state == "gone":
         return f"{member.reason} {{}} ago", member.reason, "gone {}"
-    if member.state == "silent":
+    if member.silent:
         of = f" of {seconds(group.session_timeout_ms)}" if group.session_timeout_ms else ""
-        return f"silent {{}}{of}", "silent {}"
+        if member.state == "silent":
+            return f"silent {{}}{of}", "silent {}"
+        return f"{member.state} · silent {{}}{of}", f"{member.state} · silent {{}}", member.state
     beat = "♥ {}" if member.heartbeat_ms is not None else "♥ not known"
     if member.error:
         beat = f"♥ {member.error}"
@@ -61,13 +63,13 @@ def kind_of(links: Sequence[Link]) -> LinkKind:
 
 
 def link_text(member: MemberContent | None, links: Sequence[Link], kind: LinkKind) -> str:
-    who = f"{member.letter} {member.name}" if member else f"{len({link.member_id for link in links})} members"
+    subject = f"{member.letter} {member.name}" if member else f"{len({link.member_id for link in links})} members"
     at = {link.at for link in links}
     where = name_of(links[0].at) if len(at) == 1 else f"{len(at)} partitions"
     what = {"assigned": "", "target": ", only in the target assignment", "held": ", not assigned"}[kind]
     rate = ", throughput not known" if links[0].rate is None else f", {rate_words(rate_of(links))} records/s"
     held = sum(link.held for link in links)
-    return f"{who} – {where}{what}{rate}" + (f", holds {held:,}" if held else "")
+    return f"{subject} – {where}{what}{rate}" + (f", holds {held:,}" if held else "")
 
 
 def name_of(at: TopicPartition) -> str:
@@ -103,7 +105,9 @@ def member_text(member: MemberContent, group: GroupContent) -> str:
 def _session_words(member: MemberContent, group: GroupContent) -> list[str]:
     if member.silent_ms is None:
         return ["heartbeat not known"]
-    words = [f"{'silent for' if member.state == 'silent' else 'heartbeat'} {seconds(member.silent_ms)}"]
+    words = [f"{'silent for' if member.silent else 'heartbeat'} {seconds(member.silent_ms)}"]
+    if member.state in ("crashed", "frozen"):
+        words[0] = f"{member.state}, {words[0]}"
     if member.state == "alive":
         words[0] += " ago"
     if member.error:

@@ -1,4 +1,4 @@
-"""Who must finish by when: the acquisition locks of a group as bars on one time axis, with a *now* line.
+"""The acquisition locks of a group as bars on one time axis, with a *now* line.
 
 The axis stays and the *now* line moves: between two snapshots only that line and the solid parts of the bars change.
 """
@@ -85,7 +85,9 @@ def draw(content: LocksContent, width: float) -> Drawing:
         with drawing.about(*_subjects(row)):
             _row(frame, row, TOP + place * PITCH)
     if not rows:
-        drawing.label("none", width / 2, TOP + PITCH / 2 + 4, nothing_held(content), anchor="middle", style="soft")
+        over = {"stroke": "bg", "stroke_width": 6, "paint_order": "stroke"}  # the lines of the axis
+        y = TOP + PITCH / 2 + 4
+        drawing.label("none", width / 2, y, nothing_held(content), anchor="middle", style="soft", **over)
     if content.more:
         _more(frame, bottom + AXIS + MORE - 6)
     _now(frame, bottom)

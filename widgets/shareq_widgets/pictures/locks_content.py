@@ -33,6 +33,7 @@ ENDINGS: Final[dict[str, str]] = {
     RecordEvent.LOCK_TIMEOUT: "expired",
     RecordEvent.LOG_START: "below the log start",
     RecordEvent.ABORTED: "transaction aborted",
+    RecordEvent.TXN_ABORT: "acknowledgement rolled back",
     LEADER_LOST: "leader lost",
     TOPIC_GONE: "topic deleted",
 }
@@ -261,8 +262,8 @@ def row_words(row: LockRow, content: LocksContent) -> str:
         return "a time before the journal begins" if ms is None else time_text(ms - content.origin_ms, 1)
 
     gone = "" if row.holder.alive else ", no longer in the group,"
-    who = f"{row.holder.letter} {row.holder.name}{gone} {'holds' if row.ended_ms is None else 'held'}"
-    parts = [f"{who} {row.topic}-{row.partition} {range_text(row.first, row.end)} since {at(row.acquired_ms)}"]
+    holder = f"{row.holder.letter} {row.holder.name}{gone} {'holds' if row.ended_ms is None else 'held'}"
+    parts = [f"{holder} {row.topic}-{row.partition} {range_text(row.first, row.end)} since {at(row.acquired_ms)}"]
     if row.renewed:
         times = {1: "once", 2: "twice"}.get(row.renewed, f"{row.renewed:,} times")
         parts.append(f"renewed {times}, last at {at(row.renewals[-1])}")

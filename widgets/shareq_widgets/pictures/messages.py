@@ -1,4 +1,4 @@
-"""A sequence diagram of the newest requests and responses: who called whom, in which order, and what came back.
+"""A sequence diagram of the newest requests and responses: their senders, receivers, order and results.
 
 Time runs downwards. Each message has a line of its own, so that those of one instant stay readable in their order;
 equal exchanges of members that share a column have one together, with their number. A
@@ -10,7 +10,7 @@ arrival to the last event that it caused, see `shareq.trace.analysis.caused_even
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -20,6 +20,7 @@ from shareq_widgets.drawing import Drawing
 from shareq_widgets.pictures.messages_columns import COLUMN, GUTTER, LIFELINES, Column, columns, head
 from shareq_widgets.pictures.messages_content import (
     MOST,
+    MOST_REFUSED,
     SPAN_MS,
     Detail,
     MessagesContent,
@@ -27,11 +28,23 @@ from shareq_widgets.pictures.messages_content import (
     content,
     recent,
 )
+from shareq_widgets.pictures.messages_filter import Party, draw_buttons
 from shareq_widgets.pictures.messages_rows import Row, rows
 from shareq_widgets.pictures.time_plot import clock, duration
 from shareq_widgets.text_fit import SMALL, clipped, text_width, wrapped
 
-__all__ = ["COLUMN", "LIFELINES", "MOST", "SPAN_MS", "Detail", "MessagesContent", "content", "draw", "recent"]
+__all__ = [
+    "COLUMN",
+    "LIFELINES",
+    "MOST",
+    "MOST_REFUSED",
+    "SPAN_MS",
+    "Detail",
+    "MessagesContent",
+    "content",
+    "draw",
+    "recent",
+]
 
 HEAD, ROW, LEAN = 56, 18, 6
 PAUSES, PAUSE = 120, 36
@@ -43,38 +56,57 @@ ASIDE = 760
 LINES = 14
 """Number of lines of a message, and of events, that are shown."""
 
+HINT: Final = "A click on a message shows its fields."
+HINT_HEIGHT: Final = 14
+
+SHORT: Final = 130.0
+"""Words beside a shorter arrow may pass its tail, up to this width, px; an error may always."""
 HEAD_ROOM: Final = 52.0
 """A head has at least this width; it may reach over its column."""
 
+Buttons = tuple[Collection[str], Party | None]
+"""The parts that are left out, and the selected member or broker; see `messages_filter`."""
 
-def draw(content: MessagesContent, width: float, selected: str = "") -> Drawing:
+
+def draw(content: MessagesContent, width: float, selected: str = "", buttons: Buttons | None = None) -> Drawing:
     """The diagram; below it, or beside it if there is room, the selected messages. `selected`: the selected subject; a
-    member keeps its lifeline."""
+    member keeps its lifeline. `buttons`: what those above it show and hide; None: there are none."""
     drawing = Drawing(width, text="\n".join(_words(content)))
+    top = 0.0 if buttons is None or not content.traced else draw_buttons(drawing, *buttons)
     if not content.exchanges:
         lines = wrapped(_nothing(content), width - 16, SMALL)
         for place, line in enumerate(lines):
-            drawing.label(f"nothing {place}", 8, 24 + 15 * place, line, style="soft small")
-        drawing.height = 25 + 15 * len(lines)
+            drawing.label(f"nothing {place}", 8, top + 24 + 15 * place, line, style="soft small")
+        drawing.height = top + 25 + 15 * len(lines)
     else:
         aside = content.detail is not None and width >= ASIDE
-        diagram = _Diagram(drawing, content, width * 0.58 if aside else width, selected)
+        diagram = _Diagram(drawing, content, (width * 0.58 if aside else width, top), selected)
+        if buttons is not None:
+            diagram.draw_targets()
         diagram.draw()
         drawing.height = diagram.bottom + 10
+        if buttons is not None and content.detail is None:
+            drawing.height += HINT_HEIGHT
+            drawing.label("hint", 4, drawing.height - 4, HINT, style="small soft")
+    drawing.height = _draw_refused(drawing, content)
     if content.detail is not None:
-        left, top = (width * 0.6, 8.0) if width >= ASIDE and content.exchanges else (8.0, drawing.height + 4)
-        drawing.height = max(drawing.height, _draw_detail(drawing, content.detail, left, top))
+        left, y = (width * 0.6, top + 8) if width >= ASIDE and content.exchanges else (8.0, drawing.height + 4)
+        drawing.height = max(drawing.height, _draw_detail(drawing, content.detail, left, y))
     return drawing
 
 
 class _Diagram:
-    def __init__(self, drawing: Drawing, content: MessagesContent, width: float, selected: str) -> None:
-        self._drawing, self._content, self._width = drawing, content, width
+    def __init__(self, drawing: Drawing, content: MessagesContent, place: tuple[float, float], selected: str) -> None:
+        """`place`: the width and the top."""
+        width, top = place
+        self._drawing, self._content, self._width, self._head = drawing, content, width, top + HEAD
         self._columns = columns(content, width, selected)
-        self._names = {who.key: who.name for who in content.participants}
+        self._names = {one.key: one.name for one in content.participants}
         self._rows = rows(content, self._columns)
-        self._ys = _places(self._rows, content)
+        self._ys = _places(self._rows, content, self._head + 14)
         self._orders = [row.order for row in self._rows]
+        self._texts = {row.key: self._text(row) for row in self._rows}
+        self._titles = {row.key: self._title(row) for row in self._rows}
         self.bottom = self._ys[-1] + ROW + 8
 
     def draw(self) -> None:
@@ -88,28 +120,53 @@ class _Diagram:
             if before is None or before.time_ms != row.time_ms:
                 time = clock(row.time_ms - self._content.origin_ms)
                 drawing.label(f"time {row.key}", GUTTER - 8, y + 3, time, anchor="end", style="small soft")
-            self._draw_message(row, y)
+            self._draw_words(row, y)
+        for row, y in zip(self._rows, self._ys, strict=True):
+            self._draw_arrow(row, y)
         drawing.line("now", GUTTER - 4, bottom, self._width - 8, bottom, stroke="ink", stroke_width=1.5)
         now = clock(self._content.now_ms - self._content.origin_ms)
         drawing.label("now time", GUTTER - 8, bottom + 3, now, anchor="end", style="small strong")
         if self._content.earlier:
             more = f"and {count_text(self._content.earlier, 'earlier request')}"
-            drawing.label("earlier", 4, 12, more, style="small soft")
+            drawing.label("earlier", 4, self._head - HEAD + 12, more, style="small soft")
+
+    def draw_targets(self) -> None:
+        """For each message the place of a click: its whole line, below all that is drawn."""
+        for row, y in zip(self._rows, self._ys, strict=True):
+            with self._drawing.about(*_subjects(row)):
+                self._drawing.rect(
+                    f"target {row.key}", GUTTER - 4, y - 11, self._width - GUTTER, ROW, style="target",
+                    title=self._titles[row.key],
+                )  # fmt: skip
 
     def _draw_head(self, column: Column) -> None:
-        drawing, (key, x, who, count) = self._drawing, column
+        drawing, (key, x, participant, count) = self._drawing, column
         room = self._room()
-        with drawing.about(*([who.about] if who.about and count == 1 else [])):
+        with drawing.about(*([participant.about] if participant.about and count == 1 else [])):
             drawing.line(
-                f"{key} line", x, HEAD - 3, x, self.bottom, stroke="line", opacity=None if who.present else 0.5
+                f"{key} line",
+                x,
+                self._head - 3,
+                x,
+                self.bottom,
+                stroke="line",
+                opacity=None if participant.present else 0.5,
             )
-            if who.letter and count == 1:
-                drawing.badge(key, x - 9, HEAD - 28, who.letter, who.colour, alive=who.present, title=who.name)
+            if participant.letter and count == 1:
+                drawing.badge(
+                    key,
+                    x - 9,
+                    self._head - 28,
+                    participant.letter,
+                    participant.colour,
+                    alive=participant.present,
+                    title=participant.name,
+                )
                 return
-            style = "small" if who.present or count > 1 else "small faded struck"
-            title = who.name if count == 1 else f"{count} of them"
-            for number, line in enumerate(head(who, count, room)):
-                shown, y = clipped(line, max(room, HEAD_ROOM), SMALL), HEAD - 21 + 12 * number
+            style = "small" if participant.present or count > 1 else "small faded struck"
+            title = participant.name if count == 1 else f"{count} of them"
+            for number, line in enumerate(head(participant, count, room)):
+                shown, y = clipped(line, max(room, HEAD_ROOM), SMALL), self._head - 21 + 12 * number
                 drawing.label(f"{key} {number}", x, y, shown, anchor="middle", style=style, title=title)
 
     def _room(self) -> float:
@@ -142,54 +199,61 @@ class _Diagram:
         place = bisect_right(self._orders, order)
         return self._orders[place] if place < len(self._orders) else None
 
-    def _draw_message(self, row: Row, y: float) -> None:
-        """The arrow of a request or a response, and its words."""
-        one = row.one
-        source, target = self._columns[one.source].x, self._columns[one.target].x
-        x1, x2 = (target, source) if row.is_response else (source, target)
-        hot = bool(one.errors) if row.is_response else one.lost
-        text = (row.times or self._shared_letter(one)) + _text(one, is_response=row.is_response)
-        title = self._title(row, text)
-        with self._drawing.about(*(selection.message(each.number) for each in row.exchanges)):
+    def _ends(self, row: Row) -> tuple[float, float]:
+        """Where the arrow of a message begins and ends."""
+        source, target = self._columns[row.one.source].x, self._columns[row.one.target].x
+        return (target, source) if row.is_response else (source, target)
+
+    def _draw_arrow(self, row: Row, y: float) -> None:
+        """The arrow of a request or a response, above the words of its neighbours."""
+        hot = _is_hot(row)
+        with self._drawing.about(*_subjects(row)):
             self._drawing.path(
-                f"arrow {row.key}", _arrow(x1, x2, y), stroke="alarm" if hot else "ink", stroke_width=1.4,
-                marker_end="hot-arrow" if hot else "arrow", title=title,
+                f"arrow {row.key}", _arrow(*self._ends(row), y), stroke="alarm" if hot else "ink", stroke_width=1.4,
+                marker_end="hot-arrow" if hot else "arrow", title=self._titles[row.key],
                 stroke_dasharray="5 2" if row.is_response else None,
             )  # fmt: skip
-            self._draw_words(row, text, title, (x1, x2, y - 2), hot=hot)
 
-    def _title(self, row: Row, text: str) -> str:
+    def _text(self, row: Row) -> str:
+        return (row.times or self._shared_letter(row.one)) + _text(row.one, is_response=row.is_response)
+
+    def _title(self, row: Row) -> str:
         """Time, sender, receiver, API and words; of several exchanges, all their members."""
         one, at = row.one, clock(row.time_ms - self._content.origin_ms)
         members = ", ".join(self._names[each.source] for each in row.exchanges)
         ends = (self._names[one.target], members) if row.is_response else (members, self._names[one.target])
-        return f"{at}  {ends[0]} to {ends[1]}: {one.api}{' response' if row.is_response else ''}, {text}"
+        return (
+            f"{at}  {ends[0]} to {ends[1]}: {one.api}{' response' if row.is_response else ''}, {self._texts[row.key]}"
+        )
 
     def _shared_letter(self, one: ShownExchange) -> str:
         """The letter of the member, if its column is shared."""
         if self._columns[one.source].members == 1:
             return ""
-        (who,) = (who for who in self._content.participants if who.key == one.source)
-        return f"{who.letter}: " if who.letter else ""
+        (sender,) = (other for other in self._content.participants if other.key == one.source)
+        return f"{sender.letter}: " if sender.letter else ""
 
-    def _draw_words(self, row: Row, text: str, title: str, place: tuple[float, float, float], *, hot: bool) -> None:
-        """The words above the arrow from x1 to x2: at its middle, or away from its head if they are too long."""
-        x1, x2, y = place
-        left, right = GUTTER - 4, self._width - 4
+    def _draw_words(self, row: Row, y: float) -> None:
+        """The words above the arrow: at its middle, or away from its head if they are longer than a short arrow; they
+        do not pass it. Their outline covers the lifelines behind them."""
+        (x1, x2), text, hot = self._ends(row), self._texts[row.key], _is_hot(row)
+        left, right = float(GUTTER - 4), self._width - 4
+        room = right - left if hot else SHORT
+        if x1 == x2:
+            left = x1 + 24
+        elif x2 > x1:
+            left, right = max(left, min(x1, x2 - 8 - room)), x2 - 8
+        else:
+            left, right = x2 + 8, min(right, max(x1, x2 + 8 + room))
         shown = clipped(text, (right - left) / (1.1 if hot else 1), SMALL)
         half = text_width(shown, SMALL, strong=hot) / 2
-        middle = (x1 + x2) / 2
-        if x1 == x2:
-            middle = x1 + 24 + half
-        elif x2 > x1:
-            middle = min(middle, x2 - 8 - half)
-        else:
-            middle = max(middle, x2 + 8 + half)
+        middle = left + half if x1 == x2 else (x1 + x2) / 2
         x = min(max(middle, left + half), right - half)
-        self._drawing.label(
-            f"words {row.key}", x, y, shown, anchor="middle", style="small hot" if hot else "small", title=title,
-            stroke="bg", stroke_width=3, paint_order="stroke",
-        )  # fmt: skip
+        with self._drawing.about(*_subjects(row)):
+            self._drawing.label(
+                f"words {row.key}", x, y - 2, shown, anchor="middle", style="small hot" if hot else "small",
+                title=self._titles[row.key], stroke="bg", stroke_width=5, paint_order="stroke",
+            )  # fmt: skip
 
     def _draw_all_open(self) -> None:
         """For each request that waits for its response a dashed line down to the moment, beside those before."""
@@ -207,9 +271,18 @@ class _Diagram:
             )  # fmt: skip
 
 
-def _places(rows: Sequence[Row], content: MessagesContent) -> list[float]:
-    """The y of each message: a line for each, and the pauses between them."""
-    ys, y = [], float(HEAD + 14)
+def _is_hot(row: Row) -> bool:
+    """True for a message with an error, and for a request that was lost."""
+    return bool(row.one.errors) if row.is_response else row.one.lost
+
+
+def _subjects(row: Row) -> list[str]:
+    return [selection.message(each.number) for each in row.exchanges]
+
+
+def _places(rows: Sequence[Row], content: MessagesContent, y: float) -> list[float]:
+    """The y of each message, the first one's is given: a line for each, and the pauses between them."""
+    ys = []
     span_ms = max(content.now_ms - content.from_ms, 1)
     for before, row in zip([None, *rows], rows, strict=False):
         if before is not None:
@@ -232,6 +305,23 @@ def _text(one: ShownExchange, *, is_response: bool) -> str:
     return f"{one.label}: lost, the broker stopped" if one.lost else one.label
 
 
+# ---- refusals --------------------------------------------------------------------------------------------------------
+
+
+def _draw_refused(drawing: Drawing, content: MessagesContent) -> float:
+    """A line for each refusal, with a cross: below the messages, because who is not let in sends none. Returns the
+    bottom."""
+    y = drawing.height
+    for refusal in content.refused:
+        y += 16
+        key, at = f"refused {refusal.order}", clock(refusal.time_ms - content.origin_ms)
+        drawing.label(f"{key} time", GUTTER - 8, y, at, anchor="end", style="small soft")
+        drawing.path(f"{key} mark", f"M{GUTTER} {y - 8}l7 7m0 -7l-7 7", stroke="alarm", stroke_width=1.6)
+        shown = clipped(refusal.text, drawing.width - GUTTER - 20, SMALL)
+        drawing.label(key, GUTTER + 12, y, shown, style="small", title=refusal.text)
+    return y + 8 if content.refused else y
+
+
 # ---- the selected messages -------------------------------------------------------------------------------------------
 
 
@@ -242,6 +332,7 @@ def _draw_detail(drawing: Drawing, detail: Detail, left: float, top: float) -> f
     bottom = top + 16 + 14 * len(lines)
     with drawing.about(selection.message(detail.number)):
         drawing.rect("detail", left, top, width, bottom - top, rx=8, fill="card", stroke="line")
+        drawing.elements[-1]["reveal"] = True
         for number, (indent, text, style) in enumerate(lines):
             x = left + 10 + 6 * indent
             shown = clipped(text, left + width - 10 - x, SMALL)
@@ -270,19 +361,23 @@ def _section(title: str, lines: Sequence[str]) -> Iterator[tuple[int, str, str]]
 
 
 def _nothing(content: MessagesContent) -> str:
+    if content.silent:
+        return "No client has sent a message so far."
     if not content.traced:
-        return "No messages so far. Only trace_messages=True records them."
+        return "The journal has no messages: a cluster with trace_messages=True records them."
     return f"No messages in the last {duration(content.now_ms - content.from_ms)}."
 
 
 def _words(content: MessagesContent) -> Iterator[str]:
-    """The last exchanges, one a line."""
+    """The last exchanges, and the refusals, one a line."""
+    for refusal in content.refused:
+        yield f"{clock(refusal.time_ms - content.origin_ms)}  refused: {refusal.text}"
     if not content.exchanges:
         yield _nothing(content)
         return
     count = len(content.exchanges) + content.earlier
     yield f"{count:,} requests in the last {duration(content.now_ms - content.from_ms)}"
-    names = {who.key: who.name for who in content.participants}
+    names = {one.key: one.name for one in content.participants}
     for one in content.exchanges[-5:]:
         answer = "lost" if one.lost else one.answer or "no response yet"
         time = clock(one.sent[1] - content.origin_ms)

@@ -1,4 +1,4 @@
-"""The columns of the messages picture: who has a lifeline, and who shares one."""
+"""The columns of the messages picture: which participants have a lifeline each, and which share one."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ COLUMN: Final = 46
 """Smallest distance of two columns; participants that do not fit share a column."""
 ROOMY: Final = 64
 """The same, if members share a column: fewer lifelines with room for their words."""
+WORDS: Final = 140
+"""The distance of two brokers or coordinators that has room for the words of a state write."""
 LIFELINES: Final = 8
 """The most columns of members, if members share a column."""
 ROUTINE: Final = "ShareGroupHeartbeat"
@@ -35,30 +37,48 @@ def columns(content: MessagesContent, width: float, selected: str = "") -> dict[
     a kind share one column: share coordinators first, and of a kind those that matter least first. `selected`: the
     subject of the participant that keeps its column.
     """
-    who = list(content.participants)
-    weights = {one.key: _weight(one, content.exchanges, selected) for one in who}
-    if len(who) > _fit(width, COLUMN):
-        who = [one for one in who if weights[one.key] > _NOTHING]
-    slots = _slots(who, weights, _most(who, width))
-    step = (width - GUTTER - 34) / max(len(slots) - 1, 1)
+    participants = list(content.participants)
+    weights = _weights(participants, content.exchanges, selected)
+    if len(participants) > _fit(width, COLUMN):
+        participants = [one for one in participants if weights[one.key] > _NOTHING]
+    slots = _slots(participants, weights, _most(participants, width))
+    servers = sum(slot[0].kind in KINDS[2:] for slot in slots)
+    apart, servers_apart = _distances(width - GUTTER - 34, len(slots) - servers, servers)
     found: dict[str, Column] = {}
+    x = GUTTER + 10.0
     for place, slot in enumerate(slots):
         key = slot[0].key if len(slot) == 1 else f"other {slot[0].kind}s"
-        column = Column(key, GUTTER + 10 + place * step, slot[0], len(slot))
+        column = Column(key, x, slot[0], len(slot))
         found |= {one.key: column for one in slot}
+        x += servers_apart if place >= len(slots) - servers else apart
     return found
 
 
-def head(who: Participant, count: int, room: float) -> tuple[str, ...]:
+def _distances(room: float, clients: int, servers: int) -> tuple[float, float]:
+    """The distance of a client's column to the next one, and that of two columns of brokers and coordinators: the words
+    between these have only this room, those of clients that of all columns that their arrow passes."""
+    even = room / max(clients + servers - 1, 1)
+    if even >= WORDS or not clients or servers < 2:
+        return even, even
+    least = max(even * 0.7, COLUMN)
+    wide = max(min(WORDS, (room - clients * least) / (servers - 1)), even)
+    return (room - wide * (servers - 1)) / clients, wide
+
+
+def head(participant: Participant, count: int, room: float) -> tuple[str, ...]:
     """The lines of a column's head; `room`: its width."""
     if count > 1:
         several = f"{count} more"
-        return {"coordinator": ("share", "coords."), "broker": (several, "brokers")}.get(who.kind, (several, "clients"))
-    if who.kind == "coordinator":
-        number = who.key.partition(":")[2]
+        return {"coordinator": ("share", "coords."), "broker": (several, "brokers")}.get(
+            participant.kind, (several, "clients")
+        )
+    if participant.kind == "coordinator":
+        number = participant.key.partition(":")[2]
         words = f"coord. {number}"
         return "share", words if text_width(words, SMALL) < room - 2 else f"co. {number}"
-    return tuple(who.name.split()) if who.kind == "broker" and room < COLUMN + 8 else (who.name,)
+    return (
+        tuple(participant.name.split()) if participant.kind == "broker" and room < COLUMN + 8 else (participant.name,)
+    )
 
 
 Weight = tuple[bool, bool, bool, int]
@@ -66,15 +86,17 @@ Weight = tuple[bool, bool, bool, int]
 _NOTHING: Final[Weight] = (False, False, False, -1)
 
 
-def _weight(who: Participant, exchanges: Iterable[ShownExchange], selected: str) -> Weight:
-    """How much a participant matters: the greatest one keeps its lifeline."""
-    found = [(place, one) for place, one in enumerate(exchanges) if who.key in (one.source, one.target)]
-    return (
-        bool(selected) and who.about == selected,
-        any(one.lost or one.errors or one.answered is None for _, one in found),
-        any(one.api != ROUTINE for _, one in found),
-        max((place for place, _ in found), default=-1),
-    )
+def _weights(
+    participants: Iterable[Participant], exchanges: Iterable[ShownExchange], selected: str
+) -> dict[str, Weight]:
+    """How much each participant matters: the greatest one keeps its lifeline."""
+    found = {one.key: (bool(selected) and one.about == selected, *_NOTHING[1:]) for one in participants}
+    for place, one in enumerate(exchanges):
+        trouble = one.lost or bool(one.errors) or one.answered is None
+        for key in (one.source, one.target):
+            is_selected, has_trouble, is_special, _ = found[key]
+            found[key] = is_selected, has_trouble or trouble, is_special or one.api != ROUTINE, place
+    return found
 
 
 def _fit(width: float, distance: float) -> int:
@@ -82,22 +104,22 @@ def _fit(width: float, distance: float) -> int:
     return max(int((width - GUTTER - 34) / distance) + 1, 2)
 
 
-def _most(who: Collection[Participant], width: float) -> int:
+def _most(participants: Collection[Participant], width: float) -> int:
     """The number of columns: as many as fit; if members have to share, few with room for their words."""
-    fit, clients = _fit(width, COLUMN), sum(one.kind in KINDS[:2] for one in who)
-    if len(who) <= fit or clients <= fit / 2:
+    fit, clients = _fit(width, COLUMN), sum(one.kind in KINDS[:2] for one in participants)
+    if len(participants) <= fit or clients <= fit / 2:
         return fit
-    return min(_fit(width, ROOMY), len(who) - clients + LIFELINES)
+    return min(_fit(width, ROOMY), len(participants) - clients + LIFELINES)
 
 
-def _slots(who: list[Participant], weights: dict[str, Weight], fit: int) -> list[list[Participant]]:
+def _slots(participants: list[Participant], weights: dict[str, Weight], fit: int) -> list[list[Participant]]:
     """The participants of each column, from left to right."""
     shared: dict[str, list[Participant]] = {}
     for kinds in (("coordinator",), ("member", "client"), ("broker",)):
-        rest = sorted((one for one in who if one.kind in kinds), key=lambda one: weights[one.key])
-        too_many = len(who) + len(shared) - fit
+        rest = sorted((one for one in participants if one.kind in kinds), key=lambda one: weights[one.key])
+        too_many = len(participants) + len(shared) - fit
         if too_many > 0 and len(rest) > 1:
             shared[kinds[0]] = rest[: too_many + 1]
-            who = [one for one in who if one not in shared[kinds[0]]]
-    slots = [[one] for one in who] + list(shared.values())
+            participants = [one for one in participants if one not in shared[kinds[0]]]
+    slots = [[one] for one in participants] + list(shared.values())
     return sorted(slots, key=lambda slot: (KINDS.index(slot[0].kind), len(slot) > 1))  # stable: participants' order

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from shareq.model.events import AuthenticationFailed, AuthorizationDenied
 from shareq.trace.analysis.caused_events import caused_events
-from shareq.trace.analysis.exchanges import Call, Exchange, ExchangeLog, broker_of, decoded, topic_names
+from shareq.trace.analysis.exchanges import KEPT, Call, Exchange, ExchangeLog, broker_of
+from shareq.trace.analysis.latest import Latest
 from shareq.trace.journal import Entry
 from shareq.trace.journal.event_text import event_text
-from shareq.trace.views.message_words import error_names, request_words, response_words
+from shareq.trace.views.message_words import MessageWords, message_words
 from shareq.trace.views.messages import message_tree
 from shareq_widgets import selection
 from shareq_widgets.instant import Instant
+from shareq_widgets.pictures.messages_filter import Party, kind_of
 
 MOST = 40
 """Number of exchanges that a picture shows at most."""
@@ -21,6 +25,8 @@ SPANS_MS = SPAN_MS, 5_000, 30_000
 """The spans of which a picture shows the first one with enough exchanges."""
 ENOUGH = 6
 """The number of exchanges that are enough."""
+MOST_REFUSED = 4
+"""Number of refusals that a picture shows at most."""
 MOST_EARLIER = 12
 """Number of exchanges that a picture shows at most of a longer span than the first one: those of a quiet group."""
 
@@ -66,9 +72,18 @@ class Detail(NamedTuple):
     events: tuple[str, ...]
 
 
+class Refusal(NamedTuple):
+    """A client that did not get in, or an operation that was denied. `order`: of the event."""
+
+    order: int
+    time_ms: int
+    text: str
+
+
 class MessagesContent(NamedTuple):
     """`exchanges` in the order of their requests; `earlier`: number of older ones in the span that are left out;
-    `traced`: False if the journal has no messages up to the moment."""
+    `traced`: False if the journal has no messages up to the moment; `refused`: the newest refusals in the span, whether
+    messages are traced or not; `silent`: no client has sent a message, as far as the journal has it."""
 
     from_ms: int
     now_ms: int
@@ -78,6 +93,8 @@ class MessagesContent(NamedTuple):
     exchanges: tuple[ShownExchange, ...]
     earlier: int
     detail: Detail | None
+    refused: tuple[Refusal, ...] = ()
+    silent: bool = False
 
 
 def content(
@@ -86,32 +103,42 @@ def content(
     *,
     client: str | None = None,
     apis: Collection[str] | None = None,
+    without: Collection[str] = (),
+    party: Party | None = None,
     selected: int | None = None,
     most: int = MOST,
 ) -> MessagesContent:
     """The exchanges that are open, sent or answered in the last `span_ms` before the moment.
 
-    `client`: only those of this client id, connection or broker; `apis`: only these, such as "ShareFetch". `selected`:
-    the number of the exchange whose messages are shown. `most`: 1 to MOST.
+    `client`: only those of this client id, connection or broker; `apis`: only these, such as "ShareFetch"; `without`:
+    kinds of requests that are left out, and `party`: only its requests, see `messages_filter`. `selected`: the number
+    of the exchange whose messages are shown. `most`: 1 to MOST.
     """
     if not 1 <= most <= MOST:
         raise ValueError(f"most={most}: must be 1..{MOST}")
     if span_ms < 1:
         raise ValueError(f"span_ms={span_ms}: must be 1 or more")
-    journal = instant.history.journal
-    log = instant.history.kept("messages", lambda: ExchangeLog(journal))
-    log.refresh()
+    log = exchange_log(instant)
     from_ms = instant.now_ms - span_ms
-    calls = [call for call in log.calls(from_ms, instant.until) if call.is_of(client, apis)]
-    names = topic_names(journal)
-    found = [decoded(call, names) for call in calls[-most:]]
-    caused = _caused(instant, found, names)
-    cast = _Cast(instant, found, everyone=client is None)
+    calls = [
+        call for call in log.calls(from_ms, instant.until)
+        if call.is_of(client, apis) and kind_of(call.api) not in without and (party is None or party.takes_part(call))
+    ]  # fmt: skip
+    found = [log.exchange(call) for call in calls[-most:]]
+    caused = _caused(instant, found, log.topics)
+    cast, traced = _Cast(instant, found, everyone=client is None), log.traced(instant.until)
     return MessagesContent(
-        from_ms, instant.now_ms, instant.origin_ms, log.traced(instant.until),
-        cast.participants(), tuple(_shown(one, cast, caused[one.order]) for one in found), len(calls) - len(found),
-        _detail(instant, log.call(selected, instant.until), names),
+        from_ms, instant.now_ms, instant.origin_ms, traced,
+        cast.participants(), tuple(_shown(instant, one, cast, caused[one.order]) for one in found),
+        len(calls) - len(found), _detail(instant, log, log.call(selected, instant.until)), _refused(instant, from_ms),
+        not traced and _silent(instant),
     )  # fmt: skip
+
+
+def _silent(instant: Instant) -> bool:
+    """True if no member has joined and no record was appended up to the moment."""
+    topics = instant.history.cluster(instant.until).topics.values()
+    return not instant.names.joined(instant.until) and not any(one.log_end for parts in topics for one in parts)
 
 
 def recent(
@@ -119,16 +146,24 @@ def recent(
     *,
     client: str | None = None,
     apis: Collection[str] | None = None,
+    without: Collection[str] = (),
+    party: Party | None = None,
     selected: int | None = None,
-    most: int = MOST,
+    most: int | None = None,
+    since_ms: int | None = None,
 ) -> MessagesContent:
-    """The content of the shortest of SPANS_MS that has enough exchanges, else of the longest; arguments as in
-    `content`."""
-    for span_ms in SPANS_MS:
-        found = content(instant, span_ms, client=client, apis=apis, selected=selected, most=most)
-        if len(found.exchanges) >= min(ENOUGH, most):
+    """The content since a time; None: of the shortest of SPANS_MS that has enough exchanges, else of the longest.
+
+    `most`: None is MOST, or MOST_EARLIER in a longer span than the first one; the other arguments are as in `content`.
+    """
+    count = MOST if most is None else most
+    for span_ms in SPANS_MS if since_ms is None else [max(instant.now_ms - since_ms, 1)]:
+        found = content(
+            instant, span_ms, client=client, apis=apis, without=without, party=party, selected=selected, most=count
+        )
+        if len(found.exchanges) >= min(ENOUGH, count):
             break
-        most = min(most, MOST_EARLIER)
+        count = MOST_EARLIER if most is None else most
     return found
 
 
@@ -142,11 +177,37 @@ def _caused(instant: Instant, found: Sequence[Exchange], names: Mapping[str, str
     return caused_events(entries[start : instant.until - journal.dropped], found, names)
 
 
-def _shown(one: Exchange, cast: _Cast, caused: Sequence[Entry]) -> ShownExchange:
+def _refused(instant: Instant, from_ms: int) -> tuple[Refusal, ...]:
+    """The newest refusals since a time."""
+    journal = instant.history.journal
+    first = bisect_left(journal.entries(), from_ms, key=lambda entry: entry.time_ms) + journal.dropped
+    entries = journal.between(first, instant.until, (AuthenticationFailed, AuthorizationDenied))
+    return tuple(
+        Refusal(entry.order, entry.time_ms, event_text(entry.broker_id, entry.event, instant.name))
+        for entry in entries[-MOST_REFUSED:]
+    )
+
+
+def exchange_log(instant: Instant) -> ExchangeLog:
+    """The messages of the journal, up to its end."""
+    journal = instant.history.journal
+    log = instant.history.kept("messages", lambda: ExchangeLog(journal))
+    log.refresh()
+    return log
+
+
+def words_of(instant: Instant, one: Exchange) -> MessageWords:
+    """The words of an exchange; those of the latest ones are kept."""
+    kept: Latest[MessageWords] = instant.history.kept("message words", lambda: Latest(KEPT))
+    return kept.of((one.order, one.answered_order, one.lost), lambda: message_words(one))
+
+
+def _shown(instant: Instant, one: Exchange, cast: _Cast, caused: Sequence[Entry]) -> ShownExchange:
+    words = words_of(instant, one)
     answered = None if one.answered_order is None or one.answered_ms is None else (one.answered_order, one.answered_ms)
     return ShownExchange(
         number_of(one), one.api, cast.source(one), cast.target(one), (one.order, one.time_ms), answered,
-        request_words(one), response_words(one), tuple(error_names(one)), one.lost,
+        words.request, words.response, words.errors, one.lost,
         caused[-1].order if caused else None,
     )  # fmt: skip
 
@@ -156,12 +217,12 @@ def number_of(one: Exchange) -> int:
     return one.number if one.number >= 0 else -2 - one.order
 
 
-def _detail(instant: Instant, call: Call | None, names: Mapping[str, str]) -> Detail | None:
+def _detail(instant: Instant, log: ExchangeLog, call: Call | None) -> Detail | None:
     if call is None:
         return None
-    one = decoded(call, names)
+    one = log.exchange(call)
     took = "no response" if one.duration_ms is None else f"{one.duration_ms:,} ms"
-    caused = _caused(instant, [one], names)[one.order]
+    caused = _caused(instant, [one], log.topics)[one.order]
     return Detail(
         one.number,
         f"{one.api}, {one.client} to {one.broker}, {'lost' if one.lost else took}",

@@ -87,11 +87,11 @@ def _seconds(ms: float) -> str:
 
 def draw(shown: RaceContent, width: float) -> Drawing:
     """The race; both groups on one time axis."""
-    said = sentences(shown)
-    drawing = Drawing(width, text="\n".join(said))
+    texts = sentences(shown)
+    drawing = Drawing(width, text="\n".join(texts))
     time = TimeRange(0, max(shown.end_ms, 1), LEFT, width - RIGHT)
     y = 8.0
-    lines = wrapped(said[0], width - 8, strong=True)
+    lines = wrapped(texts[0], width - 8, strong=True)
     for place, line in enumerate(lines):
         drawing.label(f"verdict {place}", 4, y + 6 + LINE * place, line, style="strong")
     y = _draw_legend(drawing, y + LINE * len(lines) + 12, width)
@@ -99,7 +99,7 @@ def draw(shown: RaceContent, width: float) -> Drawing:
         y = _draw_outcome(drawing, outcome, time, shown.now_ms, y) + 14
     draw_axis(drawing, "time", time, 0, y + 2)
     y += 22
-    for number, sentence in enumerate(said[1:]):
+    for number, sentence in enumerate(texts[1:]):
         for place, line in enumerate(wrapped(sentence, width - 8, 10.5)):
             drawing.label(f"sentence {number}.{place}", 4, y, line, style="small soft")
             y += LINE

@@ -5,207 +5,18 @@ A drag over the plot selects times: `Drawing.brush` has the area and the times a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from shareq.extras import require
-from shareq.model.events import MemberLeft, RecordsChanged
-from shareq.model.states import RecordEvent, RecordState
-from shareq.trace.analysis.share_partition_state import SharePartitionState
-from shareq.trace.journal import Entry
 from shareq.trace.journal.event_text import count_text, range_text
-from shareq.trace.views.marks import Marks, has_left_by_itself
 from shareq.trace.views.palette import STATES, UNKNOWNS
-from shareq.trace.views.plots import MARKED
-from shareq.trace.views.raster_sampling import PAST, Raster, sample
 from shareq_widgets import selection
 from shareq_widgets.drawing import Drawing
-from shareq_widgets.instant import Instant
 from shareq_widgets.look import SHAPES
-from shareq_widgets.pictures.time_plot import TimeRange, clock, draw_axis, draw_moment
+from shareq_widgets.pictures.raster_content import RasterContent, Rectangle, Steps
+from shareq_widgets.pictures.time_plot import DRAG, TimeRange, clock, draw_axis, draw_moment
 from shareq_widgets.text_fit import SMALL, text_width
-
-LOCK_TIMEOUT = str(RecordEvent.LOCK_TIMEOUT)
-SPAN_MS = 60_000
-SPAN_EVENTS = 75_000
-"""Maximum number of entries of the journal in the times of a picture that no argument sets: with more of them in a
-minute, it shows less than a minute."""
-COLUMNS, ROWS = 200, 72
-"""Maximum samples of a picture."""
-AHEAD = 8
-"""Without a given end, the times reach past the moment by this part of the span: room for locks that will run out."""
-
-Rectangle = tuple[float, float, int, int]
-"""(from ms, to ms, first offset, end offset) of samples in one state."""
-Steps = tuple[tuple[float, int], ...]
-"""(from ms, offset) at each change."""
-
-
-class Notice(NamedTuple):
-    """Something that happened at a time, or will; `hot`: a person should look."""
-
-    time_ms: float
-    text: str
-    hot: bool
-
-
-class RasterContent(NamedTuple):
-    """`states`: name -> samples; `past`: those below the SPSO. `offsets`: the range drawn, half-open. `spso`,
-    `window_end`: half-open edges of the window over time. `expired`: (time ms, first, end) of expired locks.
-    `ahead`: when the locks of the moment will run out. `waits`: the member that holds the record at the SPSO.
-    `known`: False until the share-partition is loaded, or something durable is read. `at_most`: the SPEO is an
-    upper bound: the source is observed.
-    """
-
-    topic: str
-    partition: int
-    origin_ms: int
-    now_ms: int
-    from_ms: int
-    to_ms: int
-    known: bool
-    at_most: bool
-    offsets: tuple[int, int]
-    states: dict[str, tuple[Rectangle, ...]]
-    past: dict[str, tuple[Rectangle, ...]]
-    spso: Steps
-    window_end: Steps
-    expired: tuple[tuple[float, int, int], ...]
-    notices: tuple[Notice, ...]
-    ahead: tuple[Notice, ...]
-    waits: str
-
-
-def content(
-    instant: Instant,
-    topic: str,
-    partition: int,
-    *,
-    columns: int = COLUMNS,
-    rows: int = ROWS,
-    from_ms: int | None = None,
-    to_ms: int | None = None,
-) -> RasterContent:
-    """The records from `from_ms` to `to_ms`, up to the moment. Without `from_ms`: the last minute, or the time of the
-    last SPAN_EVENTS if it is shorter; without `to_ms`: a little more than the moment. The cost follows the entries in
-    this time. Needs numpy.
-    """
-    require("lab", "numpy")
-    begin, end = times(instant, from_ms, to_ms)
-    history = instant.history
-    timeline = history.timeline(topic, partition)
-    stop = timeline.count(instant.until)
-    place = min(timeline.at_time(begin), stop)
-    start = timeline.state(place).copy()
-    entries = timeline.entries[place:stop]
-    drawn = [entry for entry in entries if entry.time_ms <= end]
-    shown_to = min(instant.now_ms, end)
-    part = max((shown_to - begin) / (end - begin), 0)
-    picture = sample(
-        drawn, [entry.time_ms for entry in drawn], (begin, max(shown_to, begin + 1)),
-        start=start, size=(max(round(columns * part), 1), rows),
-    )  # fmt: skip
-    state = history.share_partition(topic, partition, instant.until)
-    first_known = _first_known(drawn, start, begin)
-    last = (instant.now_ms, state.spso, state.window_end) if begin <= instant.now_ms <= end else None
-    return RasterContent(
-        topic, partition, instant.origin_ms, instant.now_ms, begin, end,
-        first_known is not None and shown_to >= begin, state.uncertain,
-        (int(picture.offsets[0]), int(picture.offsets[-1])), _samples(picture, 0), _samples(picture, PAST),
-        _steps(picture, picture.spso, first_known, last and (last[0], last[1])),
-        _steps(picture, picture.window_end, first_known, last and (last[0], last[2])),
-        _expired(drawn), tuple(_notices(instant, drawn)), tuple(_ahead(instant, state, end)),
-        _waits(instant, state),
-    )  # fmt: skip
-
-
-def times(instant: Instant, from_ms: int | None, to_ms: int | None, span_ms: int = SPAN_MS) -> tuple[int, int]:
-    """The times of a picture; ValueError if `from_ms` is not before `to_ms`."""
-    begin = _begin(instant, span_ms) if from_ms is None else from_ms
-    end = max(instant.now_ms, begin + 1) + (instant.now_ms - begin) // AHEAD if to_ms is None else to_ms
-    if begin >= end:
-        raise ValueError(f"from_ms={begin}: must be before to_ms={end}")
-    return begin, end
-
-
-def _begin(instant: Instant, span_ms: int) -> int:
-    """The time from which on a picture shows what happened, so that its cost is bounded."""
-    journal = instant.history.journal
-    place = instant.until - SPAN_EVENTS - journal.dropped
-    earliest_ms = journal[place].time_ms if 0 <= place < len(journal) else instant.origin_ms
-    return max(instant.origin_ms, instant.now_ms - span_ms, earliest_ms)
-
-
-def _first_known(entries: Sequence[Entry], start: SharePartitionState, begin: int) -> float | None:
-    """The time from which on a window is known."""
-    if start.loaded or start.window_end > start.spso:
-        return begin
-    known = ("SharePartitionLoaded", "DurableStateRead", "RecordsHeld")
-    return next((entry.time_ms for entry in entries if type(entry.event).__name__ in known), None)
-
-
-def _samples(picture: Raster, past: int) -> dict[str, tuple[Rectangle, ...]]:
-    """The rectangles of each state that occurs."""
-    found = {}
-    for code, state in enumerate((*STATES, *UNKNOWNS), start=1 + past):
-        corners = picture.rectangles(code)
-        if len(corners):
-            found[state] = tuple((float(a[0]), float(b[0]), int(a[1]), int(b[1])) for a, _, b, _ in corners)
-    return found
-
-
-def _steps(picture: Raster, values: Any, from_ms: float | None, last: tuple[int, int] | None) -> Steps:
-    """The changes of a line from a time on; `last`: its time and value at the moment, if that is drawn."""
-    steps: list[tuple[float, int]] = []
-    for left, right, value in zip(picture.x[:-1], picture.x[1:], values, strict=True):
-        if from_ms is not None and right > from_ms and (not steps or steps[-1][1] != value):
-            steps.append((max(float(left), from_ms), int(value)))
-    if from_ms is not None and last is not None and (not steps or steps[-1][1] != last[1]):
-        steps.append(last)
-    return tuple(steps)
-
-
-def _expired(entries: Sequence[Entry]) -> tuple[tuple[float, int, int], ...]:
-    return tuple(
-        [
-            (entry[1], event[4], event[5])
-            for entry in entries
-            if type(event := entry[3]) is RecordsChanged and event[3] == LOCK_TIMEOUT
-        ]
-    )
-
-
-def _notices(instant: Instant, entries: Sequence[Entry]) -> Iterator[Notice]:
-    """Deaths, failures and elections; a member that leaves by itself is none."""
-    marks = Marks(instant.name)
-    marks.add(0, [entry for entry in entries if type(entry[3]) is not MemberLeft or not has_left_by_itself(entry)])
-    for mark in marks.shown():
-        if mark["kind"] in MARKED:
-            hot = mark["kind"] in ("broker_killed", "fault", "member_left", "disturbed")
-            yield Notice(mark["time_ms"], mark["text"], hot)
-
-
-def _ahead(instant: Instant, state: SharePartitionState, end: int) -> Iterator[Notice]:
-    """When the locks of each member will run out, in the times drawn: the first of its deadlines."""
-    first: dict[str, int] = {}
-    for _, _, status in state.runs:
-        if status.member_id is not None and status.deadline_ms is not None:
-            first[status.member_id] = min(status.deadline_ms, first.get(status.member_id, status.deadline_ms))
-    for member_id, deadline_ms in sorted(first.items(), key=lambda item: item[1]):
-        if instant.now_ms < deadline_ms <= end:
-            yield Notice(deadline_ms, f"{instant.letter(member_id)}'s locks run out", False)
-
-
-def _waits(instant: Instant, state: SharePartitionState) -> str:
-    """Why the SPSO stays where it is, if a member holds the record there."""
-    for _, _, status in state.runs.overlap(state.spso, state.spso + 1):
-        if status.state is RecordState.ACQUIRED and status.member_id is not None and state.loaded:
-            return f"SPSO waits for {instant.letter(status.member_id)}'s {state.spso:,}"
-    return ""
-
-
-# ---- drawing ---------------------------------------------------------------------------------------------------------
 
 TOP, AXIS = 44, 20
 TALL = 320
@@ -214,8 +25,9 @@ LINE = 13
 """The height of a line of text, px."""
 
 
-def draw(content: RasterContent, width: float, *, tall: bool = False) -> Drawing:
-    """The plot: one path for each state, the lines of SPSO and SPEO, the moment, and what happened."""
+def draw(content: RasterContent, width: float, *, tall: bool = False, span: tuple[int, int] | None = None) -> Drawing:
+    """The plot: one path for each state, the lines of SPSO and SPEO, the moment, and what happened. `span`: the times
+    that other views show; they are marked."""
     drawing = Drawing(width, text="\n".join(_words(content)))
     bottom = TOP + (TALL if tall else 150 if width < 600 else 180)
     drawing.height = bottom + AXIS + 4
@@ -225,8 +37,7 @@ def draw(content: RasterContent, width: float, *, tall: bool = False) -> Drawing
     scale = _Scale(content.offsets, TOP, bottom)
     drawing.brush = time.brush(TOP, bottom)
     with drawing.about(selection.partition(content.topic, content.partition)):
-        drawing.rect("plot", left, TOP, time.right - left, bottom - TOP, title="drag to look at another moment",
-                     fill="card", stroke="line")  # fmt: skip
+        drawing.rect("plot", left, TOP, time.right - left, bottom - TOP, title=DRAG, fill="card", stroke="line")
         draw_axis(drawing, "time", time, content.origin_ms, bottom + 15)
         if not content.known:
             drawing.label("unknown", left + 10, TOP + 24, _unknown(content), style="small soft")
@@ -237,9 +48,23 @@ def draw(content: RasterContent, width: float, *, tall: bool = False) -> Drawing
         _draw_window(drawing, content, time, scale)
         _draw_notices(drawing, content, time, (TOP, bottom))
         _draw_expired(drawing, content, time, scale)
+        _draw_span(drawing, time, span, (TOP, bottom))
         draw_moment(drawing, time, content.now_ms, TOP - 4, bottom + 3)
     _draw_legend(drawing, content)
     return drawing
+
+
+def _draw_span(drawing: Drawing, time: TimeRange, span: tuple[int, int] | None, y: tuple[float, float]) -> None:
+    """The times that other views show, as far as the plot has them: all others are dimmed."""
+    if span is None or span[1] <= time.from_ms or span[0] >= time.to_ms:
+        return
+    left, right, (top, bottom) = time.x(span[0]), time.x(span[1]), y
+    title = "not shown by the other views; a click, or Escape, shows all of the time"
+    for side, x, end in (("before", time.left, left), ("after", right, time.right)):
+        drawing.rect(f"{side} the span", x, top, end - x, bottom - top, fill="bg", opacity=0.6, title=title)
+    drawing.path(
+        "span", f"M{left:g} {top:g}V{bottom:g}M{right:g} {top:g}V{bottom:g}", stroke="available", stroke_width=2
+    )
 
 
 class _Scale(NamedTuple):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
-from shareq.trace.analysis.exchanges import GIVEN_UP_MS, Call, Exchange, ExchangeLog, broker_of, decoded, topic_names
+from shareq.trace.analysis.exchanges import GIVEN_UP_MS, Call, Exchange, broker_of
 from shareq.trace.journal import Entry
-from shareq.trace.views.message_words import error_names, request_words, response_words
 from shareq_widgets.instant import Instant
-from shareq_widgets.pictures.messages_content import number_of
+from shareq_widgets.pictures.messages_content import exchange_log, number_of, words_of
 
 MAX_MESSAGES: Final = 20
 
@@ -62,9 +61,7 @@ def recent_messages(instant: Instant, since: int) -> RecentMessages:
 
     Messages that are older than GIVEN_UP_MS are left out.
     """
-    journal = instant.history.journal
-    log = instant.history.kept("messages", lambda: ExchangeLog(journal))
-    log.refresh()
+    log = exchange_log(instant)
     oldest_ms = instant.now_ms - GIVEN_UP_MS
     found: list[tuple[int, Kind, Call]] = []
     for call in log.calls(max(_time_of(instant, since), oldest_ms), instant.until):
@@ -73,9 +70,8 @@ def recent_messages(instant: Instant, since: int) -> RecentMessages:
         if call.response is not None and _is_new(call.response, since, oldest_ms):
             found.append((call.response.order, "response", call))
     found.sort(key=lambda one: one[0])
-    names = topic_names(journal)
     messages = [
-        _message(instant, kind, decoded(call, names), in_flight=_in_flight(call, oldest_ms))
+        _message(instant, kind, log.exchange(call), in_flight=_in_flight(call, oldest_ms))
         for _, kind, call in found[-MAX_MESSAGES:]
     ]
     return RecentMessages(tuple(messages), log.traced(instant.until))
@@ -97,13 +93,14 @@ def _in_flight(call: Call, oldest_ms: int) -> bool:
 
 def _message(instant: Instant, kind: Kind, one: Exchange, *, in_flight: bool) -> MessageContent:
     client, broker = _client(instant, one), _broker(one.broker)
+    message = words_of(instant, one)
     if kind == "request":
         lost = one.response is None and not in_flight
-        words = request_words(one) + (", lost" if lost else "")
+        words = message.request + (", lost" if lost else "")
         return MessageContent(number_of(one), kind, client, broker, one.api, words, one.time_ms, in_flight=in_flight)
-    error = next(iter(error_names(one)), "")
+    error = next(iter(message.errors), "")
     time_ms = one.time_ms if one.answered_ms is None else one.answered_ms
-    return MessageContent(number_of(one), kind, broker, client, one.api, response_words(one), time_ms, error)
+    return MessageContent(number_of(one), kind, broker, client, one.api, message.response, time_ms, error)
 
 
 def _client(instant: Instant, one: Exchange) -> Party:

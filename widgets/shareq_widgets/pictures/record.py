@@ -1,9 +1,10 @@
-"""The biography of one record: why it is where it is, who had it, for how long, under which configuration."""
+"""The biography of one record: why it is where it is, its holders, for how long, under which configuration."""
 
 from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal.event_text import count_text
 from shareq_widgets import selection
 from shareq_widgets.drawing import Drawing
@@ -14,7 +15,7 @@ from shareq_widgets.pictures.record_place import Place, place_of
 from shareq_widgets.text_fit import SMALL, clipped, text_width, wrapped
 from shareq_widgets.time_scale import TimeScale, duration_text, round_scale, time_text
 
-__all__ = ["Chapter", "Place", "RecordContent", "config_text", "content", "draw"]
+__all__ = ["Chapter", "Place", "RecordContent", "config_text", "content", "draw", "draw_none"]
 
 SHOWN_CHAPTERS: Final = 14
 """With more chapters, those after the first are left out and counted."""
@@ -68,6 +69,22 @@ def content(instant: Instant, topic: str, partition: int, offset: int) -> Record
     )
 
 
+def draw_none(state: SharePartitionState, width: float) -> Drawing:
+    """The picture without a selected record, and without one at the SPSO."""
+    name = f"{state.topic}-{state.partition}"
+    end = f"its window is empty at SPSO {state.spso:,}, the end of the log" if state.log_end > 0 else "its log is empty"
+    head, why = f"{name} · no record is selected", f"{name} has no record in flight or waiting: {end}."
+    hint = "Select a record in the strip to see what happened to it."
+    drawing = Drawing(width, text=f"{head}\n{why} {hint}")
+    drawing.label("title", 0, 13, clipped(head, width / 1.1), style="strong")
+    lines = [(line, "") for line in wrapped(why, width)] + [(line, "soft") for line in wrapped(hint, width)]
+    drawing.height = 38.0
+    for number, (line, style) in enumerate(lines):
+        drawing.label(f"why {number}", 0, drawing.height, line, style=style)
+        drawing.height += LINE + 2
+    return drawing
+
+
 # ---- words -----------------------------------------------------------------------------------------------------------
 
 
@@ -75,10 +92,10 @@ def words(content: RecordContent) -> str:
     """The picture in words: the place, the reason, and a line for each chapter."""
     head = f"{content.topic}-{content.partition} offset {content.offset}: {_state_name(content.place)}"
     lines = [f"{head}, {content.place.where}", content.place.why]
-    told = [_chapter_words(chapter, content) for chapter in _shown(content)]
-    hidden = len(content.chapters) - len(told)
+    chapters = [_chapter_words(chapter, content) for chapter in _shown(content)]
+    hidden = len(content.chapters) - len(chapters)
     left_out = [_left_out(hidden)] if hidden else []
-    return "\n".join([*lines, *told[:1], *left_out, *told[1:]])
+    return "\n".join([*lines, *chapters[:1], *left_out, *chapters[1:]])
 
 
 def _shown(content: RecordContent) -> list[Chapter]:
@@ -96,9 +113,9 @@ def _state_name(place: Place) -> str:
 
 
 def _chapter_words(chapter: Chapter, content: RecordContent) -> str:
-    who = "" if chapter.holder is None else f", {chapter.holder}"
+    holder = "" if chapter.holder is None else f", {chapter.holder}"
     details = "".join(f"; {text}" for text in chapter.details)
-    return f"{_time(chapter.start_ms, content)} {chapter.title}{who} ({_length(chapter)}){details}"
+    return f"{_time(chapter.start_ms, content)} {chapter.title}{holder} ({_length(chapter)}){details}"
 
 
 def _length(chapter: Chapter) -> str:
@@ -272,9 +289,9 @@ def _details(drawing: Drawing, chapter: Chapter, x: float, y: float) -> float:
 
 
 def _title(chapter: Chapter) -> str:
-    who = "" if chapter.holder is None else f"{chapter.holder.name} · "
+    holder = "" if chapter.holder is None else f"{chapter.holder.name} · "
     length = "" if chapter.end_ms is None else " " + f"· {_length(chapter)}".replace(" ", "\u00a0")
-    return f"{who}{chapter.title}{length}"
+    return f"{holder}{chapter.title}{length}"
 
 
 def _lines(drawing: Drawing, key: str, lines: list[tuple[str, str]], x: float, y: float) -> float:

@@ -6,22 +6,29 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from shareq.model.errors import Errors
-from shareq.model.states import ABANDONED, PREPARED, RETURNING, RecordEvent, RecordState
+from shareq.model.states import ABANDONED, PREPARED, RETURNING, STAGED, TXN_COMMIT, RecordEvent, RecordState
 from shareq.trace.analysis.record_history import (
     APPENDED,
     DELIVERED,
     DURABLE,
+    IN_QUEUE,
+    KILLED,
     LOADED,
     MEMBER_LEFT,
+    NOT_IN_QUEUE,
     PASSED,
+    QUEUE_AWAITED,
     REMOVED,
+    STOPPED,
     UNLOADED,
     Config,
     RecordChange,
+    lost_deliveries,
 )
 from shareq.trace.journal.event_text import count_text
 from shareq_widgets.holder import Holder, holder_of
 from shareq_widgets.instant import Instant
+from shareq_widgets.pictures.record_place import delivery_text
 from shareq_widgets.time_scale import duration_text, time_text
 
 NO_LEADER: Final = "no leader"
@@ -38,6 +45,9 @@ VERBS: Final[dict[str, str]] = {
     RecordEvent.ABORTED: "found to be part of an aborted transaction",
     RecordEvent.LOG_START: "below the new log start",
     RecordEvent.MISSING: "no longer in the log",
+    RecordEvent.EXPIRED: "its time to live was over",
+    RecordEvent.DEAD_LETTERED: "on its way to the dead-letter queue until then",
+    RecordEvent.TXN_ABORT: "given back: its transaction was aborted",
 }
 
 
@@ -68,8 +78,8 @@ def chapters(instant: Instant, changes: list[RecordChange]) -> tuple[Chapter, ..
     story = _Story(instant)
     for change in changes:
         story.add(change)
-    told, last = story.chapters, len(story.chapters) - 1
-    kept = [chapter for place, chapter in enumerate(told) if place in (0, last) or _counts(chapter)]
+    chapters, last = story.chapters, len(story.chapters) - 1
+    kept = [chapter for place, chapter in enumerate(chapters) if place in (0, last) or _counts(chapter)]
     return tuple(chapter._replace(details=_shortened(chapter.details)) for chapter in kept)
 
 
@@ -106,11 +116,14 @@ class _Story:
         self._write_ms: int | None = None
         self._before: RecordChange | None = None
         self._config: Config | None = None
+        self._lost = self._explained = 0
+        """Deliveries that the delivery count does not have, and those of them that a chapter explains."""
         self._handlers: dict[str, Callable[[RecordChange], None]] = {
             APPENDED: self._appended,
             RecordEvent.ACQUIRE: self._acquired,
             RecordEvent.RENEW: self._renewed,
             PREPARED: self._prepared,
+            STAGED: self._staged,
             ABANDONED: self._abandoned,
             UNLOADED: self._unloaded,
             LOADED: self._loaded,
@@ -119,10 +132,13 @@ class _Story:
             DELIVERED: self._delivered,
             DURABLE: self._durable,
             MEMBER_LEFT: self._member_left,
+            IN_QUEUE: lambda change: self._queue(change, "the dead-letter queue has it, in"),
+            QUEUE_AWAITED: lambda change: self._queue(change, "it waits for the dead-letter queue:"),
+            NOT_IN_QUEUE: lambda change: self._queue(change, "it does not get to a dead-letter queue:"),
         }
 
     def add(self, change: RecordChange) -> None:
-        if not self.chapters and change.what in (RecordEvent.RENEW, PREPARED, ABANDONED):
+        if not self.chapters and change.what in (RecordEvent.RENEW, PREPARED, STAGED, ABANDONED):
             self._begin(change, f"delivery {change.delivery_count}", "acquired before the journal begins")
             self._hold(change, last_attempt=False)
         self._handlers.get(change.what, self._ended)(change)
@@ -158,11 +174,12 @@ class _Story:
             return
         limit = change.config.delivery_count_limit
         last = change.delivery_count >= limit
-        self._begin(
-            change,
-            f"delivery {change.delivery_count} of {limit}" + (", the last attempt" if last else ""),
-            config_text(change.config, self._config),
+        title = f"{delivery_text(change.delivery_count, self._lost)} of {limit}" + (
+            ", the last attempt" if last else ""
         )
+        uncounted = _uncounted(self._lost) if self._lost > self._explained else ""
+        self._begin(change, title, config_text(change.config, self._config), uncounted)
+        self._explained = self._lost
         self._hold(change, last_attempt=last)
         self._config = change.config
 
@@ -184,6 +201,10 @@ class _Story:
     def _prepared(self, change: RecordChange) -> None:
         self._write_ms = change.time_ms
 
+    def _staged(self, change: RecordChange) -> None:
+        """Its acknowledgement waits for the end of a transaction."""
+        self._note(f"its {change.why} was staged in a transaction at {self._at(change.time_ms)}")
+
     def _abandoned(self, change: RecordChange) -> None:
         error = f", {Errors(change.error).name}" if change.error else ""
         what = change.why.replace("_", " ") or "change"
@@ -194,15 +215,23 @@ class _Story:
     def _ended(self, change: RecordChange) -> None:
         """A RecordEvent ends a delivery, or archives an available record."""
         verb = VERBS.get(change.what, change.what)
+        if change.what == TXN_COMMIT:
+            verb = f"{VERBS.get(change.why, change.why)} in a transaction, which was committed"
         if self.chapters and self.chapters[-1].holder is not None:
             after = duration_text(change.time_ms - self.chapters[-1].start_ms)
             took_ms = None if self._write_ms is None else change.time_ms - self._write_ms
             write = f", of which the state write took {duration_text(took_ms)}" if took_ms else ""
             self._note(f"{verb} at {self._at(change.time_ms)}, after {after}{write}")
-        if change.state is RecordState.AVAILABLE:
+        if change.state is RecordState.AVAILABLE and change.deadline_ms is not None:
+            self._begin(change, "resting", f"no fetch may acquire it before {self._at(change.deadline_ms)}")
+        elif change.state is RecordState.AVAILABLE:
             self._begin(change, "available again", "it waits for a fetch")
         elif change.state is RecordState.ACKNOWLEDGED:
             self._begin(change, "acknowledged")
+        elif change.state is RecordState.ARCHIVING:
+            used_up = change.what in RETURNING
+            reason = "its deliveries were used up" if used_up else f"it was {verb}"
+            self._begin(change, "on its way to the dead-letter queue", reason)
         else:
             used_up = change.what in RETURNING
             self._begin(change, "archived", "its deliveries were used up" if used_up else f"it was {verb}")
@@ -224,10 +253,16 @@ class _Story:
             self._begin(change, "removed")
         self._note(f"the log start moved above it at {self._at(change.time_ms)}: the log no longer has it")
 
+    def _queue(self, change: RecordChange, text: str) -> None:
+        """News of the way to the dead-letter queue."""
+        if not self.chapters:
+            self._begin(change, "on its way to the dead-letter queue")
+        self._note(f"{text} {change.why}, at {self._at(change.time_ms)}")
+
     # ---- leaders -----------------------------------------------------------------------------------------------------
 
     def _unloaded(self, change: RecordChange) -> None:
-        why = "stopped" if change.why == "stopped" else f"dropped the share-partition, {change.why}"
+        why = {STOPPED: "stopped", KILLED: "was killed"}.get(change.why, f"dropped the share-partition, {change.why}")
         if self.chapters and self.chapters[-1].holder is not None:
             self._note(f"the lock was lost with the leader at {self._at(change.time_ms)}")
         self._begin(change._replace(state=None), NO_LEADER, f"broker {change.broker_id} {why}")
@@ -235,6 +270,7 @@ class _Story:
     def _loaded(self, change: RecordChange) -> None:
         state = "not in flight" if change.state is None else change.state.name.lower()
         lost = _lost(self._before, change)
+        self._lost += lost_deliveries([self._before, change]) if self._before is not None else 0
         self._begin(change, f"loaded by broker {change.broker_id}", f"{state}, delivered {_times(change)}", lost)
         if lost:
             self.chapters[-1] = self.chapters[-1]._replace(alarms=(lost,))
@@ -264,6 +300,11 @@ def _renewal_text(chapter: Chapter, at: Callable[[int], str]) -> str:
         return ""
     until = "" if chapter.deadline_ms is None else f", locked until {at(chapter.deadline_ms)}"
     return f"renewed {'' if len(times) == 1 else f'{len(times):,} times, last '}at {at(times[-1])}{until}"
+
+
+def _uncounted(lost: int) -> str:
+    missing = "1 earlier delivery is" if lost == 1 else f"{lost:,} earlier deliveries are"
+    return f"{missing} not counted: acquisitions are not durable, and were lost with the leader"
 
 
 def _times(change: RecordChange) -> str:

@@ -5,27 +5,46 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from shareq.model.states import RETURNING, RecordEvent, RecordState
-from shareq.trace.analysis.record_history import DELIVERED, PASSED, REMOVED, UNLOADED, RecordChange
+from shareq.model.states import RESTED, RETURNING, TXN_COMMIT, RecordEvent, RecordState
+from shareq.trace.analysis.kept_back import kept_back
+from shareq.trace.analysis.record_history import (
+    DELIVERED,
+    IN_QUEUE,
+    NOT_IN_QUEUE,
+    PASSED,
+    QUEUE_AWAITED,
+    REMOVED,
+    UNLOADED,
+    RecordChange,
+    lost_deliveries,
+)
 from shareq.trace.analysis.runs import RecordStatus
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq_widgets.instant import Instant
 from shareq_widgets.time_scale import time_text
 
 ENDINGS: Final[dict[str, str]] = {
-    RecordEvent.ACCEPT: "{who} accepted it at {at}, in delivery {count}",
-    RecordEvent.RELEASE: "{who} released it at {at}, in delivery {count}",
-    RecordEvent.REJECT: "{who} rejected it at {at}, in delivery {count}",
-    RecordEvent.GAP: "{who} found no record there at {at}",
-    RecordEvent.SESSION_RELEASE: "the share session of {who} ended at {at}, in delivery {count}",
-    RecordEvent.LOCK_TIMEOUT: "the lock of {who} ran out at {at}, in delivery {count}",
+    RecordEvent.ACCEPT: "{holder} accepted it at {at}, in {delivery}",
+    RecordEvent.RELEASE: "{holder} released it at {at}, in {delivery}",
+    RecordEvent.REJECT: "{holder} rejected it at {at}, in {delivery}",
+    RecordEvent.GAP: "{holder} found no record there at {at}",
+    RecordEvent.SESSION_RELEASE: "the share session of {holder} ended at {at}, in {delivery}",
+    RecordEvent.LOCK_TIMEOUT: "the lock of {holder} ran out at {at}, in {delivery}",
     RecordEvent.ABORTED: "it belongs to an aborted transaction",
     RecordEvent.LOG_START: "the log start moved above it at {at}",
     RecordEvent.MISSING: "a fetch at {at} found that the log no longer has it",
+    RecordEvent.EXPIRED: "its time to live was over when a fetch reached it at {at}",
+    RecordEvent.DEAD_LETTERED: "its way to the dead-letter queue ended at {at}",
+    RESTED: "its rest ended at {at}",
+    TXN_COMMIT: "the transaction that {holder} acknowledged it in was committed at {at}, in {delivery}",
+    RecordEvent.TXN_ABORT: "the transaction that {holder} acknowledged it in was aborted at {at}, in {delivery}",
 }
 
 
-_KEEPING: Final = frozenset({PASSED, REMOVED, UNLOADED})
+PAUSED: Final = "the group is paused (shareq.delivery.enable=false)"
+
+
+_KEEPING: Final = frozenset({PASSED, REMOVED, UNLOADED, IN_QUEUE, QUEUE_AWAITED, NOT_IN_QUEUE})
 """Changes that leave the status of the record."""
 
 
@@ -117,10 +136,17 @@ def _ended(asked: _Asked, end: RecordChange) -> str:
     if end.what not in ENDINGS:
         state = "changed" if end.state is None else end.state.name.lower()
         return f"it is {state} in the durable state"
-    who = "a member" if end.member_id is None else asked.instant.name(end.member_id)
-    text = ENDINGS[end.what].format(who=who, at=asked.at(end.time_ms), count=end.delivery_count)
+    holder = "a member" if end.member_id is None else asked.instant.name(end.member_id)
+    until = asked.changes[: asked.changes.index(end) + 1]
+    delivery = delivery_text(end.delivery_count, lost_deliveries(until))
+    text = ENDINGS[end.what].format(holder=holder, at=asked.at(end.time_ms), delivery=delivery)
     used_up = end.what in RETURNING and end.state is RecordState.ARCHIVED
     return text + (", the last one: it was archived" if used_up else "")
+
+
+def delivery_text(count: int, lost: int) -> str:
+    """A delivery by its number, and by the delivery count if that has lost some with a leader."""
+    return f"delivery {count + lost}, counted as {count}" if lost else f"delivery {count}"
 
 
 def _above(asked: _Asked) -> Place | None:
@@ -130,6 +156,8 @@ def _above(asked: _Asked) -> Place | None:
     window = "the window is empty" if state.spso == state.window_end else f"above the SPEO {state.window_end - 1}"
     if not state.loaded:
         why = f"No broker has the share-partition {asked.partition} in memory."
+    elif state.paused:
+        why = f"No fetch reaches it: {PAUSED}."
     elif state.in_flight >= state.max_record_locks:
         why = f"The window is full, with {state.in_flight:,} records: its SPSO {state.spso} must move first"
         return Place("above", window, f"{why}{_holding_back(asked)}.")
@@ -173,28 +201,43 @@ def _why_in_window(asked: _Asked, status: RecordStatus) -> str:
     if status.state is RecordState.ACQUIRED:
         return _why_held(asked, status)
     if status.state is RecordState.AVAILABLE:
-        return _why_available(asked)
+        return _why_available(asked, status)
+    if status.state is RecordState.ARCHIVING:
+        news = [change for change in asked.changes if change.what in (QUEUE_AWAITED, RecordEvent.ACQUIRE)]
+        waits = f", and waits: {news[-1].why}" if news and news[-1].what == QUEUE_AWAITED else ""
+        return f"It is on its way to the dead-letter queue{waits}."
     end = asked.last(RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
     done = "It is done" if end is None else f"It is done, because {_ended(asked, end)}"
     return f"{done}; it stays in the window until the SPSO can pass{_holding_back(asked)}."
 
 
 def _why_held(asked: _Asked, status: RecordStatus) -> str:
-    who = asked.instant.name(status.member_id or "")
+    holder = asked.instant.name(status.member_id or "")
     taken = [change for change in asked.changes if change.what in (RecordEvent.ACQUIRE, DELIVERED)]
     began = f" since {asked.at(taken[-1].time_ms)}" if taken else ""
+    if status.staged:
+        member = "a member" if status.member_id is None else holder
+        return f"{member}'s {status.why} is staged in a transaction: it counts if that is committed, whatever its lock."
     if status.why is not None:
-        return (
-            f"{who} has held it{began}; its {status.why.replace('_', ' ')} counts when the state write has succeeded."
-        )
+        verdict = status.why.replace("_", " ")
+        return f"{holder} has held it{began}; its {verdict} counts when the state write has succeeded."
     if status.deadline_ms is None:
-        return f"{who} has held it{began}; the deadline is not known."
+        return f"{holder} has held it{began}; the deadline is not known."
     last = ", or it is archived" if status.delivery_count >= asked.state.delivery_count_limit else ""
-    return f"{who} has held it{began} and must acknowledge it by {asked.at(status.deadline_ms)}{last}."
+    return f"{holder} has held it{began} and must acknowledge it by {asked.at(status.deadline_ms)}{last}."
 
 
-def _why_available(asked: _Asked) -> str:
+def _why_available(asked: _Asked, status: RecordStatus) -> str:
     back = asked.changes[-1] if asked.changes else None
+    if status.deadline_ms is not None:
+        released = f", because {_ended(asked, back)}" if back is not None and back.what in RETURNING else ""
+        return f"It rests until {asked.at(status.deadline_ms)}, and no fetch may acquire it before{released}."
+    if asked.state.paused:
+        return f"No fetch may acquire it: {PAUSED}."
+    before = kept_back(asked.state, asked.offset)
+    if before is not None:
+        done = "" if before.member_id is None else f", which {asked.instant.name(before.member_id)} holds"
+        return f"No fetch may acquire it before offset {before.offset} of its key {before.key!r} is done{done}."
     if back is None or back.what not in RETURNING:
         return "It waits for the next fetch of a member."
     return f"It waits for the next fetch of a member, because {_ended(asked, back)}."

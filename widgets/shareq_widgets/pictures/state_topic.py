@@ -268,13 +268,13 @@ def _difference_words(content: StateTopicContent) -> str:
 
 
 def _caption(drawing: Drawing, y: float, key: str, words: tuple[str, str], style: str = "strong small") -> None:
-    """Words to the left and to the right. Where they do not fit, a part behind a comma is left out, then the right
-    side."""
-    left, right = words
-    widths = text_width(left, SMALL, strong="strong" in style), text_width(right, SMALL)
-    if sum(widths) + 12 > drawing.width - 2 * MARGIN and style.startswith("strong"):
-        left = left.partition(",")[0]
-    elif sum(widths) + 12 > drawing.width - 2 * MARGIN:
+    """Words to the left and to the right. Where they do not fit, the parts behind commas are left out, or, of secondary
+    words, the right side."""
+    (left, right), strong = words, style.startswith("strong")
+    room = drawing.width - 2 * MARGIN - 12 - text_width(right, SMALL)
+    while strong and "," in left and text_width(left, SMALL, strong=True) > room:
+        left = left.rpartition(",")[0]
+    if not strong and text_width(left, SMALL) > room:
         right = ""
     if left:
         drawing.label(f"{key} left", MARGIN, y, left, style=style)
@@ -294,7 +294,10 @@ def _durable_caption(content: StateTopicContent) -> tuple[str, str]:
     name = "durable"
     if content.home is not None:
         place, leader = content.home
-        name = f"durable in state topic {place}, " + (f"broker {leader}" if leader >= 0 else "no leader")
+        kind, at = "compacted" if content.compacted else "state", f"broker {leader}" if leader >= 0 else "no leader"
+        name = f"durable in {kind} topic, partition {place}, {at}"
+    elif content.in_own_log:
+        name = f"durable in control records of {content.topic}-{content.partition}"
     if content.durable is None:
         return name, ""
     return name, f"start {content.start_offset}" if content.start_offset >= 0 else "start not decided"
@@ -304,9 +307,9 @@ def _log_words(content: StateTopicContent) -> str:
     """The records behind the durable state."""
     if content.durable is None:
         return ""
-    return f"snapshot {content.snapshot_epoch}" + (
-        f" + {count_text(content.updates, 'update')}" if content.updates else ""
-    )
+    whole, change = ("checkpoint", "delta") if content.compacted else ("snapshot", "update")
+    followed = f" + {count_text(content.updates, change)}" if content.updates else ""
+    return f"{whole} {content.snapshot_epoch}{followed}"
 
 
 def _run_title(run: Run, content: StateTopicContent, side: str) -> str:
@@ -331,7 +334,7 @@ def _text(content: StateTopicContent) -> str:
         parts.append(f"last write {write.write.write_id}: {write_text(write.write)}, {result}")
     if content.reload is not None:
         parts.append(f"loaded by broker {content.reload.broker_id}")
-        for line in reload_lines(content.reload):
+        for line in reload_lines(content.reload, content.reload_start):
             letters = ", ".join(content.letters[member_id][0] for member_id in line.members)
             parts.append(f"{letters} {line.text}".strip())
     return "; ".join(parts)

@@ -48,9 +48,12 @@ class StateTopicContent(NamedTuple):
     """Everything that the picture says; offsets half-open.
 
     `memory` and `durable` are None if there is no such state: `memory_words` say whose memory it is, or why there
-    is none, `durable_words` why there are no durable records. `updates`: records since the snapshot.
+    is none, `durable_words` why there are no durable records. `compacted`: the state topic has checkpoints and deltas
+    instead of snapshots and updates. `updates`: records since the last snapshot or checkpoint.
     `home`: the partition of the state topic, and the broker that leads it (-1: none); None if it is not known.
-    `under_way`: ids of the writes that are sent and not answered. `letters`: member id -> letter and colour.
+    `in_own_log`: there is no state topic, the records are control records in the log of this partition.
+    `under_way`: ids of the writes that are sent and not answered. `reload_start`: the start of the durable state that
+    was read for `reload`, -1 if it is not known. `letters`: member id -> letter and colour.
     """
 
     topic: str
@@ -65,13 +68,16 @@ class StateTopicContent(NamedTuple):
     durable: tuple[Run, ...] | None
     durable_words: str
     start_offset: int
+    compacted: bool
     snapshot_epoch: int
     updates: int
     home: tuple[int, int] | None
+    in_own_log: bool
     differences: tuple[Difference, ...]
     under_way: tuple[int, ...]
     writes: tuple[StateWrite, ...]
     reload: Reload | None
+    reload_start: int
     letters: dict[str, tuple[str, str]]
 
     @property
@@ -111,13 +117,16 @@ def content(instant: Instant, topic: str, partition: int) -> StateTopicContent:
         durable=tuple(_run(run) for run in stored) if durable.exists else None,
         durable_words=_durable_words(durable, cut_off=bool(history.journal.dropped) and not state.observed),
         start_offset=durable.start_offset,
+        compacted=durable.compacted,
         snapshot_epoch=durable.snapshot_epoch,
         updates=durable.updates,
-        home=_home(instant, durable, partition),
+        home=(home := _home(instant, durable, partition)),
+        in_own_log=durable.compacted and home is None and not history.journal.dropped,
         differences=tuple(_differences(state.runs, stored)) if in_memory and durable.exists else (),
         under_way=tuple(sorted(state.writes)),
         writes=tuple(writes),
         reload=reload,
+        reload_start=-1 if reload is None else history.durable(topic, partition, reload.order).start_offset,
         letters={member: (instant.letter(member), instant.colour(member)) for member in sorted(filter(None, members))},
     )
 

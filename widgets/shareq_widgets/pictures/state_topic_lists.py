@@ -96,7 +96,7 @@ def draw_reload(drawing: Drawing, content: StateTopicContent, reload: Reload, co
     title = f"Loaded by broker {reload.broker_id} at {at}"
     with drawing.about(broker(reload.broker_id)):
         drawing.label(f"reload {reload.order}", left, y, clipped(title, width, 12.9), style="strong")
-    for place, line in enumerate(reload_lines(reload)):
+    for place, line in enumerate(reload_lines(reload, content.reload_start)):
         y += LOST_ROW
         badges = [content.letters[member_id] for member_id in line.members]
         text_left = left + 22 * bool(badges)
@@ -109,8 +109,8 @@ def draw_reload(drawing: Drawing, content: StateTopicContent, reload: Reload, co
     return y + 4
 
 
-def reload_lines(reload: Reload) -> list[Line]:
-    """The failover in words, a line for each fact."""
+def reload_lines(reload: Reload, start: int) -> list[Line]:
+    """The failover in words, a line for each fact. `start`: that of the durable state that was read."""
     why = reload.reason or f"it was with broker {reload.from_broker} before"
     lines = [Line(f"{why}; leader epoch {reload.leader_epoch}")]
     if reload.lost is None:
@@ -118,7 +118,8 @@ def reload_lines(reload: Reload) -> list[Line]:
     else:
         lines += _lost_lines(reload.lost)
     loaded = [f"{count:,} {state}" for state, count in reload.loaded.items()]
-    lines.append(Line(f"reloaded: SPSO {reload.spso}" + "".join(f", {text}" for text in loaded)))
+    above = f", from start {start} with {range_text(start, reload.spso)} done" if 0 <= start < reload.spso else ""
+    lines.append(Line(f"reloaded: SPSO {reload.spso}{above}" + "".join(f", {text}" for text in loaded)))
     return lines
 
 

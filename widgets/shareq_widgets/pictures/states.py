@@ -12,6 +12,7 @@ from shareq_widgets.drawing import Anchor, Drawing
 from shareq_widgets.geometry import Box, Curve, Point, straight
 from shareq_widgets.look import SHAPES
 from shareq_widgets.pictures.states_content import Bounce, Edge, Kind, StatesContent, Token, content
+from shareq_widgets.pictures.words import first_fitting
 from shareq_widgets.selection import member, record
 from shareq_widgets.text_fit import SMALL, clipped, text_width
 
@@ -22,8 +23,11 @@ WIDEST: Final = 640
 
 NODE, NARROW_NODE, NODE_HEIGHT = 112, 106, 44
 """The width of a node, the least one, and the height."""
-TOP, FOOT, ROW = 86, 244, 58
-"""The middles of the two rows of nodes, and the distance to a further row."""
+TOP, FOOT, ROW = 86, 244, 98
+"""The middles of the two rows of nodes, and the distance to a further row, with room for a token between."""
+
+DONE: Final = ("acknowledged", "archived")
+"""The states whose nodes say what they count: far more records have been in them, which the SPSO has passed."""
 
 BOUNCE: Final = 260
 """The least width of a refused acknowledgement; without room for two, only the last one is shown."""
@@ -47,6 +51,8 @@ _LABELS: Final = {
     ("available", "archived", False): ("log start,", "missing"),
     ("acquired", "archived", True): ("attempts used up",),
     ("acquired", "archived", False): ("reject, gap,", "aborted"),
+    ("acquired", "archiving", True): ("attempts used up",),
+    ("archiving", "archived", False): ("in the queue",),
 }
 """Labels in several lines, or other than the list of the events."""
 
@@ -96,7 +102,7 @@ def _draw_label(drawing: Drawing, edge: Edge, course: _Course) -> None:
 
 
 def _places(content: StatesContent, width: float) -> dict[str, Box]:
-    """The boxes of the states; archiving has one only if a record is in it."""
+    """The boxes of the states; archiving has one only if a record is in it, or has just been."""
     inner = min(width - 16, WIDEST)
     node = min(max(inner * 0.32, NARROW_NODE), NODE)
     left, right = (width - inner + node) / 2, (width + inner - node) / 2
@@ -123,7 +129,7 @@ class _Course(NamedTuple):
 def _course(edge: Edge, places: dict[str, Box]) -> _Course:
     """The course of an edge with room for its label. An edge that the table has in addition is straight."""
     a, b = places[edge.source], places[edge.target]
-    (ax, ay), (bx, by) = a.middle, b.middle
+    (ax, ay), (_, by) = a.middle, b.middle
     way = (edge.source, edge.target, edge.at_limit)
     if way == ("available", "acquired", False):
         curve = Curve((a.right, ay - 9), (a.right + 30, ay - 40), (b.left - 30, by - 40), (b.left, by - 9))
@@ -146,6 +152,20 @@ def _course(edge: Edge, places: dict[str, Box]) -> _Course:
         start, end = (ax - 0.25 * a.width, a.bottom), (b.right, by + 6)
         curve = Curve(start, (start[0], start[1] + 80), (start[0] - 36, end[1]), end)
         return _Course(curve, ((b.right + a.left) / 2, by + 22), "middle")
+    return _course_with_queue(edge, a, b)
+
+
+def _course_with_queue(edge: Edge, a: Box, b: Box) -> _Course:
+    """The course of an edge on the way to the dead-letter queue, or of one that the table has in addition."""
+    (ax, ay), (bx, by) = a.middle, b.middle
+    if (edge.source, edge.target) == ("acquired", "archiving"):
+        side = 1 if edge.at_limit else -1
+        middle = (b.right + a.left) / 2 + 8 * side
+        start, end = (ax - 0.1 * a.width, a.bottom), (b.right, by + 6 * side)
+        curve = Curve(start, (middle, start[1] + 80), (middle, end[1]), end)
+        return _Course(curve, (b.right + 8, by + 4 + 15 * side), "start")
+    if (edge.source, edge.target) == ("archiving", "archived"):
+        return _Course(straight((ax, a.top), (bx, b.bottom)), (ax + 22, (a.top + b.bottom) / 2 + 4), "start")
     return _Course(straight(a.middle, b.middle), ((ax + bx) / 2, (ay + by) / 2), "middle")
 
 
@@ -160,7 +180,10 @@ def _draw_node(drawing: Drawing, content: StatesContent, state: str, box: Box) -
     ink = "ink" if shape["ink"] != "onfill" else "onfill"
     unknown = content.observed and state == "available"
     count = f"{content.counts[state]:,}" if not unknown else f"? of {sum(content.uncertain.values()):,}"
-    title = f"{count_text(content.counts[state], 'record')} {state}"
+    if state in DONE:
+        room = box.width - 8
+        count = first_fitting((f"{count} in the window", f"{count} in window", count), room)
+    title = f"{count_text(content.counts[state], 'record')} {state}, in the window"
     if unknown:
         title = "; ".join(f"{count:,} {name}" for name, count in content.uncertain.items()) or "none"
         title += ": available, or held by a member that reports no deliveries"

@@ -161,7 +161,7 @@ def content(
         not_loaded,
         observed,
         disturbed,
-        {state: counts[state] for state in STATES if counts[state] or state != "archiving"},
+        {state: counts[state] for state in STATES if counts[state] or state != "archiving" or _touched(state, edges)},
         {state: uncertain[state] for state in UNKNOWNS if uncertain[state]},
         None if observed else _done(moves, instant.now_ms),
         edges,
@@ -180,6 +180,11 @@ def _scope(found: list[tuple[str, int]], topic: str | None, partition: int | Non
     )
 
 
+def _touched(state: str, edges: Iterable[Edge]) -> bool:
+    """True if records have just moved to the state or from it."""
+    return any(state in (edge.source, edge.target) and (edge.moved or edge.writing or edge.failed) for edge in edges)
+
+
 def _count(state: SharePartitionState, counts: Counter[str], uncertain: Counter[str]) -> None:
     for first, end, status in state.runs:
         (counts if status.known else uncertain)[status.name] += end - first
@@ -194,7 +199,7 @@ def _writing(state: SharePartitionState) -> Iterable[tuple[_Way, Token]]:
     """The records whose state write is under way."""
     where = (state.topic, state.partition)
     for first, end, status in state.runs:
-        if status.to_state is not None and status.why is not None:
+        if status.to_state is not None and status.why is not None and not status.staged:
             source = SOURCES[status.why]
             way = (source, status.to_state, TRANSITIONS[source, RecordEvent(status.why)] is not status.to_state)
             yield way, Token("writing", *where, first, end, status.why, status.delivery_count, status.member_id)

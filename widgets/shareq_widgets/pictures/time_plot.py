@@ -13,6 +13,10 @@ STEPS_MS: Final = (
 )  # fmt: skip
 
 
+DRAG: Final = "click to look at another moment, drag to show a span of time in all views"
+"""The tooltip of a brush."""
+
+
 class TimeRange(NamedTuple):
     """Times ms since the epoch, drawn from x `left` to `right`, px."""
 

@@ -79,15 +79,15 @@ class Page(Voila):
         run_sync(self.kernel_manager.shutdown_all)(now=True)
 
 
-def serve(code: str, *, port: int, theme: str, say: Callable[[str], None], open_browser: bool) -> None:
+def serve(code: str, *, port: int, theme: str, opened: Callable[[str], None], open_browser: bool) -> None:
     """Serve a page of the output of `code` until SIGINT or SIGTERM; each opened page has a kernel of its own.
 
-    `say` is called with the address when the page can be opened. `port` 0: a free one. ConfigException if it is in use.
+    `opened` is called with the address when the page answers. `port` 0: a free one. ConfigException if it is in use.
     """
     listening = _bound(port)
 
     def ready(address: str) -> None:
-        say(address)
+        opened(address)
         if open_browser:
             webbrowser.open(address)
 

@@ -42,11 +42,11 @@ def show(
 
         found = find(source, Wishes(group, topic, partition))
 
-        def say(address: str) -> None:
+        def opened(address: str) -> None:
             click.echo(f"shareq shows {found} at {address}")
             click.echo("Ctrl-C stops it.")
 
-        serve(found.code(theme), port=port, theme=theme, say=say, open_browser=not no_browser)
+        serve(found.code(theme), port=port, theme=theme, opened=opened, open_browser=not no_browser)
     click.echo("shareq has stopped.")
 
 

@@ -111,7 +111,10 @@ def _policy_controls(panel: Panel, name: str) -> Iterator[Control]:
         current=lambda: policy_label(policy()),
     )
     yield work_time(
-        "work time of", "work_ms", "The time that the consumer works on a record.", lambda: policy().work_ms
+        "work time of",
+        "work_ms",
+        "The time that the consumer works on a record; on a slow one, too, until that has a time of its own.",
+        lambda: policy().work_ms,
     )
     yield work_time(
         "slow-record time of",

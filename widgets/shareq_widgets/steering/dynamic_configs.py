@@ -13,11 +13,17 @@ from typing import Any
 
 from shareq.broker import Cluster
 from shareq.broker.configs import READ_AT_START, topic_configs
+from shareq.log.config import known_topic_configs
 from shareq.model.config_def import INT_MAX, LONG_MAX, ConfigDef
-from shareq.model.configs import BROKER_CONFIGS, GROUP_CONFIGS, GroupConfig, validate_group_overrides
+from shareq.model.configs import (
+    BROKER_CONFIGS,
+    GROUP_CONFIGS,
+    GroupConfig,
+    known_group_configs,
+    validate_group_overrides,
+)
 from shareq.model.errors import ConfigException
 from shareq.model.messages.topics import ConfigType
-from shareq.model.topic_configs import TOPIC_CONFIGS
 from shareq_widgets.steering.control import CHOICE, SLIDER, Control, Executor, Number, Range
 
 GROUP, TOPIC, BROKER = "group configurations", "topic configurations", "broker configurations"
@@ -32,6 +38,7 @@ _USEFUL: dict[str, tuple[int, int]] = {
     "segment.ms": (1_000, _WEEK_MS),
     "log.roll.ms": (1_000, _WEEK_MS),
     "compaction.lag.ms": (0, _WEEK_MS),
+    "record.ttl.ms": (1_000, _WEEK_MS),
     "min.assignment.interval.ms": (0, 15_000),
     "before.max.ms": (0, _WEEK_MS),
     "max.size": (1, 1_000),
@@ -47,17 +54,18 @@ _UNITS = {"ms": "ms", "bytes": "bytes", "minutes": "minutes", "limit": "deliveri
 def config_controls(panel: Executor, cluster: Cluster, group: str, topics: Sequence[str]) -> Iterator[Control]:
     """The controls of the group's, the topics' and the brokers' configurations, in this order.
 
-    Configurations of consumer groups, which a share group does not use, have none.
+    Configurations of consumer groups, which a share group does not use, have none; neither have those of any text.
     """
-    for key, d in GROUP_CONFIGS.items():
-        if key.startswith("share.") and not d.unused:
+    for key, d in known_group_configs(cluster.image.broker_config).items():
+        if key.startswith(("share.", "shareq.")) and not d.unused:
             yield _group_control(panel, cluster, group, d)
     for topic in topics:
-        for d in TOPIC_CONFIGS.values():
+        for d in known_topic_configs(cluster.image.broker_config).values():
             if not d.unused:
                 yield _topic_control(panel, cluster, topic, d)
     for key, d in BROKER_CONFIGS.items():
-        if not (d.unused or key in READ_AT_START or key.startswith("group.consumer.")):
+        is_text = isinstance(d.default, str) and not d.choices
+        if not (d.unused or is_text or key in READ_AT_START or key.startswith("group.consumer.")):
             yield _broker_control(panel, cluster, d)
 
 
@@ -67,7 +75,9 @@ def config_controls(panel: Executor, cluster: Cluster, group: str, topics: Seque
 def _group_control(panel: Executor, cluster: Cluster, group: str, d: ConfigDef) -> Control:
     def in_force() -> Any:
         config = GroupConfig.effective(cluster.image.group_configs.get(group, {}), cluster.image.broker_config)
-        value = getattr(config, d.key.removeprefix("share.").replace(".", "_"))
+        of_experiment = d.key.startswith("shareq.")
+        name = d.key.removeprefix("shareq." if of_experiment else "share.").replace(".", "_")
+        value = getattr(config.experiments if of_experiment else config, name)
         return value.name.lower() if d.key == "share.isolation.level" else value
 
     def check(value: Any) -> Any:
@@ -185,9 +195,11 @@ def useful_range(d: ConfigDef, low: int | None, high: int | None) -> Range:
 
 
 def _bounds(d: ConfigDef, cluster: Cluster) -> tuple[int | None, int | None]:
-    """The allowed range now."""
+    """The allowed range now, down to the number that switches the key off."""
     broker = cluster.image.broker_config
-    return (broker[d.bounds[0]], broker[d.bounds[1]]) if d.bounds else (d.low, d.high)
+    if d.bounds:
+        return broker[d.bounds[0]], broker[d.bounds[1]]
+    return d.low if d.off is None or d.low is None else min(d.off, d.low), d.high
 
 
 def _parsed(d: ConfigDef, value: Any) -> Number | str | None:

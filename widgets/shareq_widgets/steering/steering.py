@@ -9,6 +9,7 @@ from shareq.broker import Cluster
 from shareq.model.errors import ConfigException
 from shareq.team import Feed, Team
 from shareq.trace.analysis.group_history import history_of
+from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq.trace.views.member_names import MemberNames, names_of
 from shareq_widgets.steering.control import Control
 from shareq_widgets.steering.controls import all_but_configs
@@ -17,6 +18,7 @@ from shareq_widgets.steering.dynamic_configs import config_controls
 IMPORTS = "from shareq import Admin\nfrom shareq.team import Feed, Policy, Team"
 
 
+@used_by_one_thread
 class Steering:
     """Steers the share group `group` on `topics` of a cluster in this process.
 
@@ -113,10 +115,13 @@ class Steering:
         members = self.history.group(self.history.total).members.values()
         return sorted(member.client_id or member.member_id for member in members)
 
-    def joining(self) -> list[str]:
-        """The consumers of the panel that have not joined the group yet: their first heartbeat is an event to come."""
-        seen = self.seen_members()
-        return [worker.name for worker in self.team if worker.at_work and worker.consumer.member_id() not in seen]
+    def joining(self, until: int | None = None) -> list[str]:
+        """The consumers of the panel that have not joined the group: their first heartbeat is an event to come.
+
+        `until`: at this moment of the journal; None: now.
+        """
+        joined = self.seen_members().joined(self.cluster.journal.total if until is None else until)
+        return [worker.name for worker in self.team if worker.at_work and worker.consumer.member_id() not in joined]
 
     def seen_members(self) -> MemberNames:
         """The names and letters of all members that the group has had, as the views show them."""

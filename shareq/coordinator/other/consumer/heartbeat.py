@@ -70,6 +70,7 @@ class Heartbeat:
 
     __slots__ = (
         "before",
+        "client",
         "context",
         "group",
         "group_epoch",
@@ -101,6 +102,7 @@ class Heartbeat:
         self.records: list[CoordinatorRecord] = []
         self.replaced: Member | None = None
         self.before = self._sender()
+        self.client = client
         self.member = _updated(self.before, request, client)
         self.reason = ""
         self.resubscribed = self.refreshed = False
@@ -238,7 +240,7 @@ class Heartbeat:
         if context.traced:
             context.trace(*self._events())
         if group and needs_refresh(group, context.image, context.now_ms):
-            context.runtime.start(refresh_expressions(context, group_id))
+            context.runtime.start(refresh_expressions(context, group_id, self.client))
 
     def _events(self) -> Iterator[Event]:
         group_id, before, member = self.group.group_id, self.before, self.member

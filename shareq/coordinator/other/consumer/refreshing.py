@@ -12,6 +12,7 @@ from shareq.coordinator.other.consumer.expressions import BATCH_INTERVAL_MS, has
 from shareq.coordinator.other.consumer.records import Metadata, encode
 from shareq.coordinator.other.consumer.state import ConsumerGroup
 from shareq.coordinator.turn import Append, no_result
+from shareq.model.actor import ClientContext
 from shareq.model.configs import INT_MAX
 from shareq.model.events import GroupEpochBumped
 from shareq.model.image import ClusterImage
@@ -32,13 +33,14 @@ def needs_refresh(group: ConsumerGroup, image: ClusterImage, now_ms: int) -> boo
     return unresolved or group.topics_are_new or now_ms > last_ms + interval_ms
 
 
-def refresh_expressions(context: Context, group_id: str) -> Workflow[None]:
-    """Resolve all expressions of the group, and raise the group epoch if they match other topics than before."""
+def refresh_expressions(context: Context, group_id: str, client: ClientContext) -> Workflow[None]:
+    """Resolve all expressions of the group with the rights of a client, and raise the group epoch if they match other
+    topics than before."""
     shard = yield context.turn(group_id, no_result)
     group, image, now_ms = shard.find(ConsumerGroup, group_id), context.image, context.now_ms
     if group is None or not needs_refresh(group, image, now_ms):
         return
-    resolved = {regex: resolve(regex, image, now_ms) for regex in sorted(group.regex_counts)}
+    resolved = {regex: resolve(regex, image, now_ms, client) for regex in sorted(group.regex_counts)}
     records = [encode(group_id, value, regex) for regex, value in resolved.items()]
     names = frozenset(group.topic_counts).union(*(value.topics for value in resolved.values()))
     metadata_hash = context.metadata_hash.of(names, image)

@@ -6,7 +6,7 @@ Source: Kafka's OffsetMetadataManager, and KafkaApis for the checks that need no
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from shareq.coordinator.groups.context import Context
 from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
@@ -22,10 +22,12 @@ from shareq.model.errors import Errors
 from shareq.model.ids import TopicId
 from shareq.model.image import ClusterImage, TopicImage
 from shareq.model.messages.offsets import OffsetCommitRequest, OffsetCommitResponse
-from shareq.model.messages.transactions import TxnOffsetCommitRequest
+from shareq.model.messages.transactions import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from shareq.model.workflow import Workflow
 
+Topic = OffsetCommitRequest.Topic | TxnOffsetCommitRequest.Topic
 Partition = OffsetCommitRequest.Partition | TxnOffsetCommitRequest.Partition
+R = TypeVar("R", OffsetCommitResponse, TxnOffsetCommitResponse)
 Verdicts = Mapping[tuple[str, int], Errors]
 """The error of each (topic, partition) that exists."""
 
@@ -38,10 +40,26 @@ class Place(NamedTuple):
     partition: Partition
 
 
-def existing(topic: TopicImage | None, partitions: Sequence[Partition]) -> list[Place]:
-    """The offsets for those partitions that exist; none if the topic is None."""
-    count = len(topic.partitions) if topic else 0
-    return [Place(topic.name, topic.topic_id, p) for p in partitions if topic and 0 <= p.partition_index < count]
+class RequestedTopics:
+    """The topics of a request, each with its image: by name; by id if the name is empty."""
+
+    def __init__(self, requested: Sequence[Topic], image: ClusterImage) -> None:
+        self._found = [(topic, _named(topic, image)) for topic in requested]
+
+    def places(self) -> list[Place]:
+        """The offsets for those partitions that exist."""
+        return [
+            Place(topic.name, topic.topic_id, partition)
+            for requested, topic in self._found
+            if topic
+            for partition in requested.partitions
+            if 0 <= partition.partition_index < len(topic.partitions)
+        ]
+
+    def results(self, response: type[R], verdicts: Verdicts) -> R:
+        """Results in the order of the request; a partition without verdict does not exist."""
+        topics = tuple(_result(response, requested, topic, verdicts) for requested, topic in self._found)
+        return response(topics=topics)  # type: ignore[arg-type]
 
 
 class Committing(NamedTuple):
@@ -122,16 +140,11 @@ class Committing(NamedTuple):
 
 def commit_offsets(context: Context, request: OffsetCommitRequest) -> Workflow[OffsetCommitResponse]:
     """OffsetCommit: topics by name; by id if the name is empty."""
-    topics = [_named(topic, context.image) for topic in request.topics]
-    places = [
-        place
-        for requested, topic in zip(request.topics, topics, strict=True)
-        for place in existing(topic, requested.partitions)
-    ]
+    topics = RequestedTopics(request.topics, context.image)
+    places = topics.places()
 
     def response(verdicts: Verdicts) -> OffsetCommitResponse:
-        results = [_result(requested, topic, verdicts) for requested, topic in zip(request.topics, topics, strict=True)]
-        return OffsetCommitResponse(topics=tuple(results))
+        return topics.results(OffsetCommitResponse, verdicts)
 
     if not places:
         return response({})
@@ -142,21 +155,23 @@ def commit_offsets(context: Context, request: OffsetCommitRequest) -> Workflow[O
     return response((yield from committing.append(shard)))
 
 
-def _named(topic: OffsetCommitRequest.Topic, image: ClusterImage) -> TopicImage | None:
+def _named(topic: Topic, image: ClusterImage) -> TopicImage | None:
     return image.topics.get(topic.name) if topic.name else image.topics_by_id.get(topic.topic_id)
 
 
 def _result(
-    requested: OffsetCommitRequest.Topic, topic: TopicImage | None, verdicts: Verdicts
-) -> OffsetCommitResponse.Topic:
-    """The results of one topic; a partition without verdict does not exist."""
+    response: type[OffsetCommitResponse | TxnOffsetCommitResponse],
+    requested: Topic,
+    topic: TopicImage | None,
+    verdicts: Verdicts,
+) -> OffsetCommitResponse.Topic | TxnOffsetCommitResponse.Topic:
     unknown_id = topic is None and not requested.name
     unknown = Errors.UNKNOWN_TOPIC_ID if unknown_id else Errors.UNKNOWN_TOPIC_OR_PARTITION
     name = topic.name if topic else requested.name
     results = tuple(
-        OffsetCommitResponse.Partition(
+        response.Partition(
             partition_index=p.partition_index, error_code=verdicts.get((name, p.partition_index), unknown)
         )
         for p in requested.partitions
     )
-    return OffsetCommitResponse.Topic(name=requested.name, topic_id=requested.topic_id, partitions=results)
+    return response.Topic(name=requested.name, topic_id=requested.topic_id, partitions=results)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from shareq.coordinator.groups.context import Context
 from shareq.coordinator.groups.group import Committer
 from shareq.coordinator.groups.shard import GroupShard, Inquiry
-from shareq.coordinator.other.offsets.commit import Committing, Verdicts, existing
+from shareq.coordinator.other.offsets.commit import Committing, RequestedTopics, Verdicts
 from shareq.model.actor import ClientContext
 from shareq.model.errors import Errors
 from shareq.model.ids import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
@@ -21,7 +21,7 @@ from shareq.model.messages.transactions import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
-from shareq.model.workflow import Ask, Pause, Reply, Workflow
+from shareq.model.workflow import Pause, Reply, Send, Workflow
 
 ABORTABLE_VERSION = 4
 """The first version of TxnOffsetCommit whose clients know TRANSACTION_ABORTABLE."""
@@ -35,7 +35,7 @@ def commit_transactional_offsets(
 ) -> Workflow[TxnOffsetCommitResponse]:
     """TxnOffsetCommit: OffsetFetch returns the former offsets until the commit marker is written."""
     commit = _TxnCommit(context, request, client.api_version)
-    return _response(request, (yield from commit.verdicts()))
+    return commit.response((yield from commit.verdicts()))
 
 
 class _TxnCommit:
@@ -44,11 +44,10 @@ class _TxnCommit:
 
     def __init__(self, context: Context, request: TxnOffsetCommitRequest, version: int) -> None:
         self.context, self.request, self.version = context, request, version
-        topics = context.image.topics
-        places = [place for topic in request.topics for place in existing(topics.get(topic.name), topic.partitions)]
+        self.topics = RequestedTopics(request.topics, context.image)
         committer = Committer(request.member_id, request.group_instance_id, request.generation_id, transactional=True)
         transaction = request.producer_id, request.producer_epoch
-        self.committing = Committing(context, request.group_id, committer, places, transaction)
+        self.committing = Committing(context, request.group_id, committer, self.topics.places(), transaction)
         self.inquiry: tuple[GroupShard, Inquiry] | None = None
 
     def verdicts(self) -> Workflow[Verdicts]:
@@ -81,7 +80,7 @@ class _TxnCommit:
             coordinator = context.image.coordinator(TRANSACTION_STATE_TOPIC, self.request.transactional_id)
             if coordinator is None:
                 return Errors.COORDINATOR_NOT_AVAILABLE
-            verdict = _verdict((yield Ask(coordinator.broker_id, self._verify_request())))
+            verdict = _verdict((yield Send(coordinator.broker_id, self._verify_request())))
             adding = self.version >= ADDING_VERSION and verdict is Errors.CONCURRENT_TRANSACTIONS
             if not adding or context.now_ms >= retry_until_ms:
                 return self._client_error(verdict)
@@ -123,27 +122,10 @@ class _TxnCommit:
         return shard.transactions.get(self.request.producer_id) == self.request.producer_epoch
 
     def _failure(self, error: Errors) -> TxnOffsetCommitResponse:
-        return _response(self.request, self.committing.failure(error))
+        return self.response(self.committing.failure(error))
 
-
-def _response(request: TxnOffsetCommitRequest, verdicts: Verdicts) -> TxnOffsetCommitResponse:
-    """Results in the order of the request; a partition without verdict does not exist."""
-    response = TxnOffsetCommitResponse
-    unknown = Errors.UNKNOWN_TOPIC_OR_PARTITION
-    topics = tuple(
-        response.Topic(
-            name=topic.name,
-            partitions=tuple(
-                response.Partition(
-                    partition_index=p.partition_index,
-                    error_code=verdicts.get((topic.name, p.partition_index), unknown),
-                )
-                for p in topic.partitions
-            ),
-        )
-        for topic in request.topics
-    )
-    return response(topics=topics)
+    def response(self, verdicts: Verdicts) -> TxnOffsetCommitResponse:
+        return self.topics.results(TxnOffsetCommitResponse, verdicts)
 
 
 _ERRORS_FOR_CLIENTS = {

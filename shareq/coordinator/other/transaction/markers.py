@@ -18,7 +18,7 @@ from shareq.model.ids import TopicPartition
 from shareq.model.image import NO_LEADER, ClusterImage
 from shareq.model.messages.transactions import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from shareq.model.records import NO_PRODUCER_ID, CoordinatorRecord
-from shareq.model.workflow import Ask, Pause, Promise, Reply, Workflow
+from shareq.model.workflow import Pause, Promise, Reply, Send, Workflow
 
 RETRY_BACKOFF_MS = 100
 
@@ -58,7 +58,7 @@ class Ending:
             for _, elsewhere in others:
                 self._context.runtime.start(self.write_markers(elsewhere))
             if leader != NO_LEADER:
-                waiting = self._failed((yield Ask(leader, self._request(waiting))), waiting)
+                waiting = self._failed((yield Send(leader, self._request(waiting))), waiting)
             if waiting:
                 yield Pause(RETRY_BACKOFF_MS)
         self._open -= 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from shareq.model.actor import ANY_NODE
 from shareq.model.messages.transactions import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from shareq.model.workflow import Ask, Promise, Workflow
+from shareq.model.workflow import Promise, Send, Workflow
 
 LOW_MARK = 100
 """The next block is requested when at most this many ids are left (Kafka: at 90 % use of a block of 1000)."""
@@ -57,7 +57,7 @@ class ProducerIds:
     def fetch(self) -> Workflow[None]:
         """Request a block. If that fails, the next request that needs an id repeats it."""
         self._is_fetching = True
-        reply = yield Ask(ANY_NODE, AllocateProducerIdsRequest(broker_id=self._broker_id))
+        reply = yield Send(ANY_NODE, AllocateProducerIdsRequest(broker_id=self._broker_id))
         self._is_fetching = self._is_wanted = False
         response = reply.response
         if isinstance(response, AllocateProducerIdsResponse) and not response.error_code:

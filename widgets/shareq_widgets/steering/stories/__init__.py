@@ -1,4 +1,4 @@
-"""The presets: failures of consumers and brokers, told in steps with a question each."""
+"""The presets: failures of consumers and brokers, shown in steps with a question each."""
 
 from shareq_widgets.steering.stories.of_brokers import COORDINATOR_FAILOVER, LEADER_FAILOVER, ROLLING_RESTART
 from shareq_widgets.steering.stories.of_consumers import CRASHED_CONSUMER, HEAD_OF_LINE_BLOCKING, POISON, WINDOW_FULL
@@ -8,16 +8,16 @@ from shareq_widgets.steering.stories.story import Preset, Step, Story
 STORIES: dict[str, Preset] = {
     preset.name: preset
     for preset in (
-        HEAD_OF_LINE_BLOCKING,
         POISON,
         CRASHED_CONSUMER,
         SLOW_CONSUMER,
+        HEAD_OF_LINE_BLOCKING,
         WINDOW_FULL,
         LEADER_FAILOVER,
         COORDINATOR_FAILOVER,
         ROLLING_RESTART,
     )
 }
-"""By name, in order of display."""
+"""By name, the simplest first."""
 
 __all__ = ["STORIES", "Preset", "Step", "Story"]

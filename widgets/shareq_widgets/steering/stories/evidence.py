@@ -74,9 +74,9 @@ class Evidence:
         found = self.changes(RecordEvent.ACQUIRE, whole=whole)
         return [timed for timed in found if name in (None, self.name(timed.change.member_id))]
 
-    def timeouts(self) -> list[Timed]:
+    def timeouts(self, *, whole: bool = False) -> list[Timed]:
         """The locks that ran out."""
-        return self.changes(RecordEvent.LOCK_TIMEOUT)
+        return self.changes(RecordEvent.LOCK_TIMEOUT, whole=whole)
 
     def ended(self, state: RecordState, *, whole: bool = False) -> dict[int, Timed]:
         """The records that reached a final state, by offset."""

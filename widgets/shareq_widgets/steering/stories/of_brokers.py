@@ -75,6 +75,7 @@ def _reloaded(e: Evidence) -> str:
 LEADER_FAILOVER = Preset(
     name="leader failover",
     title="Failover of the share-partition leader",
+    label="leader fails",
     about="The broker dies that has the locks in its memory.",
     beginning=BOTH_SLOW,
     steps=(
@@ -138,6 +139,7 @@ def _moved(e: Evidence) -> str:
 COORDINATOR_FAILOVER = Preset(
     name="coordinator failover",
     title="Failover of the group coordinator",
+    label="coordinator fails",
     about="The broker dies that knows the members of the group.",
     steps=(
         Step(
@@ -190,6 +192,7 @@ def _restarted(e: Evidence) -> str:
 ROLLING_RESTART = Preset(
     name="rolling restart",
     title="A rolling restart",
+    label="rolling restart",
     about="All brokers are restarted one after the other, under load.",
     steps=(
         Step(

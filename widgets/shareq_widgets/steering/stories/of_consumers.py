@@ -39,12 +39,13 @@ def _slow_record_done(e: Evidence) -> str:
 HEAD_OF_LINE_BLOCKING = Preset(
     name="head-of-line blocking",
     title="Head-of-line blocking",
+    label="head of line",
     about="One record takes 20 s, and 29 ordinary ones are behind it in the same partition.",
     beginning=(*BEGINNING, ("slow-record time of A", 20_000), ("slow-record time of B", 20_000)),
     steps=(
         Step(
             text="A slow record is produced, then 29 ordinary ones, to one partition. A and B are waiting for records.",
-            question="Who works on what?",
+            question="Which consumer works on what?",
             actions=(
                 ("slow every", 1),
                 ("produce", 1),
@@ -95,6 +96,7 @@ def _poison_rejected(e: Evidence) -> str:
 POISON = Preset(
     name="poison",
     title="Poison",
+    label="poison",
     about="A record that no consumer can process.",
     beginning=(
         *BEGINNING,
@@ -136,6 +138,8 @@ def _holds(e: Evidence) -> str:
 
 def _still_locked(e: Evidence) -> str:
     (taken,) = e.acquisitions("A", whole=True)
+    if not e.held("A"):  # a shorter lock was chosen before the first step
+        return _locks_expired(e)
     left_ms = (taken.change.deadline_ms or 0) - e.steering.cluster.now_ms
     return (
         f"B gets none of them: {len(e.held('A'))} records are still locked for A, for another {seconds(left_ms)}. The "
@@ -145,8 +149,8 @@ def _still_locked(e: Evidence) -> str:
 
 def _locks_expired(e: Evidence) -> str:
     (taken,) = e.acquisitions("A", whole=True)
-    (expired,) = e.timeouts()
-    again = [timed for timed in e.acquisitions("B") if timed.change.first in expired.offsets]
+    (expired,) = e.timeouts(whole=True)
+    again = [timed for timed in e.acquisitions("B", whole=True) if timed.change.first in expired.offsets]
     counts = sorted({timed.change.delivery_count for timed in again})
     return (
         f"The locks expired at {seconds(expired.time_ms)}, exactly {seconds(expired.time_ms - taken.time_ms)} after "
@@ -167,6 +171,7 @@ def _member_gone(e: Evidence) -> str:
 CRASHED_CONSUMER = Preset(
     name="crashed consumer",
     title="A crashed consumer",
+    label="crashed consumer",
     about="A consumer dies with records in its hands.",
     beginning=(*BEGINNING, ("work time of A", 1000)),
     steps=(
@@ -225,6 +230,7 @@ def _window_moves(e: Evidence) -> str:
 WINDOW_FULL = Preset(
     name="window full",
     title="A full window",
+    label="full window",
     about="One stuck record at the SPSO stops a whole share-partition.",
     beginning=(
         *BEGINNING,

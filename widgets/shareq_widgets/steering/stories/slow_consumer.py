@@ -63,12 +63,13 @@ def _zombie_returns(e: Evidence) -> str:
 SLOW_CONSUMER = Preset(
     name="slow consumer and zombie acknowledgement",
     title="A slow consumer, and a zombie's acknowledgement",
+    label="slow consumer",
     about="Work that takes longer than the lock, renewal as the remedy, and an acknowledgement that is too late.",
     beginning=(*BEGINNING, ("work time of A", 8000), ("work time of B", 3000)),
     steps=(
         Step(
             text="Five records are produced, and A takes them: 8 s of work each, 40 s in all. A lock lasts 30 s.",
-            question="Who holds the records after 35 seconds?",
+            question="Which consumer holds the records after 35 seconds?",
             actions=(("produce", 5), ("advance", 35_000)),
             answer=_locks_lost,
         ),

@@ -40,10 +40,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """A story to begin, as often as wanted: it always has the same course."""
+    """A story to begin, as often as wanted: it always has the same course. `label`: its title on a button."""
 
     name: str
     title: str
+    label: str
     about: str
     steps: tuple[Step, ...]
     beginning: tuple[Action, ...] = BEGINNING

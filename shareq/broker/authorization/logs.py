@@ -1,0 +1,142 @@
+"""Rules of the requests about records: refused topics get an error for each partition, beside the answers for the
+others.
+
+The topics of Fetch and ShareFetch are those of their sessions, which only their actors know: they are checked there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from shareq.broker.authorization.rulings import Filtered, Ruling
+from shareq.broker.produce import any_transactional
+from shareq.model.acls import AclOperation, ResourceType
+from shareq.model.errors import Errors
+from shareq.model.ids import ZERO_TOPIC_ID
+from shareq.model.image import ClusterImage
+from shareq.model.messages.data import (
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+from shareq.model.messages.describe import DescribeProducersRequest, DescribeProducersResponse
+from shareq.model.messages.fetch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from shareq.model.rights import Rights
+
+_DENIED = Errors.TOPIC_AUTHORIZATION_FAILED
+
+
+def named(topic: Any, image: ClusterImage) -> str | None:
+    """The name of a topic that a request gives by name or by id; None for an unknown id, or without either."""
+    if topic.topic_id == ZERO_TOPIC_ID:
+        name: str | None = topic.name
+        return name
+    found = image.topics_by_id.get(topic.topic_id)
+    return found.name if found else None
+
+
+def produce(request: ProduceRequest, rights: Rights) -> Ruling:
+    """WRITE on each topic, and on the transactional id if a batch is transactional."""
+    if any_transactional(request) and not (
+        request.transactional_id is not None
+        and rights.may(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    ):
+        refused = tuple(_not_written(topic, Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED) for topic in request.topics)
+        return ProduceResponse(responses=refused)
+    allowed, denied = rights.split(
+        AclOperation.WRITE, ResourceType.TOPIC, request.topics, lambda topic: named(topic, rights.image)
+    )
+    if not denied:
+        return request
+    refused = tuple(_not_written(topic, _DENIED) for topic in denied)
+    return Filtered(
+        replace(request, topics=allowed),
+        lambda response: replace(response, responses=(*response.responses, *refused)),
+    )
+
+
+def _not_written(topic: ProduceRequest.Topic, error: Errors) -> ProduceResponse.Topic:
+    return ProduceResponse.Topic(
+        topic_id=topic.topic_id,
+        name=topic.name,
+        partitions=tuple(ProduceResponse.Partition(index=part.index, error_code=error) for part in topic.partitions),
+    )
+
+
+def list_offsets(request: ListOffsetsRequest, rights: Rights) -> Ruling:
+    """DESCRIBE on each topic."""
+    allowed, denied = rights.split(AclOperation.DESCRIBE, ResourceType.TOPIC, request.topics, lambda topic: topic.name)
+    refused = tuple(
+        ListOffsetsResponse.Topic(
+            name=topic.name,
+            partitions=tuple(
+                ListOffsetsResponse.Partition(partition_index=part.partition_index, error_code=_DENIED)
+                for part in topic.partitions
+            ),
+        )
+        for topic in denied
+    )
+    return with_topics(request, allowed, refused)
+
+
+def offsets_for_leader_epochs(request: OffsetForLeaderEpochRequest, rights: Rights) -> Ruling:
+    """CLUSTER_ACTION, or DESCRIBE on each topic."""
+    if rights.on_cluster(AclOperation.CLUSTER_ACTION, quiet=True):
+        return request
+    allowed, denied = rights.split(AclOperation.DESCRIBE, ResourceType.TOPIC, request.topics, lambda topic: topic.topic)
+    refused = tuple(
+        OffsetForLeaderEpochResponse.Topic(
+            topic=topic.topic,
+            partitions=tuple(
+                OffsetForLeaderEpochResponse.Partition(partition=part.partition, error_code=_DENIED)
+                for part in topic.partitions
+            ),
+        )
+        for topic in denied
+    )
+    return with_topics(request, allowed, refused)
+
+
+def delete_records(request: DeleteRecordsRequest, rights: Rights) -> Ruling:
+    """DELETE on each topic."""
+    allowed, denied = rights.split(AclOperation.DELETE, ResourceType.TOPIC, request.topics, lambda topic: topic.name)
+    refused = tuple(
+        DeleteRecordsResponse.Topic(
+            name=topic.name,
+            partitions=tuple(
+                DeleteRecordsResponse.Partition(partition_index=part.partition_index, error_code=_DENIED)
+                for part in topic.partitions
+            ),
+        )
+        for topic in denied
+    )
+    return with_topics(request, allowed, refused)
+
+
+def describe_producers(request: DescribeProducersRequest, rights: Rights) -> Ruling:
+    """READ on each topic."""
+    allowed, denied = rights.split(AclOperation.READ, ResourceType.TOPIC, request.topics, lambda topic: topic.name)
+    refused = tuple(
+        DescribeProducersResponse.Topic(
+            name=topic.name,
+            partitions=tuple(
+                DescribeProducersResponse.Partition(partition_index=index, error_code=_DENIED)
+                for index in topic.partition_indexes
+            ),
+        )
+        for topic in denied
+    )
+    return with_topics(request, allowed, refused)
+
+
+def with_topics(request: Any, allowed: tuple[Any, ...], refused: tuple[Any, ...]) -> Ruling:
+    """The request for the allowed topics; its response ends with the refused ones."""
+    if not refused:
+        return request  # type: ignore[no-any-return]    # of any type with topics
+    return Filtered(
+        replace(request, topics=allowed), lambda response: replace(response, topics=(*response.topics, *refused))
+    )

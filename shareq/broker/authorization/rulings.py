@@ -1,0 +1,23 @@
+"""The ruling on a request: it goes on, as a whole or in part, or is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from shareq.model.messages.base import Request, Response
+from shareq.model.rights import Rights
+
+
+class Filtered(NamedTuple):
+    """What is left of a request, and the completion of its response with what was refused."""
+
+    request: Request
+    complete: Callable[[Any], Response]
+
+
+Ruling = Request | Response | Filtered
+"""A request that goes on unchanged, the response to one that does not, or a part of one."""
+
+Rule = Callable[[Any, Rights], Ruling]
+"""The ruling on a request by the rights of its sender."""

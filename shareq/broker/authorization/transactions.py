@@ -1,0 +1,151 @@
+"""Rules of the requests about producers and their transactions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from shareq.broker.authorization.logs import named, with_topics
+from shareq.broker.authorization.rulings import Filtered, Ruling
+from shareq.model.acls import AclOperation, ResourceType
+from shareq.model.errors import Errors
+from shareq.model.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    EndTxnRequest,
+    EndTxnResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
+from shareq.model.rights import Rights
+
+_DENIED = Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+def _may_write(rights: Rights, transactional_id: str) -> bool:
+    return rights.may(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+
+
+def init_producer_id(request: InitProducerIdRequest, rights: Rights) -> Ruling:
+    """WRITE on the transactional id; without one IDEMPOTENT_WRITE on the cluster, or WRITE on any topic."""
+    if request.transactional_id is not None:
+        return request if _may_write(rights, request.transactional_id) else InitProducerIdResponse(error_code=_DENIED)
+    if rights.may_write_anywhere() or rights.on_cluster(AclOperation.IDEMPOTENT_WRITE):
+        return request
+    return InitProducerIdResponse(error_code=Errors.CLUSTER_AUTHORIZATION_FAILED)
+
+
+def add_partitions(request: AddPartitionsToTxnRequest, rights: Rights) -> Ruling:
+    """WRITE on the transactional id and on each topic: all partitions are added, or none. Only brokers ask about many
+    transactions."""
+    if request.transactions:
+        if rights.on_cluster(AclOperation.CLUSTER_ACTION):
+            return request
+        return AddPartitionsToTxnResponse(error_code=Errors.CLUSTER_AUTHORIZATION_FAILED)
+    topics = request.v3_and_below_topics
+    if not _may_write(rights, request.v3_and_below_transactional_id):
+        return _not_added({topic.name: _DENIED for topic in topics}, request)
+    allowed, denied = rights.split(AclOperation.WRITE, ResourceType.TOPIC, topics, lambda topic: topic.name)
+    if not denied:
+        return request
+    errors = {topic.name: Errors.TOPIC_AUTHORIZATION_FAILED for topic in denied}
+    for topic in allowed:
+        exists = topic.name in rights.image.topics
+        errors[topic.name] = Errors.OPERATION_NOT_ATTEMPTED if exists else Errors.UNKNOWN_TOPIC_OR_PARTITION
+    return _not_added(errors, request)
+
+
+def _not_added(errors: dict[str, Errors], request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
+    return AddPartitionsToTxnResponse(
+        results_by_topic_v3_and_below=tuple(
+            AddPartitionsToTxnResponse.Topic(
+                name=topic.name,
+                results_by_partition=tuple(
+                    AddPartitionsToTxnResponse.Partition(partition_index=index, partition_error_code=errors[topic.name])
+                    for index in topic.partitions
+                ),
+            )
+            for topic in request.v3_and_below_topics
+        )
+    )
+
+
+def add_offsets(request: AddOffsetsToTxnRequest, rights: Rights) -> Ruling:
+    """WRITE on the transactional id, READ on the group."""
+    if not _may_write(rights, request.transactional_id):
+        return AddOffsetsToTxnResponse(error_code=_DENIED)
+    if not rights.may(AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return AddOffsetsToTxnResponse(error_code=Errors.GROUP_AUTHORIZATION_FAILED)
+    return request
+
+
+def end(request: EndTxnRequest, rights: Rights) -> Ruling:
+    """WRITE on the transactional id."""
+    return request if _may_write(rights, request.transactional_id) else EndTxnResponse(error_code=_DENIED)
+
+
+def commit_offsets(request: TxnOffsetCommitRequest, rights: Rights) -> Ruling:
+    """WRITE on the transactional id, READ on the group and on each topic."""
+    if not _may_write(rights, request.transactional_id):
+        return TxnOffsetCommitResponse(topics=_not_committed(request.topics, _DENIED))
+    if not rights.may(AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return TxnOffsetCommitResponse(topics=_not_committed(request.topics, Errors.GROUP_AUTHORIZATION_FAILED))
+    allowed, denied = rights.split(
+        AclOperation.READ, ResourceType.TOPIC, request.topics, lambda topic: named(topic, rights.image)
+    )
+    refused = _not_committed(denied, Errors.TOPIC_AUTHORIZATION_FAILED)
+    return with_topics(request, allowed, refused) if allowed else TxnOffsetCommitResponse(topics=refused)
+
+
+def _not_committed(
+    topics: tuple[TxnOffsetCommitRequest.Topic, ...], error: Errors
+) -> tuple[TxnOffsetCommitResponse.Topic, ...]:
+    return tuple(
+        TxnOffsetCommitResponse.Topic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=tuple(
+                TxnOffsetCommitResponse.Partition(partition_index=part.partition_index, error_code=error)
+                for part in topic.partitions
+            ),
+        )
+        for topic in topics
+    )
+
+
+def describe(request: DescribeTransactionsRequest, rights: Rights) -> Ruling:
+    """DESCRIBE on each transactional id; of its topics those that may be described."""
+    allowed, denied = rights.split(
+        AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, request.transactional_ids, lambda name: name
+    )
+    state = DescribeTransactionsResponse.TransactionState
+    refused = tuple(state(transactional_id=name, error_code=_DENIED) for name in denied)
+
+    def shown(found: DescribeTransactionsResponse.TransactionState) -> DescribeTransactionsResponse.TransactionState:
+        return replace(found, topics=tuple(topic for topic in found.topics if rights.sees_topic(topic.topic)))
+
+    return Filtered(
+        replace(request, transactional_ids=allowed),
+        lambda response: replace(response, transaction_states=(*map(shown, response.transaction_states), *refused)),
+    )
+
+
+def list_all(request: ListTransactionsRequest, rights: Rights) -> Ruling:
+    """The transactions with DESCRIBE on their transactional id."""
+
+    def visible(response: ListTransactionsResponse) -> ListTransactionsResponse:
+        shown = tuple(
+            found
+            for found in response.transaction_states
+            if rights.may(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, found.transactional_id, quiet=True)
+        )
+        return replace(response, transaction_states=shown)
+
+    return Filtered(request, visible)

@@ -1,0 +1,89 @@
+"""The topics of the backend: one is gone when no broker knows it any more. BEHAVIOUR.md, section 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Protocol
+
+from shareq.model.actor import Answer
+from shareq.model.errors import Errors
+from shareq.model.ids import TopicId
+from shareq.model.messages.base import Request
+from shareq.model.messages.cluster import MetadataRequest, MetadataResponse
+
+
+class Client(Protocol):
+    """What is needed of `BackendClient`."""
+
+    def call(self, node: int, request: Request, done: Callable[[Answer], object]) -> None: ...
+
+
+class _Check:
+    """A question to several brokers: which of these topics do they all not know?"""
+
+    def __init__(self, asked: Iterable[TopicId], brokers: Iterable[int]) -> None:
+        self.asked = frozenset(asked)
+        self.denied = self.asked
+        self.waiting = set(brokers)
+
+    def take(self, broker: int, answer: Answer) -> None:
+        """A broker that does not answer may know them all."""
+        self.waiting.discard(broker)
+        topics = answer.response.topics if isinstance(answer.response, MetadataResponse) else ()
+        self.denied &= {topic.topic_id for topic in topics if topic.error_code is Errors.UNKNOWN_TOPIC_ID}
+
+
+class KnownTopics:
+    """The topics by name. Brokers follow the metadata at their own pace, so a response may be older than the one before
+    it: a topic that it lacks stays until all brokers have been asked for it. Coordinators delete the states of topics
+    that are gone, which cannot be undone.
+
+    `gone()` is called when topics turn out to be gone; the next response is shown without them.
+    """
+
+    def __init__(self, client: Client, gone: Callable[[], object]) -> None:
+        self.by_name: dict[str, MetadataResponse.Topic] = {}
+        self._client = client
+        self._report = gone
+        self._gone: set[TopicId] = set()
+        self._checks: list[_Check] = []
+        self._brokers: set[int] = set()
+
+    def learn(self, response: MetadataResponse) -> None:
+        """Take over what a response shows."""
+        brokers = {broker.node_id for broker in response.brokers}
+        asked, self._brokers = brokers | self._brokers, brokers
+        shown = {t.name: t for t in response.topics if t.name and not t.error_code and t.topic_id not in self._gone}
+        missing = []
+        for name, known in self.by_name.items():
+            found = shown.get(name)
+            if known.topic_id in self._gone:
+                continue
+            if found is None or found.topic_id != known.topic_id:
+                missing.append(known)
+            elif len(found.partitions) < len(known.partitions):  # older: partitions are only ever added
+                shown[name] = known
+        if len(asked) == 1:
+            self._gone.update(topic.topic_id for topic in missing)
+        else:
+            shown.update((topic.name, topic) for topic in missing if topic.name)
+            self._check([topic.topic_id for topic in missing], asked)
+        self.by_name = shown
+
+    def _check(self, topics: Iterable[TopicId], brokers: Iterable[int]) -> None:
+        new = [one for one in topics if not any(one in check.asked for check in self._checks)]
+        if new:
+            check = _Check(new, brokers)
+            self._checks.append(check)
+            request = MetadataRequest(topics=tuple(MetadataRequest.Topic(topic_id=one) for one in new))
+            for broker in sorted(check.waiting):
+                self._client.call(broker, request, partial(self._checked, check, broker))
+
+    def _checked(self, check: _Check, broker: int, answer: Answer) -> None:
+        check.take(broker, answer)
+        if not check.waiting:
+            self._checks.remove(check)
+            if check.denied:
+                self._gone |= check.denied
+                self._report()

@@ -1,0 +1,88 @@
+"""The commands of `shareq` that are imported when they are used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import NamedTuple
+
+import click
+
+from shareq.extras import install_command
+
+
+class Late(NamedTuple):
+    """A command that is imported when it is used, because of its dependencies. `about`: the first sentence of its help,
+    so that the list of commands needs no import."""
+
+    module: str
+    about: str
+
+
+LATE = {
+    "acls": Late("shareq.tools.acls", "Add, remove and list access control lists, as kafka-acls does."),
+    "browse": Late(
+        "shareq.tools.browse", "Show the records of a share group with their states and holders, and acquire none."
+    ),
+    "configs": Late(
+        "shareq.tools.configs",
+        "Describe and alter configurations, quotas and SCRAM credentials, as kafka-configs does.",
+    ),
+    "consume": Late("shareq.tools.consume", "Print the messages of a topic, as kafka-console-share-consumer does."),
+    "dlq": Late("shareq.tools.dead_letters.command", "List dead-letter queues, show their letters, and redrive them."),
+    "groups": Late("shareq.tools.groups", "List, describe, reset and delete share groups, as kafka-share-groups does."),
+    "kafka": Late("shareq.kafka.command", "Run Apache Kafka on this machine: no installation, no remaining data."),
+    "observe": Late(
+        "shareq.observer.health.command",
+        "Observe share groups of the Kafka at BOOTSTRAP, by reading only, until Ctrl-C.",
+    ),
+    "perf": Late("shareq.tools.perf.command", "Measure a producer, or the consumers of a share group."),
+    "pipeline": Late("shareq.spark.pipeline.command", "Tables of a trace, by Spark: the outcome of every record."),
+    "produce": Late("shareq.tools.produce", "Write each line of stdin as a record, as kafka-console-producer does."),
+    "sheet": Late("shareq_widgets.sheet", "Write share groups on one page to FILE, .svg or .png, to print on A4."),
+    "show": Late("shareq_widgets.show.command", "Show the control room of a share group in the browser until Ctrl-C."),
+    "tap": Late(
+        "shareq.proxy.command",
+        "Pass clients through to the Kafka at BOOTSTRAP until Ctrl-C, and journal its share groups.",
+    ),
+    "topics": Late("shareq.tools.topics", "Create, alter, delete, describe and list topics, as kafka-topics does."),
+    "verify": Late("shareq.tools.verify", "Consume and check, as kafka-verifiable-share-consumer does."),
+    "what-if": Late(
+        "shareq.spark.what_if",
+        "Compute what lock durations and limits cost: the table OUT for what_if(table=OUT) in a notebook.",
+    ),
+}
+
+EXTRAS = {"shareq.spark": "spark", "shareq_widgets": "lab"}
+"""The extra of these packages; that of the others is kafka."""
+
+
+class Commands(click.Group):
+    """The group of all commands, including those of LATE."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*LATE, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in LATE:
+            return super().get_command(ctx, cmd_name)
+        command: click.Command = getattr(needed(LATE[cmd_name].module), cmd_name.replace("-", "_"))
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List all commands by their first sentences, without the imports of those of LATE."""
+        known: dict[str, click.Command] = {name: click.Command(name, help=one.about) for name, one in LATE.items()}
+        known.update(self.commands)
+        width = formatter.width - 6 - max(map(len, known))
+        rows = [(name, known[name].get_short_help_str(width)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+def needed(module: str) -> ModuleType:
+    """Import a module of a command. ClickException with the line to run if a package that it needs is missing."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as missing:
+        extra = next((name for room, name in EXTRAS.items() if module.startswith(room)), "kafka")
+        raise click.ClickException(f"the package {missing.name} is missing: {install_command(extra)}") from missing

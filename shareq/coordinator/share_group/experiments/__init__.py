@@ -1,0 +1,1 @@
+"""Experiments of the group coordinator, off by default. Rules: BEHAVIOUR.md."""

@@ -1,0 +1,56 @@
+"""The jars that shareq downloads, by their SHA-256.
+
+A checksum that the repository publishes beside a jar says that the download is complete; the pinned one, that the jar
+is the same as when the release was added here. `list_of(releases, cache_folder())` makes the list.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+LIST = Path(__file__).with_name("pinned_jars.txt")
+
+
+class Pinned(NamedTuple):
+    """A jar: its SHA-256 as hexadecimal digits, and the releases of Kafka that have it."""
+
+    sha256: str
+    releases: frozenset[str]
+
+
+def pinned_jars() -> dict[str, Pinned]:
+    """The list, by file name."""
+    lines = (line.split() for line in LIST.read_text().splitlines() if not line.startswith("#"))
+    return {name: Pinned(sha256, frozenset(releases.split(","))) for sha256, name, releases in lines}
+
+
+def unexpected(release: str, folder: Path) -> list[str]:
+    """What is wrong with the jars of a release, one line for each; nothing if the release is not in the list."""
+    pinned = pinned_jars()
+    if not any(release in jar.releases for jar in pinned.values()):
+        return []
+    return [found for file in sorted(folder.iterdir()) if (found := _unexpected(file, pinned.get(file.name)))]
+
+
+def _unexpected(file: Path, pinned: Pinned | None) -> str:
+    if pinned is None:
+        return f"{file.name} is not a jar of this release"
+    found = _sha256(file)
+    return "" if found == pinned.sha256 else f"{file.name} has the SHA-256 {found} instead of {pinned.sha256}"
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def list_of(releases: Iterable[str], cache: Path) -> str:
+    """The list for these releases, from the jars in the cache."""
+    jars: dict[tuple[str, str], list[str]] = {}
+    for release in releases:
+        for file in sorted((cache / f"kafka-{release}").iterdir()):
+            jars.setdefault((file.name, _sha256(file)), []).append(release)
+    return "".join(f"{sha256}  {name}  {','.join(found)}\n" for (name, sha256), found in sorted(jars.items()))

@@ -1,0 +1,1 @@
+"""The experiments of a share-partition: windows that keep AVAILABLE records back. Rules: BEHAVIOUR.md."""

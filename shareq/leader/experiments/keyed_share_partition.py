@@ -1,0 +1,65 @@
+"""A share-partition whose records are delivered in order by key. Rules: BEHAVIOUR.md, "Order by key"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from shareq.leader.aborted_transactions import aborted_ranges, outside
+from shareq.leader.acquire import Acquisition
+from shareq.leader.experiments.expiring_share_partition import ExpiringSharePartition
+from shareq.leader.experiments.keyed_acquisition import KeyedAcquisition
+from shareq.leader.experiments.keyed_window import KeyedWindow
+from shareq.leader.window import Window
+from shareq.model.configs import GroupConfig
+from shareq.model.experiments import Experiments
+from shareq.model.messages.share_fetch import AcquiredRecords
+from shareq.model.messages.share_state import StagedBatch, StateBatch
+from shareq.model.records import AbortedTransaction, KeyRun, RecordBatch
+from shareq.model.states import IsolationLevel
+
+
+class KeyedSharePartition(ExpiringSharePartition):
+    """Has the interface of SharePartition, and needs the keys of what it acquires."""
+
+    __slots__ = ("_keyed",)
+
+    needs_keys = True
+    _acquisition: ClassVar[type[Acquisition]] = KeyedAcquisition
+
+    def _new_window(self) -> Window:
+        self._resting = self._keyed = KeyedWindow(self._recorder)
+        return self._keyed
+
+    def load(
+        self,
+        state_epoch: int,
+        start_offset: int,
+        state_batches: Sequence[StateBatch],
+        *,
+        config: GroupConfig,
+        staged: Sequence[StagedBatch] = (),
+    ) -> bool:
+        """The number of records of a key in flight is read now: a change holds after the next load."""
+        self._keyed.most = (config.experiments or Experiments()).key_max_in_flight
+        return super().load(state_epoch, start_offset, state_batches, config=config, staged=staged)
+
+    def acquire(
+        self,
+        batches: Sequence[RecordBatch],
+        fetch_offset: int,
+        *,
+        config: GroupConfig,
+        aborted: Sequence[AbortedTransaction],
+        keys: Sequence[KeyRun] = (),
+        **limits: Any,
+    ) -> tuple[list[AcquiredRecords], list[RecordBatch]]:
+        """Records of aborted transactions, which are archived, wait for no other record of their key."""
+        if not batches:
+            return [], []
+        if aborted and config.isolation_level is IsolationLevel.READ_COMMITTED:
+            keys = outside(keys, aborted_ranges(batches, aborted))
+        self._keyed.begin(keys, batches[0].base_offset, batches[-1].last_offset + 1)
+        acquired = super().acquire(batches, fetch_offset, config=config, aborted=aborted, **limits)
+        self._keyed.end()
+        return acquired

@@ -1,0 +1,48 @@
+"""The form of a prediction in a notebook: its choices or a field for a number, a button, and then the outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import Any
+
+import ipywidgets as widgets
+
+
+class Form:
+    """The widgets of one question. The button calls `commit` with the chosen answer; `known()` is the text below it, or
+    None before an answer is committed."""
+
+    def __init__(
+        self,
+        question: str,
+        choices: Sequence[Any],
+        commit: Callable[[Any], object],
+        known: Callable[[], str | None],
+    ) -> None:
+        self._commit = commit
+        self._known = known
+        self.field: Any = (
+            widgets.RadioButtons(options=choices, value=None, layout={"width": "max-content"})
+            if choices
+            else widgets.FloatText(description="a number:", style={"description_width": "initial"})
+        )
+        self.button = widgets.Button(description="I commit to this", disabled=bool(choices))
+        self.result = widgets.HTML()
+        self.field.observe(lambda _: self.refresh(), names="value")
+        self.button.on_click(lambda _: self._commit(self.field.value))
+        title = widgets.HTML(f"<b>Predict:</b> {escape(question)}")
+        self.box = widgets.VBox([title, self.field, self.button, self.result])
+        self.refresh()
+
+    def bundle(self) -> dict[str, Any]:
+        """What Jupyter displays."""
+        made: dict[str, Any] = self.box._repr_mimebundle_()
+        return made
+
+    def refresh(self) -> None:
+        """Show what is known by now. A committed answer cannot be changed."""
+        text = self._known()
+        self.field.disabled = text is not None
+        self.button.disabled = text is not None or self.field.value is None
+        self.result.value = "" if text is None else f"<pre>{escape(text)}</pre>"

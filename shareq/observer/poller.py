@@ -1,0 +1,57 @@
+"""What an observer and a monitor have in common: a client that polls until it is closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from weakref import finalize
+
+from shareq.model.closing import Closing
+from shareq.model.errors import IllegalStateException
+from shareq.model.html import Tables
+from shareq.model.transport import Connection
+from shareq.observer.core import PollingCore
+
+
+class Poller(Tables, Closing):
+    """Polls until `close()`, the end of a `with` block, or the end of the last reference to it.
+
+    `end(*args)` is called then: it has no reference to the poller.
+    """
+
+    def __init__(
+        self, core: PollingCore[Any], connection: Connection, end: Callable[..., object], *args: object
+    ) -> None:
+        self._core, self._connection = core, connection
+        self._end = finalize(self, end, *args)
+        connection.run(core.poll_now)
+
+    @property
+    def now_ms(self) -> int:
+        """Its clock, ms since the epoch."""
+        return self._connection.now_ms()
+
+    @property
+    def closed(self) -> bool:
+        """True after `close()`, or when its connection has ended."""
+        return not self._end.alive
+
+    def wait(self, until: Callable[[], bool], timeout: float) -> bool:
+        """Wait until `until()` is true, at most `timeout` seconds; it is checked after every step of a poll."""
+        self._check_open()
+        return self._connection.wait(until, timeout * 1000)
+
+    def close(self) -> None:
+        """Stop polling; what was read stays. Repeatable."""
+        self._end()
+
+    def _poll(self, timeout: float) -> bool:
+        """Poll now, and wait for the end of a poll that began after this call: at most `timeout` seconds."""
+        self._check_open()
+        wanted = self._core.polls_begun + 1
+        self._connection.run(self._core.poll_now)
+        return self._connection.wait(lambda: self._core.polls_ended >= wanted, timeout * 1000)
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise IllegalStateException(f"{type(self).__name__} closed")

@@ -1,0 +1,15 @@
+"""Names that clients have chosen, as texts of a figure."""
+
+from __future__ import annotations
+
+MOST_CHARACTERS = 100
+
+
+def figure_text(text: str) -> str:
+    """The text for matplotlib: a pair of dollars is not mathematics, and a long text has an ellipsis in the middle, so
+    that the figure keeps its room for the data. Control characters, which fonts lack, are escaped."""
+    if len(text) > MOST_CHARACTERS:
+        half = MOST_CHARACTERS // 2
+        text = f"{text[:half]}…{text[-half:]}"
+    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return text.replace("$", r"\$")

@@ -1,0 +1,185 @@
+"""Versions of Kafka 4.4 that kio lacks, as kio's dataclasses: each is the version before it, changed. Also versions
+with a tagged field of shareq, which other implementations ignore, and the messages of experiments.
+
+Source: Kafka's message schemas; KIP-1242 for ApiVersions 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, field, fields, make_dataclass
+from functools import cache
+from types import GenericAlias, MappingProxyType
+from typing import Any, NamedTuple, get_args
+from uuid import UUID
+
+from kio.index import load_request_schema, load_response_schema
+from kio.schema.errors import ErrorCode
+from kio.schema.request_header.v2.header import RequestHeader
+from kio.schema.response_header.v1.header import ResponseHeader
+from kio.static.constants import EntityType
+from kio.static.primitive import Records, i8, i16, i32, i32Timedelta, i64
+
+from shareq.model.messages.api_versions import ANY_NODE
+from shareq.model.messages.share_browse import BrowseShareGroupRequest
+from shareq.model.messages.share_fetch import RULE_DELAY
+
+RELEASE_DELAY_TAG = 10_000
+"""The tag of the rest that a client requests for released records; Kafka's own tags count from 0."""
+
+
+class _Field(NamedTuple):
+    """A field of a struct; `default` MISSING: it has none."""
+
+    name: str
+    type: Any
+    metadata: Mapping[str, Any]
+    default: Any = MISSING
+
+    @property
+    def declared(self) -> tuple[str, Any, Any]:
+        return self.name, self.type, field(default=self.default, metadata=self.metadata)
+
+
+def _next(struct: Any, /, *appended: _Field, **changed: _Field) -> Any:
+    """The next version of a struct: `changed` replaces fields by name."""
+    return _changed(struct, struct.__version__ + 1, *appended, **changed)
+
+
+def _changed(struct: Any, version: int, /, *appended: _Field, **changed: _Field) -> Any:
+    kept = [_Field(old.name, old.type, old.metadata, old.default) for old in fields(struct)]
+    declared = [changed.get(old.name, old).declared for old in kept] + [new.declared for new in appended]
+    same = {name: getattr(struct, name) for name in ("__type__", "__flexible__", "__api_key__", "__header_schema__")}
+    namespace = {**same, "__version__": i16(version)}
+    return make_dataclass(struct.__name__, declared, namespace=namespace, frozen=True, slots=True, kw_only=True)
+
+
+def _next_elements(struct: Any, array: str, /, *appended: _Field, **changed: _Field) -> Any:
+    """The next version of a struct with an array whose elements change."""
+    element, _ = get_args(next(one.type for one in fields(struct) if one.name == array))
+    elements = GenericAlias(tuple, (_next(element, *appended, **changed), ...))
+    return _next(struct, **{array: _Field(array, elements, {})})
+
+
+def _with_field(struct: Any, arrays: tuple[str, ...], added: _Field) -> Any:
+    """The same version of a struct, with a field more in the elements of an array within arrays."""
+    if not arrays:
+        return _changed(struct, struct.__version__, added)
+    element, _ = get_args(next(one.type for one in fields(struct) if one.name == arrays[0]))
+    elements = GenericAlias(tuple, (_with_field(element, arrays[1:], added), ...))
+    return _changed(struct, struct.__version__, **{arrays[0]: _Field(arrays[0], elements, {})})
+
+
+def _with_release_delay(api_key: int, version: int) -> Callable[[], Any]:
+    delay = _Field("release_delay_ms", i32, {"kafka_type": "int32", "tag": RELEASE_DELAY_TAG}, i32(RULE_DELAY))
+    arrays = ("topics", "partitions", "acknowledgement_batches")
+    return lambda: _with_field(load_request_schema(api_key, version), arrays, delay)
+
+
+_TYPES: Mapping[str, Any] = MappingProxyType(
+    {
+        "int8": i8,
+        "int16": i16,
+        "int32": i32,
+        "int64": i64,
+        "string": str,
+        "nullable string": str | None,
+        "uuid": UUID | None,
+        "error_code": ErrorCode,
+        "timedelta_i32": i32Timedelta,
+        "records": Records,
+    }
+)
+
+
+def _struct(name: str, kind: Any, header: Any, **declared: Any) -> Any:
+    """Version 0 of a struct of BrowseShareGroup; a field is declared by its type, or by the struct of its elements."""
+    named = [
+        _Field(field_name, _TYPES[kafka], {"kafka_type": kafka.removeprefix("nullable ")}).declared
+        if isinstance(kafka, str)
+        else _Field(field_name, GenericAlias(tuple, (kafka, ...)), {}).declared
+        for field_name, kafka in declared.items()
+    ]
+    namespace = {
+        "__type__": kind,
+        "__version__": i16(0),
+        "__flexible__": True,
+        "__api_key__": i16(BrowseShareGroupRequest.API_KEY),
+        "__header_schema__": header,
+    }
+    return make_dataclass(name, named, namespace=namespace, frozen=True, slots=True, kw_only=True)
+
+
+def _browse_request() -> Any:
+    return _struct(
+        "BrowseShareGroupRequest",
+        EntityType.request,
+        RequestHeader,
+        group_id="string",
+        topic_id="uuid",
+        partition="int32",
+        from_offset="int64",
+        max_records="int32",
+        max_bytes="int32",
+    )
+
+
+def _browse_response() -> Any:
+    run = _struct(
+        "Run",
+        EntityType.nested,
+        ResponseHeader,
+        first_offset="int64",
+        last_offset="int64",
+        state="int8",
+        delivery_count="int16",
+        member_id="nullable string",
+        until_ms="int64",
+        reason="int8",
+    )
+    return _struct(
+        "BrowseShareGroupResponse",
+        EntityType.response,
+        ResponseHeader,
+        throttle_time="timedelta_i32",
+        error_code="error_code",
+        error_message="nullable string",
+        spso="int64",
+        speo="int64",
+        high_watermark="int64",
+        now_ms="int64",
+        runs=run,
+        records="records",
+        next_offset="int64",
+    )
+
+
+_TOPIC_ID = _Field("topic_id", UUID | None, {"kafka_type": "uuid"})
+
+_MADE: Mapping[tuple[int, int, bool], Callable[[], Any]] = MappingProxyType(
+    {
+        (18, 5, True): lambda: _next(
+            load_request_schema(18, 4),
+            _Field("cluster_id", str | None, {"kafka_type": "string"}),
+            _Field("node_id", i32, {"kafka_type": "int32"}, i32(ANY_NODE)),
+        ),
+        (18, 5, False): lambda: _next(load_response_schema(18, 4)),
+        (28, 6, True): lambda: _next_elements(load_request_schema(28, 5), "topics", name=_TOPIC_ID),
+        (28, 6, False): lambda: _next_elements(load_response_schema(28, 5), "topics", name=_TOPIC_ID),
+        (42, 3, True): lambda: _next(load_request_schema(42, 2)),
+        (42, 3, False): lambda: _next_elements(
+            load_response_schema(42, 2), "results", _Field("error_message", str | None, {"kafka_type": "string"})
+        ),
+        **{(key, version, True): _with_release_delay(key, version) for key in (78, 79) for version in (1, 2)},
+        (BrowseShareGroupRequest.API_KEY, 0, True): _browse_request,
+        (BrowseShareGroupRequest.API_KEY, 0, False): _browse_response,
+    }
+)
+"""(API key, version, True for a request) -> its dataclass."""
+
+
+@cache
+def newer_schema(api_key: int, version: int, *, request: bool) -> Any:
+    """The dataclass of a version that kio lacks, else None."""
+    make = _MADE.get((api_key, version, request))
+    return None if make is None else make()

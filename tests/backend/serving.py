@@ -1,0 +1,239 @@
+"""`shareq serve --backend` as processes, clients at work, and the ledger that is kept by the clients' side alone."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import confluent_kafka
+
+import shareq
+from shareq import Admin, NewTopic
+from shareq.kafka import LocalKafka
+from tests.polling import PATIENCE_S, QUICK, configure
+
+CLIENT = {"share.acknowledgement.mode": "explicit", "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 200}
+
+TIMEOUTS = {shareq: {"request.timeout.ms": 3_000}, confluent_kafka: {"socket.timeout.ms": 3_000}}
+"""How soon a client notices that a process is paused, by library."""
+
+
+class Serving:
+    """The command with `options`, on one port from one start to the next."""
+
+    def __init__(self, backend: str, *options: str) -> None:
+        self._backend = backend
+        self._options = options
+        self._port = 0
+        self._process: subprocess.Popen[str] | None = None
+        self.start()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        configs = [f"--config={key}={value}" for key, value in QUICK.items()]
+        command = [sys.executable, "-m", "shareq.cli", "serve", "--backend", self._backend, "--port", str(self._port)]
+        self._process = subprocess.Popen([*command, *configs, *self._options], stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        first = self._process.stdout.readline()
+        assert first.startswith(f"shareq serves 1 broker of {self._backend} at "), first
+        self._port = int(first.rpartition(":")[2])
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def restart(self) -> None:
+        """Kill the process, and start it again."""
+        self.kill()
+        self.start()
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def end(self) -> None:
+        """Let the process end in an orderly way."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.communicate(timeout=PATIENCE_S)
+            self._process = None
+
+
+@contextmanager
+def serving(backend: str, *options: str) -> Iterator[Serving]:
+    made = Serving(backend, *options)
+    try:
+        yield made
+    finally:
+        made.kill()
+
+
+Record = tuple[int, int]
+"""Partition and offset."""
+
+
+class Ledger:
+    """What the consumers were delivered, and the results of their acknowledgements."""
+
+    def __init__(self) -> None:
+        self.accepted: Counter[Record] = Counter()
+        """How often a commit of a record's acceptance has succeeded."""
+        self.unknown: set[Record] = set()
+        """Records with an acceptance that has failed or timed out: it may have been recorded."""
+        self.again: list[Record] = []
+        """Records that were delivered after their acceptance had succeeded."""
+        self.held_twice: list[Record] = []
+        """Records that a consumer has accepted although they had been delivered to another one after it."""
+        self.errors: list[Any] = []
+        """The errors of commits, and those that calls have raised."""
+        self.deliveries: Counter[Record] = Counter()
+        self._holders: dict[Record, Any] = {}
+        self._lock = threading.Condition()
+
+    def missing(self, produced: set[Record]) -> set[Record]:
+        """The records that are not accepted, as far as is known."""
+        with self._lock:
+            return produced - set(self.accepted) - self.unknown
+
+    def wait(self) -> None:
+        """Wait until a consumer has got the result of a commit."""
+        with self._lock:
+            self._lock.wait(1)
+
+    def work(self, consumer: Any) -> None:
+        """Poll once, and accept what arrives."""
+        self.accept(consumer, list(consumer.poll(0.1)))
+
+    def accept(self, consumer: Any, messages: list[Any]) -> None:
+        """Accept what a poll has returned, and note the result."""
+        records = [(message.partition(), message.offset()) for message in messages]
+        with self._lock:
+            self.again += [record for record in records if record in self.accepted]
+            self._holders.update(dict.fromkeys(records, consumer))
+            self.deliveries.update(records)
+        for message in messages:
+            consumer.acknowledge(message)
+        if messages:
+            errors: list[Any]
+            try:
+                results = consumer.commit_sync(5)
+                failed = {at.partition for at, error in results.items() if error is not None}
+                errors = [error for error in results.values() if error is not None]
+            except (shareq.KafkaException, confluent_kafka.KafkaException) as failure:
+                failed = {partition for partition, _ in records}
+                errors = [failure.args[0]]
+            with self._lock:
+                self.errors += errors
+                self.unknown.update(record for record in records if record[0] in failed)
+                accepted = [record for record in records if record[0] not in failed]
+                self.accepted.update(accepted)
+                self._lock.notify_all()
+                self.held_twice += [record for record in accepted if self._holders[record] is not consumer]
+
+    def check(self) -> None:
+        """Nothing that is accepted was delivered again, or accepted twice, or held by two consumers."""
+        assert self.accepted, "no acceptance has a known result"
+        assert self.again == []
+        assert {record: times for record, times in self.accepted.items() if times > 1} == {}
+        assert self.held_twice == []
+
+
+class Work:
+    """A topic, share consumers, and their ledger. `servers`: where clients find shareq."""
+
+    def __init__(
+        self, kafka: LocalKafka, servers: str, topic: str, group: str, stack: ExitStack, *, partitions: int = 1
+    ) -> None:
+        self.ledger = Ledger()
+        self.produced: set[Record] = set()
+        self.topic = topic
+        self._partitions = partitions
+        self._stack = stack
+        self._running = False
+        self._conf = {"bootstrap.servers": servers, "group.id": group, **CLIENT}
+        self._backend = kafka.bootstrap_servers
+        self._producers: dict[str, confluent_kafka.Producer] = {}
+        with Admin({"bootstrap.servers": servers}) as admin:
+            admin.create_topics([NewTopic(topic, partitions)]).check()
+            configure(admin, group, {"share.auto.offset.reset": "earliest", "share.heartbeat.interval.ms": 100})
+        self._consumers: list[Any] = []
+        for library in (shareq, confluent_kafka):
+            self.consumer(library)
+
+    def consumer(self, library: Any) -> Any:
+        """One more consumer, of this library."""
+        consumer = library.ShareConsumer({**self._conf, **TIMEOUTS[library]})
+        self._stack.callback(consumer.close)
+        consumer.subscribe([self.topic])
+        self._consumers.append(consumer)
+        return consumer
+
+    def produce(self, count: int, through: str = "") -> None:
+        """Produce records to all partitions in turn, with a client of the backend or of another server."""
+
+        def stored(error: Any, message: Any) -> None:
+            assert error is None
+            self.produced.add((message.partition(), message.offset()))
+
+        servers = through or self._backend
+        if servers not in self._producers:
+            conf = {"bootstrap.servers": servers, "linger.ms": 0}
+            self._producers[servers] = confluent_kafka.Producer(conf)
+        producer = self._producers[servers]
+        for number in range(count):
+            partition = number % self._partitions
+            producer.produce(self.topic, str(number), partition=partition, on_delivery=stored)
+        assert producer.flush(PATIENCE_S) == 0
+
+    def turn(self) -> None:
+        for consumer in self._consumers:
+            self.ledger.work(consumer)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Let the consumers work, each in a thread of its own."""
+        ended = threading.Event()
+        failures: list[Exception] = []
+
+        def run(consumer: Any) -> None:
+            try:
+                while not ended.is_set():
+                    self.ledger.work(consumer)
+            except Exception as failure:
+                failures.append(failure)
+
+        threads = [threading.Thread(target=run, args=(consumer,)) for consumer in self._consumers]
+        for thread in threads:
+            thread.start()
+        self._running = True
+        try:
+            yield
+        finally:
+            self._running = False
+            ended.set()
+            for thread in threads:
+                thread.join()
+        assert failures == []
+
+    def until_done(self) -> float:
+        """Wait until all records are accepted; return how long, in seconds."""
+        started = time.monotonic()
+        while missing := self.ledger.missing(self.produced):
+            assert time.monotonic() - started < PATIENCE_S, f"lost: {missing}"
+            if self._running:
+                self.ledger.wait()
+            else:
+                self.turn()
+        return time.monotonic() - started

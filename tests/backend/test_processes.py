@@ -1,0 +1,216 @@
+"""Three `shareq serve --backend` share the work; any of them may be killed, paused and started again at any time.
+
+The ledger is kept by the clients' side alone. SHAREQ_KILLS is the number of kills.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from random import Random
+from typing import Any
+
+import confluent_kafka
+import pytest
+from confluent_kafka.admin import AdminClient
+
+import shareq
+from shareq import Admin
+from shareq.broker.backend.lease import SESSION_MS
+from shareq.broker.backend.processes import NODES
+from shareq.kafka import LocalKafka
+from tests.backend.serving import Serving, Work, serving
+from tests.polling import PATIENCE_S, eventually
+
+KILLS = int(os.environ.get("SHAREQ_KILLS", "3"))
+ROUNDS = int(os.environ.get("SHAREQ_KILLS", "1"))
+"""Of the drill: `make kills` has many."""
+BURST = 30
+PARTITIONS = 6
+
+Fresh = Callable[[str], str]
+
+
+class Three:
+    """Three processes, and what clients see of them."""
+
+    def __init__(self, kafka: LocalKafka, stack: ExitStack) -> None:
+        self.kafka = kafka
+        self.processes = [stack.enter_context(serving(kafka.bootstrap_servers)) for _ in range(3)]
+
+    @property
+    def servers(self) -> str:
+        return ",".join(process.address for process in self.processes)
+
+    def leaders(self, topic: str, asked: Serving) -> list[int]:
+        """The slots of the processes that lead the partitions of a topic, in the metadata of one process."""
+        with Admin({"bootstrap.servers": asked.address}) as admin:
+            described = admin.describe_topics([topic])[topic]
+        return [partition.leader // NODES for partition in described.partitions]
+
+    def await_shared(self, topic: str) -> list[int]:
+        """Wait until all three lead partitions, and the metadata of each show it."""
+        for process in self.processes:
+            eventually(lambda asked=process: sorted(set(self.leaders(topic, asked))), [0, 1, 2])  # type: ignore[misc]
+        return self.leaders(topic, self.processes[0])
+
+
+@pytest.fixture(scope="module")
+def three(kafka: LocalKafka) -> Iterator[Three]:
+    """A test that ends a process starts it again."""
+    with ExitStack() as stack:
+        yield Three(kafka, stack)
+
+
+@pytest.fixture
+def work(three: Three, fresh: Fresh) -> Iterator[Work]:
+    with ExitStack() as stack:
+        yield Work(three.kafka, three.servers, fresh("topic"), fresh("group"), stack, partitions=PARTITIONS)
+
+
+def test_each_leads_some_partitions_and_any_can_be_asked(three: Three, work: Work) -> None:
+    assert sorted(three.await_shared(work.topic)) == [0, 0, 1, 1, 2, 2]
+    for process in three.processes:
+        work.produce(PARTITIONS, through=process.address)
+    with work.running():
+        work.until_done()
+    work.ledger.check()
+
+
+def test_configurations_are_altered_through_any_process_and_seen_by_all(three: Three, fresh: Fresh) -> None:
+    group = fresh("group")
+    for number, process in enumerate(three.processes):
+        wanted = str(20_000 + number)
+        with Admin({"bootstrap.servers": process.address}) as admin:
+            admin.alter_group_configs(group, {"share.record.lock.duration.ms": wanted})
+        for asked in three.processes:
+            with Admin({"bootstrap.servers": asked.address}) as admin:
+                eventually(lambda a=admin: lock_duration(a, group), wanted)  # type: ignore[misc]
+
+
+def test_groups_of_all_processes_are_listed_once(three: Three, fresh: Fresh) -> None:
+    topic, classic, groups = fresh("topic"), fresh("classic"), [fresh("group") for _ in range(8)]
+    conf: dict[str, Any] = {"bootstrap.servers": three.servers}
+    with Admin(conf) as admin, ExitStack() as stack:
+        admin.create_topics([topic]).check()
+        for group in groups:
+            consumer = stack.enter_context(shareq.ShareConsumer({**conf, "group.id": group}))
+            consumer.subscribe([topic])
+            consumer.poll(0)
+        other = confluent_kafka.Consumer({**conf, "group.id": classic, "session.timeout.ms": 6_000})
+        stack.callback(other.close)
+        other.subscribe([topic])
+        other.poll(0)
+        wanted = sorted([*groups, classic])
+        eventually(lambda: sorted(admin.list_groups().keys() & set(wanted)), wanted)
+        client = AdminClient(conf)
+        found = client.list_consumer_groups(request_timeout=PATIENCE_S).result().valid
+        assert [one.group_id for one in found].count(classic) == 1
+
+
+def lock_duration(admin: Admin, group: str) -> str | None:
+    key = "share.record.lock.duration.ms"
+    return admin.describe_configs("group", group, [key])[key].value
+
+
+def test_accepted_records_stay_accepted_when_any_process_is_killed(three: Three, work: Work, seed: int) -> None:
+    rng = Random(seed)
+    work.consumer(shareq)
+    took = []
+    with work.running():
+        for number in range(KILLS):
+            three.await_shared(work.topic)
+            work.produce(BURST)
+            killed = three.processes[number % 3]
+            killed.kill()
+            work.produce(BURST)
+            took.append(work.until_done())
+            if rng.random() < 0.5:
+                work.produce(BURST)
+            killed.start()
+            work.until_done()
+    work.ledger.check()
+    print(f"{KILLS} kills, {len(work.produced)} records, {len(work.ledger.unknown)} acceptances with an unknown result")
+    print(f"all records accepted after {[round(seconds, 1) for seconds in took]} s")
+
+
+def test_a_paused_process_neither_answers_nor_writes_when_it_continues(three: Three, work: Work) -> None:
+    three.await_shared(work.topic)
+    paused = three.processes[1]
+    with work.running():
+        work.produce(BURST)
+        work.until_done()
+        paused.signal(signal.SIGSTOP)
+        try:
+            work.produce(BURST)
+            work.until_done()
+        finally:
+            paused.signal(signal.SIGCONT)
+        work.produce(BURST)
+        work.until_done()
+    work.ledger.check()
+    three.await_shared(work.topic)
+
+
+def test_processes_continue_when_the_backend_restarts(three: Three, work: Work) -> None:
+    """The group on the backend keeps its members, so that no process begins anew."""
+    three.await_shared(work.topic)
+    with work.running():
+        work.produce(BURST)
+        three.kafka.stop_broker(0)
+        three.kafka.start_broker(0)
+        work.produce(BURST)
+        work.until_done()
+    work.ledger.check()
+    three.await_shared(work.topic)
+
+
+def test_accepted_records_stay_accepted_whatever_is_paused_killed_or_restarted(
+    three: Three, work: Work, seed: int
+) -> None:
+    """Pauses end before and after the lease; a process may be killed while another one is paused."""
+    rng = Random(seed)
+    work.consumer(shareq)
+    drawn: Counter[str] = Counter()
+    with work.running():
+        for _ in range(ROUNDS):
+            three.await_shared(work.topic)
+            work.produce(BURST)
+            paused, killed = rng.sample(three.processes, 2)
+            faults = rng.choice((["pause"], ["pause", "kill"], ["pause", "restart"]))
+            drawn.update(faults)
+            paused.signal(signal.SIGSTOP)
+            end = threading.Timer(rng.uniform(0, 2 * SESSION_MS / 1000), paused.signal, [signal.SIGCONT])
+            end.start()
+            if "kill" in faults:
+                killed.restart()
+            if "restart" in faults:
+                three.kafka.stop_broker(0)
+                three.kafka.start_broker(0)
+            work.produce(BURST)
+            end.join()
+            work.until_done()
+    work.ledger.check()
+    print(f"{dict(drawn)}, {len(work.produced)} records, {len(work.ledger.unknown)} acceptances with an unknown result")
+
+
+def test_processes_leave_and_join_while_clients_work(three: Three, work: Work) -> None:
+    three.await_shared(work.topic)
+    left = three.processes[2]
+    with work.running():
+        work.produce(BURST)
+        left.end()
+        for process in three.processes[:2]:
+            eventually(lambda asked=process: len(set(three.leaders(work.topic, asked))), 2)  # type: ignore[misc]
+        work.produce(BURST)
+        work.until_done()
+        left.start()
+        work.produce(BURST)
+        three.await_shared(work.topic)
+        work.produce(BURST)
+        work.until_done()
+    work.ledger.check()

@@ -1,0 +1,1 @@
+"""Tests of the course: its frame, solutions, and typical wrong answers."""

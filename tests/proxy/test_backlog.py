@@ -1,0 +1,137 @@
+"""What has passed is read in turns, while no socket is ready. BEHAVIOUR.md, 4.8."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+import socket
+import struct
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+
+from shareq.proxy import Tap
+from shareq.proxy.backlog import ENTRY_BYTES, LATE_MS, REST_MS, WAITING_BYTES, Backlog
+from tests.proxy.sockets import Pair, Upstream, framed
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """A loop whose clock the test sets."""
+
+    def __init__(self, selector: selectors.BaseSelector) -> None:
+        self.now_ms = 0
+        super().__init__(selector)
+
+    def time(self) -> float:
+        return self.now_ms / 1000
+
+    def turns(self, at_ms: int) -> None:
+        """Some turns of the loop at a time."""
+        self.now_ms = at_ms
+        for _ in range(20):
+            self.run_until_complete(asyncio.sleep(0))
+
+
+class Scene:
+    """A backlog, and a socket that is ready as soon as its peer has sent."""
+
+    def __init__(self) -> None:
+        selector = selectors.DefaultSelector()
+        self.loop = Loop(selector)
+        self.backlog = Backlog(self.loop, selector, lambda: self.loop.now_ms, lambda read, passed_ms: read(passed_ms))
+        self.read: list[object] = []
+        """What was read, and when it had passed."""
+        self.socket, self.peer = socket.socketpair()
+        self.loop.add_reader(self.socket, lambda: None)
+
+    def add(self, *names: object, size: int = 1) -> None:
+        for name in names:
+            self.backlog.add(size, partial(self._take, name))
+
+    def _take(self, name: object, passed_ms: int) -> None:
+        self.read.append((name, passed_ms))
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    made = Scene()
+    yield made
+    made.loop.remove_reader(made.socket)
+    made.loop.close()
+    made.socket.close()
+    made.peer.close()
+
+
+def test_messages_rest_and_are_then_read_in_order(scene: Scene) -> None:
+    """With the times at which they have passed."""
+    scene.add("a", "b")
+    scene.loop.turns(REST_MS - 1)
+    assert scene.read == []
+    scene.add("c")
+    scene.loop.turns(REST_MS)
+    assert scene.read == [("a", 0), ("b", 0), ("c", REST_MS - 1)]
+    scene.add("d")
+    scene.loop.turns(2 * REST_MS - 1)
+    assert len(scene.read) == 3
+    scene.loop.turns(2 * REST_MS)
+    assert scene.read[3:] == [("d", REST_MS)]
+
+
+def test_nothing_is_read_while_a_socket_is_ready(scene: Scene) -> None:
+    scene.peer.send(b"x")
+    scene.add("a")
+    scene.loop.turns(REST_MS)
+    assert scene.read == []
+    scene.socket.recv(1)
+    scene.loop.turns(REST_MS)
+    assert scene.read == [("a", 0)]
+
+
+def test_a_late_message_is_read_although_a_socket_is_ready(scene: Scene) -> None:
+    scene.peer.send(b"x")
+    scene.add("late")
+    scene.loop.turns(REST_MS)
+    scene.add("young")
+    scene.loop.turns(LATE_MS)
+    assert scene.read == [("late", 0)]
+
+
+def test_no_more_than_a_limit_waits(scene: Scene) -> None:
+    scene.peer.send(b"x")
+    scene.add("a", "b", size=WAITING_BYTES // 2 - ENTRY_BYTES)
+    assert scene.read == []
+    scene.add("c")
+    assert scene.read == [("a", 0)]
+
+
+def test_one_message_above_the_limit_is_read_at_once(scene: Scene) -> None:
+    scene.add("a")
+    scene.add("b", size=WAITING_BYTES)
+    assert scene.read == [("a", 0), ("b", 0)]
+
+
+def test_all_is_read_at_a_call(scene: Scene) -> None:
+    scene.peer.send(b"x")
+    scene.add("a", "b")
+    scene.backlog.drain()
+    assert scene.read == [("a", 0), ("b", 0)]
+    scene.loop.turns(LATE_MS)
+    assert len(scene.read) == 2
+
+
+def test_a_poll_is_read_behind_what_has_arrived(
+    upstream: tuple[Upstream, Tap], pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """BEHAVIOUR.md, 4.8: the request is at the tap's socket when the poll ends, and the tap has not received it yet."""
+    client, _ = pair
+    relay, read = upstream[1]._relay, []
+    monkeypatch.setattr(relay.watch, "request", lambda *_: read.append("request"))
+
+    def end_poll() -> None:
+        client.sendall(framed(struct.pack(">hhi", 76, 1, 1)))
+        relay._later(lambda _: read.append("poll"))
+
+    relay.call(end_poll)
+    relay.call(lambda: None)
+    assert read == ["request", "poll"]

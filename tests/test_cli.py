@@ -1,0 +1,52 @@
+"""The command `shareq`: its list of commands, and what a start imports, which is most of its time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import click
+import pytest
+
+from shareq.cli import main
+from shareq.commands import LATE
+
+HEAVY = frozenset(
+    {
+        *("aiokafka", "asyncio", "confluent_kafka", "cryptography", "cramjam", "duckdb", "google", "ipywidgets", "jwt"),
+        *("kio", "matplotlib", "numpy", "pandas", "prometheus_client", "pyarrow", "pyspark", "rich", "ssl", "tqdm"),
+    }
+)
+TOOLS = ("acls", "browse", "configs", "consume", "dlq", "groups", "perf", "produce", "topics", "verify")
+
+
+def imported_by(*arguments: str) -> set[str]:
+    """The names of all modules that are loaded when the command has printed what these arguments ask for."""
+    program = (
+        "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr));"
+        f"from shareq.cli import main; main({list(arguments)!r})"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize("name", sorted(LATE))
+def test_a_command_is_listed_with_the_first_sentence_of_its_help(name: str) -> None:
+    command = main.get_command(click.Context(main), name)
+    assert command is not None
+    assert LATE[name].about == command.get_short_help_str(1_000)
+
+
+def test_the_list_of_commands_imports_none_of_them() -> None:
+    for option in ("--help", "--version"):
+        modules = imported_by(option)
+        assert modules.isdisjoint({late.module for late in LATE.values()})
+        assert {name.split(".")[0] for name in modules}.isdisjoint(HEAVY)
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_the_help_of_a_tool_imports_no_large_package(name: str) -> None:
+    modules = imported_by(name, "--help")
+    assert LATE[name].module in modules
+    assert {module.split(".")[0] for module in modules}.isdisjoint(HEAVY)

@@ -1,0 +1,181 @@
+"""What stands where in a strip: the range of offsets, flags, labels and lanes.
+
+`js/camera.js` and `js/scene.js` place the live strip by the same rules; `tests/browser/test_strip_forms.py` compares
+both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil, floor, log10
+from typing import Any, Final, NamedTuple
+
+from shareq_widgets.look import LOCK_ALARM, SIZES, fit, in_width
+
+NEAR: Final = 84
+"""Two labels of ends of the log need so much room, px."""
+FOOT: Final = SIZES["cell_top"] + SIZES["cell_height"]
+
+
+class Frame(NamedTuple):
+    """Positions of offsets in a picture: x = (offset - first) * pitch."""
+
+    first: float
+    pitch: float
+    width: float
+
+    def x(self, offset: float) -> float:
+        """The left edge of an offset."""
+        return round((offset - self.first) * self.pitch, 2)
+
+    def offset(self, x: float) -> float:
+        """The offset at a place."""
+        return self.first + x / self.pitch
+
+    @property
+    def cells(self) -> bool:
+        """True if each offset has a cell; else runs are blocks."""
+        return self.pitch >= SIZES["pitch_cells"]
+
+
+class Line(NamedTuple):
+    """A vertical line, from `top` to `bottom`. `kind`: flag (of the window) or edge (of the log)."""
+
+    x: float
+    top: float
+    bottom: float
+    kind: str
+
+
+class Label(NamedTuple):
+    """A text. `style`: strong, small (and secondary), hot (an alarm), or none."""
+
+    x: float
+    y: float
+    text: str
+    anchor: str = "start"
+    style: str = ""
+
+
+def frame_of(first: int, window: int, width: float) -> Frame:
+    """The range that shows `window` offsets from `first` on between the gutters; cells begin at the edge of one."""
+    pitch = fit(window, width)
+    columns = in_width("gutter_left", width) / pitch
+    return Frame(first - (ceil(columns) if pitch >= SIZES["pitch_cells"] else columns), pitch, width)
+
+
+def lines(snapshot: dict[str, Any], frame: Frame) -> Iterator[Line]:
+    """The sides of the window, and the ends of the log."""
+    for x in dict.fromkeys(_sides(snapshot, frame)):
+        yield Line(x, 6, FOOT + SIZES["band_below"], "flag")
+    for offset in (snapshot["log_start"], snapshot["log_end"]):
+        if offset >= 0:
+            yield Line(frame.x(offset) - 1.5, 34, FOOT + 36, "edge")
+
+
+def labels(snapshot: dict[str, Any], frame: Frame) -> Iterator[Label]:
+    """The names of the flags, the ends of the log, and round offsets. Those out of view are named at the edge."""
+    return (_kept(frame, label) for label in _labels(snapshot, frame))
+
+
+def _labels(snapshot: dict[str, Any], frame: Frame) -> Iterator[Label]:
+    empty = snapshot["spso"] == snapshot["window_end"]
+    left, right = _sides(snapshot, frame)
+    low = f"SPSO {snapshot['spso']}{' · empty window' if empty else ''}"
+    high = "SPEO unknown" if snapshot["observed"] else f"SPEO {snapshot['window_end'] - 1}"
+    narrow = right - left < max(160, 8.4 * (len(low) + len(high)) + 24)  # both labels cannot stand inside
+    outside = narrow and not empty
+    yield Label(left + (-6 if outside else 6), 18, low, "end" if outside else "start", "strong")
+    if not empty:
+        yield Label(right + (6 if outside else -6), 18, high, "start" if outside else "end", "strong")
+    near = snapshot["log_start"] >= 0 and frame.x(snapshot["log_end"]) - frame.x(snapshot["log_start"]) < NEAR
+    for name, key, side, aside in (("log start", "log_start", "end", -4), ("log end", "log_end", "start", 4)):
+        if (offset := snapshot[key]) >= 0:
+            x = frame.x(offset) - 1.5 + aside * near
+            yield Label(x, FOOT + 48, f"{name} {offset}", side if near else "middle", "small")
+    middle = (frame.pitch - SIZES["gap"]) / 2 if frame.cells else 0
+    for offset in _round_offsets(snapshot, frame):
+        yield Label(frame.x(offset) + middle, FOOT + 18, str(offset), "middle", "small")
+
+
+def _sides(snapshot: dict[str, Any], frame: Frame) -> tuple[float, float]:
+    left = frame.x(snapshot["spso"]) - 4
+    empty = snapshot["spso"] == snapshot["window_end"]
+    return left, left if empty else frame.x(snapshot["window_end"]) + 1
+
+
+def _kept(frame: Frame, label: Label) -> Label:
+    """A label kept inside the picture."""
+    x, text, anchor, half = label.x, label.text, label.anchor, len(label.text) * 3.2 + 7
+    edge = half if anchor == "middle" else 0
+    if x < 2:
+        return label._replace(x=4, text=f"‹ {text}", anchor="start")
+    if x > frame.width - 2:
+        return label._replace(x=frame.width - 4, text=f"{text} ›", anchor="end")
+    if anchor == "start" and x + 2 * half > frame.width:
+        return label._replace(x=frame.width - 2, anchor="end")
+    return label._replace(anchor="start" if x < edge else "end" if x > frame.width - edge else anchor)
+
+
+def _round_offsets(snapshot: dict[str, Any], frame: Frame) -> range:
+    """Round offsets of the log in view, at legible distances."""
+    exact = max(100, len(str(snapshot["window_end"])) * 7 + 40) / frame.pitch
+    ten = 10 ** floor(log10(exact))
+    step = max(round(next((n for n in (1, 2, 5) if n * ten >= exact), 10) * ten), 1)
+    end = min(frame.offset(frame.width - 12), max(snapshot["log_end"], snapshot["window_end"]))
+    first = ceil(max(frame.offset(12), snapshot["log_start"], 0) / step) * step
+    return range(first, ceil(end), step)
+
+
+# ---- lanes -----------------------------------------------------------------------------------------------------------
+
+
+def lane_owners(snapshot: dict[str, Any]) -> tuple[list[dict[str, Any]], int]:
+    """The members with a lane, those that hold records first if there are too many; and the number of the others."""
+    members = [member for member in snapshot["members"] if member["alive"] or member["held"]]
+    most = int(SIZES["lanes"])
+    if len(members) <= most:
+        return members, 0
+    return sorted(members, key=lambda member: not member["held"])[:most], len(members) - most
+
+
+def lane_y(row: int) -> float:
+    """The top of a lane."""
+    return SIZES["lane_top"] + SIZES["lane"] * row
+
+
+def lane_labels(snapshot: dict[str, Any], members: list[dict[str, Any]], hidden: int, frame: Frame) -> Iterator[Label]:
+    """For each lane the name of its member, and what it holds or the time left on the first lock to expire."""
+    left, right = in_width("gutter_left", frame.width), frame.width - in_width("gutter_right", frame.width)
+    x = min(max(frame.x(snapshot["window_end"]) + 12, left + 8), right + 12)
+    for row, member in enumerate(members):
+        y = lane_y(row) + 11
+        name = short(member["name"], int(in_width("name_length", frame.width)))
+        letter = "" if name == member["letter"] else f" {member['letter']}"
+        text = f"{name}{'' if member['alive'] else ' †'}{letter}"
+        yield Label(left - 14, y, text, "end", "" if member["held"] else "small")
+        yield Label(x, y, *_left_words(snapshot, member, narrow=frame.width < SIZES["narrow"]))
+    if hidden:
+        yield Label(left - 14, lane_y(len(members)) + 11, f"and {hidden} more", "end", "small")
+
+
+def _left_words(snapshot: dict[str, Any], member: dict[str, Any], *, narrow: bool) -> tuple[str, str, str]:
+    """(text, anchor, style)."""
+    if member["deadline_ms"] is not None:
+        left_ms, hot = lock_left(snapshot, member["deadline_ms"])
+        return f"{left_ms / 1000:.1f} s{'' if narrow else ' of lock left'}", "start", "hot" if hot else ""
+    stale = not snapshot["loaded"] and not snapshot["observed"]
+    if member["held"]:
+        return f"{'held' if stale else 'holds'} {member['held']}", "start", "small"
+    return "not known" if snapshot["observed"] else "nothing" if narrow else "holds nothing", "start", "small"
+
+
+def short(name: str, length: int) -> str:
+    """A name of at most so many characters: names differ at the end."""
+    return name if len(name) <= length else f"{name[: length - 4]}…{name[-3:]}"
+
+
+def lock_left(snapshot: dict[str, Any], deadline_ms: int) -> tuple[int, bool]:
+    """Lock time left, and whether that is an alarm."""
+    left_ms = max(deadline_ms - snapshot["now_ms"], 0)
+    return left_ms, left_ms * LOCK_ALARM < snapshot["lock_duration_ms"]
