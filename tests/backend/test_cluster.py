@@ -124,6 +124,7 @@ def finish(consumer: ShareConsumer, messages: list[Any], how: AcknowledgeType = 
 # ---- a process ends, the next one continues ---------------------------------------------------------------------
 
 
+@pytest.mark.kafka
 def test_the_next_process_continues_with_group_states_and_configurations(world: World) -> None:
     first = world.prepared()
     world.produce("a", "b", "c", "d")
@@ -141,6 +142,7 @@ def test_the_next_process_continues_with_group_states_and_configurations(world: 
     assert seen(again) == [(b"a", 2), (b"c", 2), (b"d", 2)]
 
 
+@pytest.mark.kafka
 def test_what_is_accepted_is_so_for_good(world: World) -> None:
     first = world.prepared()
     world.produce("a", "b", "c")
@@ -179,6 +181,7 @@ def test_leaders_continue_after_the_topic_of_terms_was_deleted(newest: World) ->
     assert newest.lag(third) == 0
 
 
+@pytest.mark.kafka
 def test_served_processes_share_the_work(world: World) -> None:
     first = world.prepared(2)
     first.serve()
@@ -224,6 +227,7 @@ def test_a_process_that_can_reach_no_other_is_refused(newest: World, monkeypatch
 # ---- logs and topics of the backend -----------------------------------------------------------------------------
 
 
+@pytest.mark.kafka
 def test_records_of_other_programs_arrive(world: World) -> None:
     consumer = world.consumer(world.prepared())
     world.produce("a")
@@ -415,6 +419,7 @@ def test_a_topic_that_the_backend_refuses_is_an_error(newest: World) -> None:
 # ---- the backend fails ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.kafka
 def test_clients_continue_when_the_backend_restarts(fresh: Fresh) -> None:
     with LocalKafka(timeout=START_S) as kafka:
         world = World(kafka, fresh)

@@ -39,6 +39,7 @@ def world(backend: LocalKafka, fresh: Callable[[str], str]) -> Iterator[World]:
         yield made
 
 
+@pytest.mark.kafka
 def test_the_next_process_reads_the_states_from_the_compacted_topic(world: World) -> None:
     first = world.prepared()
     world.produce("a", "b", "c", "d")
@@ -73,6 +74,7 @@ def state_records(kafka: LocalKafka) -> list[StateRecord | None]:
     return records
 
 
+@pytest.mark.kafka
 @pytest.mark.parametrize("other", ["state-topic", None])
 def test_a_start_with_another_persister_is_refused(world: World, other: str | None) -> None:
     world.cluster().close()
@@ -82,12 +84,14 @@ def test_a_start_with_another_persister_is_refused(world: World, other: str | No
     world.cluster()
 
 
+@pytest.mark.kafka
 def test_without_a_persister_any_state_topic_will_do(world: World) -> None:
     world.cluster().close()
     with Cluster(backend=world.kafka.bootstrap_servers, config=CONFIG, persister="none") as cluster:
         assert cluster.brokers_alive
 
 
+@pytest.mark.kafka
 def test_accepted_records_stay_accepted_when_the_process_is_killed(
     backend: LocalKafka, fresh: Callable[[str], str], seed: int
 ) -> None:

@@ -319,17 +319,18 @@ class HeldAnswers:
         self._network = orders.cluster.network
         self._answer = self._network.answer
         self._held: list[tuple[Any, int, Any]] = []
+        self._holding = True
         monkeypatch.setattr(self._network, "answer", self._take)
 
     def _take(self, broker: Any, exchange_id: int, response: Any) -> None:
-        if isinstance(response, ProduceResponse):
+        if self._holding and isinstance(response, ProduceResponse):
             self._held.append((broker, exchange_id, response))
         else:
             self._answer(broker, exchange_id, response)
 
     def release(self, *, lose: bool = False) -> None:
         """Deliver the held answers, or lose them; later ones are not held."""
-        vars(self._network).pop("answer")
+        self._holding = False
         for held in () if lose else self._held:
             self._answer(*held)
 

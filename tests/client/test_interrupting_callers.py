@@ -162,6 +162,7 @@ def test_the_same_clients_go_on(clients):
 """
 
 
+@pytest.mark.long
 def test_clients_survive_a_test_that_times_out(tmp_path: Path) -> None:
     """pytest-timeout raises from a handler of SIGALRM; the next test uses the same clients."""
     (tmp_path / "test_timed_out.py").write_text(TIMED_OUT)

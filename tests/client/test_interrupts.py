@@ -328,6 +328,7 @@ def test_an_interrupted_admin_call_can_be_repeated() -> None:
     stage.check_each_once()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["advance", "step", "create_topic", "restart", "elect_preferred_leaders", "connect"])
 def test_a_cluster_continues_after_an_interrupted_call(name: str) -> None:
     """Calls that change the cluster are interrupted while a consumer waits for records."""

@@ -23,6 +23,7 @@ FILES = {
     "WORKSHOP.md",
     "environment.yml",
     "pyproject.toml",
+    "requirements.lock",
 }
 MODULE_LINES = 400
 FUNCTION_LINES = 60

@@ -164,19 +164,19 @@ def on_spark() -> list[str]:
                 raise
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.spark
 @pytest.mark.timeout(2 * PATIENCE_S)
 def test_spark_receives_the_new_records_once(on_spark: list[str]) -> None:
     assert re.findall(r"order (\d+)\|\s+1\|", on_spark[0]) == [str(number) for number in range(10, 20)]
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.spark
 @pytest.mark.timeout(2 * PATIENCE_S)
 def test_sweep_has_a_row_for_each_lock_duration(on_spark: list[str]) -> None:
     assert [int(first) for first in re.findall(r"^(\d+) ", on_spark[1], re.MULTILINE)] == [5_000, 15_000, 60_000]
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.spark
 @pytest.mark.timeout(2 * PATIENCE_S)
 def test_pipeline_makes_a_report_of_a_trace(tmp_path: Path) -> None:
     [serve] = commands(SERVE)

@@ -36,6 +36,7 @@ def mapped_files(kafka: LocalKafka) -> set[str]:
     return {line.split()[-1] for line in Path(f"/proc/{java}/maps").read_text().splitlines()}
 
 
+@pytest.mark.kafka
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows the mapped files of a process")
 def test_the_first_stop_writes_the_archive_that_later_brokers_use(empty_cache: Path) -> None:
     archive = archive_of(kafka_jars())

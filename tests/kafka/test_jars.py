@@ -281,12 +281,14 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root / "org/apache/kafka/kafka-tools/9.9.9"
 
 
+@pytest.mark.kafka
 @pytest.mark.usefixtures("repository")
 def test_jars_with_their_published_checksums_are_kept() -> None:
     found = {path.name for path in kafka_jars("9.9.9").folder.iterdir()}
     assert found == {"kafka_2.13-9.9.9.jar", "kafka-tools-9.9.9.jar", "log4j-slf4j-impl-2.25.4.jar"}
 
 
+@pytest.mark.kafka
 def test_a_jar_that_differs_from_its_checksum_is_refused(repository: Path, cache: Path) -> None:
     jar = repository / "kafka-tools-9.9.9.jar"
     published = Path(f"{jar}.sha1").read_text()
@@ -298,6 +300,7 @@ def test_a_jar_that_differs_from_its_checksum_is_refused(repository: Path, cache
     assert not (cache / "kafka-9.9.9").exists()
 
 
+@pytest.mark.kafka
 def test_a_jar_without_a_published_checksum_is_refused(repository: Path, cache: Path) -> None:
     (repository / "kafka-tools-9.9.9.jar.sha1").unlink()
     with pytest.raises(KafkaNotFound, match=r"publishes no checksum of kafka-tools-9\.9\.9\.jar\. Remedy"):
@@ -346,6 +349,7 @@ def test_an_error_without_java_names_the_minimum(monkeypatch: pytest.MonkeyPatch
         LocalKafka().start()
 
 
+@pytest.mark.kafka
 def test_the_real_ivy_reports_a_missing_network(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
     assert getproxies()["https"] == "http://127.0.0.1:1"
@@ -429,6 +433,7 @@ def test_a_jar_that_was_changed_is_refused(jar_list: Path) -> None:
     assert found.startswith(f"a-1.jar has the SHA-256 {hashlib.sha256(b'changed').hexdigest()} instead of")
 
 
+@pytest.mark.kafka
 def test_a_download_with_a_changed_jar_is_refused(
     monkeypatch: pytest.MonkeyPatch, repository: Path, tmp_path: Path
 ) -> None:

@@ -85,6 +85,7 @@ def derived() -> set[Metric]:
     return {*at_the_end(), *at_the_end((4000, -1, sent), (4500, -1, answered))}
 
 
+@pytest.mark.kafka
 def test_derived_metrics_have_the_names_that_apache_kafka_reports(reporting: Reporting) -> None:
     """A group acknowledges records. The state topic is pruned after some writes, which its metric needs."""
     with Admin(reporting.conf) as admin:

@@ -89,6 +89,7 @@ def write(path: Path, conf: dict[str, str]) -> str:
 # ---- Java's tools, and shareq's server -------------------------------------------------------------------------------
 
 
+@pytest.mark.kafka
 @pytest.mark.parametrize("kind", KINDS)
 def test_javas_tools_get_in(vault: Vault, kind: str, tmp_path: Path) -> None:
     with secured(vault, kind) as broker:
@@ -107,6 +108,7 @@ def test_javas_tools_get_in(vault: Vault, kind: str, tmp_path: Path) -> None:
         assert not list(broker.server.failures)
 
 
+@pytest.mark.kafka
 def test_javas_tool_alters_users(vault: Vault, tmp_path: Path) -> None:
     with secured(vault, "SCRAM-SHA-256") as broker:
         file = write(tmp_path / "client.properties", java_config(vault, "SCRAM-SHA-256"))

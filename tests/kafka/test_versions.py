@@ -16,6 +16,7 @@ from tests.polling import PATIENCE_S
 GROUP = {"group.id": "g", "auto.offset.reset": "earliest"}
 
 
+@pytest.mark.kafka
 @pytest.mark.parametrize("version", ["3.9.2", "4.3.1"])
 def test_a_chosen_version_runs(version: str) -> None:
     with LocalKafka(version=version, timeout=START_S) as kafka:
@@ -34,6 +35,7 @@ def test_a_chosen_version_runs(version: str) -> None:
         consumer.close()
 
 
+@pytest.mark.kafka
 def test_a_kafka_without_share_groups_refuses_share_consumers() -> None:
     with LocalKafka(version="3.9.2", timeout=START_S) as kafka:
         create(kafka.bootstrap_servers, "orders")
@@ -43,6 +45,7 @@ def test_a_kafka_without_share_groups_refuses_share_consumers() -> None:
                 consumer.poll(PATIENCE_S)
 
 
+@pytest.mark.kafka
 @pytest.mark.parametrize("version", ["3.9.2", "4.3.1"])
 def test_a_chosen_version_runs_on_three_brokers(version: str) -> None:
     with LocalKafka(3, version=version, timeout=START_S) as kafka:

@@ -326,6 +326,7 @@ def test_rights_make_a_difference(case: Case, shareq_answers: Callable[[Client],
         assert lacks is None or case.name in SAME_WITHOUT or shape(answer) != shape(of_case[None])
 
 
+@pytest.mark.kafka
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.title)
 def test_an_answer_is_that_of_kafka(
     client: Client, shareq_answers: Callable[[Client], Any], kafka_answers: Callable[[Client], Any]

@@ -310,6 +310,7 @@ def kafka_of_version(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
         yield running
 
 
+@pytest.mark.kafka
 def test_the_journal_equals_the_log_of_the_program_on_other_releases(
     kafka_of_version: LocalKafka, fresh: Callable[[str], str], client: Client, seed: int
 ) -> None:

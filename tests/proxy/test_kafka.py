@@ -237,6 +237,7 @@ def test_clients_follow_a_new_leader_through_the_tap(kafka_of_three: LocalKafka,
         assert not made.failures
 
 
+@pytest.mark.kafka
 def test_a_local_kafka_with_a_tap() -> None:
     """Clients get the address of the tap; views take the local Kafka as they take a cluster."""
     with LocalKafka(tap=True) as kafka:

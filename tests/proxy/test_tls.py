@@ -107,6 +107,7 @@ def test_the_options_of_the_command_need_tls() -> None:
     assert "--ca, --cert and --key need --tls" in result.output
 
 
+@pytest.mark.kafka
 def test_clients_without_tls_reach_a_kafka_with_tls() -> None:
     """BEHAVIOUR.md, 1.8: the broker asks for a certificate, and observers are connected through the tap."""
     with kafka_or_skip(1, TLS_LISTENER) as kafka:

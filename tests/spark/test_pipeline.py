@@ -35,8 +35,6 @@ from tests.trace.histories import ORIGIN_MS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.timeout(1200)  # about thirty Spark jobs, perhaps on a busy machine
-
 BURST = "burst.jsonl"
 
 BAD_LINES = {

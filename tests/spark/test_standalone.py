@@ -112,6 +112,7 @@ def check(found: dict[str, Any], options: dict[str, str], records: int, tables: 
     assert found["sweep"] == repr(shareq.sim.sweep(grid, 2, FEW, progress=False).table.to_pylist())
 
 
+@pytest.mark.spark
 @pytest.mark.timeout(1200)
 def test_a_standalone_cluster_survives_the_loss_of_an_executor(
     master: str, served: Reachable, fresh: Callable[[str], str], tmp_path: Path
@@ -124,6 +125,7 @@ def test_a_standalone_cluster_survives_the_loss_of_an_executor(
     assert all("shareq.zip" in file for file in found["files"]), found["files"]
 
 
+@pytest.mark.spark
 @pytest.mark.timeout(1200)
 def test_everything_works_with_spark_connect(served: Reachable, fresh: Callable[[str], str], tmp_path: Path) -> None:
     """A server on this machine has the settings for a laptop."""

@@ -462,6 +462,7 @@ class RandomActions:
                     consumer.acknowledge(message)
 
 
+@pytest.mark.long
 def test_random_calls_leave_no_record_behind(world: World, seed: int) -> None:
     actions = RandomActions(world, random.Random(seed))
     weights = {"work": 12, "write": 3, "delete": 1, "subscribe": 1, "cut": 1}

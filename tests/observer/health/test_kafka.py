@@ -256,6 +256,7 @@ def other_version(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
         yield running
 
 
+@pytest.mark.kafka
 def test_versions_with_share_groups(other_version: LocalKafka) -> None:
     """3.1, 3.2, and 1.8 when the broker ends."""
     stage = Stage(other_version.bootstrap_servers, "crew", "orders")
@@ -270,6 +271,7 @@ def test_versions_with_share_groups(other_version: LocalKafka) -> None:
         assert seen.wait(lambda: seen.report.unreachable_since_ms is not None, PATIENCE_S)
 
 
+@pytest.mark.kafka
 def test_a_version_without_share_groups_is_refused() -> None:
     """5.1."""
     with LocalKafka(version="3.9.2", timeout=START_S) as running:

