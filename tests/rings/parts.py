@@ -150,7 +150,8 @@ def first() -> list[Phase]:
         for name, ids in THREAD.items()
         if name != "browser" or os.environ.get("SHAREQ_CHROMIUM")
     ]
-    quick = [*_rooms(SHORT, "first"), *_checks(), *(lessons[number] for number in FIRST_LESSONS)]
+    rooms, checks = _rooms(SHORT, "first"), _checks()
+    quick = [*rooms[:2], *checks, *(lessons[number] for number in FIRST_LESSONS), *rooms[2:]]  # the longest first
     return [Phase(quick, LANES), Phase(threads, 1)]
 
 
