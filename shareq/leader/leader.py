@@ -74,11 +74,11 @@ _ACQUIRE_MODES = {int(mode): mode for mode in AcquireMode}
 
 
 class ShareLeader:
-    """The actor. `wake_at_ms` is the next deadline of a lock or a waiting fetch."""
+    """The actor. `wake_at_ms` is the next deadline of a lock or a waiting fetch. `sole`: see `LeaderContext`."""
 
-    def __init__(self, broker_id: int, *, traced: bool) -> None:
+    def __init__(self, broker_id: int, *, traced: bool, sole: bool = False) -> None:
         self.wake_at_ms: int | None = None
-        self._context = LeaderContext(broker_id, traced=traced)
+        self._context = LeaderContext(broker_id, traced=traced, sole=sole)
         self._sessions = ShareSessionCache()
         self._fetches = FetchScheduler(self._context, ended=self._respond_if_done)
         self._partitions = LedPartitions(

@@ -48,7 +48,8 @@ FIRST_BYTES = 1 << 20
 RETRY_MS = 100
 
 UNREACHABLE = Errors.NOT_LEADER_OR_FOLLOWER
-"""The error of reads while the backend does not answer: clients refresh their metadata and try again."""
+"""The error of reads while the backend does not answer. It does not show that another process leads: a leader keeps its
+locks, and reads again."""
 
 _STALE = frozenset(
     {
@@ -156,7 +157,8 @@ class LogReads:
 
     def read(self, effect: ReadLog, done: Callable[[LogRead], object], grew: Callable[[], object] | None) -> None:
         """Read; `done` gets the result. After a read up to the end of the log, `grew()` is called once when there are
-        more records; None: the log is not watched. Reads of one turn of the loop are sent together."""
+        more records, and after a failed one when it is time for the next; None: the log is not watched. Reads of one
+        turn of the loop are sent together."""
         topic = self.image.topics.get(effect.topic_partition.topic)
         if topic is None:
             self._loop.post(done, LogRead(effect.id, Errors.UNKNOWN_TOPIC_OR_PARTITION))
@@ -166,6 +168,8 @@ class LogReads:
         def take(read: LogRead) -> None:
             if grew is not None and not read.error and _reached_end(effect, read):
                 self._watch(_Watched(at, read.high_watermark, grew))
+            elif grew is not None and read.error in _STALE:
+                self._loop.at(self._loop.now_ms() + RETRY_MS, grew)
             done(read)
 
         kept = self._kept.get(at)

@@ -96,7 +96,7 @@ class BackendNode:
             DeadLettersEnded: lambda _, effect: loop.post(self._leader.deliver, effect),
         }
         self._of_share_groups = (*OF_SHARE_GROUPS, *([BrowseShareGroupRequest] if config[ENABLE] else []))
-        actor = make_share_leader(broker_id, config, traced=traced)
+        actor = make_share_leader(broker_id, config, traced=traced, sole=True)
         self._leader = Host(f"{self.name}/share-leader", actor, loop, carriers, record)
         writer = DeadLetterWriter(rng, traced=traced, describes=True)
         reads = {ReadLog: lambda host, effect: self._reads.read(effect, host.deliver, None)}
