@@ -204,7 +204,8 @@ def test_locks_outlast_a_cut_of_the_link(kafka: LocalKafka, fresh: Fresh) -> Non
         work = Work(kafka, fresh, stack, link.bootstrap_servers)
         held = Held(work)
         link.close()
-        while not work.cluster._runtime.mirror.trouble:
+        runtime: Any = work.cluster._runtime
+        while not runtime.mirror.trouble:
             assert list(held.other.poll(0.1)) == []
         stack.enter_context(tap(kafka.bootstrap_servers, port=port))
         held.follow()
