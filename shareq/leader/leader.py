@@ -105,6 +105,10 @@ class ShareLeader:
         """True if a led share-partition reads this log."""
         return bool(self._partitions.of_log(log))
 
+    def waits_for(self, log: TopicPartition) -> bool:
+        """True if a fetch waits for records of this log."""
+        return any(led.untried or led.tried for led in self._partitions.of_log(log))
+
     def handle(self, message: Message, now_ms: int) -> list[Effect]:
         """Handle one message. KeyError for a message type that a share-partition leader does not handle."""
         context = self._context

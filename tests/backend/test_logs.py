@@ -204,7 +204,7 @@ def test_a_read_that_ends_below_the_end_is_not_watched(backend: Backend) -> None
     effect = ReadLog(1, backend.at, 0, 1)
     read = backend.result(lambda done: backend.reads.read(effect, done, backend.grew))
     assert values(read) == [(0, b"a")]
-    assert not backend.reads._watched
+    assert not backend.reads._watch._watched
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from shareq.broker.backend.client import BackendClient
+from shareq.broker.backend.fetches import fetch_request, fetched_partitions
 from shareq.broker.backend.generations import Generations
-from shareq.broker.backend.log_reads import fetch_request, fetched_partitions
 from shareq.broker.coordinator_log import CHUNK_BYTES, records_read
 from shareq.broker.loop import EventLoop
 from shareq.log.results import ReadResult
