@@ -8,7 +8,8 @@ from shareq.model.experiments import ENABLE
 __all__ = ["ShareLeader", "make_share_leader"]
 
 
-def make_share_leader(broker_id: int, config: BrokerConfig, *, traced: bool) -> ShareLeader:
-    """The share-partition leader of a broker with this configuration: with experiments if they are enabled."""
+def make_share_leader(broker_id: int, config: BrokerConfig, *, traced: bool, sole: bool = False) -> ShareLeader:
+    """The share-partition leader of a broker with this configuration: with experiments if they are enabled. `sole`: see
+    `LeaderContext`."""
     kind = SkippingShareLeader if config[ENABLE] else ShareLeader
-    return kind(broker_id, traced=traced)
+    return kind(broker_id, traced=traced, sole=sole)

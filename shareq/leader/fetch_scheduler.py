@@ -206,6 +206,8 @@ class FetchScheduler:
             return  # the fetch has ended and released its locks
         if answer.error is Errors.OFFSET_OUT_OF_RANGE and read.offset > answer.log_start_offset:
             answer = answer._replace(error=Errors.NONE)  # above the log's end: the offset may still be written
+        if self._context.sole and answer.error in DROPPING:  # the image shows whether this broker leads
+            answer = LogRead(answer.id, Errors.NONE, (), read.offset, -1, read.offset)
         committed = self._context.config(fetch.group_id).isolation_level is IsolationLevel.READ_COMMITTED
         end = answer.last_stable_offset if committed else answer.high_watermark
         read.answered(answer, end)

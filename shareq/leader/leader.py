@@ -74,11 +74,11 @@ _ACQUIRE_MODES = {int(mode): mode for mode in AcquireMode}
 
 
 class ShareLeader:
-    """The actor. `wake_at_ms` is the next deadline of a lock or a waiting fetch."""
+    """The actor. `wake_at_ms` is the next deadline of a lock or a waiting fetch. `sole`: see `LeaderContext`."""
 
-    def __init__(self, broker_id: int, *, traced: bool) -> None:
+    def __init__(self, broker_id: int, *, traced: bool, sole: bool = False) -> None:
         self.wake_at_ms: int | None = None
-        self._context = LeaderContext(broker_id, traced=traced)
+        self._context = LeaderContext(broker_id, traced=traced, sole=sole)
         self._sessions = ShareSessionCache()
         self._fetches = FetchScheduler(self._context, ended=self._respond_if_done)
         self._partitions = LedPartitions(
@@ -104,6 +104,10 @@ class ShareLeader:
     def watches(self, log: TopicPartition) -> bool:
         """True if a led share-partition reads this log."""
         return bool(self._partitions.of_log(log))
+
+    def waits_for(self, log: TopicPartition) -> bool:
+        """True if a fetch waits for records of this log."""
+        return any(led.untried or led.tried for led in self._partitions.of_log(log))
 
     def handle(self, message: Message, now_ms: int) -> list[Effect]:
         """Handle one message. KeyError for a message type that a share-partition leader does not handle."""

@@ -16,12 +16,17 @@ if TYPE_CHECKING:
 
 
 class LeaderContext:
-    """One per actor. `now_ms` and `effects` belong to the message that is being handled."""
+    """One per actor. `now_ms` and `effects` belong to the message that is being handled.
 
-    __slots__ = ("_ids", "broker_id", "deadlines", "effects", "image", "now_ms", "traced")
+    `sole`: no other broker can have led a partition between two images that show this one as its leader, and only
+    images show that this one leads no more.
+    """
 
-    def __init__(self, broker_id: int, *, traced: bool) -> None:
+    __slots__ = ("_ids", "broker_id", "deadlines", "effects", "image", "now_ms", "sole", "traced")
+
+    def __init__(self, broker_id: int, *, traced: bool, sole: bool = False) -> None:
         self.broker_id = broker_id
+        self.sole = sole
         self.traced = traced
         self.image = ClusterImage()
         self.now_ms = 0

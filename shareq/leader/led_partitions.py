@@ -215,8 +215,8 @@ class LedPartitions:
                     self.drop(led, Errors.UNKNOWN_TOPIC_OR_PARTITION, reason, leads=True)
 
     def image_changed(self) -> None:
-        """Drop the share-partitions that this broker no longer leads at the same epoch; wake the others, whose
-        configuration may have changed."""
+        """Drop the share-partitions that this broker no longer leads at the same epoch (a sole leader: at any epoch);
+        wake the others, whose configuration may have changed."""
         context = self._context
         self.generation += 1
         for led in list(self._leds.values()):
@@ -225,9 +225,12 @@ class LedPartitions:
                 self.drop(led, Errors.UNSUPPORTED_VERSION, "share groups were switched off")
             elif partition is None:
                 self.drop(led, Errors.UNKNOWN_TOPIC_OR_PARTITION, "the topic is gone")
-            elif (partition.leader, partition.leader_epoch) != (context.broker_id, led.leader_epoch):
+            elif partition.leader != context.broker_id or not (
+                context.sole or partition.leader_epoch == led.leader_epoch
+            ):
                 self.drop(led, Errors.NOT_LEADER_OR_FOLLOWER, "another broker leads the partition")
             else:
+                led.leader_epoch = partition.leader_epoch
                 led.log_end = None
                 self.changed(led)
 

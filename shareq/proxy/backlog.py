@@ -25,7 +25,7 @@ ENTRY_BYTES = 500
 """What an entry takes beside its message."""
 
 Read = Callable[[int], object]
-"""`read(passed_ms)`, with the time at which the entry was added."""
+"""`read(passed_ms)`, with the time of the entry."""
 
 
 class _Entry(NamedTuple):
@@ -50,10 +50,10 @@ class Backlog:
         self._bytes = 0
         self._scheduled = False
 
-    def add(self, size: int, read: Read) -> None:
-        """Call `read(passed_ms)` later, for a message of `size` bytes that passes now."""
+    def add(self, size: int, read: Read, passed_ms: int | None = None) -> None:
+        """Call `read(passed_ms)` later, for a message of `size` bytes that has passed then; None: now."""
         size += ENTRY_BYTES
-        self._waiting.append(_Entry(self._now_ms(), size, read))
+        self._waiting.append(_Entry(self._now_ms() if passed_ms is None else passed_ms, size, read))
         self._bytes += size
         if not self._scheduled:
             self._scheduled = True

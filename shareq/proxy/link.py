@@ -62,11 +62,13 @@ class Relay(Protocol):
         """A request has a version that is too new to be read or rewritten."""
         ...
 
-    def request(self, link: Link, waiting: Waiting, frame: bytearray) -> None:
+    @property
+    def now_ms(self) -> int: ...
+    def request(self, link: Link, waiting: Waiting, frame: bytearray, arrived_ms: int) -> None:
         """A request has passed: read it later, and keep its token in `waiting`. The frame has its size before it."""
         ...
 
-    def response(self, waiting: Waiting, frame: bytearray) -> None:
+    def response(self, waiting: Waiting, frame: bytearray, arrived_ms: int) -> None:
         """A response has passed: read it later, after its request. The frame has its size before it."""
         ...
 
@@ -219,26 +221,28 @@ class Link:
     # ---- bytes -------------------------------------------------------------------------------------------------------
 
     def received(self, side: Side, data: memoryview) -> None:
-        """Pass on what has arrived. It is read for the journal later: nothing waits for that."""
+        """Pass on what has arrived. It is read for the journal later: nothing waits for that. The journal has the time
+        before it passes: on a busy machine the peer works with it before this thread continues."""
+        arrived_ms = self.relay.now_ms
         try:
             if side is self.client:
-                self._pass_requests(data)
+                self._pass_requests(data, arrived_ms)
             else:
-                self._pass_responses(data)
+                self._pass_responses(data, arrived_ms)
         except MalformedFrame as problem:
             _log.warning("broker %s, connection %s: %s", self.broker_id, self.number, problem)
             self.close()
 
-    def _pass_requests(self, data: memoryview) -> None:
+    def _pass_requests(self, data: memoryview, arrived_ms: int) -> None:
         """A request passes as it is, before anything is read of it but an impossible size."""
         if not self._requests.begins_badly(data):
             self.broker.write(data)
         for way, frame in self._requests.feed(data):
             if way is Way.READ:
                 assert isinstance(frame, bytearray)
-                self.relay.request(self, self._asked, frame)
+                self.relay.request(self, self._asked, frame, arrived_ms)
 
-    def _pass_responses(self, data: memoryview) -> None:
+    def _pass_responses(self, data: memoryview, arrived_ms: int) -> None:
         parts: list[Buffer] = []
         passed: list[tuple[Waiting, bytearray]] = []
         try:
@@ -253,7 +257,7 @@ class Link:
             if parts:
                 self.client.write(parts[0] if len(parts) == 1 else b"".join(parts))
             for waiting, frame in passed:
-                self.relay.response(waiting, frame)
+                self.relay.response(waiting, frame, arrived_ms)
 
     def _choose_request(self, head: Buffer) -> Way:
         api_key, version, correlation_id = _REQUEST.unpack(head)

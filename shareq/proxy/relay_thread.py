@@ -151,11 +151,11 @@ class RelayThread:
                 version,
             )
 
-    def request(self, link: Link, waiting: Waiting, frame: bytearray) -> None:
-        self._backlog.add(len(frame), partial(self._read_request, link, waiting, frame))
+    def request(self, link: Link, waiting: Waiting, frame: bytearray, arrived_ms: int) -> None:
+        self._backlog.add(len(frame), partial(self._read_request, link, waiting, frame), arrived_ms)
 
-    def response(self, waiting: Waiting, frame: bytearray) -> None:
-        self._backlog.add(len(frame), partial(self.watch.response, waiting, frame))
+    def response(self, waiting: Waiting, frame: bytearray, arrived_ms: int) -> None:
+        self._backlog.add(len(frame), partial(self.watch.response, waiting, frame), arrived_ms)
 
     def opened(self, link: Link) -> None:
         self.links[link.number] = link

@@ -23,8 +23,10 @@ from shareq import Admin, Cluster, KafkaError, NewTopic
 from shareq.broker.backend.client import BackendClient
 from shareq.kafka import LocalKafka
 from shareq.model.errors import Errors
+from shareq.proxy import tap
 from tests.backend.late_answers import late_answers
 from tests.backend.serving import CLIENT, Ledger
+from tests.kafka.fixtures import START_S
 from tests.polling import PATIENCE_S, QUICK, configure, eventually, take
 
 CONFIG = {
@@ -76,6 +78,10 @@ class Work:
     @property
     def leader(self) -> int:
         return self.cluster.image.topics[self.topic].partitions[0].leader
+
+    @property
+    def leader_epoch(self) -> int:
+        return self.cluster.image.topics[self.topic].partitions[0].leader_epoch
 
     def lag(self) -> int:
         with Admin({"bootstrap.servers": self.address}) as admin:
@@ -164,6 +170,60 @@ def test_clients_work_on_a_slow_backend(kafka: LocalKafka, fresh: Fresh, monkeyp
             assert slow.delayed > 0
         work.turn_until(lambda: work.lag() == 0)
         assert set(work.ledger.deliveries.values()) == {1}
+
+
+class Held:
+    """Five records that a consumer holds, while another one consumes what follows."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._holder, self.other = work.consumers
+        work.send(5)
+        self._messages = take(self._holder, 5)
+        self.follow()
+
+    def follow(self) -> None:
+        """Send a record: the other consumer gets this one, and none of those that are held."""
+        offset = self._work.produced
+        self._work.send(1)
+        got = take(self.other, 1)
+        assert [(message.offset(), message.delivery_count()) for message in got] == [(offset, 1)]
+        self._work.ledger.accept(self.other, got)
+
+    def accept(self) -> None:
+        self._work.ledger.accept(self._holder, self._messages)
+        assert not self._work.ledger.unknown
+        self._work.finish()
+
+
+def test_locks_outlast_a_cut_of_the_link(kafka: LocalKafka, fresh: Fresh) -> None:
+    """All connections to the backend break, while the process and the backend run on."""
+    with ExitStack() as stack:
+        link = stack.enter_context(tap(kafka.bootstrap_servers))
+        port = int(link.bootstrap_servers.rpartition(":")[2])
+        work = Work(kafka, fresh, stack, link.bootstrap_servers)
+        held = Held(work)
+        link.close()
+        runtime: Any = work.cluster._runtime
+        while not runtime.mirror.trouble:
+            assert list(held.other.poll(0.1)) == []
+        stack.enter_context(tap(kafka.bootstrap_servers, port=port))
+        held.follow()
+        held.accept()
+
+
+def test_locks_outlast_a_restart_of_the_backend(fresh: Fresh) -> None:
+    """The leader epoch grows, and the same process leads on. The session of the broker is short: a broker that starts
+    again is refused until it has ended."""
+    with LocalKafka(timeout=START_S) as kafka, ExitStack() as stack:
+        work = Work(kafka, fresh, stack)
+        held = Held(work)
+        before = work.leader_epoch
+        kafka.kill_broker(0)
+        kafka.start_broker(0)
+        eventually(lambda: work.leader_epoch > before, True)
+        held.follow()
+        held.accept()
 
 
 def kill(kafka: LocalKafka, broker_id: int, work: Work) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from shareq.broker.backend.log_reads import FIRST_BYTES, KEPT_MS, READS, LogReads
+from shareq.broker.backend.log_reads import FIRST_BYTES, KEPT_MS, READS, RETRY_MS, LogReads
 from shareq.broker.loop import VirtualLoop
 from shareq.model.actor import MAX_OFFSET, Answer, LogRead, ReadLog
 from shareq.model.errors import Errors
@@ -34,13 +34,17 @@ class OneLog:
         self.limits: list[int] = []
         """The bytes that each request for a read has allowed."""
         self.stale = 0
-        self.error = Errors.NONE
-        """That of each response."""
+        self.error: Errors | None = Errors.NONE
+        """That of each response; None: there is no response."""
+        self.grown = 0
         self.reads = LogReads(0, self, self.loop, stale=self._stale, moved=lambda *_: None)  # type: ignore[arg-type]
         self.reads.image = ClusterImage(topics={"t": TOPIC}, topics_by_id={TOPIC.topic_id: TOPIC})
 
     def _stale(self) -> None:
         self.stale += 1
+
+    def _grew(self) -> None:
+        self.grown += 1
 
     @property
     def end(self) -> int:
@@ -53,6 +57,9 @@ class OneLog:
     def call(self, node: int, request: FetchRequest, done: Callable[[Answer], Any], *, lane: str) -> None:
         del node
         if lane != READS:
+            return
+        if self.error is None:
+            self.loop.post(done, Answer(1, None, Errors.NETWORK_EXCEPTION))
             return
         (wanted,) = request.topics[0].partitions
         self.limits.append(wanted.partition_max_bytes)
@@ -79,7 +86,7 @@ class OneLog:
     ) -> LogRead:
         found: list[LogRead] = []
         effect = ReadLog(7, AT, offset, max_bytes, level, end_offset)
-        self.loop.enter(lambda: self.reads.read(effect, found.append, lambda: None))
+        self.loop.enter(lambda: self.reads.read(effect, found.append, self._grew))
         assert self.loop.wait(lambda: bool(found), 0)
         return found[0]
 
@@ -193,6 +200,19 @@ def test_the_metadata_are_read_again_after_errors_of_a_broker_that_may_not_lead(
     log.error = error
     assert log.read(0, 10).error is error
     assert log.stale == stale
+
+
+@pytest.mark.parametrize("error", [Errors.NOT_LEADER_OR_FOLLOWER, None], ids=["refused", "not answered"])
+def test_a_read_that_failed_is_reported_for_another_attempt(error: Errors | None) -> None:
+    """BEHAVIOUR.md, 2.5: its leader reads again, and keeps the locks."""
+    log = OneLog()
+    log.append(10)
+    log.error = error
+    assert log.read(0, 10).error is Errors.NOT_LEADER_OR_FOLLOWER
+    log.advance(RETRY_MS - 1)
+    assert log.grown == 0
+    log.advance(1)
+    assert log.grown == 1
 
 
 def test_every_read_continues_the_log() -> None:

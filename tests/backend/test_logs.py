@@ -12,7 +12,8 @@ import pytest
 from shareq import Admin, Producer
 from shareq.broker.backend.client import BackendClient
 from shareq.broker.backend.log_reads import LogReads
-from shareq.broker.backend.shard_log import Place, ShardLog
+from shareq.broker.backend.shard_log import ShardLog
+from shareq.broker.backend.shard_reads import Place
 from shareq.broker.loop import WallLoop
 from shareq.log.records import decode
 from shareq.model.actor import AppendRecords, FindOffset, LogRead, OffsetFound, ReadLog, ReadRecords
@@ -203,7 +204,7 @@ def test_a_read_that_ends_below_the_end_is_not_watched(backend: Backend) -> None
     effect = ReadLog(1, backend.at, 0, 1)
     read = backend.result(lambda done: backend.reads.read(effect, done, backend.grew))
     assert values(read) == [(0, b"a")]
-    assert not backend.reads._watched
+    assert not backend.reads._watch._watched
 
 
 @pytest.mark.parametrize(
@@ -267,9 +268,9 @@ def test_a_new_writer_fences_the_former_one_before_it_reads(backend: Backend) ->
 
 def test_a_batch_that_is_sent_twice_is_written_once(backend: Backend) -> None:
     shard = backend.opened()
-    sequence = shard._sequence
+    sequence, offset = shard._sequence, shard._next
     first = backend.result(lambda take: shard.append(append(shard, "a"), take))
-    shard._sequence = sequence  # as after a response that was lost
+    shard._sequence, shard._next = sequence, offset  # as after a response that was lost
     assert backend.result(lambda take: shard.append(append(shard, "a"), take)) == first
     read = backend.result(lambda take: shard.read(ReadRecords(6, backend.at, 0), take))
     assert [key for _, key, _ in read.records] == [b"fence", b"a"]

@@ -6,7 +6,17 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from shareq.broker.backend.log_reads import FREE_LANES, READS, WATCH_LANES, WATCH_WAIT_MS, LogReads
+import pytest
+
+from shareq.broker.backend.log_reads import READS, LogReads
+from shareq.broker.backend.log_watch import (
+    FREE_LANES,
+    JOIN_MS,
+    LEAST_WAIT_MS,
+    SHORT_WAIT_MS,
+    WATCH_LANES,
+    WATCH_WAIT_MS,
+)
 from shareq.broker.loop import VirtualLoop
 from shareq.model.actor import Answer, ReadLog
 from shareq.model.ids import TopicId, TopicPartition
@@ -17,46 +27,91 @@ TOPIC = TopicImage(name="t", topic_id=TopicId("T" * 22), partitions=())
 
 
 class EmptyLogs:
-    """A backend whose logs stay empty: a fetch returns at once if it does not wait, else after its wait."""
+    """A backend whose logs stay empty until they `grow`: a fetch that does not wait returns at once, another one when a
+    log of it grows or its wait ends."""
 
     def __init__(self) -> None:
         self.loop = VirtualLoop()
         self.waiting: dict[str, frozenset[int]] = {}
         """Lane -> the partitions of its fetch."""
-        self.reads = LogReads(0, self, self.loop, stale=self.stale, moved=lambda *_: None)  # type: ignore[arg-type]
+        self.ends: Counter[int] = Counter()
+        """The ends of the logs that have grown."""
+        self.unwanted: set[int] = set()
+        """The partitions that no fetch of a member waits for."""
+        self.requests = 0
+        self.grown: Counter[int] = Counter()
+        self._answers: dict[str, Callable[[], None]] = {}
+        self.reads = LogReads(
+            0,
+            self,  # type: ignore[arg-type]
+            self.loop,
+            stale=self.stale,
+            moved=lambda *_: None,
+            waits=lambda at: at.partition not in self.unwanted,
+        )
         self.reads.image = ClusterImage(topics={"t": TOPIC}, topics_by_id={TOPIC.topic_id: TOPIC})
 
     def stale(self) -> None:
-        raise AssertionError("no answer has an error")
+        raise AssertionError("no answer has an error, and no log grows unasked")
 
     def call(self, node: int, request: FetchRequest, done: Callable[[Answer], Any], *, lane: str) -> None:
-        partitions = tuple(
-            FetchResponse.Partition(partition_index=p.partition, high_watermark=0, log_start_offset=0, records=())
-            for p in request.topics[0].partitions
-        )
-        response = FetchResponse(responses=(FetchResponse.Topic(topic_id=TOPIC.topic_id, partitions=partitions),))
-        if lane == READS:
+        self.requests += 1
+        numbers = [p.partition for p in request.topics[0].partitions]
+
+        def respond() -> None:
+            partitions = tuple(
+                FetchResponse.Partition(
+                    partition_index=number,
+                    high_watermark=self.ends[number],
+                    last_stable_offset=self.ends[number],
+                    log_start_offset=0,
+                    records=(),
+                )
+                for number in numbers
+            )
+            response = FetchResponse(responses=(FetchResponse.Topic(topic_id=TOPIC.topic_id, partitions=partitions),))
             self.loop.post(done, Answer(1, response))
+
+        if lane == READS:
+            respond()
             return
         assert lane not in self.waiting, "a lane has one request at a time"
-        self.waiting[lane] = frozenset(p.partition_index for p in partitions)
+        self.waiting[lane] = frozenset(numbers)
 
         def answer() -> None:
-            del self.waiting[lane]
-            done(Answer(1, response))
+            if self._answers.get(lane) is answer:
+                del self.waiting[lane], self._answers[lane]
+                respond()
 
+        self._answers[lane] = answer
         self.loop.at(self.loop.now_ms() + request.max_wait_ms, answer)
+
+    def grow(self, partition: int) -> None:
+        """Append a record."""
+        self.ends[partition] += 1
+        for lane in [lane for lane, partitions in self.waiting.items() if partition in partitions]:
+            self.loop.enter(self._answers[lane])
+        self.loop.drain()
 
     def watch(self, partition: int) -> None:
         """Read a partition to its end, in a turn of its own."""
         self.read(partition, self.stale)
 
     def read(self, partition: int, grew: Callable[[], object] | None) -> None:
-        effect = ReadLog(1, TopicPartition("t", partition), 0, 1 << 20)
+        effect = ReadLog(1, TopicPartition("t", partition), self.ends[partition], 1 << 20)
         found: list[object] = []
         self.loop.enter(lambda: self.reads.read(effect, found.append, grew))
         assert self.loop.wait(lambda: bool(found), 0)
         self.loop.drain()
+
+    def read_later(self, partition: int) -> None:
+        """Read a partition to its end, in the present turn; count in `grown` when it is to be read again."""
+
+        def grew() -> None:
+            self.grown[partition] += 1
+
+        effect = ReadLog(1, TopicPartition("t", partition), self.ends[partition], 1 << 20)
+        self.reads.read(effect, lambda _: None, grew)
 
     @property
     def watched(self) -> Counter[int]:
@@ -71,7 +126,7 @@ def test_partitions_that_stay_empty_share_lanes() -> None:
     for partition in range(3 * WATCH_LANES):
         logs.watch(partition)
     assert len(logs.waiting) == WATCH_LANES
-    logs.advance(2 * WATCH_WAIT_MS)
+    logs.advance(2 * WATCH_WAIT_MS + JOIN_MS)
     assert logs.watched == Counter(range(3 * WATCH_LANES))
     assert len(logs.waiting) <= WATCH_LANES - FREE_LANES
 
@@ -80,13 +135,13 @@ def test_a_partition_is_watched_at_once_beside_many_that_stay_empty() -> None:
     logs = EmptyLogs()
     for partition in range(3 * WATCH_LANES):
         logs.watch(partition)
-    logs.advance(2 * WATCH_WAIT_MS)
+    logs.advance(2 * WATCH_WAIT_MS + JOIN_MS)
     for partition in range(100, 100 + FREE_LANES):
         logs.watch(partition)
         assert logs.watched[partition] == 1
 
 
-def test_without_a_free_lane_the_next_one_that_returns_takes_all() -> None:
+def test_without_a_free_lane_a_partition_is_watched_soon() -> None:
     logs = EmptyLogs()
     for partition in range(WATCH_LANES):
         logs.watch(partition)
@@ -94,8 +149,59 @@ def test_without_a_free_lane_the_next_one_that_returns_takes_all() -> None:
     for partition in range(50, 60):
         logs.watch(partition)
     assert logs.watched == Counter(range(WATCH_LANES))
-    logs.advance(WATCH_WAIT_MS - WATCH_LANES)
+    logs.advance(SHORT_WAIT_MS + LEAST_WAIT_MS + JOIN_MS - WATCH_LANES)
     assert logs.watched >= Counter(range(50, 60))
+
+
+def test_partitions_are_watched_on_at_once_when_another_of_their_fetch_has_grown() -> None:
+    """Also while most lanes are busy, and before the one that has grown is read."""
+    logs = EmptyLogs()
+    logs.loop.enter(lambda: [logs.read_later(partition) for partition in (0, 1, 2)])
+    logs.loop.drain()
+    for partition in range(10, 10 + FREE_LANES):
+        logs.watch(partition)
+    logs.grow(0)
+    assert logs.grown == Counter([0])
+    assert logs.watched >= Counter([1, 2])
+
+
+def test_partitions_that_stay_empty_are_watched_but_for_a_moment() -> None:
+    logs = EmptyLogs()
+    for partition in range(WATCH_LANES):
+        logs.watch(partition)
+        logs.advance(WATCH_WAIT_MS // WATCH_LANES)
+    unwatched = Counter[int]()
+    for _ in range(3 * WATCH_WAIT_MS):
+        logs.advance(1)
+        unwatched.update(set(range(WATCH_LANES)) - set(logs.watched))
+    assert max(unwatched.values()) <= 3 * WATCH_WAIT_MS // SHORT_WAIT_MS * JOIN_MS
+
+
+@pytest.mark.parametrize("partitions", [1, WATCH_LANES, 10 * WATCH_LANES])
+def test_requests_for_partitions_that_stay_empty_are_bounded(partitions: int) -> None:
+    logs = EmptyLogs()
+    for partition in range(partitions):
+        logs.watch(partition)
+    logs.advance(WATCH_WAIT_MS)
+    before, seconds = logs.requests, 10
+    logs.advance(1_000 * seconds)
+    assert logs.requests - before <= WATCH_LANES * 1_000 * seconds // WATCH_WAIT_MS
+
+
+def test_a_watch_ends_with_the_last_fetch_that_waits() -> None:
+    """It is read again for the next one: records may have arrived meanwhile."""
+    logs = EmptyLogs()
+    logs.loop.enter(lambda: [logs.read_later(partition) for partition in (0, 1)])
+    logs.loop.drain()
+    logs.unwanted.add(1)
+    logs.advance(WATCH_WAIT_MS + JOIN_MS)
+    assert (logs.watched, logs.grown) == (Counter([0]), Counter([1]))
+    logs.unwanted.add(0)
+    logs.advance(WATCH_WAIT_MS + JOIN_MS)
+    assert (logs.waiting, logs.grown) == ({}, Counter([0, 1]))
+    before = logs.requests
+    logs.advance(10 * WATCH_WAIT_MS)
+    assert logs.requests == before
 
 
 def test_a_read_of_dead_letters_takes_no_lane_and_no_watch_of_the_leader() -> None:

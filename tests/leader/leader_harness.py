@@ -86,6 +86,7 @@ class FakeLog:
         self.end = 0
         self.stable: int | None = None
         self.error = Errors.NONE
+        self.reads = 0
         self.keys = ""
         """One letter for each record from offset 0 on, "-" for none."""
         self.aborted: tuple[AbortedTransaction, ...] = ()
@@ -112,6 +113,7 @@ class FakeLog:
         self.batches = [batch for batch in self.batches if batch.last_offset >= self.start]
 
     def read(self, effect: ReadLog) -> LogRead:
+        self.reads += 1
         stable = self.end if self.stable is None else self.stable
         limit = stable if effect.isolation_level else self.end
         if self.error or not self.start <= effect.offset <= self.end:
@@ -215,9 +217,10 @@ class LeaderHarness:
         broker: Mapping[str, object] | None = None,
         group: Mapping[str, str] | None = None,
         traced: bool = False,
+        sole: bool = False,
     ) -> None:
         config = BrokerConfig(broker or {})
-        self.leader = make_share_leader(BROKER_ID, config, traced=traced)
+        self.leader = make_share_leader(BROKER_ID, config, traced=traced, sole=sole)
         self.now_ms = 1_000_000
         self.logs = [FakeLog() for _ in range(partitions)]
         self.states: dict[SharePartitionKey, FakeState] = {}

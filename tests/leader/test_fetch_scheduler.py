@@ -11,6 +11,7 @@ import pytest
 from shareq.model.actor import MAX_OFFSET
 from shareq.model.errors import Errors
 from shareq.model.events import SharePartitionDropped
+from shareq.model.ids import TopicPartition
 from tests.leader.leader_harness import LeaderHarness
 
 E = Errors
@@ -633,3 +634,16 @@ def test_min_bytes_under_read_committed_end_at_the_last_stable_offset() -> None:
     harness.logs[0].stable = None
     harness.produce(0)
     assert exchange.acquired == {0: [(0, 9, 1)]}
+
+
+def test_a_log_is_waited_for_until_the_last_fetch_ends() -> None:
+    harness = LeaderHarness(partitions=2)
+    log, other = TopicPartition("t", 0), TopicPartition("t", 1)
+    assert not harness.leader.waits_for(log)
+    first = harness.member("m").fetch("0", max_wait_ms=500)
+    second = harness.member("n").fetch("0", max_wait_ms=900)
+    assert (harness.leader.waits_for(log), harness.leader.waits_for(other)) == (True, False)
+    harness.pass_time(500)
+    assert (first.waiting, harness.leader.waits_for(log)) == (False, True)
+    harness.pass_time(400)
+    assert (second.waiting, harness.leader.waits_for(log)) == (False, False)

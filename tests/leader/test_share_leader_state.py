@@ -456,6 +456,41 @@ def test_a_share_partition_can_be_dropped_before_its_state_is_read() -> None:
     assert member.fetch().acquired == {0: [(5, 9, 1)]}
 
 
+@pytest.mark.parametrize("sole", [True, False], ids=["no other can have led between", "another may have led between"])
+def test_locks_at_a_newer_leader_epoch_of_the_same_broker(sole: bool) -> None:
+    harness = LeaderHarness(sole=sole)
+    member = holding(harness)
+    harness.set_leader(0, 0, 5)
+    other = harness.member("n").fetch("0")
+    assert other.waiting if sole else other.acquired == {0: [(0, 9, 1)]}
+    assert member.acknowledge({0: "0-9:1"}).errors == {0: E.NONE if sole else E.INVALID_RECORD_STATE}
+    assert [write.leader_epoch for write in harness.writes] == ([5] if sole else [])
+
+
+def test_a_sole_leader_is_followed_by_another_broker() -> None:
+    harness = LeaderHarness(sole=True)
+    member = holding(harness)
+    harness.set_leader(0, 1, 1)
+    assert member.acknowledge({0: "0-9:1"}).errors == {0: E.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+@pytest.mark.parametrize("error", sorted(DROPPING), ids=lambda error: error.name)
+def test_a_sole_leader_keeps_its_locks_when_a_read_fails(error: Errors) -> None:
+    """The fetch waits as for records, and the log is read again when it is reported to have grown."""
+    harness = LeaderHarness(sole=True)
+    member = holding(harness)
+    harness.logs[0].error = error
+    other = harness.member("n").fetch("0", max_wait_ms=10_000)
+    reads = harness.logs[0].reads
+    harness.pass_time(5_000)
+    assert other.waiting
+    assert harness.logs[0].reads == reads
+    harness.logs[0].error = E.NONE
+    harness.produce(0, 3)
+    assert other.acquired == {0: [(10, 12, 1)]}
+    assert member.acknowledge({0: "0-9:1"}).errors == {0: E.NONE}
+
+
 def test_a_dropped_share_partition_has_no_timers() -> None:
     harness = LeaderHarness()
     holding(harness)

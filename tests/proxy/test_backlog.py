@@ -135,3 +135,10 @@ def test_a_poll_is_read_behind_what_has_arrived(
     relay.call(end_poll)
     relay.call(lambda: None)
     assert read == ["request", "poll"]
+
+
+def test_an_entry_has_the_time_that_is_given(scene: Scene) -> None:
+    scene.loop.now_ms = 7
+    scene.backlog.add(1, partial(scene._take, "a"), 5)
+    scene.backlog.drain()
+    assert scene.read == [("a", 5)]

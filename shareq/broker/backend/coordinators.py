@@ -12,7 +12,8 @@ from typing import Any
 
 from shareq.broker.backend.client import BackendClient
 from shareq.broker.backend.metadata_mirror import MetadataMirror
-from shareq.broker.backend.shard_log import RETRY_MS, ShardLog
+from shareq.broker.backend.shard_log import ShardLog
+from shareq.broker.backend.shard_reads import RETRY_MS
 from shareq.broker.host import Host
 from shareq.broker.loop import EventLoop
 from shareq.coordinator.groups.coordinator import GroupCoordinator
@@ -144,7 +145,7 @@ class Coordinators:
                 self._led.add(shard)
                 self._hosts[shard.topic].deliver(ShardElected(shard.partition, epoch))
 
-        log.open(opened)
+        log.open(opened, lambda: self._fenced(log))
 
     def _resign(self, shard: TopicPartition) -> None:
         self._logs.pop(shard).close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from shareq.broker.backend.client import BackendClient
-from shareq.broker.backend.shard_log import RETRY_MS
+from shareq.broker.backend.shard_reads import RETRY_MS
 from shareq.broker.backend.topics import IN_BACKEND
 from shareq.broker.loop import EventLoop
 from shareq.model.actor import Answer

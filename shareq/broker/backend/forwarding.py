@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from shareq.broker.backend.passed_requests import to_brokers
 from shareq.broker.backend.processes import Fleet, backend_id, node_id
+from shareq.broker.backend.state_topic import answered, asked
 from shareq.broker.backend.topics import HERE
 from shareq.model.ids import GROUP_METADATA_TOPIC, ZERO_TOPIC_ID, partition_for
 from shareq.model.image import ClusterImage
@@ -84,7 +85,7 @@ def to_backend(request: Request, image: ClusterImage) -> Request:
         return replace(request, topics=tuple(_placed(topic) for topic in request.topics))  # type: ignore[arg-type]
     if isinstance(request, DescribeConfigsRequest | AlterConfigsRequest | IncrementalAlterConfigsRequest):
         return replace(request, resources=tuple(_resource(one) for one in request.resources))  # type: ignore[arg-type]
-    return to_brokers(request) if isinstance(request, PassedRequest) else request
+    return to_brokers(request) if isinstance(request, PassedRequest) else asked(request)
 
 
 def _named(topics: Sequence[T], image: ClusterImage) -> tuple[T, ...]:
@@ -119,7 +120,7 @@ def _resource(resource: Any) -> Any:
 def to_client(request: Request, response: Response, view: View) -> Response:
     """Replace the backend's brokers by the nodes of the processes. `request` is that of the client."""
     rewrite = _REWRITES.get(type(response))
-    return response if rewrite is None else rewrite(request, response, view)
+    return answered(request, response if rewrite is None else rewrite(request, response, view))
 
 
 def _brokers(brokers: Sequence[Any], id_field: str, view: View) -> tuple[Any, ...]:

@@ -10,7 +10,8 @@ from types import MappingProxyType
 
 from shareq.broker.backend.client import BackendClient
 from shareq.broker.backend.metadata_mirror import MetadataMirror
-from shareq.broker.backend.shard_log import RETRY_MS, ShardLog
+from shareq.broker.backend.shard_log import ShardLog
+from shareq.broker.backend.shard_reads import RETRY_MS
 from shareq.broker.backend.topics import GROUP_CONFIGS_TOPIC
 from shareq.broker.controller import Changes
 from shareq.broker.loop import EventLoop
@@ -89,7 +90,7 @@ class GroupConfigs:
             self._leads = leads
             self._log = log = ShardLog(SHARD, FENCE, self._client, self._loop, self._mirror)
             if leads:
-                log.open(lambda error: self._fenced() if error else self._read())
+                log.open(lambda error: self._fenced() if error else self._read(), partial(self._replaced, log))
             else:
                 self._read()
 
@@ -102,6 +103,10 @@ class GroupConfigs:
         waiting, self._waiting = self._waiting, deque()
         for change in waiting:
             self._loop.post(change)
+
+    def _replaced(self, log: ShardLog) -> None:
+        if self._log is log:
+            self._fenced()
 
     def _fenced(self) -> None:
         """Another process has become the writer. If this one still leads, that was a former leader: begin anew."""

@@ -1,42 +1,30 @@
-"""Reads of the backend's logs for share-partition leaders, and the watch for records that arrive.
+"""Reads of the backend's logs for share-partition leaders.
 
 BEHAVIOUR.md, section 2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
 from shareq.broker.backend.client import BackendClient
+from shareq.broker.backend.fetches import fetch_request, fetched_partitions
+from shareq.broker.backend.log_watch import LogWatch, Watched
 from shareq.broker.loop import EventLoop
 from shareq.log.records import record_keys
 from shareq.model.actor import MAX_OFFSET, Answer, FindOffset, LogRead, OffsetFound, ReadLog
 from shareq.model.errors import Errors
-from shareq.model.ids import TopicId, TopicIdPartition, TopicPartition
+from shareq.model.ids import TopicIdPartition, TopicPartition
 from shareq.model.image import ClusterImage, PartitionImage
 from shareq.model.messages.data import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, ListOffsetsRequest, ListOffsetsResponse
-from shareq.model.messages.fetch import FetchRequest, FetchResponse
+from shareq.model.messages.fetch import FetchResponse
 from shareq.model.records import AbortedTransaction, RecordBatch
 from shareq.model.states import IsolationLevel
 
 READS = "reads"
 """The lane of reads that do not wait."""
-
-WATCH_WAIT_MS = 200
-"""How long a fetch of the watch waits for records."""
-
-WATCH_LANES = 16
-"""The most fetches of the watch that wait at one broker."""
-
-FREE_LANES = 8
-"""Lanes for partitions that begin to be watched: while no more are free, a fetch that has waited in vain is not sent
-again; its partitions go into the next fetch. So the lanes that wait in vain become fewer."""
-
-AHEAD_BYTES, ALL_AHEAD_BYTES = 64 << 10, 1 << 20
-"""The bytes of new records that a fetch of the watch returns for a partition, and for all: the read that follows needs
-no request of its own."""
 
 KEPT_MS = 20
 """How long what was read serves further reads of the partition. A leader reads a batch again for each part of it that
@@ -48,7 +36,8 @@ FIRST_BYTES = 1 << 20
 RETRY_MS = 100
 
 UNREACHABLE = Errors.NOT_LEADER_OR_FOLLOWER
-"""The error of reads while the backend does not answer: clients refresh their metadata and try again."""
+"""The error of reads while the backend does not answer. It does not show that another process leads: a leader keeps its
+locks, and reads again."""
 
 _STALE = frozenset(
     {
@@ -101,19 +90,11 @@ class _Sizes(NamedTuple):
         return int((effect.end_offset - effect.offset) * self.per_record) + 2 * self.batch
 
 
-class _Watched(NamedTuple):
-    """The end of the log that a read has reached, and the call for records beyond it."""
-
-    at: TopicIdPartition
-    offset: int
-    grew: Callable[[], object]
-
-
 class LogReads:
     """The reads of the share-partition leader of one broker, which are sent to the same broker of the backend.
 
     `stale()` is called when an answer shows that the image is out of date, and `moved(partition, log start, high
-    watermark)` with the offsets in each answer.
+    watermark)` with the offsets in each answer. `waits(partition)` tells whether a fetch waits for its records.
     """
 
     def __init__(
@@ -124,6 +105,7 @@ class LogReads:
         *,
         stale: Callable[[], object],
         moved: Callable[[TopicIdPartition, int, int], object],
+        waits: Callable[[TopicPartition], bool] = lambda _: True,
     ) -> None:
         self.image = ClusterImage()
         self._closed = False
@@ -133,18 +115,15 @@ class LogReads:
         self._stale = stale
         self._moved = moved
         self._reads: list[_Read] = []
-        self._watched: dict[TopicIdPartition, _Watched] = {}
         self._kept: dict[TopicIdPartition, _Kept] = {}
         self._sizes: dict[TopicIdPartition, _Sizes] = {}
-        self._idle_lanes = [f"watch-{number}" for number in range(WATCH_LANES)]
-        self._new = False
-        """True if partitions have begun to be watched that no fetch waits for."""
+        self._watch = LogWatch(node, client, loop, stale=stale, grown=self._grown, waits=waits)
 
     def close(self) -> None:
         """Read and watch nothing more; results under way are dropped."""
         self._closed = True
         self._reads.clear()
-        self._watched.clear()
+        self._watch.close()
 
     def image_changed(self, image: ClusterImage, leader: int) -> None:
         """Forget the sizes of records in partitions that `leader`, the node of these reads, does not lead any more."""
@@ -156,7 +135,8 @@ class LogReads:
 
     def read(self, effect: ReadLog, done: Callable[[LogRead], object], grew: Callable[[], object] | None) -> None:
         """Read; `done` gets the result. After a read up to the end of the log, `grew()` is called once when there are
-        more records; None: the log is not watched. Reads of one turn of the loop are sent together."""
+        more records, and after a failed one when it is time for the next; None: the log is not watched. Reads of one
+        turn of the loop are sent together."""
         topic = self.image.topics.get(effect.topic_partition.topic)
         if topic is None:
             self._loop.post(done, LogRead(effect.id, Errors.UNKNOWN_TOPIC_OR_PARTITION))
@@ -165,7 +145,9 @@ class LogReads:
 
         def take(read: LogRead) -> None:
             if grew is not None and not read.error and _reached_end(effect, read):
-                self._watch(_Watched(at, read.high_watermark, grew))
+                self._watch.add(Watched(at, effect.topic_partition, read.high_watermark, grew))
+            elif grew is not None and read.error in _STALE:
+                self._loop.at(self._loop.now_ms() + RETRY_MS, grew)
             done(read)
 
         kept = self._kept.get(at)
@@ -211,6 +193,11 @@ class LogReads:
             self._kept[at] = kept = _Kept(partition, level, until_ms)
             self._sizes[at] = _Sizes.of(partition.records)
             self._loop.at(until_ms + 1, lambda: self._drop(at, kept))
+
+    def _grown(self, at: TopicIdPartition, partition: FetchResponse.Partition) -> None:
+        """The watch has new records."""
+        self._moved(at, partition.log_start_offset, partition.high_watermark)
+        self._keep(at, partition, IsolationLevel.READ_UNCOMMITTED)
 
     def _drop(self, at: TopicIdPartition, kept: _Kept) -> None:
         if self._kept.get(at) is kept:
@@ -270,51 +257,6 @@ class LogReads:
 
         self._client.call(self._node, request, take)
 
-    # ---- the watch ---------------------------------------------------------------------------------------------------
-
-    def _watch(self, watched: _Watched) -> None:
-        if self._closed:
-            return
-        self._watched[watched.at] = watched
-        if not self._new:
-            self._new = True
-            self._loop.post(self._wait)
-
-    def _wait(self) -> None:
-        """Wait for records of all partitions that no fetch waits for. Without a free lane, the next one that returns
-        takes them."""
-        if self._watched and self._idle_lanes:
-            lane, waiting = self._idle_lanes.pop(), self._watched
-            self._watched, self._new = {}, False
-            partitions = [(one.at, one.offset, AHEAD_BYTES) for one in waiting.values()]
-            level = IsolationLevel.READ_UNCOMMITTED
-            request = fetch_request(partitions, ALL_AHEAD_BYTES, level, max_wait_ms=WATCH_WAIT_MS)
-            self._client.call(self._node, request, lambda answer: self._waited(lane, waiting, answer), lane=lane)
-
-    def _waited(self, lane: str, waiting: dict[TopicIdPartition, _Watched], answer: Answer) -> None:
-        """Report the partitions that have grown; the others are waited for again. A partition that has been read to its
-        end meanwhile keeps its newer entry."""
-        self._idle_lanes.append(lane)
-        if self._closed:
-            return
-        found = fetched_partitions(answer)
-        failed = []
-        for at, watched in waiting.items():
-            partition = found.get(at)
-            if partition is None or partition.error_code:
-                failed.append(watched)
-            elif partition.records or partition.high_watermark > watched.offset:
-                self._moved(at, partition.log_start_offset, partition.high_watermark)
-                self._keep(at, partition, IsolationLevel.READ_UNCOMMITTED)
-                watched.grew()
-            else:
-                self._watched.setdefault(at, watched)
-        if failed:
-            self._stale()
-            self._loop.at(self._loop.now_ms() + RETRY_MS, lambda: [watched.grew() for watched in failed])
-        if self._new or len(self._idle_lanes) > FREE_LANES:
-            self._wait()
-
 
 def _leads(node: int, partition: PartitionImage | None) -> bool:
     return partition is not None and partition.leader == node
@@ -351,27 +293,3 @@ def _aborted(one: FetchResponse.AbortedTransaction, batches: Sequence[RecordBatc
     markers = (b.base_offset for b in batches if b.is_control and b.producer_id == one.producer_id)
     last_offset = next((offset for offset in markers if offset >= one.first_offset), MAX_OFFSET)
     return AbortedTransaction(one.producer_id, one.first_offset, last_offset)
-
-
-def fetch_request(
-    partitions: Sequence[tuple[TopicIdPartition, int, int]], max_bytes: int, isolation_level: int, *, max_wait_ms: int
-) -> FetchRequest:
-    """A fetch outside of any session of (partition, offset, max bytes)."""
-    topics: dict[TopicId, list[FetchRequest.Partition]] = {}
-    for at, offset, limit in partitions:
-        wanted = FetchRequest.Partition(partition=at.partition, fetch_offset=offset, partition_max_bytes=limit)
-        topics.setdefault(at.topic_id, []).append(wanted)
-    return FetchRequest(
-        max_wait_ms=max_wait_ms,
-        min_bytes=1,
-        max_bytes=max_bytes,
-        isolation_level=isolation_level,
-        topics=tuple(FetchRequest.Topic(topic_id=i, partitions=tuple(found)) for i, found in topics.items()),
-    )
-
-
-def fetched_partitions(answer: Answer) -> dict[TopicIdPartition, FetchResponse.Partition]:
-    """The partitions in the answer to a fetch; empty if there is no response."""
-    response = answer.response
-    topics: Iterable[FetchResponse.Topic] = response.responses if isinstance(response, FetchResponse) else ()
-    return {TopicIdPartition(topic.topic_id, p.partition_index): p for topic in topics for p in topic.partitions}

@@ -20,7 +20,7 @@ from shareq.broker.backend.processes import (
     backend_id,
     node_id,
 )
-from shareq.broker.backend.shard_log import Place
+from shareq.broker.backend.shard_reads import Place
 from shareq.broker.backend.topics import GROUP_CONFIGS_TOPIC, HERE, IN_BACKEND, new_topic
 from shareq.broker.loop import EventLoop, Timer
 from shareq.model.actor import Answer

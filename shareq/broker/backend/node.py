@@ -84,7 +84,6 @@ class BackendNode:
         self._traced = traced
         self._image = ClusterImage()
         self._offsets: dict[TopicIdPartition, tuple[int, int]] = {}
-        self._reads = LogReads(self._backend_id, client, loop, stale=stale, moved=self._moved)
         carriers: dict[type, Callable[[Host, Any], None]] = {
             Respond: self._respond,
             Call: lambda host, effect: network.call(host, effect, ClientContext(client_id=self.name)),
@@ -96,7 +95,8 @@ class BackendNode:
             DeadLettersEnded: lambda _, effect: loop.post(self._leader.deliver, effect),
         }
         self._of_share_groups = (*OF_SHARE_GROUPS, *([BrowseShareGroupRequest] if config[ENABLE] else []))
-        actor = make_share_leader(broker_id, config, traced=traced)
+        actor = make_share_leader(broker_id, config, traced=traced, sole=True)
+        self._reads = LogReads(self._backend_id, client, loop, stale=stale, moved=self._moved, waits=actor.waits_for)
         self._leader = Host(f"{self.name}/share-leader", actor, loop, carriers, record)
         writer = DeadLetterWriter(rng, traced=traced, describes=True)
         reads = {ReadLog: lambda host, effect: self._reads.read(effect, host.deliver, None)}

@@ -24,7 +24,8 @@ from shareq.broker.backend.nodes import Front, Nodes
 from shareq.broker.backend.owners import Owners
 from shareq.broker.backend.processes import Fleet
 from shareq.broker.backend.services import PROCESS, Exchanges, Services
-from shareq.broker.backend.shard_log import RETRY_MS, ShardLog
+from shareq.broker.backend.shard_log import ShardLog
+from shareq.broker.backend.shard_reads import RETRY_MS
 from shareq.broker.cluster_runtime import CLIENT, Done
 from shareq.broker.controller import Controller
 from shareq.broker.host import Host

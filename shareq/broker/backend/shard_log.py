@@ -1,39 +1,31 @@
 """The log of one coordinator's shard in the backend, with one writer at a time. BEHAVIOUR.md, section 3.
 
 A writer is a producer with a transactional id of the shard: the backend fences the former writer when a new one begins,
-and recognizes a batch that is sent twice.
+and recognizes a batch that is sent twice. What the backend forgets, the fences in the log show.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from functools import partial
+from typing import NamedTuple
 
 from shareq.broker.backend.client import BackendClient
-from shareq.broker.backend.log_reads import fetch_request, fetched_partitions
-from shareq.broker.coordinator_log import CHUNK_BYTES, records_read
+from shareq.broker.backend.generations import RENEW_MS, Writer, expirations_request, renewal_ms
+from shareq.broker.backend.lease import real_ms
+from shareq.broker.backend.shard_reads import Locator, Place, ShardReads
 from shareq.broker.loop import EventLoop
 from shareq.log.records import encode_batch
-from shareq.log.results import ReadResult
-from shareq.model.actor import Answer, Appended, AppendRecords, ReadRecords, RecordsRead
+from shareq.model.actor import MAX_OFFSET, Answer, Appended, AppendRecords
 from shareq.model.errors import Errors
-from shareq.model.ids import TopicIdPartition, TopicPartition
+from shareq.model.ids import TopicPartition
 from shareq.model.messages.base import Request
 from shareq.model.messages.cluster import CoordinatorType, FindCoordinatorRequest, FindCoordinatorResponse
-from shareq.model.messages.data import (
-    EARLIEST_TIMESTAMP,
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ProduceRequest,
-    ProduceResponse,
-)
+from shareq.model.messages.data import ProduceRequest, ProduceResponse
+from shareq.model.messages.fetch import FetchResponse
 from shareq.model.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 from shareq.model.records import CoordinatorRecord
-from shareq.model.states import IsolationLevel
-
-RETRY_MS = 100
 
 BEGIN_VERSION = 4
 """The version of InitProducerId: without the transactions of KIP-890, which Kafka 3.9 does not have."""
@@ -55,79 +47,93 @@ _REFUSED = frozenset(
 """Errors of a batch that is not in the log, and that a second attempt would not change."""
 
 
-class Place(NamedTuple):
-    """Where the backend keeps a shard: the partition, its topic's id, and the present leader (-1: none)."""
+class _Batch(NamedTuple):
+    """A batch to append: its bytes, the number of its records, and the writer that it names."""
 
-    at: TopicPartition
-    topic_id: Any
-    leader: int
+    data: bytes
+    records: int
+    writer: Writer
+    done: Callable[[Errors, int], object]
 
-
-class Locator(Protocol):
-    """What a shard's log needs of the metadata."""
-
-    def place(self, shard: TopicPartition) -> Place | None:
-        """None if the topic does not exist."""
-        ...
-
-    def stale(self) -> None:
-        """An answer shows that the metadata is out of date."""
-        ...
+    @property
+    def has_writer(self) -> bool:
+        return self.writer[0] >= 0
 
 
-class ShardLog:
-    """Reads, writes and prunes the log of a shard until `close()`.
+class ShardLog(ShardReads):
+    """The log with its writer, which begins with `open()`. Without it, batches are appended beside those of the writer.
 
-    A request that fails for a passing reason is sent again until it succeeds: an append whose result is unknown must
-    not be reported as failed. `fence` is a record without an effect.
+    An append whose result is unknown must not be reported as failed: it is sent again until it is definite. `fence` is
+    a record without an effect.
     """
 
     def __init__(
         self, shard: TopicPartition, fence: CoordinatorRecord, client: BackendClient, loop: EventLoop, locator: Locator
     ) -> None:
-        self.closed = False
-        self.shard = shard
+        super().__init__(shard, fence, client, loop, locator)
         self._fence = fence
-        self._client = client
-        self._loop = loop
-        self._locator = locator
+        self._clock = real_ms
         self._producer_id = self._producer_epoch = -1
         self._sequence = 0
-
-    def close(self) -> None:
-        """Send nothing more: another process or broker is the writer now. Results under way are dropped."""
-        self.closed = True
-
-    def _again(self, call: Callable[[], object]) -> None:
-        """Repeat a step after a pause, with newer metadata."""
-        self._locator.stale()
-        self._loop.at(self._loop.now_ms() + RETRY_MS, lambda: self.closed or call())
-
-    def _unless_closed(self, done: Callable[[Answer], None]) -> Callable[[Answer], None]:
-        def take(answer: Answer) -> None:
-            if not self.closed:
-                done(answer)
-
-        return take
-
-    def _send(
-        self, request: Callable[[Place], Request], done: Callable[[Answer], None], again: Callable[[], object]
-    ) -> None:
-        """Send a request to the leader; without one, repeat the step."""
-        place = self._locator.place(self.shard)
-        if place is None or place.leader < 0:
-            self._again(again)
-        else:
-            lane = f"shard-{place.at}"
-            self._client.call(place.leader, request(place), self._unless_closed(done), lane=lane)
+        self._next = -1
+        """The offset that the next batch has if no other writer has begun; -1: not known yet."""
+        self._renewed_ms: float = 0
+        self._renew_ms = RENEW_MS
+        self._turns: deque[Callable[[], object]] = deque()
 
     # ---- the writer --------------------------------------------------------------------------------------------------
 
-    def open(self, done: Callable[[Errors], object]) -> None:
+    def open(self, done: Callable[[Errors], object], replaced: Callable[[], object] = lambda: None) -> None:
         """Become the writer: fence the former one, and write the fence, so that the log itself refuses it from here on.
-        Only then may the log be read to its end."""
+        Only then may the log be read to its end. `replaced` is called when a renewal finds another writer."""
+
+        def begun(error: Errors) -> None:
+            if error:
+                done(error)
+            else:
+                self._append((self._fence,), opened)
+
+        def opened(error: Errors, offset: int) -> None:
+            del offset
+            if error is Errors.NETWORK_EXCEPTION:
+                self.open(done, replaced)
+            else:
+                self._tend(replaced)
+                done(error)
+
+        self._begin(begun)
+
+    def append(self, effect: AppendRecords, done: Callable[[Appended], object]) -> None:
+        """Append records as one batch; `done` gets the result, which is definite."""
+
+        def ended(error: Errors, offset: int) -> None:
+            self._end_turn()
+            done(Appended(effect.id, error, offset))
+
+        def renewed(error: Errors) -> None:
+            if error:
+                ended(error, -1)
+            else:
+                self._append(effect.records, ended)
+
+        self._take_turn(lambda: self._renew(renewed) if self._due else renewed(Errors.NONE))
+
+    def _take_turn(self, step: Callable[[], object]) -> None:
+        """Run a step when those before it have ended: sequence numbers and epochs have one order."""
+        self._turns.append(step)
+        if len(self._turns) == 1:
+            step()
+
+    def _end_turn(self) -> None:
+        self._turns.popleft()
+        if self._turns:
+            self._turns[0]()
+
+    def _begin(self, done: Callable[[Errors], object]) -> None:
+        """Get a producer epoch that is higher than all before, unless another process has got one since this one."""
         key = f"shareq-{self.shard}"
         request = FindCoordinatorRequest(key_type=CoordinatorType.TRANSACTION, coordinator_keys=(key,))
+        sent_ms = self._clock()
 
         def found(answer: Answer) -> None:
             response = answer.response
@@ -136,121 +142,161 @@ class ShardLog:
             if self.closed:
                 return
             if node < 0:
-                self._again(lambda: self.open(done))
+                self._again(lambda: self._begin(done))
             else:
-                begin = InitProducerIdRequest(transactional_id=key)
-                self._client.call(node, begin, self._unless_closed(begun), version=BEGIN_VERSION)
+                self._client.call(node, expirations_request(node), self._unless_closed(partial(described, node)))
+
+        def described(node: int, answer: Answer) -> None:
+            self._renew_ms = renewal_ms(answer)
+            begin = InitProducerIdRequest(
+                transactional_id=key, producer_id=self._producer_id, producer_epoch=self._producer_epoch
+            )
+            self._client.call(node, begin, self._unless_closed(begun), version=BEGIN_VERSION)
 
         def begun(answer: Answer) -> None:
             response = answer.response
             error = response.error_code if isinstance(response, InitProducerIdResponse) else Errors.NETWORK_EXCEPTION
-            if error or not isinstance(response, InitProducerIdResponse):
-                if error in _REFUSED:
-                    done(error)
-                else:
-                    self._again(lambda: self.open(done))
-                return
-            self._producer_id, self._producer_epoch, self._sequence = response.producer_id, response.producer_epoch, 0
-            self._append((self._fence,), lambda error, _: done(error))
+            if error in FENCED:
+                done(Errors.NOT_COORDINATOR)
+            elif error in _REFUSED:
+                done(error)
+            elif error or not isinstance(response, InitProducerIdResponse):
+                self._again(lambda: self._begin(done))
+            else:
+                self._producer_id, self._producer_epoch = response.producer_id, response.producer_epoch
+                self._sequence = 0
+                self._renewed_ms = sent_ms
+                done(Errors.NONE)
 
         self._client.call_any(request, found)
 
-    def append(self, effect: AppendRecords, done: Callable[[Appended], object]) -> None:
-        """Append records as one batch; `done` gets the result, which is definite."""
-        self._append(effect.records, lambda error, offset: done(Appended(effect.id, error, offset)))
+    # ---- renewals ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _writer(self) -> Writer:
+        return self._producer_id, self._producer_epoch
+
+    @property
+    def _due(self) -> bool:
+        """True if the backend may forget this writer, or may have done so while the process or its machine stood
+        still."""
+        return self._producer_id >= 0 and self._clock() >= self._renewed_ms + self._renew_ms
+
+    def _tend(self, replaced: Callable[[], object]) -> None:
+        """Renew this writer in good time, for as long as it is one."""
+
+        def ended(error: Errors) -> None:
+            self._end_turn()
+            if error:
+                replaced()
+            else:
+                self._tend(replaced)
+
+        def renew() -> None:
+            if not self.closed:
+                self._take_turn(lambda: self._renew(ended) if self._due else ended(Errors.NONE))
+
+        self._client.later(max(0, self._renewed_ms + self._renew_ms - self._clock()), renew)
+
+    def _renew(self, done: Callable[[Errors], object]) -> None:
+        """Begin again as the same writer, with a fence of its own, unless the log has one of another writer."""
+        before = self._writer
+
+        def begun(error: Errors) -> None:
+            if error:
+                done(error)
+            else:
+                self._read_on(before, MAX_OFFSET, checked)
+
+        def checked(error: Errors) -> None:
+            if error:
+                done(error)
+            else:
+                self._append((self._fence,), lambda error, _: done(error))
+
+        self._begin(begun)
+
+    def _read_on(self, writer: Writer, end: int, done: Callable[[Errors], object]) -> None:
+        """Read from the offset that the next batch of `writer` should have, up to `end` or the end of the log;
+        NOT_COORDINATOR if another writer has begun there."""
+
+        def read(offset: int) -> None:
+            self._fetch(offset, taken, failed)
+
+        def failed() -> None:
+            done(Errors.NOT_COORDINATOR)  # the log has lost what this writer has appended
+
+        def taken(partition: FetchResponse.Partition) -> None:
+            batches = partition.records
+            following = batches[-1].last_offset + 1 if batches else MAX_OFFSET
+            if self._generations.replaced(writer, batches):
+                done(Errors.NOT_COORDINATOR)
+            elif following < min(end, partition.high_watermark):
+                read(following)
+            else:
+                done(Errors.NONE)
+
+        read(self._next)
+
+    # ---- a batch -----------------------------------------------------------------------------------------------------
 
     def _append(self, records: tuple[CoordinatorRecord, ...], done: Callable[[Errors, int], object]) -> None:
+        """Append a batch. NETWORK_EXCEPTION if the result of the first fence is unknown: the writer has to begin
+        again."""
         now_ms = self._loop.now_ms()
-        batch = encode_batch(
+        data = encode_batch(
             ((record.key, record.value, (), now_ms) for record in records),
             producer_id=self._producer_id,
             producer_epoch=self._producer_epoch,
             base_sequence=self._sequence,
         )
+        self._attempt(_Batch(data, len(records), self._writer, done))
 
+    def _attempt(self, batch: _Batch) -> None:
         def request(place: Place) -> Request:
-            partition = ProduceRequest.Partition(index=place.at.partition, records=batch)
+            partition = ProduceRequest.Partition(index=place.at.partition, records=batch.data)
             topic = ProduceRequest.Topic(topic_id=place.topic_id, name=place.at.topic, partitions=(partition,))
             return ProduceRequest(topics=(topic,))
 
-        def attempt() -> None:
-            self._send(request, taken, attempt)
+        self._send(request, partial(self._taken, batch), lambda: self._again(partial(self._retry, batch)))
 
-        def taken(answer: Answer) -> None:
-            topics = answer.response.responses if isinstance(answer.response, ProduceResponse) else ()
-            result = next((p for topic in topics for p in topic.partitions), None)
-            error = Errors.NETWORK_EXCEPTION if result is None else result.error_code
-            if result is not None and not error:
-                self._sequence = (self._sequence + len(records)) & 0x7FFFFFFF
-                done(Errors.NONE, result.base_offset)
-            elif error in FENCED:
-                done(Errors.NOT_COORDINATOR, -1)
-            elif error in _REFUSED:
-                done(error, -1)
-            else:
-                self._again(attempt)
+    def _taken(self, batch: _Batch, answer: Answer) -> None:
+        topics = answer.response.responses if isinstance(answer.response, ProduceResponse) else ()
+        result = next((p for topic in topics for p in topic.partitions), None)
+        error = Errors.NETWORK_EXCEPTION if result is None else result.error_code
+        if result is not None and not error:
+            self._check(batch, result.base_offset)
+        elif error in FENCED:
+            batch.done(Errors.NOT_COORDINATOR, -1)
+        elif error in _REFUSED:
+            batch.done(error, -1)
+        else:
+            self._again(partial(self._retry, batch))
 
-        attempt()
+    def _retry(self, batch: _Batch) -> None:
+        """Attempt it again, unless another writer has begun: this process may have stood still meanwhile."""
+        if not batch.has_writer:
+            self._attempt(batch)
+        elif self._next < 0:
+            batch.done(Errors.NETWORK_EXCEPTION, -1)
+        else:
+            self._read_on(
+                batch.writer, MAX_OFFSET, lambda error: batch.done(error, -1) if error else self._attempt(batch)
+            )
 
-    # ---- reading and pruning -----------------------------------------------------------------------------------------
+    def _check(self, batch: _Batch, offset: int) -> None:
+        """Another writer may have begun before this batch, and the backend have forgotten that."""
+        if not batch.has_writer or self._next in (-1, offset):
+            self._stored(batch, offset, Errors.NONE)
+        elif offset < self._next:
+            batch.done(Errors.NOT_COORDINATOR, -1)
+        else:
+            self._read_on(batch.writer, offset, partial(self._stored, batch, offset))
 
-    def read(self, effect: ReadRecords, done: Callable[[RecordsRead], object], *, wait_ms: int = 0) -> None:
-        """Read a chunk of committed records; `done` gets it. A read below the log start begins at the log start. At the
-        end of the log it waits for records, at most `wait_ms`."""
-        offset = effect.offset
-
-        def request(place: Place) -> Request:
-            at = TopicIdPartition(place.topic_id, place.at.partition)
-            level = IsolationLevel.READ_UNCOMMITTED
-            return fetch_request([(at, offset, CHUNK_BYTES)], CHUNK_BYTES, level, max_wait_ms=wait_ms)
-
-        def attempt() -> None:
-            self._send(request, taken, attempt)
-
-        def taken(answer: Answer) -> None:
-            partition = next(iter(fetched_partitions(answer).values()), None)
-            if partition is not None and not partition.error_code:
-                ends = partition.high_watermark, partition.log_start_offset, partition.last_stable_offset
-                read = ReadResult(Errors.NONE, partition.records, *ends)
-                done(records_read(effect.id, read, offset))
-            elif partition is not None and partition.error_code is Errors.OFFSET_OUT_OF_RANGE:
-                self._find_start(lambda start: self.read(effect._replace(offset=start), done))
-            else:
-                self._again(attempt)
-
-        attempt()
-
-    def _find_start(self, done: Callable[[int], object]) -> None:
-        def request(place: Place) -> Request:
-            index = place.at.partition
-            partition = ListOffsetsRequest.Partition(partition_index=index, timestamp=EARLIEST_TIMESTAMP)
-            topic = ListOffsetsRequest.Topic(name=place.at.topic, partitions=(partition,))
-            return ListOffsetsRequest(topics=(topic,))
-
-        def attempt() -> None:
-            self._send(request, taken, attempt)
-
-        def taken(answer: Answer) -> None:
-            topics = answer.response.topics if isinstance(answer.response, ListOffsetsResponse) else ()
-            result = next((p for topic in topics for p in topic.partitions), None)
-            if result is None or result.error_code or result.offset < 0:
-                self._again(attempt)
-            else:
-                done(result.offset)
-
-        attempt()
-
-    def delete_before(self, offset: int, done: Callable[[Errors], object]) -> None:
-        """Delete the records before `offset`; `done` gets the error, and the caller decides about another attempt."""
-
-        def request(place: Place) -> Request:
-            partition = DeleteRecordsRequest.Partition(partition_index=place.at.partition, offset=offset)
-            topic = DeleteRecordsRequest.Topic(name=place.at.topic, partitions=(partition,))
-            return DeleteRecordsRequest(topics=(topic,))
-
-        def taken(answer: Answer) -> None:
-            topics = answer.response.topics if isinstance(answer.response, DeleteRecordsResponse) else ()
-            result = next((p for topic in topics for p in topic.partitions), None)
-            done(Errors.NETWORK_EXCEPTION if result is None else result.error_code)
-
-        self._send(request, taken, lambda: done(Errors.NOT_LEADER_OR_FOLLOWER))
+    def _stored(self, batch: _Batch, offset: int, error: Errors) -> None:
+        if error:
+            batch.done(error, -1)
+            return
+        self._sequence = (self._sequence + batch.records) & 0x7FFFFFFF
+        self._next = offset + batch.records
+        batch.done(Errors.NONE, offset)

@@ -45,8 +45,8 @@ Browse = Generator[Ask, Any, BrowseShareGroupResponse]
 class BrowsingShareLeader(ShareLeader):
     """Has the interface of ShareLeader, and answers BrowseShareGroup, too."""
 
-    def __init__(self, broker_id: int, *, traced: bool) -> None:
-        super().__init__(broker_id, traced=traced)
+    def __init__(self, broker_id: int, *, traced: bool, sole: bool = False) -> None:
+        super().__init__(broker_id, traced=traced, sole=sole)
         self._errands = Errands(self._context, self._handlers)
 
     def _incoming(self, incoming: Incoming) -> None:

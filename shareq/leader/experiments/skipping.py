@@ -13,8 +13,8 @@ from shareq.model.actor import FindOffset, LogRead, OffsetFound, ReadLog
 class SkippingShareLeader(BrowsingShareLeader):
     """Has the interface of ShareLeader, with all experiments."""
 
-    def __init__(self, broker_id: int, *, traced: bool) -> None:
-        super().__init__(broker_id, traced=traced)
+    def __init__(self, broker_id: int, *, traced: bool, sole: bool = False) -> None:
+        super().__init__(broker_id, traced=traced, sole=sole)
         self._fetches.skip = self._skip
 
     def _skip(self, led: LedPartition, read: LogRead) -> bool:

@@ -1,0 +1,178 @@
+"""Writers of a shard that the backend has forgotten. BEHAVIOUR.md of the backend, 3.6 to 3.8."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from shareq.broker.backend.generations import RENEW_MS, Generations, renewal_ms
+from shareq.broker.backend.shard_log import ShardLog
+from shareq.kafka import LocalKafka
+from shareq.log.records import encode_batch, parse_batch, restamp
+from shareq.model.actor import Answer, ReadRecords
+from shareq.model.errors import Errors
+from shareq.model.messages.describe import DescribeProducersRequest
+from shareq.model.messages.topics import DescribeConfigsResponse
+from shareq.model.messages.transactions import DescribeTransactionsRequest
+from shareq.model.records import RecordBatch
+from tests.backend.test_logs import FENCE, Backend, append
+from tests.kafka.fixtures import kafka_or_skip
+from tests.polling import eventually
+
+EXPIRATION_MS = 1_500
+
+# ---- the fences in a log -------------------------------------------------------------------------------------------
+
+
+def log(*batches: tuple[tuple[int, int], str]) -> list[RecordBatch]:
+    """Batches of one record each, as (producer id and epoch, key); the fence's key is that of `FENCE`."""
+    found = []
+    for offset, ((producer_id, epoch), key) in enumerate(batches):
+        value = None if key.encode() == FENCE.key else b"v"
+        data = encode_batch([(key.encode(), value, (), 0)], producer_id=producer_id, producer_epoch=epoch)
+        found.append(parse_batch(restamp(data, offset, 0)))
+    return found
+
+
+FORMER, WRITER, NONE = (7, 0), (9, 0), (-1, -1)
+
+
+def test_batches_of_a_replaced_writer_are_not_valid() -> None:
+    batches = log((FORMER, "a"), (WRITER, "fence"), (FORMER, "b"), (WRITER, "c"), (NONE, "d"), (FORMER, "e"))
+    assert [batch.base_offset for batch in Generations(FENCE).valid(batches)] == [0, 1, 3, 4]
+
+
+def test_the_fence_is_known_in_later_reads() -> None:
+    batches, generations = log((WRITER, "fence"), (FORMER, "b"), (WRITER, "c")), Generations(FENCE)
+    assert [len(generations.valid([batch])) for batch in batches] == [1, 0, 1]
+
+
+def test_a_process_that_is_no_writer_does_not_replace_one() -> None:
+    """The terms of fleets are drawn by such records."""
+    batches = log((WRITER, "fence"), (NONE, "fence"), (WRITER, "c"))
+    assert len(Generations(FENCE).valid(batches)) == 3
+    assert not Generations(FENCE).replaced(WRITER, batches)
+
+
+@pytest.mark.parametrize("writer", [(7, 1), (9, 0)], ids=["next epoch", "next id"])
+def test_a_fence_of_another_writer_replaces(writer: tuple[int, int]) -> None:
+    assert Generations(FENCE).replaced(FORMER, log((writer, "fence")))
+    assert not Generations(FENCE).replaced(FORMER, log((writer, "a"), (FORMER, "fence")))
+
+
+@pytest.mark.parametrize(
+    ("configs", "expected"),
+    [
+        ({"transactional.id.expiration.ms": "604800000", "producer.id.expiration.ms": "86400000"}, RENEW_MS),
+        ({"transactional.id.expiration.ms": "3000", "producer.id.expiration.ms": "86400000"}, 1_000),
+        ({"transactional.id.expiration.ms": "604800000", "producer.id.expiration.ms": "6000"}, 2_000),
+        ({}, RENEW_MS),
+    ],
+)
+def test_a_writer_is_renewed_several_times_before_the_backend_forgets_it(
+    configs: dict[str, str], expected: int
+) -> None:
+    found = tuple(DescribeConfigsResponse.Config(name=name, value=value) for name, value in configs.items())
+    result = DescribeConfigsResponse.Result(resource_type=4, resource_name="0", configs=found)
+    assert renewal_ms(Answer(1, DescribeConfigsResponse(results=(result,)))) == expected
+
+
+def test_a_backend_that_does_not_show_its_configuration() -> None:
+    assert renewal_ms(Answer(1, None, Errors.NETWORK_EXCEPTION)) == RENEW_MS
+
+
+# ---- a Kafka that forgets soon ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def forgetful() -> Iterator[LocalKafka]:
+    config = {
+        "transactional.id.expiration.ms": EXPIRATION_MS,
+        "transaction.remove.expired.transaction.cleanup.interval.ms": 100,
+        "producer.id.expiration.ms": EXPIRATION_MS,
+        "producer.id.expiration.check.interval.ms": 100,
+    }
+    with kafka_or_skip(1, config) as running:
+        yield running
+
+
+@pytest.fixture
+def backend(forgetful: LocalKafka, fresh: Callable[[str], str]) -> Iterator[Backend]:
+    found = Backend(forgetful.bootstrap_servers, fresh("t"))
+    yield found
+    found.close()
+
+
+def stood_still(backend: Backend) -> ShardLog:
+    """A writer that is not renewed, and that the backend has forgotten."""
+    former = backend.opened()
+    former._renew_ms = 1 << 60
+    assert backend.result(lambda take: former.append(append(former, "a"), take)).error is Errors.NONE
+    eventually(lambda: known(backend), (Errors.TRANSACTIONAL_ID_NOT_FOUND, ()))
+    return former
+
+
+def known(backend: Backend) -> tuple[Errors, tuple[object, ...]]:
+    """What the backend knows of the writers: the error about their transactional id, and the producers."""
+    described = DescribeTransactionsRequest(transactional_ids=(f"shareq-{backend.at}",))
+    transaction = backend.result(lambda done: backend.client.call(backend.leader, described, done)).response
+    topic = DescribeProducersRequest.Topic(name=backend.at.topic, partition_indexes=(0,))
+    asked = DescribeProducersRequest(topics=(topic,))
+    producers = backend.result(lambda done: backend.client.call(backend.leader, asked, done)).response
+    return transaction.transaction_states[0].error_code, producers.topics[0].partitions[0].active_producers
+
+
+def keys(backend: Backend) -> list[bytes]:
+    """The keys of all valid records but the fences."""
+    read = backend.result(lambda take: backend.shard().read(ReadRecords(6, backend.at, 0), take))
+    assert read.done
+    return [key for _, key, _ in read.records if key != FENCE.key]
+
+
+def test_a_forgotten_writer_finds_the_fence_of_its_successor(backend: Backend) -> None:
+    """The backend takes its batch, which has no effect."""
+    former = stood_still(backend)
+    shard = backend.opened()
+    assert shard._producer_id != former._producer_id
+    assert backend.result(lambda take: shard.append(append(shard, "b"), take)).error is Errors.NONE
+    assert backend.result(lambda take: former.append(append(former, "c"), take)) == (5, Errors.NOT_COORDINATOR, -1)
+    assert backend.result(lambda take: shard.append(append(shard, "d"), take)).error is Errors.NONE
+    assert keys(backend) == [b"a", b"b", b"d"]
+
+
+@pytest.mark.parametrize("forgotten", [True, False], ids=["its successor is forgotten, too", "it has a successor"])
+def test_a_writer_that_has_stood_still_looks_for_a_successor_before_it_writes(
+    backend: Backend, forgotten: bool
+) -> None:
+    former = stood_still(backend)
+    shard = stood_still(backend) if forgotten else backend.opened()
+    former._renew_ms = 0
+    assert backend.result(lambda take: former.append(append(former, "c"), take)) == (5, Errors.NOT_COORDINATOR, -1)
+    assert former._next <= shard._next
+    assert b"c" not in keys(backend)
+
+
+def test_a_writer_that_has_stood_still_without_a_successor_goes_on(backend: Backend) -> None:
+    former = stood_still(backend)
+    former._renew_ms = 0
+    assert backend.result(lambda take: former.append(append(former, "b"), take)).error is Errors.NONE
+    assert keys(backend) == [b"a", b"b"]
+
+
+def test_a_writer_at_rest_is_not_forgotten(backend: Backend) -> None:
+    """It is renewed in good time, so that the backend itself refuses it when it has a successor."""
+    former = backend.opened()
+    epoch = former._producer_epoch
+    assert backend.loop.wait(lambda: former._producer_epoch > epoch + 4, 60_000)
+    shard = backend.opened()
+    assert (shard._producer_id, shard._producer_epoch > epoch + 5) == (former._producer_id, True)
+
+
+def test_a_writer_at_rest_notices_its_successor(backend: Backend) -> None:
+    replaced: list[object] = []
+    former = backend.shard()
+    assert backend.result(lambda done: former.open(done, lambda: replaced.append(1))) is Errors.NONE
+    former.append(append(former, "a"), lambda _: None)
+    backend.opened()
+    assert backend.loop.wait(lambda: bool(replaced), 60_000)
