@@ -42,15 +42,11 @@ MAX_BYTES = "fetch.max.bytes"
 BY_ID = 13
 """The first version with topic ids, and whose clients expect an error of the whole request without partitions."""
 
-ZSTD = 10
-"""The first version whose clients know this compression."""
-
 
 class _Fetch:
     """A fetch in progress. `sizes`: available bytes by partition; `met`: their sum; `waits_on`: the partitions whose
     appends can end the wait. `unread_bytes`: appended since they were read to the partitions `grown`. `stable`: the
-    last stable offsets of the last reads. `denied`: the topics that may not be read, by id or name as in the request.
-    `version`: of the request."""
+    last stable offsets of the last reads. `denied`: the topics that may not be read, by id or name as in the request."""
 
     __slots__ = (
         "connection_id",
@@ -65,14 +61,12 @@ class _Fetch:
         "stable",
         "turn",
         "unread_bytes",
-        "version",
         "waits_on",
     )
 
     def __init__(self, incoming: Incoming, request: FetchRequest, turn: FetchTurn, max_bytes: int) -> None:
         self.id = incoming.id
         self.connection_id = incoming.client.connection_id
-        self.version = incoming.client.api_version
         self.turn = turn
         self.isolation = IsolationLevel(request.isolation_level)
         self.max_bytes = min(request.max_bytes, max_bytes)
@@ -192,9 +186,6 @@ class FetchHandler:
             if at[0] in fetch.denied:
                 reads[at] = failed_read(Errors.TOPIC_AUTHORIZATION_FAILED)
                 continue
-            if fetch.version < ZSTD and self._is_zstd(at):
-                reads[at] = failed_read(Errors.UNSUPPORTED_COMPRESSION_TYPE)
-                continue
             max_bytes = min(left, wanted.partition_max_bytes)
             read = self._data.read(at, wanted, max_bytes, fetch.isolation, min_one_batch=empty_so_far)
             reads[at] = read
@@ -202,12 +193,6 @@ class FetchHandler:
                 empty_so_far = False
                 left = max(0, left - sum([len(batch.data) for batch in read.batches]))
         return reads
-
-    def _is_zstd(self, at: Place) -> bool:
-        """True if the topic is configured to have all batches in this compression."""
-        topic = self._data.topic_of(at)
-        log = self._data.led_log(topic.name, at.partition)[1] if topic else None
-        return log is not None and log.config.compression_type == "zstd"
 
     # ---- waiting -----------------------------------------------------------------------------------------------------
 
