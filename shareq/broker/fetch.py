@@ -46,7 +46,7 @@ BY_ID = 13
 class _Fetch:
     """A fetch in progress. `sizes`: available bytes by partition; `met`: their sum; `waits_on`: the partitions whose
     appends can end the wait. `unread_bytes`: appended since they were read to the partitions `grown`. `stable`: the
-    last stable offsets of the last reads. `denied`: the topics that may not be read, by id or name as in the request."""
+    last stable offsets of the last reads. `denied`: the topics that may not be read, by id or name as requested."""
 
     __slots__ = (
         "connection_id",
