@@ -8,14 +8,17 @@ from shareq.broker.storage import Storage
 from shareq.log.memory import MemoryLog
 from shareq.log.results import AppendResult, ReadResult
 from shareq.model.errors import Errors
-from shareq.model.ids import TRANSACTION_STATE_TOPIC, TopicIdPartition
-from shareq.model.image import ClusterImage, PartitionImage
+from shareq.model.ids import TRANSACTION_STATE_TOPIC, TopicIdPartition, TopicPartition
+from shareq.model.image import ClusterImage, PartitionImage, TopicImage
 from shareq.model.messages.fetch import UNKNOWN_LEADER, FetchRequest
 from shareq.model.messages.share_fetch import LeaderIdAndEpoch, NodeEndpoint
 from shareq.model.states import IsolationLevel
 
 ISOLATION_LEVELS = frozenset(IsolationLevel)
 """The isolation levels of Fetch; any other value is UNKNOWN_SERVER_ERROR in Kafka."""
+
+Place = TopicIdPartition | TopicPartition
+"""A partition in a fetch: by topic id; by name before version 13."""
 
 
 class DataPlane:
@@ -72,7 +75,7 @@ class DataPlane:
 
     def read(
         self,
-        at: TopicIdPartition,
+        at: Place,
         wanted: FetchRequest.Partition,
         max_bytes: int,
         isolation: IsolationLevel,
@@ -86,14 +89,21 @@ class DataPlane:
         read = log.read(wanted.fetch_offset, max_bytes=max_bytes, isolation=isolation, min_one_batch=min_one_batch)
         return failed_read(read.error) if read.error else read
 
-    def error_of(self, at: TopicIdPartition, wanted: FetchRequest.Partition) -> Errors:
+    def error_of(self, at: Place, wanted: FetchRequest.Partition) -> Errors:
         """The error of a partition of a fetch, without a read."""
         return self._wanted_log(at, wanted)[0]
 
-    def _wanted_log(self, at: TopicIdPartition, wanted: FetchRequest.Partition) -> tuple[Errors, MemoryLog | None]:
-        topic = self.image.topics_by_id.get(at.topic_id)
+    def topic_of(self, at: Place) -> TopicImage | None:
+        """The topic of a partition; None if there is none of this id or name."""
+        if isinstance(at, TopicIdPartition):
+            return self.image.topics_by_id.get(at.topic_id)
+        return self.image.topics.get(at.topic)
+
+    def _wanted_log(self, at: Place, wanted: FetchRequest.Partition) -> tuple[Errors, MemoryLog | None]:
+        topic = self.topic_of(at)
         if topic is None:
-            return Errors.UNKNOWN_TOPIC_ID, None
+            by_id = isinstance(at, TopicIdPartition)
+            return Errors.UNKNOWN_TOPIC_ID if by_id else Errors.UNKNOWN_TOPIC_OR_PARTITION, None
         return self.led_log(topic.name, at.partition, wanted.current_leader_epoch)[:2]
 
     def leader_hint(self, topic: str, partition: int, error: Errors) -> LeaderIdAndEpoch:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 
 from shareq.broker.controller import Controller
+from shareq.model.actor import NEWEST_VERSION
 from shareq.model.errors import Errors
 from shareq.model.features import FEATURES, SHARE_VERSION_FEATURE
 from shareq.model.image import ClusterImage
@@ -16,7 +17,13 @@ from shareq.model.messages.features import UpdateFeaturesRequest, UpdateFeatures
 _FAILED = "The update failed for all features since the following feature had an error: "
 
 
-def update_features(request: UpdateFeaturesRequest, controller: Controller) -> UpdateFeaturesResponse:
+RESULTS_UNTIL = 1
+"""The last version with a result for each feature."""
+
+
+def update_features(
+    request: UpdateFeaturesRequest, controller: Controller, api_version: int = NEWEST_VERSION
+) -> UpdateFeaturesResponse:
     """Make all updates, or none."""
     named = Counter(update.feature for update in request.feature_updates)
     for update in request.feature_updates:
@@ -30,7 +37,10 @@ def update_features(request: UpdateFeaturesRequest, controller: Controller) -> U
     for update in () if request.validate_only else request.feature_updates:
         if update.feature == SHARE_VERSION_FEATURE:
             controller.update_share_version(update.max_version_level)
-    return UpdateFeaturesResponse()
+    listed = request.feature_updates if api_version <= RESULTS_UNTIL else ()
+    return UpdateFeaturesResponse(
+        results=tuple(UpdateFeaturesResponse.Result(feature=update.feature) for update in listed)
+    )
 
 
 def _refusal(update: UpdateFeaturesRequest.FeatureUpdateKey, image: ClusterImage) -> str:

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from shareq.broker.data_plane import ISOLATION_LEVELS, DataPlane, failed_read
+from shareq.broker.data_plane import ISOLATION_LEVELS, DataPlane, Place, failed_read
 from shareq.broker.fetch_sessions import FetchSessions, FetchTurn, Reads
 from shareq.leader.deadlines import Deadlines
 from shareq.log.memory import MemoryLog
@@ -39,11 +39,14 @@ from shareq.model.states import IsolationLevel
 
 MAX_BYTES = "fetch.max.bytes"
 
+BY_ID = 13
+"""The first version with topic ids, and whose clients expect an error of the whole request without partitions."""
+
 
 class _Fetch:
     """A fetch in progress. `sizes`: available bytes by partition; `met`: their sum; `waits_on`: the partitions whose
     appends can end the wait. `unread_bytes`: appended since they were read to the partitions `grown`. `stable`: the
-    last stable offsets of the last reads. `denied`: the topics that may not be read."""
+    last stable offsets of the last reads. `denied`: the topics that may not be read, by id or name as requested."""
 
     __slots__ = (
         "connection_id",
@@ -68,15 +71,15 @@ class _Fetch:
         self.isolation = IsolationLevel(request.isolation_level)
         self.max_bytes = min(request.max_bytes, max_bytes)
         self.min_bytes = min(request.min_bytes, self.max_bytes)
-        self.sizes: dict[TopicIdPartition, int] = {}
+        self.sizes: dict[Place, int] = {}
         self.met = 0
         self.waits_on: list[TopicPartition] = []
-        self.grown: dict[TopicIdPartition, None] = {}
+        self.grown: dict[Place, None] = {}
         self.unread_bytes = 0
-        self.stable: dict[TopicIdPartition, int] = {}
-        self.denied: frozenset[TopicId] = frozenset()
+        self.stable: dict[Place, int] = {}
+        self.denied: frozenset[str] = frozenset()
 
-    def measured(self, at: TopicIdPartition, read: ReadResult) -> None:
+    def measured(self, at: Place, read: ReadResult) -> None:
         """Count the available bytes of a partition, at most `partition_max_bytes`."""
         self.stable[at] = read.last_stable_offset
         if not read.batches:  # if the records were deleted meanwhile, the read has an error
@@ -85,7 +88,7 @@ class _Fetch:
         self.met += size - self.sizes.get(at, 0)
         self.sizes[at] = size
 
-    def may_end(self, at: TopicIdPartition, log: MemoryLog, grown_bytes: int) -> bool:
+    def may_end(self, at: Place, log: MemoryLog, grown_bytes: int) -> bool:
         """True if this append, with earlier ones, may meet the minimum: then the partitions that have grown are read.
 
         For read_committed the end of a transaction makes more visible than it appends.
@@ -141,9 +144,10 @@ class FetchHandler:
         request = incoming.request
         assert isinstance(request, FetchRequest)
         if request.isolation_level not in ISOLATION_LEVELS:
-            self._respond(incoming.id, FetchResponse(error_code=Errors.UNKNOWN_SERVER_ERROR))
+            self._respond(incoming.id, _refused(request, incoming.client.api_version, Errors.UNKNOWN_SERVER_ERROR))
             return
-        turn = self._sessions.enter(request, self._now_ms, self._data.image)
+        by_id = incoming.client.api_version >= BY_ID
+        turn = self._sessions.enter(request, self._now_ms, self._data.image, by_id=by_id)
         if isinstance(turn, Errors):
             self._respond(incoming.id, FetchResponse(error_code=turn))
             return
@@ -158,24 +162,28 @@ class FetchHandler:
         else:
             self._wait(fetch, self._now_ms + request.max_wait_ms)
 
-    def _denied(self, incoming: Incoming, turn: FetchTurn) -> frozenset[TopicId]:
-        """The topics of a fetch, those of its session included, that its sender may not read."""
+    def _denied(self, incoming: Incoming, turn: FetchTurn) -> frozenset[str]:
+        """The topics of a fetch, those of its session included, that its sender may not read. A topic id that is
+        unknown names no topic."""
         image = self._data.image
         if image.authorizer is None:
             return frozenset()
         rights = Rights(image, incoming.client, FetchRequest, self._effects.append)
-        topics = (image.topics_by_id.get(topic_id) for topic_id in {at.topic_id for at in turn.wanted})
-        _, denied = rights.split(AclOperation.READ, ResourceType.TOPIC, filter(None, topics), lambda topic: topic.name)
-        return frozenset(topic.topic_id for topic in denied)
+        keys = dict.fromkeys(at[0] for at in turn.wanted)
+        names = {key: image.topics_by_id[TopicId(key)].name for key in keys if key in image.topics_by_id}
+        if not turn.by_id:
+            names = {key: key for key in keys}
+        _, denied = rights.split(AclOperation.READ, ResourceType.TOPIC, names, lambda key: names[key])
+        return frozenset(denied)
 
-    def _read(self, fetch: _Fetch) -> dict[TopicIdPartition, ReadResult]:
+    def _read(self, fetch: _Fetch) -> dict[Place, ReadResult]:
         """Whole batches of all partitions within the limits in bytes. The first partition with records yields one batch
         of any size, so that every consumer makes progress."""
         reads = {}
         left = fetch.max_bytes
         empty_so_far = True
         for at, wanted in fetch.turn.wanted.items():
-            if at.topic_id in fetch.denied:
+            if at[0] in fetch.denied:
                 reads[at] = failed_read(Errors.TOPIC_AUTHORIZATION_FAILED)
                 continue
             max_bytes = min(left, wanted.partition_max_bytes)
@@ -198,7 +206,9 @@ class FetchHandler:
         self._by_connection[fetch.connection_id][fetch] = None
         self._deadlines.set(fetch, deadline_ms)
 
-    def _name(self, at: TopicIdPartition) -> TopicPartition:
+    def _name(self, at: Place) -> TopicPartition:
+        if isinstance(at, TopicPartition):
+            return at
         return TopicPartition(self._data.image.topics_by_id[at.topic_id].name, at.partition)
 
     def _stop_waiting(self, fetch: _Fetch) -> None:
@@ -223,9 +233,10 @@ class FetchHandler:
             return
         grown_bytes = log.bytes_written - self._written[name]
         self._written[name] = log.bytes_written
-        at = TopicIdPartition(topic.topic_id, name.partition)
+        by_id = TopicIdPartition(topic.topic_id, name.partition)
         for fetch in list(self._waiting[name]):
-            # A topic that was deleted and created again is another one.
+            at: Place = by_id if fetch.turn.by_id else name
+            # A topic that was deleted and created again has another id.
             if at in fetch.turn.wanted and fetch.may_end(at, log, grown_bytes):
                 isolated(self._effects, self._end_if_met, fetch)
 
@@ -274,30 +285,51 @@ class FetchHandler:
 
     def _answer(self, fetch: _Fetch, reads: Reads) -> None:
         error, session_id, changed = self._sessions.leave(fetch.turn, reads, self._now_ms)
-        topics: dict[TopicId, list[FetchResponse.Partition]] = {}
+        topics: dict[str, list[FetchResponse.Partition]] = {}
         hints: list[LeaderIdAndEpoch] = []
         for at, read in changed.items():
             hint = self._hint(at, read.error)
             if hint is not UNKNOWN_LEADER:
                 hints.append(hint)
-            topics.setdefault(at.topic_id, []).append(_partition(at.partition, read, hint, fetch.isolation))
+            topics.setdefault(at[0], []).append(_partition(at.partition, read, hint, fetch.isolation))
         response = FetchResponse(
             error_code=error,
             session_id=session_id,
             responses=tuple(
-                [FetchResponse.Topic(topic_id=topic, partitions=tuple(found)) for topic, found in topics.items()]
+                [
+                    FetchResponse.Topic(topic_id=TopicId(topic), partitions=tuple(found))
+                    if fetch.turn.by_id
+                    else FetchResponse.Topic(topic=topic, partitions=tuple(found))
+                    for topic, found in topics.items()
+                ]
             ),
             node_endpoints=self._data.endpoints(hints) if hints else (),
         )
         self._respond(fetch.id, response)
 
-    def _hint(self, at: TopicIdPartition, error: Errors) -> LeaderIdAndEpoch:
+    def _hint(self, at: Place, error: Errors) -> LeaderIdAndEpoch:
         if error not in (Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH):
             return UNKNOWN_LEADER
         return self._data.leader_hint(*self._name(at), error)
 
     def _respond(self, exchange_id: int, response: FetchResponse) -> None:
         self._effects.append(Respond(exchange_id, response))
+
+
+def _refused(request: FetchRequest, version: int, error: Errors) -> FetchResponse:
+    """The response to a request that fails as a whole. Older clients find the error at the partitions."""
+    if version >= BY_ID:
+        return FetchResponse(error_code=error)
+    topics = tuple(
+        FetchResponse.Topic(
+            topic=topic.topic,
+            partitions=tuple(
+                FetchResponse.Partition(partition_index=part.partition, error_code=error) for part in topic.partitions
+            ),
+        )
+        for topic in request.topics
+    )
+    return FetchResponse(error_code=error, responses=topics)
 
 
 _UNREAD = frozenset((Errors.UNKNOWN_TOPIC_ID, Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.TOPIC_AUTHORIZATION_FAILED))

@@ -10,9 +10,10 @@ import random
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from shareq.broker.data_plane import Place
 from shareq.log.results import ReadResult
 from shareq.model.errors import Errors
-from shareq.model.ids import TopicIdPartition
+from shareq.model.ids import TopicIdPartition, TopicPartition
 from shareq.model.image import ClusterImage
 from shareq.model.messages.fetch import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchRequest
 
@@ -24,28 +25,29 @@ EVICTION_MS = 120_000
 
 _LAST_EPOCH = (1 << 31) - 1
 
-Wanted = dict[TopicIdPartition, FetchRequest.Partition]
-Reads = Mapping[TopicIdPartition, ReadResult]
+Wanted = dict[Place, FetchRequest.Partition]
+Reads = Mapping[Place, ReadResult]
 
 
 class FetchSession:
     """`epoch`: the epoch of the next fetch; `sent_offsets`: the high watermarks and log starts last sent to the
-    consumer."""
+    consumer; `by_id`: its fetches have topic ids."""
 
-    __slots__ = ("epoch", "id", "sent_offsets", "used_ms", "wanted")
+    __slots__ = ("by_id", "epoch", "id", "sent_offsets", "used_ms", "wanted")
 
-    def __init__(self, session_id: int, wanted: Wanted, now_ms: int) -> None:
+    def __init__(self, session_id: int, wanted: Wanted, now_ms: int, *, by_id: bool) -> None:
         self.id = session_id
+        self.by_id = by_id
         self.epoch = next_epoch(INITIAL_EPOCH)
         self.wanted = wanted
-        self.sent_offsets: dict[TopicIdPartition, tuple[int, int]] = {}
+        self.sent_offsets: dict[Place, tuple[int, int]] = {}
         self.used_ms = now_ms
 
     def update(self, wanted: Wanted, request: FetchRequest) -> None:
         self.wanted.update(wanted)
         for topic in request.forgotten_topics_data:
             for partition in topic.partitions:
-                at = TopicIdPartition(topic.topic_id, partition)
+                at = _place(topic, partition, by_id=self.by_id)
                 self.wanted.pop(at, None)
                 self.sent_offsets.pop(at, None)
 
@@ -70,12 +72,14 @@ class FetchSession:
 
 
 class FetchTurn(NamedTuple):
-    """One fetch of a session. `session`: set for an incremental fetch; `opens`: the fetch opens a session."""
+    """One fetch of a session. `session`: set for an incremental fetch; `opens`: the fetch opens a session; `by_id`: it
+    has topic ids."""
 
     wanted: Wanted
     session: FetchSession | None = None
     epoch: int = FINAL_EPOCH
     opens: bool = False
+    by_id: bool = True
 
 
 class FetchSessions:
@@ -89,29 +93,37 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def enter(self, request: FetchRequest, now_ms: int, image: ClusterImage) -> Errors | FetchTurn:
+    def enter(
+        self, request: FetchRequest, now_ms: int, image: ClusterImage, *, by_id: bool = True
+    ) -> Errors | FetchTurn:
         """The partitions to read: those in the request, or those of its updated session. Or the session's error:
-        INVALID_REQUEST for more partitions than can be meant."""
-        wanted = wanted_by(request)
+        INVALID_REQUEST for more partitions than can be meant. `by_id`: the request has topic ids."""
+        wanted = wanted_by(request, by_id=by_id)
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sessions.pop(request.session_id, None)
             opens = request.session_epoch == INITIAL_EPOCH
-            return FetchTurn(wanted, opens=opens) if image.can_be_meant(len(wanted)) else Errors.INVALID_REQUEST
+            return (
+                FetchTurn(wanted, opens=opens, by_id=by_id)
+                if image.can_be_meant(len(wanted))
+                else Errors.INVALID_REQUEST
+            )
         session = self._sessions.get(request.session_id)
         if session is None:
             return Errors.FETCH_SESSION_ID_NOT_FOUND
         if session.epoch != request.session_epoch:
             return Errors.INVALID_FETCH_SESSION_EPOCH
+        if session.by_id is not by_id:
+            return Errors.FETCH_SESSION_TOPIC_ID_ERROR
         if wanted and not image.can_be_meant(len(session.wanted.keys() | wanted.keys())):
             return Errors.INVALID_REQUEST
         session.update(wanted, request)
         if not session.wanted:
             del self._sessions[session.id]
-            return FetchTurn({})
+            return FetchTurn({}, by_id=by_id)
         session.epoch = next_epoch(session.epoch)
         session.used_ms = now_ms
         self._sessions[session.id] = self._sessions.pop(session.id)
-        return FetchTurn(dict(session.wanted), session, session.epoch)
+        return FetchTurn(dict(session.wanted), session, session.epoch, by_id=by_id)
 
     def leave(self, turn: FetchTurn, reads: Reads, now_ms: int) -> tuple[Errors, int, Reads]:
         """The error, the session id and the partitions of the response."""
@@ -134,16 +146,18 @@ class FetchSessions:
         session_id = self._rng.randrange(1, _LAST_EPOCH)
         while session_id in self._sessions:
             session_id = self._rng.randrange(1, _LAST_EPOCH)
-        session = self._sessions[session_id] = FetchSession(session_id, turn.wanted, now_ms)
+        session = self._sessions[session_id] = FetchSession(session_id, turn.wanted, now_ms, by_id=turn.by_id)
         session.sent(reads)
         return session_id
 
 
-def wanted_by(request: FetchRequest) -> Wanted:
+def wanted_by(request: FetchRequest, *, by_id: bool = True) -> Wanted:
     """The partitions in a request, in its order."""
-    return {
-        TopicIdPartition(topic.topic_id, part.partition): part for topic in request.topics for part in topic.partitions
-    }
+    return {_place(topic, part.partition, by_id=by_id): part for topic in request.topics for part in topic.partitions}
+
+
+def _place(topic: FetchRequest.Topic | FetchRequest.ForgottenTopic, partition: int, *, by_id: bool) -> Place:
+    return TopicIdPartition(topic.topic_id, partition) if by_id else TopicPartition(topic.topic, partition)
 
 
 def next_epoch(epoch: int) -> int:

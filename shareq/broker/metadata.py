@@ -4,6 +4,7 @@ Metadata and FindCoordinator may create missing topics."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from shareq.broker.controller import Controller
 from shareq.broker.placement import MAX_NEW_PARTITIONS, refuse_name
@@ -76,6 +77,9 @@ def _absent(name: str) -> Errors:
 BY_ID = 12
 """The first version of Metadata with requests by topic id."""
 
+DEAD_REPLICAS = 1
+"""The first version with replicas on dead brokers. Before, they are left out, and an error tells of them."""
+
 
 def metadata(request: MetadataRequest, controller: Controller, api_version: int = NEWEST_VERSION) -> MetadataResponse:
     """Live brokers, and topics by name or id; None means all topics.
@@ -89,6 +93,8 @@ def metadata(request: MetadataRequest, controller: Controller, api_version: int 
     else:
         operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
         topics = list(_topics(request, image, operations))
+    if api_version < DEAD_REPLICAS:
+        topics = [_with_live_replicas(topic, image) for topic in topics]
     response = MetadataResponse(
         brokers=tuple(
             MetadataResponse.Broker(node_id=b.broker_id, host=b.host, port=b.port, rack=b.rack) for b in _alive(image)
@@ -148,6 +154,19 @@ def _topic(topic: TopicImage, image: ClusterImage, operations: int) -> MetadataR
         ),
         topic_authorized_operations=operations,
     )
+
+
+def _with_live_replicas(topic: MetadataResponse.Topic, image: ClusterImage) -> MetadataResponse.Topic:
+    def shown(partition: MetadataResponse.Partition) -> MetadataResponse.Partition:
+        replicas, isr = (
+            tuple(broker for broker in brokers if image.brokers[broker].alive)
+            for brokers in (partition.replica_nodes, partition.isr_nodes)
+        )
+        lacks = len(replicas) < len(partition.replica_nodes) or len(isr) < len(partition.isr_nodes)
+        error = partition.error_code or (Errors.REPLICA_NOT_AVAILABLE if lacks else Errors.NONE)
+        return replace(partition, replica_nodes=replicas, isr_nodes=isr, error_code=error)
+
+    return replace(topic, partitions=tuple(shown(partition) for partition in topic.partitions))
 
 
 def _create_missing(topics: Iterable[MetadataResponse.Topic], controller: Controller) -> None:

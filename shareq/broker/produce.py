@@ -11,6 +11,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from shareq.broker.data_plane import DataPlane, below_min_isr
+from shareq.log.batches import CODEC_MASK
+from shareq.log.compression import CODECS
 from shareq.log.memory import MemoryLog
 from shareq.log.results import AppendResult
 from shareq.log.validation import BatchRefusal, frame, looks_transactional
@@ -25,6 +27,9 @@ from shareq.model.records import RecordBatch
 
 ALL_REPLICAS = -1
 LEGAL_ACKS = frozenset((ALL_REPLICAS, 0, 1))
+ZSTD = 7
+"""The first version that may have this compression."""
+
 JOINS_BY_WRITING = 12
 """From this version on, producing to a partition adds it to the transaction (KIP-890)."""
 
@@ -73,7 +78,17 @@ def transactional_batches(data: DataPlane, request: ProduceRequest) -> Iterator[
 class _ProduceHandler:
     """The handling of one request."""
 
-    __slots__ = ("_data", "_hints", "_now_ms", "_request", "_transaction_version", "_validate", "_verdicts", "grown")
+    __slots__ = (
+        "_data",
+        "_hints",
+        "_now_ms",
+        "_request",
+        "_transaction_version",
+        "_validate",
+        "_verdicts",
+        "_version",
+        "grown",
+    )
 
     def __init__(
         self, data: DataPlane, request: ProduceRequest, client: ClientContext, now_ms: int, verdicts: Verdicts
@@ -83,6 +98,7 @@ class _ProduceHandler:
         self._now_ms = now_ms
         self._verdicts = verdicts
         # A batch cannot be damaged within the process, so its CRC and its records need no check.
+        self._version = client.api_version
         self._validate = client.api_version != NEWEST_VERSION
         self._transaction_version = 2 if client.api_version >= JOINS_BY_WRITING else 0
         self._hints: list[LeaderIdAndEpoch] = []
@@ -109,6 +125,8 @@ class _ProduceHandler:
             return ProduceResponse.Partition(index=index, error_code=Errors.UNKNOWN_TOPIC_OR_PARTITION)
         at, state = TopicPartition(topic.name, index), topic.partitions[index]
         log = self._data.storage.log_of(topic, index)
+        if self._version < ZSTD and _is_zstd(part.records):
+            return ProduceResponse.Partition(index=index, error_code=Errors.UNSUPPORTED_COMPRESSION_TYPE)
         error = self._refusal(at) or self._leader_refusal(at.topic, state, log)
         if error or log is None:
             return self._not_written(at, error, part.records)
@@ -159,6 +177,11 @@ class _ProduceHandler:
             hint = self._data.leader_hint(*at, error)
             self._hints.append(hint)
         return ProduceResponse.Partition(index=at.partition, error_code=error, current_leader=hint)
+
+
+def _is_zstd(records: bytes) -> bool:
+    batch = frame(records)
+    return isinstance(batch, RecordBatch) and batch.attributes & CODEC_MASK == CODECS["zstd"]
 
 
 def _find(data: DataPlane, topic: ProduceRequest.Topic) -> tuple[Errors, TopicImage | None]:

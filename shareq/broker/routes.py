@@ -226,7 +226,9 @@ def _about_topics(controller: Controller, data: DataPlane) -> dict[type[Request]
         DescribeAclsRequest: lambda request, _: acls.describe_acls(request, controller.image),
         CreateAclsRequest: lambda request, _: acls.create_acls(request, controller),
         DeleteAclsRequest: lambda request, _: acls.delete_acls(request, controller),
-        UpdateFeaturesRequest: lambda request, _: features.update_features(request, controller),
+        UpdateFeaturesRequest: lambda request, client: features.update_features(
+            request, controller, client.api_version
+        ),
         DescribeConfigsRequest: lambda request, _: configs.describe_configs(request, controller.image, data.broker_id),
         AlterConfigsRequest: lambda request, _: alter_configs.alter_configs(request, controller, data.broker_id),
         IncrementalAlterConfigsRequest: lambda request, _: alter_configs.incremental_alter_configs(

@@ -110,6 +110,8 @@ BROKER_CONFIGS: dict[str, ConfigDef] = {
             type=ConfigType.CLASS,
         ),
         *CONNECTION_CONFIGS,
+        ConfigDef("auto.leader.rebalance.enable", True, "Leaders stay until an election is requested.", unused=True),
+        ConfigDef("controlled.shutdown.enable", True, "A stopped broker hands its partitions over.", unused=True),
         ConfigDef("fetch.max.bytes", 57671680, "The most bytes of one fetch response.", 1024, INT_MAX),
         ConfigDef("group.min.session.timeout.ms", 6000, "Least session time-out of a classic member.", 0, INT_MAX),
         ConfigDef(

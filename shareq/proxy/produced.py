@@ -11,8 +11,9 @@ from shareq.model.messages.data import ProduceResponse
 from shareq.wire.codec.primitives import skip_tags, topic_id, uvarint
 from shareq.wire.errors import MalformedFrame
 
-VERSIONS = range(10, 14)
+VERSIONS = range(3, 14)
 """The versions of Produce with the layout that `produced_by` follows."""
+_FIRST_FLEXIBLE = 9
 _FIRST_WITH_IDS = 13
 
 _CLIENT_ID_AT = 12
@@ -40,31 +41,45 @@ def produced_by(version: int, frame: bytes | bytearray) -> Produced:
 
 
 def _batches(version: int, frame: bytes | bytearray) -> Iterator[tuple[tuple[str | TopicId, int], int]]:
+    flexible = version >= _FIRST_FLEXIBLE
     (client_id_size,) = _INT16.unpack_from(frame, _CLIENT_ID_AT)
-    at = skip_tags(frame, _CLIENT_ID_AT + _INT16.size + max(client_id_size, 0))
-    _, at = _sized(frame, at)  # the transactional id
-    topics, at = uvarint(frame, at + _ACKS_AND_TIMEOUT_BYTES)
-    for _ in range(topics - 1):
+    at = _skip_tags(frame, _CLIENT_ID_AT + _INT16.size + max(client_id_size, 0), flexible)
+    _, at = _sized(frame, at, flexible, _INT16)  # the transactional id
+    topics, at = _length(frame, at + _ACKS_AND_TIMEOUT_BYTES, flexible, _INT32)
+    for _ in range(topics):
         if version >= _FIRST_WITH_IDS:
             name: str | TopicId = topic_id(bytes(frame[at : at + _ID_BYTES]))
             at += _ID_BYTES
         else:
-            begin, at = _sized(frame, at)
+            begin, at = _sized(frame, at, flexible, _INT16)
             name = frame[begin:at].decode()
-        partitions, at = uvarint(frame, at)
-        for _ in range(partitions - 1):
+        partitions, at = _length(frame, at, flexible, _INT32)
+        for _ in range(partitions):
             (index,) = _INT32.unpack_from(frame, at)
-            begin, at = _sized(frame, at + _INT32.size)
+            begin, at = _sized(frame, at + _INT32.size, flexible, _INT32)
             yield (name, index), _offsets(frame, begin, at)
-            at = skip_tags(frame, at)
-        at = skip_tags(frame, at)
-    skip_tags(frame, at)
+            at = _skip_tags(frame, at, flexible)
+        at = _skip_tags(frame, at, flexible)
+    if _skip_tags(frame, at, flexible) > len(frame):
+        raise ValueError("it ends beyond the frame")
 
 
-def _sized(frame: bytes | bytearray, at: int) -> tuple[int, int]:
-    """The begin and the end of compact text or bytes; null has none."""
-    size, begin = uvarint(frame, at)
-    return begin, begin + max(size - 1, 0)
+def _length(frame: bytes | bytearray, at: int, flexible: bool, fixed: struct.Struct) -> tuple[int, int]:
+    """A length, -1 for null, and its end; `fixed`: its form before flexible versions."""
+    if flexible:
+        size, at = uvarint(frame, at)
+        return size - 1, at
+    return fixed.unpack_from(frame, at)[0], at + fixed.size
+
+
+def _sized(frame: bytes | bytearray, at: int, flexible: bool, fixed: struct.Struct) -> tuple[int, int]:
+    """The begin and the end of text or bytes; null has none."""
+    size, begin = _length(frame, at, flexible, fixed)
+    return begin, begin + max(size, 0)
+
+
+def _skip_tags(frame: bytes | bytearray, at: int, flexible: bool) -> int:
+    return skip_tags(frame, at) if flexible else at
 
 
 def _offsets(frame: bytes | bytearray, begin: int, end: int) -> int:

@@ -13,7 +13,8 @@ from shareq.model.features import FEATURES, SHARE_VERSION_FEATURE
 from shareq.model.image import ClusterImage
 from shareq.model.messages import share_browse, share_fetch, share_group, share_state
 from shareq.model.messages.api_versions import ANY_NODE, ApiVersionsRequest, ApiVersionsResponse
-from shareq.wire.apis import API_BY_KEY, APIS, EXPERIMENTS, Api
+from shareq.model.messages.data import ProduceRequest
+from shareq.wire.apis import API_BY_KEY, APIS, EXPERIMENTS, PRODUCE_OFFERED_FROM, Api
 
 T = TypeVar("T", ApiVersionsResponse.SupportedFeatureKey, ApiVersionsResponse.FinalizedFeatureKey)
 
@@ -25,7 +26,11 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 def _offer(apis: Iterable[Api]) -> tuple[ApiVersionsResponse.ApiVersion, ...]:
     return tuple(
-        ApiVersionsResponse.ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version)
+        ApiVersionsResponse.ApiVersion(
+            api_key=api.key,
+            min_version=PRODUCE_OFFERED_FROM if api.request is ProduceRequest else api.min_version,
+            max_version=api.max_version,
+        )
         for api in apis
     )
 

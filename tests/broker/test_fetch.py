@@ -407,6 +407,48 @@ def test_an_answered_fetch_is_forgotten_at_once(cluster: Cluster, requester: Req
     assert not fetcher._deadlines._heap
 
 
+# ---- by name -------------------------------------------------------------------------------------------------------
+
+
+BY_NAME = 12
+
+
+def by_name(*parts: tuple[int, int], topic: str = "orders", **fields: Any) -> FetchRequest:
+    partitions = tuple(FetchRequest.Partition(partition=index, fetch_offset=offset) for index, offset in parts)
+    return FetchRequest(
+        **{"max_wait_ms": 0, "topics": (FetchRequest.Topic(topic=topic, partitions=partitions),)} | fields
+    )
+
+
+@pytest.mark.parametrize("version", [4, BY_NAME])
+def test_a_fetch_by_name_waits_for_records(cluster: Cluster, requester: Requester, version: int) -> None:
+    call = requester.send(by_name((0, 0), max_wait_ms=500), version)
+    cluster.advance(100)
+    assert not requester.answered(call)
+    produce(cluster)
+    response = requester.response(call)
+    assert ([topic.topic for topic in response.responses], offsets(response)) == (["orders"], {0: [0]})
+
+
+def test_a_waiting_fetch_by_name_reads_the_next_topic_of_that_name(cluster: Cluster, requester: Requester) -> None:
+    """A session by name has no topic ids, so a topic that is created again goes on in it."""
+    session = requester.ask(by_name((0, 0), session_epoch=0), BY_NAME).session_id
+    waiting = requester.send(FetchRequest(session_id=session, session_epoch=1, max_wait_ms=500), BY_NAME)
+    requester.ask(DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(name="orders"),)), 6)
+    cluster.advance(0)
+    assert one(requester.response(waiting)).error_code is Errors.UNKNOWN_TOPIC_OR_PARTITION
+    cluster.create_topic("orders", 1)
+    produce(cluster)
+    next_one = requester.ask(FetchRequest(session_id=session, session_epoch=2, max_wait_ms=0), BY_NAME)
+    assert offsets(next_one) == {0: [0]}
+
+
+def test_before_version_13_an_error_of_the_request_is_that_of_its_partitions(requester: Requester) -> None:
+    response = requester.ask(by_name((0, 0), (1, 0), isolation_level=2), BY_NAME)
+    errors = [part.error_code for topic in response.responses for part in topic.partitions]
+    assert errors == [Errors.UNKNOWN_SERVER_ERROR] * 2
+
+
 # ---- sessions --------------------------------------------------------------------------------------------------------
 
 

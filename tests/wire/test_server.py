@@ -24,7 +24,6 @@ from shareq.model.messages.data import ListOffsetsRequest, ProduceRequest
 from shareq.model.messages.share_fetch import ShareFetchRequest
 from shareq.model.messages.share_group import DescribeShareGroupOffsetsRequest
 from shareq.model.messages.topics import CreatePartitionsRequest, CreateTopicsRequest
-from shareq.wire.apis import APIS
 from shareq.wire.frames import FrameReader
 from shareq.wire.request_log import ServedRequest
 from shareq.wire.server import Server
@@ -75,13 +74,9 @@ def share_fetch(cluster: Cluster, epoch: int, member_id: str = "member", **field
 # ---- ApiVersions -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", range(5))
-def test_api_versions_lists_the_table(raw: Raw, version: int) -> None:
-    answer = raw.ask(SOFTWARE, version)
-    assert answer.error_code is Errors.NONE
-    offered = [(key.api_key, key.min_version, key.max_version) for key in answer.api_keys]
-    assert offered == [(api.key, api.min_version, api.max_version) for api in APIS]
-    assert not {71, 72} & {key for key, _, _ in offered}, "telemetry is not advertised"
+def test_telemetry_is_not_offered(raw: Raw) -> None:
+    """BEHAVIOUR.md, 2.13. All ranges: tests/wire/test_versions.py."""
+    assert not {71, 72} & {key.api_key for key in raw.ask(SOFTWARE).api_keys}
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 from shareq.broker.authorization.groups import share_groups_are_off
 from shareq.broker.authorization.logs import named, with_topics
 from shareq.broker.authorization.rulings import Filtered, Ruling
+from shareq.coordinator.other.offsets.fetch import GROUP_ERROR_VERSION, refused_group
 from shareq.model.acls import AclOperation, ResourceType
 from shareq.model.errors import Errors
 from shareq.model.ids import ZERO_TOPIC_ID
@@ -92,6 +93,8 @@ def fetch(request: OffsetFetchRequest, rights: Rights) -> Ruling:
     """DESCRIBE on each group and on each topic; of all topics of a group those that may be described."""
 
     def refused(group: OffsetFetchRequest.Group) -> OffsetFetchResponse.Group:
+        if rights.api_version < GROUP_ERROR_VERSION:
+            return refused_group(group, _GROUP_DENIED)
         return OffsetFetchResponse.Group(group_id=group.group_id, error_code=_GROUP_DENIED)
 
     def split(

@@ -225,7 +225,9 @@ def _produced(request: Request, response: ProduceResponse, view: View) -> Produc
 def _fetched(request: Request, response: FetchResponse, view: View) -> FetchResponse:
     del request
     known = view.image.topics_by_id
-    names = [known[topic.topic_id].name if topic.topic_id in known else None for topic in response.responses]
+    names = [
+        known[topic.topic_id].name if topic.topic_id in known else topic.topic or None for topic in response.responses
+    ]
     topics, endpoints = _with_hints(response.responses, names, "partition_index", view)
     return replace(response, responses=topics, node_endpoints=endpoints)
 

@@ -203,7 +203,7 @@ _SERVICES: Mapping[type[Request], Service] = {
     HeartbeatRequest: heartbeat,
     LeaveGroupRequest: leave_group,
     DescribeGroupsRequest: describe_classic_groups,
-    OffsetCommitRequest: _for_any_client(commit_offsets),
+    OffsetCommitRequest: commit_offsets,
     TxnOffsetCommitRequest: commit_transactional_offsets,
     OffsetFetchRequest: fetch_offsets,
     OffsetDeleteRequest: _for_any_client(delete_committed_offsets),

@@ -34,7 +34,14 @@ class UpdateFeaturesRequest(Request):
 
 @message
 class UpdateFeaturesResponse(Response):
-    """All updates are made, or none."""
+    """All updates are made, or none. `results`: one for each update that is made (before version 2)."""
+
+    @message
+    class Result:
+        feature: str
+        error_code: Errors = Errors.NONE
+        error_message: str | None = None
 
     error_code: Errors = Errors.NONE
     error_message: str | None = None
+    results: tuple[Result, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from shareq.model.errors import Errors
-from shareq.model.ids import TopicId
+from shareq.model.ids import ZERO_TOPIC_ID, TopicId
 from shareq.model.messages.base import Request, Response, message
 from shareq.model.messages.share_fetch import LeaderIdAndEpoch, NodeEndpoint
 from shareq.model.records import RecordBatch
@@ -25,7 +25,8 @@ UNKNOWN_LEADER = LeaderIdAndEpoch(leader_id=-1, leader_epoch=-1)
 
 @message
 class FetchRequest(Request):
-    """Topics by id. A `current_leader_epoch` of -1 is not checked; `max_wait_ms` limits the wait for `min_bytes`."""
+    """Topics by id, before version 13 by name. A `current_leader_epoch` of -1 is not checked; `max_wait_ms` limits the
+    wait for `min_bytes`."""
 
     API_KEY: ClassVar[int] = 1
 
@@ -39,12 +40,14 @@ class FetchRequest(Request):
 
     @message
     class Topic:
-        topic_id: TopicId
+        topic_id: TopicId = ZERO_TOPIC_ID
+        topic: str = ""
         partitions: tuple[FetchRequest.Partition, ...]
 
     @message
     class ForgottenTopic:
-        topic_id: TopicId
+        topic_id: TopicId = ZERO_TOPIC_ID
+        topic: str = ""
         partitions: tuple[int, ...]
 
     max_wait_ms: int = 500
@@ -80,7 +83,8 @@ class FetchResponse(Response):
 
     @message
     class Topic:
-        topic_id: TopicId
+        topic_id: TopicId = ZERO_TOPIC_ID
+        topic: str = ""
         partitions: tuple[FetchResponse.Partition, ...]
 
     error_code: Errors = Errors.NONE

@@ -14,7 +14,10 @@ from shareq.model.messages.base import Request, Response, message
 
 @message
 class OffsetCommitRequest(Request):
-    """An empty member id and generation -1: the committer is no member of the group."""
+    """An empty member id and generation -1: the committer is no member of the group.
+
+    `retention_time_ms`: how long the offsets are kept (before version 5); -1: as the broker is configured.
+    """
 
     API_KEY: ClassVar[int] = 8
 
@@ -35,6 +38,7 @@ class OffsetCommitRequest(Request):
     generation_id_or_member_epoch: int = -1
     member_id: str = ""
     group_instance_id: str | None = None
+    retention_time_ms: int = -1
     topics: tuple[Topic, ...]
 
 

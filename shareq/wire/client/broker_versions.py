@@ -38,7 +38,8 @@ class BrokerVersions:
         theirs = self._ranges.get(request.API_KEY)
         if theirs is None:
             raise UnsupportedVersion(f"does not support the API {api.name} ({api.key})")
-        needed = max(api.min_version, self._least(request) if wanted == NEWEST_VERSION else 0)
+        own = max(api.sent_from, self._least(request)) if wanted == NEWEST_VERSION else 0
+        needed = max(api.min_version, own)
         version = min(api.max_version, theirs[1], wanted, _most(request))
         if version < max(needed, theirs[0]):
             ours = f"{needed} to {api.max_version}"

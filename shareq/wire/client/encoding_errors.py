@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from shareq.model.messages.base import Request
 from shareq.wire.codec.schema import schema
 from shareq.wire.codec.shapes import Shape, WireField, shape_of
-from shareq.wire.codec.variants import VARIANTS, Variant
+from shareq.wire.codec.variant import Variant
+from shareq.wire.codec.variants import VARIANTS
 
 
 def encoding_error(request: Request, version: int, error: Exception) -> str:

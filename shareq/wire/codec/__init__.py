@@ -15,7 +15,8 @@ from shareq.wire.codec.limits import most_elements
 from shareq.wire.codec.reader_compiler import compile_reader
 from shareq.wire.codec.schema import schema
 from shareq.wire.codec.shapes import Shape, shape_of
-from shareq.wire.codec.variants import VARIANTS, Variant
+from shareq.wire.codec.variant import Variant
+from shareq.wire.codec.variants import VARIANTS
 from shareq.wire.codec.writer_compiler import Write, compile_writer
 
 Message = Request | Response

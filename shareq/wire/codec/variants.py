@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, NamedTuple
 
 from shareq.model.errors import Errors
 from shareq.model.messages.api_versions import ApiVersionsResponse
 from shareq.model.messages.base import message
-from shareq.model.messages.classic_group import LeaveGroupRequest
+from shareq.model.messages.classic_group import (
+    DescribeGroupsRequest,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
 from shareq.model.messages.cluster import (
     CoordinatorType,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
+    ListGroupsRequest,
     MetadataRequest,
 )
 from shareq.model.messages.consumer_group import ConsumerGroupHeartbeatRequest
+from shareq.model.messages.data import ListOffsetsRequest
+from shareq.model.messages.fetch import FetchRequest
+from shareq.model.messages.offsets import OffsetCommitRequest, OffsetFetchRequest
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
 from shareq.model.messages.topics import DeleteTopicsRequest, DescribeConfigsRequest
-from shareq.model.messages.transactions import AddPartitionsToTxnRequest
+from shareq.model.messages.transactions import AddPartitionsToTxnRequest, TxnOffsetCommitRequest
+from shareq.wire.codec.early_versions import EARLY_VERSIONS, OneGroup
+from shareq.wire.codec.variant import Variant
 from shareq.wire.errors import UnsupportedVersion
 
 ALIASES: Mapping[str, str] = MappingProxyType(
@@ -31,37 +42,47 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 CONSTANTS: Mapping[str, int] = MappingProxyType({"replica_id": -1})
 """The written values of fields that the message classes lack and that have no default: no client is a replica."""
 
-MUST_TRAVEL = frozenset(
-    {
-        (AddPartitionsToTxnRequest, "transactions"),
-        (ConsumerGroupHeartbeatRequest, "subscribed_topic_regex"),
-        (DescribeConfigsRequest, "include_documentation"),
-        (LeaveGroupRequest, "member_id"),
-        (LeaveGroupRequest, "members"),
-        (MetadataRequest, "include_cluster_authorized_operations"),
-        (ShareAcknowledgeRequest, "is_renew_ack"),
-        (ShareFetchRequest, "is_renew_ack"),
-        (ShareFetchRequest, "share_acquire_mode"),
-    }
-)
-"""Fields that are not ignorable in Kafka: a request with a value there cannot be sent in a version without them."""
-
-
-class Variant(NamedTuple):
-    """The form of a message in a version: its class, and the conversions (None: the class is the same)."""
-
-    cls: type
-    to_wire: Callable[[Any], Any] | None = None
-    from_wire: Callable[[Any], Any] | None = None
-
-
-# ---- FindCoordinator before version 4: one key, one coordinator ------------------------------------------------------
-
 
 @message
 class _OneKey:
     key: str
     key_type: int = CoordinatorType.GROUP
+
+
+MUST_TRAVEL = frozenset(
+    {
+        (AddPartitionsToTxnRequest, "transactions"),
+        (ConsumerGroupHeartbeatRequest, "subscribed_topic_regex"),
+        (DescribeConfigsRequest, "include_documentation"),
+        (DescribeGroupsRequest, "include_authorized_operations"),
+        (FetchRequest.ForgottenTopic, "topic_id"),
+        (FetchRequest.Topic, "topic_id"),
+        (HeartbeatRequest, "group_instance_id"),
+        (JoinGroupRequest, "group_instance_id"),
+        (LeaveGroupRequest, "member_id"),
+        (LeaveGroupRequest, "members"),
+        (ListGroupsRequest, "states_filter"),
+        (ListGroupsRequest, "types_filter"),
+        (ListOffsetsRequest, "isolation_level"),
+        (MetadataRequest, "include_cluster_authorized_operations"),
+        (MetadataRequest, "include_topic_authorized_operations"),
+        (OffsetCommitRequest, "group_instance_id"),
+        (OffsetFetchRequest, "require_stable"),
+        (OneGroup, "require_stable"),
+        (ShareAcknowledgeRequest, "is_renew_ack"),
+        (ShareFetchRequest, "is_renew_ack"),
+        (ShareFetchRequest, "share_acquire_mode"),
+        (SyncGroupRequest, "group_instance_id"),
+        (TxnOffsetCommitRequest, "generation_id"),
+        (TxnOffsetCommitRequest, "group_instance_id"),
+        (TxnOffsetCommitRequest, "member_id"),
+        (_OneKey, "key_type"),
+    }
+)
+"""Fields that are not ignorable in Kafka: a request with a value there cannot be sent in a version without them."""
+
+
+# ---- FindCoordinator before version 4: one key, one coordinator ------------------------------------------------------
 
 
 @message
@@ -143,9 +164,10 @@ _API_VERSIONS = Variant(ApiVersionsResponse, _without_zero_features)
 
 VARIANTS: Mapping[tuple[type, int], Variant] = MappingProxyType(
     {
-        **{(FindCoordinatorRequest, version): _FIND_REQUEST for version in (2, 3)},
-        **{(FindCoordinatorResponse, version): _FIND_RESPONSE for version in (2, 3)},
-        **{(DeleteTopicsRequest, version): _DELETE_TOPICS for version in (4, 5)},
+        **{(FindCoordinatorRequest, version): _FIND_REQUEST for version in range(4)},
+        **{(FindCoordinatorResponse, version): _FIND_RESPONSE for version in range(4)},
+        **{(DeleteTopicsRequest, version): _DELETE_TOPICS for version in range(1, 6)},
         (ApiVersionsResponse, 3): _API_VERSIONS,
+        **EARLY_VERSIONS,
     }
 )

@@ -107,15 +107,6 @@ def test_coordinator_is_not_available_without_offsets_topic() -> None:
     assert world.describe_classic().error_code is Errors.COORDINATOR_NOT_AVAILABLE
 
 
-@pytest.mark.parametrize(("version", "expected"), [(6, ""), (7, None)])
-def test_refused_join_has_null_protocol_name_from_version_7_on(version: int, expected: str | None) -> None:
-    world = ClassicWorld(t1=1)
-    world.join("A", member_id="x", version=version)
-    (answer,) = world.responses[world.last["A"]]
-    assert isinstance(answer, JoinGroupResponse)
-    assert (answer.protocol_name, answer.member_id) == (expected, "x")
-
-
 # ---- joining ---------------------------------------------------------------------------------------------------------
 
 

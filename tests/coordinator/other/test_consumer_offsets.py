@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shareq.coordinator.groups.group import GroupType
+from shareq.model.actor import ClientContext
 from shareq.model.errors import Errors
 from shareq.model.messages.classic_group import JoinGroupRequest, JoinGroupResponse
 from shareq.model.messages.cluster import (
@@ -23,7 +24,7 @@ from tests.coordinator.other.consumer_world import ConsumerWorld
 from tests.coordinator.share_group.world import GROUP
 
 
-def commit(world: ConsumerWorld, member: str, epoch: int, *partitions: int) -> set[str]:
+def commit(world: ConsumerWorld, member: str, epoch: int, *partitions: int, version: int = 10) -> set[str]:
     """Commit offset 7 of the partitions of t1; returns the errors."""
     partition = OffsetCommitRequest.Partition
     listed = tuple(partition(partition_index=index, committed_offset=7) for index in partitions)
@@ -31,7 +32,7 @@ def commit(world: ConsumerWorld, member: str, epoch: int, *partitions: int) -> s
         group_id=GROUP, generation_id_or_member_epoch=epoch, member_id=member,
         topics=(OffsetCommitRequest.Topic(name="t1", partitions=listed),),
     )  # fmt: skip
-    answer = world.ask(request, OffsetCommitResponse)
+    answer = world.ask(request, OffsetCommitResponse, ClientContext(api_version=version))
     return {partition.error_code.name for topic in answer.topics for partition in topic.partitions}
 
 
@@ -51,6 +52,19 @@ def group_after_rebalances() -> ConsumerWorld:
     world.grow_topic("t1", 4)
     assert world.next_heartbeat("A", 3) == "4 {t1:0,2}"
     return world
+
+
+@pytest.mark.parametrize(
+    ("member", "epoch", "expected"),
+    [
+        pytest.param("A", 4, "UNSUPPORTED_VERSION", id="a member"),
+        pytest.param("A", 9, "UNSUPPORTED_VERSION", id="a member of a later epoch"),
+        pytest.param("X", 4, "UNKNOWN_MEMBER_ID", id="no member"),
+    ],
+)
+def test_members_commit_with_version_9_and_later(member: str, epoch: int, expected: str) -> None:
+    """BEHAVIOUR.md, before version 9 a commit has a generation, and no member epoch."""
+    assert commit(group_after_rebalances(), member, epoch, 0, version=8) == {expected}
 
 
 COMMITS = [

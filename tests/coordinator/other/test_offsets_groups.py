@@ -339,6 +339,15 @@ def test_fetch_of_all_by_id_omits_deleted_topics() -> None:
     assert world.fetch(version=BY_NAME) == "t1-0=5 t2-0=7"
 
 
+def test_before_version_2_an_error_of_the_group_is_that_of_its_partitions() -> None:
+    world = world_with()
+    world.resign()
+    topic = OffsetFetchRequest.Topic(name="t1", partition_indexes=(0, 1))
+    request = OffsetFetchRequest(groups=(OffsetFetchRequest.Group(group_id=GROUP, topics=(topic,)),))
+    (found,) = world.ask(request, OffsetFetchResponse, ClientContext(api_version=1)).groups
+    assert [part.error_code.name for one in found.topics for part in one.partitions] == 2 * ["NOT_COORDINATOR"]
+
+
 def test_fetch_and_delete_need_the_groups_coordinator() -> None:
     world = world_with()
     world.resign()
@@ -550,6 +559,18 @@ def test_offsets_of_a_simple_group_expire_after_their_commit() -> None:
     assert world.coordinator.wake_at_ms is None, "nothing is left that may expire"
 
 
+def test_an_old_client_chooses_the_retention_of_its_offsets() -> None:
+    """The time of OffsetCommit 2 to 4 replaces the broker's; it survives a failover. BEHAVIOUR.md 27."""
+    world = keeping(30)
+    world.commit({"t1-0": 5}, version=4, retention_time_ms=60 * MINUTE_MS)
+    world.commit({"t1-1": 6}, version=4)
+    world.fail_over()
+    world.wait(30 * MINUTE_MS)
+    assert world.fetch() == "t1-0=5"
+    world.wait(30 * MINUTE_MS)
+    assert world.fetch() == ""
+
+
 def test_retention_counts_from_the_time_the_group_became_empty() -> None:
     """BEHAVIOUR.md 27."""
     world = keeping(30)
@@ -713,7 +734,8 @@ def test_transactional_commit_is_verified_at_the_transaction_coordinator(version
         (Errors.PRODUCER_FENCED, 5, "INVALID_PRODUCER_EPOCH"),
         (Errors.INVALID_PRODUCER_ID_MAPPING, 5, "INVALID_PRODUCER_ID_MAPPING"),
         (Errors.CONCURRENT_TRANSACTIONS, 4, "CONCURRENT_TRANSACTIONS"),
-        (Errors.COORDINATOR_LOAD_IN_PROGRESS, 5, "COORDINATOR_LOAD_IN_PROGRESS"),
+        (Errors.COORDINATOR_LOAD_IN_PROGRESS, 2, "COORDINATOR_LOAD_IN_PROGRESS"),
+        (Errors.COORDINATOR_LOAD_IN_PROGRESS, 1, "COORDINATOR_NOT_AVAILABLE"),
     ],
 )
 def test_errors_of_the_verification_are_translated_for_the_client(error: Errors, version: int, expected: str) -> None:

@@ -84,6 +84,16 @@ def test_decoding_inverts_encoding(key: OffsetKey, commit: OffsetCommit) -> None
     assert decode(*encode(key, commit)) == (key, commit)
 
 
+def test_an_expiry_time_is_written_in_version_1() -> None:
+    """It has neither leader epoch nor topic id."""
+    commit = OffsetCommit(42, 7, "hi", T, topic_id_from_bytes(b"t" * 16), expire_timestamp=T + 1)
+    _, value = encode(OFFSET_KEY, commit)
+    assert value is not None
+    assert value[:2] == b"\0\1"
+    expected = commit._replace(leader_epoch=-1, topic_id=ZERO_TOPIC_ID)
+    assert decode(*encode(OFFSET_KEY, commit)) == (OFFSET_KEY, expected)
+
+
 # ---- replay ----------------------------------------------------------------------------------------------------------
 
 Step = tuple[str, int, int]

@@ -20,7 +20,9 @@ from shareq.model.messages.classic_group import JoinGroupRequest, JoinGroupRespo
 from shareq.model.records import CoordinatorRecord
 from shareq.model.workflow import Promise, Workflow
 
-NULLABLE_PROTOCOL_VERSION = 7
+KNOWN_MEMBER_VERSION = 4
+"""From this version on a client that is no static member joins in two steps: the first one gets its member id."""
+
 SKIP_ASSIGNMENT_VERSION = 9
 
 _EMPTY, _PREPARING, _COMPLETING, _STABLE, _ = ClassicGroupState
@@ -30,10 +32,7 @@ def join_group(context: Context, request: JoinGroupRequest, client: ClientContex
     """JoinGroup, answered when the generation begins, or at once if the request is refused or changes nothing."""
     join = _Join(context, request, client)
     error = _refuse_request(context, request)
-    response = join.refused(error) if error else (yield from join.response())
-    if client.api_version < NULLABLE_PROTOCOL_VERSION:
-        return replace(response, protocol_name=response.protocol_name or "")
-    return response
+    return join.refused(error) if error else (yield from join.response())
 
 
 def _refuse_request(context: Context, request: JoinGroupRequest) -> Errors:
@@ -54,9 +53,7 @@ class _Join:
         self.joined: Promise[JoinGroupResponse] = Promise()
 
     def refused(self, error: Errors) -> JoinGroupResponse:
-        """The error response; versions before 7 cannot encode a null protocol name."""
-        name = "" if self.client.api_version < NULLABLE_PROTOCOL_VERSION else None
-        return JoinGroupResponse(error_code=error, member_id=self.request.member_id, protocol_name=name)
+        return JoinGroupResponse(error_code=error, member_id=self.request.member_id)
 
     def response(self) -> Workflow[JoinGroupResponse]:
         """Run the request. A refused request leaves no group behind; Kafka keeps an empty one."""
@@ -126,12 +123,15 @@ class _Join:
     # ---- a new member ------------------------------------------------------------------------------------------------
 
     def _join_without_id(self, transition: Transition) -> JoinGroupResponse | None:
-        """Add or replace a static member at once. Any other client gets MEMBER_ID_REQUIRED with an id for its next
-        request, so that a client that disconnects in between leaves no member behind."""
+        """Add or replace a static member at once, and add that of an old client. Any other client gets
+        MEMBER_ID_REQUIRED with an id for its next request, so that a client that disconnects in between leaves no
+        member behind."""
         request = self.request
         name = request.group_instance_id or self.client.client_id
         member_id = f"{name}-{uuid.UUID(int=self.context.rng.getrandbits(128), version=4)}"
         if request.group_instance_id is None:
+            if self.client.api_version < KNOWN_MEMBER_VERSION:
+                return self._add(transition, member_id)
             transition.start_pending_deadline(member_id, request.session_timeout_ms)
             return JoinGroupResponse(error_code=Errors.MEMBER_ID_REQUIRED, member_id=member_id)
         former = transition.group.static_member(request.group_instance_id)

@@ -16,14 +16,18 @@ from shareq.coordinator.groups.shard import GroupShard
 from shareq.coordinator.other.classic.state import ClassicGroup, ClassicGroupState
 from shareq.coordinator.other.consumer.state import ConsumerGroup
 from shareq.coordinator.other.offsets.expiry import schedule_expiry
-from shareq.coordinator.other.offsets.records import OffsetCommit, OffsetKey, encode
+from shareq.coordinator.other.offsets.records import NO_EXPIRY, OffsetCommit, OffsetKey, encode
 from shareq.coordinator.turn import Append
+from shareq.model.actor import NEWEST_VERSION, ClientContext
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId
 from shareq.model.image import ClusterImage, TopicImage
 from shareq.model.messages.offsets import OffsetCommitRequest, OffsetCommitResponse
 from shareq.model.messages.transactions import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from shareq.model.workflow import Workflow
+
+EPOCH_VERSION = 9
+"""The first version of OffsetCommit whose clients know consumer groups and their member epochs."""
 
 Topic = OffsetCommitRequest.Topic | TxnOffsetCommitRequest.Topic
 Partition = OffsetCommitRequest.Partition | TxnOffsetCommitRequest.Partition
@@ -63,13 +67,18 @@ class RequestedTopics:
 
 
 class Committing(NamedTuple):
-    """The offsets of one request and their committer. `transaction`: producer id and epoch; (-1, -1) for none."""
+    """The offsets of one request and their committer. `transaction`: producer id and epoch; (-1, -1) for none.
+
+    `version`: of the request; `retention_ms`: how long the offsets are kept, -1: as the broker is configured.
+    """
 
     context: Context
     group_id: str
     committer: Committer
     places: list[Place]
     transaction: tuple[int, int] = (-1, -1)
+    version: int = NEWEST_VERSION
+    retention_ms: int = -1
 
     def append(self, shard: GroupShard) -> Workflow[Verdicts]:
         """During a turn, check and append the offsets. An error of the group is the error of all partitions.
@@ -83,6 +92,7 @@ class Committing(NamedTuple):
         longest = context.image.broker_config["offset.metadata.max.bytes"]
         verdicts: dict[tuple[str, int], Errors] = {}
         records = []
+        expires = NO_EXPIRY if self.retention_ms < 0 else context.now_ms + self.retention_ms
         for topic, topic_id, partition in self.places:
             metadata, index = partition.committed_metadata or "", partition.partition_index
             if topic_id not in context.image.topics_by_id:
@@ -93,7 +103,7 @@ class Committing(NamedTuple):
                 continue
             verdicts[topic, index] = Errors.NONE
             head = partition.committed_offset, partition.committed_leader_epoch, metadata
-            value = OffsetCommit(*head, context.now_ms, topic_id)
+            value = OffsetCommit(*head, context.now_ms, topic_id, expires)
             records.append(encode(OffsetKey(self.group_id, topic, index), value))
         error = yield Append(records, *self.transaction)
         if error:
@@ -119,11 +129,21 @@ class Committing(NamedTuple):
             error = Errors.GROUP_ID_NOT_FOUND if reserved or self.committer.epoch >= 0 else Errors.NONE
         else:
             error = group.refuse_commit(self.committer)
+        if self.version < EPOCH_VERSION and not self.committer.transactional:
+            error = self._known_before_epochs(group, error)
         if not error and isinstance(group, ConsumerGroup):
             partitions = [(place.topic_id, place.partition.partition_index) for place in self.places]
             error = group.refuse_partitions(self.committer, partitions)
         newer = error is Errors.STALE_MEMBER_EPOCH or (group is None and error)
         return Errors.ILLEGAL_GENERATION if newer and self.committer.transactional else error
+
+    def _known_before_epochs(self, group: Group | None, error: Errors) -> Errors:
+        """The error for a client that knows generations, but no member epochs: a member of a consumer group must not
+        commit so."""
+        if group is None and error:
+            return Errors.ILLEGAL_GENERATION
+        is_member = isinstance(group, ConsumerGroup) and self.committer.member_id in group.members
+        return Errors.UNSUPPORTED_VERSION if is_member else error
 
     def _prolong_session(self, group: Group | None) -> None:
         """Restart the session of a classic member that commits."""
@@ -138,7 +158,9 @@ class Committing(NamedTuple):
 # ---- OffsetCommit ----------------------------------------------------------------------------------------------------
 
 
-def commit_offsets(context: Context, request: OffsetCommitRequest) -> Workflow[OffsetCommitResponse]:
+def commit_offsets(
+    context: Context, request: OffsetCommitRequest, client: ClientContext
+) -> Workflow[OffsetCommitResponse]:
     """OffsetCommit: topics by name; by id if the name is empty."""
     topics = RequestedTopics(request.topics, context.image)
     places = topics.places()
@@ -150,7 +172,14 @@ def commit_offsets(context: Context, request: OffsetCommitRequest) -> Workflow[O
         return response({})
     epoch = request.generation_id_or_member_epoch
     committer = Committer(request.member_id, request.group_instance_id, epoch)
-    committing = Committing(context, request.group_id, committer, places)
+    committing = Committing(
+        context,
+        request.group_id,
+        committer,
+        places,
+        version=client.api_version,
+        retention_ms=request.retention_time_ms,
+    )
     shard = yield context.turn(request.group_id, lambda error: response(committing.failure(error)))
     return response((yield from committing.append(shard)))
 

@@ -14,6 +14,9 @@ from shareq.model.image import ClusterImage
 from shareq.model.messages.offsets import OffsetFetchRequest, OffsetFetchResponse
 from shareq.model.workflow import Workflow
 
+GROUP_ERROR_VERSION = 2
+"""The first version with an error of the whole group; older clients find it at the partitions."""
+
 TOPIC_ID_VERSION = 10
 
 Requested = OffsetFetchRequest.Group
@@ -27,7 +30,27 @@ def fetch_offsets(
     """OffsetFetch: each group has its own result and error."""
     by_id = client.api_version >= TOPIC_ID_VERSION
     groups = yield [_fetch(context, group, request.require_stable, by_id=by_id) for group in request.groups]
+    if client.api_version < GROUP_ERROR_VERSION:
+        groups = [_with_errors(*each) for each in zip(request.groups, groups, strict=True)]
     return OffsetFetchResponse(groups=tuple(groups))
+
+
+def _with_errors(requested: Requested, fetched: Fetched) -> Fetched:
+    """The group's error as that of each requested partition."""
+    return refused_group(requested, fetched.error_code) if fetched.error_code else fetched
+
+
+def refused_group(requested: Requested, error: Errors) -> Fetched:
+    """The response for a group that is refused, with the error at its partitions, too."""
+    topics = tuple(
+        OffsetFetchResponse.Topic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=tuple(Partition(partition_index=i, error_code=error) for i in topic.partition_indexes),
+        )
+        for topic in requested.topics or ()
+    )
+    return Fetched(group_id=requested.group_id, topics=topics, error_code=error)
 
 
 def _fetch(context: Context, requested: Requested, require_stable: bool, *, by_id: bool) -> Workflow[Fetched]:

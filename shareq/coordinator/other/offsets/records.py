@@ -1,7 +1,7 @@
 """The record of a committed offset in `__consumer_offsets`, byte for byte as Kafka writes it.
 
 The key is the record type (int16 1; 0 in old logs), group id, topic name and partition. Values are written in version 4
-of Kafka's OffsetCommitValue.json and read in versions 0 to 4.
+of Kafka's OffsetCommitValue.json, those with an expiry time in version 1, and read in versions 0 to 4.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from shareq.model.records import CoordinatorRecord
 OFFSET_COMMIT = 1
 OFFSET_COMMIT_TYPES = (0, OFFSET_COMMIT)
 WRITTEN_VERSION = 4
+EXPIRING_VERSION = 1
+"""The only version with an expiry time. It has neither leader epoch nor topic id, and neither have its commits."""
+
 TOPIC_ID_TAG = 0
 NO_EXPIRY = -1
 
@@ -42,11 +45,18 @@ class OffsetCommit(NamedTuple):
 
 def encode(key: OffsetKey, value: OffsetCommit) -> CoordinatorRecord:
     """The record that commits the offset."""
+    if value.expire_timestamp != NO_EXPIRY:
+        return CoordinatorRecord(_key(key), _expiring(value))
     out = Writer().int16(WRITTEN_VERSION).int64(value.offset).int32(value.leader_epoch)
     out.compact_string(value.metadata).int64(value.commit_timestamp)
     known = value.topic_id != ZERO_TOPIC_ID
     out.tags([(TOPIC_ID_TAG, Writer().uuid(value.topic_id).finish())] if known else [])
     return CoordinatorRecord(_key(key), out.finish())
+
+
+def _expiring(value: OffsetCommit) -> bytes:
+    out = Writer().int16(EXPIRING_VERSION).int64(value.offset).string(value.metadata)
+    return out.int64(value.commit_timestamp).int64(value.expire_timestamp).finish()
 
 
 def tombstone(key: OffsetKey) -> CoordinatorRecord:
@@ -73,7 +83,7 @@ def decode(key: bytes, value: bytes | None) -> tuple[OffsetKey, OffsetCommit | N
     leader_epoch = body.int32() if version >= 3 else -1
     metadata = body.compact_string() if version >= 4 else body.string()
     timestamp = body.int64()
-    expires = body.int64() if version == 1 else NO_EXPIRY
+    expires = body.int64() if version == EXPIRING_VERSION else NO_EXPIRY
     tags = body.tags() if version >= 4 else {}
     topic_id = Reader(tags[TOPIC_ID_TAG]).uuid() if TOPIC_ID_TAG in tags else ZERO_TOPIC_ID
     return offset_key, OffsetCommit(offset, leader_epoch, metadata, timestamp, topic_id, expires)

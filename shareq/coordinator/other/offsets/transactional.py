@@ -23,6 +23,9 @@ from shareq.model.messages.transactions import (
 )
 from shareq.model.workflow import Pause, Reply, Send, Workflow
 
+LOADING_VERSION = 2
+"""The first version of TxnOffsetCommit whose clients survive COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296)."""
+
 ABORTABLE_VERSION = 4
 """The first version of TxnOffsetCommit whose clients know TRANSACTION_ABORTABLE."""
 
@@ -125,6 +128,9 @@ class _TxnCommit:
         return self.response(self.committing.failure(error))
 
     def response(self, verdicts: Verdicts) -> TxnOffsetCommitResponse:
+        if self.version < LOADING_VERSION:
+            loading, later = Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.COORDINATOR_NOT_AVAILABLE
+            verdicts = {at: later if error is loading else error for at, error in verdicts.items()}
         return self.topics.results(TxnOffsetCommitResponse, verdicts)
 
 

@@ -70,13 +70,13 @@ def _one(context: TransactionContext, requested: AddPartitionsToTxnRequest.Trans
 
 
 def add_offsets(context: TransactionContext, request: AddOffsetsToTxnRequest) -> Workflow[AddOffsetsToTxnResponse]:
-    """AddOffsetsToTxn: add the partition of the group's offsets to the transaction."""
-    topic = context.image.topics.get(GROUP_METADATA_TOPIC)
+    """AddOffsetsToTxn: add the partition of the group's offsets to the transaction. Its topic may not exist yet: some
+    clients look the group's coordinator up only before they commit."""
     if not request.transactional_id:
         return _offsets_failure(Errors.INVALID_REQUEST)
-    if topic is None:
-        return _offsets_failure(Errors.COORDINATOR_NOT_AVAILABLE)
-    at = TopicPartition(GROUP_METADATA_TOPIC, partition_for(request.group_id, len(topic.partitions)))
+    topic = context.image.topics.get(GROUP_METADATA_TOPIC)
+    count = len(topic.partitions) if topic else context.image.broker_config["offsets.topic.num.partitions"]
+    at = TopicPartition(GROUP_METADATA_TOPIC, partition_for(request.group_id, count))
     addition = Addition(request.transactional_id, request.producer_id, request.producer_epoch, frozenset((at,)))
     return (yield from add_partitions(context, addition, _offsets_failure))
 
