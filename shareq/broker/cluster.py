@@ -86,7 +86,7 @@ class Cluster(Closing):
         rng = random.Random(self.seed)
         self.closed = False
         self.loop = make_loop(self.clock)
-        self.origin_ms = self.loop.now_ms()
+        self.origin_ms = self.loop.time_ms()
         capacity = journal if isinstance(journal, int) and not isinstance(journal, bool) else None
         self.journal = Journal(self.origin_ms, capacity=capacity, enabled=journal is not False)
         self._connection_ids = count()
@@ -282,8 +282,8 @@ class Cluster(Closing):
 
     @property
     def now_ms(self) -> int:
-        """The cluster's clock, ms since the epoch."""
-        return self.loop.now_ms()
+        """The clock of the journal and of all durations, ms since the epoch; timestamps follow the system's clock."""
+        return self.loop.time_ms()
 
     def advance(self, ms: float) -> None:
         """Let `ms` of the cluster's time pass: at once on a virtual clock, really on the others."""

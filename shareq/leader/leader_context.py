@@ -9,6 +9,7 @@ from shareq.model.actor import Effect, Incoming, Respond
 from shareq.model.configs import GroupConfig
 from shareq.model.image import ClusterImage
 from shareq.model.rights import Rights
+from shareq.model.time_of_day import TimeOfDay, same_time
 
 if TYPE_CHECKING:
     from shareq.leader.led_partition import LedPartition
@@ -16,11 +17,14 @@ if TYPE_CHECKING:
 
 
 class LeaderContext:
-    """One per actor. `now_ms` and `effects` belong to the message that is being handled."""
+    """One per actor. `now_ms` and `effects` belong to the message that is being handled.
 
-    __slots__ = ("_ids", "broker_id", "deadlines", "effects", "image", "now_ms", "traced")
+    `time_of_day` gives the time of day at a time of the actor, to compare with timestamps of records."""
 
-    def __init__(self, broker_id: int, *, traced: bool) -> None:
+    __slots__ = ("_ids", "broker_id", "deadlines", "effects", "image", "now_ms", "time_of_day", "traced")
+
+    def __init__(self, broker_id: int, *, traced: bool, time_of_day: TimeOfDay = same_time) -> None:
+        self.time_of_day = time_of_day
         self.broker_id = broker_id
         self.traced = traced
         self.image = ClusterImage()
@@ -28,6 +32,11 @@ class LeaderContext:
         self.effects: list[Effect] = []
         self.deadlines: Deadlines[LedPartition | ShareFetch | Respond] = Deadlines()
         self._ids = 0
+
+    @property
+    def day_ms(self) -> int:
+        """The time of day."""
+        return self.time_of_day(self.now_ms)
 
     def next_id(self) -> int:
         """A new id for an effect that is answered later."""

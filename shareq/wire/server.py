@@ -299,7 +299,7 @@ class Server(Closing):
 
     def refused(self, event: AuthenticationFailed) -> None:
         """Log and journal a client that did not get in."""
-        if not self._refusals.is_news(event, self.loop.now_ms()):
+        if not self._refusals.is_news(event, self.loop.time_ms()):
             return
         _log.warning("%s at broker %s was refused: %s", event.peer, event.broker_id, printable(event.reason))
         self.loop.run(lambda: self.cluster.record(event))
@@ -356,7 +356,7 @@ class Server(Closing):
         """Close idle connections, and set the timer for the next one that may become idle, on the cluster's clock."""
         if self.closed:
             return
-        now_ms = self.loop.now_ms()
+        now_ms = self.loop.time_ms()
         limit_ms = self._limit(MAX_IDLE)
         quiet = [c for c in self.connections if c.idle]
         for connection in quiet:

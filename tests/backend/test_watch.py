@@ -45,7 +45,7 @@ class EmptyLogs:
             del self.waiting[lane]
             done(Answer(1, response))
 
-        self.loop.at(self.loop.now_ms() + request.max_wait_ms, answer)
+        self.loop.at(self.loop.time_ms() + request.max_wait_ms, answer)
 
     def watch(self, partition: int) -> None:
         """Read a partition to its end, in a turn of its own."""

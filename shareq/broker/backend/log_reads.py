@@ -169,7 +169,7 @@ class LogReads:
             done(read)
 
         kept = self._kept.get(at)
-        if kept is not None and kept.serves(effect, self._loop.now_ms()):
+        if kept is not None and kept.serves(effect, self._loop.time_ms()):
             self._loop.post(take, _log_read(effect, kept.partition))
             return
         if not self._reads:
@@ -207,7 +207,7 @@ class LogReads:
     def _keep(self, at: TopicIdPartition, partition: FetchResponse.Partition, level: int) -> None:
         """Keep what was read, for a short time."""
         if partition.records:
-            until_ms = self._loop.now_ms() + KEPT_MS
+            until_ms = self._loop.time_ms() + KEPT_MS
             self._kept[at] = kept = _Kept(partition, level, until_ms)
             self._sizes[at] = _Sizes.of(partition.records)
             self._loop.at(until_ms + 1, lambda: self._drop(at, kept))
@@ -311,7 +311,7 @@ class LogReads:
                 self._watched.setdefault(at, watched)
         if failed:
             self._stale()
-            self._loop.at(self._loop.now_ms() + RETRY_MS, lambda: [watched.grew() for watched in failed])
+            self._loop.at(self._loop.time_ms() + RETRY_MS, lambda: [watched.grew() for watched in failed])
         if self._new or len(self._idle_lanes) > FREE_LANES:
             self._wait()
 

@@ -8,6 +8,7 @@ from typing import Any
 from shareq.client.config import connection_config
 from shareq.model.errors import ConfigException, KafkaException
 from shareq.model.html import Html, Table, html, strong
+from shareq.model.time_of_day import TimeOfDay, same_time
 from shareq.observer.core import PollingCore
 from shareq.observer.health.fleet_poll import FleetPoll
 from shareq.observer.health.judge import Judge
@@ -29,17 +30,19 @@ class _Desk:
         self.report = Report(bootstrap_servers, 0)
         self.failure: KafkaException | None = None
         self.failed_polls = self.poll_ms = 0
+        self.time_of_day: TimeOfDay = same_time
+        """Reports are about times of day: they are compared with timestamps, and read by people."""
 
     def take(self, reading: Reading, now_ms: int, begun_ms: int) -> None:
         self.failure = None
         self.failed_polls += reading.unreachable
         self.poll_ms = now_ms - begun_ms
-        self.report = self.judge.judge(reading, now_ms)
+        self.report = self.judge.judge(reading, self.time_of_day(now_ms))
 
     def fail(self, failure: KafkaException, now_ms: int) -> None:
         self.failure = failure
         self.failed_polls += 1
-        self.report = self.judge.fail(failure.error.str(), now_ms)
+        self.report = self.judge.fail(failure.error.str(), self.time_of_day(now_ms))
 
 
 class Monitor(Poller):
@@ -69,6 +72,7 @@ class Monitor(Poller):
             interval_ms=interval_ms,
         )
         connection = transport.connect(core, "monitor")
+        desk.time_of_day = connection.time_of_day
         super().__init__(core, connection, connection.close)
 
     @property

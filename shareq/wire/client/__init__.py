@@ -34,6 +34,9 @@ class TcpConnection:
     def now_ms(self) -> int:
         return self._host.now_ms()
 
+    def time_of_day(self, time_ms: int) -> int:
+        return self._host.time_of_day(time_ms)
+
     def run(self, action: Callable[[int], Iterable[Effect]]) -> None:
         self._host.run(action)
 
