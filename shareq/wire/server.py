@@ -24,6 +24,7 @@ from shareq.model.errors import ConfigException
 from shareq.model.events import AuthenticationFailed
 from shareq.model.html import html, strong, table
 from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from shareq.model.printable import printable
 from shareq.wire.acceptor import Acceptor
 from shareq.wire.address import Address
 from shareq.wire.admission import Admission, RequestMemory
@@ -32,7 +33,7 @@ from shareq.wire.client_examples import client_examples_html
 from shareq.wire.connection import ServerConnection
 from shareq.wire.listener import Listener, server_listeners
 from shareq.wire.quotas import ClientQuotas
-from shareq.wire.request_log import ServedRequest, printable
+from shareq.wire.request_log import ServedRequest
 from shareq.wire.sasl_connection import SaslConnection
 from shareq.wire.security.listener_address import ListenerAddress
 from shareq.wire.security.listener_security import ListenerSecurity

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from html import escape
 from typing import Any, Final
 
 import ipywidgets
 
+from shareq.model.printable import escape
 from shareq.sim.race import BOUNDS, RaceSetting
 from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq_widgets import stored

@@ -6,7 +6,6 @@ The figures were computed beforehand, by `shareq what-if`. The setting in force 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from html import escape
 from pathlib import Path
 from typing import Any, Final, Unpack
 
@@ -15,6 +14,7 @@ import ipywidgets
 from shareq import Cluster
 from shareq.model.configs import BrokerConfig, GroupConfig
 from shareq.model.errors import ConfigException, KafkaException
+from shareq.model.printable import escape
 from shareq.observer import Observer
 from shareq.sim.what_if import KEYS, Setting, Table, stored_table
 from shareq.trace import Journal
