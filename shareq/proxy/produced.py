@@ -50,7 +50,7 @@ def _batches(version: int, frame: bytes | bytearray) -> Iterator[tuple[tuple[str
             at += _ID_BYTES
         else:
             begin, at = _sized(frame, at)
-            name = frame[begin:at].decode()
+            name = frame[begin:at].decode(errors="replace")
         partitions, at = uvarint(frame, at)
         for _ in range(partitions - 1):
             (index,) = _INT32.unpack_from(frame, at)
