@@ -24,6 +24,7 @@ from typing import Any
 from shareq.client.interruptible import InterruptibleCondition
 from shareq.client.uninterrupted import acquire, uninterrupted
 from shareq.model.errors import ConfigException
+from shareq.model.numbers import plain
 
 VIRTUAL_ORIGIN_MS = 1_767_225_600_000
 """Where virtual time starts: 2026-01-01T00:00:00Z. A fixed origin keeps notebooks and seeds reproducible."""
@@ -379,6 +380,7 @@ def make_loop(clock: str | float) -> EventLoop:
 
 def checked_scale(name: str, scale: object, others: str = "") -> float:
     """The factor of a clock. ConfigException for anything outside 0.001..1000; `others`: what else is allowed."""
+    scale = plain(scale)
     if isinstance(scale, (int, float)) and not isinstance(scale, bool) and 0.001 <= scale <= 1000:
         return float(scale)
     raise ConfigException(f"{name}={scale!r}: must be {others}a factor in 0.001..1000")

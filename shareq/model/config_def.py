@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from shareq.model.errors import ConfigException
 from shareq.model.messages.topics import ConfigType
+from shareq.model.numbers import plain
 
 INT_MAX = (1 << 31) - 1
 LONG_MAX = (1 << 63) - 1
@@ -74,6 +75,7 @@ class ConfigDef:
     def parse(self, value: object) -> Value:
         """The typed value. 5.0 is the integer 5. Raises ConfigException with the key, the value and the allowed
         values."""
+        value = plain(value)
         whole = isinstance(value, float) and value.is_integer()
         text = str(int(value) if whole else value).strip()  # type: ignore[call-overload]    # a float
         parsed: Value | None

@@ -41,7 +41,7 @@ class Simulation:
     """A run whose cluster (`cluster.journal`, `view`, ...) can be inspected afterwards."""
 
     def __init__(self, scenario: Scenario, seed: int = 0) -> None:
-        check_seed(seed)
+        seed = check_seed(seed)
         self.scenario = scenario
         self.seed = seed
         self._rng = random.Random(seed)

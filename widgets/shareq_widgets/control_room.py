@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, NotRequired, TypedDict
 import ipywidgets
 
 from shareq import Cluster, observer
+from shareq.model.numbers import plain
 from shareq.trace import Journal
 from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq_widgets import room_picture, stored, views
@@ -253,8 +254,8 @@ def control_room(
     `source`, `theme` and `animate` are those of the views. `topic` and `partition`: the share-partition of the strip.
     ConfigException for an unknown group, topic or partition.
     """
-    options: views.Options = {"theme": theme, "animate": animate}
-    place: Place = {"group": group, "topic": topic, "partition": partition}
+    options: views.Options = {"theme": theme, "animate": plain(animate)}
+    place: Place = {"group": group, "topic": topic, "partition": plain(partition)}
     if isinstance(source, str):
         observing = observer.observe(source, group)
         try:

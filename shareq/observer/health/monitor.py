@@ -8,6 +8,7 @@ from typing import Any
 from shareq.client.config import connection_config
 from shareq.model.errors import ConfigException, KafkaException
 from shareq.model.html import Html, Table, html, strong
+from shareq.model.numbers import plain
 from shareq.model.time_of_day import TimeOfDay, same_time
 from shareq.observer.core import PollingCore
 from shareq.observer.health.fleet_poll import FleetPoll
@@ -177,6 +178,7 @@ def monitor(
     names = (groups,) if isinstance(groups, str) else None if groups is None else tuple(groups)
     if names is not None and (not names or not all(isinstance(name, str) and name for name in names)):
         raise ConfigException(f"groups={groups!r}: must be one or more non-empty names, or None for all")
+    interval_ms = plain(interval_ms)
     if isinstance(interval_ms, bool) or not isinstance(interval_ms, int) or interval_ms < MIN_INTERVAL_MS:
         raise ConfigException(f"interval_ms={interval_ms!r}: must be {MIN_INTERVAL_MS} or more")
     unique = None if names is None else tuple(dict.fromkeys(names))
