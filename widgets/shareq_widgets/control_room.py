@@ -210,6 +210,9 @@ class ControlRoom(ipywidgets.Box):
 
     def close(self) -> None:
         """Remove the room and its views; end the story, and the clients of the panel."""
+        if not hasattr(self, "_recorded"):  # the arguments were refused
+            super().close()
+            return
         self._end_story()
         if self._own is not None:
             if self._own.steering is not None:

@@ -26,7 +26,7 @@ from shareq_widgets.inputs import on_change, on_click
 from shareq_widgets.instant import Instant
 from shareq_widgets.pictures import what_if as drawing
 from shareq_widgets.pictures.what_if_words import WhatIfContent, field_text, words
-from shareq_widgets.views import Options, group_picture
+from shareq_widgets.views import Options, group_picture, refusing_others
 
 SLIDERS: Final = {
     "lock_duration_ms": "lock duration",
@@ -220,6 +220,7 @@ class WhatIf(ipywidgets.VBox):
         return {**(super()._repr_mimebundle_(**kwargs) or {}), **stored.bundle(self)}
 
 
+@refusing_others
 def what_if(
     source: Any = None, *, group: str = "", table: Table | str | Path | None = None, **options: Unpack[Options]
 ) -> WhatIf:
