@@ -57,8 +57,8 @@ class TcpTransport:
     """
 
     def __init__(self, bootstrap_servers: str, conf: Mapping[str, Any] = MappingProxyType({})) -> None:
-        self._servers = parse_bootstrap_servers(bootstrap_servers)
         self._settings = SocketSettings.of(conf)
+        self._servers = parse_bootstrap_servers(bootstrap_servers, self._settings.security.protocol)
 
     def connect(self, actor: Actor, client_id: str) -> TcpConnection:
         """Sockets are opened with the client's first request."""
