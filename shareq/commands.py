@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from io import TextIOWrapper
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -59,6 +61,14 @@ EXTRAS = {"shareq.spark": "spark", "shareq_widgets": "lab"}
 
 class Commands(click.Group):
     """The group of all commands, including those of LATE."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run a command. What the output cannot encode, such as a Japanese name in a code page of Windows, is written
+        as Python's escapes, and no reason to end."""
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
+                stream.reconfigure(errors="backslashreplace")
+        return super().main(*args, **extra)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*LATE, *super().list_commands(ctx)]

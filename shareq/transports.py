@@ -49,17 +49,11 @@ def transport_for(bootstrap_servers: str, conf: Mapping[str, Any] = MappingProxy
 
     `conf`: the socket settings of the client's configuration, by key; a cluster in this process uses none.
     """
-    scheme, separator, name = bootstrap_servers.partition("://")
-    if not separator:
+    scheme, _, name = bootstrap_servers.partition("://")
+    if scheme != IN_PROCESS:
         from shareq.wire.client import TcpTransport  # a program without TCP loads no sockets
 
         return TcpTransport(bootstrap_servers, conf)
-    if scheme != IN_PROCESS:
-        raise KafkaException(
-            KafkaError(
-                KafkaError._INVALID_ARG, f"bootstrap.servers={bootstrap_servers!r}: must be host:port or inproc://name"
-            )
-        )
     user, separator, name = name.rpartition("@")
     return InProcessTransport(_find(name), f"User:{user}" if separator else ANONYMOUS)
 

@@ -9,7 +9,6 @@ headless Chromium, and writes `crashed-consumer.gif` beside this file.
 from __future__ import annotations
 
 from collections import Counter
-from html import escape
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +19,7 @@ from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
 from crashed_consumer import CONSUMERS, RECORDS, Scene, Story, crashed_consumer
+from shareq.model.printable import escape
 from shareq.trace.views.palette import LIGHT
 from shareq_widgets.look import SIZES
 from shareq_widgets.strip_picture import TOP, Stage, draw

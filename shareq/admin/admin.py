@@ -21,6 +21,7 @@ from shareq.admin.arguments import (
     name_of,
     names_of,
     new_topics_of,
+    offsets_before,
     partition_of,
     replicas_of,
     spans_of,
@@ -150,11 +151,7 @@ class Admin(RunsOperations):
         self, before: Mapping[PartitionLike, int], *, timeout: float = 60
     ) -> Results[TopicPartition, DeletedRecords]:
         """Delete all records below an offset; -1 deletes all records."""
-        requested = {partition_of(place): offset for place, offset in mapping("before", before).items()}
-        for place, offset in requested.items():
-            if isinstance(offset, bool) or not isinstance(offset, int) or not -1 <= offset <= INT64_MAX:
-                raise ValueError(f"{place[0]} [{place[1]}]: {offset!r} must be an offset of 0..{INT64_MAX}, or -1")
-        return self._do(topics.delete_records(self._routing, requested), timeout)
+        return self._do(topics.delete_records(self._routing, offsets_before(before)), timeout)
 
     def read_batches(
         self, spans: Mapping[PartitionLike, Sequence[Span]], *, timeout: float = 60
@@ -275,7 +272,7 @@ class Admin(RunsOperations):
         requested: dict[tuple[str, int | None], OffsetSpec] = {}
         for place, spec in mapping("specs", specs).items():
             if timestamp_of(spec) is None:
-                whole(f"the offset of {place!r}", spec, -INT64_MAX, INT64_MAX)
+                spec = whole(f"the offset of {place!r}", spec, -INT64_MAX, INT64_MAX)
             requested[(name_of("topic", place), None) if isinstance(place, str) else partition_of(place)] = spec
         if not requested:
             raise ValueError("specs must not be empty")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from shareq.admin.broker_routing import PartitionKey
 from shareq.admin.configs import RESOURCES, Change, ConfigChange
@@ -12,6 +13,7 @@ from shareq.admin.topics import NewTopic
 from shareq.client.arguments import INT16_MAX, INT32_MAX, INT64_MAX, items, mapping, text, whole
 from shareq.client.topic_partition import TopicPartition
 from shareq.model.messages.topics import ResourceType
+from shareq.model.numbers import plain
 
 PartitionLike = TopicPartition | tuple[str, int]
 
@@ -47,6 +49,15 @@ def by_topic(partitions: Iterable[PartitionLike]) -> dict[str, list[int]]:
     for topic, index in map(partition_of, items("partitions", partitions)):
         places.setdefault(topic, []).append(index)
     return places
+
+
+def offsets_before(before: Mapping[Any, int]) -> dict[PartitionKey, int]:
+    """The offsets below which records are to be deleted; ValueError for one that is neither an offset nor -1."""
+    found = {partition_of(place): plain(offset) for place, offset in mapping("before", before).items()}
+    for (topic, index), offset in found.items():
+        if isinstance(offset, bool) or not isinstance(offset, int) or not -1 <= offset <= INT64_MAX:
+            raise ValueError(f"{topic} [{index}]: {offset!r} must be an offset of 0..{INT64_MAX}, or -1")
+    return found
 
 
 def replicas_of(topic: str, replicas: Sequence[Sequence[int]]) -> list[list[int]]:
@@ -85,11 +96,11 @@ def new_topics_of(new_topics: Iterable[NewTopic | str]) -> list[NewTopic]:
 
 def _new_topic(new: NewTopic) -> NewTopic:
     name = name_of("topic", new.topic)
-    whole(f"num_partitions of topic {name!r}", new.num_partitions, -INT32_MAX, INT32_MAX)
-    whole(f"replication_factor of topic {name!r}", new.replication_factor, -INT16_MAX, INT16_MAX)
+    count = whole(f"num_partitions of topic {name!r}", new.num_partitions, -INT32_MAX, INT32_MAX)
+    factor = whole(f"replication_factor of topic {name!r}", new.replication_factor, -INT16_MAX, INT16_MAX)
     config = mapping(f"config of topic {name!r}", new.config)
     replicas = replicas_of(name, new.replica_assignment)
-    checked = replace(new, replica_assignment=replicas)
+    checked = replace(new, replica_assignment=replicas, num_partitions=count, replication_factor=factor)
     return replace(checked, config={name_of("key", key): config_text(key, value) for key, value in config.items()})
 
 
@@ -111,6 +122,7 @@ def _change(key: str, change: ConfigChange) -> Change:
 
 def config_text(key: str, value: object) -> str | None:
     """A configuration value as text, from text, a number or a bool; None means the default."""
+    value = plain(value)
     if value is None:
         return None
     if isinstance(value, bool):

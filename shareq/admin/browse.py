@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from html import escape
 
 from shareq.admin.broker_routing import BrokerRouting, PartitionKey
 from shareq.admin.core import Operation
@@ -17,6 +16,7 @@ from shareq.model.messages.share_browse import (
     BrowseShareGroupResponse,
     KeptBack,
 )
+from shareq.model.printable import escape
 from shareq.model.states import RecordState
 
 _UNKNOWN_API = (

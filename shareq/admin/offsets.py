@@ -19,6 +19,7 @@ from shareq.model.messages.share_group import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsResponse,
 )
+from shareq.model.numbers import plain
 
 OffsetSpec = int | str | datetime
 """An offset, "earliest", "latest", or a datetime: the first record with that timestamp or a later one."""
@@ -28,6 +29,7 @@ _NAMED = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
 
 def timestamp_of(spec: OffsetSpec) -> int | None:
     """The timestamp for ListOffsets; None for a plain offset. ValueError or TypeError for anything else."""
+    spec = plain(spec)
     if isinstance(spec, bool):
         raise TypeError(f"an offset must be an int, not bool ({spec!r})")
     if isinstance(spec, int):

@@ -16,6 +16,7 @@ from shareq.model.messages.quotas import (
     DescribeClientQuotasResponse,
     MatchType,
 )
+from shareq.model.numbers import plain
 
 
 def entity_of(entity: Mapping[str, str | None]) -> dict[str, str | None]:
@@ -28,7 +29,8 @@ def entity_of(entity: Mapping[str, str | None]) -> dict[str, str | None]:
 
 def quotas_of(quotas: Mapping[str, float | None]) -> dict[str, float | None]:
     """The quotas by key; TypeError for one that is no number."""
-    for key, value in mapping("quotas", quotas).items():
+    quotas = {key: plain(value) for key, value in mapping("quotas", quotas).items()}
+    for key, value in quotas.items():
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise TypeError(f"quotas: {key}={value!r}: must be a number, or None to remove the quota")
     return {text("quota", key): value for key, value in quotas.items()}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields
-from html import escape
 from typing import Self, TypeVar, dataclass_transform
 
 from shareq.client.topic_partition import TopicPartition
 from shareq.model.acls import AclBinding
 from shareq.model.errors import KafkaError, KafkaException
+from shareq.model.printable import escape
 from shareq.model.scram import ScramCredentialInfo
 
 K = TypeVar("K", bound=Hashable)

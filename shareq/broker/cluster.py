@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from shareq.broker.cluster_arguments import broker_overrides, check_arguments, check_broker, check_servable
+from shareq.broker.cluster_arguments import broker_overrides, check_arguments, check_servable, known_broker
 from shareq.broker.cluster_html import clock_and_persister, cluster_html
 from shareq.broker.cluster_runtime import ClusterRuntime
 from shareq.broker.configs import config_text
@@ -29,6 +30,7 @@ from shareq.model.errors import ConfigException, Errors, IllegalStateException, 
 from shareq.model.events import FaultInjected
 from shareq.model.html import html
 from shareq.model.image import Addresses, ClusterImage
+from shareq.model.numbers import plain
 from shareq.model.transport import Served
 from shareq.trace import Journal
 from shareq.transports import publish
@@ -75,19 +77,19 @@ class Cluster(Closing):
         racks: Sequence[str | None] | None = None,
     ) -> None:
         self.backend = backend
-        self.clock: str | float = clock if clock is not None else "virtual" if backend is None else "wall"
-        brokers = 3 if brokers is None and backend is None else brokers
+        self.clock: str | float = plain(clock) if clock is not None else "virtual" if backend is None else "wall"
+        brokers = 3 if brokers is None and backend is None else plain(brokers)
         config = broker_overrides(config, persister)
         connections: Any = {"backend_config": backend_config, "peer_config": peer_config}
-        in_memory: Any = {"racks": racks, "latency_ms": latency_ms}
+        in_memory: Any = {"racks": racks, "latency_ms": plain(latency_ms)}
         check_arguments(self.clock, config, backend, connections, brokers=brokers, **in_memory)
         # A second process on a backend must not repeat the ids of the first.
-        self.seed = seed if seed is not None else 0 if backend is None else random.Random().getrandbits(32)
+        self.seed = plain(seed) if seed is not None else 0 if backend is None else random.Random().getrandbits(32)
         rng = random.Random(self.seed)
         self.closed = False
         self.loop = make_loop(self.clock)
-        self.origin_ms = self.loop.now_ms()
-        capacity = journal if isinstance(journal, int) and not isinstance(journal, bool) else None
+        self.origin_ms = self.loop.time_ms()
+        capacity = None if isinstance(journal := plain(journal), bool) else journal
         self.journal = Journal(self.origin_ms, capacity=capacity, enabled=journal is not False)
         self._connection_ids = count()
         self._server: Served | None = None
@@ -109,27 +111,24 @@ class Cluster(Closing):
 
     def kill_broker(self, broker_id: int) -> None:
         """Kill a broker: its connections break, its memory is lost, leadership and coordinators move."""
-        self._check_broker(broker_id, alive=True)
-        self.loop.enter(lambda: self._runtime.kill(broker_id))
+        self.loop.enter(partial(self._runtime.kill, self._known_broker(broker_id, alive=True)))
 
     def stop_broker(self, broker_id: int) -> None:
         """Stop a broker in an orderly way: leadership moves first, then its connections are closed."""
-        self._check_broker(broker_id, alive=True)
-        self.loop.enter(lambda: self._runtime.stop(broker_id))
+        self.loop.enter(partial(self._runtime.stop, self._known_broker(broker_id, alive=True)))
 
     def start_broker(self, broker_id: int) -> None:
         """Start a stopped or killed broker again; its logs are as they were, its memory is empty."""
-        self._check_broker(broker_id, alive=False)
-        self.loop.enter(lambda: self._runtime.start(broker_id))
+        self.loop.enter(partial(self._runtime.start, self._known_broker(broker_id, alive=False)))
 
     def elect_preferred_leaders(self) -> None:
         """Give each partition back to the first of its replicas that is alive."""
         self.loop.enter(self._runtime.controller.elect_preferred_leaders)
 
-    def _check_broker(self, broker_id: int, *, alive: bool) -> None:
+    def _known_broker(self, broker_id: int, *, alive: bool) -> int:
         self._check_open()
-        if not self.backend:  # there the runtime refuses it
-            check_broker(broker_id, self.image.brokers, self.brokers_alive, alive=alive)
+        known, running = self.image.brokers, self.brokers_alive
+        return broker_id if self.backend else known_broker(broker_id, known, running, alive=alive)
 
     # ---- clients -----------------------------------------------------------------------------------------------------
 
@@ -261,7 +260,8 @@ class Cluster(Closing):
     ) -> None:
         """Create a topic; KafkaException for an invalid one. `Admin.create_topics` is the same for any Kafka."""
         texts = {key: config_text(value) for key, value in (configs or {}).items()}
-        self._control(lambda done: self._runtime.create_topic(name, partitions, replication_factor, texts, done))
+        given = name, plain(partitions), plain(replication_factor), texts
+        self._control(lambda done: self._runtime.create_topic(*given, done))
 
     def configure_group(self, group_id: str, configs: Mapping[str, object | None]) -> None:
         """Set configurations of a group, or remove them with None."""
@@ -282,15 +282,15 @@ class Cluster(Closing):
 
     @property
     def now_ms(self) -> int:
-        """The cluster's clock, ms since the epoch."""
-        return self.loop.now_ms()
+        """The clock of the journal and of all durations, ms since the epoch; timestamps follow the system's clock."""
+        return self.loop.time_ms()
 
     def advance(self, ms: float) -> None:
         """Let `ms` of the cluster's time pass: at once on a virtual clock, really on the others."""
         if ms < 0:
             raise ConfigException(f"ms={ms!r}: must be >= 0, time does not run backwards")
         self._check_open()
-        self.loop.wait(lambda: False, ms)
+        self.loop.wait(lambda: False, plain(ms))
 
     def change_speed(self, factor: float) -> None:
         """Let the clock run `factor` times as fast as the wall clock from now on; ConfigException outside 0.001..1000.
@@ -301,7 +301,7 @@ class Cluster(Closing):
         if not isinstance(self.loop, WallLoop):
             raise IllegalStateException("clock='virtual' does not run: only clock='wall' or a factor has a speed")
         self.loop.change_scale(checked_scale("factor", factor))
-        self.clock = factor
+        self.clock = plain(factor)
 
     def step(self) -> bool:
         """Run the next event of a virtual clock, jumping to its time. False if there is none."""
@@ -331,7 +331,7 @@ class Cluster(Closing):
         check_delay(topic, ms)
         storage = self._runtime.storage
         self.record(FaultInjected(f"appends to {topic} take {ms} ms longer" if ms else f"no delay of {topic}"))
-        storage.delays_ms[topic] = ms
+        storage.delays_ms[topic] = plain(ms)
 
     def append_delay_ms(self, topic: str) -> int:
         """The present delay of appends to an internal topic."""

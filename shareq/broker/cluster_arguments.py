@@ -8,6 +8,7 @@ from shareq.model.authorizer_configs import CLASS_NAME
 from shareq.model.configs import BROKER_CONFIGS, GROUP_CONFIGS
 from shareq.model.errors import ConfigException, IllegalStateException
 from shareq.model.experiments import EXPERIMENT_CONFIGS
+from shareq.model.numbers import plain
 from shareq.model.state_designs import PERSISTER_CLASS, StateDesign, design_named
 
 MAX_BROKERS = 100
@@ -112,9 +113,10 @@ def check_servable(clock: str | float) -> None:
         )
 
 
-def check_broker(broker_id: int, known: Collection[int], running: Collection[int], *, alive: bool) -> None:
-    """ConfigException for an unknown broker, IllegalStateException for one that is running, or not running, already."""
+def known_broker(broker_id: int, known: Collection[int], running: Collection[int], *, alive: bool) -> int:
+    """The id. ConfigException for an unknown broker, IllegalStateException for one that runs, or does not, already."""
     if broker_id not in known:
         raise ConfigException(f"broker_id={broker_id!r}: must be one of {sorted(known)}")
     if (broker_id in running) != alive:
         raise IllegalStateException(f"broker {broker_id} is {'not running' if alive else 'running already'}")
+    return plain(broker_id)

@@ -199,7 +199,7 @@ class ClusterRuntime:
             broker.clean_by_groups()
 
     def _clean_later(self) -> None:
-        self._loop.at(self._loop.now_ms() + CLEAN_INTERVAL_MS, self._clean)
+        self._loop.at(self._loop.time_ms() + CLEAN_INTERVAL_MS, self._clean)
 
     def fork_rng(self) -> random.Random:
         """A new generator, seeded from the cluster's."""
@@ -210,4 +210,4 @@ class ClusterRuntime:
         self._record(CLIENT, event)
 
     def _record(self, broker_id: int, event: Event) -> None:
-        self._journal.record(self._loop.now_ms(), broker_id, event)
+        self._journal.record(self._loop.time_ms(), broker_id, event)

@@ -23,6 +23,7 @@ from shareq.model.messages.topics import (
     DescribeConfigsResponse,
     ResourceType,
 )
+from shareq.model.numbers import plain
 from shareq.model.security_configs import FAILURE_DELAY_MS, MAX_REAUTH_MS, SECURITY_CONFIGS
 from shareq.model.topic_configs import TOPIC_CONFIGS
 
@@ -154,6 +155,7 @@ def is_list(resource_type: int, key: str) -> bool:
 
 def config_text(value: object) -> str:
     """The value of a configuration as text: true and false as Kafka writes them."""
+    value = plain(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -51,7 +51,7 @@ class Host:
         if not self.alive:
             return
         try:
-            effects = self.actor.handle(message, self._loop.now_ms())
+            effects = self.actor.handle(message, self._loop.time_ms())
         except Exception:
             self._reschedule()  # the actor's other deadlines do not depend on this message
             raise
@@ -91,7 +91,7 @@ class Host:
         wake_at_ms = self.actor.wake_at_ms
         if not self.alive or wake_at_ms is None:
             return
-        if wake_at_ms <= self._loop.now_ms():
+        if wake_at_ms <= self._loop.time_ms():
             self.deliver(TICK)
         else:
             self._schedule(wake_at_ms)

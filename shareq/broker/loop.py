@@ -1,5 +1,8 @@
 """The one event loop of a cluster, on virtual, wall or scaled time. Same code, same order of events.
 
+The loop's time (`time_ms`) counts durations; the time of day (`now_ms`) is for timestamps. They part when the system's
+clock is set, when the machine sleeps, and on a scaled clock.
+
 Everything that happens in a cluster happens here, one event after the other: what is due now in the order it was
 posted, then whatever is due next. Virtual time jumps to the next event; wall time waits for it in a background thread,
 and every client thread that enters carries out what its own call has caused, so that a poll costs no thread switch.
@@ -21,6 +24,7 @@ from typing import Any
 from shareq.client.interruptible import InterruptibleCondition
 from shareq.client.uninterrupted import acquire, uninterrupted
 from shareq.model.errors import ConfigException
+from shareq.model.numbers import plain
 
 VIRTUAL_ORIGIN_MS = 1_767_225_600_000
 """Where virtual time starts: 2026-01-01T00:00:00Z. A fixed origin keeps notebooks and seeds reproducible."""
@@ -61,7 +65,17 @@ class EventLoop:
         self._event_thread = _NO_THREAD
         self.lock = threading.RLock()
 
+    def time_ms(self) -> int:
+        """The loop's own time, ms since the epoch when it began: for timers, durations and the journal. It never runs
+        backwards, and a change of the system's clock does not move it."""
+        raise NotImplementedError
+
     def now_ms(self) -> int:
+        """The time of day, ms since the epoch: for timestamps. It follows the system's clock, in its jumps, too."""
+        return self.time_of_day(self.time_ms())
+
+    def time_of_day(self, time_ms: int) -> int:
+        """The time of day at a time of the loop, by the system's clock as it stands now."""
         raise NotImplementedError
 
     def report_to(self, report: Callable[[Exception], None] | None) -> None:
@@ -167,8 +181,11 @@ class VirtualLoop(EventLoop):
         super().__init__()
         self._now_ms = VIRTUAL_ORIGIN_MS
 
-    def now_ms(self) -> int:
+    def time_ms(self) -> int:
         return self._now_ms
+
+    def time_of_day(self, time_ms: int) -> int:
+        return time_ms
 
     def run(self, action: Callable[[], object]) -> None:
         if not self.lock.acquire(False):
@@ -270,16 +287,19 @@ class WallLoop(EventLoop):
         self._thread = threading.Thread(target=self._run, name="shareq-loop", daemon=True)
         self._thread.start()
 
-    def now_ms(self) -> int:
+    def time_ms(self) -> int:
         origin_ms, started, ms_per_s = self._course
         return origin_ms + int((time.monotonic() - started) * ms_per_s)
+
+    def time_of_day(self, time_ms: int) -> int:
+        return time.time_ns() // 1_000_000 + int((time_ms - self.time_ms()) / self.scale)
 
     def change_scale(self, scale: float) -> None:
         """Let time pass `scale` times as fast as the wall clock from now on; it neither jumps nor runs backwards."""
         with uninterrupted:
             acquire(self.lock)
             try:
-                self._course = self.now_ms(), time.monotonic(), 1000 * scale
+                self._course = self.time_ms(), time.monotonic(), 1000 * scale
                 self.scale = scale
                 self._due.notify()
             finally:
@@ -325,7 +345,7 @@ class WallLoop(EventLoop):
         while not self._closed:
             self.drain()
             due_ms = self._next_due_ms()
-            now_ms = self.now_ms()
+            now_ms = self.time_ms()
             if due_ms is not None and due_ms <= now_ms:
                 self._fire()
                 self.drain()
@@ -360,6 +380,7 @@ def make_loop(clock: str | float) -> EventLoop:
 
 def checked_scale(name: str, scale: object, others: str = "") -> float:
     """The factor of a clock. ConfigException for anything outside 0.001..1000; `others`: what else is allowed."""
+    scale = plain(scale)
     if isinstance(scale, (int, float)) and not isinstance(scale, bool) and 0.001 <= scale <= 1000:
         return float(scale)
     raise ConfigException(f"{name}={scale!r}: must be {others}a factor in 0.001..1000")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from shareq.model.errors import ConfigException
 from shareq.model.events import Event, FaultInjected
+from shareq.model.numbers import plain
 
 CLIENT = -1
 """The sender of a request that is not a broker."""
@@ -32,6 +33,7 @@ class MessageFaults:
     def disturb(self, *, loss: float = 0.0, delay_ms: int = 0) -> None:
         """Lose each message with probability `loss`, and delay it by 0 to `delay_ms`, until this is changed.
         ConfigException outside 0..1 and 0..3600000."""
+        loss, delay_ms = plain(loss), plain(delay_ms)
         if isinstance(loss, bool) or not isinstance(loss, (int, float)) or not 0 <= loss <= 1:
             raise ConfigException(f"loss={loss!r}: must be a probability in 0..1")
         if isinstance(delay_ms, bool) or not isinstance(delay_ms, int) or not 0 <= delay_ms <= MAX_DELAY_MS:
@@ -41,6 +43,7 @@ class MessageFaults:
 
     def cut(self, first: int, second: int) -> None:
         """Lose all messages between two brokers, in both directions. Clients reach both."""
+        first, second = plain(first), plain(second)
         if first == second:
             raise ConfigException(f"first={first!r}, second={second!r}: must be two brokers")
         self._cuts.add(frozenset((first, second)))

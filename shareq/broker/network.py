@@ -93,7 +93,7 @@ class Network:
             self._post(caller.deliver, Answer(call.id, None, Errors.NETWORK_EXCEPTION))
             return
         self._ids += 1
-        deadline_ms = self._loop.now_ms() + call.timeout_ms
+        deadline_ms = self._loop.time_ms() + call.timeout_ms
         self._open[node][self._ids] = _PendingRequest(caller, call.id, deadline_ms, sender)
         if self._sweeper is None or deadline_ms < self._sweeper.due_ms:
             self._sweep_at(deadline_ms)
@@ -159,7 +159,7 @@ class Network:
 
     def _post(self, call: Callable[..., object], *args: object) -> None:
         if self._latency_ms:
-            self._loop.at(self._loop.now_ms() + self._latency_ms, lambda: call(*args))
+            self._loop.at(self._loop.time_ms() + self._latency_ms, lambda: call(*args))
         else:
             self._loop.post(call, *args)
 
@@ -167,7 +167,7 @@ class Network:
         """Post a message that may be lost or late. The request of a lost one stays open until its time is up."""
         late_ms = self._faults.fate(sender, broker_id)
         if late_ms:
-            self._loop.at(self._loop.now_ms() + late_ms, lambda: self._post(call, *args))
+            self._loop.at(self._loop.time_ms() + late_ms, lambda: self._post(call, *args))
         elif late_ms == 0:
             self._post(call, *args)
 
@@ -178,7 +178,7 @@ class Network:
 
     def _sweep(self) -> None:
         """Fail the requests whose deadline has passed."""
-        now_ms = self._loop.now_ms()
+        now_ms = self._loop.time_ms()
         self._sweeper = None
         for exchanges in self._open.values():
             for exchange_id in [i for i, e in exchanges.items() if e.deadline_ms <= now_ms]:

@@ -16,6 +16,7 @@ from shareq.model.errors import ConfigException, Errors, KafkaError, KafkaExcept
 from shareq.model.events import Event, LogStartMoved
 from shareq.model.ids import INTERNAL_TOPICS, TopicId, TopicPartition
 from shareq.model.image import ClusterImage, TopicImage
+from shareq.model.numbers import plain
 
 MAX_DELAY_MS = 3_600_000
 
@@ -24,6 +25,7 @@ def check_delay(topic: object, ms: object) -> None:
     """ConfigException unless a delay of appends is of an internal topic, and within its range."""
     if topic not in INTERNAL_TOPICS:
         raise ConfigException(f"topic={topic!r}: must be one of {', '.join(sorted(INTERNAL_TOPICS))}")
+    ms = plain(ms)
     if isinstance(ms, bool) or not isinstance(ms, int) or not 0 <= ms <= MAX_DELAY_MS:
         raise ConfigException(f"ms={ms!r}: must be a whole number in 0..{MAX_DELAY_MS}")
 

@@ -34,6 +34,7 @@ from shareq.model.messages.transactions import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from shareq.model.time_of_day import TimeOfDay, same_time
 
 
 class VerificationMode(NamedTuple):
@@ -99,8 +100,9 @@ class _PendingProduce:
 class TransactionVerification:
     """The actor. It reads logs of this broker, and ends transactions in them, through `data`."""
 
-    def __init__(self, data: DataPlane) -> None:
+    def __init__(self, data: DataPlane, time_of_day: TimeOfDay = same_time) -> None:
         self._data = data
+        self._time_of_day = time_of_day
         self._asking: dict[int, _PendingProduce] = {}
         self._retrying: dict[_PendingProduce, int] = {}
         self._last_id = 0
@@ -223,7 +225,7 @@ class TransactionVerification:
             producer_id=marker.producer_id,
             producer_epoch=marker.producer_epoch,
             coordinator_epoch=marker.coordinator_epoch,
-            now_ms=now_ms,
+            now_ms=self._time_of_day(now_ms),
             leader_epoch=leader_epoch,
         )
         if done.error:

@@ -57,7 +57,7 @@ class InProcessClientHost(Host):
             self._kept.append(message)
         elif self.alive and self.failure is None:
             try:
-                self.perform(self.actor.handle(message, self._loop.now_ms()))
+                self.perform(self.actor.handle(message, self._loop.time_ms()))
             except Exception as failure:
                 self.failure = failure
             if self.watcher is not None:
@@ -79,7 +79,7 @@ class InProcessClientHost(Host):
     def carry_out(self, action: Callable[[int], Iterable[Effect]]) -> None:
         """Run `action` on the actor from the application's thread, and carry out its effects."""
         try:
-            self.perform(action(self._loop.now_ms()))
+            self.perform(action(self._loop.time_ms()))
         except Exception as failure:
             self.failure = failure
 
@@ -103,7 +103,10 @@ class InProcessConnection:
         self._idle_timer: Timer | None = None
 
     def now_ms(self) -> int:
-        return self._cluster.loop.now_ms()
+        return self._cluster.loop.time_ms()
+
+    def time_of_day(self, time_ms: int) -> int:
+        return self._cluster.loop.time_of_day(time_ms)
 
     def run(self, action: Callable[[int], Iterable[Effect]]) -> None:
         self._check()

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from operator import index
 from typing import Any, SupportsIndex, TypeVar
 
+from shareq.model.numbers import plain
+
 INT16_MAX = (1 << 15) - 1
 INT32_MAX = (1 << 31) - 1
 INT64_MAX = (1 << 63) - 1
@@ -19,9 +21,10 @@ T = TypeVar("T")
 
 def whole(what: str, value: object, low: int, high: int) -> int:
     """An integer of low..high; whatever Python takes for an index is one, but a bool is none."""
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+    number = plain(value)
+    if isinstance(number, bool) or not isinstance(number, SupportsIndex):
         raise TypeError(f"{what} must be an int, not {type(value).__name__} ({value!r:.100})")
-    number = index(value)
+    number = index(number)
     if not low <= number <= high:
         raise ValueError(f"{what}={value!r}: must be {low}..{high}")
     return number

@@ -14,6 +14,7 @@ from shareq.client.arguments import text
 from shareq.client.security_config import SECURITY_KEYS, shown
 from shareq.model.configs import INT_MAX, ConfigDef
 from shareq.model.errors import ConfigException, KafkaError, KafkaException
+from shareq.model.numbers import plain
 
 COMMON = (
     ConfigDef("bootstrap.servers", "", "Where the cluster is: inproc://name, or host:port."),
@@ -115,6 +116,7 @@ _BOOLS: Mapping[object, str] = {"1": "true", "t": "true", "0": "false", "f": "fa
 
 def _parse(definition: ConfigDef, value: object) -> object:
     """The typed value. None leaves a text at its default."""
+    value = plain(value)
     if isinstance(definition.default, bool):
         value = _BOOLS.get(str(value).strip().lower(), value)
     elif isinstance(definition.default, str):

@@ -137,6 +137,9 @@ class Message:
     def _fields(self) -> Fields:
         """The record's fields, to be changed."""
         self._changing()
+        return self._content()
+
+    def _content(self) -> Fields:
         record = self._record
         if isinstance(record, Fields):
             return record
@@ -162,3 +165,16 @@ class ReceivedMessage(Message):
     def __init__(self, record: Record | Fields, origin: Origin) -> None:
         self._record = record
         self._origin = origin
+
+    def __eq__(self, other: object) -> bool:
+        """True for a message of the same record, delivered at the same time, with the same content."""
+        if not isinstance(other, ReceivedMessage):
+            return NotImplemented
+        return self._origin == other._origin and self._content() == other._content()
+
+    def __hash__(self) -> int:
+        return hash(self._record.offset)
+
+    def __reduce__(self) -> tuple[type[ReceivedMessage], tuple[Fields, Origin]]:
+        """For pickle and copy: the record without the batch that it came in."""
+        return ReceivedMessage, (self._content(), self._origin)

@@ -20,6 +20,7 @@ from shareq.model.errors import (
     KafkaException,
     WakeupException,
 )
+from shareq.model.numbers import plain
 from shareq.model.transport import Connection
 
 T = TypeVar("T")
@@ -127,6 +128,7 @@ def perform(connection: Connection, calls: Calls, call: Callable[[int], T]) -> T
 def timeout_ms(timeout: float) -> float | None:
     """Milliseconds of a time-out in seconds; None (for ever) for a negative one and for one beyond LONGEST_S. TypeError
     for what is no number, ValueError for NaN."""
+    timeout = plain(timeout)
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
         raise TypeError(f"timeout must be a real number of seconds, not {type(timeout).__name__}")
     if isnan(timeout):

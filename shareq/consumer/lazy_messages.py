@@ -30,12 +30,11 @@ class BatchMessage(ReceivedMessage):
         self._home.changed[self._record.offset or 0] = self
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, BatchMessage):
-            return NotImplemented
-        return self._home is other._home and self._record.offset == other._record.offset
+        if isinstance(other, BatchMessage) and self._home is other._home:
+            return self._record.offset == other._record.offset
+        return super().__eq__(other)
 
-    def __hash__(self) -> int:
-        return hash((id(self._home), self._record.offset))
+    __hash__ = ReceivedMessage.__hash__
 
 
 class BatchMessages(Sequence[Message]):

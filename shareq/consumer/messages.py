@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from html import escape
 from itertools import accumulate, chain
 from typing import Any, Self, overload
 
 from shareq.client.message import Message
+from shareq.model.printable import escape
 
 SHOWN = 20
 """The number of messages in the HTML table of a notebook."""

@@ -17,6 +17,7 @@ from shareq.consumer.config import consumer_config
 from shareq.consumer.core import ShareConsumerCore
 from shareq.consumer.messages import Messages
 from shareq.model.errors import KafkaError, KafkaException
+from shareq.model.numbers import plain
 from shareq.model.states import AcknowledgeType
 from shareq.transports import transport_for
 
@@ -182,6 +183,7 @@ class ShareConsumer(UntilClosed):
             self._release_with_delay(message, ack_type, delay_ms)
 
     def _release_with_delay(self, message: Message, ack_type: int, delay_ms: int) -> None:
+        delay_ms = plain(delay_ms)
         check_release_delay(ack_type, delay_ms)
         with self._gate:
             self._put_back()

@@ -17,6 +17,7 @@ from shareq.kafka.broker_process import HOST, BrokerProcess, KafkaCommand, new_i
 from shareq.kafka.jars import kafka_jars
 from shareq.model.errors import ConfigException, IllegalStateException, KafkaException
 from shareq.model.html import strong, table
+from shareq.model.numbers import plain
 from shareq.proxy import Tap
 from shareq.proxy import tap as open_tap
 from shareq.proxy.ports import brokers_of
@@ -92,6 +93,7 @@ class LocalKafka:
         tap: bool = False,
         trace_messages: bool = False,
     ) -> None:
+        brokers = plain(brokers)
         if brokers not in {1, 3} or isinstance(brokers, bool):
             raise ConfigException(f"brokers={brokers!r}: must be 1 or 3")
         for key in config or {}:
@@ -102,7 +104,7 @@ class LocalKafka:
         self.config = {**laptop_config(brokers), **(config or {})}
         self._count = brokers
         self._wanted_version = version
-        self._timeout = timeout
+        self._timeout = plain(timeout)
         self._wants_tap, self._trace_messages = tap, trace_messages
         self._tap: Tap | None = None
         self._root: Path | None = None

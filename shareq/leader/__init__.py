@@ -4,12 +4,15 @@ from shareq.leader.experiments.skipping import SkippingShareLeader
 from shareq.leader.leader import ShareLeader
 from shareq.model.configs import BrokerConfig
 from shareq.model.experiments import ENABLE
+from shareq.model.time_of_day import TimeOfDay, same_time
 
 __all__ = ["ShareLeader", "make_share_leader"]
 
 
-def make_share_leader(broker_id: int, config: BrokerConfig, *, traced: bool, sole: bool = False) -> ShareLeader:
+def make_share_leader(
+    broker_id: int, config: BrokerConfig, *, traced: bool, sole: bool = False, time_of_day: TimeOfDay = same_time
+) -> ShareLeader:
     """The share-partition leader of a broker with this configuration: with experiments if they are enabled. `sole`: see
     `LeaderContext`."""
     kind = SkippingShareLeader if config[ENABLE] else ShareLeader
-    return kind(broker_id, traced=traced, sole=sole)
+    return kind(broker_id, traced=traced, sole=sole, time_of_day=time_of_day)

@@ -66,6 +66,7 @@ from shareq.model.messages.share_fetch import (
 )
 from shareq.model.rights import Rights
 from shareq.model.states import AcquireMode
+from shareq.model.time_of_day import TimeOfDay, same_time
 
 MAX_SESSIONS = "group.share.max.share.sessions"
 MAX_BYTES = "fetch.max.bytes"
@@ -76,9 +77,11 @@ _ACQUIRE_MODES = {int(mode): mode for mode in AcquireMode}
 class ShareLeader:
     """The actor. `wake_at_ms` is the next deadline of a lock or a waiting fetch. `sole`: see `LeaderContext`."""
 
-    def __init__(self, broker_id: int, *, traced: bool, sole: bool = False) -> None:
+    def __init__(
+        self, broker_id: int, *, traced: bool, sole: bool = False, time_of_day: TimeOfDay = same_time
+    ) -> None:
         self.wake_at_ms: int | None = None
-        self._context = LeaderContext(broker_id, traced=traced, sole=sole)
+        self._context = LeaderContext(broker_id, traced=traced, sole=sole, time_of_day=time_of_day)
         self._sessions = ShareSessionCache()
         self._fetches = FetchScheduler(self._context, ended=self._respond_if_done)
         self._partitions = LedPartitions(

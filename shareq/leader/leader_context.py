@@ -9,6 +9,7 @@ from shareq.model.actor import Effect, Incoming, Respond
 from shareq.model.configs import GroupConfig
 from shareq.model.image import ClusterImage
 from shareq.model.rights import Rights
+from shareq.model.time_of_day import TimeOfDay, same_time
 
 if TYPE_CHECKING:
     from shareq.leader.led_partition import LedPartition
@@ -19,12 +20,16 @@ class LeaderContext:
     """One per actor. `now_ms` and `effects` belong to the message that is being handled.
 
     `sole`: no other broker can have led a partition between two images that show this one as its leader, and only
-    images show that this one leads no more.
+    images show that this one leads no more. `time_of_day` gives the time of day at a time of the actor, to compare
+    with timestamps of records.
     """
 
-    __slots__ = ("_ids", "broker_id", "deadlines", "effects", "image", "now_ms", "sole", "traced")
+    __slots__ = ("_ids", "broker_id", "deadlines", "effects", "image", "now_ms", "sole", "time_of_day", "traced")
 
-    def __init__(self, broker_id: int, *, traced: bool, sole: bool = False) -> None:
+    def __init__(
+        self, broker_id: int, *, traced: bool, sole: bool = False, time_of_day: TimeOfDay = same_time
+    ) -> None:
+        self.time_of_day = time_of_day
         self.broker_id = broker_id
         self.sole = sole
         self.traced = traced
@@ -33,6 +38,11 @@ class LeaderContext:
         self.effects: list[Effect] = []
         self.deadlines: Deadlines[LedPartition | ShareFetch | Respond] = Deadlines()
         self._ids = 0
+
+    @property
+    def day_ms(self) -> int:
+        """The time of day."""
+        return self.time_of_day(self.now_ms)
 
     def next_id(self) -> int:
         """A new id for an effect that is answered later."""

@@ -147,7 +147,7 @@ class LedPartitions:
         elif state.start_offset == UNKNOWN_START_OFFSET:
             call_id = self._context.next_id()
             self._lookups[call_id] = _Lookup(led, state)
-            timestamp = reset_timestamp(self._context.config(led.key.group_id), self._context.now_ms)
+            timestamp = reset_timestamp(self._context.config(led.key.group_id), self._context.day_ms)
             self._context.effects.append(FindOffset(call_id, led.topic_partition, timestamp))
         else:
             self._load(led, state, state.start_offset)

@@ -47,6 +47,7 @@ class Window:
     __slots__ = (
         "available",
         "batches",
+        "day_ahead_ms",
         "delivery_complete_count",
         "first_gap",
         "floor",
@@ -64,6 +65,8 @@ class Window:
         self.delivery_complete_count = 0
         self.first_gap: int | None = None
         self.recorder = recorder
+        self.day_ahead_ms = 0
+        """Time of day minus time of the actor, for what compares timestamps of records."""
 
     # ---- loading -----------------------------------------------------------------------------------------------------
 

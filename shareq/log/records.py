@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib import import_module
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Protocol
 
 from shareq.log.batches import (
@@ -28,6 +28,7 @@ from shareq.log.batches import (
     stamp_crc,
 )
 from shareq.log.compression import CODECS, MOST_BYTES, uncompressed
+from shareq.log.lenient_records import lenient_records
 from shareq.model.records import NO_PRODUCER_ID, CoordinatorRecord, KeyRun, RecordBatch
 
 __all__ = [
@@ -184,12 +185,11 @@ def decode(batch: RecordBatch | bytes, *, check_crc: bool = False) -> list[Recor
         _check_crc(batch)
     if not batch.record_count and len(batch.data) == HEADER.size:
         return []
-    data = uncompressed(batch).data
+    plain = uncompressed(batch)
     try:
-        return list(_codec().DefaultRecordBatch(data))
-    except Exception as error:
-        # The libraries raise a dozen exception types for invalid bytes.
-        raise CorruptBatch(batch.base_offset, f"{type(error).__name__}: {error}") from error
+        return list(_codec().DefaultRecordBatch(plain.data))
+    except Exception as error:  # the libraries raise a dozen exception types for invalid bytes
+        return list(_lenient(plain, error))
 
 
 def stream(batch: RecordBatch, *, check_crc: bool = False, limit_bytes: int = MOST_BYTES) -> Iterator[Record]:
@@ -198,11 +198,21 @@ def stream(batch: RecordBatch, *, check_crc: bool = False, limit_bytes: int = MO
     `limit_bytes` when decompressed."""
     if check_crc:
         _check_crc(batch)
-    data = uncompressed(batch, limit_bytes).data
+    plain, count = uncompressed(batch, limit_bytes), 0
     try:
-        yield from _codec().DefaultRecordBatch(data)
+        for record in _codec().DefaultRecordBatch(plain.data):
+            count += 1
+            yield record
     except Exception as error:  # as in `decode`
-        raise CorruptBatch(batch.base_offset, f"{type(error).__name__}: {error}") from error
+        yield from islice(_lenient(plain, error), count, None)
+
+
+def _lenient(plain: RecordBatch, error: Exception) -> Iterator[Record]:
+    """The records of a batch that the codec has refused, if only their headers' names are wrong. CorruptBatch."""
+    try:
+        yield from lenient_records(plain)
+    except (ValueError, IndexError):
+        raise CorruptBatch(plain.base_offset, f"{type(error).__name__}: {error}") from error
 
 
 def _check_crc(batch: RecordBatch) -> None:

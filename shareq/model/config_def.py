@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import accumulate
 
 from shareq.model.errors import ConfigException
 from shareq.model.messages.topics import ConfigType
+from shareq.model.numbers import plain
 
 INT_MAX = (1 << 31) - 1
 LONG_MAX = (1 << 63) - 1
@@ -74,6 +76,7 @@ class ConfigDef:
     def parse(self, value: object) -> Value:
         """The typed value. 5.0 is the integer 5. Raises ConfigException with the key, the value and the allowed
         values."""
+        value = plain(value)
         whole = isinstance(value, float) and value.is_integer()
         text = str(int(value) if whole else value).strip()  # type: ignore[call-overload]    # a float
         parsed: Value | None
@@ -117,16 +120,27 @@ class ConfigDef:
 
 
 _DURATION = re.compile(
-    r"P(?:(?P<days>\d+)D)?(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d{1,9})?)S)?)?"
+    r"([-+]?)P(?:([-+]?[0-9]+)D)?(T(?=[-+0-9])(?:([-+]?[0-9]+)H)?(?:([-+]?[0-9]+)M)?"
+    r"(?:([-+]?[0-9]+)(?:[.,]([0-9]{0,9}))?S)?)?",
+    re.ASCII | re.IGNORECASE,
 )
+"""As `java.time.Duration.parse` has it."""
+
+_SECONDS = (1, 60, 3_600, 86_400)
+_LONGEST_DURATION = 1_000
 
 
 def parse_by_duration(text: str) -> int | None:
-    """The milliseconds of `by_duration:PnDTnHnMn.nS`, or None if the text has another form."""
+    """The milliseconds of `by_duration:PnDTnHnMn.nS`. None for what Kafka refuses: another form, a negative duration,
+    and seconds that take more than 64 bits."""
     prefix, _, iso = text.partition(":")
-    match = _DURATION.fullmatch(iso.upper()) if prefix == "by_duration" else None
-    if match is None or not any(match.groups()):
+    match = _DURATION.fullmatch(iso) if prefix == "by_duration" and len(iso) <= _LONGEST_DURATION else None
+    if match is None:
         return None
-    part = {name: float(value or 0) for name, value in match.groupdict().items()}
-    seconds = part["days"] * 86400 + part["hours"] * 3600 + part["minutes"] * 60 + part["seconds"]
-    return int(seconds * 1000)
+    sign, days, _, hours, minutes, seconds, fraction = match.groups()
+    given = [int(count) * unit for count, unit in zip((seconds, minutes, hours, days), _SECONDS, strict=True) if count]
+    if not given or any(not -LONG_MAX - 1 <= length <= LONG_MAX for length in (*given, *accumulate(given))):
+        return None
+    nanos = int((fraction or "").ljust(9, "0")) * (-1 if (seconds or "").startswith("-") else 1)
+    total = (sum(given) * 1_000_000_000 + nanos) * (-1 if sign == "-" else 1)
+    return total // 1_000_000 if 0 <= total < (LONG_MAX + 1) * 1_000_000_000 else None

@@ -6,8 +6,9 @@ JupyterLab, VS Code and the classic notebook define `--jp-*` colours; elsewhere 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import NamedTuple
+
+from shareq.model.printable import escape
 
 _LINE = "1px solid var(--jp-border-color2, rgba(128, 128, 128, .35))"
 _TABLE = "border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 4px 0"

@@ -24,7 +24,11 @@ class Connection(Protocol):
         ...
 
     def now_ms(self) -> int:
-        """The transport's clock, ms since the epoch."""
+        """The transport's clock, ms since the epoch when it began: for durations."""
+        ...
+
+    def time_of_day(self, time_ms: int) -> int:
+        """The time of day at a time of the transport's clock: for timestamps."""
         ...
 
     def run(self, action: Callable[[int], Iterable[Effect]]) -> None:

@@ -10,6 +10,7 @@ from shareq.client.config import connection_config
 from shareq.model.errors import ConfigException
 from shareq.model.events import DurableStateRead
 from shareq.model.html import Html, Table, html, strong
+from shareq.model.numbers import plain
 from shareq.model.transport import Connection, listen
 from shareq.observer.core import ObserverCore
 from shareq.observer.journal_writer import JournalWriter
@@ -136,6 +137,7 @@ def observe(
     names = None if topics is None else tuple(topics)
     if names is not None and not all(isinstance(name, str) and name for name in names):
         raise ConfigException(f"topics={names!r}: must be non-empty names")
+    interval_ms = plain(interval_ms)
     if isinstance(interval_ms, bool) or not isinstance(interval_ms, int) or interval_ms < MIN_INTERVAL_MS:
         raise ConfigException(f"interval_ms={interval_ms!r}: must be {MIN_INTERVAL_MS} or more")
     return Observer(bootstrap_servers, group, names, interval_ms=interval_ms, capacity=capacity, config=config)

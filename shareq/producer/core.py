@@ -19,6 +19,7 @@ from shareq.client.metadata import Metadata
 from shareq.client.topic_partition import OFFSET_INVALID
 from shareq.model.actor import Answer, Effect, Message
 from shareq.model.errors import Errors, KafkaError
+from shareq.model.time_of_day import TimeOfDay, same_time
 from shareq.producer.partition_queue import NEVER_MS, Delivery, PartitionQueue, ProducedRecord, ProducerBatch
 from shareq.producer.produced_topic import ProducedTopic
 from shareq.producer.sender import Sender
@@ -71,6 +72,8 @@ class ProducerCore:
         self._batch_bytes: int = config["batch.size"]
         self._batch_records: int = config["batch.num.messages"]
         self._now_ms = 0
+        self.time_of_day: TimeOfDay = same_time
+        """For the timestamps of records."""
 
     # ---- the actor ---------------------------------------------------------------------------------------------------
 
@@ -160,7 +163,7 @@ class ProducerCore:
             assert found is not None
             queue, full = found, found.filling
         if queue.filling is None:
-            queue.filling = ProducerBatch(since_ms, self._batch_bytes)
+            queue.filling = ProducerBatch(since_ms, self._batch_bytes, self.time_of_day(since_ms))
             self._filling[queue] = topic
         return queue.filling
 
@@ -171,7 +174,8 @@ class ProducerCore:
         topic.unplaced.popleft()
         batch.records.append(record)
         batch.room_bytes -= record[7]
-        batch.created_ms = min(batch.created_ms, since_ms)
+        if since_ms < batch.created_ms:
+            batch.created_ms, batch.timestamp_ms = since_ms, self.time_of_day(since_ms)
         batch.wants_reports = batch.wants_reports or record[6] is not None
         if len(batch.records) >= self._batch_records and queue.filling is batch:
             self._close(topic, queue)
@@ -278,7 +282,7 @@ class ProducerCore:
             self.settled_count += 1
         else:
             origin = Origin(record[0], record[1], None, None, error, 0.0)
-            self.deliveries.append(Delivery(record, OFFSET_INVALID, self._now_ms, origin))
+            self.deliveries.append(Delivery(record, OFFSET_INVALID, self.time_of_day(self._now_ms), origin))
 
     def _settled(
         self, queue: PartitionQueue, batch: ProducerBatch, base_offset: int, error: KafkaError | None, now_ms: int
@@ -291,14 +295,14 @@ class ProducerCore:
         if not batch.wants_reports:
             self.settled_count += len(records)
             return
-        created_ms = batch.created_ms
-        origin = Origin(queue.topic, queue.partition, None, None, error, (now_ms - created_ms) / 1000)
+        timestamp_ms = batch.timestamp_ms
+        origin = Origin(queue.topic, queue.partition, None, None, error, (now_ms - batch.created_ms) / 1000)
         for position, record in enumerate(records):
             if record[6] is None:
                 self.settled_count += 1
             else:
                 offset = base_offset + position if base_offset >= 0 else OFFSET_INVALID
-                self.deliveries.append(Delivery(record, offset, created_ms, origin))
+                self.deliveries.append(Delivery(record, offset, timestamp_ms, origin))
 
     def _count_lost(self, topic: str, error: KafkaError, count: int) -> None:
         if count and error.code() not in PURGED:

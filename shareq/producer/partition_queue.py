@@ -30,12 +30,15 @@ def timed_out(timeout_ms: int) -> KafkaError:
 
 
 class ProducerBatch:
-    """A record batch of one partition. Once built, its bytes never change, so that brokers detect a retry."""
+    """A record batch of one partition. Once built, its bytes never change, so that brokers detect a retry.
 
-    __slots__ = ("_bytes", "attempts", "created_ms", "records", "room_bytes", "wants_reports")
+    `created_ms` is a time of the client, from which time-outs count, `timestamp_ms` the time of day at that moment."""
 
-    def __init__(self, now_ms: int, room_bytes: int) -> None:
+    __slots__ = ("_bytes", "attempts", "created_ms", "records", "room_bytes", "timestamp_ms", "wants_reports")
+
+    def __init__(self, now_ms: int, room_bytes: int, timestamp_ms: int) -> None:
         self.created_ms = now_ms
+        self.timestamp_ms = timestamp_ms
         self.room_bytes = room_bytes
         self.attempts = 0
         self.records: list[ProducedRecord] = []
@@ -54,10 +57,10 @@ class ProducerBatch:
         self, *, compression: str, producer_id: int, producer_epoch: int, sequence: int, transactional: bool
     ) -> None:
         """Encode the batch with producer id, epoch and sequence, by which brokers detect gaps and duplicates."""
-        created_ms = self.created_ms
+        timestamp_ms = self.timestamp_ms
         self._bytes = encode_batch(
             [
-                (key, value, headers, timestamp or created_ms)
+                (key, value, headers, timestamp or timestamp_ms)
                 for _, _, key, value, headers, timestamp, _, _ in self.records
             ],
             compression=compression,
@@ -78,16 +81,17 @@ class Delivery(NamedTuple):
 
     record: ProducedRecord
     offset: int
-    created_ms: int
+    timestamp_ms: int
+    """The time of day of the batch, for a record without a timestamp of its own."""
     origin: Origin
     """The fields that all records of a batch share."""
 
     def report(self) -> tuple[DeliveryCallback, KafkaError | None, Message]:
         """The callback and its arguments."""
-        record, offset, created_ms, origin = self
+        record, offset, timestamp_ms, origin = self
         _, _, key, value, headers, timestamp, on_delivery, _ = record
         assert on_delivery is not None
-        fields = Fields(offset, key, value, list(headers), timestamp or created_ms, 0)
+        fields = Fields(offset, key, value, list(headers), timestamp or timestamp_ms, 0)
         return on_delivery, origin.error, ReceivedMessage(fields, origin)
 
 

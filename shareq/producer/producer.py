@@ -81,6 +81,7 @@ class Producer(UntilClosed):
         transport = transport_for(config["bootstrap.servers"], config.sockets)
         self._core = ProducerCore(config, transport.rng())
         self._connection = transport.connect(self._core, self._core.client_id)
+        self._core.time_of_day = self._connection.time_of_day
         self._inbox = self._core.inbox
         self._waiting = _BlockingCall(self._core, self._connection)
         self._max_record_bytes: int = config["message.max.bytes"]

@@ -8,6 +8,7 @@ import socket
 import ssl
 import struct
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from shareq.model.errors import KafkaError, KafkaException
 from shareq.model.messages.base import Request, Response
@@ -38,8 +39,8 @@ def brokers_of(
     bootstrap_servers: str, tls: ssl.SSLContext | None = None, security: ClientSecurity = PLAINTEXT
 ) -> dict[int, Address]:
     """The brokers of a cluster, by id. KafkaException if no server answers: its reason is that of the last one."""
-    reason = ""
-    for address in parse_bootstrap_servers(bootstrap_servers):
+    reason, protocol = "", replace(security, context=tls).protocol
+    for address in parse_bootstrap_servers(bootstrap_servers, protocol):
         try:
             found = _ask(address, tls, security.new_login())
         except (MalformedFrame, LoginFailed) as problem:

@@ -52,7 +52,7 @@ def _batches(version: int, frame: bytes | bytearray) -> Iterator[tuple[tuple[str
             at += _ID_BYTES
         else:
             begin, at = _sized(frame, at, flexible, _INT16)
-            name = frame[begin:at].decode()
+            name = frame[begin:at].decode(errors="replace")
         partitions, at = _length(frame, at, flexible, _INT32)
         for _ in range(partitions):
             (index,) = _INT32.unpack_from(frame, at)

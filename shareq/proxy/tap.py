@@ -11,6 +11,7 @@ from shareq.client.config import connection_config
 from shareq.model.closing import Closing
 from shareq.model.errors import ConfigException, IllegalStateException
 from shareq.model.html import Html, Table, Tables, html, strong
+from shareq.model.numbers import plain
 from shareq.observer.observer import MIN_INTERVAL_MS
 from shareq.observer.timed_journal import TimedJournal
 from shareq.proxy.relay_thread import RelayThread
@@ -168,6 +169,7 @@ def tap(
     `trace_messages`: the journal also has the messages that pass, of all clients, for the view `messages`; they are
     large. KafkaException if no broker answers, or for an invalid `config`; ConfigException for an invalid argument.
     """
+    interval_ms = plain(interval_ms)
     if isinstance(interval_ms, bool) or not isinstance(interval_ms, int) or interval_ms < MIN_INTERVAL_MS:
         raise ConfigException(f"interval_ms={interval_ms!r}: must be {MIN_INTERVAL_MS} or more")
     if ssl is not None and not isinstance(ssl, (bool, tls.SSLContext)):
@@ -176,7 +178,7 @@ def tap(
     return Tap(
         bootstrap_servers,
         host=host,
-        port=port,
+        port=plain(port),
         interval_ms=interval_ms,
         capacity=capacity,
         ssl=context,

@@ -15,6 +15,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from shareq.model.errors import ConfigException
+from shareq.model.numbers import plain_fields
 from shareq.sim.scenario import check_seed
 
 BOUNDS: Final[dict[str, tuple[float, float]]] = {
@@ -49,6 +50,7 @@ class RaceSetting:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        plain_fields(self)
         check_seed(self.seed)
         for field in fields(self):
             if field.name == "seed":

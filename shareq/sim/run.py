@@ -41,7 +41,7 @@ class Simulation:
     """A run whose cluster (`cluster.journal`, `view`, ...) can be inspected afterwards."""
 
     def __init__(self, scenario: Scenario, seed: int = 0) -> None:
-        check_seed(seed)
+        seed = check_seed(seed)
         self.scenario = scenario
         self.seed = seed
         self._rng = random.Random(seed)
@@ -112,7 +112,7 @@ class Simulation:
     def _at(self, due_ms: int, call: Callable[[], object]) -> None:
         """Run `call` as an event, unless the time is over by then."""
         loop = self.cluster.loop
-        loop.at(due_ms, lambda: loop.as_event(call) if loop.now_ms() < self._end_ms else None)
+        loop.at(due_ms, lambda: loop.as_event(call) if loop.time_ms() < self._end_ms else None)
 
     def _done(self) -> bool:
         """True once all records have arrived and every SPSO is at the end of its log. Offsets without a record, such as

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 from shareq.model.errors import ConfigException
+from shareq.model.numbers import plain, plain_fields
 
 Draw = Callable[[random.Random], float]
 
@@ -86,6 +87,7 @@ class Scenario:
     assignor: str = "simple"
 
     def __post_init__(self) -> None:
+        plain_fields(self)
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name in _CHOICES:
@@ -99,10 +101,12 @@ class Scenario:
         return _SERVICES[self.service](self.service_ms) if self.service_ms else lambda _: 0.0
 
 
-def check_seed(seed: object) -> None:
-    """ConfigException unless it is a whole number >= 0; `random.Random` would accept others, and treat -7 as 7."""
+def check_seed(seed: object) -> int:
+    """The seed. ConfigException unless it is a whole number >= 0: `random.Random` takes others, and -7 for 7."""
+    seed = plain(seed)
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise ConfigException(f"seed={seed!r}: must be a whole number >= 0")
+    return seed
 
 
 def _check_number(name: str, value: object, *, whole: bool) -> None:

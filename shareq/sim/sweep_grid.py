@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from shareq.model.errors import ConfigException
+from shareq.model.numbers import plain, plain_each
 from shareq.sim.result import Result
 from shareq.sim.run import run
 from shareq.sim.scenario import Scenario, check_seed
@@ -64,18 +65,17 @@ def _values(name: str, choices: object) -> list[Any]:
         raise ConfigException(f"grid[{name!r}]: must be one of {', '.join(PARAMETERS)}")
     if isinstance(choices, str) or not isinstance(choices, Iterable):
         raise ConfigException(f"grid[{name!r}]={choices!r}: must be a list of values")
-    found = list(choices)
+    found = plain_each(choices)
     if not found:
         raise ConfigException(f"grid[{name!r}]={choices!r}: must have at least one value")
     return found
 
 
 def _seeds(seeds: object) -> list[int]:
+    seeds = plain(seeds)
     if isinstance(seeds, int) and not isinstance(seeds, bool) and seeds > 0:
         return list(range(seeds))
     found = list(seeds) if isinstance(seeds, Iterable) and not isinstance(seeds, str) else []
     if not found:
         raise ConfigException(f"seeds={seeds!r}: must be a number of seeds (>= 1), or the seeds")
-    for seed in found:
-        check_seed(seed)
-    return found
+    return [check_seed(seed) for seed in found]

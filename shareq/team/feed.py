@@ -5,6 +5,7 @@ from __future__ import annotations
 from shareq.broker import Cluster
 from shareq.broker.loop import Timer
 from shareq.model.errors import ConfigException
+from shareq.model.numbers import plain
 from shareq.producer import Producer
 
 MAX_RATE, MAX_RECORDS, MAX_BATCH = 10_000, 100_000, 10_000
@@ -79,6 +80,7 @@ class Feed:
 
     @rate.setter
     def rate(self, per_second: float) -> None:
+        per_second = plain(per_second)
         number = isinstance(per_second, (int, float)) and not isinstance(per_second, bool)
         if not (number and 0 <= per_second <= MAX_RATE):
             raise ConfigException(f"rate={per_second!r}: must be a number in 0..{MAX_RATE}")
@@ -134,6 +136,7 @@ class Feed:
 
 
 def _whole(name: str, value: object, low: int, high: int) -> int:
+    value = plain(value)
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise ConfigException(f"{name}={value!r}: must be a whole number in {low}..{high}")
     return value

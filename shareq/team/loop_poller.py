@@ -70,7 +70,7 @@ class LoopPoller:
 
     def after(self, ms: float, call: Callable[[], object]) -> None:
         """Run `call` after `ms` of the cluster's time, unless the consumer is stopped or has crashed by then."""
-        self._loop.at(self._loop.now_ms() + int(ms), lambda: self._run(call))
+        self._loop.at(self._loop.time_ms() + int(ms), lambda: self._run(call))
 
     def _run(self, call: Callable[[], object]) -> None:
         if self.frozen:

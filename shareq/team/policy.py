@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 
 from shareq.client.message import Message
 from shareq.model.errors import ConfigException
+from shareq.model.numbers import plain_fields
 from shareq.model.states import AcknowledgeType
 
 POISON, SLOW = b"poison", b"slow"
@@ -40,6 +41,7 @@ class Policy:
     commit: str = "poll"
 
     def __post_init__(self) -> None:
+        plain_fields(self)
         for name in ("work_ms", "slow_ms"):
             value = getattr(self, name)
             if value is not None or name == "work_ms":

@@ -13,6 +13,7 @@ from functools import partial
 from ipaddress import IPv6Address, ip_address
 
 from shareq.model.errors import ConfigException
+from shareq.model.numbers import plain, plain_each
 from shareq.wire.admission import Admission
 from shareq.wire.security.arrival import arrive, why
 
@@ -191,11 +192,12 @@ def ports_of(host: str, ports: int | Sequence[int] | None, brokers: int) -> list
         raise ConfigException(_WILDCARD.format(host=host))
     if ports is None:
         return [0] * brokers
+    ports = plain(ports)
     if isinstance(ports, int):
         if isinstance(ports, bool) or not 1 <= ports <= MAX_PORT + 1 - brokers:
             raise ConfigException(f"ports={ports!r}: the first of {brokers} must be 1..{MAX_PORT + 1 - brokers}")
         return list(range(ports, ports + brokers))
-    chosen = list(ports)
+    chosen = plain_each(ports)
     if len(chosen) != brokers:
         raise ConfigException(f"ports={ports!r}: must be {brokers}, one for each broker")
     for port in chosen:

@@ -114,7 +114,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self.address = address
         self.name = ""
         self.peer = ""
-        self.active_ms = backend.loop.now_ms()
+        self.active_ms = backend.loop.time_ms()
         self._backend = backend
         self._frames = FrameReader(max_frame_bytes, MOST_BYTES_WITHOUT_RECORDS)
         self._kept: deque[bytes] = deque()
@@ -163,7 +163,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         if self._transport is None:
             return
-        self.active_ms = self._backend.loop.now_ms()
+        self.active_ms = self._backend.loop.time_ms()
         frames = self._frames.feed(self._backend.inbox[:nbytes])
         if frames or self._frames.failure is not None:
             self._kept.extend(frames)
@@ -181,7 +181,7 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._peer_reads = True
-        self.active_ms = self._backend.loop.now_ms()
+        self.active_ms = self._backend.loop.time_ms()
         self.resume()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -263,7 +263,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         """Take the broker's response: mostly during the call, in the server's thread, else later, in any thread."""
         self._answer = message
         if not self._entering:
-            self.active_ms = self._backend.loop.now_ms()
+            self.active_ms = self._backend.loop.time_ms()
             self._backend.answered(self)
 
     def _finish(self, answer: Answer) -> None:

@@ -206,7 +206,7 @@ def _request_header(frame: bytes) -> tuple[RequestHeader, int]:
     """The fields that all versions of the header have, and their end; the client id is nullable."""
     api_key, version, correlation_id, length = _REQUEST.unpack_from(frame)
     end = _REQUEST.size + max(length, 0)
-    client_id = frame[_REQUEST.size : end].decode() if length >= 0 else None
+    client_id = frame[_REQUEST.size : end].decode(errors="replace") if length >= 0 else None
     return RequestHeader(api_key, version, correlation_id, client_id), end
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from shareq.model.errors import Errors
+from shareq.model.printable import printable
 
 
 class ServedRequest(NamedTuple):
@@ -30,11 +31,6 @@ class ServedRequest(NamedTuple):
             f"{time} {self.peer} -> {self.broker_id} {printable(self.client_id) or '-'} {self.api} v{self.version} "
             f"{self.request_size} B: {self.answer}, {self.response_size} B, {self.duration_ms:.1f} ms"
         )
-
-
-def printable(text: str) -> str:
-    """The text on one line, with control characters escaped: a client chooses it, and a terminal would obey it."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def errors_of(message: object) -> tuple[Errors, ...]:

@@ -53,13 +53,13 @@ class SaslConnection(ServerConnection):
         session = self._session
         if session.state is not SaslState.COMPLETE or self._logs_in_again(frame):
             self._log_in(frame)
-        elif session.expired(self._backend.loop.now_ms()):
+        elif session.expired(self._backend.loop.time_ms()):
             self.close("the client has not authenticated again in time")
         else:
             super()._begin(frame)
 
     def _logs_in_again(self, frame: bytes) -> bool:
-        return frame.startswith(_HANDSHAKE) and self._session.begins_again(self._backend.loop.now_ms())
+        return frame.startswith(_HANDSHAKE) and self._session.begins_again(self._backend.loop.time_ms())
 
     def _log_in(self, frame: bytes) -> None:
         """A frame of the login."""
@@ -102,7 +102,7 @@ class SaslConnection(ServerConnection):
         self._answered(self._session.handshake(request, self._header.api_version))
 
     def _authenticate(self, data: bytes) -> None:
-        response = self._session.authenticate(data, self._backend.loop.now_ms())
+        response = self._session.authenticate(data, self._backend.loop.time_ms())
         if self._session.user is not None and self._session.state is SaslState.COMPLETE:
             self._context = self._context._replace(principal=f"User:{self._session.user}")
             self._frames.allow(self._max_frame_bytes, MOST_BYTES_WITHOUT_RECORDS)

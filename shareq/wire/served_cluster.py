@@ -23,7 +23,14 @@ class Timer(Protocol):
 class Loop(Protocol):
     """The event loop of the brokers; all may be called in any thread."""
 
-    def now_ms(self) -> int: ...
+    def time_ms(self) -> int:
+        """The time of the brokers' actors."""
+        ...
+
+    def now_ms(self) -> int:
+        """The time of day."""
+        ...
+
     def run(self, call: Callable[[], object], /) -> None:
         """Run `call` with exclusive access to the brokers, then the events that it causes. For a thread that runs no
         signal handlers: not the main thread."""

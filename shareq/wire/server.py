@@ -24,6 +24,7 @@ from shareq.model.errors import ConfigException
 from shareq.model.events import AuthenticationFailed
 from shareq.model.html import html, strong, table
 from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from shareq.model.printable import printable
 from shareq.wire.acceptor import Acceptor
 from shareq.wire.address import Address
 from shareq.wire.admission import Admission, RequestMemory
@@ -32,7 +33,7 @@ from shareq.wire.client_examples import client_examples_html
 from shareq.wire.connection import ServerConnection
 from shareq.wire.listener import Listener, server_listeners
 from shareq.wire.quotas import ClientQuotas
-from shareq.wire.request_log import ServedRequest, printable
+from shareq.wire.request_log import ServedRequest
 from shareq.wire.sasl_connection import SaslConnection
 from shareq.wire.security.listener_address import ListenerAddress
 from shareq.wire.security.listener_security import ListenerSecurity
@@ -299,7 +300,7 @@ class Server(Closing):
 
     def refused(self, event: AuthenticationFailed) -> None:
         """Log and journal a client that did not get in."""
-        if not self._refusals.is_news(event, self.loop.now_ms()):
+        if not self._refusals.is_news(event, self.loop.time_ms()):
             return
         _log.warning("%s at broker %s was refused: %s", event.peer, event.broker_id, printable(event.reason))
         self.loop.run(lambda: self.cluster.record(event))
@@ -356,7 +357,7 @@ class Server(Closing):
         """Close idle connections, and set the timer for the next one that may become idle, on the cluster's clock."""
         if self.closed:
             return
-        now_ms = self.loop.now_ms()
+        now_ms = self.loop.time_ms()
         limit_ms = self._limit(MAX_IDLE)
         quiet = [c for c in self.connections if c.idle]
         for connection in quiet:

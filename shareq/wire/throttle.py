@@ -52,7 +52,7 @@ class Throttle:
             used[PRODUCER_BYTE_RATE] = request_size
         elif isinstance(request, _FETCHES):
             used[CONSUMER_BYTE_RATE] = response_size
-        now_ms = self._loop.now_ms()
+        now_ms = self._loop.time_ms()
         throttle_ms = self._quotas.throttle_ms(client, used, now_ms)
         if throttle_ms > 0:
             self._loop.run(lambda: self._wait_until(now_ms + throttle_ms))

@@ -70,7 +70,7 @@ class ClassicGroup:
 
     def expire(self) -> None:
         """Remove the members whose session is over; in a rebalance also those that have not joined in time."""
-        now_ms = self._loop.now_ms()
+        now_ms = self._loop.time_ms()
         late = self._state == "Preparing" and self._rebalance_ends_ms <= now_ms
         for member_id, member in list(self._members.items()):
             if member.join is None and (late or member.deadline_ms <= now_ms):
@@ -84,7 +84,7 @@ class ClassicGroup:
             self._prepare()
 
     def _reset(self, member: Member) -> None:
-        member.deadline_ms = self._loop.now_ms() + member.session_ms
+        member.deadline_ms = self._loop.time_ms() + member.session_ms
 
     def _join(self, request: JoinGroupRequest, done: Done) -> None:
         member_id, metadata = request.member_id, request.protocols[0].metadata
@@ -117,7 +117,7 @@ class ClassicGroup:
     def _prepare(self) -> None:
         self._state = "Preparing"
         longest_ms = max((member.rebalance_ms for member in self._members.values()), default=0)
-        self._rebalance_ends_ms = self._loop.now_ms() + longest_ms
+        self._rebalance_ends_ms = self._loop.time_ms() + longest_ms
         for member in self._members.values():
             if member.sync is not None:
                 sync, member.sync = member.sync, None
@@ -242,7 +242,7 @@ class Participant:
             draw_term=self._draw_term,
             assigned=self._assigned,
             lost=self._lost,
-            lease=Lease(lambda: float(loop.now_ms())),
+            lease=Lease(lambda: float(loop.time_ms())),
             identity=identity,
         )
 
@@ -286,7 +286,7 @@ class Participant:
 
     def _after(self, call: Callable[[], object]) -> None:
         """After the time of a message on its way."""
-        self._loop.at(self._loop.now_ms() + self._rng.randint(0, 40), lambda: self._run(call))
+        self._loop.at(self._loop.time_ms() + self._rng.randint(0, 40), lambda: self._run(call))
 
     def call_any(self, request: Request, done: Callable[[Answer], object]) -> None:
         assert isinstance(request, FindCoordinatorRequest)
@@ -307,7 +307,7 @@ class Participant:
 
         def arrive() -> None:
             def respond(response: Response) -> None:
-                due_ms = self._loop.now_ms() + self._rng.randint(0, 40)
+                due_ms = self._loop.time_ms() + self._rng.randint(0, 40)
                 self._loop.at(due_ms, lambda: settle(Answer(0, response)))
 
             if self._rng.random() < self._lost_messages:
@@ -317,8 +317,8 @@ class Participant:
             else:
                 self._group.handle(request, respond)
 
-        self._loop.at(self._loop.now_ms() + self._rng.randint(0, 40), arrive)
-        self._loop.at(self._loop.now_ms() + timeout_ms, lambda: settle(Answer(0, None, Errors.REQUEST_TIMED_OUT)))
+        self._loop.at(self._loop.time_ms() + self._rng.randint(0, 40), arrive)
+        self._loop.at(self._loop.time_ms() + timeout_ms, lambda: settle(Answer(0, None, Errors.REQUEST_TIMED_OUT)))
 
     def later(self, delay_ms: float, call: Callable[[], object]) -> None:
-        self._loop.at(self._loop.now_ms() + int(delay_ms), lambda: self._run(call))
+        self._loop.at(self._loop.time_ms() + int(delay_ms), lambda: self._run(call))

@@ -223,12 +223,12 @@ def test_every_read_continues_the_log() -> None:
         for step in range(40):
             if rng.random() < 0.4 or not log.batches:
                 log.append(rng.randint(1, 30))
-                ends.append((log.loop.now_ms(), log.end))
+                ends.append((log.loop.time_ms(), log.end))
             log.advance(rng.choice((0, 0, 1, 5, KEPT_MS, 3 * KEPT_MS)))
             offset, max_bytes = rng.randrange(log.end), rng.choice((1, 500, 5_000, 1 << 25))
             read = log.read(offset, offset + rng.randint(1, 60), max_bytes)
             found = offsets(read)
             assert found[0][0] <= offset <= found[0][1], (seed, step)
             assert all(one[1] + 1 == two[0] for one, two in pairwise(found)), (seed, step)
-            oldest = max(end for at, end in ends if at < log.loop.now_ms() - KEPT_MS or end == 0)
+            oldest = max(end for at, end in ends if at < log.loop.time_ms() - KEPT_MS or end == 0)
             assert oldest <= read.high_watermark <= log.end, (seed, step)

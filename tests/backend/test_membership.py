@@ -34,7 +34,7 @@ class Fleets:
 
     def _expire(self) -> None:
         self.group.expire()
-        self.loop.at(self.loop.now_ms() + 10, self._expire)
+        self.loop.at(self.loop.time_ms() + 10, self._expire)
 
     def join(self, *, served: bool = True, identity: Identity | None = None) -> Participant:
         name = f"process-{len(self.members)}"
@@ -52,8 +52,8 @@ class Fleets:
 
     def run(self, ms: float) -> None:
         """Let time pass, and check after each event."""
-        end_ms = self.loop.now_ms() + ms
-        while self.loop.now_ms() < end_ms:
+        end_ms = self.loop.time_ms() + ms
+        while self.loop.time_ms() < end_ms:
             self.loop.step()
             twice = {at: found for at, found in self.leaders().items() if len(found) > 1}
             assert not twice, f"two leaders: {twice}"
@@ -63,11 +63,11 @@ class Fleets:
 
     def until_all_led(self, limit_ms: int) -> int:
         """How long it takes until each partition has a leader."""
-        started_ms = self.loop.now_ms()
+        started_ms = self.loop.time_ms()
         while not self.all_led():
-            assert self.loop.now_ms() - started_ms < limit_ms, "partitions without a leader"
+            assert self.loop.time_ms() - started_ms < limit_ms, "partitions without a leader"
             self.run(1)
-        return self.loop.now_ms() - started_ms
+        return self.loop.time_ms() - started_ms
 
     def led_by(self, member: Participant) -> int:
         return sum(member in found for found in self.leaders().values())

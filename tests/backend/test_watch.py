@@ -84,7 +84,7 @@ class EmptyLogs:
                 respond()
 
         self._answers[lane] = answer
-        self.loop.at(self.loop.now_ms() + request.max_wait_ms, answer)
+        self.loop.at(self.loop.time_ms() + request.max_wait_ms, answer)
 
     def grow(self, partition: int) -> None:
         """Append a record."""

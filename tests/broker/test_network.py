@@ -35,7 +35,7 @@ class Caller:
         self.answers: dict[int, tuple[int, Errors]] = {}
 
     def deliver(self, message: Answer) -> None:
-        self.answers[message.id] = (self._loop.now_ms() - VIRTUAL_ORIGIN_MS, message.error)
+        self.answers[message.id] = (self._loop.time_ms() - VIRTUAL_ORIGIN_MS, message.error)
 
 
 @pytest.mark.parametrize("timeouts", [(300, 100, 200), (100, 200, 300), (300, 300, 100)], ids=str)

@@ -188,6 +188,9 @@ class FakeConnection:
     def now_ms(self) -> int:
         return self._fake.now_ms
 
+    def time_of_day(self, time_ms: int) -> int:
+        return time_ms
+
     def run(self, action: Callable[[int], Iterable[Effect]]) -> None:
         self._check()
         self._fake.perform(action(self._fake.now_ms))

@@ -255,7 +255,7 @@ def test_a_signal_ends_a_virtual_wait_between_two_events(restored: None) -> None
     events: list[str] = []
 
     def event() -> None:
-        loop.at(loop.now_ms() + 10, event)
+        loop.at(loop.time_ms() + 10, event)
         events.append("begun")
         if len(events) == 7:
             signal.raise_signal(signal.SIGTERM)
@@ -280,7 +280,7 @@ def test_a_handler_can_wait_for_a_thread_that_needs_the_loop(restored: None) -> 
         thread.join()
 
     signal.signal(signal.SIGTERM, handler)
-    loop.at(loop.now_ms() + 10, lambda: signal.raise_signal(signal.SIGTERM))
+    loop.at(loop.time_ms() + 10, lambda: signal.raise_signal(signal.SIGTERM))
     loop.wait(lambda: bool(entered), 100)
     assert entered == ["other"]
 

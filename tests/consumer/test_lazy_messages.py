@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
-from collections.abc import Sequence
+import pickle
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given
@@ -56,14 +58,32 @@ def test_a_run_equals_the_list_of_its_messages(decoded: bool, edges: list[int], 
 
 def test_two_messages_of_one_record_are_equal() -> None:
     lazy = run()
-    first, again, second, foreign = lazy[0], next(iter(lazy)), lazy[1], run()[0]
-    assert first == again
-    assert hash(first) == hash(again)
-    assert len({first, again, second, foreign}) == 3
-    assert first not in (second, foreign, None)
+    first, again, elsewhere, second = lazy[0], next(iter(lazy)), run(decoded=True)[0], lazy[1]
+    later = BatchMessages(FIVE, 10, 15, ORIGIN._replace(delivery_count=3))[0]
+    assert first == again == elsewhere
+    assert len({hash(first), hash(again), hash(elsewhere)}) == 1
+    assert len({first, again, elsewhere, second, later}) == 3
+    assert first not in (second, later, None)
     assert lazy.index(again) == 0
-    assert again in lazy
-    assert foreign not in lazy
+    assert elsewhere in lazy
+    assert later not in lazy
+
+
+@pytest.mark.parametrize(
+    "copied", [lambda m: pickle.loads(pickle.dumps(m)), copy.copy, copy.deepcopy], ids=["pickle", "copy", "deepcopy"]
+)
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_copy_is_equal_until_it_is_changed(copied: Callable[[Message], Message], changed: bool) -> None:
+    message = run()[1]
+    if changed:
+        message.set_value("new")
+    found = copied(message)
+    assert found is not message
+    assert (found, hash(found)) == (message, hash(message))
+    assert fields([found]) == fields([message])
+    assert found.headers() == message.headers()
+    found.set_key(b"k")
+    assert found != message
 
 
 @pytest.mark.parametrize("change", ["key", "value", "headers", "topic", "error"])

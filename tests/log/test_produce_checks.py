@@ -2,7 +2,7 @@
 
 import pytest
 
-from shareq.log.batches import CRC_AT, complete_size, parse_batch, restamp
+from shareq.log.batches import CRC_AT, complete_size, parse_batch, restamp, stamp_crc
 from shareq.log.config import LogConfig
 from shareq.log.memory import MemoryLog
 from shareq.log.records import CODECS, decode, encode_batch
@@ -213,6 +213,19 @@ def test_batches_are_stored_in_the_compression_type(target: str, source: str, va
     assert contents(log) == [(offset, b"k", b"v" * 100) for offset in range(20)]
     if expected == source:
         assert kept.data[16:] == data[16:]
+
+
+@pytest.mark.parametrize("target", ["producer", "gzip"])
+@pytest.mark.parametrize("compact", [True, False])
+def test_a_header_name_that_is_not_utf8_is_stored(target: str, compact: bool) -> None:
+    """As it is, as in Kafka; a batch that the log compresses anew gets what readers read."""
+    log = MemoryLog(LogConfig(compression_type=target, cleanup_policy="compact" if compact else "delete"))
+    data = encode_batch([(b"k", b"v", [("naXve", b"1")], NOW)])
+    data = stamp_crc(bytearray(data.replace(b"naXve", b"na\xefve")))
+    assert append(log, data, validate=True).error is Errors.NONE
+    (kept,) = batches(log)
+    assert (b"na\xefve" in kept.data) == (target == "producer")
+    assert [record.headers for record in decode(kept)] == [[("na\ufffdve", b"1")]]
 
 
 def test_a_batch_may_become_too_large_by_recompression() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kio.records.readers import read_batch
 
 from shareq.log import pure_codec, records
-from shareq.log.batches import parse_batch, restamp
+from shareq.log.batches import LOG_APPEND_TIME, parse_batch, restamp, stamp_crc
 from shareq.log.records import (
     CODECS,
     BatchBuilder,
@@ -25,6 +25,8 @@ from shareq.log.records import (
     encode_batch,
     encode_coordinator_records,
     rebuild,
+    restamp_timestamps,
+    stream,
 )
 from shareq.model.records import CoordinatorRecord
 from tests.log.support import NOW, batch, broken, patched
@@ -234,3 +236,28 @@ def test_coordinator_records_are_encoded_and_decoded() -> None:
 
 def test_coordinator_records_without_a_key_are_skipped() -> None:
     assert decode_key_values(encode_batch([(None, b"x", [], 0), (b"k", b"v", [], 0)])) == [(1, b"k", b"v")]
+
+
+BAD_NAMES = [
+    pytest.param(b"na\xefve", "na�ve", id="Latin-1"),
+    pytest.param(b"\xff\xfe", "��", id="no UTF-8 at all"),
+    pytest.param(b"\xe2\x98", "�", id="cut off"),
+    pytest.param(b"a\xed\xa0\x80b", "a�b", id="a surrogate"),
+]
+
+
+@pytest.mark.parametrize(("name", "read"), BAD_NAMES)
+def test_a_header_name_that_is_not_utf8_is_read_as_by_kafkas_clients(name: bytes, read: str) -> None:
+    at = encode_batch(rows_with("x" * len(name)))
+    batch = parse_batch(stamp_crc(bytearray(at.replace(b"x" * len(name), name))))
+    expected = [(offset, row) for offset, row in enumerate(rows_with(read))]
+    assert [(record.offset, plain(record)) for record in decode(batch, check_crc=True)] == expected
+    assert [(record.offset, plain(record)) for record in stream(batch, check_crc=True)] == expected
+    rebuilt = rebuild(batch, stream(batch), codec=CODECS["gzip"])
+    assert [(record.offset, plain(record)) for record in decode(parse_batch(rebuilt))] == expected
+    appended = parse_batch(restamp_timestamps(batch, batch.attributes | LOG_APPEND_TIME, NOW))
+    assert [(record.timestamp, record.timestamp_type) for record in decode(appended)] == [(NOW, 1)] * 3
+
+
+def rows_with(name: str) -> list[Row]:
+    return [(b"k", b"v", [("ok", b"1")], NOW), (None, None, [(name, b"2"), ("n", None)], 1 << 41), (b"", b"", [], 0)]

@@ -24,6 +24,7 @@ from tests.browser.story import acknowledge, member
 
 PLACE: dict[str, Any] = {"group": GROUP, "topic": TOPIC}
 MANY = 10_000
+ODD = "a\x03<b>\x1b[31m\ufffe&\"'"
 VIEWS = ("strip", "control_room", *(name for name in ALL_VIEWS if name != "timeline"))
 """All views with a picture."""
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -55,11 +56,11 @@ def crowded() -> Cluster:
     return made
 
 
-def made(cluster: Cluster, name: str) -> Any:
+def made(cluster: Cluster, name: str, group: str = GROUP) -> Any:
     """A view by its name."""
     more = {"topic": TOPIC} if name in ("strip", "raster", "record", "state_topic", "control_room") else {}
     makers: dict[str, Callable[..., Any]] = {"strip": strip, "control_room": control_room}
-    return makers.get(name, vars(views).get(name, strip))(cluster, group=GROUP, **more)
+    return makers.get(name, vars(views).get(name, strip))(cluster, group=group, **more)
 
 
 def opened(png: str) -> Image.Image:
@@ -79,6 +80,32 @@ def test_a_view_has_a_picture_in_each_form(cluster: Cluster, name: str) -> None:
     png, (width, height) = opened(data["image/png"]), size_of(picture)
     assert abs(png.width / png.height - width / height) < width / height / 50
     widget.close()
+
+
+@pytest.fixture(scope="module")
+def oddly_named() -> Cluster:
+    """A group and a member with names that Kafka allows and XML does not."""
+    made = Cluster(brokers=1)
+    made.create_topic(TOPIC)
+    made.configure_group(ODD, {"share.auto.offset.reset": "earliest"})
+    with Producer({"bootstrap.servers": made.bootstrap_servers}) as producer:
+        producer.produce(TOPIC, b"")
+    member(made, ODD, 1, group=ODD, topic=TOPIC).poll(6)
+    return made
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_picture_is_well_formed_with_any_name(oddly_named: Cluster, name: str) -> None:
+    widget = made(oddly_named, name, ODD)
+    ET.fromstring(widget.picture())
+    data = widget._repr_mimebundle_()
+    assert "image/png" in (data[0] if isinstance(data, tuple) else data)
+    widget.close()
+
+
+def test_markup_that_cannot_be_parsed_is_an_exception() -> None:
+    with pytest.raises(ValueError, match="malformed picture"):
+        stored.png('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><text>\x03</text></svg>')
 
 
 def test_a_timeline_has_no_picture(cluster: Cluster) -> None:

@@ -24,11 +24,14 @@ A, B, C = Address("a", 1), Address("b", 2), Address("c", 3)
         pytest.param(" a:9092 , ,b:9093,", [("a", 9092), ("b", 9093)], id="blanks and empty entries"),
         pytest.param("a:9092,a:9092", [("a", 9092)], id="duplicates"),
         pytest.param("127.0.0.1:1", [("127.0.0.1", 1)], id="a number, the smallest port"),
+        pytest.param("PLAINTEXT://a:9092", [("a", 9092)], id="as test containers print it"),
+        pytest.param("a:1,plaintext://b:2/ , Plaintext://[::1]:3/x", [("a", 1), ("b", 2), ("::1", 3)], id="in a list"),
         pytest.param("[::1]:65535", [("::1", 65535)], id="IPv6, the largest port"),
     ],
 )
 def test_bootstrap_servers_are_parsed(servers: str, addresses: list[tuple[str, int]]) -> None:
     assert list(parse_bootstrap_servers(servers)) == addresses
+    assert list(parse_bootstrap_servers(servers, "plaintext")) == addresses
 
 
 @pytest.mark.parametrize(
@@ -43,6 +46,11 @@ def test_bootstrap_servers_are_parsed(servers: str, addresses: list[tuple[str, i
         pytest.param("a:65536", "must have a port in 1..65535", id="port too large"),
         pytest.param("a:http", "must have a port in 1..65535", id="port by name"),
         pytest.param("good:1,a:-1", "'a:-1' must have a port", id="second entry invalid"),
+        pytest.param("http://a:1", "'http://a:1' must be host:port, inproc://name, or of one of", id="no protocol"),
+        pytest.param("b:1,inproc://a", "'inproc://a' must be host:port", id="a list with a cluster of this process"),
+        pytest.param("SSL://a:1", "an address for SSL, and security.protocol is plaintext", id="TLS"),
+        pytest.param("b:1,sasl_ssl://a:1", "an address for SASL_SSL, .* set security.protocol=sasl_ssl", id="a login"),
+        pytest.param("PLAINTEXT://a", "'a' is not host:port", id="a protocol, no port"),
         pytest.param("a:²", "must have a port in 1..65535", id="a superscript digit"),
     ],
 )

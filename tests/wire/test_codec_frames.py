@@ -322,6 +322,18 @@ def test_features_with_minimum_0_are_encoded_since_version_4(version: int, shown
 # ---- deviations that a reader accepts --------------------------------------------------------------------------------
 
 
+def test_text_that_is_not_utf8_is_read_as_in_java() -> None:
+    """Clients in C, Go and .NET may send any bytes as a group id or client id."""
+    group, client = "gé", "clé"
+    frame = body_of(
+        encode_request(ShareGroupHeartbeatRequest(group_id=group, member_id="m", member_epoch=0), 1, 7, client)
+    )
+    header, request = decode_request(frame.replace("é".encode(), b"\xff\xfe"))
+    assert header.client_id == "cl\ufffd\ufffd"
+    assert isinstance(request, ShareGroupHeartbeatRequest)
+    assert request.group_id == "g\ufffd\ufffd"
+
+
 def test_trailing_bytes_are_accepted() -> None:
     frame = body_of(encode_request(SHARE_FETCH, 2, 7, "me"))
     assert decode_request(frame + b"more") == decode_request(frame)

@@ -104,6 +104,9 @@ class Backend:
     def quotas(self, broker_id: int) -> ClientQuotas:
         return ClientQuotas(dict, lambda _: 1)
 
+    def time_ms(self) -> int:
+        return 0
+
     def now_ms(self) -> int:
         return 0
 

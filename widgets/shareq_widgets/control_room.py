@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, NotRequired, TypedDict
 import ipywidgets
 
 from shareq import Cluster, observer
+from shareq.model.numbers import plain
 from shareq.trace import Journal
 from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq_widgets import room_picture, stored, views
@@ -209,6 +210,9 @@ class ControlRoom(ipywidgets.Box):
 
     def close(self) -> None:
         """Remove the room and its views; end the story, and the clients of the panel."""
+        if not hasattr(self, "_recorded"):  # the arguments were refused
+            super().close()
+            return
         self._end_story()
         if self._own is not None:
             if self._own.steering is not None:
@@ -253,8 +257,8 @@ def control_room(
     `source`, `theme` and `animate` are those of the views. `topic` and `partition`: the share-partition of the strip.
     ConfigException for an unknown group, topic or partition.
     """
-    options: views.Options = {"theme": theme, "animate": animate}
-    place: Place = {"group": group, "topic": topic, "partition": partition}
+    options: views.Options = {"theme": theme, "animate": plain(animate)}
+    place: Place = {"group": group, "topic": topic, "partition": plain(partition)}
     if isinstance(source, str):
         observing = observer.observe(source, group)
         try:

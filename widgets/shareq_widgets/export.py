@@ -8,11 +8,11 @@ import tempfile
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from gzip import compress
-from html import escape
 from pathlib import Path
 from string import Template
 from typing import Any, Final
 
+from shareq.model.printable import escape
 from shareq_widgets import room_picture
 from shareq_widgets.look import THEMES
 from shareq_widgets.playback import EVENT_MAX_MS, EVENT_MIN_MS

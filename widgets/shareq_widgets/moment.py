@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, Protocol
 
+from shareq.model.numbers import plain
 from shareq.trace.journal import Journal
 from shareq_widgets.position import Position, Span
 from shareq_widgets.selection import parse
@@ -105,6 +106,8 @@ class Moment:
 
         A span ends when the views move out of it; one at the live end moves with it.
         """
+        if span is not None:
+            span = plain(span[0]), plain(span[1])
         if span is not None and not (all(type(ms) is int for ms in span) and span[0] < span[1]):
             raise ValueError(f"the span must be two whole numbers, the first one lower, not {span!r}")
         self.span = span

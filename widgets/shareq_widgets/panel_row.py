@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from html import escape
 from math import log10
 from typing import Any, Final
 
 import ipywidgets
 
+from shareq.model.printable import escape
 from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq_widgets.inputs import on_change, on_click
 from shareq_widgets.steering import Control

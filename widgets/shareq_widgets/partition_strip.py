@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from shareq import observer
+from shareq.model.numbers import plain
 from shareq.trace.analysis.group_history import history_of
 from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq_widgets.look import THEMES
@@ -67,6 +68,7 @@ def strip(
     source show one moment and mark one selection. `controls`: show the buttons and the timeline. `joins`: show the
     moment of the other views, instead of bringing them to the end. ValueError for other arguments.
     """
+    partition, animate, controls = plain(partition), plain(animate), plain(controls)
     _check(
         group=group, topic=topic, partition=partition, theme=theme, animate=animate, linked=linked, controls=controls
     )

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
+from shareq.model.numbers import plain
 from shareq_widgets.catch_up import Scene, catch_up
 from shareq_widgets.position import Position, Snapshot, View
 
@@ -113,7 +114,7 @@ class Playback:
     def seek(self, order: Any) -> None:
         """Show the state after `order` events and stop there; ValueError outside 0..total."""
         total = self.view.total()
-        if isinstance(order, bool) or not isinstance(order, int) or not 0 <= order <= total:
+        if isinstance(order := plain(order), bool) or not isinstance(order, int) or not 0 <= order <= total:
             raise ValueError(f"order must be a whole number from 0 to {total}, not {order!r}")
         self.pause()
         self.live = order == total
@@ -148,8 +149,7 @@ class Playback:
         ValueError outside the time axis.
         """
         axis = self.view.axis()
-        whole = isinstance(time_ms, int) and not isinstance(time_ms, bool)
-        if not whole or not axis.start_ms <= time_ms <= axis.end_ms:
+        if type(time_ms := plain(time_ms)) is not int or not axis.start_ms <= time_ms <= axis.end_ms:
             raise ValueError(f"time_ms must be a whole number from {axis.start_ms} to {axis.end_ms}, not {time_ms!r}")
         self.pause()
         self.live = time_ms == axis.end_ms
@@ -227,7 +227,7 @@ class Playback:
 
     def set_internals(self, internals: Any) -> None:
         """Step and play by single events (True), or by causes (False)."""
-        if not isinstance(internals, bool):
+        if not isinstance(internals := plain(internals), bool):
             raise ValueError(f"internals must be True or False, not {internals!r}")
         self.internals = internals
         if self._next is not None:
@@ -236,7 +236,7 @@ class Playback:
 
     def set_animate(self, animate: Any) -> None:
         """Play new events on a virtual clock (True), or show the end at once (False)."""
-        if not isinstance(animate, bool):
+        if not isinstance(animate := plain(animate), bool):
             raise ValueError(f"animate must be True or False, not {animate!r}")
         self.animate = animate
         if not animate and self._scenes:
@@ -257,7 +257,8 @@ class Playback:
 
     def set_speed(self, speed: Any) -> None:
         """Set the speed of play; ValueError outside 0.25 .. 10."""
-        if isinstance(speed, bool) or not isinstance(speed, (int, float)) or not SPEEDS[0] <= speed <= SPEEDS[-1]:
+        number = isinstance(speed := plain(speed), (int, float)) and not isinstance(speed, bool)
+        if not number or not SPEEDS[0] <= speed <= SPEEDS[-1]:
             raise ValueError(f"speed must be from {SPEEDS[0]:g} to {SPEEDS[-1]:g}, not {speed!r}")
         if self.playing:
             self._wait_ms *= self.speed / speed

@@ -92,8 +92,7 @@ class Player(FrontEndWidget):
         self._moment = moment_of(playback.view.journal) if linked else Moment()
         self.set_trait("palette", palette())
         self.set_trait("look", look())
-        self.theme = theme
-        self.controls = controls
+        self.theme, self.controls = theme, controls
         self.selection = self._moment.selection
         self._mirror()
         self._moment.join(self)
@@ -189,9 +188,10 @@ class Player(FrontEndWidget):
 
     def close(self) -> None:
         """Remove the view from the page, and close an observer that was created for it. Idempotent."""
-        self._moment.leave(self)
-        if self._end is not None:
-            self._end()
+        if hasattr(self, "_moment"):  # else its arguments were refused
+            self._moment.leave(self)
+            if self._end is not None:
+                self._end()
         super().close()
 
     # ---- linked views ------------------------------------------------------------------------------------------------

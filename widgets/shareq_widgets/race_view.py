@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from html import escape
+from dataclasses import fields, replace
 from typing import Any, Final
 
 import ipywidgets
 
+from shareq.model.printable import escape
 from shareq.sim.race import BOUNDS, RaceSetting
 from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq_widgets import stored
@@ -151,6 +151,10 @@ def race(*, theme: str = "auto", **setting: Any) -> Race:
     `setting`: the fields of `RaceSetting`, such as `workers`, `partitions`, `slow_share` and `slow_factor`, which have
     sliders, `records`, `work_ms`, `poll_records`, `round_trip_ms` and `seed`. ConfigException names a bad one.
     """
+    known = [field.name for field in fields(RaceSetting)]
+    for name in setting:
+        if name not in known:
+            raise TypeError(f"race() got an unexpected keyword argument {name!r}")
     return Race(RaceSetting(**setting), theme)
 
 

@@ -22,7 +22,7 @@ def rasterized(svg: str, *, theme: str = "light", scale: float = 1) -> bytes:
     require("lab", *PACKAGES)
     import resvg
 
-    tree = resvg.usvg.Tree.from_str(svg, _options())
+    tree = _parsed(svg)
     width, height = (max(round(length * scale), 1) for length in tree.int_size())
     ground = THEMES[theme]["bg"].lstrip("#")
     red, green, blue = (int(ground[i : i + 2], 16) for i in (0, 2, 4))
@@ -30,6 +30,19 @@ def rasterized(svg: str, *, theme: str = "light", scale: float = 1) -> bytes:
         tree, (scale, 0, 0, 0, scale, 0), bg_size=(width, height), bg_color=(red, green, blue, 255)
     )
     return drawn
+
+
+def _parsed(svg: str) -> Any:
+    """ValueError for malformed markup: resvg panics, and its PanicException is no Exception, so that a notebook's
+    display would end with it."""
+    import resvg
+
+    try:
+        return resvg.usvg.Tree.from_str(svg, _options())
+    except BaseException as problem:
+        if type(problem).__name__ == "PanicException":
+            raise ValueError(f"malformed picture: {problem}") from problem
+        raise
 
 
 _made: Final = local()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from html import escape
 from typing import Final, NamedTuple
 
+from shareq.model.printable import escape
 from shareq_widgets.look import THEMES
 from shareq_widgets.showable import Showable
 from shareq_widgets.storyboard import WIDTH, caption, climax, storyboard

@@ -134,7 +134,7 @@ class Slot(ipywidgets.VBox):
                 view.width = width
 
     def close(self) -> None:
-        for widget in self._widgets.values():
+        for widget in getattr(self, "_widgets", {}).values():  # a slot that was refused has none
             widget.close()
         super().close()
 
@@ -237,13 +237,12 @@ class Screen(ipywidgets.Box):
         return {"strip": self.strip, "timeline": self.timeline, **slots}
 
     def close(self) -> None:
-        self.strip.close()
-        self.timeline.close()
-        for slot in self.slots.values():
+        for name in ("strip", "timeline", "_idle", "_panel"):  # a screen that was refused has some of them
+            part = getattr(self, name, None)
+            if part is not None:
+                part.close()
+        for slot in getattr(self, "slots", {}).values():
             slot.close()
-        for beside in (self._idle, self._panel):
-            if beside is not None:
-                beside.close()
         super().close()
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from shareq.model.printable import escape
 from shareq.trace.views.marks import KINDS
 from shareq_widgets.look import THEMES
 from shareq_widgets.position import Snapshot

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from html import escape
 from math import ceil, floor
 from typing import Any, Final, NamedTuple
 
+from shareq.model.printable import escape
 from shareq.trace.views.palette import STATES, SYMBOLS, UNKNOWNS
 from shareq_widgets.look import SHAPES, SIZES, THEMES, in_legend, letter_size
 from shareq_widgets.strip_layout import (

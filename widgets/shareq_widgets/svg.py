@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from html import escape
 from typing import Any, Final
 
+from shareq.model.printable import escape
 from shareq_widgets.drawing import Drawing, Element
 from shareq_widgets.look import THEMES
 

@@ -9,10 +9,12 @@ ConfigException for an unknown group, topic or partition; ValueError for other a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from functools import partial
-from typing import Any, Literal, TypedDict, Unpack
+from functools import partial, wraps
+from inspect import signature
+from typing import Any, Literal, TypedDict, TypeVar, Unpack
 
 from shareq import observer
+from shareq.model.numbers import plain
 from shareq.trace.views.group_timeline import GroupTimeline
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.group_picture import Draw, Frame, GroupPicture
@@ -33,6 +35,8 @@ from shareq_widgets.position import time_scale_of
 from shareq_widgets.quiet import awaits
 from shareq_widgets.selection import offset_of, parse, share_partition_of
 
+Make = TypeVar("Make", bound=Callable[..., Any])
+
 
 class Options(TypedDict, total=False):
     """Arguments that all views take."""
@@ -42,6 +46,21 @@ class Options(TypedDict, total=False):
     animate: bool
     controls: bool
     joins: bool
+
+
+def refusing_others(make: Make) -> Make:
+    """A function with `Options` that refuses other arguments before it makes anything, and by its own name."""
+    parameters = signature(make).parameters.values()
+    known = {one.name for one in parameters if one.kind is not one.VAR_KEYWORD} | Options.__annotations__.keys()
+
+    @wraps(make)
+    def called(*args: Any, **given: Any) -> Any:
+        for name in given:
+            if name not in known:
+                raise TypeError(f"{make.__name__}() got an unexpected keyword argument {name!r}")
+        return make(*args, **given)
+
+    return called  # type: ignore[return-value]    # it has the signature of `make`
 
 
 def group_picture(
@@ -54,7 +73,11 @@ def group_picture(
     playback = Playback(
         timeline, source, time_scale=time_scale_of(source), animate=animate, awaits=partial(awaits, timeline.history)
     )
-    return GroupPicture(timeline, playback, draw, title=title, parts=parts, end=timeline.close, **options)
+    try:
+        return GroupPicture(timeline, playback, draw, title=title, parts=parts, end=timeline.close, **options)
+    except BaseException:
+        timeline.close()
+        raise
 
 
 def _timeline(source: Any, group: str) -> GroupTimeline:
@@ -69,6 +92,7 @@ def _timeline(source: Any, group: str) -> GroupTimeline:
         raise
 
 
+@refusing_others
 def timeline(source: Any, *, group: str, **options: Unpack[Options]) -> GroupPicture:
     """The events of the group and the buttons alone, for a page on which they move other views."""
     made = group_picture(source, group, lambda frame: Drawing(frame.width), "Timeline", options)
@@ -76,6 +100,7 @@ def timeline(source: Any, *, group: str, **options: Unpack[Options]) -> GroupPic
     return made
 
 
+@refusing_others
 def locks(
     source: Any,
     *,
@@ -93,6 +118,7 @@ def locks(
     return group_picture(source, group, draw, "Locks", options)
 
 
+@refusing_others
 def states(
     source: Any,
     *,
@@ -102,6 +128,7 @@ def states(
     **options: Unpack[Options],
 ) -> GroupPicture:
     """The record states, with the records that move between them. `topic` None: all of the group."""
+    partition = plain(partition)
 
     def draw(frame: Frame) -> Drawing:
         found = states_drawing.content(frame.instant, frame.since, topic=topic, partition=partition)
@@ -110,6 +137,7 @@ def states(
     return group_picture(source, group, draw, "Record states", options)
 
 
+@refusing_others
 def group(
     source: Any,
     *,
@@ -134,6 +162,7 @@ def group(
     return group_picture(source, group, draw, "Group", options)
 
 
+@refusing_others
 def messages(
     source: Any,
     *,
@@ -165,6 +194,7 @@ def messages(
     return group_picture(source, group, draw, "Messages", options, parts=PARTS)
 
 
+@refusing_others
 def cluster(source: Any, *, group: str, **options: Unpack[Options]) -> GroupPicture:
     """The brokers: what they lead and coordinate, elections and stops, and the messages between two steps."""
 
@@ -174,6 +204,7 @@ def cluster(source: Any, *, group: str, **options: Unpack[Options]) -> GroupPict
     return group_picture(source, group, draw, "Cluster", options)
 
 
+@refusing_others
 def raster(
     source: Any, *, group: str, topic: str, partition: int = 0, tall: bool = False, **options: Unpack[Options]
 ) -> GroupPicture:
@@ -182,6 +213,7 @@ def raster(
     A drag over the picture moves all linked views in time, and shows the dragged time on their time axes; the raster
     marks it. `tall`: as high as the messages beside it.
     """
+    partition = plain(partition)
 
     def draw(frame: Frame) -> Drawing:
         place = frame.place(topic, partition)
@@ -191,6 +223,7 @@ def raster(
     return group_picture(source, group, draw, "Offsets over time", options)
 
 
+@refusing_others
 def record(
     source: Any,
     *,
@@ -203,6 +236,7 @@ def record(
     """The biography of the record that was selected last, or else of the one at `offset`: why it is where it is, and
     what happened to it. None: the record at the SPSO.
     """
+    partition, offset = plain(partition), plain(offset)
 
     def draw(frame: Frame) -> Drawing:
         place = share_partition_of(frame.record) or (topic, partition)
@@ -219,8 +253,10 @@ def record(
     return group_picture(source, group, draw, "Record", options)
 
 
+@refusing_others
 def state_topic(source: Any, *, group: str, topic: str, partition: int = 0, **options: Unpack[Options]) -> GroupPicture:
     """The leader's memory beside what is durable, of the selected share-partition, or else of this one."""
+    partition = plain(partition)
 
     def draw(frame: Frame) -> Drawing:
         place = frame.place(topic, partition)
@@ -229,6 +265,7 @@ def state_topic(source: Any, *, group: str, topic: str, partition: int = 0, **op
     return group_picture(source, group, draw, "Memory and state topic", options)
 
 
+@refusing_others
 def charts(
     source: Any,
     *,
@@ -242,6 +279,7 @@ def charts(
     group. A drag over the picture moves all linked views in time, and shows the dragged time on their time axes.
     `tall`: as high as the messages beside it.
     """
+    partition = plain(partition)
 
     def draw(frame: Frame) -> Drawing:
         from_ms, to_ms = frame.span or (None, None)

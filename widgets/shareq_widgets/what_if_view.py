@@ -6,7 +6,6 @@ The figures were computed beforehand, by `shareq what-if`. The setting in force 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from html import escape
 from pathlib import Path
 from typing import Any, Final, Unpack
 
@@ -15,6 +14,7 @@ import ipywidgets
 from shareq import Cluster
 from shareq.model.configs import BrokerConfig, GroupConfig
 from shareq.model.errors import ConfigException, KafkaException
+from shareq.model.printable import escape
 from shareq.observer import Observer
 from shareq.sim.what_if import KEYS, Setting, Table, stored_table
 from shareq.trace import Journal
@@ -26,7 +26,7 @@ from shareq_widgets.inputs import on_change, on_click
 from shareq_widgets.instant import Instant
 from shareq_widgets.pictures import what_if as drawing
 from shareq_widgets.pictures.what_if_words import WhatIfContent, field_text, words
-from shareq_widgets.views import Options, group_picture
+from shareq_widgets.views import Options, group_picture, refusing_others
 
 SLIDERS: Final = {
     "lock_duration_ms": "lock duration",
@@ -220,6 +220,7 @@ class WhatIf(ipywidgets.VBox):
         return {**(super()._repr_mimebundle_(**kwargs) or {}), **stored.bundle(self)}
 
 
+@refusing_others
 def what_if(
     source: Any = None, *, group: str = "", table: Table | str | Path | None = None, **options: Unpack[Options]
 ) -> WhatIf:

@@ -65,9 +65,9 @@ class BackendClient:
     ) -> None:
         """`config`: sockets and security of all connections, in confluent-kafka's keys. KafkaException (_INVALID_ARG)
         for an impossible one."""
-        self._servers = parse_bootstrap_servers(bootstrap_servers)
         checked = ClientConfig({**config, "bootstrap.servers": bootstrap_servers}, ())
         self._settings = SocketSettings.of(checked.sockets)
+        self._servers = parse_bootstrap_servers(bootstrap_servers, self._settings.security.protocol)
         self._loop = loop
         self._rng = rng
         self._client_id = client_id

@@ -159,7 +159,7 @@ class Coordinators:
         if self._logs.get(log.shard) is log:
             self._resign(log.shard)
             again = lambda: self._when_held(lambda: self.image_changed(self._mirror.image))  # noqa: E731
-            self._loop.at(self._loop.now_ms() + RETRY_MS, again)
+            self._loop.at(self._loop.time_ms() + RETRY_MS, again)
 
     def die(self) -> None:
         """End the actors and their writers."""

@@ -41,7 +41,7 @@ class DesignCheck:
             (result,) = response.results if isinstance(response, DescribeConfigsResponse) else (None,)
             found = [config.value for config in result.configs if config.name == CLEANUP_POLICY] if result else []
             if not found:  # the topic is being created, or the broker did not answer
-                self._loop.at(self._loop.now_ms() + RETRY_MS, lambda: self.begin(passed))
+                self._loop.at(self._loop.time_ms() + RETRY_MS, lambda: self.begin(passed))
             elif found == [self._design.cleanup_policy]:
                 passed()
             else:

@@ -111,7 +111,7 @@ class GroupConfigs:
     def _fenced(self) -> None:
         """Another process has become the writer. If this one still leads, that was a former leader: begin anew."""
         self.close()
-        self._loop.at(self._loop.now_ms() + RETRY_MS, lambda: self._when_held(self._mirror.published))
+        self._loop.at(self._loop.time_ms() + RETRY_MS, lambda: self._when_held(self._mirror.published))
 
     def _read(self) -> None:
         if self._log is not None:
@@ -160,7 +160,7 @@ class GroupConfigs:
         elif self.writes:
             self._enqueue(group_id, changes, done)
         else:
-            self._ask(group_id, changes, done, self._loop.now_ms() + ASK_MS)
+            self._ask(group_id, changes, done, self._loop.time_ms() + ASK_MS)
 
     # ---- changes that another process stores -------------------------------------------------------------------------
 
@@ -176,9 +176,9 @@ class GroupConfigs:
             error, why = (
                 (results[0].error_code, results[0].error_message) if results else (Errors.NETWORK_EXCEPTION, None)
             )
-            if error in _UNKNOWN_WRITER and self._loop.now_ms() < due_ms:
+            if error in _UNKNOWN_WRITER and self._loop.time_ms() < due_ms:
                 again = partial(self._ask, group_id, changes, done, due_ms)
-                self._loop.at(self._loop.now_ms() + RETRY_MS, again)
+                self._loop.at(self._loop.time_ms() + RETRY_MS, again)
             elif error:
                 done((error, why))
             else:
@@ -200,7 +200,7 @@ class GroupConfigs:
     def _alter(self, group_id: str, changes: Changes, done: Callable[[ErrorWithMessage], object]) -> None:
         problem, merged = self.merged(group_id, changes)
         if self._log is None or not self.writes:
-            self._ask(group_id, changes, done, self._loop.now_ms() + ASK_MS)
+            self._ask(group_id, changes, done, self._loop.time_ms() + ASK_MS)
         elif problem[0]:
             self._end(done, problem)
         else:

@@ -147,11 +147,11 @@ class LogReads:
             if grew is not None and not read.error and _reached_end(effect, read):
                 self._watch.add(Watched(at, effect.topic_partition, read.high_watermark, grew))
             elif grew is not None and read.error in _STALE:
-                self._loop.at(self._loop.now_ms() + RETRY_MS, grew)
+                self._loop.at(self._loop.time_ms() + RETRY_MS, grew)
             done(read)
 
         kept = self._kept.get(at)
-        if kept is not None and kept.serves(effect, self._loop.now_ms()):
+        if kept is not None and kept.serves(effect, self._loop.time_ms()):
             self._loop.post(take, _log_read(effect, kept.partition))
             return
         if not self._reads:
@@ -189,7 +189,7 @@ class LogReads:
     def _keep(self, at: TopicIdPartition, partition: FetchResponse.Partition, level: int) -> None:
         """Keep what was read, for a short time."""
         if partition.records:
-            until_ms = self._loop.now_ms() + KEPT_MS
+            until_ms = self._loop.time_ms() + KEPT_MS
             self._kept[at] = kept = _Kept(partition, level, until_ms)
             self._sizes[at] = _Sizes.of(partition.records)
             self._loop.at(until_ms + 1, lambda: self._drop(at, kept))

@@ -108,7 +108,7 @@ class LogWatch:
     def _wait_ms(self) -> int:
         """The time to the next common end of fetches."""
         period = WATCH_WAIT_MS if len(self._idle_lanes) >= FREE_LANES else SHORT_WAIT_MS
-        wait_ms = period - self._loop.now_ms() % period
+        wait_ms = period - self._loop.time_ms() % period
         return wait_ms if wait_ms >= LEAST_WAIT_MS else wait_ms + period
 
     def _ended(self, lane: str, waiting: dict[TopicIdPartition, Watched], answer: Answer) -> None:
@@ -133,8 +133,8 @@ class LogWatch:
                 watched.grew()  # the next fetch reads, and is watched for
         if failed:
             self._stale()
-            self._loop.at(self._loop.now_ms() + RETRY_MS, lambda: [watched.grew() for watched in failed])
+            self._loop.at(self._loop.time_ms() + RETRY_MS, lambda: [watched.grew() for watched in failed])
         if grown:
             self._send()
         elif self._watched:
-            self._loop.at(self._loop.now_ms() + JOIN_MS, self._send)
+            self._loop.at(self._loop.time_ms() + JOIN_MS, self._send)

@@ -98,7 +98,7 @@ class MetadataMirror:
         self._creating: set[str] = set()
         self._asking = self._again = self._closed = False
         self._member = False
-        self._asked_ms = loop.now_ms()
+        self._asked_ms = loop.time_ms()
         self._timer: Timer | None = None
         self._waiting: list[tuple[Callable[[ClusterImage], bool], Callable[[], object], int]] = []
         self._before: list[Callable[[], object]] = []
@@ -122,7 +122,7 @@ class MetadataMirror:
         if self._asking:
             self._again = True
         else:
-            self._ask_at(max(self._loop.now_ms(), self._asked_ms + STALE_MS))
+            self._ask_at(max(self._loop.time_ms(), self._asked_ms + STALE_MS))
 
     def refresh(self, done: Callable[[], object]) -> None:
         """Call `done` when the image is at least as new as this call."""
@@ -134,13 +134,13 @@ class MetadataMirror:
         if shown(self.image):
             done()
         else:
-            self._waiting.append((shown, done, self._loop.now_ms() + SHOWN_MS))
+            self._waiting.append((shown, done, self._loop.time_ms() + SHOWN_MS))
             self.stale()
 
     def _check_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
         for shown, done, due_ms in waiting:
-            if self._loop.now_ms() >= due_ms or shown(self.image):
+            if self._loop.time_ms() >= due_ms or shown(self.image):
                 done()
             else:
                 self._waiting.append((shown, done, due_ms))
@@ -155,7 +155,7 @@ class MetadataMirror:
     def _ask(self) -> None:
         self._timer = None
         if not self._closed and not self._asking:
-            self._asking, self._again, self._asked_ms = True, False, self._loop.now_ms()
+            self._asking, self._again, self._asked_ms = True, False, self._loop.time_ms()
             self._during, self._before = self._during + self._before, []
             self._client.call_any(MetadataRequest(), self._answered)
 

@@ -95,10 +95,10 @@ class BackendNode:
             DeadLettersEnded: lambda _, effect: loop.post(self._leader.deliver, effect),
         }
         self._of_share_groups = (*OF_SHARE_GROUPS, *([BrowseShareGroupRequest] if config[ENABLE] else []))
-        actor = make_share_leader(broker_id, config, traced=traced, sole=True)
+        actor = make_share_leader(broker_id, config, traced=traced, sole=True, time_of_day=loop.time_of_day)
         self._reads = LogReads(self._backend_id, client, loop, stale=stale, moved=self._moved, waits=actor.waits_for)
         self._leader = Host(f"{self.name}/share-leader", actor, loop, carriers, record)
-        writer = DeadLetterWriter(rng, traced=traced, describes=True)
+        writer = DeadLetterWriter(rng, traced=traced, describes=True, time_of_day=loop.time_of_day)
         reads = {ReadLog: lambda host, effect: self._reads.read(effect, host.deliver, None)}
         self._letters = Host(f"{self.name}/dead-letter-writer", writer, loop, carriers | reads, record)
 
@@ -152,7 +152,7 @@ class BackendNode:
                 done(answer._replace(response=to_client(request, response, self._view())))
             elif repeated and answer.error.retriable:
                 again = lambda: send() if self._client.has_lane(lane) else done(answer)  # noqa: E731
-                self._loop.at(self._loop.now_ms() + RETRY_MS, again)
+                self._loop.at(self._loop.time_ms() + RETRY_MS, again)
             else:
                 done(answer)
 

@@ -91,7 +91,7 @@ class BackendRuntime:
         self._loop = loop
         self._journal = journal
         self._rng = rng
-        self._reached_ms = loop.now_ms()
+        self._reached_ms = loop.time_ms()
         self._persister_class = broker_config[PERSISTER_CLASS]
         self.network = Network(loop, self.record, trace_messages=trace_messages and journal.enabled)
         self.client = BackendClient(bootstrap_servers, loop, self.fork_rng(), PROCESS.client_id, backend_config)
@@ -206,7 +206,7 @@ class BackendRuntime:
 
     def _shut_out(self) -> bool:
         """True if the process that leads had its time to be served."""
-        now_ms = self._loop.now_ms()
+        now_ms = self._loop.time_ms()
         if self._reaches_leaders:
             self._reached_ms = now_ms
         return now_ms - self._reached_ms >= ALONE_S * 1000 * self._scale
@@ -219,7 +219,7 @@ class BackendRuntime:
         if isinstance(answer.response, ApiVersionsResponse) and not answer.response.error_code:
             self.front.versions = answer.response
         else:
-            self._loop.at(self._loop.now_ms() + RETRY_MS, self._ask_versions)
+            self._loop.at(self._loop.time_ms() + RETRY_MS, self._ask_versions)
 
     def close(self) -> None:
         """End all actors, leave the processes on the backend, and close the connections."""
@@ -273,7 +273,7 @@ class BackendRuntime:
 
         def appended(result: Appended) -> None:
             if result.error:
-                self._loop.at(self._loop.now_ms() + RETRY_MS, lambda: self._draw_term(done))
+                self._loop.at(self._loop.time_ms() + RETRY_MS, lambda: self._draw_term(done))
             else:
                 done(result.base_offset)
 
@@ -393,4 +393,4 @@ class BackendRuntime:
         self._record_at(CLIENT, event)
 
     def _record_at(self, broker_id: int, event: Event) -> None:
-        self._journal.record(self._loop.now_ms(), broker_id, event)
+        self._journal.record(self._loop.time_ms(), broker_id, event)

@@ -70,7 +70,7 @@ class ShardReads:
     def _again(self, call: Callable[[], object]) -> None:
         """Repeat a step after a pause, with newer metadata."""
         self._locator.stale()
-        self._loop.at(self._loop.now_ms() + RETRY_MS, lambda: self.closed or call())
+        self._loop.at(self._loop.time_ms() + RETRY_MS, lambda: self.closed or call())
 
     def _unless_closed(self, done: Callable[[Answer], None]) -> Callable[[Answer], None]:
         def take(answer: Answer) -> None:

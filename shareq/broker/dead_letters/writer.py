@@ -47,6 +47,7 @@ from shareq.model.image import NO_LEADER, ClusterImage
 from shareq.model.messages.data import ProduceRequest, ProduceResponse
 from shareq.model.messages.topics import CreateTopicsResponse, DescribeConfigsResponse
 from shareq.model.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
+from shareq.model.time_of_day import TimeOfDay, same_time
 from shareq.model.workflow import LATER, Pause, Pauses, Promise, Reply, Send, Waiter, Workflow, Workflows
 from shareq.persister.state_topic import KAFKAS
 
@@ -79,11 +80,14 @@ class DeadLetterWriter(Workflows):
     """The actor. `rng` spreads retries in time. `describes`: the image has no configurations of topics, so that the
     actor asks for those of a queue."""
 
-    def __init__(self, rng: random.Random, *, traced: bool, describes: bool = False) -> None:
+    def __init__(
+        self, rng: random.Random, *, traced: bool, describes: bool = False, time_of_day: TimeOfDay = same_time
+    ) -> None:
         super().__init__({Send: self._begin_send, ReadLog: self._begin_read, Pause: self._begin_pause})
         self._rng = rng
         self._traced = traced
         self._describes = describes
+        self._time_of_day = time_of_day
         self._image = ClusterImage()
         self._now_ms = 0
         self._effects: list[Effect] = []
@@ -270,7 +274,9 @@ class DeadLetterWriter(Workflows):
         if sent is None:
             limits = QueueLimits(queue.max_bytes, queue.needs_keys, self._config(lane).dead_letter_copy_record_enable)
             producer = lane.producer_state(topic.topic_id, index)
-            made = RoundMaker(limits, producer, self._now_ms).make(lane.sent, lane.readable(), lane.source)
+            made = RoundMaker(limits, producer, self._time_of_day(self._now_ms)).make(
+                lane.sent, lane.readable(), lane.source
+            )
             sent = SentRound(topic.topic_id, index, made)
         base_offset = -1
         if sent.round.batch is not None:

@@ -33,6 +33,7 @@ from shareq.model.experiments import Experiments
 from shareq.model.ids import SharePartitionKey, TopicPartition
 from shareq.model.messages.share_browse import FROM_SPSO, BrowseShareGroupRequest, BrowseShareGroupResponse
 from shareq.model.states import IsolationLevel, PartitionLoadState
+from shareq.model.time_of_day import TimeOfDay, same_time
 
 Refusal = tuple[Errors, str | None]
 
@@ -45,8 +46,10 @@ Browse = Generator[Ask, Any, BrowseShareGroupResponse]
 class BrowsingShareLeader(ShareLeader):
     """Has the interface of ShareLeader, and answers BrowseShareGroup, too."""
 
-    def __init__(self, broker_id: int, *, traced: bool, sole: bool = False) -> None:
-        super().__init__(broker_id, traced=traced, sole=sole)
+    def __init__(
+        self, broker_id: int, *, traced: bool, sole: bool = False, time_of_day: TimeOfDay = same_time
+    ) -> None:
+        super().__init__(broker_id, traced=traced, sole=sole, time_of_day=time_of_day)
         self._errands = Errands(self._context, self._handlers)
 
     def _incoming(self, incoming: Incoming) -> None:
@@ -132,7 +135,7 @@ class BrowsingShareLeader(ShareLeader):
             return client_error(state.error_code), reason
         config, start_offset = context.config(key.group_id), state.start_offset
         if start_offset == UNKNOWN_START_OFFSET:
-            log, timestamp = TopicPartition(topic, key.partition), reset_timestamp(config, context.now_ms)
+            log, timestamp = TopicPartition(topic, key.partition), reset_timestamp(config, context.day_ms)
             found: OffsetFound = yield lambda call_id: FindOffset(call_id, log, timestamp)
             if found.error or found.offset < 0:
                 error = found.error or Errors.OFFSET_NOT_AVAILABLE
@@ -170,7 +173,7 @@ class BrowsingShareLeader(ShareLeader):
         aborted = aborted_ranges(batches, read.aborted) if committed else []
         left_out = {f for f, _ in aborted}
         experiments = self._context.config(request.group_id).experiments or Experiments()
-        expired = expired_ranges(batches, experiments.record_ttl_ms, self._context.now_ms)
+        expired = expired_ranges(batches, experiments.record_ttl_ms, self._context.day_ms)
         runs = browsed_runs(window, first, end, aborted, expired) if first < end else ()
         return BrowseShareGroupResponse(
             runs=runs if experiments.delivery_enable else while_paused(runs),

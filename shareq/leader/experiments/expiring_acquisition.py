@@ -42,7 +42,7 @@ class ExpiringAcquisition(Acquisition):
     ) -> None:
         super().__init__(window, batches, config=config, now_ms=now_ms, **limits)
         experiments = config.experiments or Experiments()
-        self._expired = expired_ranges(batches, experiments.record_ttl_ms, now_ms)
+        self._expired = expired_ranges(batches, experiments.record_ttl_ms, now_ms + window.day_ahead_ms)
         queue = config.dead_letter_queue and experiments.record_ttl_deadletter_enable
         self._expires_to = RecordState.ARCHIVING if queue else RecordState.ARCHIVED
 

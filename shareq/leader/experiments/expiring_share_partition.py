@@ -45,7 +45,11 @@ class ExpiringSharePartition(RestingSharePartition):
         self._writes.dead_letters |= config.dead_letter_queue
         return super().acquire(batches, fetch_offset, config=config, aborted=aborted, keys=keys, **limits)
 
-    def may_skip(self, batches: Sequence[RecordBatch], config: GroupConfig, now_ms: int) -> bool:
+    def set_day_ahead(self, ms: int) -> None:
+        """Set by how much the time of day, which the timestamps have, is ahead of the actor's time."""
+        self._window.day_ahead_ms = ms
+
+    def may_skip(self, batches: Sequence[RecordBatch], config: GroupConfig, day_ms: int) -> bool:
         """True if the window is empty and the next of the read `batches` is too old, unless its records are to go to
         the dead-letter queue, or a look-up has found nothing to skip."""
         experiments, spso = config.experiments, self.spso
@@ -56,7 +60,7 @@ class ExpiringSharePartition(RestingSharePartition):
         queue = config.dead_letter_queue and experiments.record_ttl_deadletter_enable
         if queue or self.window_end != spso or (self._looked_up == spso and not self.skipping):
             return False
-        expired = expired_ranges(batches[:1], experiments.record_ttl_ms, now_ms)
+        expired = expired_ranges(batches[:1], experiments.record_ttl_ms, day_ms)
         return bool(expired) and batches[0].last_offset >= spso
 
     def begin_skip(self) -> None:

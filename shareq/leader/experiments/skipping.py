@@ -8,13 +8,16 @@ from shareq.leader.experiments.errands import Errand
 from shareq.leader.experiments.expiring_share_partition import ExpiringSharePartition
 from shareq.leader.led_partition import LedPartition
 from shareq.model.actor import FindOffset, LogRead, OffsetFound, ReadLog
+from shareq.model.time_of_day import TimeOfDay, same_time
 
 
 class SkippingShareLeader(BrowsingShareLeader):
     """Has the interface of ShareLeader, with all experiments."""
 
-    def __init__(self, broker_id: int, *, traced: bool, sole: bool = False) -> None:
-        super().__init__(broker_id, traced=traced, sole=sole)
+    def __init__(
+        self, broker_id: int, *, traced: bool, sole: bool = False, time_of_day: TimeOfDay = same_time
+    ) -> None:
+        super().__init__(broker_id, traced=traced, sole=sole, time_of_day=time_of_day)
         self._fetches.skip = self._skip
 
     def _skip(self, led: LedPartition, read: LogRead) -> bool:
@@ -23,13 +26,14 @@ class SkippingShareLeader(BrowsingShareLeader):
         context, share_partition = self._context, led.share_partition
         config = context.config(led.key.group_id)
         assert isinstance(share_partition, ExpiringSharePartition)
-        if not share_partition.may_skip(read.batches, config, context.now_ms):
+        share_partition.set_day_ahead(context.day_ms - context.now_ms)
+        if not share_partition.may_skip(read.batches, config, context.day_ms):
             return False
         led.idle = True
         if not share_partition.skipping:
             share_partition.begin_skip()
             ttl_ms = config.experiments.record_ttl_ms if config.experiments else 0
-            self._errands.begin(self._pass_expired(led, share_partition, context.now_ms - ttl_ms + 1, read))
+            self._errands.begin(self._pass_expired(led, share_partition, context.day_ms - ttl_ms + 1, read))
         return True
 
     def _pass_expired(

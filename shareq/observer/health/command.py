@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
@@ -17,6 +18,7 @@ from shareq.client.properties import client_properties
 from shareq.end_signals import end_signals
 from shareq.extras import install_command
 from shareq.model.errors import ConfigException, Errors, KafkaException
+from shareq.model.printable import printable
 from shareq.observer.health.limits import Limits
 from shareq.observer.health.lines import Lines
 from shareq.observer.health.monitor import MIN_INTERVAL_MS, Monitor, monitor
@@ -99,7 +101,7 @@ def observe(
     if every == bool(groups):
         raise click.UsageError("name one or more groups, or give --all")
     limits = Limits(max_lag, None if stuck_for is None else round(stuck_for * 1000))
-    try:
+    with _exit_codes():
         config = client_properties(command_config) if command_config else None
         with (
             end_signals() as ended,
@@ -111,17 +113,29 @@ def observe(
             with _metrics(opened, prometheus, prometheus_host), _output(as_json, once) as show:
                 code, exceeded = _watch(opened, ended, show, limits, once=once)
         for sentence in exceeded:
-            click.echo(sentence, err=True)
+            click.echo(printable(sentence), err=True)
+        raise SystemExit(code)
+
+
+@contextmanager
+def _exit_codes() -> Iterator[None]:
+    """End the command with the exit code of an exception; that of Python, 1, means an exceeded limit."""
+    try:
+        yield
     except BrokenPipeError:  # the reader of the output has ended, such as `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = FINE
+        raise SystemExit(FINE) from None
     except ModuleNotFoundError as missing:
         raise Refusal(f"the package {missing.name} is missing: {install_command('kafka')}") from missing
     except (ConfigException, OSError) as problem:
         raise Refusal(str(problem)) from problem
     except KafkaException as problem:
         raise Refusal(problem.error.str()) from problem
-    raise SystemExit(code)
+    except click.ClickException:
+        raise
+    except Exception:
+        traceback.print_exc()
+        raise SystemExit(REFUSED) from None
 
 
 def _await_first_poll(opened: Monitor, ended: threading.Event) -> None:
@@ -146,7 +160,7 @@ def _await_first_poll(opened: Monitor, ended: threading.Event) -> None:
         raise Refusal(f"{where} is unreachable: {report.trouble or f'no answer within {START_S} s'}")
     missing = [d.group for group in report.groups for d in group.diagnoses if d.kind is Kind.GROUP_UNKNOWN]
     if missing:
-        raise Refusal(f"no such share group at {where}: {', '.join(missing)}")
+        raise Refusal(f"no such share group at {where}: {printable(', '.join(missing))}")
 
 
 def _watch(opened: Monitor, ended: threading.Event, show: Show, limits: Limits, *, once: bool) -> tuple[int, list[str]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import click
 
+from shareq.model.printable import printable
 from shareq.observer.health.monitor import in_flight
 from shareq.observer.health.report import ALARMS, GroupReport, PartitionReport, Report, Verdict
 from shareq.observer.health.sentences import clock, duration
@@ -19,7 +20,7 @@ class Lines:
 
     def show(self, report: Report) -> None:
         for text in self.of(report):
-            click.echo(text)
+            click.echo(printable(text))
 
     def of(self, report: Report) -> Iterator[str]:
         """The lines of one report, each with its time."""

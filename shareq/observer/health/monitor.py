@@ -8,6 +8,8 @@ from typing import Any
 from shareq.client.config import connection_config
 from shareq.model.errors import ConfigException, KafkaException
 from shareq.model.html import Html, Table, html, strong
+from shareq.model.numbers import plain
+from shareq.model.time_of_day import TimeOfDay, same_time
 from shareq.observer.core import PollingCore
 from shareq.observer.health.fleet_poll import FleetPoll
 from shareq.observer.health.judge import Judge
@@ -29,17 +31,19 @@ class _Desk:
         self.report = Report(bootstrap_servers, 0)
         self.failure: KafkaException | None = None
         self.failed_polls = self.poll_ms = 0
+        self.time_of_day: TimeOfDay = same_time
+        """Reports are about times of day: they are compared with timestamps, and read by people."""
 
     def take(self, reading: Reading, now_ms: int, begun_ms: int) -> None:
         self.failure = None
         self.failed_polls += reading.unreachable
         self.poll_ms = now_ms - begun_ms
-        self.report = self.judge.judge(reading, now_ms)
+        self.report = self.judge.judge(reading, self.time_of_day(now_ms))
 
     def fail(self, failure: KafkaException, now_ms: int) -> None:
         self.failure = failure
         self.failed_polls += 1
-        self.report = self.judge.fail(failure.error.str(), now_ms)
+        self.report = self.judge.fail(failure.error.str(), self.time_of_day(now_ms))
 
 
 class Monitor(Poller):
@@ -69,6 +73,7 @@ class Monitor(Poller):
             interval_ms=interval_ms,
         )
         connection = transport.connect(core, "monitor")
+        desk.time_of_day = connection.time_of_day
         super().__init__(core, connection, connection.close)
 
     @property
@@ -173,6 +178,7 @@ def monitor(
     names = (groups,) if isinstance(groups, str) else None if groups is None else tuple(groups)
     if names is not None and (not names or not all(isinstance(name, str) and name for name in names)):
         raise ConfigException(f"groups={groups!r}: must be one or more non-empty names, or None for all")
+    interval_ms = plain(interval_ms)
     if isinstance(interval_ms, bool) or not isinstance(interval_ms, int) or interval_ms < MIN_INTERVAL_MS:
         raise ConfigException(f"interval_ms={interval_ms!r}: must be {MIN_INTERVAL_MS} or more")
     unique = None if names is None else tuple(dict.fromkeys(names))

@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from shareq.model.printable import printable
 from shareq.observer.health.monitor import COLUMNS, cells, total_cells
 from shareq.observer.health.report import ALARMS, URGENCY, Diagnosis, GroupReport, Report, Verdict
 from shareq.observer.health.sentences import clock, duration
@@ -91,7 +92,7 @@ def _head(report: Report) -> Text:
         still = duration(report.time_ms - report.unreachable_since_ms)
         head.append(f"  unreachable since {clock(report.unreachable_since_ms)} ({still}): ", "bold red")
     if report.trouble:
-        head.append(f"  {report.trouble}", "red")
+        head.append(f"  {printable(report.trouble)}", "red")
     return head
 
 
@@ -102,7 +103,7 @@ def _table(report: Report, rows: list[Row]) -> Table:
     stale = report.unreachable_since_ms is not None
     last = None
     for row in rows:
-        title = Text(row.group if row.group != last else "", "bold")
+        title = Text(printable(row.group) if row.group != last else "", "bold")
         last = row.group
         *figures, state = row.cells
         style = "dim" if stale else STYLES[row.verdict]
@@ -121,5 +122,5 @@ def _diagnoses(shown: list[Diagnosis]) -> Table:
     table = Table.grid(padding=(0, 1))
     for d in shown:
         urgent = d.kind in ALARMS
-        table.add_row(Text("!", "bold red") if urgent else Text("·", "dim"), Text(d.sentence))
+        table.add_row(Text("!", "bold red") if urgent else Text("·", "dim"), Text(printable(d.sentence)))
     return table

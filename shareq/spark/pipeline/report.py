@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from html import escape
 from typing import Any
 
+from shareq.model.printable import escape
 from shareq.spark.pipeline import charts
 from shareq.spark.pipeline.charts import Chart, Row
 from shareq.trace.journal.event_text import count_text, range_text

@@ -21,6 +21,7 @@ import click
 from shareq.admin import Admin
 from shareq.admin.dead_letters import DeadLetter, DeadLetterQueue, LetterFilter
 from shareq.client.arguments import INT64_MAX
+from shareq.model.printable import printable
 from shareq.tools.connection import Connection, connection_options
 from shareq.tools.dead_letters.ledger import Ledger
 from shareq.tools.rows import NAME_WIDTH, Row, print_json, print_table
@@ -207,8 +208,7 @@ def _print_letters(rows: list[Row]) -> None:
 def _cell(value: object) -> str:
     if value is None:
         return "-"
-    text = str(value["base64"]) if isinstance(value, dict) else str(value)
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+    return printable(str(value["base64"]) if isinstance(value, dict) else str(value))
 
 
 # ---- redrive ---------------------------------------------------------------------------------------------------------

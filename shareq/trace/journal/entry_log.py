@@ -12,6 +12,7 @@ from typing import NamedTuple, Self, overload
 
 from shareq.model.errors import ConfigException
 from shareq.model.events import Event
+from shareq.model.numbers import plain
 
 
 class Entry(NamedTuple):
@@ -36,6 +37,7 @@ class EntryLog:
     """
 
     def __init__(self, origin_ms: int = 0, *, capacity: int | None = None, enabled: bool = True) -> None:
+        capacity = plain(capacity)
         if capacity is not None and capacity < 1:
             raise ConfigException(f"capacity={capacity!r}: must be >= 1, or None for no limit")
         self.origin_ms = origin_ms

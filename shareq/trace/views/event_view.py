@@ -8,6 +8,7 @@ from typing import Any
 from weakref import finalize
 
 from shareq.model.events import RecordsChanged
+from shareq.model.numbers import plain
 from shareq.model.states import PREPARED
 from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq.trace.analysis.replay import order_of, time_of
@@ -106,6 +107,7 @@ class EventView:
 
     def _check(self, order: int, *, low: int) -> None:
         total = self.total()
+        order = plain(order)
         if isinstance(order, bool) or not isinstance(order, int) or not low <= order <= total:
             raise ValueError(f"order must be a whole number from {low} to {total}, not {order!r}")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shareq.model.printable import printable
+
 MOST_CHARACTERS = 100
 
 
@@ -11,5 +13,4 @@ def figure_text(text: str) -> str:
     if len(text) > MOST_CHARACTERS:
         half = MOST_CHARACTERS // 2
         text = f"{text[:half]}…{text[-half:]}"
-    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-    return text.replace("$", r"\$")
+    return printable(text).replace("$", r"\$")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from shareq.model.errors import ConfigException
+from shareq.model.numbers import plain
 from shareq.trace.analysis.group_history import history_of
 from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
@@ -29,6 +30,7 @@ def view(source: Any, group: str, topic: str, partition: int = 0, *, close: Call
     partition that the journal does not have while it has others. `close` is called when the view is closed, or no
     longer referenced.
     """
+    partition = plain(partition)
     if isinstance(partition, bool) or not isinstance(partition, int) or partition < 0:
         raise ConfigException(f"partition={partition!r}: must be a whole number from 0")
     return View(source, group, topic, partition, close)

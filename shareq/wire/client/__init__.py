@@ -34,6 +34,9 @@ class TcpConnection:
     def now_ms(self) -> int:
         return self._host.now_ms()
 
+    def time_of_day(self, time_ms: int) -> int:
+        return self._host.time_of_day(time_ms)
+
     def run(self, action: Callable[[int], Iterable[Effect]]) -> None:
         self._host.run(action)
 
@@ -54,8 +57,8 @@ class TcpTransport:
     """
 
     def __init__(self, bootstrap_servers: str, conf: Mapping[str, Any] = MappingProxyType({})) -> None:
-        self._servers = parse_bootstrap_servers(bootstrap_servers)
         self._settings = SocketSettings.of(conf)
+        self._servers = parse_bootstrap_servers(bootstrap_servers, self._settings.security.protocol)
 
     def connect(self, actor: Actor, client_id: str) -> TcpConnection:
         """Sockets are opened with the client's first request."""

@@ -13,12 +13,35 @@ from shareq.wire.address import Address
 MAX_PORT = 65535
 
 
-def parse_bootstrap_servers(servers: str) -> tuple[Address, ...]:
-    """`a:9092,b:9092,[::1]:9092` as addresses, each once. KafkaException (_INVALID_ARG) names the invalid part."""
-    addresses = dict.fromkeys(_address(server.strip(), servers) for server in servers.split(",") if server.strip())
+PROTOCOLS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
+
+
+def parse_bootstrap_servers(servers: str, protocol: str | None = None) -> tuple[Address, ...]:
+    """`a:9092,b:9092,[::1]:9092` as addresses, each once. KafkaException (_INVALID_ARG) names the invalid part.
+
+    As for librdkafka, a server may have its protocol before it and a slash behind it: `PLAINTEXT://a:9092/`.
+    `protocol`: that of the connections, which it must be then; None: any.
+    """
+    addresses = dict.fromkeys(
+        _address(_without_protocol(server.strip(), servers, protocol), servers)
+        for server in servers.split(",")
+        if server.strip()
+    )
     if not addresses:
         raise _refusal(servers, "must name at least one server")
     return tuple(addresses)
+
+
+def _without_protocol(server: str, servers: str, expected: str | None) -> str:
+    named, separator, place = server.rpartition("://")
+    if not separator:
+        return server
+    if named.lower() not in PROTOCOLS:
+        raise _refusal(servers, f"{server!r} must be host:port, inproc://name, or of one of {', '.join(PROTOCOLS)}")
+    if expected is not None and named.lower() != expected:
+        why = f"{server!r} is an address for {named.upper()}, and security.protocol is {expected}"
+        raise _refusal(servers, f"{why}: set security.protocol={named.lower()}, or name another address")
+    return place.partition("/")[0]
 
 
 def _address(server: str, servers: str) -> Address:

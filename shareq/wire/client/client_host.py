@@ -58,8 +58,14 @@ class TcpClientHost:
 
     @staticmethod
     def now_ms() -> int:
-        """Wall time that never decreases."""
+        """The clock of all clients, ms since the epoch when the process began: it never decreases, and a change of the
+        system's clock does not move it."""
         return _STARTED_MS + time.monotonic_ns() // 1_000_000
+
+    @staticmethod
+    def time_of_day(time_ms: int) -> int:
+        """The time of day at a time of this clock, by the system's clock as it stands now."""
+        return time.time_ns() // 1_000_000 + time_ms - TcpClientHost.now_ms()
 
     # ---- calls of the application ------------------------------------------------------------------------------------
 

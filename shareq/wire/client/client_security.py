@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 from shareq.client.security_config import truth
 from shareq.model.errors import ConfigException, Errors, KafkaError, KafkaException
 from shareq.model.scram import ScramMechanism
+from shareq.wire.client.addresses import PROTOCOLS
 from shareq.wire.client.login import Login, LoginFailed
 from shareq.wire.client.sasl_mechanisms import OauthBearerClient, PlainClient, SaslClient, ScramClient
 from shareq.wire.client.tls import client_context
@@ -37,8 +38,8 @@ class ClientSecurity:
         """The security that a configuration describes. KafkaException (_INVALID_ARG) for an impossible one."""
         try:
             protocol = str(conf.get("security.protocol") or "plaintext").lower()
-            if protocol not in ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl"):
-                allowed = "plaintext, ssl, sasl_plaintext, sasl_ssl"
+            if protocol not in PROTOCOLS:
+                allowed = ", ".join(PROTOCOLS)
                 raise ConfigException(f"security.protocol={conf['security.protocol']!r}: must be one of {allowed}")
             context = _context(conf) if protocol.endswith("ssl") else None
             if not protocol.startswith("sasl"):
@@ -47,6 +48,11 @@ class ClientSecurity:
             return cls(context=context, mechanism=mechanism, make_client=_client_maker(mechanism, conf))
         except ConfigException as problem:
             raise KafkaException(KafkaError(KafkaError._INVALID_ARG, str(problem))) from None
+
+    @property
+    def protocol(self) -> str:
+        """The value of `security.protocol`."""
+        return f"{'sasl_' if self.mechanism else ''}{'ssl' if self.context is not None else 'plaintext'}"
 
     async def begin_login(self) -> Login | None:
         """A new login; None if none is needed. A callback for tokens runs in a thread of its own: it may wait.

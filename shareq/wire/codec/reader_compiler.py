@@ -138,7 +138,8 @@ class _ReaderCompiler:
         return length
 
     def _text(self, _: WireField, __: bool, length: str, target: str) -> None:
-        self.source.line(f"{target} = data[at:at + {length}].decode(); at += {length}")
+        """As in Java, U+FFFD replaces what is no UTF-8: clients in other languages may send any bytes."""
+        self.source.line(f"{target} = data[at:at + {length}].decode(errors='replace'); at += {length}")
 
     def _bytes(self, field: WireField, _: bool, length: str, target: str) -> None:
         value = f"batches(data, at, at + {length})" if field.is_batches else f"data[at:at + {length}]"

@@ -189,6 +189,36 @@ def test_a_missing_package_is_named(stage: Stage, monkeypatch: pytest.MonkeyPatc
 # ---- output ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("charset", ["cp1252", "cp437", "latin-1"])
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["lines", "json"])
+def test_names_that_the_output_cannot_encode(stage: Stage, charset: str, options: list[str]) -> None:
+    """5.1: a code page of Windows is no reason to end, let alone with the code of a limit; later groups are shown."""
+    for group in ("日本語", "水"):
+        stage.configure(group)
+        stage.consumer(group, group).poll(0)
+    result = CliRunner(charset=charset).invoke(main, ["observe", stage.address, "--all", "--once", *options])
+    assert (result.exit_code, result.exception) == (FINE, None)
+    assert r"\u65e5\u672c\u8a9e" in result.stdout
+    assert r"\u6c34" in result.stdout
+    refused = CliRunner(charset=charset).invoke(main, ["observe", stage.address, "日本", "--once"])
+    assert (refused.exit_code, type(refused.exception)) == (REFUSED, SystemExit)
+
+
+def test_an_unexpected_error_has_not_the_exit_code_of_a_limit(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Lines, "show", lambda *_: 1 // 0)
+    result = run(stage.address, "crew", "--once")
+    assert (result.exit_code, "ZeroDivisionError" in result.stderr) == (REFUSED, True)
+
+
+def test_a_group_id_does_not_steer_the_terminal(stage: Stage) -> None:
+    """A line feed makes no second line, and an escape sequence is written as text."""
+    stage.configure("a\x1b[31m\nb")
+    stage.consumer("anna", "a\x1b[31m\nb").poll(0)
+    shown = [line for line in run(stage.address, "--all", "--once").stdout.splitlines() if "\\x1b" in line]
+    assert any(r" a\x1b[31m\nb orders-0 " in line for line in shown)
+    assert all("orders-0" in line for line in shown)
+
+
 def test_one_json_object_for_each_poll(stage: Stage) -> None:
     """5.4, 6.1: the last one is that at which the limit is exceeded."""
     stage.produce("orders", 1)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from shareq.model.errors import ConfigException, IllegalStateException
+from shareq.model.numbers import plain
 
 BUTTON, SLIDER, CHOICE = "button", "slider", "choice"
 
@@ -43,6 +44,7 @@ class Range:
 
     def check(self, name: str, value: object) -> Number:
         """The value; ConfigException with name, value and range if it is not in the range."""
+        value = plain(value)
         number = isinstance(value, int if self.whole else (int, float)) and not isinstance(value, bool)
         if not (number and self.least <= value <= self.most):  # type: ignore[operator]    # it is a number
             kind = "a whole number" if self.whole else "a number"
@@ -127,6 +129,7 @@ class Control:
 
     def check(self, value: Any = None) -> Any:
         """The value as `code` uses it. ConfigException names the control, the value and what is allowed."""
+        value = plain(value)
         if self.checked is not None:
             return self.checked(value)
         if self.span is not None:

@@ -1,0 +1,20 @@
+"""Texts that clients have chosen, such as group ids, where not every character is allowed or harmless."""
+
+from __future__ import annotations
+
+import re
+from html import escape as _escape  # noqa: TID251 here alone
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What no XML document may contain, not even as a reference."""
+
+
+def printable(text: str) -> str:
+    """The text on one line, with control characters as Python writes them: a terminal would obey them."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def escape(text: str) -> str:
+    """The text as a value of an attribute, or as content, of HTML and XML. Characters that XML forbids are written as
+    Python does: with one of them a picture would be malformed."""
+    return _escape(_NOT_XML.sub(lambda found: repr(found[0])[1:-1], text))
