@@ -77,9 +77,7 @@ _ACQUIRE_MODES = {int(mode): mode for mode in AcquireMode}
 class ShareLeader:
     """The actor. `wake_at_ms` is the next deadline of a lock or a waiting fetch. `sole`: see `LeaderContext`."""
 
-    def __init__(
-        self, broker_id: int, *, traced: bool, sole: bool = False, time_of_day: TimeOfDay = same_time
-    ) -> None:
+    def __init__(self, broker_id: int, *, traced: bool, sole: bool = False, time_of_day: TimeOfDay = same_time) -> None:
         self.wake_at_ms: int | None = None
         self._context = LeaderContext(broker_id, traced=traced, sole=sole, time_of_day=time_of_day)
         self._sessions = ShareSessionCache()

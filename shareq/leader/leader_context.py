@@ -26,9 +26,7 @@ class LeaderContext:
 
     __slots__ = ("_ids", "broker_id", "deadlines", "effects", "image", "now_ms", "sole", "time_of_day", "traced")
 
-    def __init__(
-        self, broker_id: int, *, traced: bool, sole: bool = False, time_of_day: TimeOfDay = same_time
-    ) -> None:
+    def __init__(self, broker_id: int, *, traced: bool, sole: bool = False, time_of_day: TimeOfDay = same_time) -> None:
         self.time_of_day = time_of_day
         self.broker_id = broker_id
         self.sole = sole

@@ -46,9 +46,7 @@ Browse = Generator[Ask, Any, BrowseShareGroupResponse]
 class BrowsingShareLeader(ShareLeader):
     """Has the interface of ShareLeader, and answers BrowseShareGroup, too."""
 
-    def __init__(
-        self, broker_id: int, *, traced: bool, sole: bool = False, time_of_day: TimeOfDay = same_time
-    ) -> None:
+    def __init__(self, broker_id: int, *, traced: bool, sole: bool = False, time_of_day: TimeOfDay = same_time) -> None:
         super().__init__(broker_id, traced=traced, sole=sole, time_of_day=time_of_day)
         self._errands = Errands(self._context, self._handlers)
 

@@ -14,9 +14,7 @@ from shareq.model.time_of_day import TimeOfDay, same_time
 class SkippingShareLeader(BrowsingShareLeader):
     """Has the interface of ShareLeader, with all experiments."""
 
-    def __init__(
-        self, broker_id: int, *, traced: bool, sole: bool = False, time_of_day: TimeOfDay = same_time
-    ) -> None:
+    def __init__(self, broker_id: int, *, traced: bool, sole: bool = False, time_of_day: TimeOfDay = same_time) -> None:
         super().__init__(broker_id, traced=traced, sole=sole, time_of_day=time_of_day)
         self._fetches.skip = self._skip
 
