@@ -104,6 +104,15 @@ class EmptyLogs:
         assert self.loop.wait(lambda: bool(found), 0)
         self.loop.drain()
 
+    def read_together(self, *partitions: int) -> None:
+        """Read partitions to their ends, in one turn."""
+
+        def read() -> None:
+            for partition in partitions:
+                self.read_later(partition)
+
+        self.loop.enter(read)
+
     def read_later(self, partition: int) -> None:
         """Read a partition to its end, in the present turn; count in `grown` when it is to be read again."""
 
@@ -156,7 +165,7 @@ def test_without_a_free_lane_a_partition_is_watched_soon() -> None:
 def test_partitions_are_watched_on_at_once_when_another_of_their_fetch_has_grown() -> None:
     """Also while most lanes are busy, and before the one that has grown is read."""
     logs = EmptyLogs()
-    logs.loop.enter(lambda: [logs.read_later(partition) for partition in (0, 1, 2)])
+    logs.read_together(0, 1, 2)
     logs.loop.drain()
     for partition in range(10, 10 + FREE_LANES):
         logs.watch(partition)
@@ -191,7 +200,7 @@ def test_requests_for_partitions_that_stay_empty_are_bounded(partitions: int) ->
 def test_a_watch_ends_with_the_last_fetch_that_waits() -> None:
     """It is read again for the next one: records may have arrived meanwhile."""
     logs = EmptyLogs()
-    logs.loop.enter(lambda: [logs.read_later(partition) for partition in (0, 1)])
+    logs.read_together(0, 1)
     logs.loop.drain()
     logs.unwanted.add(1)
     logs.advance(WATCH_WAIT_MS + JOIN_MS)

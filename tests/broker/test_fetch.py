@@ -415,9 +415,8 @@ BY_NAME = 12
 
 def by_name(*parts: tuple[int, int], topic: str = "orders", **fields: Any) -> FetchRequest:
     partitions = tuple(FetchRequest.Partition(partition=index, fetch_offset=offset) for index, offset in parts)
-    return FetchRequest(
-        **{"max_wait_ms": 0, "topics": (FetchRequest.Topic(topic=topic, partitions=partitions),)} | fields
-    )
+    given: dict[str, Any] = {"max_wait_ms": 0, "topics": (FetchRequest.Topic(topic=topic, partitions=partitions),)}
+    return FetchRequest(**given | fields)
 
 
 @pytest.mark.parametrize("version", [4, BY_NAME])

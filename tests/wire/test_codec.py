@@ -20,7 +20,8 @@ from shareq.model.messages.base import Request
 from shareq.wire.apis import APIS, EXPERIMENTS
 from shareq.wire.codec import reader, writer
 from shareq.wire.codec.schema import schema
-from shareq.wire.codec.variants import VARIANTS, Variant
+from shareq.wire.codec.variant import Variant
+from shareq.wire.codec.variants import VARIANTS
 from shareq.wire.errors import RequestHeader
 from shareq.wire.frames import (
     FrameReader,

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from shareq.wire.apis import APIS, EXPERIMENTS, Api
 from shareq.wire.codec.schema import schema
-from shareq.wire.codec.variants import VARIANTS, Variant
+from shareq.wire.codec.variant import Variant
+from shareq.wire.codec.variants import VARIANTS
 from shareq.wire.errors import MalformedFrame, RequestHeader, UnsupportedVersion
 from shareq.wire.frames import decode_request, decode_response, encode_request, encode_response
 from tests.wire.strategies import messages

@@ -78,7 +78,7 @@ def written(raw: Raw, topic: str, records: bytes, version: int, **fields: Any) -
     return partition.error_code.name, partition.base_offset
 
 
-def fetch(topic: str, offset: int = 0, **session: int) -> FetchRequest:
+def fetch(topic: str, offset: int = 0, **session: Any) -> FetchRequest:
     part = FetchRequest.Partition(partition=0, fetch_offset=offset)
     return FetchRequest(max_wait_ms=0, topics=(FetchRequest.Topic(topic=topic, partitions=(part,)),), **session)
 

@@ -4,7 +4,8 @@ topic. Prints the version of librdkafka, the values, and the committed offset.""
 import sys
 
 from confluent_kafka import Consumer, Producer, TopicPartition, libversion
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 address, topic = sys.argv[1:]
 admin = AdminClient({"bootstrap.servers": address})
@@ -22,7 +23,7 @@ found: list[str] = []
 while len(found) < 2:
     record = consumer.poll(1)
     if record is not None and record.error() is None:
-        found.append(record.value().decode())
+        found.append((record.value() or b"").decode())
 consumer.commit(asynchronous=False)
 (committed,) = consumer.committed([TopicPartition(topic, 0)], 60)
 consumer.close()
