@@ -216,8 +216,9 @@ CASES = (
         "InitProducerId, idempotent", lambda _: transactions.InitProducerIdRequest(), ((IDEMPOTENT_WRITE, "cluster"),)
     ),
     Case("InitProducerId, any topic", lambda _: transactions.InitProducerIdRequest(), ((WRITE, "topic"),)),
-    Case("AddPartitionsToTxn", ask.add_partitions, (_TXN, (WRITE, "topic"))),
-    Case("AddPartitionsToTxn, more", ask.add_more_partitions, (_TXN, (WRITE, "topic"))),
+    # Newer versions are for brokers.
+    Case("AddPartitionsToTxn", ask.add_partitions, (_TXN, (WRITE, "topic")), version=3),
+    Case("AddPartitionsToTxn, more", ask.add_more_partitions, (_TXN, (WRITE, "topic")), version=3),
     Case("AddOffsetsToTxn", ask.add_offsets, (_TXN, (READ, "group"))),
     Case("EndTxn", ask.end, (_TXN,)),
     Case("TxnOffsetCommit", ask.commit_in_transaction, (_TXN, (READ, "group"), (READ, "topic")), version=5),
