@@ -212,6 +212,7 @@ def test_locks_outlast_a_cut_of_the_link(kafka: LocalKafka, fresh: Fresh) -> Non
         held.accept()
 
 
+@pytest.mark.kafka
 def test_locks_outlast_a_restart_of_the_backend(fresh: Fresh) -> None:
     """The leader epoch grows, and the same process leads on. The session of the broker is short: a broker that starts
     again is refused until it has ended."""

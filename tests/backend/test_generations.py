@@ -130,6 +130,7 @@ def keys(backend: Backend) -> list[bytes]:
     return [key for _, key, _ in read.records if key != FENCE.key]
 
 
+@pytest.mark.kafka
 def test_a_forgotten_writer_finds_the_fence_of_its_successor(backend: Backend) -> None:
     """The backend takes its batch, which has no effect."""
     former = stood_still(backend)
@@ -141,6 +142,7 @@ def test_a_forgotten_writer_finds_the_fence_of_its_successor(backend: Backend) -
     assert keys(backend) == [b"a", b"b", b"d"]
 
 
+@pytest.mark.kafka
 @pytest.mark.parametrize("forgotten", [True, False], ids=["its successor is forgotten, too", "it has a successor"])
 def test_a_writer_that_has_stood_still_looks_for_a_successor_before_it_writes(
     backend: Backend, forgotten: bool
@@ -153,6 +155,7 @@ def test_a_writer_that_has_stood_still_looks_for_a_successor_before_it_writes(
     assert b"c" not in keys(backend)
 
 
+@pytest.mark.kafka
 def test_a_writer_that_has_stood_still_without_a_successor_goes_on(backend: Backend) -> None:
     former = stood_still(backend)
     former._renew_ms = 0
@@ -160,6 +163,7 @@ def test_a_writer_that_has_stood_still_without_a_successor_goes_on(backend: Back
     assert keys(backend) == [b"a", b"b"]
 
 
+@pytest.mark.kafka
 def test_a_writer_at_rest_is_not_forgotten(backend: Backend) -> None:
     """It is renewed in good time, so that the backend itself refuses it when it has a successor."""
     former = backend.opened()
@@ -169,6 +173,7 @@ def test_a_writer_at_rest_is_not_forgotten(backend: Backend) -> None:
     assert (shard._producer_id, shard._producer_epoch > epoch + 5) == (former._producer_id, True)
 
 
+@pytest.mark.kafka
 def test_a_writer_at_rest_notices_its_successor(backend: Backend) -> None:
     replaced: list[object] = []
     former = backend.shard()

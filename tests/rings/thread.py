@@ -32,8 +32,11 @@ _KAFKA = {
     "pairings/test_configurations.py": ("test_group_configurations_are_those_of_kafka[defaults]",),
     "pairings/test_dead_letters.py": ("test_worked_examples[backed-examples_1_to_4_reject_and_release]",),
     "pairings/test_kafka_4_4.py": (
-        "test_the_newest_version_of_each_api_is_that_of_kafka",
         "test_example_31_offsets_of_a_new_group_are_altered_twice[apache-kafka]",
+    ),
+    "wire/test_versions.py": (
+        "test_the_ranges_are_those_of_the_running_kafka",
+        "test_the_ranges_before_a_backend_are_those_of_kafka",
     ),
     "wire/test_client_scenarios.py": (
         *(f"test_records_are_delivered_as_they_were_produced[{one}]" for one in _BOTH),
@@ -56,6 +59,7 @@ _KAFKA = {
         "test_a_new_writer_fences_the_former_one_before_it_reads[apache-kafka]",
         "test_a_committed_read_ends_at_an_open_transaction_and_names_aborted_ones[apache-kafka]",
     ),
+    "backend/test_state_topic.py": ("test_an_observer_reads_the_states_of_the_groups_that_the_port_serves",),
     "backend/test_tools.py": ("test_kafkas_tool_describes_the_group",),
     "observer/test_kafka.py": (
         "test_the_strip_follows_accepts_releases_rejects_and_lock_timeouts",
