@@ -190,6 +190,7 @@ class ControlRoom(ipywidgets.Box):
         """What a notebook stores: at the end of the journal, or of the `whole` of it, the main moments of the strip,
         and all views at the most important one; else all views at the shown moment. The whole recording of a room is
         that of an ended story, if a more important mark is there."""
+        self.screen.timeline.catch_up()
         if whole and self._recorded is not None and self._recorded.importance < importance(self.screen.timeline):
             return self._recorded.picture(self._options)
         draw = room_picture.summary if whole or self.screen.timeline.live else room_picture.shown
@@ -206,6 +207,7 @@ class ControlRoom(ipywidgets.Box):
         recording together, without a kernel and without a network. `theme`, `width` and errors are as in `save` of a
         view. The controls of the cluster, and the views behind the tabs, are not saved.
         """
+        self.screen.timeline.catch_up()
         return save_room(self.title, self.screen.shown, Path(path), theme=theme, width=width)
 
     def close(self) -> None:

@@ -196,6 +196,7 @@ class GroupPicture(Player):
 
     def to_svg(self, theme: str = "light", width: int | None = None) -> str:
         """The shown moment as a self-contained SVG picture. `width` in px; None is the width of the front end."""
+        self.catch_up()
         position = self._playback.position
         drawing = self._drawing(position.until, position.now_ms, position.until, width, span=self._moment.span)
         return to_svg(drawing, theme=theme, now_ms=position.now_ms)
@@ -209,11 +210,11 @@ class GroupPicture(Player):
         return to_svg(drawing, theme=theme, now_ms=snapshot["now_ms"]), drawing.height
 
     def __repr__(self) -> str:
-        position = self._playback.position
-        drawn = (
-            self._drawing(position.until, position.now_ms, position.until).text if self.hidden else self.drawing["text"]
-        )
-        return f"{self._named}\n{drawn}"
+        self.catch_up()
+        position, asked = self._playback.position, self._asked
+        if asked is None or asked[0].until != position.until:  # hidden, or drawn later
+            return f"{self._named}\n{self._drawing(position.until, position.now_ms, position.until).text}"
+        return f"{self._named}\n{self.drawing['text']}"
 
 
 def described(drawing: Drawing, now_ms: int, origin_ms: int) -> dict[str, Any]:

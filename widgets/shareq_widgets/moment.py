@@ -64,7 +64,7 @@ class Moment:
         if self._mover is not None and self._mover() is follower:
             self._mover = None
 
-    def may_move(self, follower: Follower, now_ms: float) -> bool:
+    def may_move(self, follower: object, now_ms: float) -> bool:
         """True if the view may move by itself at the real time `now_ms`: no other one is moving."""
         mover = None if self._mover is None else self._mover()
         return mover is None or mover is follower or now_ms - self._moved_ms > STALE_MS

@@ -35,6 +35,7 @@ class PartitionStrip(Player):
 
     def to_svg(self, theme: str = "light", width: int | None = None) -> str:
         """The shown snapshot as a self-contained SVG picture, for places where no widget runs."""
+        self.catch_up()
         return draw(self.snapshot, theme=theme, width=self.width if width is None else width)
 
     def still(self, snapshot: Snapshot, _until: int, _since: int, theme: str, width: int) -> tuple[str, float]:
@@ -42,6 +43,7 @@ class PartitionStrip(Player):
         return picture, size_of(picture)[1]
 
     def __repr__(self) -> str:
+        self.catch_up()
         return str(self.snapshot["text"])
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from shareq.model.numbers import plain
 from shareq_widgets.catch_up import Scene, catch_up
+from shareq_widgets.ending import end_message
 from shareq_widgets.position import Position, Snapshot, View
 
 SPEEDS: Final = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -87,6 +88,12 @@ class Playback:
     def moving(self) -> bool:
         """True while the playback advances by itself: it plays, or shows what just happened."""
         return self.playing or self._next is not None
+
+    @property
+    def behind(self) -> bool:
+        """True if the end has moved on since it was shown."""
+        shown, end = (self.order, self._until), (self.view.total(), self.view.moment())
+        return not self._at_end or shown != end or self._now_ms() > self.time_ms
 
     @property
     def position(self) -> Position:
@@ -170,7 +177,7 @@ class Playback:
         else:
             self._show_end()
             self.live = True
-            self.message = self._end_message()
+            self.message = end_message(self)
 
     def back(self) -> None:
         """Go one step back: between two events, to the time of the earlier one; at the beginning, set a message."""
@@ -206,7 +213,7 @@ class Playback:
             self.running_on = True
             self._start()
         else:
-            self.message = self._end_message()
+            self.message = end_message(self)
 
     def _start(self) -> None:
         self.message = ""
@@ -308,7 +315,7 @@ class Playback:
         else:
             self._show_end()
             self.playing = self.time_scale > 0
-            self.message = "" if self.playing else self._end_message()
+            self.message = "" if self.playing else end_message(self)
             self.running_on = False
         self._set_rate()
 
@@ -346,16 +353,6 @@ class Playback:
                 return
             if self.view.total() > order and self._now_ms() > self.view.snapshot(order + 1)["now_ms"]:
                 return
-
-    def _end_message(self) -> str:
-        """The reason why there is no next event."""
-        if self.time_scale > 0:
-            return "Nothing new yet: the cluster is running, the strip follows it."
-        if self.drivable and self.running_on:
-            return "Nothing more happens here but heartbeats, until a client produces, polls or acknowledges."
-        if self.drivable:
-            return "This is the end of the recording: run on lets the cluster run."
-        return "This is the end of the journal."
 
     def _refresh(self) -> None:
         """Show the end again if it or a virtual clock has moved; the browser interpolates a running clock."""

@@ -15,7 +15,7 @@ import traitlets
 
 from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq_widgets import keeping, stored
-from shareq_widgets.front_end import FrontEndWidget
+from shareq_widgets.live import LiveWidget
 from shareq_widgets.look import THEMES, look, palette
 from shareq_widgets.moment import Moment, moment_of
 from shareq_widgets.playback import Playback
@@ -29,7 +29,7 @@ TICK_LIMIT_MS: Final = 250
 
 
 @used_by_one_thread
-class Player(FrontEndWidget):
+class Player(LiveWidget):
     """A view of a journal with the controls of a player.
 
     `order`, `speed`, `playing`, `live`, `internals`, `animate`, `selection` and `theme` may be set and linked; they are
@@ -47,7 +47,6 @@ class Player(FrontEndWidget):
     large: ClassVar[tuple[str, ...]] = ("snapshot",)
     _css = Path(__file__).parent / "shareq_widgets.css"
 
-    snapshot = traitlets.Dict(read_only=True).tag(sync=True)
     total = traitlets.Int(read_only=True).tag(sync=True)
     clock = traitlets.Dict(read_only=True, help="rate: journal ms per real ms; until_ms: where to wait").tag(sync=True)
     message = traitlets.Unicode(read_only=True, help="why nothing moved, or empty")
@@ -87,7 +86,6 @@ class Player(FrontEndWidget):
         self._playback = playback
         self._clock_ms = clock_ms or _monotonic_ms
         self._ticked_ms = self._clock_ms()
-        self._mirroring = False
         self._kept: keeping.Keepable = keeping.KeptView(self)
         self._moment = moment_of(playback.view.journal) if linked else Moment()
         self.set_trait("palette", palette())
@@ -374,6 +372,7 @@ class Player(FrontEndWidget):
         moments; else the shown one."""
         from shareq_widgets.storyboard import storyboard
 
+        self.catch_up()
         board = storyboard(self) if whole or self._playback.position.end else None
         return board or self.to_svg()
 
@@ -392,6 +391,7 @@ class Player(FrontEndWidget):
         """
         from shareq_widgets.export import save
 
+        self.catch_up()
         return save(self, Path(path), theme=theme, width=width)
 
 

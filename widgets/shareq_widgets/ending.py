@@ -1,0 +1,30 @@
+"""Why a playback has no next event."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Ending(Protocol):
+    """The part of `Playback` that belongs to its end."""
+
+    running_on: bool
+
+    @property
+    def time_scale(self) -> float:
+        """The speed of time at the live end; 0 if it stands still."""
+
+    @property
+    def drivable(self) -> bool:
+        """True if the source can be stepped at its end."""
+
+
+def end_message(playback: Ending) -> str:
+    """The reason as a sentence."""
+    if playback.time_scale > 0:
+        return "Nothing new yet: the cluster is running, the strip follows it."
+    if playback.drivable and playback.running_on:
+        return "Nothing more happens here but heartbeats, until a client produces, polls or acknowledges."
+    if playback.drivable:
+        return "This is the end of the recording: run on lets the cluster run."
+    return "This is the end of the journal."

@@ -1,0 +1,46 @@
+"""A view that follows the end of a journal, as a program reads it: within a cell no front end ticks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import traitlets
+
+from shareq_widgets.front_end import FrontEndWidget
+from shareq_widgets.moment import Moment
+from shareq_widgets.playback import Playback
+
+
+class OfNow(traitlets.Dict):  # type: ignore[type-arg]    # it has no types for a subclass
+    """A trait of the shown moment, which is that of now in a view that follows the end."""
+
+    def get(self, obj: Any, cls: Any = None) -> Any:
+        obj.catch_up()
+        return super().get(obj, cls)
+
+
+class LiveWidget(FrontEndWidget):
+    """The base of views with a playback."""
+
+    _playback: Playback
+    _moment: Moment
+    _clock_ms: Callable[[], float]
+    _mirroring = True
+    """True while the traits are set to what the playback shows, and before they are for the first time."""
+
+    snapshot = OfNow(read_only=True).tag(sync=True)
+
+    def catch_up(self) -> None:
+        """Show what has happened, if the view follows the end: texts and pictures are those of now. While a linked view
+        plays what has happened, they show the moment that all views show.
+        """
+        playback = self._playback if not self._mirroring else None
+        if playback is None or playback.moving or not playback.live or not playback.behind:
+            return
+        if self._moment.may_move(self, self._clock_ms()):
+            self.last()
+
+    def last(self) -> None:
+        """Show the end, in the linked views, too."""
+        raise NotImplementedError
