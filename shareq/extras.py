@@ -19,4 +19,13 @@ def require(extra: str, *packages: str) -> None:
     """Raise ModuleNotFoundError with the command that installs `extra` if one of its packages is missing."""
     for package in packages:
         if find_spec(package) is None:
-            raise ModuleNotFoundError(f"the package {package} is missing: {install_command(extra)}", name=package)
+            raise missing(extra, ModuleNotFoundError(name=package))
+
+
+def missing(extra: str, problem: ModuleNotFoundError) -> ModuleNotFoundError:
+    """The error of an import that has failed, with the command that installs `extra`; that of a module of this project
+    stays as it is."""
+    package = (problem.name or "").partition(".")[0]
+    if not package or package.startswith("shareq"):
+        return problem
+    return ModuleNotFoundError(f"the package {package} is missing: {install_command(extra)}", name=package)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
@@ -63,6 +64,15 @@ def test_a_call_names_the_package_that_is_missing(
     with pytest.raises(ModuleNotFoundError, match=f"^{re.escape(message)}$") as raised:
         call(tmp_path)
     assert raised.value.name == package
+
+
+@pytest.mark.parametrize("package", ["anywidget", "traitlets"])
+def test_the_widgets_name_the_command_that_installs_them(package: str) -> None:
+    """In a process of its own, because the widgets are loaded in this one."""
+    code = f"import sys; sys.modules[{package!r}] = None; import shareq_widgets"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    last = done.stderr.splitlines()[-1]
+    assert last == f"ModuleNotFoundError: the package {package} is missing: {install_command('lab')}"
 
 
 def test_what_is_installed_is_not_missing() -> None:

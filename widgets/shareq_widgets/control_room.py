@@ -256,7 +256,7 @@ def control_room(
     options: views.Options = {"theme": theme, "animate": animate}
     place: Place = {"group": group, "topic": topic, "partition": partition}
     if isinstance(source, str):
-        observing = observer.observe(source, group)
+        observing = observer.watched(source, group)
         try:
             return ControlRoom(observing, place, options, end=observing.close)
         except BaseException:
