@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _THROWN = re.compile(
-    r"^(Exception in thread \"[^\"]*\" |Caused by: )?(?:[\w$]+\.)+\w+(?:Exception|Error): (.+)$", re.MULTILINE
+    r"^(?:Exception in thread \"[^\"]*\" |Caused by: )?(?:[\w$]+\.)+\w+(?:Exception|Error): (.+)$", re.MULTILINE
 )
 _VALUE = re.compile(r"Invalid value (.*) for configuration ([\w.-]+)(?:: (.+))?")
 
