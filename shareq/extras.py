@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sys
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,6 +17,18 @@ def install_command(extra: str, checkout: Path = _CHECKOUT) -> str:
     if (checkout / "pyproject.toml").is_file():
         return f"pip install -e '{checkout}[{extra}]'"
     return f"pip install 'shareq[{extra}]'"
+
+
+def command_here(program: str = sys.executable) -> str:
+    """What a person types for the command `shareq` in the shell of this process: its name if it is on the PATH, else
+    the path of the one beside `program`, the running Python."""
+    beside = Path(program).parent / "shareq"
+    found = shutil.which("shareq")
+    if not beside.is_file() or (found and Path(found).resolve() == beside.resolve()):
+        return "shareq"
+    with suppress(ValueError):
+        beside = beside.relative_to(Path.cwd())
+    return shlex.quote(str(beside))
 
 
 def require(extra: str, *packages: str) -> None:

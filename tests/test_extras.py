@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 
-from shareq.extras import install_command, require
+from shareq.extras import command_here, install_command, require
 from shareq.sim import Scenario, run, sweep
 from shareq.trace import Journal, attempts, lag_plot, ledger, metrics, raster, state_diagram
 from tests.trace.histories import GROUP, TOPIC, random_history
@@ -26,6 +26,22 @@ def test_an_installed_package_names_its_extra(tmp_path: Path) -> None:
 
 def test_a_checkout_is_installed_from_its_folder() -> None:
     assert install_command("spark") == f"pip install -e '{ROOT}[spark]'"
+
+
+def test_a_command_that_is_not_on_the_path_is_called_by_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / ".venv" / "bin"
+    folder.mkdir(parents=True)
+    python, command = folder / "python", folder / "shareq"
+    monkeypatch.setenv("PATH", str(folder))
+    assert command_here(str(python)) == "shareq", "there is none beside this Python"
+    command.touch(0o755)
+    assert command_here(str(python)) == "shareq"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert command_here(str(python)) == str(command)
+    monkeypatch.chdir(tmp_path)
+    assert command_here(str(python)) == ".venv/bin/shareq"
 
 
 @pytest.mark.parametrize("extra", ["kafka", "lab", "spark"])
