@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from shareq.version import __version__
 
 if TYPE_CHECKING:
+    from shareq import kafka, sim, spark
     from shareq.admin import Admin, NewTopic, UserScramCredentialDeletion, UserScramCredentialUpsertion
     from shareq.broker import Cluster
     from shareq.client import TopicPartition
@@ -123,6 +124,7 @@ __all__ = [
     "UserScramCredentialUpsertion",
     "WakeupException",
     "__version__",
+    "kafka",
     "lag_plot",
     "ledger",
     "messages",
@@ -130,12 +132,20 @@ __all__ = [
     "monitor",
     "observe",
     "raster",
+    "sim",
+    "spark",
     "tap",
     "view",
 ]
 
 
+_ROOMS = frozenset({"kafka", "sim", "spark"})
+"""Packages with public names of their own, such as `shareq.kafka.LocalKafka`, after `import shareq` alone."""
+
+
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"shareq.{name}")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'shareq' has no attribute {name!r}")

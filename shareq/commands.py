@@ -59,6 +59,13 @@ EXTRAS = {"shareq.spark": "spark", "shareq_widgets": "lab"}
 """The extra of these packages; that of the others is kafka."""
 
 
+FIRST = ("serve", "show", "observe", "tap", "kafka")
+"""The commands that a person meets first; the others follow by name."""
+
+LONG = 1_000
+"""More than the characters of any sentence: lines are broken, and sentences are not cut off."""
+
+
 class Commands(click.Group):
     """The group of all commands, including those of LATE."""
 
@@ -71,7 +78,8 @@ class Commands(click.Group):
         return super().main(*args, **extra)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*LATE, *super().list_commands(ctx)]
+        known = [*LATE, *super().list_commands(ctx)]
+        return [*FIRST, *sorted(set(known) - set(FIRST))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in LATE:
@@ -83,8 +91,7 @@ class Commands(click.Group):
         """List all commands by their first sentences, without the imports of those of LATE."""
         known: dict[str, click.Command] = {name: click.Command(name, help=one.about) for name, one in LATE.items()}
         known.update(self.commands)
-        width = formatter.width - 6 - max(map(len, known))
-        rows = [(name, known[name].get_short_help_str(width)) for name in self.list_commands(ctx)]
+        rows = [(name, known[name].get_short_help_str(LONG)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 

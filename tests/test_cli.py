@@ -7,6 +7,7 @@ import sys
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from shareq.cli import main
 from shareq.commands import LATE
@@ -36,6 +37,14 @@ def test_a_command_is_listed_with_the_first_sentence_of_its_help(name: str) -> N
     command = main.get_command(click.Context(main), name)
     assert command is not None
     assert LATE[name].about == command.get_short_help_str(1_000)
+
+
+def test_the_list_has_whole_sentences_and_begins_with_serve() -> None:
+    listed = CliRunner().invoke(main, ["--help"]).output.split("Commands:\n")[1]
+    assert listed.split()[0] == "serve"
+    assert "..." not in listed
+    for late in LATE.values():
+        assert late.about in " ".join(listed.split())
 
 
 def test_the_list_of_commands_imports_none_of_them() -> None:

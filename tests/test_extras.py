@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from random import Random
 
 import pytest
 
-from shareq.extras import install_command, require
+from shareq.extras import command_here, install_command, require
 from shareq.sim import Scenario, run, sweep
 from shareq.trace import Journal, attempts, lag_plot, ledger, metrics, raster, state_diagram
 from tests.trace.histories import GROUP, TOPIC, random_history
@@ -25,6 +26,22 @@ def test_an_installed_package_names_its_extra(tmp_path: Path) -> None:
 
 def test_a_checkout_is_installed_from_its_folder() -> None:
     assert install_command("spark") == f"pip install -e '{ROOT}[spark]'"
+
+
+def test_a_command_that_is_not_on_the_path_is_called_by_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / ".venv" / "bin"
+    folder.mkdir(parents=True)
+    python, command = folder / "python", folder / "shareq"
+    monkeypatch.setenv("PATH", str(folder))
+    assert command_here(str(python)) == "shareq", "there is none beside this Python"
+    command.touch(0o755)
+    assert command_here(str(python)) == "shareq"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert command_here(str(python)) == str(command)
+    monkeypatch.chdir(tmp_path)
+    assert command_here(str(python)) == ".venv/bin/shareq"
 
 
 @pytest.mark.parametrize("extra", ["kafka", "lab", "spark"])
@@ -63,6 +80,15 @@ def test_a_call_names_the_package_that_is_missing(
     with pytest.raises(ModuleNotFoundError, match=f"^{re.escape(message)}$") as raised:
         call(tmp_path)
     assert raised.value.name == package
+
+
+@pytest.mark.parametrize("package", ["anywidget", "traitlets"])
+def test_the_widgets_name_the_command_that_installs_them(package: str) -> None:
+    """In a process of its own, because the widgets are loaded in this one."""
+    code = f"import sys; sys.modules[{package!r}] = None; import shareq_widgets"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    last = done.stderr.splitlines()[-1]
+    assert last == f"ModuleNotFoundError: the package {package} is missing: {install_command('lab')}"
 
 
 def test_what_is_installed_is_not_missing() -> None:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from shareq.admin.broker_routing import BrokerRouting
-from shareq.admin.core import AdminCore, Operation
+from shareq.admin.core import AdminCore, Operation, OperationTask
 from shareq.client.config import ClientConfig, merged
+from shareq.client.patience import await_sign
 from shareq.client.shell import LONGEST_S, UntilClosed, perform, timeout_ms
 from shareq.client.uninterrupted import uninterrupted
 from shareq.transports import transport_for
@@ -22,7 +23,9 @@ class RunsOperations(UntilClosed):
 
     def __init__(self, conf: Mapping[str, Any] | None = None, /, **kwargs: Any) -> None:
         config = ClientConfig(merged(conf, kwargs), (), client="admin client")
-        transport = transport_for(config["bootstrap.servers"], config.sockets)
+        self._address: str = config["bootstrap.servers"]
+        self._tells = "://" not in self._address  # over TCP, where time is that of a person's clock
+        transport = transport_for(self._address, config.sockets)
         self._core = AdminCore(config, transport.rng())
         self._routing = BrokerRouting(self._core.backoff)
         self._connection = transport.connect(self._core, self._core.client_id)
@@ -38,11 +41,19 @@ class RunsOperations(UntilClosed):
         with uninterrupted:
             task = perform(self._connection, core.calls, lambda now_ms: core.start(operation, wait_ms, now_ms))
             try:
+                if self._tells and not core.calls.reached:
+                    self._tells = False
+                    self._await_sign(task, wait_ms / 1000)
                 self._connection.wait(lambda: task.done, None)
             except BaseException:
                 core.abandon(task)
                 raise
         return task.result()
+
+    def _await_sign(self, task: OperationTask[Any], limit_s: float) -> None:
+        calls = self._core.calls
+        heard, refusal = (lambda: task.done or calls.reached), (lambda: calls.refusal)
+        await_sign(self._connection, heard, refusal, address=self._address, limit_s=limit_s)
 
     def close(self) -> None:
         """Close the connection. Idempotent."""

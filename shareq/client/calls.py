@@ -29,12 +29,15 @@ class Calls:
         "_timeout_ms",
         "_waiting",
         "reason",
+        "refusal",
         "unreachable",
     )
 
     def __init__(self, request_timeout_ms: int = 30000) -> None:
         self.unreachable: KafkaError | None = None
         """The error of a client that no broker has ever answered; a response clears it."""
+        self.refusal = ""
+        """Why the last connection of such a client has failed; empty before that, and after a response."""
         self._reached = False
         self._failing_since_ms: int | None = None
         self.reason = ""
@@ -66,11 +69,18 @@ class Calls:
         if answer.error is not Errors.NETWORK_EXCEPTION:
             self._reached = True
             self.unreachable = None
-        elif self._failing_since_ms is None:
+            self.refusal = ""
+            return
+        self.refusal = answer.reason or "connections fail"
+        if self._failing_since_ms is None:
             self._failing_since_ms = now_ms
         elif now_ms - self._failing_since_ms >= UNREACHABLE_MS:
-            why = answer.reason or "connections fail"
-            self.unreachable = KafkaError(KafkaError._TRANSPORT, f"no broker is reachable: {why}")
+            self.unreachable = KafkaError(KafkaError._TRANSPORT, f"no broker is reachable: {self.refusal}")
+
+    @property
+    def reached(self) -> bool:
+        """True if a broker has ever answered."""
+        return self._reached
 
     def take_unreachable(self) -> KafkaError | None:
         """The error that no broker is reachable, once; it returns if connections go on failing."""

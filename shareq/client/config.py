@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Any
 
 from shareq.client.arguments import text
@@ -71,7 +72,8 @@ def _unknown_key(key: object, value: object, known: set[str]) -> str:
 class ClientConfig:
     """A client's configuration, every key of its table answered: `config["max.poll.records"]`.
 
-    `contradiction`: what is raised for values that are good by themselves, and make no sense together.
+    `rejected`: keys that are refused, each with what to use instead, or with "". `contradiction`: what is raised for
+    values that are good by themselves, and make no sense together.
     """
 
     def __init__(
@@ -80,14 +82,15 @@ class ClientConfig:
         definitions: Iterable[ConfigDef],
         *,
         ignored: frozenset[str] = frozenset(),
-        rejected: Mapping[str, str] | frozenset[str] = frozenset(),
+        rejected: Mapping[str, str] = MappingProxyType({}),
         client: str = "client",
         contradiction: Callable[[str], Exception] = _refusal,
     ) -> None:
         table = {definition.key: definition for definition in (*COMMON, *SOCKETS, *definitions)}
         present = sorted(key for key in conf if key in rejected)
         if present:
-            raise ValueError(f"not applicable to a {client}: {', '.join(present)}")
+            hints = [rejected[key] for key in present if rejected[key]]
+            raise ValueError("; ".join([f"not applicable to a {client}: {', '.join(present)}", *hints]))
         self._values: dict[str, Any] = {key: definition.default for key, definition in table.items()}
         for key, value in conf.items():
             if key in table:

@@ -41,33 +41,42 @@ DEFINITIONS = (
     ConfigDef("check.crcs", False, "Check the CRC of each record batch."),
 )
 
-REJECTED = frozenset(
-    {
-        "allow.auto.create.topics",
-        "auto.offset.reset",
-        "consume.callback.max.messages",
-        "enable.auto.commit",
-        "enable.partition.eof",
-        "fetch.error.backoff.ms",
-        "fetch.queue.backoff.ms",
-        "group.instance.id",
-        "group.protocol",
-        "group.protocol.type",
-        "group.remote.assignor",
-        "heartbeat.interval.ms",
-        "interceptor.classes",
-        "isolation.level",
-        "message.copy.max.bytes",
-        "on_commit",
-        "partition.assignment.strategy",
-        "queued.max.messages.kbytes",
-        "queued.min.messages",
-        "session.timeout.ms",
-        "socket.max.fails",
-        "topic.blacklist",
-    }
-)
-"""Keys of a plain consumer that have no effect here or are group configurations; they are refused."""
+_OF_THE_GROUP = ("auto.offset.reset", "heartbeat.interval.ms", "isolation.level", "session.timeout.ms")
+"""Keys of a plain consumer in whose place a share group has a configuration, share.KEY."""
+
+
+def _group_config(key: str) -> str:
+    named = f"Admin.alter_group_configs(GROUP, {{'share.{key}': ...}})"
+    return f"share.{key} is a configuration of the group: {named}"
+
+
+REJECTED = {
+    **dict.fromkeys(
+        (
+            "allow.auto.create.topics",
+            "consume.callback.max.messages",
+            "enable.auto.commit",
+            "enable.partition.eof",
+            "fetch.error.backoff.ms",
+            "fetch.queue.backoff.ms",
+            "group.instance.id",
+            "group.protocol",
+            "group.protocol.type",
+            "group.remote.assignor",
+            "interceptor.classes",
+            "message.copy.max.bytes",
+            "on_commit",
+            "partition.assignment.strategy",
+            "queued.max.messages.kbytes",
+            "queued.min.messages",
+            "socket.max.fails",
+            "topic.blacklist",
+        ),
+        "",
+    ),
+    **{key: _group_config(key) for key in _OF_THE_GROUP},
+}
+"""Keys of a plain consumer that have no effect here, each with the configuration in its place; they are refused."""
 
 IGNORED = frozenset({"auto.commit.interval.ms", "enable.auto.offset.store", "max.partition.fetch.bytes"})
 

@@ -17,6 +17,8 @@ from shareq.model.errors import ConfigException
 from shareq.wire.client_examples import client_examples_text
 
 _CHECK_S = 0.5
+PORT = 9092
+"""The first broker's port by default: that of the examples, and of `shareq serve`."""
 
 
 @click.group()
@@ -26,12 +28,19 @@ def kafka() -> None:
 
 @kafka.command()
 @click.option("--brokers", type=click.Choice(["1", "3"]), default="1", show_default=True, help="The number of brokers.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=PORT,
+    show_default=True,
+    help="The first broker's port, others follow; 0: free ports.",
+)
 @click.option("--version", metavar="X.Y.Z", help="The version of Apache Kafka.  [default: KAFKA_HOME's, else 4.4.0]")
 @click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A broker configuration; repeatable.")
-def start(brokers: str, version: str | None, configs: tuple[str, ...]) -> None:
-    """Start Apache Kafka with share groups; ctrl-C stops it and removes its data."""
+def start(brokers: str, port: int, version: str | None, configs: tuple[str, ...]) -> None:
+    """Start Apache Kafka with share groups, until Ctrl-C; its data is removed then."""
     with _plain_errors():
-        local = LocalKafka(int(brokers), version=version, config=dict(map(_pair, configs)))
+        local = LocalKafka(int(brokers), version=version, port=port or None, config=dict(map(_pair, configs)))
         click.echo("Starting Apache Kafka ...", err=True)
         with local, end_signals() as ended:
             click.echo(f"Apache Kafka {local.version} serves at {local.bootstrap_servers}; logs in {local.logs}")

@@ -15,6 +15,7 @@ from typing import Self
 from shareq.jvm import find_java
 from shareq.kafka.broker_process import HOST, BrokerProcess, KafkaCommand, new_id
 from shareq.kafka.jars import kafka_jars
+from shareq.kafka.refusals import reason_in
 from shareq.model.errors import ConfigException, IllegalStateException, KafkaException
 from shareq.model.html import strong, table
 from shareq.model.numbers import plain
@@ -22,6 +23,7 @@ from shareq.proxy import Tap
 from shareq.proxy import tap as open_tap
 from shareq.proxy.ports import brokers_of
 from shareq.trace import Journal
+from shareq.wire.acceptor import bind, ports_of
 
 _ATTEMPTS = 3
 _POLL_S = 0.05
@@ -76,7 +78,8 @@ class LocalKafka:
             Producer({"bootstrap.servers": kafka.bootstrap_servers})
 
     `brokers`: 1 or 3. `config` overrides broker configurations by their Kafka names; `laptop_config` has the other
-    differences from Kafka's defaults. `version`: see `kafka_jars`. `timeout`: the limit of a start, seconds. `tap`: put
+    differences from Kafka's defaults. `version`: see `kafka_jars`. `port`: that of the first
+    broker, others follow; None: free ports. `timeout`: the limit of a start, seconds. `tap`: put
     a proxy in front of it, see `shareq.tap`: then `bootstrap_servers` is that of the proxy, and `journal` shows the
     share groups of all clients, so that views take a local Kafka where they take a cluster. It ends
     with `stop()`, with its `with` block, and with this process, even a killed one. ConfigException for an invalid
@@ -89,6 +92,7 @@ class LocalKafka:
         *,
         config: Mapping[str, object] | None = None,
         version: str | None = None,
+        port: int | None = None,
         timeout: float = 90.0,
         tap: bool = False,
         trace_messages: bool = False,
@@ -104,6 +108,7 @@ class LocalKafka:
         self.config = {**laptop_config(brokers), **(config or {})}
         self._count = brokers
         self._wanted_version = version
+        self._ports = None if port is None else ports_of(HOST, port, brokers)
         self._timeout = plain(timeout)
         self._wants_tap, self._trace_messages = tap, trace_messages
         self._tap: Tap | None = None
@@ -119,8 +124,11 @@ class LocalKafka:
             return self
         if sys.platform == "win32":
             raise LocalKafkaError("a local Kafka runs on Linux and macOS: on Windows use WSL")
+        _check_free(self._ports or [])
         self._program = KafkaCommand(find_java(), kafka_jars(self._wanted_version))
-        for _ in range(_ATTEMPTS - 1):  # another program may take a free port before Kafka binds it
+        for _ in range(
+            0 if self._ports else _ATTEMPTS - 1
+        ):  # another program may take a free port before Kafka binds it
             try:
                 return self._attempt(self._program)
             except _PortTaken:
@@ -166,10 +174,10 @@ class LocalKafka:
 
     def _attempt(self, program: KafkaCommand) -> Self:
         self._root = Path(tempfile.mkdtemp(prefix="shareq-kafka-"))
-        ports = _free_ports(2 * self._count)
+        ports, controller_ports = _with_controllers(self._ports, self._count)
         self._brokers = tuple(
             BrokerProcess(program, self._root, number, port, controller_port)
-            for number, (port, controller_port) in enumerate(zip(ports[::2], ports[1::2], strict=True))
+            for number, (port, controller_port) in enumerate(zip(ports, controller_ports, strict=True))
         )
         try:
             self._format()
@@ -190,7 +198,9 @@ class LocalKafka:
         cluster_id, (first, *others) = new_id(), self._brokers
         done = first.format(cluster_id)
         if done.returncode:
-            raise LocalKafkaError(f"Kafka refused its configuration:\n{_last(done.stdout + done.stderr, 15)}")
+            output = done.stdout + done.stderr
+            why = reason_in(output) or f"\n{_last(output, 15)}"
+            raise LocalKafkaError(f"Apache Kafka refuses its configuration: {why}")
         for broker in others:
             broker.format_like(first, cluster_id)
 
@@ -202,7 +212,7 @@ class LocalKafka:
                 if any(sign in output for sign in _PORT_TAKEN):
                     raise _PortTaken(_with_log(broker, "could not bind its port"))
                 if not broker.alive:
-                    raise LocalKafkaError(_with_log(broker, "ended while it started"))
+                    raise LocalKafkaError(_end_of_start(broker, output))
                 if time.monotonic() > deadline:
                     raise LocalKafkaError(_with_log(broker, f"was not ready after {self._timeout:g} s"))
                 time.sleep(_POLL_S)
@@ -326,6 +336,18 @@ def _free_ports(count: int) -> list[int]:
         return [taken.getsockname()[1] for taken in sockets]
 
 
+def _with_controllers(ports: list[int] | None, brokers: int) -> tuple[list[int], list[int]]:
+    """The ports of brokers, which may be chosen, and free ones of their controllers."""
+    free = [port for port in _free_ports(2 * brokers + len(ports or [])) if port not in (ports or [])]
+    return ports or free[:brokers], free[brokers : 2 * brokers]
+
+
+def _check_free(ports: list[int]) -> None:
+    """ConfigException if another program uses one of the ports: Kafka would fail after seconds, and with a trace."""
+    for port in ports:
+        bind(HOST, port).close()
+
+
 def _named_by(broker: BrokerProcess) -> set[int]:
     """The brokers in the metadata that a broker answers with; none if it does not answer."""
     try:
@@ -336,6 +358,13 @@ def _named_by(broker: BrokerProcess) -> set[int]:
 
 def _with_log(broker: BrokerProcess, what: str) -> str:
     return f"Kafka's broker {broker.broker_id} {what}:\n{_last(broker.output(), 25)}"
+
+
+def _end_of_start(broker: BrokerProcess, output: str) -> str:
+    """Why a broker has ended while it started: the exception, else the end of its log."""
+    what = "ended while it started"
+    why = reason_in(output)
+    return f"Kafka's broker {broker.broker_id} {what}: {why}" if why else _with_log(broker, what)
 
 
 def _last(text: str, lines: int) -> str:

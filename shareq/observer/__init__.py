@@ -5,6 +5,6 @@
 
 from shareq.observer.health import Monitor, monitor
 from shareq.observer.observer import Observer, observe
-from shareq.observer.views import lag_plot, view
+from shareq.observer.views import lag_plot, view, watched
 
-__all__ = ["Monitor", "Observer", "lag_plot", "monitor", "observe", "view"]
+__all__ = ["Monitor", "Observer", "lag_plot", "monitor", "observe", "view", "watched"]

@@ -36,6 +36,11 @@ class Poller(Tables, Closing):
         """True after `close()`, or when its connection has ended."""
         return not self._end.alive
 
+    @property
+    def polled(self) -> bool:
+        """True if a poll has ended, with or without success."""
+        return self._core.polls_ended > 0
+
     def wait(self, until: Callable[[], bool], timeout: float) -> bool:
         """Wait until `until()` is true, at most `timeout` seconds; it is checked after every step of a poll."""
         self._check_open()

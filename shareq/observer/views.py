@@ -5,10 +5,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from shareq import trace
-from shareq.observer.observer import observe
+from shareq.model.errors import KafkaError, KafkaException
+from shareq.model.events import ObservationDisturbed
+from shareq.observer.observer import Observer, observe
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+FIRST_S = 3.0
+"""How long a view of an address waits for the first poll, in seconds."""
+
+
+def watched(address: str, group: str, topics: list[str] | None = None) -> Observer:
+    """An observer for a view of an address. KafkaException, with the reason, if the first poll reads nothing: a picture
+    of nothing would look like an empty group."""
+    observer = observe(address, group, topics)
+    try:
+        observer.wait(lambda: observer.polled, FIRST_S)
+        read = any(not isinstance(entry.event, ObservationDisturbed) for entry in observer.journal)
+        if not read and (not observer.polled or observer.trouble):
+            why = observer.trouble or f"the cluster does not answer within {FIRST_S:g} s"
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT, f"{address} cannot be shown: {why}"))
+    except BaseException:
+        observer.close()
+        raise
+    return observer
 
 
 def view(source: Any, group: str, topic: str, partition: int = 0) -> trace.View:
@@ -16,11 +38,12 @@ def view(source: Any, group: str, topic: str, partition: int = 0) -> trace.View:
     or the bootstrap address of a Kafka cluster, which is observed until the view is closed.
 
     The share-partition may have no events yet. ConfigException for an invalid argument, and for a group, topic or
-    partition that the journal does not have while it has others; KafkaException for an invalid address.
+    partition that the journal does not have while it has others; KafkaException for an invalid address, and for one at
+    which no Kafka answers.
     """
     if not isinstance(source, str):
         return trace.view(source, group, topic, partition)
-    observer = observe(source, group, [topic])
+    observer = watched(source, group, [topic])
     try:
         return trace.view(observer, group, topic, partition, close=observer.close)
     except BaseException:
@@ -36,6 +59,6 @@ def lag_plot(source: Any, group: str, topic: str | None = None, ax: Axes | None 
     """
     if not isinstance(source, str):
         return trace.lag_plot(source, group, topic, ax)
-    with observe(source, group, None if topic is None else [topic]) as observer:
+    with watched(source, group, None if topic is None else [topic]) as observer:
         observer.refresh()
         return trace.lag_plot(observer, group, topic, ax)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from subprocess import TimeoutExpired
+from typing import TYPE_CHECKING, Never
 
 import click
 
 from shareq.extras import install_command
 from shareq.jvm import JavaNotFound
-from shareq.spark.session import JAVA_OPTIONS, archiving, unregistered
+from shareq.spark.register import is_remote
+from shareq.spark.session import JAVA_OPTIONS, archiving, drop_draft, unregistered
 from shareq.spark.versions import SparkDoesNotFit
 
 if TYPE_CHECKING:
@@ -26,16 +29,31 @@ room for compiled code that Java reserves otherwise, as Spark fills the fifth th
 verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show the messages of Spark and Java.")
 
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C, as of a shell's commands."""
+
+STOPPED_S = 10
+"""How long Spark's Java may take to end after Ctrl-C, in seconds."""
+
+
 @contextmanager
-def spark_of_command(master: str | None, *, verbose: bool, brief: bool) -> Iterator[SparkSession]:
-    """The session of a command. `brief`: Spark's Java has little to do.
+def spark_of_command(
+    master: str | None, *, verbose: bool, brief: bool, progress: bool, interrupted: Callable[[], str]
+) -> Iterator[SparkSession]:
+    """The session of a command. `brief`: Spark's Java has little to do. `interrupted` is called after Ctrl-C, when
+    Spark has ended: it removes what is half done, and returns a sentence.
 
     Errors that a user can do something about become a ClickException.
     """
+    if progress:
+        click.echo("Starting Spark ...", err=True)
     try:
-        with archiving():
+        with archiving(), _ended_by_ctrl_c(interrupted) as watch:
             with quiet_java(enabled=not verbose):
                 spark = unregistered(master=master, **({JAVA_OPTIONS: BRIEF} if brief else {}))
+            watch()
+            if not verbose and not is_remote(spark):
+                spark.sparkContext.setLogLevel("OFF")  # errors are raised, and become sentences
             yield spark
     except ModuleNotFoundError as missing:
         raise click.ClickException(f"the package {missing.name} is missing: {install_command('spark')}") from missing
@@ -45,6 +63,45 @@ def spark_of_command(master: str | None, *, verbose: bool, brief: bool) -> Itera
         if not type(problem).__module__.startswith(("pyspark.", "py4j.")):
             raise
         raise click.ClickException(f"Spark failed: {_reason(problem)}") from problem
+
+
+@contextmanager
+def _ended_by_ctrl_c(interrupted: Callable[[], str]) -> Iterator[Callable[[], None]]:
+    """SIGINT ends the process: an exception would meet Spark's threads, each of which prints a trace. Yields a function
+    to be called after the start of Spark, which has a handler of its own."""
+
+    def end(*_: object) -> Never:
+        with quiet_java(enabled=True):
+            _stop_java()
+            drop_draft()
+            sentence = interrupted()
+        os.write(2, f"\n{sentence}\n".encode())
+        os._exit(INTERRUPTED)
+
+    def watch() -> None:
+        signal.signal(signal.SIGINT, end)
+
+    former = signal.getsignal(signal.SIGINT)
+    watch()
+    try:
+        yield watch
+    finally:
+        signal.signal(signal.SIGINT, former)
+
+
+def _stop_java() -> None:
+    """End Spark's Java, so that it writes nothing more; it removes its temporary files."""
+    from pyspark import SparkContext
+
+    java = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001    # PySpark has no other name for it
+    if java is None:
+        return
+    java.terminate()
+    try:
+        java.wait(STOPPED_S)
+    except TimeoutExpired:
+        java.kill()
+        java.wait()
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -112,6 +113,12 @@ def archiving() -> Iterator[None]:
                     archive.keep(draft)
                 except TimeoutExpired:
                     gateway.proc.kill()
+
+
+def drop_draft() -> None:
+    """Remove what `archiving` has written, for a process that ends within it."""
+    for draft in _drafts:
+        shutil.rmtree(draft.parent, ignore_errors=True)
 
 
 _drafts: list[Path] = []

@@ -133,7 +133,11 @@ def what_if(
         workloads, grid = _workloads(own), grid_of(varied)
     except ConfigException as problem:
         raise click.ClickException(str(problem)) from problem
-    with spark_of_command(master, verbose=verbose, brief=True) as spark:
+
+    def interrupted() -> str:
+        return f"shareq what-if has stopped; the next run continues with the finished runs, which {kept} has."
+
+    with spark_of_command(master, verbose=verbose, brief=True, progress=progress, interrupted=interrupted) as spark:
         table = compute(workloads, grid, seeds, spark=spark, checkpoint=kept, progress=progress)
         out.write_text(table.to_json())
     shutil.rmtree(kept)

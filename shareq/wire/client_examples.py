@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from shareq.extras import command_here
 from shareq.model.html import Html, html
 
 
-def client_examples(bootstrap_servers: str, topic: str = "orders", group_id: str = "payments") -> dict[str, str]:
+def client_examples(
+    bootstrap_servers: str, topic: str = "orders", group_id: str = "payments", *, command: str = "shareq"
+) -> dict[str, str]:
     """Examples by title: Kafka's command-line tools, Python with confluent-kafka, properties of Java clients.
+    `command`: how a shell calls shareq.
 
     They work in any order: a new share group starts at the end of its topics by default, so the lines of each consumer
     set the group to start at the beginning before its first member joins.
     """
-    tool, server = "shareq kafka run", f"--bootstrap-server {bootstrap_servers}"
+    tool, server = f"{command} kafka run", f"--bootstrap-server {bootstrap_servers}"
     earliest = (
         f"{tool} kafka-configs {server} --alter --entity-type groups --entity-name {group_id} "
         "--add-config share.auto.offset.reset=earliest"
@@ -54,8 +58,9 @@ value.deserializer=org.apache.kafka.common.serialization.StringDeserializer""",
 
 
 def client_examples_text(bootstrap_servers: str) -> str:
-    """The examples for a terminal."""
-    return "\n\n".join(f"# {title}\n{lines}" for title, lines in client_examples(bootstrap_servers).items())
+    """The examples for a terminal, with the command that works in its shell."""
+    examples = client_examples(bootstrap_servers, command=command_here())
+    return "\n\n".join(f"# {title}\n{lines}" for title, lines in examples.items())
 
 
 def client_examples_html(bootstrap_servers: str) -> Html:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import threading
 from collections.abc import Callable
 from typing import Any, cast
@@ -12,6 +13,7 @@ import pytest
 
 from shareq.consumer import AcknowledgeType, Message, Messages, ShareConsumer, TopicPartition
 from shareq.consumer.config import REJECTED
+from shareq.model.configs import GROUP_CONFIGS
 from shareq.model.errors import (
     ConcurrentModificationException,
     IllegalStateException,
@@ -353,6 +355,13 @@ def test_keys_of_a_plain_consumer_are_refused(key: str) -> None:
 def test_the_error_names_all_refused_keys() -> None:
     with pytest.raises(ValueError, match=r"auto\.offset\.reset, isolation\.level"):
         construct(auto_offset_reset="earliest", isolation_level="read_committed")
+
+
+@pytest.mark.parametrize("key", ["auto.offset.reset", "heartbeat.interval.ms", "isolation.level", "session.timeout.ms"])
+def test_the_error_names_the_configuration_of_the_group(key: str) -> None:
+    assert f"share.{key}" in GROUP_CONFIGS
+    with pytest.raises(ValueError, match=re.escape(f"share.{key} is a configuration of the group")):
+        ShareConsumer({"bootstrap.servers": Fake().address, "group.id": "g", key: "x"})
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,15 @@ def test_import_shareq_is_light() -> None:
     assert loaded & HEAVY == set()
 
 
+@pytest.mark.parametrize("name", ["kafka.LocalKafka", "sim.Scenario", "spark.acknowledge", "spark.produce"])
+def test_rooms_are_loaded_when_they_are_used(name: str) -> None:
+    room = name.split(".", maxsplit=1)[0]
+    code = (
+        f"import sys, shareq; assert 'shareq.{room}' not in sys.modules; assert {room!r} in dir(shareq); shareq.{name}"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
 @pytest.mark.parametrize("room", ["model", "leader", "coordinator", "persister", "consumer"])
 def test_pure_rooms_import_no_heavy_library(room: str) -> None:
     """Reading a record loads aiokafka, which loads asyncio; nothing else that is heavy may come with an actor."""

@@ -143,7 +143,7 @@ def test_shareqs_tool_describes_the_served_cluster(served: Served) -> None:
 def test_the_same_blocks_run_on_apache_kafka() -> None:
     install, start = commands(START)
     assert install == ["pip", "install", "-e", ".[kafka]"]
-    with running(*start[1:]) as address:
+    with running(*start[1:], "--port", "0") as address:
         # Kafka creates the topic for the first record; the client then sends it again, sometimes behind the others.
         assert sorted(re.findall(r"b'order (\d+)' (\d)", run(CONNECT, address))) == TEN
         assert re.fullmatch(WATCHED, run(WATCH, address))

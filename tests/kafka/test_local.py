@@ -159,6 +159,7 @@ def test_a_broker_that_does_not_exist_is_refused(kafka_of_three: LocalKafka) -> 
     ("arguments", "message"),
     [
         pytest.param({"brokers": 2}, "brokers=2: must be 1 or 3", id="two brokers"),
+        pytest.param({"port": 0}, "ports=0: the first of 1 must be 1..65535", id="a port"),
         pytest.param({"brokers": True}, "brokers=True: must be 1 or 3", id="brokers as a bool"),
         pytest.param(
             {"config": {"listeners": "x"}}, "listeners='x': must not be set, a local Kafka sets it itself", id="own key"
@@ -179,11 +180,12 @@ def test_invalid_arguments_are_refused(arguments: dict[str, object], message: st
         pytest.param({"log.cleaner.threads": 1, "log.cleaner.dedupe.buffer.size": 1}, "cleaner", id="at the start"),
     ],
 )
-def test_a_failed_start_has_the_broker_log(kafka: LocalKafka, config: dict[str, object], expected: str) -> None:
+def test_a_failed_start_has_the_reason(kafka: LocalKafka, config: dict[str, object], expected: str) -> None:
     failing = LocalKafka(config=config)
     with pytest.raises(LocalKafkaError) as failure:
         failing.start()
     assert expected in str(failure.value)
+    assert "\tat " not in str(failure.value), "a sentence, and no trace of Java"
     assert repr(failing) == "LocalKafka(not running)"
 
 
@@ -192,6 +194,12 @@ def test_a_start_that_takes_too_long_ends(kafka: LocalKafka) -> None:
     with pytest.raises(LocalKafkaError, match="broker 0 was not ready after 0 s"):
         slow.start()
     assert slow.brokers_alive == ()
+
+
+def test_a_chosen_port_is_used_and_controllers_have_others() -> None:
+    ports, controllers = local_module._with_controllers([9092, 9093, 9094], 3)
+    assert ports == [9092, 9093, 9094]
+    assert len({*ports, *controllers}) == 6
 
 
 def test_a_taken_port_is_replaced(kafka: LocalKafka, monkeypatch: pytest.MonkeyPatch) -> None:

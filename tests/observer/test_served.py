@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from shareq import AcknowledgeType, Admin, Cluster, Producer, ShareConsumer, lag_plot, observe, view
+from shareq import AcknowledgeType, Admin, Cluster, KafkaException, Producer, ShareConsumer, lag_plot, observe, view
 from shareq.model.ids import SHARE_STATE_TOPIC
 from shareq.model.states import RecordState
 from shareq.observer import Observer
 from shareq.trace import View
 from shareq.wire.server import Server
-from shareq_widgets import strip
+from shareq_widgets import control_room, locks, strip
 from tests.polling import PATIENCE_S, QUICK
 from tests.wire.raw import quiet_ports
 
@@ -239,6 +239,15 @@ def test_a_cluster_in_this_process_is_observed_without_sockets() -> None:
 
 
 # ---- other sources ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("look", [view, strip, locks, control_room, lag_plot])
+def test_an_address_where_no_kafka_is_cannot_be_shown(look: Callable[..., Any]) -> None:
+    """A picture would show zeros, as of an empty group."""
+    nowhere = f"127.0.0.1:{quiet_ports(1)[0]}"
+    place = {"group": "crew"} if look in (locks, lag_plot) else {"group": "crew", "topic": "orders"}
+    with pytest.raises(KafkaException, match=f"{nowhere} cannot be shown: .*connection refused"):
+        look(nowhere, **place)
 
 
 def test_views_strips_and_plots_take_an_address(cluster: Cluster) -> None:

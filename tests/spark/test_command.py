@@ -17,6 +17,7 @@ from shareq.jvm import JavaNotFound
 from shareq.spark import command
 from shareq.spark.command import BRIEF, quiet_java
 from shareq.spark.pipeline import sources, stages
+from shareq.spark.pipeline.store import Store
 from shareq.spark.session import JAVA_OPTIONS
 
 WARNING = [sys.executable, "-c", "import sys; print('a warning', file=sys.stderr)"]
@@ -120,7 +121,7 @@ def test_an_error_is_a_sentence(error: Exception, message: str, monkeypatch: pyt
         raise error
 
     monkeypatch.setattr(command, "unregistered", session)
-    done = CliRunner().invoke(main, ["what-if", "out.json"])
+    done = CliRunner().invoke(main, ["what-if", "out.json", "--no-progress"])
     assert (done.exit_code, done.output[: 7 + len(message)]) == (1, f"Error: {message}")
 
 
@@ -137,6 +138,63 @@ def test_a_trace_in_a_topic_is_read_by_a_session_without_the_format(monkeypatch:
     monkeypatch.setattr(sources, "register", registered.append)
     with pytest.raises(OSError, match="read"):
         sources.events_of(cast("Any", Session()), "kafka://host:9092/trace")
+
+
+STOPPED = """
+import os, signal, sys
+from pathlib import Path
+from shareq.cli import main
+from shareq.spark import command
+
+class Session:
+    sparkContext = property(lambda self: os.kill(os.getpid(), signal.SIGINT))
+
+def started(**_):
+    Path("out/deliveries").mkdir(parents=True)
+    Path("out/deliveries/part-0.parquet").touch()
+    Path("out/report.html").touch()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # Spark has a handler of its own, too
+    return Session()
+
+command.unregistered = started
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence", "left"),
+    [
+        pytest.param(
+            ("pipeline", "run", "j.jsonl", "--out", "out"),
+            "shareq pipeline has stopped; out has no tables, and no report.",
+            [],
+            id="pipeline",
+        ),
+        pytest.param(
+            ("what-if", "mine.json"),
+            "shareq what-if has stopped; the next run continues with the finished runs, which mine.json.runs has.",
+            ["out"],
+            id="what-if",
+        ),
+    ],
+)
+def test_ctrl_c_is_one_sentence_and_leaves_nothing_half_done(
+    words: tuple[str, ...], sentence: str, left: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "j.jsonl").write_text("{}\n")
+    program = [sys.executable, "-c", STOPPED, *words]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (command.INTERRUPTED, "")
+    assert done.stderr == f"Starting Spark ...\n\n{sentence}\n"
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name != "j.jsonl") == left
+
+
+def test_a_folder_with_files_of_others_keeps_them(tmp_path: Path) -> None:
+    for name in ("mine.txt", "schema.json"):
+        (tmp_path / name).touch()
+    (tmp_path / "events").mkdir()
+    Store(str(tmp_path)).remove()
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
 @pytest.mark.parametrize("module", ["spark.pipeline.command", "spark.source", "spark.state_topic"])

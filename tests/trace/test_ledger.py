@@ -288,6 +288,12 @@ def test_a_ledger_that_cannot_be_exact_is_refused(journal: Journal | None, topic
         ledger(journal, GROUP, topic)
 
 
+def test_a_ledger_of_an_unknown_group_is_refused() -> None:
+    """Its figures would be zeros, as if the group had received nothing."""
+    with pytest.raises(ConfigException, match=f"group='paymnts': the journal has no such group, it has '{GROUP}'"):
+        ledger(journal_of(*BEGIN, *SIX), "paymnts", TOPIC)
+
+
 # ---- attempts and lag ------------------------------------------------------------------------------------------------
 
 

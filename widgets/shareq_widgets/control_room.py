@@ -262,7 +262,7 @@ def control_room(
     options: views.Options = {"theme": theme, "animate": plain(animate)}
     place: Place = {"group": group, "topic": topic, "partition": plain(partition)}
     if isinstance(source, str):
-        observing = observer.observe(source, group)
+        observing = observer.watched(source, group)
         try:
             return ControlRoom(observing, place, options, end=observing.close)
         except BaseException:

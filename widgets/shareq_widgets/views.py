@@ -84,7 +84,7 @@ def _timeline(source: Any, group: str) -> GroupTimeline:
     """The timeline of a group; an address of Kafka is observed until the timeline is closed."""
     if not isinstance(source, str):
         return GroupTimeline(source, group)
-    observing = observer.observe(source, group)
+    observing = observer.watched(source, group)
     try:
         return GroupTimeline(observing, group, observing.close)
     except BaseException:

@@ -33,6 +33,7 @@ from shareq.broker.loop import EventLoop
 from shareq.broker.network import Network
 from shareq.broker.placement import NO_ERROR
 from shareq.broker.storage import Storage
+from shareq.client.patience import await_sign
 from shareq.model.actor import Answer, Appended, AppendRecords, Call, ImageChanged, Persist, Respond
 from shareq.model.configs import BrokerConfig
 from shareq.model.errors import ConfigException, IllegalStateException, KafkaError, KafkaException
@@ -168,21 +169,25 @@ class BackendRuntime:
         """Wait until share groups can be served. KafkaException if the backend does not answer, if it refuses this
         process, or if another process works there that is not served. ConfigException if there are states of another
         persister."""
-        self._loop.wait(self._decided, START_S * 1000 * self._scale)
+        end_ms = self._loop.now_ms() + START_S * 1000 * self._scale
+        refusal, scale = (lambda: self.mirror.trouble), self._scale
+        await_sign(self._loop, self._heard, refusal, address=self._backend, limit_s=START_S, scale=scale)
+        self._loop.wait(self._decided, end_ms - self._loop.now_ms())
         if self._design.refusal:
             raise ConfigException(self._design.refusal)
         if self._ready:
             return
         why = self.mirror.trouble or self.membership.trouble or "its topics for share groups could not be read"
         text = f"backend={self._backend!r}: not ready within {START_S} s: {why}"
-        if self.mirror.refused:
-            raise KafkaException(KafkaError(self.mirror.refused, f"backend={self._backend!r}: {why}"))
+        if refused := self.mirror.refused:
+            raise KafkaException(KafkaError(refused, f"backend={self._backend!r}: {why}"))
         if self._shut_out():
-            text = (
-                f"backend={self._backend!r}: another process works on it that cannot be reached, because it is not "
-                f"served: serve that one first (cluster.serve()), or close it"
-            )
+            why = "another process works on it that cannot be reached, because it is not served: serve that one first"
+            text = f"backend={self._backend!r}: {why} (cluster.serve()), or close it"
         raise KafkaException(KafkaError(KafkaError._TRANSPORT, text))
+
+    def _heard(self) -> bool:
+        return bool(self.mirror.backend_brokers) or self._decided()
 
     def _decided(self) -> bool:
         """True if share groups can be served, and if it is certain that they cannot."""

@@ -9,6 +9,7 @@ import click
 from shareq.spark.command import spark_of_command, verbose_option
 from shareq.spark.pipeline.pipeline import Outcome, follow, is_small, run_with
 from shareq.spark.pipeline.small import read_here
+from shareq.spark.pipeline.store import Store
 
 
 @click.group()
@@ -33,11 +34,21 @@ def run_(
 ) -> None:
     """Write tables, figures and a report of TRACE: a file or folder of journals, or kafka://HOST:PORT/TOPIC."""
     small = not every and is_small(trace)
+    store = Store(out)
+
+    def interrupted() -> str:
+        if every:
+            return f"shareq pipeline has stopped; the next run continues in {out}."
+        store.remove()
+        return f"shareq pipeline has stopped; {out} has no tables, and no report."
+
     with ThreadPoolExecutor(1) as meanwhile:
         events = meanwhile.submit(read_here, trace) if small else None
         if report:
             meanwhile.submit(_import_charts)
-        with spark_of_command(master, verbose=verbose, brief=small) as spark:
+        with spark_of_command(
+            master, verbose=verbose, brief=small, progress=progress, interrupted=interrupted
+        ) as spark:
             if every:
                 follow(trace, out, spark=spark, report=report, processingTime=every).awaitTermination()
             else:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 LANDED = "_landed"
 """The folder for events that may be duplicated, before deduplication into `events`."""
 
+WRITTEN = frozenset({*TABLES, "events", LANDED, "_bad", "report.html", "schema.json"})
+"""What a run writes into the folder."""
+
 _COMPRESSION = "zstd"
 _SPECIAL = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 """What Spark writes as %XX in the name of a folder."""
@@ -95,6 +98,17 @@ class Store:
         files, place = self._place
         files.create_dir(f"{place}/{name}")
         files.delete_dir_contents(f"{place}/{name}")
+
+    def remove(self) -> None:
+        """Remove all that a run writes; other files stay, and so does a folder with such."""
+        from pyarrow.fs import FileSelector, FileType
+
+        files, place = self._place
+        for found in files.get_file_info(FileSelector(place)):
+            if found.base_name in WRITTEN:
+                (files.delete_dir if found.type is FileType.Directory else files.delete_file)(found.path)
+        if not files.get_file_info(FileSelector(place)):
+            files.delete_dir(place)
 
     def _replace(self, table: pa.Table, name: str, by: tuple[str, ...]) -> None:
         from pyarrow import parquet

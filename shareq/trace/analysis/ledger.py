@@ -28,6 +28,7 @@ from shareq.model.events import (
     WindowMoved,
 )
 from shareq.model.states import PREPARED, RecordState
+from shareq.trace.analysis.groups import groups_of
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.tally import is_delivery
 from shareq.trace.analysis.tapped_ledger import NEVER, UNFINISHED, UNKNOWN, TappedLedger
@@ -188,8 +189,8 @@ def partition_ledgers(source: Any, group: str, topic: str) -> list[PartitionLedg
     """The ledger of each partition of a topic in a group. `source`: a `Journal`, or an object that has one as
     `.journal`.
 
-    Needs numpy, and the whole journal: ConfigException if a bounded journal has dropped entries, has no such topic, or
-    is that of an observer that does not see all deliveries.
+    Needs numpy, and the whole journal: ConfigException if a bounded journal has dropped entries, has no such topic or
+    group, or is that of an observer that does not see all deliveries.
     """
     require("lab", "numpy")
     journal = journal_of(source)
@@ -198,6 +199,9 @@ def partition_ledgers(source: Any, group: str, topic: str) -> list[PartitionLedg
     partitions = partitions_of(journal, topic)
     if not partitions:
         raise ConfigException(f"topic={topic!r}: must have entries in the journal")
+    if group not in (known := groups_of(journal)):
+        has = f"it has {', '.join(map(repr, known[:10]))}" if known else "it has none"
+        raise ConfigException(f"group={group!r}: the journal has no such group, {has}")
     if journal.select(DurableStateRead, RecordsHeld, group=group, topic=topic):
         _check_complete(journal, group)
         return [_tapped(journal, group, topic, p) for p in partitions]

@@ -170,7 +170,9 @@ class BrokerConnection:
             return
         except (OSError, TimeoutError) as failure:
             error = self._unanswered.error(failure, client.now_ms())
-            self._not_connected(f"cannot be reached: {str(failure) or 'no answer'}", error)
+            refused = isinstance(failure, ConnectionRefusedError)
+            why = "connection refused" if refused else str(failure) or "no answer"
+            self._not_connected(f"cannot be reached: {why}", error)
             return
         with client.lock:
             self._connecting = None
