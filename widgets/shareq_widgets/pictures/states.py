@@ -314,9 +314,9 @@ def _token_text(token: Token, content: StatesContent) -> str:
 
 def _head(content: StatesContent) -> str:
     if content.not_loaded == content.share_partitions and not content.observed:
-        return "no share-partition is loaded on a leader"
+        return "no leader has records in memory: waits for a fetch"
     done = "" if content.done is None else f" · {content.done:,} done this second"
-    missing = f" · {content.not_loaded} not loaded" if content.not_loaded else ""
+    missing = f" · {content.not_loaded} wait for a fetch" if content.not_loaded else ""
     return f"{content.window:,} in the window{missing}{done}"
 
 
