@@ -279,6 +279,7 @@ def test_counts_and_moves_at_random_moments_are_those_of_the_journal(run: int) -
             assert sum(t.end - t.first for t in edge.tokens) <= edge.moved + edge.writing + edge.failed
         for width in (320, 760):
             check_drawing(found, draw(found, width))
+        check_drawing(found, draw(found, 374, low=True))
 
 
 def check_drawing(found: StatesContent, drawing: Drawing) -> None:
