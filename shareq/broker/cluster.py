@@ -382,7 +382,8 @@ class Cluster(Closing):
         if self.backend:
             return f"<code>{html(repr(self))}</code>"
         about = f"{clock_and_persister(self.clock, self.image)}, seed {self.seed}"
-        return cluster_html(self.bootstrap_servers, about, self.image, self.log)
+        served = self._server is not None and not self._server.closed
+        return cluster_html(self.bootstrap_servers, about, self.image, self.log, served=served)
 
     # ---- the rest ----------------------------------------------------------------------------------------------------
 

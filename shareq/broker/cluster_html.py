@@ -10,6 +10,9 @@ from shareq.model.ids import INTERNAL_TOPICS
 from shareq.model.image import NO_LEADER, ClusterImage
 from shareq.model.state_designs import PERSISTER_CLASS, StateDesign, design_of
 
+IN_PROCESS = "in this process"
+"""In place of the address of a broker that no server makes reachable."""
+
 
 def clock_and_persister(clock: str | float, image: ClusterImage) -> str:
     """The clock, and the persister if it is not Kafka's default."""
@@ -17,8 +20,11 @@ def clock_and_persister(clock: str | float, image: ClusterImage) -> str:
     return f"{clock} clock" + ("" if design is StateDesign.STATE_TOPIC else f", persister {design}")
 
 
-def cluster_html(address: str, about: str, image: ClusterImage, log: Callable[[str, int], MemoryLog]) -> str:
-    """Two tables, of brokers and of topics; internal topics are only counted."""
+def cluster_html(
+    address: str, about: str, image: ClusterImage, log: Callable[[str, int], MemoryLog], *, served: bool
+) -> str:
+    """Two tables, of brokers and of topics; internal topics are only counted. `served`: brokers listen at their
+    addresses."""
     led = dict.fromkeys(image.brokers, 0)
     for topic in image.topics.values():
         for partition in topic.partitions:
@@ -27,7 +33,12 @@ def cluster_html(address: str, about: str, image: ClusterImage, log: Callable[[s
     brokers = table(
         ("broker", "address", "state", "partitions led"),
         [
-            (b.broker_id, f"{b.host}:{b.port}", "alive" if b.alive else strong("down"), led[b.broker_id])
+            (
+                b.broker_id,
+                f"{b.host}:{b.port}" if served else IN_PROCESS,
+                "alive" if b.alive else strong("down"),
+                led[b.broker_id],
+            )
             for b in image.brokers.values()
         ],
         caption=Html(f"{strong(address)} · {html(about)}"),

@@ -77,14 +77,19 @@ def check_window(
 
 
 def in_flight(snapshot: Mapping[str, Any]) -> str:
-    """The records of a window as text, without their holders: "110 available 1, 111–118 acquired 1"."""
+    """The records of a window as text, without their holders: "110 available, 111–118 acquired (delivered 1×)"."""
     merged: list[tuple[int, int, str]] = []
     for first, end, state, count, *_ in snapshot["runs"]:
-        what = f"{state} {count}"
+        what = with_count(state, count)
         if merged and merged[-1][1:] == (first, what):
             first = merged.pop()[0]
         merged.append((first, end, what))
     return ", ".join(f"{range_text(first, end)} {what}" for first, end, what in merged)
+
+
+def with_count(state: str, count: int) -> str:
+    """A state and the delivery count: "acquired (delivered 1×)"; "available", if there was no delivery."""
+    return f"{state} (delivered {count}×)" if count else state
 
 
 def _times(count: int | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from shareq.lessons.bench import Bench
+from shareq.lessons.checks import with_count
 from shareq.log.memory import MemoryLog
 from shareq.model.events import StateRecordWritten
 from shareq.model.messages.share_state import StateBatch
@@ -37,10 +38,10 @@ def in_words(record: StateRecordWritten) -> str:
 
 
 def batches_in_words(batches: Iterable[StateBatch]) -> str:
-    """State batches: "0–3 acknowledged 1, 5 available 2"."""
+    """State batches: "0–3 acknowledged (delivered 1×), 5 available (delivered 2×)"."""
     return ", ".join(map(_batch, batches)) or "–"
 
 
 def _batch(batch: StateBatch) -> str:
     state = RecordState(batch.delivery_state).name.lower()
-    return f"{range_text(batch.first_offset, batch.last_offset + 1)} {state} {batch.delivery_count}"
+    return f"{range_text(batch.first_offset, batch.last_offset + 1)} {with_count(state, batch.delivery_count)}"

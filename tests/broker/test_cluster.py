@@ -349,6 +349,8 @@ def test_repr_and_html_of_a_cluster(cluster: Cluster, probe: Probe) -> None:
     html = cluster._repr_html_()
     assert "<b>down</b>" in html
     assert "1 internal topics" in html
+    assert "in this process" in html  # nothing listens at the addresses of a cluster that is not served
+    assert ":9092" not in html
     row = re.sub(r"<[^>]+>", "|", html.split("orders")[1])
     assert [cell for cell in row.split("|") if cell][:3] == ["4", "0, 2, 2, 0", "2"]
 

@@ -39,6 +39,43 @@ room
 """
 
 
+PLACES = """() => {
+    const page = document.querySelector(".jp-WindowedPanel-outer"), room = document.querySelector(".sq-room");
+    page.scrollTop += room.getBoundingClientRect().top - page.getBoundingClientRect().top;
+    const { top, height } = page.getBoundingClientRect(), places = {};
+    for (const area of ["strip", "timeline", "left", "middle", "right", "wide", "narrow", "panel"]) {
+        const box = room.querySelector(`.sq-area-${area}`).getBoundingClientRect();
+        places[area] = [Math.round(box.top - top), Math.round(box.bottom - top - height), Math.round(box.width)];
+    }
+    return places;
+}"""
+"""By area: the distances of its top and its bottom from those of the page, and its width, px."""
+
+
+def test_a_room_fits_a_large_screen_and_its_strip_stays_in_sight(
+    run_notebook: Callable[..., Page], browser_page: Page
+) -> None:
+    """Of 1,000 px, JupyterLab has 121 around the notebook."""
+    browser_page.set_viewport_size({"width": 1600, "height": 1000})
+    page = run_notebook(ROOM.replace("THEME", "light"))
+    page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
+    expect(page.locator(".sq-room .sq-area-panel.sq-panel")).to_be_visible()
+    fits = f"() => Object.values(({PLACES})()).every(([top, below]) => top >= 0 && below <= 0)"
+    page.wait_for_function(fits)
+    page.set_viewport_size({"width": 1150, "height": 700})
+    apart = f"() => Object.entries(({PLACES})()).every(([area, [, , width]]) => area === 'panel' || width >= 320)"
+    page.wait_for_function(apart)  # as wide as the drawings' own tests want them
+    stays = """() => {
+        const page = document.querySelector(".jp-WindowedPanel-outer"), room = document.querySelector(".sq-room");
+        page.scrollTop += 300 + room.getBoundingClientRect().top - page.getBoundingClientRect().top;
+        return ["strip", "panel"].every(area => {
+            const box = room.querySelector(`.sq-area-${area}`).getBoundingClientRect();
+            return Math.abs(box.top - page.getBoundingClientRect().top) < 2;
+        });
+    }"""
+    page.wait_for_function(stays)
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_room_shows_the_crash_of_a_consumer(
     run_notebook: Callable[..., Page], browser_page: Page, tmp_path: Path, theme: str

@@ -286,12 +286,14 @@ WINDOW = {
 
 
 def test_a_window_in_words_leaves_out_holders() -> None:
-    assert in_flight(WINDOW) == "110 acquired 2, 111–114 acquired 1, 115 acknowledged 1"
+    assert in_flight(WINDOW) == (
+        "110 acquired (delivered 2×), 111–114 acquired (delivered 1×), 115 acknowledged (delivered 1×)"
+    )
 
 
 def test_runs_that_are_alike_but_apart_stay_apart() -> None:
     apart = {"runs": [[0, 2, "acquired", 1], [3, 4, "acquired", 1]]}
-    assert in_flight(apart) == "0–1 acquired 1, 3 acquired 1"
+    assert in_flight(apart) == "0–1 acquired (delivered 1×), 3 acquired (delivered 1×)"
 
 
 @pytest.mark.parametrize(

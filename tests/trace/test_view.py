@@ -26,7 +26,7 @@ from shareq.model.events import (
 )
 from shareq.model.messages.share_state import StateBatch
 from shareq.trace import Journal, raster, view
-from shareq.trace.views.marks import MARKS
+from shareq.trace.views.marks import MARKS, Marks
 from shareq.trace.views.member_names import letter
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random_history
 
@@ -343,3 +343,15 @@ def test_too_many_marks_are_thinned_and_the_rare_ones_stay() -> None:
     )
     assert [mark["order"] for mark in marks] == sorted({mark["order"] for mark in marks})
     assert marks[-1]["order"] > total * 0.8
+
+
+def test_a_mark_counts_the_records_of_all_batches_of_its_time() -> None:
+    journal = Journal()
+    for time_ms, events in ((5, [(0, 0, 5), (1, 0, 5), (2, 0, 5), (3, 0, 5)]), (6, [(0, 5, 7)])):
+        for partition, first, end in events:
+            journal.record(ORIGIN_MS + time_ms, 0, RecordsAppended(TOPIC, partition, first, end))
+    marks = Marks(str)
+    marks.add(0, journal.entries()[:2])
+    assert [mark["text"] for mark in marks.shown()] == ["10 appended"]
+    marks.add(2, journal.entries()[2:])
+    assert [mark["text"] for mark in marks.shown()] == ["20 appended", "2 appended"]

@@ -96,12 +96,61 @@ def test_a_moved_slider_shows_its_number(panel: Panel) -> None:
     assert (field.value, panel.steering[LOCK].value) == (20_000, 20_000)
 
 
-def test_a_refused_number_gives_way_to_the_value_in_force(panel: Panel) -> None:
-    _, slider, field = row(panel, LOCK)
+def answer(found: Row) -> str:
+    """What stands below the field of a row."""
+    return str(found.widget.children[-1].value)
+
+
+def test_a_refused_number_is_answered_at_its_field_and_stays_to_be_corrected(panel: Panel) -> None:
+    found, slider, field = row(panel, LOCK)
     before = panel.steering[LOCK].value
     field.value = -1
-    assert "share.record.lock.duration.ms=-1: must be" in code(panel)
-    assert (panel.steering[LOCK].value, field.value, round(slider.value)) == (before, before, before)
+    assert "-1: must be" in answer(found)
+    assert "must be" not in code(panel)
+    panel.refresh()
+    assert (panel.steering[LOCK].value, field.value, round(slider.value)) == (before, -1, before)
+    field.value = 20_000
+    assert (panel.steering[LOCK].value, field.value, answer(found)) == (20_000, 20_000, "")
+
+
+def test_a_refusal_ends_when_the_value_is_set_elsewhere(panel: Panel) -> None:
+    found, _, field = row(panel, LOCK)
+    field.value = -1
+    panel.steering.do(LOCK, 20_000)
+    panel.refresh()
+    assert (field.value, answer(found)) == (20_000, "")
+
+
+def test_a_refused_proposal_is_answered_at_its_field(panel: Panel) -> None:
+    found, _, field = row(panel, "produce")
+    field.value = -5
+    found._button.click()
+    assert "-5: must be" in answer(found)
+    field.value = 5
+    found._button.click()
+    assert answer(found) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [
+        ("rate", "/s"),
+        ("advance", "ms"),
+        ("speed", "×"),
+        (LOCK, "ms"),
+        ("share.delivery.count.limit of crew", "deliveries"),
+        ("share.partition.max.record.locks of crew", "records"),
+    ],
+)
+def test_a_field_has_its_unit(panel: Panel, name: str, unit: str) -> None:
+    panel._folds[panel.steering[name].area].selected_index = 0
+    shown = [child.value for child in panel._rows[name].widget.children if isinstance(child, ipywidgets.HTML)]
+    assert f'<span class="sq-unit">{unit}</span>' in shown
+
+
+def test_fields_have_room_for_five_digits(panel: Panel) -> None:
+    _, _, field = row(panel, "batch")
+    assert field.layout.width == "calc(5ch + 16px)"
 
 
 def test_the_assignor_of_a_group_is_a_choice_while_experiments_are_on() -> None:

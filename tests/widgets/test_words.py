@@ -18,7 +18,11 @@ WRITING = next(snapshot for snapshot in SNAPSHOTS if snapshot["writes"])
     [
         pytest.param({}, "orders-0 · leader broker 2", id="leader known"),
         pytest.param({"leader": -1}, "orders-0 · no leader", id="no leader"),
-        pytest.param({"loaded": False}, "orders-0 · not loaded on any broker", id="after the broker was killed"),
+        pytest.param(
+            {"loaded": False},
+            "orders-0 · no leader has its records in memory: it waits for a fetch",
+            id="after the broker was killed",
+        ),
     ],
 )
 def test_where(changes: dict[str, Any], text: str) -> None:

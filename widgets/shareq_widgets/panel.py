@@ -109,8 +109,12 @@ class Panel(ipywidgets.VBox):
         try:
             line = control.do(value)
         except REFUSALS as refusal:
-            self._show_code("", refusal=str(refusal))
+            row = self._rows.get(control.name)
+            if row is None or not row.refuse(str(refusal)):
+                self._show_code("", refusal=str(refusal))
         else:
+            if control.name in self._rows:
+                self._rows[control.name].accept()
             self._show_code(line, meaning=control.meaning)
             if control.area != CLOCK:
                 self._used_ms = self.steering.cluster.now_ms

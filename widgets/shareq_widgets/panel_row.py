@@ -15,10 +15,16 @@ from shareq_widgets.inputs import on_change, on_click
 from shareq_widgets.steering import Control
 from shareq_widgets.steering.control import BUTTON, SLIDER
 
-SHOWN_UNITS: Final = ("ms", "bytes")
-"""The units that stand behind a field: without them its number means nothing."""
+UNITS: Final = {"ms": "ms", "bytes": "bytes", "minutes": "min", "records/s": "/s", "x": "×"}
+"""The units that stand behind every field: without them its number means nothing."""
+LONG_UNITS: Final = ("records", "deliveries", "writes")
+"""Those that have room where the name stands above the field."""
 BESIDE: Final = 12
 """The most characters of a name that has room beside its slider."""
+FEWEST_DIGITS: Final = 5
+"""Every field has room for so many digits."""
+_KEY: Final = re.compile(r"^[\w.]+(?: of \S+)?=")
+"""The beginning of a reason that names the control: the field is there."""
 NO_WORD: Final = '""'
 """The label of a choice that is the empty text."""
 
@@ -36,6 +42,11 @@ class Row:
         self._updating = False
         self._chosen = False
         """True once a person has changed the proposal of a momentary control."""
+        self._refused = False
+        """True while the field shows a value that was refused, and the reason stands below it."""
+        self._in_force: Any = None
+        self._answer = ipywidgets.HTML()
+        self._answer.add_class("sq-answer")
         self._exact: ipywidgets.IntText | None = None
         self._field = self._make_field(control)
         if control.kind == SLIDER and control.whole:
@@ -77,13 +88,15 @@ class Row:
         self._field.tooltip = _tooltip(control)
         label = ipywidgets.HTML(f'<span title="{escape(_tooltip(control))}">{breakable(control.name)}</span>')
         exact: list[ipywidgets.Widget] = [] if self._exact is None else [self._exact]
-        if self._exact is not None and control.unit in SHOWN_UNITS:
-            exact.append(ipywidgets.HTML(f'<span class="sq-unit">{control.unit}</span>'))
+        beside = len(control.name) <= BESIDE and not control.momentary
+        unit = UNITS.get(control.unit, control.unit if control.unit in LONG_UNITS and not beside else "")
+        if unit and control.kind == SLIDER and not (control.momentary and control.unit in LONG_UNITS):
+            exact.append(ipywidgets.HTML(f'<span class="sq-unit">{unit}</span>'))
         if self._exact is not None:
             self._exact.tooltip = _tooltip(control)
-        row = ipywidgets.Box([self._button if control.momentary else label, self._field, *exact])
+        row = ipywidgets.Box([self._button if control.momentary else label, self._field, *exact, self._answer])
         row.add_class("sq-control")
-        if len(control.name) <= BESIDE and not control.momentary:
+        if beside:
             row.add_class("sq-beside")
         return row
 
@@ -97,13 +110,34 @@ class Row:
         for field in (self._field, self._exact):
             if field is not None:
                 field.disabled = not control.available
-        if control.momentary and self._chosen:
-            return  # a proposal that a person has changed stays
+        if self._refused and control.value != self._in_force:
+            self.accept()
+        if self._refused or (control.momentary and self._chosen):
+            return  # a proposal that a person has changed stays, and so does a value that was refused
         self._updating = True
         try:
             self._show(control.value)
         finally:
             self._updating = False
+
+    def refuse(self, reason: str) -> bool:
+        """Show below the field why its value was refused: the field keeps it, to be corrected, and the slider shows the
+        value in force. False without a field."""
+        if self._field is None:
+            return False
+        self._refused, self._in_force = True, self.control.value
+        self._answer.value = f'<span class="sq-refused" role="alert">{escape(_KEY.sub("", reason))}</span>'
+        if self._exact is not None and not self.control.momentary:
+            self._updating = True
+            try:
+                self._show_field(self._in_force)
+            finally:
+                self._updating = False
+        return True
+
+    def accept(self) -> None:
+        """Take back the reason of a refusal: a value was accepted since."""
+        self._refused, self._answer.value = False, ""
 
     def _show(self, value: Any) -> None:
         if self._exact is not None and value is not None:
@@ -151,7 +185,7 @@ def _room(control: Control) -> str:
     """The width of a field for its number and those of the slider, which has the rest of the line. Numbers of more than
     ten digits stand for no limit."""
     digits = max(len(f"{number or 0:.0f}") for number in (control.high, control.value))
-    return f"calc({min(digits, 10)}ch + 16px)"
+    return f"calc({min(max(digits, FEWEST_DIGITS), 10)}ch + 16px)"
 
 
 def breakable(text: str) -> str:

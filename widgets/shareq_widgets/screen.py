@@ -33,7 +33,7 @@ SLOTS: Final[dict[str, tuple[str, ...]]] = {
 }
 """The slots of the screen below the strip, and the views that each can show, the first one at first."""
 
-LOCKS, MESSAGES = 10, 6
+LOCKS, MESSAGES = 6, 6
 """The locks and the exchanges that have room beside the other views."""
 MOST_MESSAGES, EXCHANGE_PX, WHAT_IF_PX = 18, 44, 130
 """The exchanges beside a high *what if*, the height of one, and that of the sliders and buttons around its charts."""
@@ -255,9 +255,9 @@ def _makes(
     return {
         "locks": lambda: views.locks(source, group=group, rows=LOCKS, **options),
         "record": lambda: views.record(source, **place, **options),
-        "states": lambda: views.states(source, group=group, **options),
+        "states": lambda: views.states(source, group=group, low=True, **options),
         "state_topic": lambda: views.state_topic(source, **place, **options),
-        "group": lambda: views.group(source, group=group, joining=_joining(steering), tall=True, **options),
+        "group": lambda: views.group(source, group=group, joining=_joining(steering), **options),
         "cluster": lambda: views.cluster(source, group=group, **options),
         "raster": lambda: views.raster(source, **place, tall=True, **options),
         "charts": lambda: views.charts(source, group=group, tall=True, **options),

@@ -125,14 +125,16 @@ def states(
     group: str,
     topic: str | None = None,
     partition: int | None = None,
+    low: bool = False,
     **options: Unpack[Options],
 ) -> GroupPicture:
-    """The record states, with the records that move between them. `topic` None: all of the group."""
+    """The record states, with the records that move between them. `topic` None: all of the group. `low`: as high as
+    few locks beside it."""
     partition = plain(partition)
 
     def draw(frame: Frame) -> Drawing:
         found = states_drawing.content(frame.instant, frame.since, topic=topic, partition=partition)
-        return states_drawing.draw(found, frame.width)
+        return states_drawing.draw(found, frame.width, low=low)
 
     return group_picture(source, group, draw, "Record states", options)
 
@@ -211,7 +213,7 @@ def raster(
     """Offset by time, with SPSO and SPEO, of the selected share-partition, or else of this one.
 
     A drag over the picture moves all linked views in time, and shows the dragged time on their time axes; the raster
-    marks it. `tall`: as high as the messages beside it.
+    marks it. `tall`: as high as the members beside it.
     """
     partition = plain(partition)
 

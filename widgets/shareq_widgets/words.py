@@ -10,6 +10,9 @@ from shareq.trace.views.palette import UNKNOWNS
 from shareq_widgets.look import MARKS
 from shareq_widgets.time_scale import time_text
 
+IDLE = "no leader has its records in memory: it waits for a fetch"
+"""A share-partition before the first fetch, and after the leader has died until the next one."""
+
 
 class Chip(NamedTuple):
     """A figure with text around it; a `hot` chip needs attention and has the alarm colour."""
@@ -39,7 +42,7 @@ def where(snapshot: dict[str, Any]) -> str:
             "" if snapshot["loaded"] else ", nothing durable yet"
         )
     else:
-        state = leader if snapshot["loaded"] else "not loaded on any broker"
+        state = leader if snapshot["loaded"] else IDLE
     return f"{snapshot['topic']}-{snapshot['partition']} · {state}"
 
 

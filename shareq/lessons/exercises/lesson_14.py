@@ -69,7 +69,7 @@ def pictures(answer: Answer) -> Passed:
 
 @EXERCISES.judged_by(
     "Letters",
-    "The share-partition is not loaded on any broker. Which broker would have to lead it?",
+    "No broker has the share-partition in its memory. Which broker would have to lead it?",
     "The partition has one replica. cluster.image.brokers has all brokers, cluster.brokers_alive those that run.",
     "cluster.start_broker(number) starts a broker; its log is as it was.",
 )

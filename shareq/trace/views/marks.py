@@ -56,6 +56,8 @@ class Marks:
         self._name = name
         self._found: dict[str, _Found] = {}
         self._leaders: dict[tuple[str, int], int] = {}
+        self._appended: dict[int, int] = {}
+        """The records that were appended at a time: a mark stands for all batches of its time."""
         self._thinned: tuple[int, list[Mark]] = (0, [])
 
     def add(self, count: int, entries: Iterable[Entry]) -> None:
@@ -72,10 +74,17 @@ class Marks:
                 continue
             kind = _KINDS_OF[event_type](self, event)
             if kind is not None:
+                if kind == "appended":
+                    self._count(entry)
                 same = found.get(kind) or found.setdefault(kind, _Found([], []))
                 if not same.entries or same.entries[-1][1] != entry[1]:
                     same.counts.append(count)
                     same.entries.append(entry)
+
+    def _count(self, entry: Entry) -> None:
+        time_ms, event = entry[1], entry[3]
+        self._appended[time_ms] = self._appended.get(time_ms, 0) + event.end - event.first
+        self._thinned = (0, [])
 
     def of_election(self, event: LeaderElected) -> str | None:
         """The kind of an election: a mark if another broker led before."""
@@ -91,7 +100,8 @@ class Marks:
         return self._thinned[1]
 
     def _mark(self, kind: str, order: int, entry: Entry) -> Mark:
-        text = _TEXTS[kind](entry.event, self._name)
+        appended = kind == "appended"
+        text = f"{self._appended[entry.time_ms]} appended" if appended else _TEXTS[kind](entry.event, self._name)
         return {"order": order, "time_ms": entry.time_ms, "kind": kind, "rank": KINDS.index(kind), "text": text}
 
     def _thin(self) -> list[Mark]:
@@ -148,6 +158,5 @@ _TEXTS: dict[str, Callable[[Any, Name], str]] = {
     "log_start": lambda event, _: f"log starts at {event.log_start_offset}",
     "lock_timeout": lambda _, __: "time-out",
     "archived": lambda event, _: f"archived {range_text(event.first, event.end)}",
-    "appended": lambda event, _: f"{event.end - event.first} appended",
 }
 """Kind -> the text of the mark of an event."""

@@ -239,7 +239,7 @@ def test_partitions_without_a_leader_and_not_loaded() -> None:
 def test_an_initialized_share_partition_is_not_loaded_yet() -> None:
     events = [*TOPIC, SharePartitionsInitialized(GROUP, "t", (0,)), RecordsAppended("t", 0, 0, 5)]
     one = content(instant_after(events)).partitions[0]
-    assert (one.lag, one.in_flight, one.words) == (None, None, "not loaded yet")
+    assert (one.lag, one.in_flight, one.words) == (None, None, "not fetched yet")
 
 
 def test_an_observed_group_shows_what_is_known() -> None:

@@ -202,12 +202,22 @@ def test_an_observed_partition_names_what_is_not_known() -> None:
     assert states_at(from_read, ORIGIN_MS + 2_500) == states_at(shown, ORIGIN_MS + 2_500)
 
 
+def test_no_line_crosses_the_words_of_the_bounds(seed: int) -> None:
+    """What is painted later covers what was painted before."""
+    for instant, from_ms, to_ms in moments(seed, 5):
+        drawing = raster.draw(raster_content.content(instant, TOPIC, 0, from_ms=from_ms, to_ms=to_ms), 374)
+        keys = [element["key"] for element in drawing.elements]
+        lines = [place for place, one in enumerate(drawing.elements) if one["tag"] in ("line", "path")]
+        words = [keys.index(key) for key in ("SPSO text", "SPEO text") if key in keys]
+        assert all(place > max(lines) for place in words)
+
+
 def test_before_it_is_loaded_nothing_is_drawn() -> None:
     shown = raster_content.content(written(HISTORY[:3]), TOPIC, 0)
     drawing = raster.draw(shown, 374)
     check_layout(drawing)
     assert (shown.known, shown.spso, shown.states) == (False, (), {})
-    assert texts(drawing, "unknown") == ["t-0 is not loaded on any broker yet"]
+    assert texts(drawing, "nothing known") == ["t-0: no consumer has fetched from it yet"]
 
 
 @pytest.mark.parametrize(

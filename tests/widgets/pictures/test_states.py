@@ -194,12 +194,12 @@ def test_a_refused_acknowledgement_bounces_with_its_error_in_words() -> None:
 def test_an_unloaded_share_partition_has_no_counts() -> None:
     found = shown([*START, *WINDOW, SharePartitionDropped(*WHERE, "why")])
     assert (found.not_loaded, found.window) == (1, 0)
-    assert "no share-partition is loaded" in draw(found, 374).text
+    assert "no leader has records in memory" in draw(found, 374).text
 
 
 def test_a_group_without_share_partitions_is_drawn() -> None:
     drawing = draw(shown([]), 374)
-    assert drawing.text.startswith("0 share-partitions: no share-partition is loaded on a leader")
+    assert drawing.text.startswith("0 share-partitions: no leader has records in memory: waits for a fetch")
     assert {"node available", "node acquired", "node acknowledged", "node archived"} == set(drawing.keys("node"))
 
 
@@ -279,6 +279,7 @@ def test_counts_and_moves_at_random_moments_are_those_of_the_journal(run: int) -
             assert sum(t.end - t.first for t in edge.tokens) <= edge.moved + edge.writing + edge.failed
         for width in (320, 760):
             check_drawing(found, draw(found, width))
+        check_drawing(found, draw(found, 374, low=True))
 
 
 def check_drawing(found: StatesContent, drawing: Drawing) -> None:

@@ -336,6 +336,6 @@ export function legendMarkup(palette, look, snap, cells) {
     : palette.states.filter((state) => state !== "archiving" || there(state));
   const rest = snap.observed ? ["returned, unknown: available, or held by an unknown member", cells ? "●●○○○ deliveries of the limit" : "the height shows the state", "bars: records held by a member"]
     : cells ? ["dashed: state write under way", "●●○○○ deliveries of the limit", "bars: lock time left"]
-    : ["the height shows the state, a roof the last attempt", "bars: lock time left", "zoom in for single records"];
+    : ["the height shows the state, a line on top the last attempt", "bars: lock time left", "zoom in for single records"];
   return [...shown.map(sign), ...rest].map((text) => `<span>${text}</span>`).join("");
 }

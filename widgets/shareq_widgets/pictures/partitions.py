@@ -48,7 +48,7 @@ class PartitionContent(NamedTuple):
     def words(self) -> str:
         """Lag and window in words."""
         if self.lag is None and self.in_flight is None:
-            return "not loaded yet"
+            return "not fetched yet"
         lag = "lag not known" if self.lag is None else f"lag {self.lag:,}"
         return lag if self.in_flight is None else f"{lag} · {self.in_flight:,} in flight"
 

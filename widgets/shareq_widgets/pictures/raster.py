@@ -19,7 +19,7 @@ from shareq_widgets.pictures.time_plot import DRAG, TimeRange, clock, draw_axis,
 from shareq_widgets.text_fit import SMALL, text_width
 
 TOP, AXIS = 44, 20
-TALL = 320
+TALL = 170
 """The height of the plot beside tall neighbours, px."""
 LINE = 13
 """The height of a line of text, px."""
@@ -40,7 +40,7 @@ def draw(content: RasterContent, width: float, *, tall: bool = False, span: tupl
         drawing.rect("plot", left, TOP, time.right - left, bottom - TOP, title=DRAG, fill="card", stroke="line")
         draw_axis(drawing, "time", time, content.origin_ms, bottom + 15)
         if not content.known:
-            drawing.label("unknown", left + 10, TOP + 24, _unknown(content), style="small soft")
+            drawing.label("nothing known", left + 10, TOP + 24, _unknown(content), style="small soft")
             draw_moment(drawing, time, content.now_ms, TOP - 4, bottom + 3)
             return drawing
         _draw_offsets(drawing, scale, left, time.right)
@@ -50,6 +50,7 @@ def draw(content: RasterContent, width: float, *, tall: bool = False, span: tupl
         _draw_expired(drawing, content, time, scale)
         _draw_span(drawing, time, span, (TOP, bottom))
         draw_moment(drawing, time, content.now_ms, TOP - 4, bottom + 3)
+        _draw_bounds(drawing, content, time, scale)
     _draw_legend(drawing, content)
     return drawing
 
@@ -113,12 +114,17 @@ def _rectangle(part: Rectangle, time: TimeRange, scale: _Scale) -> str:
 
 
 def _draw_window(drawing: Drawing, content: RasterContent, time: TimeRange, scale: _Scale) -> None:
-    """The lines of the SPSO and of the SPEO with their present offsets."""
+    """The lines of the SPSO and of the SPEO."""
     until = min(content.now_ms, content.to_ms)
     for key, steps, stroke, dash in (("SPSO", content.spso, 1.8, None), ("SPEO", content.window_end, 1.4, "5 3")):
         if steps:
             path = _line(steps, until, time, scale)
             drawing.path(key, path, stroke="ink", stroke_width=stroke, stroke_dasharray=dash, title=key)
+
+
+def _draw_bounds(drawing: Drawing, content: RasterContent, time: TimeRange, scale: _Scale) -> None:
+    """The present offsets of the SPSO and of the SPEO, above all lines: none may cross them."""
+    until = min(content.now_ms, content.to_ms)
     for key, text, y in _bound_labels(content, scale):
         _label_at(drawing, key, text, (time.x(until), y), (time.left + 4, time.right - 4))
 
@@ -206,7 +212,7 @@ def _draw_legend(drawing: Drawing, content: RasterContent) -> None:
 
 def _unknown(content: RasterContent) -> str:
     where = f"{content.topic}-{content.partition}"
-    return f"{where}: nothing is known yet" if content.at_most else f"{where} is not loaded on any broker yet"
+    return f"{where}: nothing is known yet" if content.at_most else f"{where}: no consumer has fetched from it yet"
 
 
 def _words(content: RasterContent) -> Iterator[str]:

@@ -25,6 +25,8 @@ NODE, NARROW_NODE, NODE_HEIGHT = 112, 106, 44
 """The width of a node, the least one, and the height."""
 TOP, FOOT, ROW = 86, 244, 98
 """The middles of the two rows of nodes, and the distance to a further row, with room for a token between."""
+LOW_FOOT, LABEL = 212, 20
+"""The lower row of a low drawing, and the room below it for the label of an edge."""
 
 DONE: Final = ("acknowledged", "archived")
 """The states whose nodes say what they count: far more records have been in them, which the SPSO has passed."""
@@ -57,13 +59,14 @@ _LABELS: Final = {
 """Labels in several lines, or other than the list of the events."""
 
 
-def draw(content: StatesContent, width: float) -> Drawing:
-    """The state machine. Tokens travel along the edges to their place there."""
+def draw(content: StatesContent, width: float, *, low: bool = False) -> Drawing:
+    """The state machine. Tokens travel along the edges to their place there. `low`: lower, the hints are a tooltip."""
     drawing = Drawing(width, text=_text(content))
-    places = _places(content, width)
+    places = _places(content, width, LOW_FOOT if low else FOOT)
     left = places["available"].left
     head = clipped(_head(content), places["acquired"].right - left, SMALL)
-    drawing.label("head", left, 14, head, style="small soft", title=content.scope)
+    title = "; ".join([content.scope, *_hints(content)]) if low else content.scope
+    drawing.label("head", left, 14, head, style="small soft", title=title)
     drawn = [(edge, _course(edge, places)) for edge in content.edges if {edge.source, edge.target} <= places.keys()]
     for edge, course in drawn:
         dots = "1.5 3" if edge.at_limit else None
@@ -79,8 +82,11 @@ def draw(content: StatesContent, width: float) -> Drawing:
                     drawing, pill, _look(pill, edge, content), (course.curve.point(part), course.curve.until(part))
                 )
     foot = max(box.bottom for box in places.values())
-    _draw_foot(drawing, content, places, foot + 18)
-    drawing.height = foot + 64
+    if low and not content.bounces:
+        drawing.height = foot + LABEL
+    else:
+        _draw_foot(drawing, content, places, foot + 18)
+        drawing.height = foot + 64
     return drawing
 
 
@@ -101,7 +107,7 @@ def _draw_label(drawing: Drawing, edge: Edge, course: _Course) -> None:
         )  # fmt: skip
 
 
-def _places(content: StatesContent, width: float) -> dict[str, Box]:
+def _places(content: StatesContent, width: float, foot: float) -> dict[str, Box]:
     """The boxes of the states; archiving has one only if a record is in it, or has just been."""
     inner = min(width - 16, WIDEST)
     node = min(max(inner * 0.32, NARROW_NODE), NODE)
@@ -109,9 +115,9 @@ def _places(content: StatesContent, width: float) -> dict[str, Box]:
     middles = {
         "available": (left, TOP),
         "acquired": (right, TOP),
-        "archived": (left, FOOT),
-        "acknowledged": (right, FOOT),
-        "archiving": (left, FOOT + ROW),
+        "archived": (left, foot),
+        "acknowledged": (right, foot),
+        "archiving": (left, foot + ROW),
     }
     return {
         state: Box.around(middle, node, NODE_HEIGHT) for state, middle in middles.items() if state in content.counts
@@ -314,9 +320,9 @@ def _token_text(token: Token, content: StatesContent) -> str:
 
 def _head(content: StatesContent) -> str:
     if content.not_loaded == content.share_partitions and not content.observed:
-        return "no share-partition is loaded on a leader"
+        return "no leader has records in memory: waits for a fetch"
     done = "" if content.done is None else f" · {content.done:,} done this second"
-    missing = f" · {content.not_loaded} not loaded" if content.not_loaded else ""
+    missing = f" · {content.not_loaded} wait for a fetch" if content.not_loaded else ""
     return f"{content.window:,} in the window{missing}{done}"
 
 

@@ -14,6 +14,7 @@ from shareq.model.events import (
     SharePartitionLoaded,
 )
 from shareq.model.ids import GROUP_METADATA_TOPIC
+from shareq.trace.journal.event_text import count_text
 from shareq_widgets.steering.steering import Steering
 from shareq_widgets.steering.stories.evidence import GROUP, TOPIC, Evidence, count, seconds, span, times, window
 from shareq_widgets.steering.stories.story import BEGINNING, Action, Preset, Step
@@ -34,11 +35,21 @@ def coordinator(steering: Steering) -> int:
 def _all_delivered(e: Evidence) -> str:
     accepted = e.accepted(whole=True)
     repeated = count(e.acquisitions(whole=True)) - e.log_end
+    moved = sum(event.topic == TOPIC for _, event in e.events(LeaderElected, whole=True)) > 1
     return (
         f"{len(accepted)} of {e.log_end} records are acknowledged, {e.log_end - len(accepted)} are lost: "
-        f"{window(e.state)}. {repeated} acquisitions were repetitions, because a new leader knows no locks of the "
-        "old one."
+        f"{window(e.state)}. {_repetitions(repeated, moved=moved)}"
     )
+
+
+def _repetitions(repeated: int, *, moved: bool) -> str:
+    """Why records were acquired again, or why none was. `moved`: the share-partition has had another leader."""
+    if repeated:
+        why = "because a new leader knows no locks of the old one" if moved else "because locks ran out"
+        return f"{repeated} records were acquired again, {why}."
+    if moved:
+        return "No record was acquired twice: no member held a lock when the leadership moved."
+    return "No record was acquired twice: the leader of the share-partition, which has the locks, never stopped."
 
 
 # ---- leader failover -------------------------------------------------------------------------------------------------
@@ -65,11 +76,17 @@ def _reloaded(e: Evidence) -> str:
     counts = sorted({timed.change.delivery_count for timed in again})
     return (
         f"Broker {stopped.broker_id} died, and broker {elected.leader} leads since {seconds(elected_ms)}, with leader "
-        f"epoch {elected.leader_epoch}. At {seconds(loaded_ms)}, when a consumer fetched again, it loaded SPSO "
-        f"{loaded.spso} and {len(loaded.runs)} runs from the state topic: the locks are lost, and the records are "
+        f"epoch {elected.leader_epoch}. At {seconds(loaded_ms)}, when a consumer fetched again, it read from the "
+        f"state topic that SPSO is {loaded.spso}, and {_finished(loaded)}: the locks are lost, and the records are "
         f"available again. {count(again)} were acquired once more, with delivery count {', '.join(map(str, counts))}: "
         "the first attempts were never written."
     )
+
+
+def _finished(loaded: SharePartitionLoaded) -> str:
+    """The records from the SPSO on of which the state topic knows a result."""
+    records = sum(end - first for first, end, *_ in loaded.runs)
+    return f"the results of {count_text(records, 'record')}" if records else "no result of any record"
 
 
 LEADER_FAILOVER = Preset(
