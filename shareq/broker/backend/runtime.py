@@ -169,10 +169,10 @@ class BackendRuntime:
         """Wait until share groups can be served. KafkaException if the backend does not answer, if it refuses this
         process, or if another process works there that is not served. ConfigException if there are states of another
         persister."""
-        end_ms = self._loop.now_ms() + START_S * 1000 * self._scale
+        end_ms = self._loop.time_ms() + START_S * 1000 * self._scale
         refusal, scale = (lambda: self.mirror.trouble), self._scale
         await_sign(self._loop, self._heard, refusal, address=self._backend, limit_s=START_S, scale=scale)
-        self._loop.wait(self._decided, end_ms - self._loop.now_ms())
+        self._loop.wait(self._decided, end_ms - self._loop.time_ms())
         if self._design.refusal:
             raise ConfigException(self._design.refusal)
         if self._ready:
