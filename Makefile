@@ -43,7 +43,7 @@ help:  ## this list
 
 lab: $(VENV)/.lab course  ## JupyterLab on the tour (PORT=8888, ARGS='--no-browser')
 	$(call say,JupyterLab opens on notebooks/mine/00_tour.ipynb: the address to visit is printed below; Ctrl-C twice ends it)
-	@$(BIN)/jupyter lab --ServerApp.ip=localhost --port=$(PORT) $(ROOT) --log-level=WARN \
+	@$(BIN)/jupyter lab --ServerApp.ip=localhost --port=$(PORT) $(ROOT) --log-level=WARN --LabApp.log_level=WARN \
 		--LabApp.default_url=/lab/tree/notebooks/mine/00_tour.ipynb $(ARGS)
 
 course: $(VENV)/.lab  ## your own copies of the lessons, without outputs, in notebooks/mine; copies that exist are kept

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from subprocess import TimeoutExpired
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING, Any, Never
 
 import click
 
@@ -48,10 +48,9 @@ def spark_of_command(
     if progress:
         click.echo("Starting Spark ...", err=True)
     try:
-        with archiving(), _ended_by_ctrl_c(interrupted) as watch:
-            with quiet_java(enabled=not verbose):
+        with archiving(), _ended_by_ctrl_c(interrupted):
+            with quiet_java(enabled=not verbose), _keeping_our_handler():
                 spark = unregistered(master=master, **({JAVA_OPTIONS: BRIEF} if brief else {}))
-            watch()
             if not verbose and not is_remote(spark):
                 spark.sparkContext.setLogLevel("OFF")  # errors are raised, and become sentences
             yield spark
@@ -66,27 +65,41 @@ def spark_of_command(
 
 
 @contextmanager
-def _ended_by_ctrl_c(interrupted: Callable[[], str]) -> Iterator[Callable[[], None]]:
-    """SIGINT ends the process: an exception would meet Spark's threads, each of which prints a trace. Yields a function
-    to be called after the start of Spark, which has a handler of its own."""
+def _ended_by_ctrl_c(interrupted: Callable[[], str]) -> Iterator[None]:
+    """SIGINT ends the process, with a sentence: an exception would meet Spark's threads, each of which prints a
+    trace."""
+    terminal = os.dup(2)  # while Spark starts, the standard error is kept from it
 
     def end(*_: object) -> Never:
         with quiet_java(enabled=True):
             _stop_java()
             drop_draft()
             sentence = interrupted()
-        os.write(2, f"\n{sentence}\n".encode())
+        os.write(terminal, f"\n{sentence}\n".encode())
         os._exit(INTERRUPTED)
 
-    def watch() -> None:
-        signal.signal(signal.SIGINT, end)
-
-    former = signal.getsignal(signal.SIGINT)
-    watch()
+    former = signal.signal(signal.SIGINT, end)
     try:
-        yield watch
+        yield
     finally:
         signal.signal(signal.SIGINT, former)
+        os.close(terminal)
+
+
+@contextmanager
+def _keeping_our_handler() -> Iterator[None]:
+    """PySpark replaces the handler of SIGINT when it starts, without a setting, and its own raises in the midst of a
+    call: inside the block that has no effect."""
+    install = signal.signal
+
+    def others(number: int, handler: Any) -> Any:
+        return signal.getsignal(number) if number == signal.SIGINT else install(number, handler)
+
+    signal.signal = others  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        signal.signal = install
 
 
 def _stop_java() -> None:

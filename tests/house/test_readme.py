@@ -7,12 +7,14 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import click
 import pytest
 
+from shareq.cli import main
 from shareq.kafka import tools
 from tests.spark.patience import BUSY
 
@@ -53,14 +55,20 @@ def commands(block: str) -> list[list[str]]:
     return [[word.removeprefix(".venv/bin/") for word in shlex.split(line)] for line in block.splitlines()]
 
 
+class PortTakenError(Exception):
+    """Another program of this machine uses the port that the README names."""
+
+
 @contextmanager
 def running(*command: str) -> Iterator[str]:
     """Run a command `shareq ...` until the block ends; yields the address that it prints."""
     program = [sys.executable, "-u", "-m", "shareq.cli", *command]
-    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT) as process:
         try:
             assert process.stdout is not None
             for line in process.stdout:
+                if "is in use by another program" in line:
+                    raise PortTakenError(line)
                 if printed := re.search(r"serves .*?(127\.0\.0\.1:\d+)", line):
                     yield printed[1]
                     break
@@ -90,6 +98,20 @@ def test_readme_names_the_block_for_a_second_terminal() -> None:
     assert "In a second terminal" in between
 
 
+@pytest.mark.parametrize("block", [*PYTHON, *SHELL], ids=lambda block: block.splitlines()[0][:40])
+def test_each_block_says_how_long_it_takes(block: str) -> None:
+    before, after = README.split(block)
+    near = before.rsplit("\n\n", 2)[-2] + after.split("\n\n", 2)[1]
+    assert re.search(r"\bseconds?\b|\bminutes?\b", near)
+
+
+def test_commands_of_the_table_exist() -> None:
+    table = README.split("## Real clients")[1].split("```")[0]
+    rows = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
+    named = [word.removeprefix("shareq ").split()[0] for row in rows for word in re.findall(r"`([^`]+)`", row)]
+    assert set(named) == set(main.list_commands(click.Context(main)))
+
+
 def test_pictures_have_a_text_alternative() -> None:
     pictures = re.findall(r"<img [^>]*>", README)
     assert len(pictures) == 3
@@ -97,16 +119,29 @@ def test_pictures_have_a_text_alternative() -> None:
 
 
 class Served(NamedTuple):
-    """The cluster that the README serves, on another port, and the output of confluent-kafka's clients there."""
+    """The cluster that the README serves, and the output of confluent-kafka's clients there."""
 
     address: str
     printed: str
 
 
 @contextmanager
+def as_written(command: list[str]) -> Iterator[str]:
+    """Run a command of the README, on the port that it has there unless another program uses that; yields the
+    address."""
+    with ExitStack() as held:
+        try:
+            address = held.enter_context(running(*command[1:]))
+            assert address == ADDRESS
+        except PortTakenError:
+            address = held.enter_context(running(*command[1:], "--port", "0"))
+        yield address
+
+
+@contextmanager
 def serving() -> Iterator[Served]:
     [command] = commands(SERVE)
-    with running(*command[1:], "--port", "0") as address:
+    with as_written(command) as address:
         yield Served(address, run(CONNECT, address))
 
 
@@ -143,7 +178,7 @@ def test_shareqs_tool_describes_the_served_cluster(served: Served) -> None:
 def test_the_same_blocks_run_on_apache_kafka() -> None:
     install, start = commands(START)
     assert install == ["pip", "install", "-e", ".[kafka]"]
-    with running(*start[1:], "--port", "0") as address:
+    with as_written(start) as address:
         # Kafka creates the topic for the first record; the client then sends it again, sometimes behind the others.
         assert sorted(re.findall(r"b'order (\d+)' (\d)", run(CONNECT, address))) == TEN
         assert re.fullmatch(WATCHED, run(WATCH, address))

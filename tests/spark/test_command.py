@@ -154,13 +154,16 @@ def started(**_):
     Path("out/deliveries/part-0.parquet").touch()
     Path("out/report.html").touch()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # Spark has a handler of its own, too
+    if sys.argv[1] == "starting":
+        os.kill(os.getpid(), signal.SIGINT)
     return Session()
 
 command.unregistered = started
-main(sys.argv[1:])
+main(sys.argv[2:])
 """
 
 
+@pytest.mark.parametrize("moment", ["starting", "running"])
 @pytest.mark.parametrize(
     ("words", "sentence", "left"),
     [
@@ -179,10 +182,10 @@ main(sys.argv[1:])
     ],
 )
 def test_ctrl_c_is_one_sentence_and_leaves_nothing_half_done(
-    words: tuple[str, ...], sentence: str, left: list[str], tmp_path: Path
+    words: tuple[str, ...], sentence: str, left: list[str], moment: str, tmp_path: Path
 ) -> None:
     (tmp_path / "j.jsonl").write_text("{}\n")
-    program = [sys.executable, "-c", STOPPED, *words]
+    program = [sys.executable, "-c", STOPPED, moment, *words]
     done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (command.INTERRUPTED, "")
     assert done.stderr == f"Starting Spark ...\n\n{sentence}\n"
