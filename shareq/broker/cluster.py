@@ -56,8 +56,7 @@ class Cluster(Closing):
     uses the ones that are. The clock is "wall" (the default) or a factor. `config` overrides the configurations of
     share groups and their coordinators; `backend_config` has confluent-kafka's keys for connections to a secured
     backend, `peer_config` those for connections to other processes whose first listener is secured. The faults of
-    brokers and logs that are in this process raise IllegalStateException. KafkaException if the backend does not
-    answer.
+    brokers and logs of this process raise IllegalStateException. KafkaException if the backend does not answer.
     """
 
     def __init__(

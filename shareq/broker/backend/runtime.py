@@ -1,7 +1,4 @@
-"""The runtime of a cluster on a backend: metadata, membership, coordinators, persister, and a node for each broker.
-
-BEHAVIOUR.md has the rules; section 6 those of several processes.
-"""
+"""The runtime of a cluster on a backend: metadata, membership, coordinators, persister, nodes (rules: BEHAVIOUR.md)."""
 
 from __future__ import annotations
 
