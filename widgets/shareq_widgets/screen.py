@@ -259,7 +259,7 @@ def _makes(
         "state_topic": lambda: views.state_topic(source, **place, **options),
         "group": lambda: views.group(source, group=group, joining=_joining(steering), **options),
         "cluster": lambda: views.cluster(source, group=group, **options),
-        "raster": lambda: views.raster(source, **place, tall=True, **options),
+        "raster": lambda: views.raster(source, **place, **options),
         "charts": lambda: views.charts(source, group=group, tall=True, **options),
         "messages": lambda: views.messages(source, group=group, most=most, **options),
         "what_if": lambda: WhatIf(source, group, cluster=open_cluster(source), execute=execute, options=options),

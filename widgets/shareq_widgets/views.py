@@ -213,7 +213,7 @@ def raster(
     """Offset by time, with SPSO and SPEO, of the selected share-partition, or else of this one.
 
     A drag over the picture moves all linked views in time, and shows the dragged time on their time axes; the raster
-    marks it. `tall`: as high as the members beside it.
+    marks it. `tall`: as high as the messages beside it.
     """
     partition = plain(partition)
 

@@ -27,6 +27,7 @@ from shareq_widgets.pictures.partitions import PartitionContent
 from shareq_widgets.pictures.words import COUNTING, clipped_inside, first_fitting, seconds
 from shareq_widgets.selection import member as about_member
 from shareq_widgets.selection import partition as about_partition
+from shareq_widgets.terms import meanings
 from shareq_widgets.text_fit import SMALL, clipped, text_width, wrapped
 
 __all__ = ["GroupContent", "content", "draw"]
@@ -162,7 +163,8 @@ def _header(drawing: Drawing, group: GroupContent) -> None:
     session = f" · session {seconds(group.session_timeout_ms)}" if group.session_timeout_ms else ""
     longest = f"{group.state.lower()} · {epochs} · {members}{session}"
     words = first_fitting((longest, f"{epochs} · {members}", epochs, epoch), drawing.width - x - 2)
-    drawing.label("epochs", x, 15, words, style="soft")
+    title = meanings("group epoch", "assignment epoch")
+    drawing.label("epochs", x, 15, words, style="soft", title=title)
 
 
 def _draw_member(drawing: Drawing, member: MemberContent, row: Row, group: GroupContent) -> None:
@@ -243,7 +245,10 @@ def _beat(drawing: Drawing, member: MemberContent, words: str, **more: Any) -> N
     style = "small hot" if hot else "small soft faded" if gone else "small soft"
     since = member.gone_ms if gone else member.heartbeat_ms
     counted = since if "{}" in words else None
-    drawing.label(f"member {member.member_id} beat", text=words, style=style, countup=counted, **more)
+    terms = ["member epoch", *(["fence"] if "FENCED" in member.error else [])]
+    drawing.label(
+        f"member {member.member_id} beat", text=words, style=style, countup=counted, title=meanings(*terms), **more
+    )
 
 
 def _draw_partition(drawing: Drawing, one: PartitionContent, row: Row) -> None:

@@ -19,7 +19,7 @@ from shareq_widgets.pictures.time_plot import DRAG, TimeRange, clock, draw_axis,
 from shareq_widgets.text_fit import SMALL, text_width
 
 TOP, AXIS = 44, 20
-TALL = 170
+TALL = 320
 """The height of the plot beside tall neighbours, px."""
 LINE = 13
 """The height of a line of text, px."""
