@@ -48,7 +48,7 @@ def main(journal: str, out: str, runs: int) -> None:
     from shareq.spark.pipeline.store import Store
 
     imported, python = time.perf_counter(), ticks("self")
-    with spark_of_command("local[*]", verbose=False, brief=True) as spark:
+    with spark_of_command("local[*]", verbose=False, brief=True, progress=False, interrupted=str) as spark:
         java = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]  # set as long as it runs
         started = ticks("self") - python + ticks(java)
         figures = [[("imports", imported - begun, python), ("session", time.perf_counter() - imported, started)]]

@@ -12,7 +12,7 @@ from shareq_widgets.moment import Moment
 from shareq_widgets.playback import Playback
 
 
-class OfNow(traitlets.Dict):  # type: ignore[type-arg]    # it has no types for a subclass
+class OfNow(traitlets.Dict):
     """A trait of the shown moment, which is that of now in a view that follows the end."""
 
     def get(self, obj: Any, cls: Any = None) -> Any:

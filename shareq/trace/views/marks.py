@@ -74,15 +74,14 @@ class Marks:
                 continue
             kind = _KINDS_OF[event_type](self, event)
             if kind is not None:
-                if kind == "appended":
-                    self._count(entry)
+                if isinstance(event, RecordsAppended):
+                    self._count(entry[1], event)
                 same = found.get(kind) or found.setdefault(kind, _Found([], []))
                 if not same.entries or same.entries[-1][1] != entry[1]:
                     same.counts.append(count)
                     same.entries.append(entry)
 
-    def _count(self, entry: Entry) -> None:
-        time_ms, event = entry[1], entry[3]
+    def _count(self, time_ms: int, event: RecordsAppended) -> None:
         self._appended[time_ms] = self._appended.get(time_ms, 0) + event.end - event.first
         self._thinned = (0, [])
 
