@@ -54,12 +54,12 @@ site: $(VENV)/.site  ## the course as a static site in build/site, with Python i
 	@$(PY) -m binder.site.build build/site $(SERVER)
 
 test: $(VENV)/.test widgets/node_modules/.installed jars  ## the first ring: style, types, all deterministic tests, a thread through the real parts
-	$(call say,the first ring of tests: about eight minutes)
+	$(call say,the first ring of tests: about a quarter of an hour)
 	@chromium="$$($(PY) -m tests.browser.chromium)" || exit 1; \
 	SHAREQ_CHROMIUM="$$chromium" $(PY) -m tests.rings.run first
 
 test-all: $(VENV)/.test widgets/node_modules/.installed jars  ## all rings: every client, release, tool, view and lesson (FROM=part)
-	$(call say,all rings of tests: about 45 minutes)
+	$(call say,all rings of tests: an hour or more)
 	@chromium="$$($(PY) -m tests.browser.chromium)" || exit 1; \
 	SHAREQ_CHROMIUM="$$chromium" $(PY) -m tests.rings.run all $(if $(FROM),--from '$(FROM)')
 
