@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+from unittest.mock import MagicMock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -156,8 +157,9 @@ def test_the_command_reads_a_small_trace_while_java_starts(tmp_path: Path, monke
         found.append(read()["order"].to_pylist())
         raise OSError("not run")
 
-    monkeypatch.setattr(command, "unregistered", lambda **_: (tmp_path / "j.jsonl").unlink)
+    monkeypatch.setattr(command, "unregistered", lambda **_: MagicMock())
     monkeypatch.setattr(pipeline_command, "run_with", run)
-    done = CliRunner().invoke(main, ["pipeline", "run", str(tmp_path / "j.jsonl"), "--out", str(tmp_path / "out")])
+    words = ["pipeline", "run", str(tmp_path / "j.jsonl"), "--out", str(tmp_path / "out"), "--no-progress"]
+    done = CliRunner().invoke(main, words)
     assert (done.output, found) == ("Error: not run\n", [[0, 1]])
     assert json.loads((tmp_path / "j.jsonl").read_text().splitlines()[0])["origin_ms"] == ORIGIN_MS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import MagicMock
 
 import pytest
 from click.testing import CliRunner
@@ -97,7 +98,7 @@ def test_a_killed_command_continues_after_its_finished_runs(
 def test_bad_arguments_are_named_before_any_run(
     words: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shareq.spark.command.unregistered", lambda **_: None)
+    monkeypatch.setattr("shareq.spark.command.unregistered", lambda **_: MagicMock())
     done = command(str(tmp_path / "out.json"), *words)
     assert done.exit_code == 1
     assert message in done.output
