@@ -124,12 +124,15 @@ def test_metrics_at_earlier_entries() -> None:
     assert then.value("share-group-rebalance-rate") == 1
 
 
-def test_a_stopped_leader_has_no_gauges() -> None:
+def test_a_stopped_leader_has_no_metrics_of_its_share_partitions() -> None:
     for event in (e.SharePartitionDropped(*WHERE, "x"), e.BrokerStopped(0, True)):
         without_leader = at_the_end((4000, 0, event))
-        assert "InFlightMessageCount" not in {metric.name for metric in without_leader}
+        names = {metric.name for metric in without_leader}
+        assert not names & {"InFlightMessageCount", "AcquisitionLockTimeoutPerSec"}
     with_leader = at_the_end((4000, 1, e.SharePartitionDropped(*WHERE, "a superseded leader")))
     assert with_leader.value("InFlightMessageCount", **SP) == 6
+    again = at_the_end((4000, 0, e.SharePartitionDropped(*WHERE, "x")), (4000, 1, loaded(4, 4)))
+    assert again.value("AcquisitionLockTimeoutPerSec", attribute="Count", **SP) == 0
     moved = at_the_end((4000, -1, e.LeaderElected(STATE, 3, 1, 1)))
     assert moved.value("num-partitions", state="active") == 0
     assert "last-pruned-offset" not in {metric.name for metric in moved}

@@ -138,7 +138,8 @@ def _dead_letters(reader: JournalReader) -> Pairs:
 
 
 def _share_partitions(reader: JournalReader) -> Pairs:
-    """Offsets in flight of loaded share-partitions, and expired locks in records."""
+    """Offsets in flight of loaded share-partitions, and expired locks in records. As in Kafka 4.4, the metrics of a
+    share-partition end when its leader drops it; the meters of a group stay."""
     timeouts: Counter[Subject] = Counter()
     windows: dict[Subject, tuple[int, int]] = {}
     for entry in reader.of(RecordsChanged, SharePartitionLoaded, SharePartitionDropped, WindowMoved, BrokerStopped):
@@ -147,17 +148,17 @@ def _share_partitions(reader: JournalReader) -> Pairs:
         if isinstance(event, RecordsChanged):
             if is_timeout(event):
                 timeouts[about] += event.end - event.first
-        elif isinstance(event, BrokerStopped):
-            windows = {key: window for key, window in windows.items() if window[0] != event.broker_id}
-        elif isinstance(event, SharePartitionDropped):
-            if windows.get(about, (entry.broker_id, 0))[0] == entry.broker_id:
-                windows.pop(about, None)
         elif isinstance(event, (SharePartitionLoaded, WindowMoved)):
             windows[about] = (entry.broker_id, event.window_end - event.spso)
-    for about in dict.fromkeys([*windows, *timeouts]):
+        else:
+            ended = list(windows) if isinstance(event, BrokerStopped) else [about]
+            broker_id = event.broker_id if isinstance(event, BrokerStopped) else entry.broker_id
+            for key in ended:
+                if key in windows and windows[key][0] == broker_id:
+                    del windows[key], timeouts[key]
+    for about, (_, size) in windows.items():
         tags = (("group", str(about.group)), ("topic", str(about.topic)), ("partition", str(about.partition)))
-        if about in windows:
-            yield Metric("InFlightMessageCount", tags), windows[about][1]
+        yield Metric("InFlightMessageCount", tags), size
         yield from reader.meter("AcquisitionLockTimeoutPerSec", timeouts[about], *tags)
 
 

@@ -3,8 +3,8 @@
 A meter (`...PerSec`) has the attributes Count and MeanRate, any other metric a Value; rates are means since the origin
 of the journal. A metric that cannot be derived from events is left out rather than zero; `LEFT_OUT` has the reasons.
 Source: KIP-932 (`group-coordinator-metrics`), KIP-1103 (`ShareGroupMetrics`, `SharePartitionMetrics`,
-`ShareSessionCache`, `DelayedShareFetchMetrics`, `share-coordinator-metrics`), KIP-1226, and the share consumer's own;
-the names are those that Apache Kafka reports by JMX.
+`ShareSessionCache`, `DelayedShareFetchMetrics`, `share-coordinator-metrics`), KIP-1191 (the dead-letter queue),
+KIP-1226, and the share consumer's own; the names are those that Apache Kafka reports by JMX.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "thread-idle-ratio-avg, event-queue-size, event-*-time-ms, batch-*": "a coordinator is an actor without a queue",
     "fetch-latency-avg, records-per-request-avg, time-between-poll-avg, ...": "ShareConsumer.metrics() has them",
     "rebalance-count{protocol=share}, rebalance-rate{protocol=share}, num-partitions{protocol=share}": _NOT_REPORTED,
+    "offset-count, classic-group-count": "consumer groups and their offsets leave no event",
+    "DeadLetterQueueTotalProduceRequestsPerSec, DeadLetterQueueFailedProduceRequestsPerSec": (
+        "a round that is sent to a dead-letter queue leaves no event until its records are written or given up"
+    ),
     "record-acknowledgement-count, record-acknowledgement-rate": (
         f"{_NOT_REPORTED}; RecordAcknowledgementsPerSec has the counts"
     ),
