@@ -1,6 +1,6 @@
 """Share groups as a source for Spark: `register`, then `spark.readStream.format("shareq")`; `session` creates a Spark
-session, `produce` writes results to a topic, `sweep` runs scenarios on Spark, `state_topic` reads the state of share
-coordinators.
+session and `close` ends it with its Java, `produce` writes results to a topic, `sweep` runs scenarios on Spark,
+`state_topic` reads the state of share coordinators.
 
 Options of the source, with the names of Spark's Kafka source where it has them:
 
@@ -24,9 +24,19 @@ This package imports PySpark only in the calls that need it.
 from shareq.spark.acknowledge import acknowledge
 from shareq.spark.produce import origin, produce
 from shareq.spark.register import register
-from shareq.spark.session import session
+from shareq.spark.session import close, session
 from shareq.spark.state_topic import state_topic
 from shareq.spark.sweep import sweep
 from shareq.spark.versions import SparkDoesNotFit
 
-__all__ = ["SparkDoesNotFit", "acknowledge", "origin", "produce", "register", "session", "state_topic", "sweep"]
+__all__ = [
+    "SparkDoesNotFit",
+    "acknowledge",
+    "close",
+    "origin",
+    "produce",
+    "register",
+    "session",
+    "state_topic",
+    "sweep",
+]

@@ -27,7 +27,8 @@ JAVA_MINIMUM = 17
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 ARCHIVED_S = 600
-"""The most that the end of a command waits for Java's archive of classes: seconds, unless the machine stands still."""
+"""The most that the end of Java is waited for, in which it writes its archive of classes: seconds, unless the machine
+stands still."""
 
 LAPTOP = {
     "spark.ui.enabled": "false",
@@ -106,13 +107,32 @@ def archiving() -> Iterator[None]:
         finally:
             _drafts.clear()
             if (gateway := SparkContext._gateway) is not None:  # noqa: SLF001    # as above
-                gateway.shutdown()
-                gateway.proc.stdin.close()  # the end of its input ends it
-                try:
-                    gateway.proc.wait(ARCHIVED_S)
+                _end_java(gateway)
+                if gateway.proc.returncode is not None:
                     archive.keep(draft)
-                except TimeoutExpired:
-                    gateway.proc.kill()
+
+
+def close(spark: SparkSession) -> None:
+    """Stop a session and end its Java, which `spark.stop()` keeps, with most of the memory.
+
+    The next session of the process starts another Java, which takes seconds. Of Spark Connect, only the session ends.
+    """
+    from pyspark import SparkContext
+
+    spark.stop()
+    gateway = SparkContext._gateway  # noqa: SLF001    # as above
+    if gateway is not None and hasattr(gateway, "proc"):  # a gateway that another program has started has none
+        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+        _end_java(gateway)
+
+
+def _end_java(gateway: Any) -> None:
+    gateway.shutdown()
+    gateway.proc.stdin.close()  # the end of its input ends it
+    try:
+        gateway.proc.wait(ARCHIVED_S)
+    except TimeoutExpired:
+        gateway.proc.kill()
 
 
 def drop_draft() -> None:

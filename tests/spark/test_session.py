@@ -64,6 +64,25 @@ def test_settings_of_the_user_replace_those_for_a_laptop(spark: SparkSession) ->
         spark.conf.set("spark.sql.shuffle.partitions", "2")
 
 
+CLOSED = """
+from shareq.spark import close, session
+
+first = session(master="local[1]")
+java = first.sparkContext._gateway.proc
+close(first)
+print("ended:", java.returncode is not None)
+second = session(master="local[1]")
+print("rows:", second.range(3).count(), "another Java:", second.sparkContext._gateway.proc.pid != java.pid)
+close(second)
+"""
+
+
+@pytest.mark.spark
+def test_a_session_is_closed_with_its_java_and_another_can_begin() -> None:
+    ended = subprocess.run([sys.executable, "-c", CLOSED], capture_output=True, text=True, timeout=600, check=False)
+    assert ended.stdout.split("\n")[:2] == ["ended: True", "rows: 3 another Java: True"], ended.stderr
+
+
 def test_the_archive_of_classes_is_that_of_this_java_and_pyspark() -> None:
     archive = class_archive()
     assert archive.program == f"spark-{version('pyspark')}"
@@ -80,6 +99,7 @@ with suppress(Exception), archiving():
 """
 
 
+@pytest.mark.spark
 def test_an_archive_is_written_once_and_then_used(tmp_path: Path) -> None:
     """Java names the source of each class that it loads; an archive that does not fit is ignored. Spark refuses the
     session after its first classes: to load and archive all of them takes half a minute of a processor."""
