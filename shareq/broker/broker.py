@@ -22,9 +22,9 @@ from shareq.broker.routes import Hosts, routes
 from shareq.broker.share_state_log import ShareStateLog
 from shareq.broker.storage import Storage
 from shareq.broker.transaction_verification import TransactionVerification
-from shareq.coordinator.groups.coordinator import GroupCoordinator
-from shareq.coordinator.other.transaction import TransactionCoordinator
+from shareq.coordinator.group_coordinator import GroupCoordinator
 from shareq.coordinator.share_state import ShareCoordinator, ShareStateKeeper
+from shareq.coordinator.transactions import TransactionCoordinator
 from shareq.leader import make_share_leader
 from shareq.log.records import encode_coordinator_records, record_keys
 from shareq.model.actor import (

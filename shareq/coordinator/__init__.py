@@ -1,2 +1,6 @@
-"""The coordinators, on one runtime: share groups (`share_group`), share-partition state (`share_state`), all other
-groups, offsets and transactions (`other`); `groups` is the group coordinator that serves groups of all types."""
+"""The coordinators, on one runtime (`runtime`).
+
+The group coordinator (`group_coordinator.py`) serves groups of all types: what they share is `group`; `share_group`,
+`consumer_group`, `classic_group` and the committed `offsets` stand on it and do not know each other. `share_state` is
+the share coordinator, `transactions` the transaction coordinator.
+"""

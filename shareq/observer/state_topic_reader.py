@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from shareq.admin.core import Operation, Send
-from shareq.coordinator.shard import UnreadableRecordError
+from shareq.coordinator.runtime.shard import UnreadableRecordError
 from shareq.log.batches import CorruptBatch
 from shareq.model.errors import Errors
 from shareq.model.ids import SHARE_STATE_TOPIC

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shareq.coordinator.shard import UnreadableRecordError
+from shareq.coordinator.runtime.shard import UnreadableRecordError
 from shareq.coordinator.share_state.records import (
     NO_INDEX,
     StateRecord,

@@ -3,7 +3,7 @@
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from shareq.coordinator.groups.coordinator import GroupCoordinator
+from shareq.coordinator.group_coordinator import GroupCoordinator
 from shareq.coordinator.share_group.assignor import AssignableTopic, AssignorInput
 from shareq.coordinator.share_group.simple_assignor import assign_simple
 from shareq.model.actor import Incoming

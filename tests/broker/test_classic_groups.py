@@ -12,7 +12,7 @@ from shareq.model.messages.base import Request, Response
 from shareq.model.messages.classic_group import DescribeGroupsRequest
 from shareq.model.messages.cluster import FindCoordinatorRequest
 from tests.broker.requester import Requester
-from tests.coordinator.other.members import WAITING, Members, R
+from tests.coordinator.groups.members import WAITING, Members, R
 
 
 class ClusterMembers(Members):

@@ -10,8 +10,8 @@ import pytest
 
 from shareq import Cluster
 from shareq.broker import broker as broker_module
-from shareq.coordinator.groups.coordinator import _WHEN_DUE
-from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
+from shareq.coordinator.group.deadlines import DeadlineKey, DeadlineKind
+from shareq.coordinator.group_coordinator import _WHEN_DUE
 from shareq.coordinator.share_group import leave
 from shareq.leader.share_partition import SharePartition
 from shareq.log.records import encode_batch, encode_coordinator_records

@@ -9,7 +9,7 @@ import pytest
 
 from shareq.admin import Admin
 from shareq.broker import Cluster
-from shareq.coordinator.groups.coordinator import GroupCoordinator
+from shareq.coordinator.group_coordinator import GroupCoordinator
 from shareq.coordinator.share_group.partitions import SharePartitions
 from shareq.coordinator.share_group.state import ShareGroup
 from shareq.model.errors import Errors

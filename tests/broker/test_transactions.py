@@ -12,8 +12,8 @@ import pytest
 
 from shareq.admin import Admin
 from shareq.broker import Cluster
-from shareq.coordinator.other.transaction.decisions import LAST_EPOCH
-from shareq.coordinator.other.transaction.records import Transaction, encode_transaction
+from shareq.coordinator.transactions.decisions import LAST_EPOCH
+from shareq.coordinator.transactions.records import Transaction, encode_transaction
 from shareq.log.records import decode, encode_coordinator_records
 from shareq.model.errors import Errors
 from shareq.model.ids import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition, partition_for

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from shareq.coordinator.groups.coordinator import GroupCoordinator
-from shareq.coordinator.groups.deadlines import DeadlineKind
-from shareq.coordinator.groups.deleted_topics import deleted_topic_records
-from shareq.coordinator.groups.group import Group
-from shareq.coordinator.groups.shard import GroupShard
-from shareq.coordinator.other.transaction import TransactionCoordinator
-from shareq.coordinator.runtime import ShardRuntime
+from shareq.coordinator.group.deadlines import DeadlineKind
+from shareq.coordinator.group.deleted_topics import Removal
+from shareq.coordinator.group.group import Group
+from shareq.coordinator.group.shard import GroupShard
+from shareq.coordinator.group_coordinator import REMOVERS, GroupCoordinator
+from shareq.coordinator.runtime.runtime import ShardRuntime
 from shareq.coordinator.share_group.state import ShareGroup
+from shareq.coordinator.transactions import TransactionCoordinator
 
 REBALANCING = frozenset({DeadlineKind.CLASSIC_JOIN, DeadlineKind.CLASSIC_SYNC, DeadlineKind.CONSUMER_REBALANCE})
 """The deadlines of rebalances. Deadlines of sessions and of the expiry of offsets may be pending."""
@@ -41,7 +41,7 @@ def check_group_coordinator(coordinator: GroupCoordinator) -> None:
 
 def check_topics(coordinator: GroupCoordinator, shard: GroupShard) -> None:
     image = coordinator._context.image
-    assert deleted_topic_records(shard, image) == ([], False)
+    assert [remover(shard, image) for remover in REMOVERS] == [Removal([])] * len(REMOVERS)
     for group in shard.groups.values():
         if isinstance(group, ShareGroup) and group.share_partitions and group.members:
             for name in group.subscriptions:

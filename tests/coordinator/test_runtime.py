@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from shareq.coordinator.runtime import RETRY_MS, ShardRuntime
-from shareq.coordinator.shard import (
+from shareq.coordinator.runtime.runtime import RETRY_MS, ShardRuntime
+from shareq.coordinator.runtime.shard import (
     TRANSITIONS,
     ShardEvent,
     ShardState,
     UnreadableRecordError,
     coordinator_error,
 )
-from shareq.coordinator.turn import NO_PARTITION, Append, BackgroundTurn, Retry, Turn
+from shareq.coordinator.runtime.turn import NO_PARTITION, Append, BackgroundTurn, Retry, Turn
 from shareq.model.actor import (
     Answer,
     Appended,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from shareq.coordinator.runtime import ShardRuntime
-from shareq.coordinator.turn import Append, Turn, no_result
+from shareq.coordinator.runtime.runtime import ShardRuntime
+from shareq.coordinator.runtime.turn import Append, Turn, no_result
 from shareq.model.actor import (
     Appended,
     AppendRecords,

@@ -17,8 +17,8 @@ from shareq.model.messages.classic_group import DescribeGroupsRequest, DescribeG
 from shareq.model.messages.cluster import FindCoordinatorRequest
 from shareq.model.messages.topics import CreateTopicsRequest
 from shareq.wire.apis import API_BY_KEY
-from tests.coordinator.other.classic_table import STATES, TABLE
-from tests.coordinator.other.members import WAITING, Members
+from tests.coordinator.groups.classic_table import STATES, TABLE
+from tests.coordinator.groups.members import WAITING, Members
 from tests.kafka.fixtures import Reachable
 from tests.polling import PATIENCE_S
 from tests.wire.raw import Raw

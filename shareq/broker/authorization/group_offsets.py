@@ -9,7 +9,7 @@ from typing import Any
 from shareq.broker.authorization.groups import share_groups_are_off
 from shareq.broker.authorization.logs import named, with_topics
 from shareq.broker.authorization.rulings import Filtered, Ruling
-from shareq.coordinator.other.offsets.fetch import GROUP_ERROR_VERSION, refused_group
+from shareq.coordinator.offsets.fetch import GROUP_ERROR_VERSION, refused_group
 from shareq.model.acls import AclOperation, ResourceType
 from shareq.model.errors import Errors
 from shareq.model.ids import ZERO_TOPIC_ID

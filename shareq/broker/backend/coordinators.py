@@ -16,7 +16,7 @@ from shareq.broker.backend.shard_log import ShardLog
 from shareq.broker.backend.shard_reads import RETRY_MS
 from shareq.broker.host import Host
 from shareq.broker.loop import EventLoop
-from shareq.coordinator.groups.coordinator import GroupCoordinator
+from shareq.coordinator.group_coordinator import GroupCoordinator
 from shareq.coordinator.share_group.records import RecordType
 from shareq.coordinator.share_state import ShareCoordinator
 from shareq.coordinator.share_state.records import SNAPSHOT, encode_key

@@ -7,15 +7,16 @@ state epoch it is ignored. Source: KIP-932; Kafka's GroupCoordinatorService, KAF
 
 from __future__ import annotations
 
-from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.group import GroupType
-from shareq.coordinator.groups.reserved import reserved_for_others
-from shareq.coordinator.groups.shard import GroupShard
+from shareq.coordinator.group.context import Context
+from shareq.coordinator.group.group import GroupType
+from shareq.coordinator.group.reserved import reserved_for_others
+from shareq.coordinator.group.shard import GroupShard
+from shareq.coordinator.runtime.turn import Append
+from shareq.coordinator.share_group.attempts import InitializationAttempts
 from shareq.coordinator.share_group.initialize import StartOffsets, all_initialized, finish, initialize_request
 from shareq.coordinator.share_group.partitions import SharePartitions
 from shareq.coordinator.share_group.records import Metadata, encode
 from shareq.coordinator.share_group.state import ShareGroup
-from shareq.coordinator.turn import Append
 from shareq.model.errors import Errors
 from shareq.model.events import GroupEpochBumped
 from shareq.model.ids import ZERO_TOPIC_ID, TopicId, TopicIdPartition
@@ -55,9 +56,9 @@ def alter_offsets(context: Context, request: AlterShareGroupOffsetsRequest) -> W
     if error:
         return _failure(error)
     context.trace(GroupEpochBumped(group_id, epoch, "offsets altered"))
-    context.initializations.begin(group_id, altered, epoch)
+    context.own(InitializationAttempts).begin(group_id, altered, epoch)
     reply = yield SendToPersister(initialize_request(group_id, epoch, starts))
-    newest = context.initializations.end(group_id, altered, epoch)
+    newest = context.own(InitializationAttempts).end(group_id, altered, epoch)
     if newest and all_initialized(reply):
         context.runtime.start(finish(context, group_id, newest))
     if not isinstance(reply.response, InitializeShareGroupStateResponse):

@@ -11,12 +11,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from shareq.coordinator.group.assignment import Assignment
 from shareq.model.ids import TopicId, TopicIdPartition
-
-Assignment = Mapping[TopicId, tuple[int, ...]]
-"""Partitions (ascending) by topic. A topic may have (): the sticky assignor keeps topics without partitions."""
-
-EMPTY_ASSIGNMENT: Assignment = {}
 
 Weights = Mapping[TopicIdPartition, int]
 """The work that waits in a partition, at least 1; a partition that is absent weighs 1."""

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from shareq.coordinator.groups.context import Context
+from shareq.coordinator.group.context import Context
+from shareq.coordinator.runtime.turn import Append
 from shareq.coordinator.share_group.partitions import PartitionSets, union
 from shareq.coordinator.share_group.records import encode
 from shareq.coordinator.share_group.state import ShareGroup
-from shareq.coordinator.turn import Append
 from shareq.model.errors import Errors
 from shareq.model.ids import ZERO_TOPIC_ID, TopicId
 from shareq.model.image import ClusterImage
 from shareq.model.messages.share_group import DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse
 from shareq.model.messages.share_state import DeleteShareGroupStateRequest, DeleteShareGroupStateResponse
-from shareq.model.workflow import SendToPersister, Workflow
+from shareq.model.workflow import Reply, SendToPersister, Workflow
 
 OffsetsResponse = DeleteShareGroupOffsetsResponse
 Verdicts = Mapping[TopicId, tuple[Errors, str | None]]
@@ -125,3 +125,28 @@ def _offsets_response(
             )
         )
     return OffsetsResponse(responses=tuple(results))
+
+
+# ---- a whole group ---------------------------------------------------------------------------------------------------
+
+
+def delete_share_partitions(context: Context, group: ShareGroup) -> Workflow[Errors]:
+    """Before a group is deleted: delete its share-partitions at the persister."""
+    known, image, group_id = group.share_partitions, context.image, group.group_id
+    if known is None:
+        return Errors.NONE
+    going = union(all_partitions(known.deleting, image), known.known())
+    left = known.delete_all(image)
+    failed: Errors = yield Append([encode(group_id, left.to_value(image))])
+    if failed:
+        return failed
+    deleted = {topic: parts for topic, parts in going.items() if topic in left.deleting}
+    return _deletion_error((yield SendToPersister(delete_request(group_id, deleted)))) if deleted else Errors.NONE
+
+
+def _deletion_error(reply: Reply) -> Errors:
+    """The first error, of the whole response or of a topic."""
+    if not isinstance(reply.response, DeleteShareGroupStateResponse):
+        return reply.error or Errors.UNKNOWN_SERVER_ERROR
+    failed = (error for error, _ in verdicts_of(reply.response).values() if error)
+    return next(failed, Errors.NONE)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.describe import describe_each, operations_of
-from shareq.coordinator.groups.shard import GroupShard
-from shareq.coordinator.share_group.assignor import Assignment
+from shareq.coordinator.group.assignment import Assignment
+from shareq.coordinator.group.context import Context
+from shareq.coordinator.group.describe import describe_each, operations_of
+from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.share_group.experiments.assignors import assignor_name
 from shareq.coordinator.share_group.refusal import group_not_found
 from shareq.coordinator.share_group.state import Member, ShareGroup

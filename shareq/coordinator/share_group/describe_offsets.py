@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
-from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.shard import GroupShard
+from shareq.coordinator.group.context import Context
+from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.share_group.partitions import SharePartitions
 from shareq.coordinator.share_group.state import ShareGroup
 from shareq.model.errors import Errors

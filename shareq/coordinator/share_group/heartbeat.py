@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
-from shareq.coordinator.groups.shard import GroupShard
-from shareq.coordinator.share_group.assignor import EMPTY_ASSIGNMENT
+from shareq.coordinator.group.assignment import EMPTY_ASSIGNMENT, by_name
+from shareq.coordinator.group.context import Context
+from shareq.coordinator.group.deadlines import DeadlineKey, DeadlineKind
+from shareq.coordinator.group.refusal import Refusal
+from shareq.coordinator.group.shard import GroupShard
+from shareq.coordinator.share_group.experiments.partition_weights import PartitionWeights
 from shareq.coordinator.share_group.initialize import (
     StartOffsets,
     initialize,
@@ -21,9 +23,9 @@ from shareq.coordinator.share_group.initialize import (
 )
 from shareq.coordinator.share_group.partitions import SharePartitions
 from shareq.coordinator.share_group.records import CurrentMemberAssignment, MemberMetadata, Metadata, Value, encode
-from shareq.coordinator.share_group.refusal import Refusal, refuse_member
+from shareq.coordinator.share_group.refusal import refuse_member
 from shareq.coordinator.share_group.state import Member, ShareGroup, existing, to_topic_partitions
-from shareq.coordinator.share_group.target import TargetAssignment, by_name
+from shareq.coordinator.share_group.target import TargetAssignment
 from shareq.model.actor import ClientContext
 from shareq.model.configs import INT_MAX
 from shareq.model.events import Event, GroupEpochBumped, MemberJoined, MemberReconciled, TargetAssignmentComputed
@@ -138,7 +140,7 @@ class Heartbeat:
         interval_ms = self.image.group_config(group.group_id).assignment_interval_ms
         if last_ms and self.now_ms < last_ms + interval_ms:
             return
-        weights = self.context.weights.of(group.group_id)
+        weights = self.context.own(PartitionWeights).of(group.group_id)
         self.target = TargetAssignment.compute(group, self.member, self.subscribed, self.image, weights)
         self.records += self.target.records(group, self.group_epoch, self.now_ms)
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.shard import GroupShard
+from shareq.coordinator.group.context import Context
+from shareq.coordinator.group.shard import GroupShard
+from shareq.coordinator.runtime.turn import Append, Retry
+from shareq.coordinator.share_group.attempts import InitializationAttempts
 from shareq.coordinator.share_group.partitions import PartitionSets, SharePartitions, difference
 from shareq.coordinator.share_group.records import encode
 from shareq.coordinator.share_group.state import NEVER_MS, ShareGroup
-from shareq.coordinator.turn import Append, Retry
 from shareq.model.configs import BrokerConfig
 from shareq.model.events import SharePartitionsInitialized
 from shareq.model.ids import TopicId
@@ -83,9 +84,9 @@ def initialize(context: Context, group_id: str, state_epoch: int, starts: StartO
     """Send the request to the persister, then record the result, unless another attempt has begun meanwhile: partitions
     are initialized when the newest one succeeds."""
     partitions = {topic: frozenset(indexes) for topic, indexes in starts.items()}
-    context.initializations.begin(group_id, partitions, state_epoch)
+    context.own(InitializationAttempts).begin(group_id, partitions, state_epoch)
     reply = yield SendToPersister(initialize_request(group_id, state_epoch, starts))
-    newest = context.initializations.end(group_id, partitions, state_epoch)
+    newest = context.own(InitializationAttempts).end(group_id, partitions, state_epoch)
     if newest:
         yield from (finish if all_initialized(reply) else abandon)(context, group_id, newest)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
-from shareq.coordinator.groups.shard import GroupShard
+from shareq.coordinator.group.context import Context
+from shareq.coordinator.group.deadlines import DeadlineKey, DeadlineKind
+from shareq.coordinator.group.refusal import Refusal
+from shareq.coordinator.group.shard import GroupShard
+from shareq.coordinator.runtime.turn import Append, Retry
 from shareq.coordinator.share_group.records import Metadata, RecordType, TargetAssignmentMetadata, encode, tombstone
-from shareq.coordinator.share_group.refusal import Refusal, refuse_member
+from shareq.coordinator.share_group.refusal import refuse_member, refused
 from shareq.coordinator.share_group.state import LEAVE_EPOCH, NO_TOPICS, Member, ShareGroup
-from shareq.coordinator.turn import Append, Retry
 from shareq.model.events import GroupEpochBumped, MemberLeft
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from shareq.model.workflow import Workflow
@@ -20,13 +21,13 @@ def leave(
     """Serve a heartbeat with epoch -1."""
     refusal = refuse_member(shard, request, context.image)
     if refusal:
-        return refusal.heartbeat()
+        return refused(refusal)
     group = shard.find(ShareGroup, request.group_id)
     assert group is not None, "a request without a member was refused"
     removal = _Removal(context, group, group.members[request.member_id], "left")
     error = yield Append(removal.records)
     if error:
-        return Refusal(error).heartbeat()
+        return refused(Refusal(error))
     removal.committed()
     return ShareGroupHeartbeatResponse(member_id=request.member_id, member_epoch=LEAVE_EPOCH)
 

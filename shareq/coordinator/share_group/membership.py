@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
-from shareq.coordinator.groups.group_hooks import GroupHooks, TopicsChanged
+from shareq.coordinator.group.context import Context, GroupHooks, TopicsChanged
+from shareq.coordinator.group.deadlines import DeadlineKey, DeadlineKind
+from shareq.coordinator.group.refusal import Refusal
+from shareq.coordinator.runtime.turn import Append
+from shareq.coordinator.share_group.delete import delete_share_partitions
 from shareq.coordinator.share_group.experiments.review import configured, follow, loaded
 from shareq.coordinator.share_group.heartbeat import heartbeat
 from shareq.coordinator.share_group.leave import leave
-from shareq.coordinator.share_group.refusal import Refusal, refuse_request
+from shareq.coordinator.share_group.refusal import refuse_request, refused
 from shareq.coordinator.share_group.state import LEAVE_EPOCH, ShareGroup
-from shareq.coordinator.turn import Append
 from shareq.model.actor import ClientContext
 from shareq.model.errors import Errors
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
@@ -25,13 +26,13 @@ def share_heartbeat(context: Context, request: ShareGroupHeartbeatRequest, clien
     """ShareGroupHeartbeat: join, renew the session, or leave."""
     refusal = refuse_request(request, context.image)
     if refusal:
-        return refusal.heartbeat()
+        return refused(refusal)
     shard = yield context.turn(request.group_id, _failure)
     if request.member_epoch == LEAVE_EPOCH:
         return (yield from leave(context, shard, request))
     beat = heartbeat(context, shard, request, client)
     if isinstance(beat, Refusal):
-        return beat.heartbeat()
+        return refused(beat)
     if beat.records:
         error = yield Append(beat.records)
         if error:
@@ -42,7 +43,7 @@ def share_heartbeat(context: Context, request: ShareGroupHeartbeatRequest, clien
 
 
 def _failure(error: Errors) -> Response:
-    return Refusal(error).heartbeat()
+    return refused(Refusal(error))
 
 
 def _loaded(context: Context, group: ShareGroup) -> Iterable[Workflow[object]]:
@@ -61,4 +62,6 @@ def _topics_changed(context: Context, group: ShareGroup, change: TopicsChanged) 
         group.look_again()
 
 
-SHARE = GroupHooks(loaded=_loaded, topics_changed=_topics_changed, configured=configured)
+SHARE = GroupHooks(
+    loaded=_loaded, topics_changed=_topics_changed, configured=configured, before_delete=delete_share_partitions
+)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from shareq.coordinator.codec import Reader, Writer
-from shareq.coordinator.groups.record_codec import DecodedRecord, RecordCodec
+from shareq.coordinator.runtime.codec import Reader, Writer
+from shareq.coordinator.runtime.record_codec import DecodedRecord, RecordCodec
 from shareq.model.ids import TopicId
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from shareq.coordinator.groups.group import GroupType
-from shareq.coordinator.groups.reserved import reserved_for_others
-from shareq.coordinator.groups.shard import GroupShard
+from shareq.coordinator.group.group import GroupType
+from shareq.coordinator.group.refusal import Refusal
+from shareq.coordinator.group.reserved import reserved_for_others
+from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.share_group.state import LEAVE_EPOCH, Member, ShareGroup
 from shareq.model.errors import Errors
 from shareq.model.image import ClusterImage
@@ -15,15 +14,9 @@ from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareG
 MAX_MEMBER_ID_LENGTH = 36
 
 
-class Refusal(NamedTuple):
-    """An error code and its message."""
-
-    error: Errors
-    message: str | None = None
-
-    def heartbeat(self) -> ShareGroupHeartbeatResponse:
-        """The response: an error has a code and a message only."""
-        return ShareGroupHeartbeatResponse(error_code=self.error, error_message=self.message)
+def refused(refusal: Refusal) -> ShareGroupHeartbeatResponse:
+    """The response to a heartbeat: an error has a code and a message only."""
+    return ShareGroupHeartbeatResponse(error_code=refusal.error, error_message=refusal.message)
 
 
 def refuse_request(request: ShareGroupHeartbeatRequest, image: ClusterImage) -> Refusal | None:

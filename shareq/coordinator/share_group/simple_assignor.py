@@ -8,54 +8,19 @@ numbers; the others are distributed in turn. Kafka's result depends on the itera
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import TypeVar
 
-from shareq.coordinator.share_group.assignor import Assignment, AssignorInput
-from shareq.model.ids import TopicId, java_hash, topic_id_to_bytes
+from shareq.coordinator.group.assignment import Assignment
+from shareq.coordinator.group.hash_order import LOAD_FACTOR, hash_order, topic_hash
+from shareq.coordinator.share_group.assignor import AssignorInput
+from shareq.model.ids import TopicId, java_hash
 
-K = TypeVar("K")
 P = TypeVar("P")
 
-_MIN_BUCKETS = 16
-_LOAD_FACTOR = 0.75
-
 _member_hash = lru_cache(maxsize=1 << 14)(java_hash)
-
-
-@lru_cache(maxsize=1 << 12)
-def topic_hash(topic_id: TopicId) -> int:
-    """Java's hash code of a topic id, unsigned."""
-    raw = topic_id_to_bytes(topic_id)
-    folded = int.from_bytes(raw[:8], "big") ^ int.from_bytes(raw[8:], "big")
-    return folded >> 32 ^ folded & 0xFFFFFFFF
-
-
-def hash_order(
-    items: Collection[K],
-    hash_of: Callable[[K], int],
-    *,
-    buckets: int = _MIN_BUCKETS,
-    count: int = 0,
-    newest_first: bool = False,
-) -> list[K]:
-    """The items in the iteration order of a Java hash table: by bucket, and within a bucket in order of insertion.
-
-    `buckets` is the table's first size (a power of 2), `count` the most items it ever held if more than now; a table
-    doubles beyond 3/4 and never shrinks. `newest_first`: insertions that prepend (Java's computeIfAbsent).
-    """
-    most = max(count, len(items))
-    while most > _LOAD_FACTOR * buckets:
-        buckets *= 2
-    mask = buckets - 1
-
-    def bucket(item: K) -> int:
-        x = hash_of(item) & 0xFFFFFFFF
-        return (x ^ x >> 16) & mask
-
-    return sorted(reversed(list(items)) if newest_first else items, key=bucket)
 
 
 def assign_simple(given: AssignorInput) -> dict[str, Assignment]:
@@ -169,7 +134,7 @@ def _share_out(
 
     for partition in targets:
         holders.setdefault(partition, {})
-    buckets = 1 << (int((len(targets) + 1) / _LOAD_FACTOR + 1) - 1).bit_length()
+    buckets = 1 << (int((len(targets) + 1) / LOAD_FACTOR + 1) - 1).bit_length()
     needs = [
         (partition, holders[partition], sharing - len(holders[partition]))
         for partition in hash_order(holders, hash_of, buckets=buckets, newest_first=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from shareq.coordinator.share_group.assignor import AssignableTopic, Assignment, AssignorInput, Weights
+from shareq.coordinator.group.assignment import Assignment
+from shareq.coordinator.share_group.assignor import AssignableTopic, AssignorInput, Weights
 from shareq.coordinator.share_group.experiments.assignors import assignor_of
 from shareq.coordinator.share_group.partitions import SharePartitions
 from shareq.coordinator.share_group.records import TargetAssignmentMember, TargetAssignmentMetadata, encode
@@ -51,9 +52,3 @@ class TargetAssignment(NamedTuple):
                 value = TargetAssignmentMember(to_topic_partitions(target))
                 yield encode(group.group_id, value, member_id)
         yield encode(group.group_id, TargetAssignmentMetadata(epoch, now_ms))
-
-
-def by_name(assignment: Assignment, image: ClusterImage) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """An assignment by name: (topic name, partitions) each, without deleted topics."""
-    topics = ((image.topics_by_id.get(topic_id), partitions) for topic_id, partitions in assignment.items())
-    return tuple((topic.name, partitions) for topic, partitions in topics if topic)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from shareq.coordinator.codec import Reader, Writer
-from shareq.coordinator.shard import UnreadableRecordError
+from shareq.coordinator.runtime.codec import Reader, Writer
+from shareq.coordinator.runtime.shard import UnreadableRecordError
 from shareq.coordinator.share_state.records import StateRecord, StateSnapshot, StateTombstone, StateUpdate
 from shareq.log.hidden_batches import CHECKPOINT, DELETED, DELTA, control_key
 from shareq.model.ids import SharePartitionKey, TopicId

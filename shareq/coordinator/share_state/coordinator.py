@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from shareq.coordinator.runtime import ShardRuntime
+from shareq.coordinator.runtime.runtime import ShardRuntime
+from shareq.coordinator.runtime.turn import Append, Turn
 from shareq.coordinator.share_state.compacted import CompactedShard
 from shareq.coordinator.share_state.housekeeping import Housekeeping, delete_state_of_deleted_topics
 from shareq.coordinator.share_state.lookup import state_partition_count
 from shareq.coordinator.share_state.rules import RPCS, Rpc, events_of, failed
 from shareq.coordinator.share_state.state import StateShard
-from shareq.coordinator.turn import Append, Turn
 from shareq.model.actor import (
     Effect,
     ImageChanged,

@@ -7,11 +7,11 @@ last. Source: Kafka's ShareCoordinatorService (record pruning, cold partition sn
 
 from __future__ import annotations
 
-from shareq.coordinator.runtime import ShardRuntime
+from shareq.coordinator.runtime.runtime import ShardRuntime
+from shareq.coordinator.runtime.turn import BackgroundTurn, Retry, Turn, no_result
 from shareq.coordinator.share_state.records import StateRecord, StateSnapshot
 from shareq.coordinator.share_state.rules import append_states
 from shareq.coordinator.share_state.state import StateShard
-from shareq.coordinator.turn import BackgroundTurn, Retry, Turn, no_result
 from shareq.model.actor import DeleteRecordsBefore, Effect, RecordsDeleted
 from shareq.model.errors import Errors
 from shareq.model.events import StateLogPruned

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from shareq.coordinator.runtime import ShardRuntime
-from shareq.coordinator.shard import ShardState
+from shareq.coordinator.runtime.runtime import ShardRuntime
+from shareq.coordinator.runtime.shard import ShardState
+from shareq.coordinator.runtime.turn import BackgroundTurn, Look
 from shareq.coordinator.share_state.control_shard import ControlShard
 from shareq.coordinator.share_state.coordinator import ShareCoordinator
 from shareq.coordinator.share_state.rules import Rpc, append_states, failed
 from shareq.coordinator.share_state.state import StateShard
-from shareq.coordinator.turn import BackgroundTurn, Look
 from shareq.model.actor import Effect, Message
 from shareq.model.errors import Errors
 from shareq.model.ids import SharePartitionKey, TopicId, TopicIdPartition, TopicPartition

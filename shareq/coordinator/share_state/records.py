@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from shareq.coordinator.codec import Reader, Writer
-from shareq.coordinator.shard import UnreadableRecordError
+from shareq.coordinator.runtime.codec import Reader, Writer
+from shareq.coordinator.runtime.shard import UnreadableRecordError
 from shareq.model.ids import SharePartitionKey, topic_id_from_bytes, topic_id_to_bytes
 from shareq.model.messages.share_state import StateBatch
 from shareq.model.records import CoordinatorRecord

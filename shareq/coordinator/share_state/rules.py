@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from shareq.coordinator.runtime import ShardRuntime
+from shareq.coordinator.runtime.runtime import ShardRuntime
+from shareq.coordinator.runtime.turn import Append
 from shareq.coordinator.share_state.records import (
     NO_INDEX,
     StateRecord,
@@ -18,7 +19,6 @@ from shareq.coordinator.share_state.records import (
     StateUpdate,
 )
 from shareq.coordinator.share_state.state import Change, KeyState, StateShard
-from shareq.coordinator.turn import Append
 from shareq.model.errors import Errors
 from shareq.model.events import StateRecordWritten
 from shareq.model.ids import SharePartitionKey

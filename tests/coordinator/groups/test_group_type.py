@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.coordinator.other.consumer_world import ConsumerWorld
-from tests.coordinator.other.test_consumer_offsets import commit, join_classic, listed
+from tests.coordinator.groups.consumer_world import ConsumerWorld
+from tests.coordinator.groups.test_consumer_offsets import commit, join_classic, listed
 from tests.coordinator.share_group.test_offsets import alter, altered
 
 MAKERS: dict[str, Callable[[ConsumerWorld], str]] = {

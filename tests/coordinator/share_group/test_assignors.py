@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shareq.coordinator.share_group.assignor import AssignableTopic, Assignment, AssignorInput, assign_all
-from shareq.coordinator.share_group.simple_assignor import assign_simple, hash_order, topic_hash
+from shareq.coordinator.group.assignment import Assignment
+from shareq.coordinator.group.hash_order import hash_order, topic_hash
+from shareq.coordinator.share_group.assignor import AssignableTopic, AssignorInput, assign_all
+from shareq.coordinator.share_group.simple_assignor import assign_simple
 from shareq.model.ids import TopicId, java_hash, topic_id_from_bytes
 
 Parts = Mapping[str, tuple[int, ...]]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shareq.coordinator.groups.describe import ALL_GROUP_OPERATIONS
+from shareq.coordinator.group.describe import ALL_GROUP_OPERATIONS
 from shareq.model.actor import ClientContext
 from shareq.model.errors import Errors
 from shareq.model.messages.cluster import ListGroupsRequest, ListGroupsResponse

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind, GroupDeadlines
+from shareq.coordinator.group.deadlines import DeadlineKey, DeadlineKind, GroupDeadlines
 from shareq.model.actor import ImageChanged, ShardElected
 from shareq.model.errors import Errors
 from shareq.model.events import (

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
+from shareq.coordinator.group.deadlines import DeadlineKey, DeadlineKind
 from shareq.model.actor import ClientContext
 from shareq.model.errors import Errors
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest

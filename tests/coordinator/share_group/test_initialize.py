@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from shareq.coordinator.runtime import RETRY_MS
+from shareq.coordinator.runtime.runtime import RETRY_MS
 from shareq.coordinator.share_group.partitions import SharePartitions, difference, union
 from shareq.coordinator.share_group.state import ShareGroup
 from shareq.model.errors import Errors

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from shareq.coordinator.groups.shard import GroupShard
+from shareq.coordinator.group_coordinator import new_shard
 from shareq.coordinator.share_group.state import ShareGroup
 from shareq.model.errors import Errors
 from shareq.model.messages.base import Request
@@ -204,7 +204,7 @@ class Trial:
 
     def check_replay(self, group: ShareGroup) -> None:
         """Replaying the log gives the same group."""
-        shard = GroupShard()
+        shard = new_shard()
         for offset, (key, value) in enumerate(self.world.log[self.world.shard_of()]):
             shard.replay(offset, key, value, 0)
         again = shard.groups[GROUP]

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shareq.coordinator.codec import Reader, Writer
-from shareq.coordinator.groups.record_codec import DecodedRecord
-from shareq.coordinator.groups.shard import GroupShard
-from shareq.coordinator.shard import ShardState, UnreadableRecordError
+from shareq.coordinator.group.shard import GroupShard
+from shareq.coordinator.group_coordinator import new_shard
+from shareq.coordinator.runtime.codec import Reader, Writer
+from shareq.coordinator.runtime.record_codec import DecodedRecord
+from shareq.coordinator.runtime.shard import ShardState, UnreadableRecordError
 from shareq.coordinator.share_group.records import (
     CurrentMemberAssignment,
     GroupRecord,
@@ -165,7 +166,7 @@ def test_varint_decoding_inverts_encoding(number: int) -> None:
 
 
 def shard_with(*records: CoordinatorRecord) -> GroupShard:
-    shard = GroupShard()
+    shard = new_shard()
     for offset, record in enumerate(records):
         shard.replay(offset, *record, 1000)
     return shard

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from shareq.coordinator.groups.coordinator import GroupCoordinator
+from shareq.coordinator.group_coordinator import GroupCoordinator
 from shareq.coordinator.share_group.records import (
     CurrentMemberAssignment,
     GroupRecord,

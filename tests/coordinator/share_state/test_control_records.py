@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shareq.coordinator.shard import UnreadableRecordError
+from shareq.coordinator.runtime.shard import UnreadableRecordError
 from shareq.coordinator.share_state.control_records import decode_control_record, encode_control_record
 from shareq.coordinator.share_state.control_shard import ControlShard, Folded, folded
 from shareq.coordinator.share_state.records import StateRecord, StateSnapshot, StateTombstone, StateUpdate

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from shareq.coordinator.runtime import RETRY_MS
+from shareq.coordinator.runtime.runtime import RETRY_MS
 from shareq.coordinator.share_state import StateSnapshot, StateTombstone
 from shareq.coordinator.share_state.housekeeping import renewed_snapshots
 from shareq.coordinator.share_state.records import encode_state_record

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kio.schema.write_share_group_state.v0.request import StateBatch as KioBatch
 from kio.serial import entity_reader
 
-from shareq.coordinator.shard import UnreadableRecordError
+from shareq.coordinator.runtime.shard import UnreadableRecordError
 from shareq.coordinator.share_state.records import (
     StateRecord,
     StateSnapshot,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shareq.coordinator.shard import UnreadableRecordError
+from shareq.coordinator.runtime.shard import UnreadableRecordError
 from shareq.coordinator.share_state.records import (
     StateRecord,
     StateSnapshot,

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from shareq.coordinator.share_group.assignor import EMPTY_ASSIGNMENT, AssignableTopic, Assignment, AssignorInput
+from shareq.coordinator.group.assignment import EMPTY_ASSIGNMENT, Assignment
+from shareq.coordinator.share_group.assignor import AssignableTopic, AssignorInput
 from shareq.model.ids import TopicId, TopicIdPartition
 
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shareq.coordinator.groups.context import Context
-from shareq.coordinator.groups.deadlines import DeadlineKey, DeadlineKind
-from shareq.coordinator.groups.shard import GroupShard
-from shareq.coordinator.share_group.assignor import Assignment
+from shareq.coordinator.group.assignment import Assignment
+from shareq.coordinator.group.context import Context
+from shareq.coordinator.group.deadlines import DeadlineKey, DeadlineKind
+from shareq.coordinator.group.shard import GroupShard
+from shareq.coordinator.runtime.turn import Append, Retry
 from shareq.coordinator.share_group.describe_offsets import UNKNOWN, describe_group
 from shareq.coordinator.share_group.experiments.assignors import assignor_name, assignor_of
+from shareq.coordinator.share_group.experiments.partition_weights import PartitionWeights
 from shareq.coordinator.share_group.records import Metadata, encode
 from shareq.coordinator.share_group.state import ShareGroup
 from shareq.coordinator.share_group.target import assignor_input
-from shareq.coordinator.turn import Append, Retry
 from shareq.model.errors import Errors
 from shareq.model.events import GroupEpochBumped
 from shareq.model.ids import TopicIdPartition
@@ -36,7 +37,7 @@ def follow(context: Context, group_id: str) -> None:
 
 def loaded(context: Context, group: ShareGroup) -> None:
     """After a load: the weights are not recorded, and the assignor may have changed meanwhile."""
-    context.weights.forget(group.group_id)
+    context.own(PartitionWeights).forget(group.group_id)
     if context.image.group_config(group.group_id).experiments is not None:
         context.deadlines.restart(_due(group.group_id), context.now_ms)
 
@@ -56,7 +57,7 @@ def review(context: Context, due: DeadlineKey) -> Workflow[None]:
     def end(error: Errors) -> None:
         del error
         context.deadlines.forget(due)
-        context.weights.forget(group_id)
+        context.own(PartitionWeights).forget(group_id)
 
     if _interval_ms(group_id, context.image) is not None:
         yield from _read_lags(context, group_id)
@@ -80,7 +81,7 @@ def _read_lags(context: Context, group_id: str) -> Workflow[None]:
         for topic in described.topics
         for partition in topic.partitions
     }
-    context.weights.learn(group_id, {key: None if lag == UNKNOWN else lag for key, lag in lags.items()})
+    context.own(PartitionWeights).learn(group_id, {key: None if lag == UNKNOWN else lag for key, lag in lags.items()})
 
 
 def _bump(context: Context, shard: GroupShard, group_id: str) -> Workflow[None]:
@@ -103,7 +104,7 @@ def _reason(context: Context, group: ShareGroup) -> str:
     if not group.members or group.assignment_epoch < group.group_epoch or group.assignment_pending(image):
         return ""
     assignor = assignor_of(group.group_id, image)
-    given = assignor_input(group, group.subscriptions, image, context.weights.of(group.group_id))
+    given = assignor_input(group, group.subscriptions, image, context.own(PartitionWeights).of(group.group_id))
     if assignor.is_even and assignor.is_even(given):
         return ""
     if _partitions(assignor.assign(given)) == _partitions(group.targets):

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shareq.coordinator.share_group.assignor import AssignableTopic, Assignment, AssignorInput
+from shareq.coordinator.group.assignment import Assignment
+from shareq.coordinator.share_group.assignor import AssignableTopic, AssignorInput
 from shareq.coordinator.share_group.experiments.assignors import ASSIGNORS
 from shareq.coordinator.share_group.experiments.cut_assignor import assign_cut, is_even
 from shareq.coordinator.share_group.simple_assignor import assign_simple

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from shareq.coordinator.share_group.experiments.assignors import ASSIGNORS, assignor_of
+from shareq.coordinator.share_group.experiments.partition_weights import PartitionWeights
 from shareq.coordinator.share_group.target import assignor_input
 from shareq.model.events import GroupEpochBumped
 from tests.coordinator.share_group.test_random import TOPICS, Trial, run
@@ -64,7 +65,7 @@ class CutTrial(Trial):
         if group is None or group.assignment_epoch == group.group_epoch:
             return
         if self.calm and len(bumped) == 1 and bumped[0] in REVIEWS:
-            weights = self.world.coordinator._context.weights.of(GROUP)
+            weights = self.world.coordinator._context.own(PartitionWeights).of(GROUP)
             given = assignor_input(group, group.subscriptions, self.world.image, weights)
             assert assignor_of(GROUP, self.world.image).assign(given) != group.targets
 

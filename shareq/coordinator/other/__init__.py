@@ -1,2 +1,0 @@
-"""The coordinator features that Kafka clients need besides share groups: classic groups, consumer groups, committed
-offsets and transactions."""

@@ -1,0 +1,190 @@
+"""A test environment for classic groups, committed offsets and transactions: a group coordinator with its log."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+
+from shareq.coordinator.classic_group import records as classic_records
+from shareq.coordinator.classic_group.state import ClassicGroup
+from shareq.coordinator.group_coordinator import GroupCoordinator
+from shareq.coordinator.offsets import records as offset_records
+from shareq.model.actor import (
+    Answer,
+    Appended,
+    AppendRecords,
+    Call,
+    ClientContext,
+    Effect,
+    EndMarker,
+    MarkerWritten,
+    Message,
+    ReadRecords,
+    RecordsRead,
+)
+from shareq.model.errors import Errors
+from shareq.model.messages.base import Request, Response
+from shareq.model.messages.classic_group import (
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from shareq.model.messages.cluster import (
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+from shareq.model.messages.transactions import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+from shareq.model.records import CoordinatorRecord
+from tests.coordinator.groups.members import Members
+from tests.coordinator.share_group.world import BROKER, GROUP, SHARDS, World
+
+
+class ClassicWorld(World, Members):
+    """Members send their requests directly to the coordinator.
+
+    `transaction_error` and `refusing`: the errors of the partitions and of the whole response with which the
+    transaction coordinator answers; it does not answer while `verifying` is False. `verifications`: the transactions in
+    its requests.
+    """
+
+    def __init__(self, *, configs: Mapping[str, object] | None = None, delay_ms: int = 0, **topics: int) -> None:
+        Members.__init__(self, GROUP)
+        self.last: dict[str, int] = {}
+        self.producers: dict[int, dict[int, int]] = {partition: {} for partition in range(SHARDS)}
+        self.markers: dict[int, list[EndMarker]] = {partition: [] for partition in range(SHARDS)}
+        self.transaction_error = Errors.NONE
+        self.refusing = Errors.NONE
+        self.verifying = True
+        self.verifications: list[AddPartitionsToTxnRequest.Transaction] = []
+        World.__init__(
+            self, configs={"group.initial.rebalance.delay.ms": delay_ms, **(configs or {})}, traced=True, **topics
+        )
+
+    def _new_coordinator(self) -> GroupCoordinator:
+        """Each coordinator has another seed, so that no two create the same member ids."""
+        return GroupCoordinator(BROKER, random.Random(self.rng.random()), traced=self.traced)
+
+    # ---- transactions ------------------------------------------------------------------------------------------------
+
+    def _carry_out(self, effect: Effect) -> Iterable[Message]:
+        match effect:
+            case Call(request=AddPartitionsToTxnRequest()) if not self.verifying:
+                self.held.append(effect)
+            case Call(call_id, _, AddPartitionsToTxnRequest() as request):
+                self.calls.append(effect)
+                yield Answer(call_id, self._verify(request))
+            case ReadRecords(read_id, at, offset):
+                stored = self.log[at.partition]
+                chunk = [(i, *stored[i]) for i in range(offset, len(stored)) if stored[i].key]
+                producers, markers = self.producers[at.partition], self.markers[at.partition]
+                yield RecordsRead(read_id, Errors.NONE, chunk, len(stored), True, producers, markers)
+            case _:
+                yield from super()._carry_out(effect)
+
+    def _verify(self, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
+        transaction = request.transactions[0]
+        self.verifications.append(transaction)
+        answer = AddPartitionsToTxnResponse
+        if self.refusing:
+            return answer(error_code=self.refusing)
+        topics = tuple(
+            answer.Topic(
+                name=topic.name,
+                results_by_partition=tuple(
+                    answer.Partition(partition_index=index, partition_error_code=self.transaction_error)
+                    for index in topic.partitions
+                ),
+            )
+            for topic in transaction.topics
+        )
+        result = answer.Transaction(transactional_id=transaction.transactional_id, topic_results=topics)
+        return answer(results_by_transaction=(result,))
+
+    def _append(self, effect: AppendRecords) -> Appended:
+        done = super()._append(effect)
+        if effect.producer_id != -1 and not done.error:
+            offsets = range(done.base_offset, done.base_offset + len(effect.records))
+            self.producers[effect.topic_partition.partition].update(dict.fromkeys(offsets, effect.producer_id))
+        return done
+
+    def release(self) -> None:
+        self.verifying = True
+        super().release()
+
+    def end_transaction(self, producer_id: int, *, committed: bool, group: str = GROUP) -> None:
+        """Write a marker to the group's partition, and report it to the coordinator."""
+        partition = self.shard_of(group)
+        self.markers[partition].append(EndMarker(len(self.log[partition]), producer_id, committed))
+        self.log[partition].append(CoordinatorRecord(b"", None))
+        self.handle(MarkerWritten(partition, producer_id, committed))
+
+    # ---- requests of members -----------------------------------------------------------------------------------------
+
+    def send_as(self, name: str, request: Request, version: int) -> None:
+        self.last[name] = self.send(request, ClientContext(client_id=name.lower(), api_version=version))
+
+    def await_response(self, name: str) -> None:
+        """Nothing to wait for: the coordinator has answered if it can."""
+
+    def responses_to(self, name: str) -> Sequence[Response]:
+        return self.responses[self.last[name]]
+
+    def form_group(self, *names: str) -> None:
+        """Form a stable group of new members; the first one leads, and each is assigned its own name."""
+        for name in names:
+            self.join_as_new(name)
+        self.wait(0)
+        for name in names:
+            self.response_to(name)
+        self.sync_all(*names)
+
+    def sync_all(self, *names: str) -> None:
+        """SyncGroup of all members, the leader last; each is assigned its own name."""
+        leader = self.name_of(self.group.leader_id or "")
+        for name in sorted(names, key=lambda name: name == leader):
+            self.sync(name, {each: each for each in names} if name == leader else None)
+        assert self.group.state == "Stable"
+
+    # ---- state -------------------------------------------------------------------------------------------------------
+
+    @property
+    def group(self) -> ClassicGroup:
+        group = self.find_group()
+        assert group is not None
+        return group
+
+    def find_group(self, group: str = GROUP) -> ClassicGroup | None:
+        shard = self.coordinator._runtime.shard(self.shard_of(group))
+        assert shard is not None
+        return shard.find(ClassicGroup, group)
+
+    def state(self) -> str:
+        group = self.find_group()
+        return str(group.state) if group else "absent"
+
+    def describe_classic(self, group: str = GROUP, version: int = 6) -> DescribeGroupsResponse.DescribedGroup:
+        request = DescribeGroupsRequest(groups=(group,), include_authorized_operations=True)
+        return self.ask(request, DescribeGroupsResponse, ClientContext(api_version=version)).groups[0]
+
+    def listed(self, states: tuple[str, ...] = (), types: tuple[str, ...] = ()) -> list[str]:
+        response = self.ask(ListGroupsRequest(states_filter=states, types_filter=types), ListGroupsResponse)
+        return sorted(f"{g.group_id} {g.group_type} {g.protocol_type} {g.group_state}" for g in response.groups)
+
+    # ---- records -----------------------------------------------------------------------------------------------------
+
+    def written(self) -> list[str]:
+        """The records written since the last call: `Empty 0`, `Stable 1 A,B`, `t1-0=5`, tombstones with a T."""
+        records, self._written = self._written, []
+        return [self._brief_record(record) for record in records]
+
+    def _brief_record(self, record: CoordinatorRecord) -> str:
+        kind = int.from_bytes(record.key[:2], "big")
+        if kind == classic_records.GROUP_METADATA:
+            _, group = classic_records.decode(*record)
+            if group is None:
+                return "groupT"
+            members = self.names(member.member_id for member in group.members)
+            return f"Stable {group.generation} {members}" if members else f"Empty {group.generation}"
+        if kind == offset_records.OFFSET_COMMIT:
+            key, commit = offset_records.decode(*record)
+            return f"{key.topic}-{key.partition}" + (f"={commit.offset}" if commit else "T")
+        return f"R{kind}" + ("T" if record.value is None else "")
