@@ -26,8 +26,9 @@ def test_names_beside_a_path_exist_in_that_file(document: str) -> None:
     assert [(path, name) for path, name in named if not re.search(rf"\b{name}\b", (ROOT / path).read_text())] == []
 
 
-def test_the_architecture_names_every_room() -> None:
-    text = (ROOT / "ARCHITECTURE.md").read_text()
+@pytest.mark.parametrize(("document", "heading"), [("ARCHITECTURE.md", "## The rooms"), ("README.md", "## The rooms")])
+def test_the_list_of_rooms_has_every_room(document: str, heading: str) -> None:
+    text = (ROOT / document).read_text().split(heading)[1].split("\n## ")[0]
     rooms = {path.parent.name for path in (ROOT / "shareq").glob("*/__init__.py")}
     assert {room for room in rooms if not re.search(rf"\b{room}\b", text)} == set()
 
