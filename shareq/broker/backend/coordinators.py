@@ -92,8 +92,9 @@ class Coordinators:
         def host(name: str, actor: Actor) -> Host:
             return Host(name, actor, loop, own, record)
 
-        self.groups = host("group-coordinator", GroupCoordinator(0, rng, traced=traced))
-        self._states = ShareCoordinator(0, traced=traced)
+        common: dict[str, Any] = {"traced": traced, "time_of_day": loop.time_of_day}
+        self.groups = host("group-coordinator", GroupCoordinator(0, rng, **common))
+        self._states = ShareCoordinator(0, **common)
         self.states = host("share-coordinator", self._states)
         self._hosts = {GROUP_METADATA_TOPIC: self.groups, SHARE_STATE_TOPIC: self.states}
 

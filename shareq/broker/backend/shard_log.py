@@ -243,7 +243,7 @@ class ShardLog(ShardReads):
     def _append(self, records: tuple[CoordinatorRecord, ...], done: Callable[[Errors, int], object]) -> None:
         """Append a batch. NETWORK_EXCEPTION if the result of the first fence is unknown: the writer has to begin
         again."""
-        now_ms = self._loop.time_ms()
+        now_ms = self._loop.now_ms()
         data = encode_batch(
             ((record.key, record.value, (), now_ms) for record in records),
             producer_id=self._producer_id,

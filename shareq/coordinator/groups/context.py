@@ -40,6 +40,11 @@ class Context:
         """The time of the message that is being handled."""
         return self.runtime.now_ms
 
+    @property
+    def day_ms(self) -> int:
+        """The time of day, for records."""
+        return self.runtime.day_ms
+
     # ---- shards ------------------------------------------------------------------------------------------------------
 
     def partition_count(self) -> int:
