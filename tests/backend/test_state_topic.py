@@ -38,6 +38,8 @@ from shareq.model.messages.topics import (
     ResourceType,
 )
 from shareq.model.states import RecordState
+from shareq_widgets import strip
+from shareq_widgets.show.source import Wishes, find
 from tests.kafka.fixtures import Backed
 from tests.polling import PATIENCE_S, configure, take
 
@@ -242,3 +244,21 @@ def accept_second(servers: str, group: str, topic: str) -> None:
         consumer.subscribe([topic])
         consumer.acknowledge(take(consumer, 3)[1])
         assert set(consumer.commit_sync().values()) == {None}
+
+
+def test_admin_show_and_strip_have_the_states_of_the_groups_that_the_port_serves(
+    backed: Backed, fresh: Callable[[str], str]
+) -> None:
+    topic, group = fresh("orders"), fresh("crew")
+    accept_second(backed.bootstrap_servers, group, topic)
+    with Admin({"bootstrap.servers": backed.bootstrap_servers}) as admin:
+        assert admin.list_share_group_offsets(group).total == 2
+    shown = find(backed.bootstrap_servers, Wishes(group=group))
+    assert (shown.group, shown.topic, shown.partition) == (group, topic, 0)
+    assert shown.lines == (f"source = {backed.bootstrap_servers!r}",)
+    pictured = strip(backed.bootstrap_servers, group=group, topic=topic)
+    observer: Any = pictured._playback.source
+    assert observer.wait(lambda: "✓" in repr(observer.view(topic)), PATIENCE_S)
+    pictured.tick()
+    assert "SPSO 0 | ◌1 ✓ ◌1 | log end 3" in repr(pictured)
+    pictured.close()
