@@ -128,7 +128,14 @@ class Coordinators:
     def _lead(self, shard: TopicPartition) -> None:
         """Open the log of a shard; when it is open, the coordinator loads the shard. It deletes the states of topics
         that do not exist, so the metadata must be newer than those that former writers had."""
-        log = ShardLog(shard, FENCES[shard.topic], self._client, self._loop, self._mirror)
+        log = ShardLog(
+            shard,
+            FENCES[shard.topic],
+            self._client,
+            self._loop,
+            self._mirror,
+            compacted=shard.topic == GROUP_METADATA_TOPIC,
+        )
         self._logs[shard] = log
         self._epoch += 1
         epoch = self._epoch
