@@ -141,7 +141,7 @@ soak: $(VENV)/.test  ## whole clients on a network that harms frames, for minute
 kills: $(VENV)/.test  ## kill -9 of Spark's drivers and of processes on a backend, many times (KILLS=50); not part of `make test`
 	$(call say,kills: Spark drivers and processes on a backend)
 	@SHAREQ_KILLS=$(KILLS) $(PY) -m pytest -p no:nbval --timeout 0 \
-		tests/spark/test_source_killed.py tests/backend/test_killed.py tests/backend/test_processes.py tests/backend/test_compacted_topic.py $(ARGS)
+		tests/spark/test_source_killed.py tests/backend/test_killed.py tests/backend/test_processes.py tests/backend/test_rounds.py tests/backend/test_compacted_topic.py $(ARGS)
 
 truth: $(VENV)/.test  ## the tap's journal beside the logs of programs with each kind of client (TRUTHS=50); not part of `make test`
 	$(call say,truth: the journal of a tap)

@@ -113,18 +113,19 @@ class Broker:
             self._hosts.append(Host(f"{self.name}/{name}", actor, loop, carriers, self._record))
             return self._hosts[-1]
 
-        self._share_leader = make_share_leader(broker_id, config, traced=traced, time_of_day=loop.time_of_day)
+        common: dict[str, Any] = {"traced": traced, "time_of_day": loop.time_of_day}
+        self._share_leader = make_share_leader(broker_id, config, **common)
         self._leader = host("share-leader", self._share_leader)
-        self._groups = host("group-coordinator", GroupCoordinator(broker_id, rng, traced=traced))
+        self._groups = host("group-coordinator", GroupCoordinator(broker_id, rng, **common))
         keeps = design_of(config[PERSISTER_CLASS]) is StateDesign.CONTROL_RECORDS
         state_actor = ShareStateKeeper if keeps else ShareCoordinator
-        self._states = host("share-coordinator", state_actor(broker_id, traced=traced))
+        self._states = host("share-coordinator", state_actor(broker_id, **common))
         self._persister = host("persister", make_persister(config[PERSISTER_CLASS], broker_id, rng))
-        self._letters = host("dead-letter-writer", DeadLetterWriter(rng, traced=traced, time_of_day=loop.time_of_day))
+        self._letters = host("dead-letter-writer", DeadLetterWriter(rng, **common))
         self._retention = host("group-retention", GroupRetention(broker_id)) if config[ENABLE] else None
         self._fetcher = FetchHandler(self._data, rng)
         self._fetches = host("fetcher", self._fetcher)
-        self._transactions = host("transaction-coordinator", TransactionCoordinator(broker_id, traced=traced))
+        self._transactions = host("transaction-coordinator", TransactionCoordinator(broker_id, **common))
         self._verification = host("transaction-verification", TransactionVerification(self._data, loop.time_of_day))
         self._coordinators = {
             GROUP_METADATA_TOPIC: self._groups,

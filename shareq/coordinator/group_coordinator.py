@@ -85,6 +85,7 @@ from shareq.model.messages.share_group import (
     ShareGroupHeartbeatRequest,
 )
 from shareq.model.messages.transactions import TxnOffsetCommitRequest
+from shareq.model.time_of_day import TimeOfDay, same_time
 from shareq.model.workflow import Workflow
 
 Service = Callable[[Context, Any, ClientContext], Workflow[Any]]
@@ -97,10 +98,10 @@ class GroupCoordinator:
     A shard holds the groups of one partition, and is elected, loaded and resigned with it.
     """
 
-    def __init__(self, broker_id: int, rng: random.Random, *, traced: bool) -> None:
+    def __init__(self, broker_id: int, rng: random.Random, *, traced: bool, time_of_day: TimeOfDay = same_time) -> None:
         self.broker_id = broker_id
         self._runtime: ShardRuntime[GroupShard] = ShardRuntime(
-            GROUP_METADATA_TOPIC, lambda _: new_shard(), self._on_load, traced=traced
+            GROUP_METADATA_TOPIC, lambda _: new_shard(), self._on_load, traced=traced, time_of_day=time_of_day
         )
         self._context = Context(self._runtime, rng, _HOOKS, traced=traced)
 

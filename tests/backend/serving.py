@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -99,7 +99,11 @@ class Ledger:
         self.errors: list[Any] = []
         """The errors of commits, and those that calls have raised."""
         self.deliveries: Counter[Record] = Counter()
+        self.shared: list[Record] = []
+        """Records that were delivered to a consumer while another one had neither acknowledged them nor lost them: its
+        process may have died."""
         self._holders: dict[Record, Any] = {}
+        self._open: dict[Record, Any] = {}
         self._lock = threading.Condition()
 
     def missing(self, produced: set[Record]) -> set[Record]:
@@ -108,7 +112,7 @@ class Ledger:
             return produced - set(self.accepted) - self.unknown
 
     def wait(self) -> None:
-        """Wait until a consumer has got the result of a commit."""
+        """Wait until a consumer has got records, or the result of a commit."""
         with self._lock:
             self._lock.wait(1)
 
@@ -116,13 +120,36 @@ class Ledger:
         """Poll once, and accept what arrives."""
         self.accept(consumer, list(consumer.poll(0.1)))
 
+    @property
+    def held(self) -> dict[Record, Any]:
+        """The records that are not acknowledged yet, with the consumers that have them."""
+        with self._lock:
+            return dict(self._open)
+
+    def held_by(self, consumer: Any) -> set[Record]:
+        """The records that a consumer has got and not acknowledged yet."""
+        return {record for record, holder in self.held.items() if holder is consumer}
+
     def accept(self, consumer: Any, messages: list[Any]) -> None:
         """Accept what a poll has returned, and note the result."""
+        self.deliver(consumer, messages)
+        self.acknowledge(consumer, messages)
+
+    def deliver(self, consumer: Any, messages: list[Any]) -> None:
+        """Note what a poll has returned."""
         records = [(message.partition(), message.offset()) for message in messages]
         with self._lock:
             self.again += [record for record in records if record in self.accepted]
+            self.shared += [record for record in records if self._open.get(record, consumer) is not consumer]
             self._holders.update(dict.fromkeys(records, consumer))
+            self._open.update(dict.fromkeys(records, consumer))
             self.deliveries.update(records)
+            if records:
+                self._lock.notify_all()
+
+    def acknowledge(self, consumer: Any, messages: list[Any]) -> None:
+        """Accept what was delivered, and note the result."""
+        records = [(message.partition(), message.offset()) for message in messages]
         for message in messages:
             consumer.acknowledge(message)
         if messages:
@@ -135,6 +162,9 @@ class Ledger:
                 failed = {partition for partition, _ in records}
                 errors = [failure.args[0]]
             with self._lock:
+                for record in records:
+                    if self._open.get(record) is consumer:
+                        del self._open[record]
                 self.errors += errors
                 self.unknown.update(record for record in records if record[0] in failed)
                 accepted = [record for record in records if record[0] not in failed]
@@ -154,14 +184,24 @@ class Work:
     """A topic, share consumers, and their ledger. `servers`: where clients find shareq."""
 
     def __init__(
-        self, kafka: LocalKafka, servers: str, topic: str, group: str, stack: ExitStack, *, partitions: int = 1
+        self,
+        kafka: LocalKafka,
+        servers: str,
+        topic: str,
+        group: str,
+        stack: ExitStack,
+        *,
+        partitions: int = 1,
+        libraries: Sequence[Any] = (shareq, confluent_kafka),
     ) -> None:
         self.ledger = Ledger()
+        self.group = group
         self.produced: set[Record] = set()
         self.topic = topic
         self._partitions = partitions
         self._stack = stack
         self._running = False
+        self._failures: list[Exception] = []
         self._conf = {"bootstrap.servers": servers, "group.id": group, **CLIENT}
         self._backend = kafka.bootstrap_servers
         self._producers: dict[str, confluent_kafka.Producer] = {}
@@ -169,16 +209,25 @@ class Work:
             admin.create_topics([NewTopic(topic, partitions)]).check()
             configure(admin, group, {"share.auto.offset.reset": "earliest", "share.heartbeat.interval.ms": 100})
         self._consumers: list[Any] = []
-        for library in (shareq, confluent_kafka):
+        for library in libraries:
             self.consumer(library)
 
     def consumer(self, library: Any) -> Any:
         """One more consumer, of this library."""
+        consumer = self.opened(library)
+        self.add(consumer)
+        return consumer
+
+    def opened(self, library: Any) -> Any:
+        """A consumer of this library that is subscribed to the topic, and does not work yet."""
         consumer = library.ShareConsumer({**self._conf, **TIMEOUTS[library]})
         self._stack.callback(consumer.close)
         consumer.subscribe([self.topic])
-        self._consumers.append(consumer)
         return consumer
+
+    def add(self, consumer: Any) -> None:
+        """Let a consumer work that has subscribed to the topic."""
+        self._consumers.append(consumer)
 
     def produce(self, count: int, through: str = "") -> None:
         """Produce records to all partitions in turn, with a client of the backend or of another server."""
@@ -205,7 +254,7 @@ class Work:
     def running(self) -> Iterator[None]:
         """Let the consumers work, each in a thread of its own."""
         ended = threading.Event()
-        failures: list[Exception] = []
+        failures = self._failures
 
         def run(consumer: Any) -> None:
             try:
@@ -225,13 +274,14 @@ class Work:
             ended.set()
             for thread in threads:
                 thread.join()
-        assert failures == []
+        assert not failures, failures
 
     def until_done(self) -> float:
         """Wait until all records are accepted; return how long, in seconds."""
         started = time.monotonic()
         while missing := self.ledger.missing(self.produced):
-            assert time.monotonic() - started < PATIENCE_S, f"lost: {missing}"
+            assert not self._failures, self._failures
+            assert time.monotonic() - started < PATIENCE_S, f"lost: {missing}, held: {self.ledger.held}"
             if self._running:
                 self.ledger.wait()
             else:

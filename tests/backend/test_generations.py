@@ -8,16 +8,20 @@ import pytest
 
 from shareq.broker.backend.generations import RENEW_MS, Generations, renewal_ms
 from shareq.broker.backend.shard_log import ShardLog
+from shareq.broker.backend.topics import GROUP_CONFIGS_TOPIC, new_topic
 from shareq.kafka import LocalKafka
-from shareq.log.records import encode_batch, parse_batch, restamp
+from shareq.log.records import decode_key_values, encode_batch, parse_batch, restamp
 from shareq.model.actor import Answer, ReadRecords
+from shareq.model.configs import BrokerConfig
 from shareq.model.errors import Errors
+from shareq.model.messages.data import ProduceRequest
 from shareq.model.messages.describe import DescribeProducersRequest
+from shareq.model.messages.fetch import FetchResponse
 from shareq.model.messages.topics import DescribeConfigsResponse
 from shareq.model.messages.transactions import DescribeTransactionsRequest
 from shareq.model.records import RecordBatch
 from tests.backend.test_logs import FENCE, Backend, append
-from tests.kafka.fixtures import kafka_or_skip
+from tests.kafka.fixtures import Reachable, kafka_or_skip
 from tests.polling import eventually
 
 EXPIRATION_MS = 1_500
@@ -80,6 +84,89 @@ def test_a_writer_is_renewed_several_times_before_the_backend_forgets_it(
 
 def test_a_backend_that_does_not_show_its_configuration() -> None:
     assert renewal_ms(Answer(1, None, Errors.NETWORK_EXCEPTION)) == RENEW_MS
+
+
+# ---- compaction ------------------------------------------------------------------------------------------------------
+
+
+def test_keys_whose_newest_record_is_of_a_replaced_writer_are_strays() -> None:
+    generations = Generations(FENCE)
+    generations.valid(log((FORMER, "a"), (WRITER, "fence"), (FORMER, "a"), (FORMER, "b")))
+    assert generations.strays == {b"a", b"b"}
+    generations.valid(log((WRITER, "a")))
+    assert generations.strays == {b"b"}
+    generations.follow(WRITER, log((FORMER, "c"), (WRITER, "b"), (NONE, "d")))
+    assert generations.strays == {b"c"}
+
+
+@pytest.fixture
+def memory(served: Reachable, fresh: Callable[[str], str]) -> Iterator[Backend]:
+    found = Backend(served.bootstrap_servers, fresh("t"))
+    yield found
+    found.close()
+
+
+def compacted(backend: Backend) -> dict[bytes, bytes | None]:
+    """The newest record of each key without the fences: what compaction leaves in the end, and a reader takes."""
+    found: dict[bytes, bytes | None] = {}
+
+    def take(partition: FetchResponse.Partition) -> int:
+        for batch in partition.records:
+            found.update((key, value) for _, key, value in decode_key_values(batch) if key != FENCE.key)
+        return len(partition.records)
+
+    shard = backend.shard()
+    assert backend.result(lambda done: shard._fetch(0, lambda found: done(take(found)), lambda: done(0)))
+    return found
+
+
+def stray(backend: Backend, *keys: str) -> None:
+    """Append what a replaced writer may have sent: the backend has forgotten its producer."""
+    data = encode_batch(
+        [(key.encode(), b"stray", (), 0) for key in keys], producer_id=999, producer_epoch=0, base_sequence=0
+    )
+    partition = ProduceRequest.Partition(index=0, records=data)
+    topic = ProduceRequest.Topic(topic_id=backend.topic.topic_id, name=backend.at.topic, partitions=(partition,))
+    answer = backend.result(lambda done: backend.client.call(backend.leader, ProduceRequest(topics=(topic,)), done))
+    assert answer.response.responses[0].partitions[0].error_code is Errors.NONE
+
+
+GOOD = {b"a": b"v", b"b": b"v", b"new": None}
+
+
+def compacted_log(backend: Backend) -> ShardLog:
+    return ShardLog(backend.at, FENCE, backend.client, backend.loop, backend, compacted=True)
+
+
+def test_a_writer_restores_what_a_replaced_one_has_hidden(memory: Backend) -> None:
+    """With its next append, which is stored behind the stray batch."""
+    shard = compacted_log(memory)
+    assert memory.result(shard.open) is Errors.NONE
+    assert memory.result(lambda take: shard.append(append(shard, "a", "b"), take)).error is Errors.NONE
+    stray(memory, "b", "new")
+    assert compacted(memory)[b"b"] == b"stray"
+    for key in ("c", "d"):  # the second append waits for its turn behind the restoration
+        assert memory.result(lambda take, k=key: shard.append(append(shard, k), take)).error is Errors.NONE  # type: ignore[misc]
+    assert compacted(memory) == {**GOOD, b"c": b"v", b"d": b"v"}
+    assert shard._generations.strays == set()
+
+
+def test_a_writer_that_begins_restores_what_a_replaced_one_has_hidden(memory: Backend) -> None:
+    former = compacted_log(memory)
+    assert memory.result(former.open) is Errors.NONE
+    assert memory.result(lambda take: former.append(append(former, "a", "b"), take)).error is Errors.NONE
+    stray(memory, "b", "new")
+    shard = compacted_log(memory)
+    assert memory.result(shard.open) is Errors.NONE
+    assert memory.result(lambda take: shard.read(ReadRecords(6, memory.at, 0), take)).done
+    assert memory.result(lambda take: shard.append(append(shard, "c"), take)).error is Errors.NONE
+    assert compacted(memory) == {**GOOD, b"c": b"v"}
+
+
+@pytest.mark.parametrize("name", ["shareq-group-metadata", GROUP_CONFIGS_TOPIC])
+def test_compaction_leaves_a_record_until_its_writer_has_looked_for_strays(name: str) -> None:
+    (topic,) = new_topic(name, BrokerConfig({}), 1).topics
+    assert int(dict(topic.configs)["min.compaction.lag.ms"] or 0) > 2 * RENEW_MS
 
 
 # ---- a Kafka that forgets soon ---------------------------------------------------------------------------------------

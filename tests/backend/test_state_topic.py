@@ -3,23 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import confluent_kafka
 import pytest
 
-from shareq import Admin, Producer, ShareConsumer, observe
+from shareq import Admin, KafkaException, Producer, ShareConsumer, observe
+from shareq.broker.backend.refused_writes import merged, refused_parts
 from shareq.broker.backend.state_topic import OURS, answered, asked
+from shareq.model.errors import Errors
 from shareq.model.events import DurableStateRead
-from shareq.model.ids import SHARE_STATE_TOPIC, TopicId
+from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC, ZERO_TOPIC_ID, TopicId
+from shareq.model.image import ClusterImage, TopicImage
+from shareq.model.messages.base import Request
 from shareq.model.messages.cluster import MetadataRequest, MetadataResponse
-from shareq.model.messages.data import ListOffsetsRequest, ListOffsetsResponse
-from shareq.model.messages.describe import DescribeTopicPartitionsRequest
+from shareq.model.messages.data import (
+    DeleteRecordsRequest,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+from shareq.model.messages.describe import DescribeProducersRequest, DescribeTopicPartitionsRequest
+from shareq.model.messages.topics import (
+    AlterConfigsRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    ResourceType,
+)
 from shareq.model.states import RecordState
+from shareq_widgets import strip
+from shareq_widgets.show.source import Wishes, find
 from tests.kafka.fixtures import Backed
 from tests.polling import PATIENCE_S, configure, take
 
 AVAILABLE, ACKNOWLEDGED = RecordState.AVAILABLE, RecordState.ACKNOWLEDGED
-KAFKAS_ID, OURS_ID = TopicId("K" * 22), TopicId("S" * 22)
+KAFKAS_ID, OURS_ID, GROUPS_ID = TopicId("K" * 22), TopicId("S" * 22), TopicId("G" * 22)
 
 
 def metadata(*names: str) -> MetadataRequest:
@@ -70,6 +95,126 @@ def test_offsets_have_the_name_that_was_asked_for() -> None:
     assert answered(offsets, found).topics[0].name == SHARE_STATE_TOPIC  # type: ignore[attr-defined]
 
 
+def test_configurations_and_producers_have_the_name_that_was_asked_for() -> None:
+    resource = DescribeConfigsRequest.Resource(resource_type=ResourceType.TOPIC, resource_name=SHARE_STATE_TOPIC)
+    group = replace(resource, resource_type=ResourceType.GROUP)
+    request = DescribeConfigsRequest(resources=(resource, group))
+    found: Any = asked(request)
+    assert [one.resource_name for one in found.resources] == [OURS, SHARE_STATE_TOPIC]
+    results = tuple(
+        DescribeConfigsResponse.Result(resource_type=one.resource_type, resource_name=one.resource_name)
+        for one in found.resources
+    )
+    response: Any = answered(request, DescribeConfigsResponse(results=results))
+    assert [one.resource_name for one in response.results] == [SHARE_STATE_TOPIC] * 2
+    producers = DescribeProducersRequest(
+        topics=(DescribeProducersRequest.Topic(name=SHARE_STATE_TOPIC, partition_indexes=(0,)),)
+    )
+    assert asked(producers).topics[0].name == OURS  # type: ignore[attr-defined]
+
+
+# ---- writes ----------------------------------------------------------------------------------------------------------
+
+
+def image() -> ClusterImage:
+    """The image of a process has the coordinators' topics by Kafka's names."""
+    ids = {"a": TopicId("A" * 22), SHARE_STATE_TOPIC: OURS_ID, GROUP_METADATA_TOPIC: GROUPS_ID}
+    topics = {name: TopicImage(topic_id=topic_id, name=name, partitions=()) for name, topic_id in ids.items()}
+    return ClusterImage(topics=topics, topics_by_id={topic.topic_id: topic for topic in topics.values()})
+
+
+def produced(*topics: tuple[str, TopicId]) -> ProduceRequest:
+    make, part = ProduceRequest.Topic, ProduceRequest.Partition(index=0, records=b"")
+    return ProduceRequest(topics=tuple(make(name=name, topic_id=id_, partitions=(part,)) for name, id_ in topics))
+
+
+@pytest.mark.parametrize(
+    "topic",
+    [
+        pytest.param((SHARE_STATE_TOPIC, ZERO_TOPIC_ID), id="Kafka's name"),
+        pytest.param(("", OURS_ID), id="its id"),
+        pytest.param((OURS, ZERO_TOPIC_ID), id="the name in the backend"),
+        pytest.param((GROUP_METADATA_TOPIC, ZERO_TOPIC_ID), id="the groups"),
+        pytest.param(("", GROUPS_ID), id="the groups' id"),
+        pytest.param((TRANSACTION_STATE_TOPIC, ZERO_TOPIC_ID), id="the transactions"),
+    ],
+)
+def test_clients_write_no_records_to_internal_topics(topic: tuple[str, TopicId]) -> None:
+    rest, refusal = refused_parts(produced(topic), image())
+    assert rest is None
+    assert isinstance(refusal, ProduceResponse)
+    assert (refusal.responses[0].name, refusal.responses[0].topic_id) == topic
+    assert [one.error_code for one in refusal.responses[0].partitions] == [Errors.INVALID_TOPIC_EXCEPTION]
+
+
+def test_other_topics_of_a_request_are_served() -> None:
+    request = produced(("a", ZERO_TOPIC_ID), (SHARE_STATE_TOPIC, ZERO_TOPIC_ID))
+    rest, refusal = refused_parts(request, image())
+    assert rest == produced(("a", ZERO_TOPIC_ID))
+    assert refusal is not None
+    served = ProduceResponse(responses=(ProduceResponse.Topic(name="a", partitions=()),))
+    assert [one.name for one in merged(request, served, refusal).responses] == ["a", SHARE_STATE_TOPIC]  # type: ignore[attr-defined]
+    assert refused_parts(rest, image()) == (rest, None)
+
+
+CHANGES: list[Callable[[str], Request]] = [
+    lambda name: DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(name=name),)),
+    lambda name: CreateTopicsRequest(topics=(CreateTopicsRequest.Topic(name=name),)),
+    lambda name: CreatePartitionsRequest(topics=(CreatePartitionsRequest.Topic(name=name, count=9),)),
+    lambda name: DeleteRecordsRequest(topics=(deleted_records(name),)),
+    lambda name: AlterConfigsRequest(resources=(AlterConfigsRequest.Resource(**of_topic(name)),)),
+    lambda name: IncrementalAlterConfigsRequest(resources=(IncrementalAlterConfigsRequest.Resource(**of_topic(name)),)),
+]
+
+
+def of_topic(name: str) -> dict[str, Any]:
+    return {"resource_type": ResourceType.TOPIC, "resource_name": name, "configs": ()}
+
+
+def deleted_records(name: str) -> DeleteRecordsRequest.Topic:
+    part = DeleteRecordsRequest.Partition(partition_index=0, offset=1)
+    return DeleteRecordsRequest.Topic(name=name, partitions=(part,))
+
+
+@pytest.mark.parametrize("make", CHANGES, ids=lambda make: type(make("a")).__name__)
+def test_the_state_topic_is_changed_by_its_name_in_the_backend_only(make: Callable[[str], Request]) -> None:
+    rest, refusal = refused_parts(make(SHARE_STATE_TOPIC), image())
+    assert rest is None
+    assert "INVALID_TOPIC_EXCEPTION" in repr(refusal)
+    assert refused_parts(make(OURS), image()) == (make(OURS), None)
+
+
+def test_the_state_topic_is_not_deleted_by_its_id() -> None:
+    request = DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(topic_id=OURS_ID),))
+    rest, refusal = refused_parts(request, image())
+    assert rest is None
+    assert isinstance(refusal, DeleteTopicsResponse)
+    assert refusal.responses[0].error_code is Errors.INVALID_TOPIC_EXCEPTION
+
+
+def test_a_client_on_a_port_neither_writes_nor_changes_the_state_topic(
+    backed: Backed, fresh: Callable[[str], str]
+) -> None:
+    conf: dict[str, Any] = {"bootstrap.servers": backed.bootstrap_servers}
+    accept_second(backed.bootstrap_servers, fresh("crew"), fresh("orders"))
+    reports: list[Any] = []
+    producer = confluent_kafka.Producer(conf)
+    producer.produce(SHARE_STATE_TOPIC, b"x", partition=0, on_delivery=lambda error, _: reports.append(error))
+    assert producer.flush(PATIENCE_S) == 0
+    assert [error.code() for error in reports] == [Errors.INVALID_TOPIC_EXCEPTION]
+    with Admin(conf) as admin:
+        found = admin.describe_configs("topic", SHARE_STATE_TOPIC, ["cleanup.policy"])
+        assert found["cleanup.policy"].value == "delete"
+        before = admin.describe_topics([SHARE_STATE_TOPIC])[SHARE_STATE_TOPIC]
+        with pytest.raises(KafkaException) as refused:
+            admin.delete_topics([SHARE_STATE_TOPIC]).check()
+        assert refused.value.args[0].name() == "INVALID_TOPIC_EXCEPTION"
+        assert admin.describe_topics([SHARE_STATE_TOPIC])[SHARE_STATE_TOPIC] == before
+
+
+# ---- readers ---------------------------------------------------------------------------------------------------------
+
+
 def test_an_observer_reads_the_states_of_the_groups_that_the_port_serves(
     backed: Backed, fresh: Callable[[str], str]
 ) -> None:
@@ -99,3 +244,21 @@ def accept_second(servers: str, group: str, topic: str) -> None:
         consumer.subscribe([topic])
         consumer.acknowledge(take(consumer, 3)[1])
         assert set(consumer.commit_sync().values()) == {None}
+
+
+def test_admin_show_and_strip_have_the_states_of_the_groups_that_the_port_serves(
+    backed: Backed, fresh: Callable[[str], str]
+) -> None:
+    topic, group = fresh("orders"), fresh("crew")
+    accept_second(backed.bootstrap_servers, group, topic)
+    with Admin({"bootstrap.servers": backed.bootstrap_servers}) as admin:
+        assert admin.list_share_group_offsets(group).total == 2
+    shown = find(backed.bootstrap_servers, Wishes(group=group))
+    assert (shown.group, shown.topic, shown.partition) == (group, topic, 0)
+    assert shown.lines == (f"source = {backed.bootstrap_servers!r}",)
+    pictured = strip(backed.bootstrap_servers, group=group, topic=topic)
+    observer: Any = pictured._playback.source
+    assert observer.wait(lambda: "✓" in repr(observer.view(topic)), PATIENCE_S)
+    pictured.tick()
+    assert "SPSO 0 | ◌1 ✓ ◌1 | log end 3" in repr(pictured)
+    pictured.close()

@@ -16,6 +16,7 @@ import pytest
 
 from shareq.cli import main
 from shareq.kafka import tools
+from tests.pairings.other_clients import CLIENTS, OTHER_CLIENTS
 from tests.spark.patience import BUSY
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -110,6 +111,18 @@ def test_commands_of_the_table_exist() -> None:
     rows = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
     named = [word.removeprefix("shareq ").split()[0] for row in rows for word in re.findall(r"`([^`]+)`", row)]
     assert set(named) == set(main.list_commands(click.Context(main)))
+
+
+def test_the_clients_of_the_table_are_those_that_are_tested() -> None:
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|(?: ✓ \|){4}$", README, re.MULTILINE)
+    assert rows == [(client.name, client.version) for client in OTHER_CLIENTS]
+
+
+def test_the_programs_in_go_have_the_versions_of_the_table() -> None:
+    modules = "".join(module.read_text() for module in CLIENTS.glob("*/go.mod"))
+    required = re.findall(r"^require github.com/\w+/(\S+) v(\S+)$", modules, re.MULTILINE)
+    assert len(required) == 2
+    assert {*required} <= {(client.name.lower(), client.version.split()[0]) for client in OTHER_CLIENTS}
 
 
 def test_pictures_have_a_text_alternative() -> None:

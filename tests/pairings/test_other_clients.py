@@ -1,59 +1,46 @@
-"""Clients that speak older versions than librdkafka 2.16: kafkajs and earlier releases of confluent-kafka, each
-installed into a folder of its own. In the run of each commit: tests/wire/test_python_clients.py."""
+"""Clients of other libraries and languages, most of which speak older versions than librdkafka 2.16, on each kind of
+server. In the run of each commit: tests/wire/test_python_clients.py, and the table of README.md."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from shareq.proxy import Tap, tap
 from tests.kafka.fixtures import Reachable
-from tests.polling import PATIENCE_S
-from tests.rings.processes import PART
+from tests.pairings.other_clients import OTHER_CLIENTS, Client, Command
 
 pytestmark = pytest.mark.long
 
-CLIENTS = Path(__file__).with_name("clients")
+
+@pytest.fixture(scope="module")
+def tapped_kafka(kafka: Reachable) -> Iterator[Tap]:
+    with tap(kafka.bootstrap_servers) as made:
+        yield made
+        assert not made.failures
 
 
-def installed(*command: str) -> None:
-    """Run an installer. If it fails, as without a network, the test is skipped; in a ring it fails."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        assert PART not in os.environ, done.stderr
-        pytest.skip(f"{command[0]} failed: {done.stderr[-200:]}")
+@pytest.fixture(
+    params=["served", "backed", "tapped_kafka", "kafka"], ids=["shareq", "shareq-on-kafka", "tap", "apache-kafka"]
+)
+def place(request: pytest.FixtureRequest) -> Reachable:
+    found: Reachable = request.getfixturevalue(request.param)
+    return found
 
 
-def output(*command: str, **environment: str) -> str:
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=2 * PATIENCE_S, env=os.environ | environment
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+@pytest.fixture(scope="module", params=OTHER_CLIENTS, ids=lambda client: client.title.replace(" ", "-"))
+def ready(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Client, Command]:
+    """A client whose program can run: installed once for all places."""
+    client: Client = request.param
+    return client, client.prepare(client.version, tmp_path_factory.mktemp("client"))
 
 
-def test_kafkajs(broker: Reachable, fresh: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> None:
-    if shutil.which("npm") is None:
-        pytest.skip("npm is not installed")
-    folder = str(tmp_path_factory.mktemp("kafkajs"))
-    installed("npm", "install", "--no-audit", "--no-fund", "--prefix", folder, "kafkajs@2.2.4")
-    found = output("node", str(CLIENTS / "with_kafkajs.js"), folder, broker.bootstrap_servers, fresh("js"))
-    assert json.loads(found) == {"seen": ["one", "two"], "listed": True, "end": "4"}
-
-
-@pytest.mark.parametrize("version", ["2.3.0", "2.6.1"])
-def test_earlier_confluent_kafka(
-    broker: Reachable, fresh: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory, version: str
+def test_a_client_produces_consumes_in_a_group_commits_and_lists_it(
+    ready: tuple[Client, Command], place: Reachable, fresh: Callable[[str], str]
 ) -> None:
-    folder = str(tmp_path_factory.mktemp("confluent"))
-    pip = (sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--only-binary", ":all:", "--target", folder)
-    installed(*pip, f"confluent-kafka=={version}")
-    program = str(CLIENTS / "with_confluent.py")
-    found = output(sys.executable, program, broker.bootstrap_servers, fresh("old"), PYTHONPATH=folder)
-    assert found.split() == [version, "one", "two", "2"]
+    client, command = ready
+    found = json.loads(command.output(place.bootstrap_servers, fresh("other")))
+    assert found.pop("version", client.version) == client.version
+    assert found == {"seen": ["one", "two"], "committed": 2, "listed": True, **client.more}

@@ -6,6 +6,7 @@ import java.util.Collections;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Properties;
 import java.util.Set;
 import org.apache.kafka.clients.consumer.AcknowledgeType;
@@ -58,7 +59,13 @@ public class ShareMembers {
         } else if (words[0].equals("acknowledge")) {
             member.acknowledge((ConsumerRecord) RECORDS.get(name + " " + words[2]), AcknowledgeType.valueOf(words[3]));
         } else if (words[0].equals("commit")) {
-            member.commitSync(Duration.ofSeconds(30));
+            Iterator results = member.commitSync(Duration.ofSeconds(30)).entrySet().iterator();
+            while (results.hasNext()) {
+                Map.Entry entry = (Map.Entry) results.next();
+                Optional problem = (Optional) entry.getValue();
+                Errors error = problem.isPresent() ? Errors.forException((Throwable) problem.get()) : Errors.NONE;
+                found.append(((TopicIdPartition) entry.getKey()).partition() + ":" + error.name() + " ");
+            }
         } else if (words[0].equals("close")) {
             member.close(Duration.ofSeconds(30));
             MEMBERS.remove(name);

@@ -126,6 +126,10 @@ def _conf(name: str, servers: str, group: str) -> dict[str, object]:
 # ---- Java ------------------------------------------------------------------------------------------------------------
 
 
+class JavaError(AssertionError):
+    """A call has thrown an exception."""
+
+
 class Java:
     """The consumers of one Java process, which runs ShareMembers.java.
 
@@ -140,9 +144,9 @@ class Java:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
-    def open(self, name: str, servers: str, group: str, topic: str) -> Member:
+    def open(self, name: str, servers: str, group: str, topic: str) -> JavaMember:
         self.ask("open", name, servers, group, topic, MAX_POLL_RECORDS)
-        return _JavaMember(self, name)
+        return JavaMember(self, name)
 
     def ask(self, *words: object) -> str:
         assert self._process.stdin is not None
@@ -150,12 +154,13 @@ class Java:
         print(*words, file=self._process.stdin, flush=True)
         for line in self._process.stdout:
             if line.startswith("> "):
-                assert not line.startswith("> !"), f"{words}: {line}"
+                if line.startswith("> !"):
+                    raise JavaError(f"{words}: {line}")
                 return line[2:]
         raise AssertionError(f"Java has ended with {self._process.wait()}")
 
 
-class _JavaMember:
+class JavaMember:
     def __init__(self, java: Java, name: str) -> None:
         self._java, self._name = java, name
 
@@ -167,7 +172,12 @@ class _JavaMember:
         self._java.ask("acknowledge", self._name, f"{record.partition}:{record.offset}", kind.name)
 
     def commit(self) -> None:
-        self._java.ask("commit", self._name)
+        self.commit_sync()
+
+    def commit_sync(self) -> dict[int, str]:
+        """The name of the error code of each partition."""
+        found = [result.split(":") for result in self._java.ask("commit", self._name).split()]
+        return {int(partition): error for partition, error in found}
 
     def close(self) -> None:
         self._java.ask("close", self._name)

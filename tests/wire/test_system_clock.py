@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
+import confluent_kafka
 import pytest
 
 from shareq import Cluster, Producer, ShareConsumer
+from shareq.log.records import decode_key_values
 from shareq.model.errors import KafkaError
+from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
+from shareq.model.states import IsolationLevel
 from tests.broker.system_clock import ahead
+from tests.polling import PATIENCE_S, QUICK, take
 
 __all__ = ["ahead"]
 
 HOUR_MS = 3_600_000
+GROUPS = (("classic", "classic", "orders"), ("names", "consumer", "orders"), ("expression", "consumer", "^o.*"))
+"""Group id, protocol and subscription."""
 
 
 @pytest.fixture(params=["in process", "TCP"])
@@ -64,3 +72,59 @@ def test_a_group_begins_by_duration_at_the_time_of_day(
         while not (messages := consumer.poll(10)):
             pass
     assert [message.value() for message in messages] == [b"30"]
+
+
+@pytest.fixture
+def worked(ahead: Callable[[int], None]) -> Iterator[Cluster]:
+    """A cluster whose clients have worked two hours later by the system's clock: a share group, groups of both
+    protocols, one with an expression, and a transaction."""
+    config: dict[str, object] = {
+        "group.initial.rebalance.delay.ms": 0,
+        "group.consumer.min.heartbeat.interval.ms": 200,
+        "group.consumer.heartbeat.interval.ms": 200,
+        **QUICK,
+    }
+    with Cluster(brokers=1, clock="wall", config=config) as cluster, cluster.serve() as server:
+        conf: dict[str, Any] = {"bootstrap.servers": server.bootstrap_servers}
+        cluster.create_topic("orders", partitions=1)
+        cluster.configure_group("crew", {"share.auto.offset.reset": "earliest"})
+        ahead(2 * HOUR_MS)
+        producer = confluent_kafka.Producer({**conf, "transactional.id": "t"})
+        producer.init_transactions(PATIENCE_S)
+        producer.begin_transaction()
+        producer.produce("orders", b"one")
+        producer.commit_transaction(PATIENCE_S)
+        for group_id, protocol, wanted in (
+            ("a", "classic", "orders"),
+            ("b", "consumer", "orders"),
+            ("c", "consumer", "^o.*"),
+        ):
+            group = {"group.id": group_id, "group.protocol": protocol}
+            consumer = confluent_kafka.Consumer({**conf, **group, "auto.offset.reset": "earliest"})
+            consumer.subscribe([wanted])
+            assert consumer.consume(1, PATIENCE_S)[0].error() is None
+            consumer.commit(asynchronous=False)
+            consumer.close()
+        with ShareConsumer({**conf, "group.id": "crew"}) as member:
+            member.subscribe(["orders"])
+            take(member, 1)
+            assert set(member.commit_sync().values()) == {None}
+        yield cluster
+
+
+def numbers(cluster: Cluster, topic: str) -> Iterator[int]:
+    """Each number of eight bytes that the records of a coordinator may have."""
+    for partition in range(len(cluster.image.topics[topic].partitions)):
+        log = cluster.log(topic, partition)
+        for batch in log.read(0, max_bytes=1 << 20, isolation=IsolationLevel.READ_UNCOMMITTED).batches:
+            for _, _, value in decode_key_values(batch):
+                for at in range(len(value or b"") - 7):
+                    yield int.from_bytes((value or b"")[at : at + 8], "big")
+
+
+def test_coordinators_record_the_time_of_day(worked: Cluster) -> None:
+    day_ms = worked.now_ms + 2 * HOUR_MS
+    for topic in (GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC):
+        found = [number for number in numbers(worked, topic) if abs(number - day_ms) < 3 * HOUR_MS]
+        assert found
+        assert [number for number in found if abs(number - day_ms) > HOUR_MS] == []

@@ -92,8 +92,9 @@ class Coordinators:
         def host(name: str, actor: Actor) -> Host:
             return Host(name, actor, loop, own, record)
 
-        self.groups = host("group-coordinator", GroupCoordinator(0, rng, traced=traced))
-        self._states = ShareCoordinator(0, traced=traced)
+        common: dict[str, Any] = {"traced": traced, "time_of_day": loop.time_of_day}
+        self.groups = host("group-coordinator", GroupCoordinator(0, rng, **common))
+        self._states = ShareCoordinator(0, **common)
         self.states = host("share-coordinator", self._states)
         self._hosts = {GROUP_METADATA_TOPIC: self.groups, SHARE_STATE_TOPIC: self.states}
 
@@ -127,7 +128,14 @@ class Coordinators:
     def _lead(self, shard: TopicPartition) -> None:
         """Open the log of a shard; when it is open, the coordinator loads the shard. It deletes the states of topics
         that do not exist, so the metadata must be newer than those that former writers had."""
-        log = ShardLog(shard, FENCES[shard.topic], self._client, self._loop, self._mirror)
+        log = ShardLog(
+            shard,
+            FENCES[shard.topic],
+            self._client,
+            self._loop,
+            self._mirror,
+            compacted=shard.topic == GROUP_METADATA_TOPIC,
+        )
         self._logs[shard] = log
         self._epoch += 1
         epoch = self._epoch

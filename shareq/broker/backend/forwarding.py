@@ -84,7 +84,7 @@ def to_backend(request: Request, image: ClusterImage) -> Request:
     if isinstance(request, CreateTopicsRequest | CreatePartitionsRequest):
         return replace(request, topics=tuple(_placed(topic) for topic in request.topics))  # type: ignore[arg-type]
     if isinstance(request, DescribeConfigsRequest | AlterConfigsRequest | IncrementalAlterConfigsRequest):
-        return replace(request, resources=tuple(_resource(one) for one in request.resources))  # type: ignore[arg-type]
+        return asked(replace(request, resources=tuple(_resource(one) for one in request.resources)))  # type: ignore[arg-type]
     return to_brokers(request) if isinstance(request, PassedRequest) else asked(request)
 
 

@@ -28,6 +28,8 @@ class Generations:
     def __init__(self, fence: CoordinatorRecord) -> None:
         self._fence = fence
         self._writer: Writer | None = None
+        self.strays: set[bytes] = set()
+        """The keys whose newest record is of a replaced writer: compaction would keep that one."""
 
     def valid(self, batches: Iterable[RecordBatch]) -> tuple[RecordBatch, ...]:
         """The next batches, without those of writers that another one had replaced. Batches without a producer are
@@ -39,9 +41,20 @@ class Generations:
                 if self._is_fence(batch):
                     self._writer = writer
                 elif self._writer not in (None, writer):
+                    self.strays |= _keys(batch)
                     continue
+            if self.strays:
+                self.strays -= _keys(batch)
             found.append(batch)
         return tuple(found)
+
+    def follow(self, writer: Writer, batches: Iterable[RecordBatch]) -> None:
+        """Look for strays in batches that follow those of `writer`, which no other one has replaced."""
+        for batch in batches:
+            if batch.producer_id >= 0 and (batch.producer_id, batch.producer_epoch) != writer:
+                self.strays |= _keys(batch)
+            elif self.strays:
+                self.strays -= _keys(batch)
 
     def replaced(self, writer: Writer, batches: Iterable[RecordBatch]) -> bool:
         """True if another writer has begun in these batches, which follow those of `writer`."""
@@ -55,6 +68,10 @@ class Generations:
         if batch.record_count != 1 or key not in batch.data:
             return False
         return [record[1:] for record in decode_key_values(batch)] == [(key, value)]
+
+
+def _keys(batch: RecordBatch) -> set[bytes]:
+    return {key for _, key, _ in decode_key_values(batch) if key is not None}
 
 
 def expirations_request(broker: int) -> DescribeConfigsRequest:

@@ -88,7 +88,7 @@ class GroupConfigs:
         if self._log is None or leads != self._leads:
             self.close()
             self._leads = leads
-            self._log = log = ShardLog(SHARD, FENCE, self._client, self._loop, self._mirror)
+            self._log = log = ShardLog(SHARD, FENCE, self._client, self._loop, self._mirror, compacted=True)
             if leads:
                 log.open(lambda error: self._fenced() if error else self._read(), partial(self._replaced, log))
             else:

@@ -16,6 +16,7 @@ from shareq.broker.backend.group_configs import GroupConfigs
 from shareq.broker.backend.group_types import joins_other_group, joins_share_group, refusal_at_backend, refusal_here
 from shareq.broker.backend.membership import GROUP_ID as PROCESSES
 from shareq.broker.backend.metadata_mirror import MetadataMirror
+from shareq.broker.backend.refused_writes import merged, refused_parts
 from shareq.broker.backend.topic_changes import shown
 from shareq.broker.configs import describe_configs
 from shareq.broker.controller import Changes
@@ -142,7 +143,17 @@ class Services:
         return self._configs.image
 
     def serve(self, request: Request, client: ClientContext, done: Done, forward: Forward) -> None:
-        """Answer a request here, or in part, or not at all: `forward` sends a request to the backend."""
+        """Answer a request here, or in part, or not at all: `forward` sends a request to the backend. What would change
+        internal topics is refused."""
+        rest, refusal = refused_parts(request, self._image)
+        if refusal is None:
+            self._serve(request, client, done, forward)
+        elif rest is None:
+            done(Answer(0, refusal))
+        else:
+            self._serve(rest, client, partial(_merge, request, refusal, done), forward)
+
+    def _serve(self, request: Request, client: ClientContext, done: Done, forward: Forward) -> None:
         special = self._special.get(type(request))
         if joins_share_group(request):
             refusal_here(request, forward, lambda no: self._unless(no, done, self._ask, self._groups, request, client))
@@ -307,6 +318,12 @@ class _Checked:
         if not problem[0] and not validate_only:
             self.changes[group_id] = changes
         return problem
+
+
+def _merge(request: Request, refusal: Response, done: Done, answer: Answer) -> None:
+    """Answer with the response to the rest of a request, and with what was refused of it."""
+    response = answer.response
+    done(answer if response is None else answer._replace(response=merged(request, response, refusal)))
 
 
 def _in_parts(

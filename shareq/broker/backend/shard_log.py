@@ -12,12 +12,12 @@ from functools import partial
 from typing import NamedTuple
 
 from shareq.broker.backend.client import BackendClient
-from shareq.broker.backend.generations import RENEW_MS, Writer, expirations_request, renewal_ms
+from shareq.broker.backend.generations import RENEW_MS, Generations, Writer, expirations_request, renewal_ms
 from shareq.broker.backend.lease import real_ms
 from shareq.broker.backend.shard_reads import Locator, Place, ShardReads
 from shareq.broker.loop import EventLoop
-from shareq.log.records import encode_batch
-from shareq.model.actor import MAX_OFFSET, Answer, Appended, AppendRecords
+from shareq.log.records import decode_key_values, encode_batch
+from shareq.model.actor import MAX_OFFSET, Answer, Appended, AppendRecords, ReadRecords, RecordsRead
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicPartition
 from shareq.model.messages.base import Request
@@ -64,13 +64,21 @@ class ShardLog(ShardReads):
     """The log with its writer, which begins with `open()`. Without it, batches are appended beside those of the writer.
 
     An append whose result is unknown must not be reported as failed: it is sent again until it is definite. `fence` is
-    a record without an effect.
+    a record without an effect. `compacted`: the backend keeps the newest record of each key.
     """
 
     def __init__(
-        self, shard: TopicPartition, fence: CoordinatorRecord, client: BackendClient, loop: EventLoop, locator: Locator
+        self,
+        shard: TopicPartition,
+        fence: CoordinatorRecord,
+        client: BackendClient,
+        loop: EventLoop,
+        locator: Locator,
+        *,
+        compacted: bool = False,
     ) -> None:
         super().__init__(shard, fence, client, loop, locator)
+        self._compacted = compacted
         self._fence = fence
         self._clock = real_ms
         self._producer_id = self._producer_epoch = -1
@@ -231,19 +239,66 @@ class ShardLog(ShardReads):
             following = batches[-1].last_offset + 1 if batches else MAX_OFFSET
             if self._generations.replaced(writer, batches):
                 done(Errors.NOT_COORDINATOR)
-            elif following < min(end, partition.high_watermark):
+                return
+            self._generations.follow(writer, batches)
+            self._restore()
+            if following < min(end, partition.high_watermark):
                 read(following)
             else:
                 done(Errors.NONE)
 
         read(self._next)
 
+    # ---- records that a replaced writer has hidden -------------------------------------------------------------------
+
+    def read(self, effect: ReadRecords, done: Callable[[RecordsRead], object], *, wait_ms: int = 0) -> None:
+        def taken(found: RecordsRead) -> None:
+            done(found)
+            if found.done:
+                self._restore()
+
+        super().read(effect, taken, wait_ms=wait_ms)
+
+    def _restore(self) -> None:
+        """Append the last valid records of the keys whose newest record is of a replaced writer: compaction would keep
+        that one, remove these, and later the fence that makes it invalid."""
+        if self._compacted and self._producer_id >= 0 and self._generations.strays and not self.closed:
+            self._take_turn(self._restore_now)
+
+    def _restore_now(self) -> None:
+        keys, valid = frozenset(self._generations.strays), Generations(self._fence)
+        found: dict[bytes, bytes | None] = dict.fromkeys(keys)
+
+        def read(offset: int) -> None:
+            self._fetch(offset, taken, lambda: self._find_start(read))
+
+        def taken(partition: FetchResponse.Partition) -> None:
+            batches = partition.records
+            for batch in valid.valid(batches):
+                found.update((key, value) for _, key, value in decode_key_values(batch) if key in keys)
+            end = batches[-1].last_offset + 1 if batches else partition.high_watermark
+            if end < partition.high_watermark:
+                read(end)
+            else:
+                self._append(tuple(CoordinatorRecord(key, value) for key, value in sorted(found.items())), appended)
+
+        def appended(error: Errors, offset: int) -> None:
+            del offset
+            if not error:
+                self._generations.strays -= keys
+            self._end_turn()
+
+        if keys:
+            read(0)
+        else:
+            self._end_turn()
+
     # ---- a batch -----------------------------------------------------------------------------------------------------
 
     def _append(self, records: tuple[CoordinatorRecord, ...], done: Callable[[Errors, int], object]) -> None:
         """Append a batch. NETWORK_EXCEPTION if the result of the first fence is unknown: the writer has to begin
         again."""
-        now_ms = self._loop.time_ms()
+        now_ms = self._loop.now_ms()
         data = encode_batch(
             ((record.key, record.value, (), now_ms) for record in records),
             producer_id=self._producer_id,

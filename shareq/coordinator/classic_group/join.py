@@ -67,7 +67,7 @@ class _Join:
             if self._is_id_taken(former):
                 return self.refused(Errors.INCONSISTENT_GROUP_PROTOCOL)
             before = list(former.tombstones()) if former else []
-            group = ClassicGroup(request.group_id, self.context.now_ms)
+            group = ClassicGroup(request.group_id, self.context.day_ms)
         transition = Transition(self.context, shard, group)
         if not self._has_room(group):
             return (yield from self._refuse_full(transition))

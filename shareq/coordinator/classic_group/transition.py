@@ -38,7 +38,7 @@ class Transition:
     the commit, when the copy replaces the group. If the append fails, nothing has changed."""
 
     def __init__(self, context: Context, shard: GroupShard, group: ClassicGroup) -> None:
-        self.context, self.shard, self.now_ms = context, shard, context.now_ms
+        self.context, self.shard, self.day_ms = context, shard, context.day_ms
         self.group = group.copy()
         self.records: list[CoordinatorRecord] = []
         self._answers: list[Callable[[], None]] = []
@@ -168,7 +168,7 @@ class Transition:
         if group.state is _COMPLETING:
             self._cancel_sync()
         was_empty = group.state is _EMPTY
-        group.step(ClassicGroupEvent.REBALANCE, self.now_ms)
+        group.step(ClassicGroupEvent.REBALANCE, self.day_ms)
         if was_empty:
             delay_ms: int = self.context.image.broker_config["group.initial.rebalance.delay.ms"]
             group.initial_delay = InitialDelay(delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
@@ -220,7 +220,7 @@ class Transition:
         group.generation_id += 1
         group.protocol_name = group.select_protocol() if group.members else None
         group.topics = group.subscribed()
-        group.step(ClassicGroupEvent.JOINED if group.members else ClassicGroupEvent.EMPTIED, self.now_ms)
+        group.step(ClassicGroupEvent.JOINED if group.members else ClassicGroupEvent.EMPTIED, self.day_ms)
         reason = "members joined" if group.members else "no member is left"
         self._events.append(GroupEpochBumped(group.group_id, group.generation_id, reason))
         if not group.members:
@@ -263,7 +263,7 @@ class Transition:
         for member in list(group.members.values()):
             group.members[member.member_id] = member._replace(assignment=assignments.get(member.member_id, b""))
         self.records.append(group.record())
-        group.step(ClassicGroupEvent.ASSIGNED, self.now_ms)
+        group.step(ClassicGroupEvent.ASSIGNED, self.day_ms)
         for member in list(group.members.values()):
             if member.awaiting_sync:
                 self._answers.append(partial(member.awaiting_sync.keep, sync_response(group, member)))

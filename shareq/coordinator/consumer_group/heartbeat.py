@@ -187,10 +187,10 @@ class Heartbeat:
             return
         last_ms = group.assignment_timestamp_ms
         interval_ms = self.image.group_config(group.group_id).consumer_assignment_interval_ms
-        if last_ms and self.now_ms < last_ms + interval_ms:
+        if last_ms and self.context.day_ms < last_ms + interval_ms:
             return
         self.target = TargetAssignment.compute(group, self.member, self.replaced, self.image)
-        self.records += self.target.records(group, self.group_epoch, self.now_ms)
+        self.records += self.target.records(group, self.group_epoch, self.context.day_ms)
 
     def _reconcile(self) -> None:
         """Take the sender one step towards the target."""
@@ -237,7 +237,7 @@ class Heartbeat:
         context.schedule_expiry()
         if context.traced:
             context.trace(*self._events())
-        if group and needs_refresh(group, context.image, context.now_ms):
+        if group and needs_refresh(group, context.image, context.day_ms):
             context.runtime.start(refresh_expressions(context, group_id, self.client))
 
     def _events(self) -> Iterator[Event]:

@@ -36,7 +36,7 @@ def refresh_expressions(context: Context, group_id: str, client: ClientContext) 
     """Resolve all expressions of the group with the rights of a client, and raise the group epoch if they match other
     topics than before."""
     shard = yield context.turn(group_id, no_result)
-    group, image, now_ms = shard.find(ConsumerGroup, group_id), context.image, context.now_ms
+    group, image, now_ms = shard.find(ConsumerGroup, group_id), context.image, context.day_ms
     if group is None or not needs_refresh(group, image, now_ms):
         return
     resolved = {regex: resolve(regex, image, now_ms, client) for regex in sorted(group.regex_counts)}

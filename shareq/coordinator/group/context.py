@@ -49,6 +49,11 @@ class Context(Owned):
         """The time of the message that is being handled."""
         return self.runtime.now_ms
 
+    @property
+    def day_ms(self) -> int:
+        """The time of day, for records."""
+        return self.runtime.day_ms
+
     # ---- shards ------------------------------------------------------------------------------------------------------
 
     def partition_count(self) -> int:

@@ -89,7 +89,7 @@ class Committing(NamedTuple):
         longest = context.image.broker_config["offset.metadata.max.bytes"]
         verdicts: dict[tuple[str, int], Errors] = {}
         records = []
-        expires = NO_EXPIRY if self.retention_ms < 0 else context.now_ms + self.retention_ms
+        expires = NO_EXPIRY if self.retention_ms < 0 else context.day_ms + self.retention_ms
         for topic, topic_id, partition in self.places:
             metadata, index = partition.committed_metadata or "", partition.partition_index
             if topic_id not in context.image.topics_by_id:
@@ -100,7 +100,7 @@ class Committing(NamedTuple):
                 continue
             verdicts[topic, index] = Errors.NONE
             head = partition.committed_offset, partition.committed_leader_epoch, metadata
-            value = OffsetCommit(*head, context.now_ms, topic_id, expires)
+            value = OffsetCommit(*head, context.day_ms, topic_id, expires)
             records.append(encode(OffsetKey(self.group_id, topic, index), value))
         error = yield Append(records, *self.transaction)
         if error:

@@ -42,7 +42,7 @@ def _expire_shard(context: Context, partition: int) -> Workflow[None]:
     records: list[CoordinatorRecord] = []
     ended: list[str] = []
     for group in filter(may_expire, shard.groups.values()):
-        expired, anything_left = _expired(shard, group, retention_ms, context.now_ms)
+        expired, anything_left = _expired(shard, group, retention_ms, context.day_ms)
         records += expired
         if not anything_left and not group.refuse_delete():
             records += group.tombstones()

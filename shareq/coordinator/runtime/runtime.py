@@ -23,13 +23,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic
 
-from shareq.coordinator.runtime.shard import (
-    REFUSAL,
-    ShardEvent,
-    ShardState,
-    ShardT,
-    coordinator_error,
-)
+from shareq.coordinator.runtime.shard import REFUSAL, ShardEvent, ShardState, ShardT, coordinator_error
 from shareq.coordinator.runtime.slot import ShardTask, Slot, replay, replay_marker
 from shareq.coordinator.runtime.turn import NO_PARTITION, Append, BackgroundTurn, Look, Retry, Turn
 from shareq.model.actor import (
@@ -53,6 +47,7 @@ from shareq.model.events import CoordinatorLoaded
 from shareq.model.ids import TopicPartition
 from shareq.model.log_looks import LogSeen, LookAtLog
 from shareq.model.messages.base import Response
+from shareq.model.time_of_day import TimeOfDay, same_time
 from shareq.model.workflow import (
     LATER,
     Pause,
@@ -88,6 +83,7 @@ class ShardRuntime(Workflows, Generic[ShardT]):
         *,
         traced: bool,
         retry_ms: int = RETRY_MS,
+        time_of_day: TimeOfDay = same_time,
     ) -> None:
         super().__init__(
             {
@@ -101,6 +97,7 @@ class ShardRuntime(Workflows, Generic[ShardT]):
         )
         self.topic = topic
         self.now_ms = 0
+        self._time_of_day = time_of_day
         self.effects: list[Effect] = []
         self.write_timeout_ms = 5000
         self.traced = traced
@@ -116,6 +113,11 @@ class ShardRuntime(Workflows, Generic[ShardT]):
         self._last_id = 0
 
     # ---- properties --------------------------------------------------------------------------------------------------
+
+    @property
+    def day_ms(self) -> int:
+        """The time of day: for times in records, and what is compared with them, as another process may go on."""
+        return self._time_of_day(self.now_ms)
 
     @property
     def wake_at_ms(self) -> int | None:

@@ -138,11 +138,11 @@ class Heartbeat:
             return
         last_ms = group.assignment_timestamp_ms
         interval_ms = self.image.group_config(group.group_id).assignment_interval_ms
-        if last_ms and self.now_ms < last_ms + interval_ms:
+        if last_ms and self.context.day_ms < last_ms + interval_ms:
             return
         weights = self.context.own(PartitionWeights).of(group.group_id)
         self.target = TargetAssignment.compute(group, self.member, self.subscribed, self.image, weights)
-        self.records += self.target.records(group, self.group_epoch, self.now_ms)
+        self.records += self.target.records(group, self.group_epoch, self.context.day_ms)
 
     def _reconcile(self) -> None:
         """Move the sender to its target; other members stay as they are."""

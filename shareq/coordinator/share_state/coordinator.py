@@ -33,6 +33,7 @@ from shareq.model.ids import SHARE_STATE_TOPIC, SharePartitionKey, TopicId, part
 from shareq.model.image import ClusterImage
 from shareq.model.messages.base import Response
 from shareq.model.state_designs import PERSISTER_CLASS, StateDesign, design_of
+from shareq.model.time_of_day import TimeOfDay, same_time
 from shareq.model.workflow import Workflow
 
 R = TypeVar("R")
@@ -56,12 +57,12 @@ def _joined(rpc: Rpc, results: Iterable[tuple[TopicId, Any]]) -> Response:
 class ShareCoordinator:
     """The actor. It is inactive until the first ImageChanged, and answers COORDINATOR_NOT_AVAILABLE."""
 
-    def __init__(self, broker_id: int, *, traced: bool) -> None:
+    def __init__(self, broker_id: int, *, traced: bool, time_of_day: TimeOfDay = same_time) -> None:
         self.broker_id = broker_id
         self._image = ClusterImage()
         self._active = False
         self._runtime: ShardRuntime[StateShard] = ShardRuntime(
-            SHARE_STATE_TOPIC, self._new_shard, self._on_load, traced=traced
+            SHARE_STATE_TOPIC, self._new_shard, self._on_load, traced=traced, time_of_day=time_of_day
         )
         self._housekeeping = Housekeeping(self._runtime)
         self._partition_count = 1
@@ -149,7 +150,7 @@ class ShareCoordinator:
 
         runtime = self._runtime
         shard = yield Turn(self._partition_for(key), failure)
-        ruling = rpc.compute(key, requested, shard, runtime.now_ms)
+        ruling = rpc.compute(key, requested, shard, runtime.day_ms)
         if ruling.records:
             error = yield Append([shard.encode(record) for record in ruling.records])
             if error:

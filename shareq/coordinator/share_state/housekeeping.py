@@ -39,7 +39,7 @@ def delete_state_of_deleted_topics(runtime: ShardRuntime[StateShard], partition:
 def renew_cold_snapshots(runtime: ShardRuntime[StateShard], partition: int, interval_ms: int) -> Workflow[None]:
     """Write new snapshots of cold keys. A failed append is repeated in the next round."""
     shard = yield Turn(partition, no_result)
-    yield from append_states(runtime, shard, renewed_snapshots(shard, interval_ms, runtime.now_ms))
+    yield from append_states(runtime, shard, renewed_snapshots(shard, interval_ms, runtime.day_ms))
 
 
 def renewed_snapshots(shard: StateShard, interval_ms: int, now_ms: int) -> list[StateRecord]:

@@ -21,6 +21,7 @@ from shareq.model.errors import Errors
 from shareq.model.ids import SharePartitionKey, TopicId, TopicIdPartition, TopicPartition
 from shareq.model.image import ClusterImage
 from shareq.model.log_looks import LogSeen
+from shareq.model.time_of_day import TimeOfDay, same_time
 from shareq.model.workflow import Promise, Workflow
 
 R = TypeVar("R")
@@ -31,8 +32,8 @@ NOTHING_SEEN = LogSeen(0)
 class ShareStateKeeper(ShareCoordinator):
     """The actor."""
 
-    def __init__(self, broker_id: int, *, traced: bool) -> None:
-        super().__init__(broker_id, traced=traced)
+    def __init__(self, broker_id: int, *, traced: bool, time_of_day: TimeOfDay = same_time) -> None:
+        super().__init__(broker_id, traced=traced, time_of_day=time_of_day)
         self._led: dict[TopicPartition, tuple[TopicId, int]] = {}
         self._seen: dict[TopicPartition, LogSeen] = {}
         self._loads: dict[TopicPartition, list[Promise[None]]] = {}
@@ -61,7 +62,7 @@ class ShareStateKeeper(ShareCoordinator):
         self._seen[at] = yield Look(at)
         shard = yield BackgroundTurn(at)
         assert isinstance(shard, ControlShard)
-        yield from append_states(self._runtime, shard, shard.checkpoints_anew(self._runtime.now_ms))
+        yield from append_states(self._runtime, shard, shard.checkpoints_anew(self._runtime.day_ms))
 
     def _image_changed(self, image: ClusterImage, now_ms: int) -> None:
         """Drop the shards that this broker no longer leads at the same epoch."""

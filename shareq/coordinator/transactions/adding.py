@@ -56,8 +56,8 @@ def add_partitions(context: TransactionContext, addition: Addition, failure: Cal
     grown = known._replace(
         state=TRANSITIONS[known.state, TransactionEvent.ADD],
         partitions=known.partitions | addition.partitions,
-        last_update_ms=context.now_ms,
-        start_ms=known.start_ms if is_open else context.now_ms,
+        last_update_ms=context.day_ms,
+        start_ms=known.start_ms if is_open else context.day_ms,
         client_version=addition.client_version,
     )
     return failure((yield Append([encode_transaction(grown)])))

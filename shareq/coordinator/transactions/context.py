@@ -24,9 +24,9 @@ class TransactionContext:
         self.epochs: dict[int, int] = {}
 
     @property
-    def now_ms(self) -> int:
-        """The time of the message that is being handled."""
-        return self.runtime.now_ms
+    def day_ms(self) -> int:
+        """The time of day: for times in records, and what is compared with them."""
+        return self.runtime.day_ms
 
     def partition_of(self, transactional_id: str) -> int:
         """The partition of `__transaction_state` that holds the id; NO_PARTITION until the topic exists."""

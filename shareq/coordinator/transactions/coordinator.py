@@ -43,6 +43,7 @@ from shareq.model.messages.transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
 )
+from shareq.model.time_of_day import TimeOfDay, same_time
 from shareq.model.workflow import Workflow
 
 FENCED_VERSION: dict[type[Request], int] = {
@@ -63,7 +64,7 @@ def fencing(error: Errors, request: type[Request], version: int) -> Errors:
 class TransactionCoordinator:
     """The actor. Each request is a workflow (see `_work`), except the two that only read."""
 
-    def __init__(self, broker_id: int, *, traced: bool) -> None:
+    def __init__(self, broker_id: int, *, traced: bool, time_of_day: TimeOfDay = same_time) -> None:
         self._changes: list[Effect] = []
         on_change = self._changes.append if traced else _drop
         self._runtime: ShardRuntime[TransactionShard] = ShardRuntime(
@@ -72,6 +73,7 @@ class TransactionCoordinator:
             self._on_load,
             traced=traced,
             retry_ms=RETRY_BACKOFF_MS,
+            time_of_day=time_of_day,
         )
         self._context = TransactionContext(broker_id, self._runtime)
         self._endings = Endings(self._context)
@@ -165,7 +167,7 @@ class TransactionCoordinator:
         if Errors.COORDINATOR_LOAD_IN_PROGRESS in refusals:
             return ListTransactionsResponse(error_code=Errors.COORDINATOR_LOAD_IN_PROGRESS)
         known = [known for _, shard in self._runtime.active() for known in shard.transactions.values()]
-        return list_transactions(request, known, self._context.now_ms)
+        return list_transactions(request, known, self._context.day_ms)
 
 
 def _drop(event: Event) -> None:

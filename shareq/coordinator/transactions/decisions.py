@@ -100,7 +100,7 @@ def end_transaction(
         return _answered(known.producer_id, known.producer_epoch, version)
     event = TransactionEvent.COMMIT if request.committed else TransactionEvent.ABORT
     bumps = version >= BUMPING_VERSION
-    decided = decide(known, event, context.now_ms, context.ids, bumps=bumps)
+    decided = decide(known, event, context.day_ms, context.ids, bumps=bumps)
     if decided is None:
         return _failure(Errors.COORDINATOR_LOAD_IN_PROGRESS)
     decided = decided._replace(client_version=2 if bumps else 0)
@@ -156,7 +156,7 @@ def abort(
     `last_epoch`: the epoch with which the producer may still request its next one by InitProducerId; -1 for none.
     Returns the error of the append.
     """
-    decided = decide(known, TransactionEvent.ABORT, context.now_ms, context.ids, bumps=True)
+    decided = decide(known, TransactionEvent.ABORT, context.day_ms, context.ids, bumps=True)
     if decided is None:
         return Errors.COORDINATOR_LOAD_IN_PROGRESS
     error: Errors = yield Append([encode_transaction(decided)])

@@ -28,14 +28,14 @@ def abort_timed_out(
     """Abort a timed-out transaction, unless it has ended before the turn."""
     shard = yield Turn(partition, no_result)
     known = shard.transactions.get(transactional_id)
-    if known is not None and is_timed_out(known, context.now_ms):
+    if known is not None and is_timed_out(known, context.day_ms):
         yield from abort(context, endings, known, shard)
 
 
 def delete_expired(context: TransactionContext, partition: int, expiration_ms: int) -> Workflow[None]:
     """Delete all transactional ids at rest that were not updated for `expiration_ms`."""
     shard = yield Turn(partition, no_result)
-    oldest_ms = context.now_ms - expiration_ms
+    oldest_ms = context.day_ms - expiration_ms
     yield Append(
         [
             tombstone(known.transactional_id)
@@ -85,15 +85,15 @@ class Housekeeping:
         """Run the rounds that are due. Several missed rounds are made up by one."""
         if self._abort_due_ms is not None and self._abort_due_ms <= now_ms:
             self._abort_due_ms = _next(self._abort_due_ms, self._abort_interval_ms, now_ms)
-            self._abort_all_timed_out(now_ms)
+            self._abort_all_timed_out()
         if self._expiry_due_ms is not None and self._expiry_due_ms <= now_ms:
             self._expiry_due_ms = _next(self._expiry_due_ms, self._expiry_interval_ms, now_ms)
             self._delete_all_expired()
 
-    def _abort_all_timed_out(self, now_ms: int) -> None:
+    def _abort_all_timed_out(self) -> None:
         context = self._context
         for partition, shard in context.runtime.active():
-            late = sorted(id_ for id_ in shard.open if is_timed_out(shard.transactions[id_], now_ms))
+            late = sorted(id_ for id_ in shard.open if is_timed_out(shard.transactions[id_], context.day_ms))
             for transactional_id in late:
                 context.runtime.start(abort_timed_out(context, self._endings, partition, transactional_id))
 

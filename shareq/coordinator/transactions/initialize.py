@@ -75,7 +75,7 @@ def _begin(
         if producer_id is None:
             return Errors.COORDINATOR_LOAD_IN_PROGRESS
         new = Transaction(request.transactional_id or "", producer_id, 0, request.transaction_timeout_ms)
-        return new._replace(last_update_ms=context.now_ms), _NO_EPOCH
+        return new._replace(last_update_ms=context.day_ms), _NO_EPOCH
     if known.state.is_preparing:
         return Errors.CONCURRENT_TRANSACTIONS
     matched_epoch = _matched_epoch(request, known, last_epoch)
@@ -91,7 +91,7 @@ def _begin(
     return renewed._replace(
         state=TRANSITIONS[known.state, TransactionEvent.INIT],
         timeout_ms=request.transaction_timeout_ms,
-        last_update_ms=context.now_ms,
+        last_update_ms=context.day_ms,
         start_ms=-1,
     ), last_epoch
 

@@ -142,7 +142,7 @@ class Endings:
             self._context.runtime.start(ending.write_markers(decided.partitions))
             if (yield ending.written):
                 state = yield BackgroundTurn(shard)
-                while (yield Append(completion(decided, state, self._context.now_ms))):
+                while (yield Append(completion(decided, state, self._context.day_ms))):
                     state = yield Retry()
         finally:
             self._endings.discard(ending)

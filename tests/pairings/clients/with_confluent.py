@@ -1,13 +1,19 @@
-"""Writes a transaction, and consumes it in a group, with the confluent-kafka of PYTHONPATH. Arguments: an address, a
-topic. Prints the version of librdkafka, the values, and the committed offset."""
+"""Writes a transaction, consumes it in a group, commits, and lists groups, with the confluent-kafka of PYTHONPATH.
 
+Arguments: an address, a topic. Prints the version, the values, the committed offset, and whether the list has
+the group.
+"""
+
+import json
 import sys
+from importlib.metadata import version
 
-from confluent_kafka import Consumer, Producer, TopicPartition, libversion
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 address, topic = sys.argv[1:]
+group = f"g-{topic}"
 admin = AdminClient({"bootstrap.servers": address})
 for created in admin.create_topics([NewTopic(topic, 1, 1)]).values():
     created.result(60)
@@ -17,7 +23,7 @@ producer.begin_transaction()
 for value in ("one", "two"):
     producer.produce(topic, value)
 producer.commit_transaction(60)
-consumer = Consumer({"bootstrap.servers": address, "group.id": f"g-{topic}", "auto.offset.reset": "earliest"})
+consumer = Consumer({"bootstrap.servers": address, "group.id": group, "auto.offset.reset": "earliest"})
 consumer.subscribe([topic])
 found: list[str] = []
 while len(found) < 2:
@@ -26,5 +32,12 @@ while len(found) < 2:
         found.append((record.value() or b"").decode())
 consumer.commit(asynchronous=False)
 (committed,) = consumer.committed([TopicPartition(topic, 0)], 60)
+listed = [one.group_id for one in admin.list_consumer_groups().result(60).valid]
 consumer.close()
-print(libversion()[0], *found, committed.offset)
+result = {
+    "version": version("confluent-kafka"),
+    "seen": found,
+    "committed": committed.offset,
+    "listed": group in listed,
+}
+print(json.dumps(result))

@@ -1,4 +1,6 @@
-// Produces, consumes in a group, and writes a transaction with kafkajs. Arguments: its folder, an address, a topic.
+// Produces, consumes in a group, commits, lists groups, and writes a transaction with kafkajs.
+// Arguments: its folder, an address, a topic. Prints the values, the committed offset, whether the list has the group, and
+// the end of the log.
 const [folder, address, topic] = process.argv.slice(2);
 const { Kafka, logLevel } = require(`${folder}/node_modules/kafkajs`);
 
@@ -17,12 +19,15 @@ const run = async () => {
   const seen = [];
   await new Promise((done) =>
     consumer.run({
+      autoCommit: false,
       eachMessage: async ({ message }) => {
         seen.push(message.value.toString());
         if (seen.length === 2) done();
       },
     }),
   );
+  await consumer.commitOffsets([{ topic, partition: 0, offset: "2" }]);
+  const [committed] = await admin.fetchOffsets({ groupId, topics: [topic] });
   const { groups } = await admin.listGroups();
   await consumer.disconnect();
   const writer = kafka.producer({ transactionalId: `t-${topic}`, idempotent: true, maxInFlightRequests: 1 });
@@ -36,7 +41,7 @@ const run = async () => {
   while (end !== "4") [{ offset: end }] = await admin.fetchTopicOffsets(topic); // until its marker is written
   await Promise.all([writer, producer, admin].map((client) => client.disconnect()));
   const listed = groups.some((group) => group.groupId === groupId);
-  console.log(JSON.stringify({ seen, listed, end }));
+  console.log(JSON.stringify({ seen, committed: Number(committed.partitions[0].offset), listed, end }));
 };
 run().catch((error) => {
   console.error(error);
