@@ -80,6 +80,7 @@ with suppress(Exception), archiving():
 """
 
 
+@pytest.mark.spark
 def test_an_archive_is_written_once_and_then_used(tmp_path: Path) -> None:
     """Java names the source of each class that it loads; an archive that does not fit is ignored. Spark refuses the
     session after its first classes: to load and archive all of them takes half a minute of a processor."""
