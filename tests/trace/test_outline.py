@@ -93,6 +93,16 @@ def test_of_random_clusters_with_failing_brokers(seed: int) -> None:
     assert begun > 0
 
 
+def test_an_entry_that_is_read_is_applied(seed: int) -> None:
+    *_, (journal, _) = random_history(Random(seed), 250)
+    applied, read = (outline.Outline(SharePartitionState(*WHERE)) for _ in range(2))
+    for entry in journal:
+        applied.apply(entry)
+        read.read([entry])
+        assert applied.reach == read.reach
+        assert described(applied.state) == described(read.state)
+
+
 def partial_journals(seed: int) -> Iterator[tuple[Journal, PartitionTimeline]]:
     """Bounded journals: the first entries are missing, and some between two refreshes."""
     for capacity in (60, 200, 500):
