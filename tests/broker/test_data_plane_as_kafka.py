@@ -38,6 +38,7 @@ from shareq.model.messages.topics import (
 )
 from shareq.model.records import RecordBatch
 from tests.log.support import broken, patched
+from tests.polling import eventually
 from tests.wire.raw import Raw
 
 if TYPE_CHECKING:
@@ -77,20 +78,23 @@ class Side:
     def learn(self, name: str, count: int = 1) -> None:
         """Wait until the topic has at least `count` partitions with leaders, and keep its id."""
         request = MetadataRequest(topics=(MetadataRequest.Topic(name=name),))
-        while len((found := self._raw.ask(request).topics[0]).partitions) < count:
+
+        def described() -> tuple[Errors, bool]:
+            found = self._raw.ask(request).topics[0]
             assert found.error_code in (Errors.NONE, Errors.UNKNOWN_TOPIC_OR_PARTITION)
-        self.ids[name] = found.topic_id
-        parts = tuple(
-            ListOffsetsRequest.Partition(partition_index=i, timestamp=-1) for i in range(len(found.partitions))
-        )
-        latest = ListOffsetsRequest(topics=(ListOffsetsRequest.Topic(name=name, partitions=parts),))
-        while any(part.error_code for part in self._raw.ask(latest).topics[0].partitions):
-            pass
+            self.ids[name] = found.topic_id
+            parts.extend(range(len(parts), len(found.partitions)))
+            return found.error_code, len(parts) >= count
+
+        parts: list[int] = []
+        eventually(described, (Errors.NONE, True))
+        wanted = tuple(ListOffsetsRequest.Partition(partition_index=i, timestamp=-1) for i in parts)
+        latest = ListOffsetsRequest(topics=(ListOffsetsRequest.Topic(name=name, partitions=wanted),))
+        eventually(lambda: {part.error_code for part in self._raw.ask(latest).topics[0].partitions}, {Errors.NONE})
 
     def await_config(self, kind: int, name: str, key: str, value: str) -> None:
         """Wait until the broker returns this value of the configuration."""
-        while self.ask(describe(kind, name, key), 4)["results"][0]["configs"][key]["value"] != value:
-            pass
+        eventually(lambda: self.ask(describe(kind, name, key), 4)["results"][0]["configs"][key]["value"], value)
 
     def _plain(self, value: Any) -> Any:
         if isinstance(value, RecordBatch):

@@ -161,8 +161,15 @@ def test_polls_wait_for_offsets_altered_beyond_the_log_end(world: Make) -> None:
     assert [message.offset() for message in consumer.poll(5)] == [5000, 5001]
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 3, 4, 5, 6, 8, 12])
-@pytest.mark.parametrize("commits", ["none", "all", "all but the first", "every third", "asynchronous"])
+def in_the_large_ring(*values: object) -> list[Any]:
+    return [pytest.param(value, marks=pytest.mark.long) for value in values]
+
+
+# The rule is the leader's: `tests/leader/test_share_leader_sessions.py` has every number of partitions.
+@pytest.mark.parametrize("partitions", [3, 5, *in_the_large_ring(1, 2, 4, 6, 8, 12)])
+@pytest.mark.parametrize(
+    "commits", ["none", "every third", *in_the_large_ring("all", "all but the first", "asynchronous")]
+)
 @pytest.mark.parametrize("members", [1, 2])
 def test_every_partition_with_a_backlog_has_its_share(world: Make, partitions: int, commits: str, members: int) -> None:
     here = world(group=EARLIEST, partitions=partitions)

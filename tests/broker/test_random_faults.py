@@ -27,7 +27,7 @@ from tests.broker.probe import Probe
 from tests.budgets import cases
 from tests.consumer.watched import WatchedConsumer
 
-RUNS = cases(8, 12, "SHAREQ_SEEDS")
+RUNS = cases(4, 12, "SHAREQ_SEEDS")
 ACTIONS = 150
 TOPICS = {"orders": 3, "facts": 2}
 """Number of partitions by topic. Records of `orders` may be deleted, `facts` is compacted."""

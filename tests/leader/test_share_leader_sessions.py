@@ -341,7 +341,7 @@ def test_partitions_are_fetched_in_the_order_of_adding() -> None:
     assert list(member.fetch().acquired) == [1, 2, 0]
 
 
-@pytest.mark.parametrize("partitions", range(1, 13))
+@pytest.mark.parametrize("partitions", [1, 2, 3, 5, 8, 12])
 @pytest.mark.parametrize(
     "commits",
     [

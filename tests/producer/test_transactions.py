@@ -407,6 +407,16 @@ def test_a_commit_is_refused_if_only_an_abort_is_possible() -> None:
     assert coordinator.ended == [False]
 
 
+def test_an_abort_cannot_be_answered_with_another_abort() -> None:
+    _, _, coordinator, producer = transactional()
+    producer.produce("t", "a", partition=0)
+    producer.flush()
+    coordinator.errors = [Errors.TRANSACTION_ABORTABLE]
+    with pytest.raises(KafkaException) as raised:
+        producer.abort_transaction()
+    assert raised.value.error.fatal()
+
+
 def test_a_fenced_producer_can_be_closed() -> None:
     fake, _, coordinator, producer = transactional()
     producer.produce("t", "a", partition=0)

@@ -69,7 +69,7 @@ FIRST_S, WHOLE_S = 60, 900
 
 def _pytest(name: str, *arguments: str, ring: str, limit_s: int = 10 * MINUTE, real: str = "") -> Part:
     # Each of these plugins takes a part of a second of each process.
-    plugins = ("-p", "no:nbval", "-p", "no:benchmark")
+    plugins = tuple(word for name in ("nbval", "benchmark", "anyio", "platformdirs") for word in ("-p", f"no:{name}"))
     seconds = FIRST_S if ring == "first" else WHOLE_S
     stuck = ("-o", "faulthandler_exit_on_timeout=true", "-o", f"faulthandler_timeout={seconds + 30}")
     limits = (f"--timeout={seconds}", *stuck)
@@ -96,14 +96,21 @@ def _checks() -> list[Part]:
 LONGEST = ("wire", "pairings", "widgets", "lessons", "trace", "broker", "leader", "sim", "client", "tools")
 """The rooms whose tests take longest: begun first, so that the last parts to end are short ones."""
 
+SMALL = {
+    "cores": ("admin", "consumer", "log", "model", "persister", "producer"),
+    "processes": ("kafka", "rings", "team"),
+}
+"""Part -> rooms of a few seconds, whose tests share one process: to start one takes three seconds."""
+
 REAL_ONLY = frozenset({"attack", "bench", "browser", "site", "soak"})
 """Folders without deterministic tests."""
 
 
 def _rooms(select: str, ring: str) -> list[Part]:
-    """The deterministic tests, a part for each folder."""
+    """The deterministic tests: a part for each folder that is not small."""
     folders = {path.name for path in TESTS.iterdir() if any(path.rglob("test_*.py"))} - REAL_ONLY
-    rooms = [*LONGEST, *sorted(folders - {*LONGEST})]
+    single = folders - {room for rooms in SMALL.values() for room in rooms}
+    rooms = [*LONGEST, *sorted(single - {*LONGEST}), *SMALL]
     parts = [
         _pytest(name, "-m", select, *paths, ring=ring, limit_s=20 * MINUTE)
         for room in rooms
@@ -116,7 +123,7 @@ def _rooms(select: str, ring: str) -> list[Part]:
 def _halves(room: str) -> list[tuple[str, list[str]]]:
     """A room's part; the longest room has two, each with every second file."""
     if room != LONGEST[0]:
-        return [(room, [f"tests/{room}"])]
+        return [(room, [f"tests/{each}" for each in SMALL.get(room, (room,))])]
     files = [str(path.relative_to(ROOT)) for path in sorted((TESTS / room).glob("test_*.py"))]
     return [(f"{room}, 1 of 2", files[::2]), (f"{room}, 2 of 2", files[1::2])]
 

@@ -23,8 +23,9 @@ from shareq.sim.what_if import (
     settings,
     stored_table,
 )
+from tests.budgets import cases
 
-POINTS = 3
+POINTS = cases(1, 3)
 """Settings that a test computes again, of all workloads."""
 
 MOST_BYTES = 200_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from random import Random
 
 from shareq import Cluster, Producer, ShareConsumer
@@ -21,6 +22,12 @@ def random_cluster(seed: int, moves: int = 60, *, trace_messages: bool = False) 
         for _ in range(moves):
             move(draw, cluster, producer, crew)
     return cluster
+
+
+@cache
+def recorded_cluster(seed: int, moves: int = 60) -> Cluster:
+    """A random cluster for tests that only read its journal."""
+    return random_cluster(seed, moves)
 
 
 def move(draw: Random, cluster: Cluster, producer: Producer, crew: list[ShareConsumer]) -> None:

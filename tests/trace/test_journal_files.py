@@ -40,6 +40,9 @@ def values(annotation: Any) -> st.SearchStrategy[Any]:
     return st.tuples(*map(values, arguments))
 
 
+FEWER = settings(max_examples=settings().max_examples // 5)
+"""For each of fifty types and for files: the codec goes by the types of fields, which many events share."""
+
 entries = st.lists(
     st.tuples(st.integers(0, 2**45), st.integers(-1, 99), st.one_of(list(map(values, TYPES)))), max_size=6
 )
@@ -59,6 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("event_type", TYPES, ids=lambda t: t.__name__)
 def test_an_event_is_equal_after_encoding_and_decoding(event_type: type[Any]) -> None:
+    @FEWER
     @given(values(event_type))
     def is_equal(event: Event) -> None:
         plain = json.loads(json.dumps(encode(event)))
@@ -72,7 +76,7 @@ def test_an_event_is_equal_after_encoding_and_decoding(event_type: type[Any]) ->
 
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
 @given(rows=entries)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(FEWER, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_a_journal_is_equal_after_writing_and_reading(
     folder: Path, form: str, rows: list[tuple[int, int, Event]]
 ) -> None:

@@ -30,6 +30,7 @@ from shareq.trace import Journal
 from shareq.trace.analysis import locks
 from shareq.trace.analysis.group_history import GroupHistory
 from shareq.trace.analysis.locks import ENDED_KEPT, LEADER_LOST, RENEWALS_KEPT, TOPIC_GONE, Lock, LockFold
+from tests.budgets import cases
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded
 from tests.trace.random_groups import random_journal
 
@@ -102,7 +103,7 @@ def shown(lock: Lock) -> Held:
 
 
 @pytest.mark.parametrize("fold_from", [1, 16, 512])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(cases(2, 4)))
 def test_locks_at_random_moments_equal_a_recount(seed: int, fold_from: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However late the fold begins, locks are complete; those that ended before `since_ms` need not be."""
     monkeypatch.setattr(locks, "FOLD_FROM", fold_from)

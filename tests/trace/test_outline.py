@@ -14,8 +14,9 @@ from shareq.trace import Entry, Journal, JournalCorrupt, SharePartitionState
 from shareq.trace.analysis import outline, replay, share_partition_state
 from shareq.trace.analysis.fold import apply_entry
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
+from tests.budgets import cases
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random_history
-from tests.trace.random_clusters import random_cluster
+from tests.trace.random_clusters import recorded_cluster
 from tests.trace.random_groups import random_journal
 
 
@@ -86,10 +87,20 @@ def test_of_random_groups_under_faults(seed: int) -> None:
 
 def test_of_random_clusters_with_failing_brokers(seed: int) -> None:
     begun = 0
-    for number in range(3):
-        journal = random_cluster(seed + number, 120).journal
+    for number in range(cases(1, 3)):
+        journal = recorded_cluster(seed + number, 120).journal
         begun += sum(count_begun(timeline, Random(seed), 40) for timeline in timelines(journal))
     assert begun > 0
+
+
+def test_an_entry_that_is_read_is_applied(seed: int) -> None:
+    *_, (journal, _) = random_history(Random(seed), 250)
+    applied, read = (outline.Outline(SharePartitionState(*WHERE)) for _ in range(2))
+    for entry in journal:
+        applied.apply(entry)
+        read.read([entry])
+        assert applied.reach == read.reach
+        assert described(applied.state) == described(read.state)
 
 
 def partial_journals(seed: int) -> Iterator[tuple[Journal, PartitionTimeline]]:

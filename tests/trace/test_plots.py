@@ -249,7 +249,7 @@ def test_any_name_can_be_drawn(draw: Any, group: str) -> None:
     ]
     history.append((7000, -1, FaultInjected(f"{group} crashed")))
     plot = draw(journal_of(history), group, *([TOPIC] if draw is raster else []))
-    plot.figure.savefig(BytesIO(), format="png")
+    plot.figure.savefig(BytesIO(), format="png", dpi=30)
     (axis, *_) = plot.axes
     height = axis.get_window_extent().height / plot.figure.bbox.height
     assert height > 0.3, "the data keep their room"

@@ -25,8 +25,9 @@ from shareq.trace import Entry, Journal, attempts, ledger, metrics
 from shareq.trace.analysis import outline, replay, share_partition_state
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.tally import Gauges, Tallies, Tally
+from tests.budgets import cases
 from tests.trace.histories import GROUP, TOPIC, WHERE, loaded, random_history
-from tests.trace.random_clusters import random_cluster
+from tests.trace.random_clusters import recorded_cluster
 from tests.trace.random_groups import random_journal
 from tests.trace.traced_cluster import GROUP as RUN_GROUP
 from tests.trace.traced_cluster import TOPIC as RUN_TOPIC
@@ -152,7 +153,7 @@ def block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.usefixtures("block")
 def test_tallies_and_gauges_between_random_positions(seed: int) -> None:
-    for number in range(8):
+    for number in range(cases(4, 8)):
         draw = Random(f"{seed}/{number}")
         *_, (journal, _) = random_history(draw, 250)
         check(journal, WHERE, draw)
@@ -160,7 +161,7 @@ def test_tallies_and_gauges_between_random_positions(seed: int) -> None:
 
 @pytest.mark.usefixtures("block")
 def test_tallies_and_gauges_of_groups_and_clusters_under_faults(seed: int) -> None:
-    for journal in (random_journal(seed), random_journal(seed + 1), random_cluster(seed, 120).journal):
+    for journal in (random_journal(seed), random_journal(seed + 1), recorded_cluster(seed, 120).journal):
         for group, topic, partition in sorted(s for s in journal.subjects() if None not in s):
             check(journal, (str(group), str(topic), partition or 0), Random(seed))
 

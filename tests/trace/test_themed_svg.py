@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from xml.etree import ElementTree as ET
 
 import matplotlib as mpl
@@ -30,9 +31,17 @@ PLOTS: dict[str, Callable[[], Plot]] = {
 }
 
 
+@cache
+def svg_of(name: str) -> str:
+    """Drawn once for all tests."""
+    svg = PLOTS[name]()._repr_svg_()
+    assert svg is not None
+    return svg
+
+
 @pytest.fixture(params=PLOTS)
-def plot(request: pytest.FixtureRequest) -> Plot:
-    return PLOTS[request.param]()
+def svg(request: pytest.FixtureRequest) -> str:
+    return svg_of(request.param)
 
 
 def rules(svg: str) -> dict[tuple[str, str], str]:
@@ -66,20 +75,21 @@ def test_other_markup_is_refused() -> None:
         themed("<p>")
 
 
-def test_a_plot_is_an_svg_without_styles_of_its_own(plot: Plot) -> None:
+def test_a_plot_is_an_svg_without_styles_of_its_own(svg: str) -> None:
     """A viewer that removes styles shows the light picture: no colour of it is in a style."""
-    svg = plot._repr_svg_()
-    assert svg is not None
     assert len(svg.encode()) <= plots.MOST_SVG_BYTES
     root = ET.fromstring(svg)
     assert [node.tag for node in root.iter() if node.get("style")] == []
     assert [node.get("id") for node in root.iter(f"{SVG}style")] == [None]
-    assert svg == plot._repr_svg_()
 
 
-def test_all_ink_of_a_plot_is_light_on_dark(plot: Plot) -> None:
+def test_a_plot_is_drawn_the_same_again() -> None:
+    plot = PLOTS["lag"]()
+    assert svg_of("lag") == plot._repr_svg_() == plot._repr_svg_()
+
+
+def test_all_ink_of_a_plot_is_light_on_dark(svg: str) -> None:
     """Each dark colour that it is drawn with has a light one in the media query."""
-    svg = str(plot._repr_svg_())
     dark = {
         (kind, colour)
         for kind, colour in re.findall(r' (fill|stroke)="(#\w{6})"', svg)
@@ -99,7 +109,7 @@ def test_a_figure_in_a_dark_style_or_on_given_axes_is_no_svg() -> None:
 
 
 def test_a_large_plot_is_no_svg(monkeypatch: pytest.MonkeyPatch) -> None:
-    size = len(str(PLOTS["lag"]()._repr_svg_()).encode())
+    size = len(svg_of("lag").encode())
     for most, there in ((size, True), (size - 1, False)):
         monkeypatch.setattr(plots, "MOST_SVG_BYTES", most)
         assert (PLOTS["lag"]()._repr_svg_() is not None) == there
@@ -107,7 +117,7 @@ def test_a_large_plot_is_no_svg(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_hatch_of_dots_is_short() -> None:
     """Hundreds of circles in one path: each is two arcs."""
-    svg = str(PLOTS["raster"]()._repr_svg_())
+    svg = svg_of("raster")
     longest = max(re.findall(r' d="([^"]*)"', svg), key=len)
     assert longest.count("a") == 2 * longest.count("M") > 400
     assert len(longest) < 30_000

@@ -16,7 +16,7 @@ import shareq
 from shareq import Admin, Cluster, NewTopic, Producer
 from shareq.model.errors import ConfigException
 from shareq.wire import acceptor as listener_module
-from shareq.wire.acceptor import Acceptor, bind
+from shareq.wire.acceptor import Acceptor, bind, ports_of
 from tests.polling import PATIENCE_S, QUICK, take
 
 HOST = "127.0.0.1"
@@ -147,3 +147,9 @@ def test_clients_connect_over_ipv6(host: str, client: Any) -> None:
                 assert [message.value() for message in take(one, 2)] == [b"hello"] * 2
                 (member,) = admin.describe_share_groups(["g"]).check()["g"].members
                 assert member.host == f"/{host}"
+
+
+def test_the_last_broker_may_have_the_highest_port() -> None:
+    assert ports_of("127.0.0.1", 65_533, 3) == [65_533, 65_534, 65_535]
+    with pytest.raises(ConfigException, match=r"the first of 3 must be 1\.\.65533"):
+        ports_of("127.0.0.1", 65_534, 3)

@@ -1,5 +1,6 @@
 """Clients over TCP: the same scenarios on a served shareq cluster and on Apache Kafka, with equal results.
 
+What both shareq's and confluent-kafka's consumers show is in `tests/pairings/`.
 The fixtures of tests/kafka start the brokers; every test has its own topics and groups. Consumers check the rules of
 their calls (`tests/consumer/watched.py`).
 """
@@ -105,44 +106,6 @@ def counts(messages: list[Message]) -> list[int | None]:
 # ---- records ---------------------------------------------------------------------------------------------------------
 
 
-def test_records_are_delivered_as_they_were_produced(world: World) -> None:
-    world.create()
-    producer = world.producer()
-    headers = [("trace", b"1"), ("trace", None)]
-    reports: list[tuple[Any, Message]] = []
-    producer.produce(
-        world.topic,
-        b"value",
-        b"key",
-        0,
-        lambda *report: reports.append(report),
-        timestamp=1234567890123,
-        headers=headers,
-    )
-    producer.produce(world.topic, None, None, 0)
-    assert producer.flush(PATIENCE_S) == 0
-    ((error, report),) = reports
-    assert (error, report.offset(), report.partition()) == (None, 0, 0)
-    first, second = take(world.consumer(), 2)
-    assert (first.key(), first.value(), first.headers()) == (b"key", b"value", headers)
-    assert first.timestamp() == (1, 1234567890123)
-    assert (first.topic(), first.partition(), first.offset()) == (world.topic, 0, 0)
-    assert (second.key(), second.value(), second.headers(), second.offset()) == (None, None, None, 1)
-    assert counts([first, second]) == [1, 1]
-
-
-def test_records_of_every_compression_type_are_delivered(world: World) -> None:
-    world.create()
-    names = ["none", "gzip", "snappy", "lz4", "zstd"]
-    for name in names:
-        producer = world.producer(compression_type=name, linger_ms=100)
-        for i in range(20):
-            producer.produce(world.topic, f"{name} {i}".ljust(200))
-        assert producer.flush(PATIENCE_S) == 0
-    found = take(world.consumer(check_crcs=True), 100)
-    assert [value.strip() for value in values(found)] == [f"{name} {i}" for name in names for i in range(20)]
-
-
 def test_a_thousand_records_over_several_partitions(world: World) -> None:
     world.create(partitions=3)
     producer = world.producer(linger_ms=5)
@@ -185,59 +148,6 @@ def test_produce_to_a_missing_topic_fails(world: World) -> None:
 
 
 # ---- acknowledging ---------------------------------------------------------------------------------------------------
-
-
-def test_implicit_mode_accepts_with_the_next_poll(world: World) -> None:
-    world.create()
-    world.write("a", "b")
-    consumer = world.consumer()
-    assert values(take(consumer, 2)) == ["a", "b"]
-    world.write("c")
-    assert values(take(consumer, 1)) == ["c"]
-    assert consumer.commit_sync() == {TopicPartition(world.topic, 0): None}
-    assert consumer.commit_sync() == {}
-    assert world.admin.lag(world.group).total == 0
-
-
-def test_close_releases_unacknowledged_records(world: World) -> None:
-    world.create()
-    world.write("a", "b")
-    with world.consumer() as first:
-        assert values(take(first, 2)) == ["a", "b"]
-    again = take(world.consumer(), 2)
-    assert (values(again), counts(again)) == (["a", "b"], [2, 2])
-
-
-def test_each_acknowledge_type_has_its_effect(world: World) -> None:
-    """W2: an accepted or rejected record is not delivered again, a released one is."""
-    world.create()
-    world.write("accepted", "released", "rejected")
-    consumer = world.consumer(share_acknowledgement_mode="explicit")
-    accepted, released, rejected = take(consumer, 3)
-    consumer.acknowledge(accepted)
-    consumer.acknowledge(released, AcknowledgeType.RELEASE)
-    consumer.acknowledge(rejected, AcknowledgeType.REJECT)
-    assert consumer.commit_sync() == {TopicPartition(world.topic, 0): None}
-    again = take(consumer, 1)
-    assert (values(again), counts(again)) == (["released"], [2])
-    consumer.acknowledge(again[0])
-    assert consumer.commit_sync() == {TopicPartition(world.topic, 0): None}
-    assert not consumer.poll(0.3)
-
-
-def test_the_callback_has_the_result_of_each_acknowledgement(world: World) -> None:
-    world.create()
-    world.write("a", "b", "c")
-    consumer = world.consumer(share_acknowledgement_mode="explicit")
-    calls: list[tuple[Any, Any]] = []
-    consumer.set_acknowledgement_commit_callback(lambda offsets, error: calls.append((offsets, error)))
-    for message in take(consumer, 3):
-        consumer.acknowledge(message)
-    consumer.commit_async()
-    deadline = time.monotonic() + PATIENCE_S
-    while not calls and time.monotonic() < deadline:
-        consumer.poll(0.1)
-    assert calls == [({TopicPartition(world.topic, 0): {0, 1, 2}}, None)]
 
 
 def test_renewed_records_are_returned_with_the_same_delivery_count(world: World) -> None:
@@ -297,34 +207,6 @@ def test_a_consumer_that_renews_a_record_in_each_poll_receives_the_others(world:
     assert others == [str(i) for i in range(1, 10)]
 
 
-def test_acknowledgement_after_the_lock_expired_is_refused(world: World) -> None:
-    world.create(share_record_lock_duration_ms=1000)
-    world.write("a")
-    slow = world.consumer(share_acknowledgement_mode="explicit")
-    (message,) = take(slow, 1)
-    (again,) = take(world.consumer(share_acknowledgement_mode="explicit"), 1)
-    assert (again.value(), again.delivery_count()) == (b"a", 2)
-    slow.acknowledge(message)
-    ((place, error),) = slow.commit_sync().items()
-    assert place == TopicPartition(world.topic, 0)
-    assert error is not None
-    assert error.error == Errors.INVALID_RECORD_STATE
-
-
-def test_a_released_record_is_delivered_up_to_the_limit(world: World) -> None:
-    world.create(share_delivery_count_limit=2)
-    world.write("poison", "good")
-    consumer = world.consumer(share_acknowledgement_mode="explicit")
-    seen: list[str] = []
-    while "good" not in seen or seen.count("poison") < 2:
-        for message in take(consumer, 1):
-            seen.append(message.value().decode())
-            consumer.acknowledge(message, AcknowledgeType.RELEASE if message.value() == b"poison" else 1)
-        consumer.commit_sync()
-    assert not consumer.poll(0.3)
-    assert sorted(seen) == ["good", "poison", "poison"]
-
-
 def test_record_limit_mode_bounds_a_poll(world: World) -> None:
     """W7: without record_limit a poll returns whole batches."""
     world.create()
@@ -361,15 +243,13 @@ def consume(address: str, group: str, topic: str, done: Any, taken: Any) -> None
                 taken.put(message.value().decode())
 
 
-@pytest.mark.parametrize("kind", ["threads", "processes"])
-def test_members_share_the_work_on_one_partition(world: World, kind: str) -> None:
+def test_processes_share_the_work_on_one_partition(world: World) -> None:
     """With more members than partitions, each record is delivered to one member."""
     world.create()
     context: Any = multiprocessing.get_context("spawn")
     done, taken = context.Event(), context.Queue()
-    make: Any = context.Process if kind == "processes" else threading.Thread
     args = (world.address, world.group, world.topic, done, taken)
-    members = [make(target=consume, args=args, daemon=True) for _ in range(3)]
+    members = [context.Process(target=consume, args=args, daemon=True) for _ in range(3)]
     for member in members:
         member.start()
     wanted = [str(i) for i in range(200)]
@@ -382,15 +262,6 @@ def test_members_share_the_work_on_one_partition(world: World, kind: str) -> Non
     for member in members:
         member.join(PATIENCE_S)
     assert sorted(found, key=int) == wanted
-
-
-def test_two_groups_each_receive_every_record(world: World) -> None:
-    world.create()
-    world.write("a", "b")
-    assert values(take(world.consumer(), 2)) == ["a", "b"]
-    world.group = world.fresh("other")
-    world.configure()
-    assert values(take(world.consumer(), 2)) == ["a", "b"]
 
 
 def test_an_unsubscribed_topic_is_no_longer_delivered(world: World) -> None:
@@ -471,29 +342,6 @@ def test_random_calls_leave_no_record_behind(world: World, seed: int) -> None:
     actions.complete_all()
 
 
-def test_added_partitions_are_consumed(world: World) -> None:
-    world.create()
-    consumer = world.consumer()
-    world.write("old")
-    assert values(take(consumer, 1)) == ["old"]
-    world.admin.create_partitions({world.topic: 2}).check()
-    world.write("new", partition=1)
-    assert values(take(consumer, 1)) == ["new"]
-
-
-def test_a_recreated_topic_is_consumed(world: World) -> None:
-    world.create()
-    consumer = world.consumer()
-    world.write("old")
-    assert values(take(consumer, 1)) == ["old"]
-    world.admin.delete_topics([world.topic]).check()
-    deadline = time.monotonic() + PATIENCE_S
-    while world.admin.create_topics([world.topic])[world.topic].error is not None:
-        assert time.monotonic() < deadline, "the old topic still exists"
-    world.write("new")
-    assert values(take(consumer, 1)) == ["new"]
-
-
 def test_clients_reconnect_after_a_lost_connection(world: World) -> None:
     """Clients reconnect and continue, whatever requests are in flight."""
     world.create()
@@ -519,37 +367,6 @@ def cut(client: Any) -> None:
 
 
 # ---- transactions ----------------------------------------------------------------------------------------------------
-
-
-def test_committed_transactions_are_read_and_aborted_ones_are_not(world: World) -> None:
-    """W6: readers of committed records receive the committed ones only."""
-    world.create(share_isolation_level="read_committed")
-    producer = world.producer(transactional_id=world.fresh("id"))
-    producer.init_transactions(PATIENCE_S)
-    for value, end in [
-        ("0", producer.commit_transaction),
-        ("1", producer.abort_transaction),
-        ("2", producer.commit_transaction),
-    ]:
-        producer.begin_transaction()
-        producer.produce(world.topic, value)
-        assert producer.flush(PATIENCE_S) == 0
-        end(PATIENCE_S)
-    assert values(take(world.consumer(), 2)) == ["0", "2"]
-
-
-def test_an_open_transaction_delays_later_records(world: World) -> None:
-    world.create(share_isolation_level="read_committed")
-    producer = world.producer(transactional_id=world.fresh("id"))
-    producer.init_transactions(PATIENCE_S)
-    producer.begin_transaction()
-    producer.produce(world.topic, "in")
-    assert producer.flush(PATIENCE_S) == 0
-    world.write("behind")
-    consumer = world.consumer()
-    assert not consumer.poll(1)
-    producer.commit_transaction(PATIENCE_S)
-    assert values(take(consumer, 2)) == ["in", "behind"]
 
 
 def test_a_second_initialization_of_a_transactional_id_fences_its_producer(world: World) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,7 +38,9 @@ from shareq.model.messages.share_fetch import (
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from shareq.model.messages.topics import CreateTopicsRequest
 from shareq.model.messages.transactions import EndTxnRequest, InitProducerIdRequest, TxnOffsetCommitRequest
-from shareq.wire.client import client_host, io_thread
+from shareq.wire.client import broker_connection, client_host, io_thread
+from shareq.wire.client.frame_socket import connect
+from shareq.wire.client.socket_settings import SocketSettings
 from shareq.wire.errors import RequestHeader
 from shareq.wire.frames import encode_response
 from tests.polling import PATIENCE_S
@@ -498,14 +501,32 @@ def test_api_versions_without_response_times_out(broker: ScriptedBroker, client:
     assert client.ask(METADATA_NOW, timeout_ms=20).error is Errors.REQUEST_TIMED_OUT
 
 
-def test_the_connection_setup_timeout_limits_api_versions(broker: ScriptedBroker) -> None:
+def test_the_connection_setup_timeout_limits_api_versions(
+    broker: ScriptedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is short only when the connection is open: to connect takes as long as it takes."""
     broker.answers[ApiVersionsRequest] = silent
-    with Client(broker, socket_connection_setup_timeout_ms=100) as client:
+    with Client(broker) as client:
+
+        async def connect_patiently(address: Any, settings: SocketSettings) -> Any:
+            opened = await connect(address, settings)
+            client.connection._host.settings = replace(settings, socket_connection_setup_timeout_ms=50)
+            return opened
+
+        monkeypatch.setattr(broker_connection, "connect", connect_patiently)
         answer = client.ask(METADATA_NOW)
-        while "cannot be reached" in answer.reason:  # on a busy machine connecting alone can take longer
-            answer = client.ask(METADATA_NOW)
     assert answer.error is Errors.NETWORK_EXCEPTION
     assert "does not answer in time" in answer.reason
+
+
+def test_a_client_that_is_dropped_in_a_forked_process_stays_open_here(broker: ScriptedBroker, client: Client) -> None:
+    assert client.ask(METADATA_NOW).response == METADATA
+    host = client.connection._host
+    here, host._process = host._process, -1
+    host.forget()
+    host._process = here
+    assert client.ask(METADATA_NOW).response == METADATA
+    assert len(broker.peers) == 1
 
 
 @pytest.mark.parametrize(("longest", "pauses"), [(400, [100, 200, 400]), (150, [100, 150, 150])])

@@ -14,10 +14,15 @@ from shareq.wire.codec.variant import Variant
 from shareq.wire.codec.variants import VARIANTS
 from shareq.wire.errors import MalformedFrame, RequestHeader, UnsupportedVersion
 from shareq.wire.frames import decode_request, decode_response, encode_request, encode_response
+from tests.budgets import cases
 from tests.wire.strategies import messages
 
 API_VERSIONS = [(api, version) for api in APIS + EXPERIMENTS for version in range(api.min_version, api.max_version + 1)]
 EXTREMES = (b"\0", b"\x7f", b"\x80", b"\xff", b"\xff\xff\xff\xff\x0f", b"\x7f\xff\xff\xff", b"\x80\0\0\0")
+
+
+EXAMPLES = cases(50, 1_200)
+"""Each with twenty mutations."""
 
 
 def mutate(frame: bytes, rng: Random) -> bytes:
@@ -35,7 +40,7 @@ def drawn(data: st.DataObject, cls: Any, entity: Any, version: int) -> Any:
     return variant.from_wire(message) if variant.from_wire else message
 
 
-@settings(max_examples=settings().max_examples * 4)
+@settings(max_examples=EXAMPLES)
 @given(api_version=st.sampled_from(API_VERSIONS), rng=st.randoms(use_true_random=False), data=st.data())
 def test_mutated_requests_are_decoded_or_malformed(
     api_version: tuple[Api, int], rng: Random, data: st.DataObject
@@ -51,7 +56,7 @@ def test_mutated_requests_are_decoded_or_malformed(
         assert header.api_key == read.API_KEY
 
 
-@settings(max_examples=settings().max_examples * 4)
+@settings(max_examples=EXAMPLES)
 @given(api_version=st.sampled_from(API_VERSIONS), rng=st.randoms(use_true_random=False), data=st.data())
 def test_mutated_responses_are_decoded_or_malformed(
     api_version: tuple[Api, int], rng: Random, data: st.DataObject

@@ -47,6 +47,13 @@ def test_a_client_may_use_its_quota_of_ten_windows_at_once() -> None:
     assert rate.excess_ms(100, 10) == 0
 
 
+def test_a_window_counts_until_all_of_its_windows_have_passed() -> None:
+    rate = Rate(1000, 11)
+    rate.record(5, 0)
+    assert not rate.has_ended(10_999)
+    assert rate.has_ended(11_000)
+
+
 @given(st.lists(st.tuples(st.integers(0, 3000), st.integers(1, 5000)), min_size=1, max_size=30), st.integers(1, 2000))
 def test_after_the_wait_the_rate_is_at_its_limit(used: list[tuple[int, int]], limit: int) -> None:
     """The oracle knows all that was used, and when; a wait that outlasts the windows ends with them."""

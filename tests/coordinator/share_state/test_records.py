@@ -21,6 +21,7 @@ from shareq.coordinator.share_state.records import (
 )
 from shareq.model.ids import SharePartitionKey, topic_id_from_bytes
 from shareq.model.messages.share_state import StateBatch
+from tests.budgets import cases
 from tests.coordinator.share_state.support import KEY, batches
 
 KEY_HEX = "0002 6731 00112233445566778899aabbccddeeff 00000003"
@@ -160,7 +161,7 @@ def test_decoding_inverts_encoding(record: StateRecord) -> None:
     assert decode_state_record(*encode_state_record(record)) == record
 
 
-@settings(max_examples=500)
+@settings(max_examples=cases(100, 1_000))
 @given(st.sampled_from([SNAPSHOT_KEY, UPDATE_KEY]), st.binary(max_size=80), st.booleans())
 def test_any_bytes_decode_or_raise_unreadable_record_error(key: bytes, body: bytes, version_0: bool) -> None:
     try:
