@@ -44,7 +44,8 @@ help:  ## this list
 lab: $(VENV)/.lab course  ## JupyterLab on the tour (PORT=8888, ARGS='--no-browser')
 	$(call say,JupyterLab opens on notebooks/mine/00_tour.ipynb: the address to visit is printed below; Ctrl-C twice ends it)
 	@$(BIN)/jupyter lab --ServerApp.ip=localhost --port=$(PORT) $(ROOT) --log-level=WARN --LabApp.log_level=WARN \
-		--LabApp.default_url=/lab/tree/notebooks/mine/00_tour.ipynb $(ARGS)
+		--ServerApp.jpserver_extensions="{'notebook_shim': False}" \
+		--LabApp.default_url=/lab/tree/notebooks/mine/00_tour.ipynb $(ARGS)  # the shim reads a deprecated setting, with a warning
 
 course: $(VENV)/.lab  ## your own copies of the lessons, without outputs, in notebooks/mine; copies that exist are kept
 	@$(PY) -m shareq.lessons.handout notebooks notebooks/mine

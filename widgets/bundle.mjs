@@ -6,7 +6,7 @@ import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
-const ENTRIES = ["partition_strip", "group_picture", "labels", "idle", "offline"];
+const ENTRIES = ["partition_strip", "group_picture", "labels", "idle", "refresh", "offline"];
 
 const root = fileURLToPath(new URL("shareq_widgets", import.meta.url));
 const folder = join(root, "static");

@@ -63,7 +63,7 @@ class Network:
         self._faults = faults or MessageFaults(random.Random(0), record)
         self._loop = loop
         self._record = record
-        self._latency_ms = latency_ms
+        self.latency_ms = latency_ms
         self._trace = trace_messages
         self._brokers: dict[int, Receiver] = {}
         self._far: set[int] = set()
@@ -158,8 +158,8 @@ class Network:
                 self._post(broker.connection_closed, connection_id)
 
     def _post(self, call: Callable[..., object], *args: object) -> None:
-        if self._latency_ms:
-            self._loop.at(self._loop.time_ms() + self._latency_ms, lambda: call(*args))
+        if self.latency_ms:
+            self._loop.at(self._loop.time_ms() + self.latency_ms, lambda: call(*args))
         else:
             self._loop.post(call, *args)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +37,11 @@ def compute(
     for workload in workloads:
         if progress:
             click.echo(f"{workload.name}: {workload.about}", err=True)
+        began_s = time.monotonic()
         found = sweep(grid, seeds, workload.scenario, spark=spark, checkpoint=checkpoint, progress=progress)
+        if progress:
+            took = f"{time.monotonic() - began_s:.1f} s"
+            click.echo(f"{workload.name}: {len(found):,} runs, {found.computed:,} computed now, {took}", err=True)
         rows: list[dict[str, Any]] = found.table.to_pylist()
         points = [rows[first : first + seeds] for first in range(0, len(rows), seeds)]
         figures[workload.name] = {name: [figure(name, runs) for runs in points] for name in FIGURES}
@@ -112,7 +117,7 @@ def _workloads(texts: Sequence[str]) -> Sequence[Workload]:
 @click.option(
     "--grid", "varied", multiple=True, metavar="NAME=VALUE,...", help="Other values of a configuration; repeatable."
 )
-@click.option("--progress/--no-progress", default=True, help="Show progress bars.", show_default=True)
+@click.option("--progress/--no-progress", default=True, help="Show bars in a terminal, and lines.", show_default=True)
 @verbose_option
 def what_if(
     *,

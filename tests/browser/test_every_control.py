@@ -166,9 +166,9 @@ def test_every_use_does_the_same_as_its_line(page: Page) -> None:
         use(page, name, value)
         expect_line(page, line)
         assert kernel_value(page, expression) == promised, name
-    steered = fresh()
-    exec(kernel_value(page, "steering.program"), {"cluster": steered})
-    assert course(steered) == kernel_value(page, "course(cluster)")
+    names: dict[str, Any] = {}
+    exec(kernel_value(page, "steering.program"), names)
+    assert course(names["cluster"]) == kernel_value(page, "course(cluster)")
 
 
 BROKERS = (f"{verb} broker {number}" for verb in ("kill", "stop", "start") for number in range(3))

@@ -52,7 +52,8 @@ def clean_page(browser: Browser) -> Iterator[Page]:
     )
     yield page
     context.close()
-    assert [error for error in errors if any(part in error for part in OURS)] == []
+    found = [error for error in errors if any(part in error for part in OURS)]
+    assert found == [], "\n".join(found)
 
 
 @contextmanager

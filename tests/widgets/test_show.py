@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from socket import create_server
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from shareq.cli import main
 from shareq.extras import install_command
 from shareq.wire.server import Server
 from shareq_widgets import ControlRoom
-from shareq_widgets.show.app import Connection
+from shareq_widgets.show.app import SETTINGS, Connection
 from shareq_widgets.show.source import Wishes, find
 from tests.polling import QUICK
 
@@ -206,3 +207,10 @@ def test_a_message_on_a_closed_connection_is_dropped() -> None:
     connection.channels, connection.websocket_handler = {"shell": None}, handler
     tick: Any = (6).to_bytes(8, "little") + bytes(64)
     connection.handle_incoming_message(tick)
+
+
+def test_a_page_is_not_pinged() -> None:
+    """A ping that is some milliseconds late would end the connection, with "WebSocket ping timeout" in the output."""
+    handler: Any = KernelWebsocketHandler.__new__(KernelWebsocketHandler)
+    handler.application = SimpleNamespace(settings=SETTINGS)
+    assert handler.ping_interval == 0

@@ -368,12 +368,12 @@ class Player(LiveWidget):
         raise NotImplementedError
 
     def picture(self, *, whole: bool = False) -> str:
-        """What a notebook stores: at the end of the journal, or of the `whole` of it, a storyboard, if there are enough
-        moments; else the shown one."""
+        """What a notebook stores: of a view that follows the end, or of the `whole` journal, a storyboard, if there are
+        enough moments; else the shown one."""
         from shareq_widgets.storyboard import storyboard
 
         self.catch_up()
-        board = storyboard(self) if whole or self._playback.position.end else None
+        board = storyboard(self) if whole or self._playback.live else None
         return board or self.to_svg()
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -6,6 +6,7 @@ SVG follows the reader's theme. JupyterLab shows it only in a notebook that it t
 from __future__ import annotations
 
 from base64 import b64encode
+from functools import cache
 from importlib.util import find_spec
 from io import BytesIO
 from math import sqrt
@@ -14,6 +15,7 @@ from weakref import WeakValueDictionary
 
 from shareq.trace.views.themed_svg import themed
 from shareq_widgets.rasterizer import PACKAGES, rasterized
+from shareq_widgets.refresh import Refresh
 from shareq_widgets.svg import size_of
 
 MOST_BYTES: Final = 140_000
@@ -41,11 +43,33 @@ class Pictured(Protocol):
 
 
 _displayed: WeakValueDictionary[str, Pictured] = WeakValueDictionary()
+_drawn: dict[tuple[str, bool], tuple[str, dict[str, str]]] = {}
+"""The SVG and the pictures that `_now` made last, for its arguments."""
+
+
+def _now(model_id: str, whole: bool) -> dict[str, str] | None:
+    """The pictures of what a displayed widget shows, or of its whole recording; None if there is no such widget."""
+    widget = _displayed.get(model_id)
+    if widget is None:
+        _drawn.pop((model_id, whole), None)
+        return None
+    svg = widget.picture(whole=whole)
+    before = _drawn.get((model_id, whole))
+    if before is None or before[0] != svg:
+        before = _drawn[model_id, whole] = svg, pictures(svg)
+    return before[1]
+
+
+@cache
+def _refresh() -> Refresh:
+    """The widget that keeps the pictures of this kernel's notebook up to date."""
+    return Refresh(_now)
 
 
 def bundle(widget: Pictured) -> dict[str, str]:
-    """The text and the pictures of a widget by their MIME types."""
+    """The text and the pictures of a widget by their MIME types. A page that stores them updates the pictures later."""
     _displayed[widget.model_id] = widget
+    _refresh()
     return {"text/plain": repr(widget), **pictures(widget.picture())}
 
 

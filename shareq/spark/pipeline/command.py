@@ -27,7 +27,7 @@ def pipeline() -> None:
     "--follow", "every", metavar="INTERVAL", help='Continue with new events at this interval, such as "1 minute".'
 )
 @click.option("--report/--no-report", default=True, help="Draw the report, too.", show_default=True)
-@click.option("--progress/--no-progress", default=True, help="Show a progress bar.", show_default=True)
+@click.option("--progress/--no-progress", default=True, help="Show a bar in a terminal, else lines.", show_default=True)
 @verbose_option
 def run_(
     *, trace: str, out: str, master: str | None, every: str | None, report: bool, progress: bool, verbose: bool

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
@@ -27,6 +26,7 @@ from shareq.spark.pipeline.stages import (
     settings_for,
 )
 from shareq.spark.pipeline.store import LANDED, Store
+from shareq.spark.progress import steps_shown
 from shareq.trace.journal import JournalFileError
 from shareq.trace.journal.event_text import count_text
 
@@ -79,7 +79,7 @@ def run_with(
     """As `run`. `read_early` returns the events of a small trace, as `read_here` does."""
     store = Store(fspath(out))
     small = is_small(trace)
-    with _bar(progress, (IN_MEMORY_STEPS if small else STEPS) + report) as step:
+    with steps_shown((IN_MEMORY_STEPS if small else STEPS) + report, shown=progress) as step:
         step("events")
         if small:
             outcome = _run_in_memory(spark, trace, store, step, read_early(), report=report)
@@ -233,18 +233,3 @@ def _session() -> SparkSession:
 def _may_repeat(trace: Any) -> bool:
     """True if lines may be duplicated: producers and share groups deliver at least once."""
     return str(trace).startswith(SCHEME) or hasattr(trace, "columns")
-
-
-@contextmanager
-def _bar(shown: bool, steps: int) -> Iterator[Step]:
-    """A progress bar of the steps."""
-    from tqdm.auto import tqdm
-
-    with tqdm(total=steps, unit=" steps", disable=None if shown else True) as bar:
-
-        def begin(name: str) -> None:
-            bar.set_description(f"{name:<12}")
-            bar.update(bar.n < steps)
-
-        yield begin
-        bar.update(steps - bar.n)

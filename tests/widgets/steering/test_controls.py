@@ -16,6 +16,7 @@ from shareq.model.topic_configs import TOPIC_CONFIGS
 from shareq.trace.views.member_names import names_of
 from shareq_widgets.steering import Control, Steering
 from shareq_widgets.steering.dynamic_configs import GROUP, TOPIC, useful_range
+from shareq_widgets.steering.steering import IMPORTS
 
 JOBS = "jobs"
 PRELUDE: tuple[tuple[str, Any], ...] = (
@@ -86,7 +87,7 @@ def test_the_line_alone_does_what_the_control_does(name: str) -> None:
     one.do("advance", 8000)
 
     other = cluster()
-    exec("\n".join([one.setup, *one.log[: len(PRELUDE)], shown, "cluster.advance(8000)"]), {"cluster": other})
+    exec("\n".join([IMPORTS, one.setup, *one.log[: len(PRELUDE)], shown, "cluster.advance(8000)"]), {"cluster": other})
     assert course(other) == course(one.cluster)
 
 
@@ -123,10 +124,33 @@ def test_a_control_changes_the_course_of_events(name: str, value: Any) -> None:
 
 def test_the_program_of_a_session_repeats_it() -> None:
     steering = panel(("rate", 3), ("freeze B", None), ("advance", 40_000), ("unfreeze B", None), ("advance", 9000))
-    other = cluster()
-    exec(steering.program, {"cluster": other})
-    assert course(other) == course(steering.cluster)
+    names: dict[str, Any] = {}
+    exec(steering.program, names)
+    assert course(names["cluster"]) == course(steering.cluster)
     assert len(steering.log) == len(PRELUDE) + 5
+
+
+def test_the_program_makes_a_cluster_like_that_of_the_panel() -> None:
+    """With its configurations, topics and groups, as they were when the panel began."""
+    made = Cluster(
+        brokers=2, seed=9, config={"group.share.max.size": 3}, persister="none", racks=["a", "b"], latency_ms=3
+    )
+    made.create_topic(JOBS, 2, configs={"retention.ms": 5_000}, replication_factor=1)
+    made.create_topic("mails")
+    made.configure_group("crew", {"share.auto.offset.reset": "earliest"})
+    steering = Steering(made, "crew", [JOBS])
+    steering.do("share.auto.offset.reset of crew", "latest")
+    steering.do("produce", 5)
+    names: dict[str, Any] = {}
+    exec(steering.program, names)
+    assert course(names["cluster"]) == course(made)
+
+
+def test_a_panel_closes_after_its_cluster() -> None:
+    """As at the end of a program, which closes the cluster of its `with` block first."""
+    steering = panel(("rate", 5))
+    steering.cluster.close()
+    steering.close()
 
 
 def test_a_panel_on_several_topics_names_them() -> None:

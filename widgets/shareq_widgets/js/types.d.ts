@@ -228,6 +228,48 @@ export interface Model {
   off(event: `change:${keyof Traits}`, callback: () => void): void;
 }
 
+/** An output of a cell as nbformat has it. */
+export interface Output {
+  data?: Record<string, any>;
+}
+
+/** The part of JupyterLab's widget manager and document that refresh.js uses; other pages have no context. */
+export interface Manager {
+  kernel?: {
+    iopubMessage: Signal<{ header: { msg_type: string }; parent_header: { msg_type?: string }; content: { execution_state?: string } }>;
+    statusChanged: Signal<string>;
+    disposed: Signal<unknown>;
+  };
+  context?: {
+    model: { cells: Iterable<NotebookCell>; dirty: boolean };
+    saveState: Signal<string>;
+    save(): Promise<void>;
+  };
+}
+
+export interface Signal<Argument> {
+  connect(slot: (sender: unknown, argument: Argument) => void): void;
+  disconnect(slot: (sender: unknown, argument: Argument) => void): void;
+}
+
+export interface NotebookCell {
+  sharedModel: {
+    getOutputs?(): Output[];
+    getMetadata(key: string): any;
+    updateOutputs(start: number, end: number, outputs: Output[], origin: string): void;
+  };
+}
+
+/** The pictures by their MIME types, for a widget's model: of the whole recording, or of what it shows. */
+export type Refreshed = [model_id: string, whole: boolean, pictures: Record<string, string>];
+
+export interface RefreshModel {
+  widget_manager: Manager;
+  send(content: { wishes: (string | boolean)[][] }): void;
+  on(event: "msg:custom", callback: (message: { pictures: Refreshed[] }) => void): void;
+  off(event: "msg:custom", callback: (message: { pictures: Refreshed[] }) => void): void;
+}
+
 /** See shareq_widgets/changes.py. */
 export type Change = null | ["=", any] | ["[", first: number, count: number, items: any[]] | ["{", Record<string, Change>, removed: string[]];
 

@@ -28,8 +28,12 @@ TEMPLATE: Final = Path(__file__).parent / "template"
 NAME: Final = "control room.ipynb"
 """The file name of the notebook; the page's title is taken from it."""
 
-PING_TIMEOUT_MS: Final = 30_000
-"""Tornado allows no more than the interval between pings, and logs Jupyter's default as wrong."""
+SETTINGS: Final = {
+    "allow_remote_access": False,  # refuse the host names of other sites
+    "ws_ping_interval": 0,
+}
+"""Without pings: a page on this machine cannot vanish without the end of its connection. Jupyter's pings and Tornado's
+limits leave a pong no time: a ping that is some milliseconds late would close the connection, with a warning."""
 
 TRANSPORT: Final = () if sys.platform == "win32" else ("--KernelManager.transport=ipc",)
 """Sockets of the file system connect the page's kernel, which other users cannot open."""
@@ -63,8 +67,7 @@ class Page(Voila):
 
     def listen(self) -> None:
         """Serve until SIGINT or SIGTERM."""
-        self.app.settings["allow_remote_access"] = False  # refuse the host names of other sites
-        self.app.settings["ws_ping_timeout"] = PING_TIMEOUT_MS
+        self.app.settings.update(SETTINGS)
         HTTPServer(self.app).add_sockets(self._sockets)
         self.ioloop = IOLoop.current()
         with _signals(lambda: self.ioloop.add_callback_from_signal(self.ioloop.stop)):

@@ -11,11 +11,12 @@ from shareq.team import Feed, Team
 from shareq.trace.analysis.group_history import history_of
 from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq.trace.views.member_names import MemberNames, names_of
+from shareq_widgets.steering.beginning import lines_of
 from shareq_widgets.steering.control import Control
 from shareq_widgets.steering.controls import all_but_configs
 from shareq_widgets.steering.dynamic_configs import config_controls
 
-IMPORTS = "from shareq import Admin\nfrom shareq.team import Feed, Policy, Team"
+IMPORTS = "from shareq import Admin, Cluster\nfrom shareq.team import Feed, Policy, Team"
 
 
 @used_by_one_thread
@@ -42,10 +43,13 @@ class Steering:
         self.cluster = cluster
         self.group = group
         self.topics = tuple(topics)
+        self._beginning = lines_of(cluster)
         self.setup = self._setup()
         self.log: list[str] = []
         """The lines executed so far, oldest first."""
-        self.namespace: dict[str, Any] = {"cluster": cluster}
+        self.namespace: dict[str, Any] = {}
+        exec(IMPORTS, self.namespace)
+        self.namespace["cluster"] = cluster
         exec(self.setup, self.namespace)
         self.admin = self.namespace["admin"]
         self.team: Team = self.namespace["team"]
@@ -62,8 +66,6 @@ class Steering:
         )
         return "\n".join(
             [
-                IMPORTS,
-                "",
                 'admin = Admin({"bootstrap.servers": cluster.bootstrap_servers})',
                 f"team = Team(cluster, {self.group!r}, {names!r})",
                 feeds,
@@ -72,8 +74,9 @@ class Steering:
 
     @property
     def program(self) -> str:
-        """The code of the session so far, to paste below the line that makes the cluster."""
-        return "\n".join([self.setup, "", *self.log])
+        """The code of the session so far, as a program of its own: it makes a cluster like this one at the beginning of
+        the panel, and does what the panel has done. What other code has done with the cluster is not in it."""
+        return "\n".join([IMPORTS, "", *self._beginning, self.setup, "", *self.log])
 
     # ---- controls ----------------------------------------------------------------------------------------------------
 
@@ -128,7 +131,9 @@ class Steering:
         return names_of(self.cluster.journal, self.group)
 
     def close(self) -> None:
-        """Close the clients. The cluster stays open."""
+        """Close the clients. The cluster stays open; one that is closed already has ended them."""
+        if self.cluster.closed:
+            return
         self.team.close()
         for feed in self.feeds.values():
             feed.close()
