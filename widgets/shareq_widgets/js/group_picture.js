@@ -47,6 +47,7 @@ export class Picture extends Player {
     this.elements = new Keyed(add(svg, "g"), (parent, { tag }) => add(parent, tag));
     this.brush = add(svg, "rect", { class: "sq-brush", hidden: true });
     this.text = add(root, "p", { class: "sq-text" });
+    this.drawing = model.get("drawing"); // that of the drawn moment
     this.asked = 0;
     this.chosen = ""; // a subject that a click here has selected, until what it reveals is drawn
     this.calm.addEventListener("change", this.onChange, { signal: this.stopped.signal });
@@ -84,7 +85,7 @@ export class Picture extends Player {
       return ((event.clientX - box.left) * width) / box.width;
     };
     plot.addEventListener("pointerdown", (event) => {
-      const { brush: area, width } = this.model.get("drawing"), from = at(event, width);
+      const { brush: area, width } = this.drawing, from = at(event, width);
       if (!area || from < area.left || from > area.right) return;
       begun = { from, area, width };
       plot.setPointerCapture(event.pointerId);
@@ -118,6 +119,7 @@ export class Picture extends Player {
   /** @override */
   take() {
     const { model } = this;
+    this.drawing = model.get("drawing");
     if (this.width !== this.asked && this.visible) { // Python lays the picture out for the width that it has here
       this.asked = this.width;
       if (model.get("width") !== this.width) this.send("width", this.width);
@@ -125,7 +127,7 @@ export class Picture extends Player {
   }
   /** @override */
   draw() {
-    const { model, page } = this, drawing = model.get("drawing"), selection = model.get("selection");
+    const { drawing, model, page } = this, selection = model.get("selection");
     put(page.svg, { viewBox: `0 0 ${drawing.width} ${drawing.height}`, "aria-label": drawing.text, hidden: !drawing.height });
     page.svg.style.width = "100%";
     page.svg.style.height = "auto";
@@ -183,14 +185,15 @@ export class Picture extends Player {
     }
     const classes = style.split(" ").filter(Boolean).map((one) => `sq-${one}`);
     put(node, { class: [...classes, ...(rates ? ["sq-running"] : [])].join(" "), "data-key": element.key, "data-about": about?.join("\n"), "data-part": element.part });
-    if (title !== before?.title) {
-      node.querySelector("title")?.remove();
-      if (title) add(node, "title", {}, title);
+    if (title !== before?.title) { // an open tooltip is that of the same title element
+      const shown = node.querySelector("title");
+      if (!title) shown?.remove();
+      else setText(shown ?? add(node, "title"), title);
     }
   }
   /** @override @param {number} now */
   drawTime(now) {
-    const passed = now - this.model.get("drawing").now_ms;
+    const passed = now - this.drawing.now_ms;
     for (const node of this.elements.nodes.values()) {
       const { rates, countdown, countup, attributes, text = "{}" } = /** @type {Drawn} */ (node.drawn);
       if (rates) {
