@@ -76,12 +76,12 @@ export class Picture extends Player {
   // all of it. Its axis is that of its beginning: the picture of an
   // earlier moment may have another one, and the time under a resting pointer must not change.
   drag() {
-    const { plot } = this.page;
+    const { plot, svg } = this.page;
     /** @type {{ from: number, area: Brush, width: number } | null} */
     let begun = null;
     /** @param {PointerEvent} event @param {number} width */
     const at = (event, width) => {
-      const box = plot.getBoundingClientRect();
+      const box = svg.getBoundingClientRect();
       return ((event.clientX - box.left) * width) / box.width;
     };
     plot.addEventListener("pointerdown", (event) => {
@@ -129,7 +129,9 @@ export class Picture extends Player {
   draw() {
     const { drawing, model, page } = this, selection = model.get("selection");
     put(page.svg, { viewBox: `0 0 ${drawing.width} ${drawing.height}`, "aria-label": drawing.text, hidden: !drawing.height });
-    page.svg.style.width = "100%";
+    // Until Python has laid it out for a new width, the picture has the scale that it was made for, or fits the place.
+    const width = this.asked && model.get("width") !== undefined ? `${drawing.width}px` : "100%";
+    Object.assign(page.svg.style, { width, maxWidth: "100%" });
     page.svg.style.height = "auto";
     setText(this.text, drawing.text);
     const known = new Set(this.elements.nodes.keys()), subjects = new Set();
