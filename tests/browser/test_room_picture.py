@@ -76,9 +76,11 @@ def test_a_room_fits_a_large_screen_and_its_strip_stays_in_sight(
     page.wait_for_function(stays)
 
 
-LAID_OUT = """() => [...document.querySelectorAll(".sq-room .sq-slot .sq-plot")].every(plot =>
-    Math.abs(plot.querySelector("svg[role=img]").viewBox.baseVal.width - plot.clientWidth) < 2)"""
-"""True if the pictures below the strip are drawn for the widths that they have."""
+LAID_OUT = """() => [".sq-area-left", ".sq-area-middle"].every(area => {
+    const plot = document.querySelector(`${area} .sq-plot`), made = plot.querySelector("svg[role=img]").viewBox.baseVal;
+    return Math.abs(made.width - plot.clientWidth) < 2;
+})"""
+"""True if the upper pictures are drawn for the widths that they have; those out of sight are when they come into it."""
 SCALES = """() => {
     window.scales = [];
     const sample = () => {

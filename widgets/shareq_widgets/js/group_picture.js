@@ -48,6 +48,7 @@ export class Picture extends Player {
     this.brush = add(svg, "rect", { class: "sq-brush", hidden: true });
     this.text = add(root, "p", { class: "sq-text" });
     this.drawing = model.get("drawing"); // that of the drawn moment
+    this.laid = 0; // the width that the drawn picture was made for: nothing moves to another layout
     this.asked = 0;
     this.chosen = ""; // a subject that a click here has selected, until what it reveals is drawn
     this.calm.addEventListener("change", this.onChange, { signal: this.stopped.signal });
@@ -148,7 +149,9 @@ export class Picture extends Player {
       if (leads !== node.leads) this.name(node, element, leads);
       if (element.along && known.size && !known.has(element.key) && !this.calm.matches) travel(node, element.along);
     });
-    put(page.svg, { class: this.calm.matches || drawn > MOTIONS ? "" : "sq-moving" });
+    const still = this.calm.matches || drawn > MOTIONS || drawing.width !== this.laid;
+    put(page.svg, { class: still ? "" : "sq-moving" });
+    this.laid = drawing.width;
     this.elements.arrange(drawing.keys);
     this.reveal();
   }
