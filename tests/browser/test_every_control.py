@@ -1,4 +1,7 @@
-"""Every control of the panel, used in a real JupyterLab: the cluster has what it promises, and the shown line ran."""
+"""Every control of the panel, used in a real JupyterLab: the cluster has what it promises, and the shown line ran.
+
+The tests share a page and its kernel; each has a cluster and a room of its own.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +20,28 @@ from tests.browser.pages import execute, kernel_value, notebook, wide_page
 pytestmark = pytest.mark.browser
 
 CELLS = (
-    "from tests.browser.test_every_control import course, fresh; cluster = fresh()",
-    "from shareq_widgets import control_room; room = control_room(cluster, group='crew', topic='jobs', animate=False)",
-    "steering = room.panel.steering; team, feed = steering.team, steering.feeds['jobs']",
-    "import ipywidgets; place = ipywidgets.VBox([room]); place",
+    "import ipywidgets; from shareq_widgets import control_room",
+    "from tests.browser.test_every_control import course, fresh",
+    "opened, place = [], ipywidgets.VBox([]); place",
 )
+CLEAR = """
+place.children = ()
+while opened:
+    opened.pop().close()
+"""
+ROOM = """
+cluster = fresh(); opened.append(cluster)
+room = control_room(cluster, group='crew', topic='jobs', animate=False); opened.append(room)
+steering = room.panel.steering; team, feed = steering.team, steering.feeds['jobs']
+place.children = (room,)
+"""
 RUNNING = """
-import ipywidgets
 from shareq import Cluster
 from shareq_widgets.panel import Panel
 from shareq_widgets.steering import Steering
-fast = Cluster(brokers=1, clock=50.0); fast.create_topic("jobs")
-steering = Steering(fast, "crew", ["jobs"])
+fast = Cluster(brokers=1, clock=50.0); opened.append(fast)
+fast.create_topic("jobs")
+steering = Steering(fast, "crew", ["jobs"]); opened.append(steering)
 place.children = (Panel(steering),)
 """
 TALL = 4_000
@@ -104,12 +117,29 @@ def course(cluster: Cluster) -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser, jupyterlab: str, jupyterlab_folder: Path) -> Iterator[Page]:
-    """The page with the room. An error in its scripts fails the tests."""
+def lab_page(browser: Browser, jupyterlab: str, jupyterlab_folder: Path) -> Iterator[Page]:
+    """A page with an empty place. An error in its scripts fails the tests."""
     notebook(jupyterlab_folder, "controls.ipynb", *CELLS)
     with wide_page(browser, jupyterlab, "controls.ipynb", TALL) as page:
-        expect(page.locator(".sq-room .sq-view")).to_have_count(7)
+        page.wait_for_function("() => document.querySelector('.jp-OutputArea-output .widget-vbox')")
         yield page
+
+
+@pytest.fixture
+def empty_page(lab_page: Page) -> Page:
+    """The page, whatever the test before has left there."""
+    execute(lab_page, CLEAR)
+    expect(lab_page.locator(".sq-view, .sq-panel")).to_have_count(0)
+    return lab_page
+
+
+@pytest.fixture
+def page(empty_page: Page) -> Page:
+    """The page with a new room."""
+    execute(empty_page, ROOM)
+    expect(empty_page.locator(".sq-room .sq-view")).to_have_count(7)
+    expect(empty_page.locator(".sq-room .sq-panel")).to_be_visible()
+    return empty_page
 
 
 FOLDED = ".jupyter-widget-Collapse:not(.jupyter-widget-Collapse-open) > .jupyter-widget-Collapse-header"
@@ -178,6 +208,7 @@ UNUSED = {"delete records of jobs-1", "speed", *BROKERS}
 
 def test_every_control_but_the_configurations_is_used(page: Page) -> None:
     """Those of one consumer stand for those of all."""
+    execute(page, "steering.do('add consumer', 'accept'); steering.do('add consumer', 'renew')")
     names = kernel_value(page, "[control.name for control in steering.controls() if '.' not in control.name]")
     used = {name for name, *_ in USES} | UNUSED
     kinds = {name[:-2] for name in used}
@@ -247,13 +278,11 @@ def test_a_story_is_played_to_its_end(page: Page, name: str) -> None:
     expect(story).to_have_count(0)
 
 
-def test_a_running_clock_has_a_speed_and_no_steps(page: Page) -> None:
-    """The last test of the page: its room is closed."""
+def test_a_running_clock_has_a_speed_and_no_steps(empty_page: Page) -> None:
+    page = empty_page
     execute(page, RUNNING)
-    expect(page.locator(".sq-room")).to_have_count(0)
     expect(page.locator(".sq-panel").get_by_role("button", name="next event", exact=True)).to_be_disabled()
     expect(row(page, "advance").get_by_role("button")).to_be_disabled()
     use(page, "speed", 20.0)
     expect_line(page, "cluster.change_speed(20.0)")
     assert kernel_value(page, "fast.clock") == 20.0
-    execute(page, "steering.close(); fast.close()")

@@ -76,6 +76,48 @@ def test_a_room_fits_a_large_screen_and_its_strip_stays_in_sight(
     page.wait_for_function(stays)
 
 
+LAID_OUT = """() => [".sq-area-left", ".sq-area-middle"].every(area => {
+    const plot = document.querySelector(`${area} .sq-plot`), made = plot.querySelector("svg[role=img]").viewBox.baseVal;
+    return Math.abs(made.width - plot.clientWidth) < 2;
+})"""
+"""True if the upper pictures are drawn for the widths that they have; those out of sight are when they come into it."""
+SCALES = """() => {
+    window.scales = [];
+    const sample = () => {
+        for (const svg of document.querySelectorAll(".sq-room .sq-slot svg[role=img]"))
+            window.scales.push(svg.getBoundingClientRect().width / svg.viewBox.baseVal.width);
+        window.sampling = requestAnimationFrame(sample);
+    };
+    sample();
+}"""
+"""In each frame: the scales of the pictures below the strip."""
+
+
+def test_a_room_has_legend_and_lanes_where_they_have_room_and_scales_no_picture_up(
+    run_notebook: Callable[..., Page], browser_page: Page
+) -> None:
+    """In 1,600 x 1,000 px they would move the raster below the window, which a narrow room does anyway."""
+    browser_page.set_viewport_size({"width": 1600, "height": 1000})
+    page = run_notebook(ROOM.replace("THEME", "light"))
+    page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
+    expect(page.locator(".sq-room .sq-area-panel.sq-panel")).to_be_visible()
+    lane = page.locator(".sq-area-strip text[text-anchor=end]", has_text="D †")
+    expect(page.locator(".sq-area-strip .sq-cell").first).to_be_visible()
+    page.evaluate(SCALES)
+    for width, height, legend, lanes in (
+        (1600, 1000, 0, 0),
+        (2400, 1300, 1, 1),
+        (1920, 1080, 1, 0),
+        (1150, 1000, 1, 1),
+    ):
+        page.set_viewport_size({"width": width, "height": height})
+        expect(page.locator(".sq-area-strip .sq-legend")).to_be_visible(visible=bool(legend))
+        expect(lane).to_have_count(lanes)
+        page.wait_for_function(LAID_OUT)
+    scales = page.evaluate("() => { cancelAnimationFrame(window.sampling); return window.scales; }")
+    assert max(scales) < 1.02
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_room_shows_the_crash_of_a_consumer(
     run_notebook: Callable[..., Page], browser_page: Page, tmp_path: Path, theme: str

@@ -111,6 +111,16 @@ HISTORY: list[tuple[int, int, Event]] = [
 ]
 
 
+def test_a_crashed_member_is_dead_before_the_group_knows_it() -> None:
+    """Its session lasts longer than its locks; a frozen one may go on."""
+    faults = [(2500, -1, FaultInjected(f"{member_id} {fault}", member_id, fault))
+              for member_id, fault in (("id-1", "crashed"), ("id-2", "frozen"))]  # fmt: skip
+    before, after = view_of().snapshot()["members"], view_of([*HISTORY, *faults]).snapshot()["members"]
+    assert [member["alive"] for member in before] == [True, True, False]
+    assert [member["alive"] for member in after] == [False, True, False]
+    assert [member["held"] for member in after] == [3, 0, 1]
+
+
 def view_of(history: list[tuple[int, int, Event]] = HISTORY, source: Any = None) -> Any:
     journal = Journal(ORIGIN_MS) if source is None else source
     for at, broker, event in history:

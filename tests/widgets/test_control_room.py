@@ -117,6 +117,34 @@ def test_the_panel_shows_the_time_of_the_clock_and_moves_it(room: ControlRoom) -
     assert "The clock stands at 00:07.500." in clock(panel)
 
 
+def test_the_panel_is_not_ahead_of_views_that_play_what_happened() -> None:
+    """In a page the clock goes to the present with the views, and what follows is shown when they have arrived."""
+    cluster = Cluster(brokers=1, seed=3)
+    cluster.create_topic("jobs")
+    room = control_room(cluster, group="crew", topic="jobs")
+    panel, timeline, real = panel_of(room), room.screen.timeline, Clock()
+    for view in room.screen.shown.values():
+        view._clock_ms = real
+        view.set_visible(True, "copy")
+    for name, value in (ADD, PRODUCE, SECOND):
+        use(panel, name, value)
+    seen = []
+    for _ in range(100):
+        seen.append((timeline.arriving, clock(panel), hint(panel)))
+        real.ms += 50
+        timeline.tick()
+        if not timeline.arriving:
+            break
+    assert set(seen) == {(True, "The clock goes to 00:01.000.", "")}
+    assert len(seen) > 3
+    assert clock(panel) == "The clock stands at 00:01.000."
+    assert hint(panel).startswith("A receives its partitions with its next heartbeat")
+    timeline.first()
+    use(panel, *SECOND)
+    assert clock(panel) == "The clock stands at 00:02.000."  # the views are in the past, and stay there
+    room.close()
+
+
 @pytest.mark.parametrize(("uses", "expected"), [
     pytest.param([], "Add a consumer, produce records, and advance the clock; or choose a story.", id="nothing done"),
     pytest.param([("rate", 0)], "The group has no consumer: add one.", id="no consumer"),

@@ -158,6 +158,45 @@ def test_only_one_view_plays_what_happened() -> None:
     assert (two.order, two.live) == (two.total, True)
 
 
+def test_linked_views_receive_the_same_number_with_each_moment() -> None:
+    """A page draws a moment when all of its views have the number: it changes if, and only if, the position does."""
+    cluster, move = moved_cluster()
+    made = [strip(cluster, group="g", topic="orders"), picture(cluster), picture(cluster, joins=True)]
+    clock = Clock()
+    for view in made:
+        view._clock_ms = clock
+    numbers: dict[int, Any] = {}
+
+    def received() -> None:
+        (mark,) = {view.moment for view in made}
+        position = made[0]._moment.position
+        assert numbers.setdefault(mark[1], position) == position
+
+    received()
+    move()
+    made[1].tick()
+    while made[1]._playback.moving:
+        received()
+        clock.ms += 50
+        made[1].tick()
+    for command in (made[1].tick, made[2].back, made[0].first, made[1].step, made[0].last, lambda: picture(cluster)):
+        command()
+        received()
+    assert len(numbers) > 8
+    assert len(set(numbers.values())) == len(numbers) - 1  # the end, twice
+    assert strip(cluster, group="g", topic="orders", linked=False).moment[0] != made[0].moment[0]
+
+
+def test_views_on_a_running_clock_have_the_same_number() -> None:
+    """The time has passed when the position of the moving view is read a second time."""
+    with Cluster(clock="wall") as cluster:
+        cluster.create_topic("orders", 1)
+        made = [strip(cluster, group="g", topic="orders"), picture(cluster)]
+        for move in (made[0].tick, made[0].first, made[1].last):
+            move()
+            assert made[0].moment == made[1].moment
+
+
 def moved_cluster() -> tuple[Cluster, Callable[[], None]]:
     """A cluster with an idle group, and what produces records for it and lets a consumer take them."""
     cluster = Cluster(seed=1)

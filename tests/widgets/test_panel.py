@@ -135,6 +135,11 @@ def test_a_refused_proposal_is_answered_at_its_field(panel: Panel) -> None:
     ("name", "unit"),
     [
         ("rate", "/s"),
+        ("produce", "records"),
+        ("batch", "rec."),
+        ("poison every", "rec."),
+        ("fail state writes", "writes"),
+        ("delete records of jobs-0", "offset"),
         ("advance", "ms"),
         ("speed", "×"),
         (LOCK, "ms"),

@@ -30,6 +30,12 @@ class LiveWidget(FrontEndWidget):
     """True while the traits are set to what the playback shows, and before they are for the first time."""
 
     snapshot = OfNow(read_only=True).tag(sync=True)
+    moment = traitlets.Tuple(read_only=True, help="see `Moment.mark`").tag(sync=True)
+
+    @property
+    def arriving(self) -> bool:
+        """True while a page plays what has happened, or is about to: the view follows the end, and does not show it."""
+        return bool(self._on_screen) and self._playback.live and self._playback.behind
 
     def catch_up(self) -> None:
         """Show what has happened, if the view follows the end: texts and pictures are those of now. While a linked view

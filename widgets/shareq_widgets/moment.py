@@ -9,6 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from secrets import token_hex
 from typing import Final, Protocol
 
 from shareq.model.numbers import plain
@@ -46,6 +47,8 @@ class Moment:
         """The record that was selected last: another subject, such as a message, may be selected since."""
         self.position: Position | None = None
         """Where the views stand; None before the first view."""
+        self._key, self._number = token_hex(8), 0
+        self._numbered: Position | None = None
         self.span: Span | None = None
         """The times that the time axes show; None: all of them."""
         self._followers: weakref.WeakSet[Follower] = weakref.WeakSet()
@@ -53,6 +56,17 @@ class Moment:
         self._moved_ms = 0.0
         self._answers = False
         self._late: list[Follower] = []
+
+    @property
+    def mark(self) -> tuple[str, int]:
+        """The name of these views, and the number of their position. A page draws a position in one frame: when all
+        views on its screen have received its number."""
+        return self._key, self._number
+
+    def number(self, position: Position) -> None:
+        """Give a position that the views are going to show a number of its own, unless they show it."""
+        if position != self._numbered:
+            self._number, self._numbered = self._number + 1, position
 
     def join(self, follower: Follower) -> None:
         """Link a view to the others."""

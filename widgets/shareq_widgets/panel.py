@@ -60,6 +60,8 @@ class Panel(ipywidgets.VBox):
         """The rows of the folds that are open, or have been: a hundred rows would take a second to make."""
         self.changed: Callable[[], None] = lambda: None
         """Called after each use of a control."""
+        self.plays: Callable[[], bool] = lambda: False
+        """True while the views beside the panel are on their way to the present."""
         self._used_ms = -1
         """When a control was last used that does not move the clock, ms since the epoch."""
         self._stories = {} if begin is None else {name: self._story_button(name, begin) for name in STORIES}
@@ -67,12 +69,11 @@ class Panel(ipywidgets.VBox):
         self._next = ipywidgets.Button(description="what happens?", button_style="primary")
         on_click(self._next, self.next)
         self._leave = ipywidgets.Button(description="end the story", disabled=leave is None)
-        on_click(self._leave, leave or (lambda: None))
         self._compare = ipywidgets.Button(description="what if: compare settings", tooltip=COMPARE)
-        on_click(self._compare, compare or (lambda: None))
+        for button, act in ((self._leave, leave), (self._compare, compare)):
+            on_click(button, act or (lambda: None))
         self._beside: dict[str, list[ipywidgets.Widget]] = {} if compare is None else {GROUP: [self._compare]}
-        self._code, self._hint = _html("sq-done"), _html("sq-hint")
-        self._clock = ipywidgets.HTML()
+        self._code, self._hint, self._clock = _html("sq-done"), _html("sq-hint"), ipywidgets.HTML()
         self._clock_shown: tuple[int, ...] = ()
         self._advance = ipywidgets.Button(description="advance 1 s", tooltip=f"cluster.advance({A_SECOND})")
         on_click(self._advance, lambda: self.act(self.steering["advance"], A_SECOND))
@@ -144,14 +145,17 @@ class Panel(ipywidgets.VBox):
         self.show_clock()
 
     def show_clock(self) -> None:
-        """Show where a virtual clock stands, and what the group waits for, or that the effect of a click is to come."""
-        cluster = self.steering.cluster
-        shown = cluster.journal.total, cluster.now_ms, len(self.steering.log)
+        """Show where a virtual clock stands, and what the group waits for, or that the effect of a click is to come; or
+        where the clock of the views goes, while they play up to the present: until then nothing else is ahead of them.
+        """
+        cluster, plays = self.steering.cluster, self.plays()
+        shown = cluster.journal.total, cluster.now_ms, len(self.steering.log), plays
         if not cluster.loop.virtual or cluster.closed or shown == self._clock_shown:
             return
         self._clock_shown = shown
-        self._clock.value = f"The clock stands at {clock_text(cluster.now_ms - cluster.journal.origin_ms)}."
-        self._hint.value = escape(self._follows())
+        time = clock_text(cluster.now_ms - cluster.journal.origin_ms)
+        self._clock.value = f"The clock {'goes to' if plays else 'stands at'} {time}."
+        self._hint.value = "" if plays else escape(self._follows())
 
     def _follows(self) -> str:
         if self.story is None and not self.steering.log:

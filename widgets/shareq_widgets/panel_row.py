@@ -15,10 +15,10 @@ from shareq_widgets.inputs import on_change, on_click
 from shareq_widgets.steering import Control
 from shareq_widgets.steering.control import BUTTON, SLIDER
 
-UNITS: Final = {"ms": "ms", "bytes": "bytes", "minutes": "min", "records/s": "/s", "x": "×"}
-"""The units that stand behind every field: without them its number means nothing."""
-LONG_UNITS: Final = ("records", "deliveries", "writes")
-"""Those that have room where the name stands above the field."""
+UNITS: Final = {"minutes": "min", "records/s": "/s", "x": "×"}
+"""Units that are shorter behind a field than in words."""
+RECORDS: Final = {"records": "rec."}
+"""Where the name stands beside the slider, a longer word would leave it no room."""
 BESIDE: Final = 12
 """The most characters of a name that has room beside its slider."""
 FEWEST_DIGITS: Final = 5
@@ -89,8 +89,8 @@ class Row:
         label = ipywidgets.HTML(f'<span title="{escape(_tooltip(control))}">{breakable(control.name)}</span>')
         exact: list[ipywidgets.Widget] = [] if self._exact is None else [self._exact]
         beside = len(control.name) <= BESIDE and not control.momentary
-        unit = UNITS.get(control.unit, control.unit if control.unit in LONG_UNITS and not beside else "")
-        if unit and control.kind == SLIDER and not (control.momentary and control.unit in LONG_UNITS):
+        if control.unit and control.kind == SLIDER:
+            unit = (UNITS | RECORDS if beside else UNITS).get(control.unit, control.unit)
             exact.append(ipywidgets.HTML(f'<span class="sq-unit">{unit}</span>'))
         if self._exact is not None:
             self._exact.tooltip = _tooltip(control)

@@ -92,12 +92,11 @@ class Player(LiveWidget):
         self.set_trait("look", look())
         self.theme, self.controls = theme, controls
         self.selection = self._moment.selection
-        self._mirror()
+        joined = self._moment.position if joins else None
+        if joined is not None:
+            playback.go_to(joined)
+        self._publish(None if joined is not None else playback.position)
         self._moment.join(self)
-        if joins and self._moment.position is not None:
-            self.show_moment(self._moment.position)
-        else:
-            self._publish()
         self.on_msg(self._on_message)
 
     # ---- moves -------------------------------------------------------------------------------------------------------
@@ -149,10 +148,7 @@ class Player(LiveWidget):
         if self.hidden and not self._playback.moving:
             return
         if self._moment.may_move(self, now_ms):
-            before = self._playback.snapshot
-            self._do(self._playback.tick, elapsed_ms, publish=False)
-            if self._playback.moving or self._playback.snapshot is not before:
-                self._publish()
+            self._do(self._playback.tick, elapsed_ms, always=False)
 
     def select(self, subject: str, record: str | None = None) -> None:
         """Mark a subject in all linked views, such as "member:ID" or "record:orders-0:104"; "" marks none.
@@ -212,9 +208,13 @@ class Player(LiveWidget):
         """Show the span of time of the linked views."""
         self._mirror()
 
-    def _publish(self) -> None:
-        """Show the position in the linked views."""
-        self._moment.show(self._playback.position, self, self._clock_ms(), moving=self._playback.moving)
+    def _publish(self, position: Position | None) -> None:
+        """Update the traits, and show a position in the linked views."""
+        if position is not None:
+            self._moment.number(position)
+        self._mirror()
+        if position is not None:
+            self._moment.show(position, self, self._clock_ms(), moving=self._playback.moving)
 
     # ---- traits and messages -----------------------------------------------------------------------------------------
 
@@ -286,17 +286,17 @@ class Player(LiveWidget):
             known = sorted(plain | valued.keys() | direct.keys())
             raise ValueError(f"unknown command {name!r}: must be one of {', '.join(known)}")
 
-    def _do(self, command: Callable[..., None], *arguments: Any, publish: bool = True) -> None:
-        """Run a command, update the traits even if it is refused, and show the position in the linked views."""
-        was_playing = self._playback.playing
+    def _do(self, command: Callable[..., None], *arguments: Any, always: bool = True) -> None:
+        """Run a command. Also if it is refused: update the traits; and, `always` or after a move, the linked views."""
+        playback = self._playback
+        was_playing, before = playback.playing, playback.snapshot
         try:
             command(*arguments)
         finally:
-            if self._playback.playing and not was_playing:
+            if playback.playing and not was_playing:
                 self._ticked_ms = self._clock_ms()
-            self._mirror()
-            if publish:
-                self._publish()
+            moved = always or playback.moving or playback.snapshot is not before
+            self._publish(playback.position if moved else None)
 
     def _mirror(self, error: str = "") -> None:
         """Copy the playback's state to the traits, in one message."""
@@ -311,6 +311,7 @@ class Player(LiveWidget):
                     "words",
                     self._words(playback.snapshot, total, playback.message, error, internals=playback.internals),
                 )
+                self.set_trait("moment", self._moment.mark)
                 self.set_trait("clock", {"rate": playback.rate, "until_ms": playback.until_ms})
                 self.set_trait("message", playback.message)
                 self.set_trait("error", error)

@@ -225,7 +225,8 @@ class Screen(ipywidgets.Box):
             panel.add_class("sq-area-panel")
             panel.changed = lambda: self._redraw("right", "group")  # clients that have not joined yet
             self.timeline.observe(lambda _: panel.refresh(), "total")
-            self.timeline.observe(lambda _: panel.show_clock(), "snapshot")
+            panel.plays = lambda: self.timeline.arriving
+            self.timeline.observe(lambda _: panel.show_clock(), "moment")
             self._areas["panel"] = panel  # the last one: a page makes all children after a changed one anew
             self.children = tuple(self._areas.values())
             self._idle.close()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from shareq.model.errors import ConfigException
+from shareq.model.events import FaultInjected
 from shareq.model.numbers import plain
 from shareq.trace.analysis.group_history import history_of
 from shareq.trace.analysis.one_thread import used_by_one_thread
@@ -115,8 +116,12 @@ class View(EventView):
         )
 
     def _shown_members(self, runs: Runs, order: int) -> list[dict[str, Any]]:
-        """The members that hold records or are in the group, by letter."""
-        present = self._names.present(self.moment(order))
+        """The members that hold records or are in the group, by letter; `alive`: in it, and its program runs, as far as
+        the journal has its crash."""
+        moment = self.moment(order)
+        present = self._names.present(moment)
+        events = (entry.event for entry in self.journal.between(0, moment, (FaultInjected,)))
+        crashed = {one.member_id for one in events if isinstance(one, FaultInjected) and one.fault == "crashed"}
         held: dict[str, tuple[int, int | None]] = dict.fromkeys(present, (0, None))
         for first, end, status in runs:
             if status.member_id is not None:
@@ -127,7 +132,8 @@ class View(EventView):
         shown = sorted((self._names.member(member_id), member_id) for member_id in held)
         return [
             {"id": member_id, "name": member.name, "letter": member.letter, "colour": member_colour(member.place)}
-            | {"held": held[member_id][0], "deadline_ms": held[member_id][1], "alive": member_id in present}
+            | {"held": held[member_id][0], "deadline_ms": held[member_id][1]}
+            | {"alive": member_id in present and member_id not in crashed}
             for member, member_id in shown
         ]
 

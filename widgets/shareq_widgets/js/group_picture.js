@@ -47,6 +47,8 @@ export class Picture extends Player {
     this.elements = new Keyed(add(svg, "g"), (parent, { tag }) => add(parent, tag));
     this.brush = add(svg, "rect", { class: "sq-brush", hidden: true });
     this.text = add(root, "p", { class: "sq-text" });
+    this.drawing = model.get("drawing"); // that of the drawn moment
+    this.laid = 0; // the width that the drawn picture was made for: nothing moves to another layout
     this.asked = 0;
     this.chosen = ""; // a subject that a click here has selected, until what it reveals is drawn
     this.calm.addEventListener("change", this.onChange, { signal: this.stopped.signal });
@@ -75,16 +77,16 @@ export class Picture extends Player {
   // all of it. Its axis is that of its beginning: the picture of an
   // earlier moment may have another one, and the time under a resting pointer must not change.
   drag() {
-    const { plot } = this.page;
+    const { plot, svg } = this.page;
     /** @type {{ from: number, area: Brush, width: number } | null} */
     let begun = null;
     /** @param {PointerEvent} event @param {number} width */
     const at = (event, width) => {
-      const box = plot.getBoundingClientRect();
+      const box = svg.getBoundingClientRect();
       return ((event.clientX - box.left) * width) / box.width;
     };
     plot.addEventListener("pointerdown", (event) => {
-      const { brush: area, width } = this.model.get("drawing"), from = at(event, width);
+      const { brush: area, width } = this.drawing, from = at(event, width);
       if (!area || from < area.left || from > area.right) return;
       begun = { from, area, width };
       plot.setPointerCapture(event.pointerId);
@@ -118,6 +120,7 @@ export class Picture extends Player {
   /** @override */
   take() {
     const { model } = this;
+    this.drawing = model.get("drawing");
     if (this.width !== this.asked && this.visible) { // Python lays the picture out for the width that it has here
       this.asked = this.width;
       if (model.get("width") !== this.width) this.send("width", this.width);
@@ -125,9 +128,11 @@ export class Picture extends Player {
   }
   /** @override */
   draw() {
-    const { model, page } = this, drawing = model.get("drawing"), selection = model.get("selection");
+    const { drawing, model, page } = this, selection = model.get("selection");
     put(page.svg, { viewBox: `0 0 ${drawing.width} ${drawing.height}`, "aria-label": drawing.text, hidden: !drawing.height });
-    page.svg.style.width = "100%";
+    // Until Python has laid it out for a new width, the picture has the scale that it was made for, or fits the place.
+    const width = this.asked && model.get("width") !== undefined ? `${drawing.width}px` : "100%";
+    Object.assign(page.svg.style, { width, maxWidth: "100%" });
     page.svg.style.height = "auto";
     setText(this.text, drawing.text);
     const known = new Set(this.elements.nodes.keys()), subjects = new Set();
@@ -144,7 +149,9 @@ export class Picture extends Player {
       if (leads !== node.leads) this.name(node, element, leads);
       if (element.along && known.size && !known.has(element.key) && !this.calm.matches) travel(node, element.along);
     });
-    put(page.svg, { class: this.calm.matches || drawn > MOTIONS ? "" : "sq-moving" });
+    const still = this.calm.matches || drawn > MOTIONS || drawing.width !== this.laid;
+    put(page.svg, { class: still ? "" : "sq-moving" });
+    this.laid = drawing.width;
     this.elements.arrange(drawing.keys);
     this.reveal();
   }
@@ -183,14 +190,15 @@ export class Picture extends Player {
     }
     const classes = style.split(" ").filter(Boolean).map((one) => `sq-${one}`);
     put(node, { class: [...classes, ...(rates ? ["sq-running"] : [])].join(" "), "data-key": element.key, "data-about": about?.join("\n"), "data-part": element.part });
-    if (title !== before?.title) {
-      node.querySelector("title")?.remove();
-      if (title) add(node, "title", {}, title);
+    if (title !== before?.title) { // an open tooltip is that of the same title element
+      const shown = node.querySelector("title");
+      if (!title) shown?.remove();
+      else setText(shown ?? add(node, "title"), title);
     }
   }
   /** @override @param {number} now */
   drawTime(now) {
-    const passed = now - this.model.get("drawing").now_ms;
+    const passed = now - this.drawing.now_ms;
     for (const node of this.elements.nodes.values()) {
       const { rates, countdown, countup, attributes, text = "{}" } = /** @type {Drawn} */ (node.drawn);
       if (rates) {

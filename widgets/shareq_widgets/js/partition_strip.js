@@ -38,6 +38,8 @@ export class Strip extends Player {
     this.scene = new Scene(this.parts, this.look, this.camera, this.id, model.get("snapshot"), this.palette.light);
     this.keys = { ...this.keys, ...KEYS };
     this.legended = "";
+    /** @type {{ x: number, y: number } | null} */
+    this.asked = null; // where the pointer rests on a record, whose tooltip is open
     this.point();
   }
   /** @override @param {string} name */
@@ -52,7 +54,7 @@ export class Strip extends Player {
   // ---- pointer: drag to pan, ctrl + wheel to zoom, hover for the tooltip
 
   point() {
-    const { plot, overview, tip } = this.parts;
+    const { plot, overview } = this.parts;
     /** @param {PointerEvent | WheelEvent} event */
     const at = (event) => event.clientX - plot.getBoundingClientRect().left;
     /** @type {number | null} */
@@ -64,21 +66,21 @@ export class Strip extends Player {
       plot.setPointerCapture(event.pointerId);
     });
     plot.addEventListener("pointermove", (event) => {
-      if (held == null) return this.ask(event);
+      if (held == null) { this.ask(event); return; }
       const x = at(event);
-      if (Math.abs(x - held) < (moved ? 0.5 : CLICK)) return null;
+      if (Math.abs(x - held) < (moved ? 0.5 : CLICK)) return;
       moved = true;
       this.camera.pan(x - held);
       held = x;
-      tip.hidden = true;
-      return this.wake(true);
+      this.closeTip();
+      this.wake(true);
     });
     plot.addEventListener("pointerup", (event) => {
       if (held != null && !moved) this.choose(event);
       drop();
     });
     plot.addEventListener("pointercancel", drop);
-    plot.addEventListener("pointerleave", () => { tip.hidden = true; });
+    plot.addEventListener("pointerleave", () => this.closeTip());
     plot.addEventListener("wheel", (event) => this.wheel(event, at(event)), { passive: false });
     /** @param {PointerEvent} event */
     const go = (event) => {
@@ -110,14 +112,26 @@ export class Strip extends Player {
   }
   /** @param {PointerEvent} event */
   ask(event) {
-    if (!this.snap || !this.camera.placed) return;
-    const { plot, tip } = this.parts, box = plot.getBoundingClientRect(), { cell_top, cell_height } = this.look.sizes;
-    const x = event.clientX - box.left, y = event.clientY - box.top, offset = Math.floor(this.camera.offset(x));
-    tip.hidden = offset < 0 || y < cell_top - 4 || y > cell_top + cell_height + 4;
-    if (tip.hidden) return;
-    setText(tip, describe(this.snap, cellAt(this.snap, offset), this.now()));
-    tip.style.left = `${clamp(x + 12, 0, Math.max(box.width - tip.offsetWidth, 0))}px`;
-    tip.style.top = `${clamp(cell_top + cell_height + 8, 0, Math.max(box.height - tip.offsetHeight, 0))}px`;
+    const box = this.parts.plot.getBoundingClientRect();
+    this.asked = { x: event.clientX - box.left, y: event.clientY - box.top };
+    this.tell(this.now());
+  }
+  closeTip() {
+    this.asked = null;
+    this.parts.tip.hidden = true;
+  }
+  /** The tooltip of the record below the pointer, also if the record or its place changes there. @param {number} now */
+  tell(now) {
+    if (!this.asked || !this.snap || !this.camera.placed) return;
+    const { plot, tip } = this.parts, { cell_top, cell_height } = this.look.sizes, { x, y } = this.asked, offset = Math.floor(this.camera.offset(x));
+    const hidden = offset < 0 || y < cell_top - 4 || y > cell_top + cell_height + 4, text = hidden ? "" : describe(this.snap, cellAt(this.snap, offset), now);
+    if (tip.hidden === hidden && tip.textContent === text && tip.dataset.x === String(x)) return; // a size that is read lays out the page
+    tip.hidden = hidden;
+    setText(tip, text);
+    put(tip, { "data-x": x });
+    if (hidden) return;
+    tip.style.left = `${clamp(x + 12, 0, Math.max(plot.clientWidth - tip.offsetWidth, 0))}px`;
+    tip.style.top = `${clamp(cell_top + cell_height + 8, 0, Math.max(plot.clientHeight - tip.offsetHeight, 0))}px`;
   }
 
   // ---- drawing
@@ -145,7 +159,9 @@ export class Strip extends Player {
   }
   /** @override @param {number} now */
   drawTime(now) {
-    if (this.camera.placed) this.scene.drawTime(now);
+    if (!this.camera.placed) return;
+    this.scene.drawTime(now);
+    this.tell(now);
   }
   /** @param {Snapshot} snap */
   legend(snap) {

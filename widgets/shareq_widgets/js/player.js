@@ -4,6 +4,7 @@
 /** @import { Answer, Chip, Clock, Colours, Look, Message, Model, Send, Snapshot, Traits } from "./types.d.ts" */
 
 import { Keyed, add, clamp, clockText, durationText, patternMarkup, put, setText } from "./draw.js";
+import { Seat } from "./meeting.js";
 import { Shelf } from "./shelf.js";
 import { Timeline, isWhole } from "./timeline.js";
 
@@ -17,7 +18,7 @@ const BUTTONS = [
 /** @type {Record<string, string>} */
 const KEYS = { ArrowLeft: "back", ArrowRight: "step", " ": "play", Home: "first", End: "last", l: "live", i: "internals", r: "run_on", z: "nearer", Escape: "whole" };
 /** @type {(keyof Traits)[]} */
-const DRAWN = ["snapshot", "total", "clock", "words", "theme", "speed", "playing", "live", "axis", "internals", "running_on", "drivable", "animate", "selection", "controls", "keeps"];
+const DRAWN = ["snapshot", "moment", "total", "clock", "words", "theme", "speed", "playing", "live", "axis", "internals", "running_on", "drivable", "animate", "selection", "controls", "keeps"];
 /** @type {(keyof Traits)[]} */
 const STEERED = ["playing", "live"]; // a change of these may need a tick
 let instances = 0;
@@ -91,6 +92,7 @@ export class Player {
     this.drawn = [...DRAWN, ...more]; // a change of these traits is drawn
     /** @type {Snapshot | null} */
     this.snap = null; // the drawn one
+    this.held = { words: model.get("words"), axis: model.get("axis"), live: model.get("live") }; // those of the drawn moment
     /** @type {Colours} */
     this.colours = this.palette.light;
     /** @type {Clock} */
@@ -109,6 +111,7 @@ export class Player {
     this.timer = 0;
     this.keys = KEYS;
     this.stopped = new AbortController();
+    this.seat = new Seat(this);
     this.onChange = () => { this.dirty = true; this.wake(); };
     this.onState = () => { this.onChange(); this.look_out(); this.tick(); };
     /** @param {Message} message @param {DataView[]} buffers */
@@ -165,6 +168,7 @@ export class Player {
   }
   close() {
     this.stopped.abort();
+    this.seat.leave();
     clearTimeout(this.timer);
     cancelAnimationFrame(this.raf);
     for (const one of this.watches) one.disconnect();
@@ -173,6 +177,9 @@ export class Player {
     this.model.off("msg:custom", this.onAnswer);
     if (this.shown) setTimeout(() => this.report(false)); // later, the model of a view that Python has closed sends nothing
   }
+  // What the other views of the moment ask, see meeting.js.
+  get awaited() { return this.shown === true; }
+  get received() { return this.model.get("moment"); }
   get visible() { return this.seen && document.visibilityState === "visible"; }
 
   // Python draws a view only while a copy of it is on a screen.
@@ -245,27 +252,31 @@ export class Player {
   /** @param {number} time */
   frame(time) {
     this.raf = 0;
-    const redraw = this.moved || this.dirty || this.gliding;
-    if (this.dirty) this.accept();
+    const waits = this.dirty && this.snap != null && this.seat.waits(time), accepts = this.dirty && !waits;
+    const redraw = this.moved || accepts || this.gliding;
+    if (accepts) this.accept(time);
     if (!this.snap || !this.width) return;
-    this.dirty = this.moved = false;
+    this.dirty = waits;
+    this.moved = false;
     this.gliding = this.glide(time);
     if (redraw) this.draw();
-    this.time(this.snap);
-    if (this.gliding || (this.clock.rate && this.visible)) this.wake();
+    this.time(this.snap, time);
+    if (waits || this.gliding || (this.clock.rate && this.visible)) this.wake();
   }
 
-  // Journal time now: between snapshots it runs at the rate of the clock trait, up to its `until_ms`.
-  now() {
-    const { rate, until_ms } = this.clock, ms = this.anchor.ms + (performance.now() - this.anchor.at) * rate;
+  // Journal time at a frame, or now: between snapshots it runs at the rate of the clock trait, up to its `until_ms`.
+  now(at = performance.now()) {
+    const { rate, until_ms } = this.clock, ms = this.anchor.ms + (at - this.anchor.at) * rate;
     return Math.max(this.anchor.ms, Math.min(ms, until_ms ?? Infinity));
   }
 
   // Apply a change: a snapshot, a size, a theme, the state of a button.
-  accept() {
+  /** @param {number} time */
+  accept(time) {
     const { model, page } = this, snap = model.get("snapshot"), before = this.snap;
-    this.anchor = { ms: snap === before ? this.now() : snap.now_ms, at: performance.now() };
+    this.anchor = { ms: snap === before ? this.now(time) : snap.now_ms, at: time };
     this.snap = snap;
+    this.held = { words: model.get("words"), axis: model.get("axis"), live: model.get("live") };
     this.clock = model.get("clock");
     this.paint(themeOf(model.get("theme")), page.root.closest(".sq-slot"));
     if (!this.width) return; // not laid out yet: its size will come as a change
@@ -286,7 +297,7 @@ export class Player {
   /** @param {Snapshot} snap */
   words(snap) {
     const { model, page } = this, { title, where, sentence } = model.get("words"), playing = model.get("playing");
-    put(page.root, { "aria-label": `${title}, ${where}`, "data-order": snap.order, "data-now": snap.now_ms, "data-animate": String(model.get("animate")) });
+    put(page.root, { "aria-label": `${title}, ${where}`, "data-order": snap.order, "data-now": snap.now_ms, "data-moment": model.get("moment")?.[1], "data-animate": String(model.get("animate")) });
     setText(page.title, title);
     setText(page.where, where);
     [...page.sentence.children].forEach((node, i) => setText(node, String(sentence[i])));
@@ -304,18 +315,18 @@ export class Player {
   }
   /** How far the shown moment is from the end, if the view does not follow it. @param {number} now */
   past(now) {
-    const { last_ms, present } = this.model.get("axis"), ms = last_ms - now;
-    if (this.model.get("live")) return "";
+    const { axis: { last_ms, present }, live } = this.held, ms = last_ms - now;
+    if (live) return "";
     return present ? ms > 0 ? `${durationText(ms)} before ${present}` : "" : "in the past";
   }
-  /** @param {Snapshot} snap */
-  time(snap) {
-    const { page, model } = this, now = this.now();
+  /** @param {Snapshot} snap @param {number} time */
+  time(snap, time) {
+    const { page, model } = this, now = this.now(time);
     this.drawTime(now);
     if (model.get("controls")) this.timeline.run(now);
     const past = this.past(now);
     /** @type {Chip[]} */
-    const chips = [...model.get("words").chips, [`t ${clockText(now - snap.origin_ms)}${past && " · "}`, past, "", false]];
+    const chips = [...this.held.words.chips, [`t ${clockText(now - snap.origin_ms)}${past && " · "}`, past, "", false]];
     page.chips.show(chips, (chip) => chips.indexOf(chip), (node, chip) => {
       [...node.children].forEach((part, i) => setText(part, String(chip[i])));
       put(node, { class: `sq-chip${chip[3] ? " sq-hot" : ""}` });

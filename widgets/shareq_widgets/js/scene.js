@@ -12,6 +12,7 @@ import {
 
 const OVERVIEW = 18; // height of the overview
 const FLAT = 8; // what the place of the lanes is above the labels of the log
+const COLUMNS = 980; // a room whose strip is narrower has two columns of views, or one, px
 const FLOW_MS = 200;
 const NEAR = 84; // two labels of ends of the log need so much room, px
 const FLOWS = 12; // with more offsets changing at once no flows are drawn
@@ -38,6 +39,7 @@ export class Scene {
     this.snap = snap;
     this.colours = colours;
     this.height = 0;
+    this.flattened = false;
     this.hidden = 0;
     this.selection = ""; // the selected subject
     /** @type {Member[]} */
@@ -58,17 +60,24 @@ export class Scene {
     const { lane, lane_top, lanes } = this.look.sizes, members = snap.members.filter((member) => member.alive || member.held);
     /** @param {Member} member */
     const held = (member) => Number(member.held > 0);
-    this.lanes = this.flat() ? [] : members.length <= lanes ? members : [...members].sort((a, b) => held(b) - held(a)).slice(0, lanes);
-    this.hidden = this.flat() ? 0 : members.length - this.lanes.length;
-    this.height = Math.max(lane_top + (this.flat() ? -FLAT : lane * (this.lanes.length + Math.sign(this.hidden)) + 4), this.height);
+    const flat = this.flat();
+    if (flat !== this.flattened) this.height = 0;
+    this.flattened = flat;
+    this.lanes = flat ? [] : members.length <= lanes ? members : [...members].sort((a, b) => held(b) - held(a)).slice(0, lanes);
+    this.hidden = flat ? 0 : members.length - this.lanes.length;
+    this.height = Math.max(lane_top + (flat ? -FLAT : lane * (this.lanes.length + Math.sign(this.hidden)) + 4), this.height);
     this.page.plot.style.height = `${this.height}px`;
     this.page.plot.classList.toggle("sq-stale", isStale(snap));
     put(this.page.svg, { width: this.camera.width, height: this.height, "aria-label": snap.text });
     this.snap = snap;
     this.colours = colours;
   }
-  // In a room, the view of the locks says what the lanes say: they give their place to it where the window is low.
-  flat() { return Boolean(this.page.root.closest(".sq-room")) && matchMedia("(max-height: 1100px)").matches; }
+  // In a room, the view of the locks says what the lanes say: they give their place to it where the window is low. A
+  // narrow room is higher than any window, and scrolled below the strip: there they need less.
+  flat() {
+    const least = this.camera.width < COLUMNS ? 800 : 1100;
+    return Boolean(this.page.root.closest(".sq-room")) && matchMedia(`(max-height: ${least}px)`).matches;
+  }
   draw() {
     this.drawGround();
     this.drawPlaces();

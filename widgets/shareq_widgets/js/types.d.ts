@@ -138,6 +138,8 @@ export interface Words {
 
 export interface Traits {
   snapshot: Snapshot;
+  /** The name of the linked views, and the number of the position that they show. A saved page has none. */
+  moment?: [key: string, number: number];
   total: number;
   clock: Clock;
   words: Words;
