@@ -286,6 +286,9 @@ class Cluster(Closing):
 
     def advance(self, ms: float) -> None:
         """Let `ms` of the cluster's time pass: at once on a virtual clock, really on the others."""
+        ms = plain(ms)
+        if isinstance(ms, bool) or not isinstance(ms, (int, float)):
+            raise ConfigException(f"ms={ms!r}: must be a number of milliseconds")
         if ms < 0:
             raise ConfigException(f"ms={ms!r}: must be >= 0, time does not run backwards")
         self._check_open()

@@ -382,7 +382,7 @@ def test_no_kafka_answers() -> None:
     ("arguments", "message"),
     [
         ({"interval_ms": 0}, "interval_ms=0: must be 10 or more"),
-        ({"port": 0}, "ports=0: the first of 3 must be 1..65533"),
+        ({"port": 0}, "ports=0: the first of 3 ports must be 1..65533"),
         ({"host": "0.0.0.0"}, "must not be a wildcard address"),
     ],
 )
