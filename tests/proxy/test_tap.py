@@ -402,3 +402,15 @@ def test_a_closed_tap_keeps_its_journal(cluster: Cluster) -> None:
     assert len(made.journal)
     with pytest.raises(IllegalStateException):
         made.refresh()
+
+
+def test_a_fresh_tap_shows_where_clients_connect_until_one_has(tapped: Tap) -> None:
+    from shareq_widgets import strip
+
+    shown = strip(tapped, group=GROUP, topic="orders")
+    sentence = f"no client has connected through the tap: connect to {tapped.bootstrap_servers}"
+    assert sentence in "".join(map(str, shown.words["sentence"]))
+    with Admin({"bootstrap.servers": tapped.bootstrap_servers}) as admin:
+        admin.list_topics()
+    assert not tapped.hint
+    shown.close()
