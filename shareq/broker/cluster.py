@@ -13,7 +13,7 @@ from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from shareq.broker.cluster_arguments import broker_overrides, check_arguments, check_servable, known_broker
+from shareq.broker.cluster_arguments import broker_overrides, check_arguments, check_servable, checked_ms, known_broker
 from shareq.broker.cluster_html import clock_and_persister, cluster_html
 from shareq.broker.cluster_runtime import ClusterRuntime
 from shareq.broker.configs import config_text
@@ -286,8 +286,7 @@ class Cluster(Closing):
 
     def advance(self, ms: float) -> None:
         """Let `ms` of the cluster's time pass: at once on a virtual clock, really on the others."""
-        if ms < 0:
-            raise ConfigException(f"ms={ms!r}: must be >= 0, time does not run backwards")
+        ms = checked_ms(ms)
         self._check_open()
         self.loop.wait(lambda: False, plain(ms))
 

@@ -120,3 +120,13 @@ def known_broker(broker_id: int, known: Collection[int], running: Collection[int
     if (broker_id in running) != alive:
         raise IllegalStateException(f"broker {broker_id} is {'not running' if alive else 'running already'}")
     return plain(broker_id)
+
+
+def checked_ms(ms: float) -> float:
+    """A duration of `advance` in ms. ConfigException for anything but a number that is not negative."""
+    ms = plain(ms)
+    if isinstance(ms, bool) or not isinstance(ms, (int, float)):
+        raise ConfigException(f"ms={ms!r}: must be a number of milliseconds")
+    if ms < 0:
+        raise ConfigException(f"ms={ms!r}: must be >= 0, time does not run backwards")
+    return ms

@@ -76,7 +76,7 @@ class ShareConsumerCore:
             lost=self._fetcher.filler.lost,
         )
         self._poll_metrics = PollMetrics()
-        self._hints = EmptyPollHints(self._metadata, self._membership)
+        self._hints = EmptyPollHints(self._metadata, self._membership, self._calls)
         self._polled_pieces: list[AcquiredPiece] = []
         self._error: KafkaError | None = None
         self._woken = False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from shareq.client.calls import Calls
 from shareq.client.metadata import Metadata
 from shareq.consumer.membership import Membership
 from shareq.model.errors import Errors
@@ -19,10 +20,11 @@ SETTLE_MS = 1000
 class EmptyPollHints:
     """Reads the state of a consumer. `delivered`: set by the consumer when it has returned a record."""
 
-    def __init__(self, metadata: Metadata, membership: Membership) -> None:
+    def __init__(self, metadata: Metadata, membership: Membership, calls: Calls) -> None:
         self.delivered = False
         self._metadata = metadata
         self._membership = membership
+        self._calls = calls
         self._given: set[str] = set()
         self._first_poll_ms: int | None = None
 
@@ -40,6 +42,8 @@ class EmptyPollHints:
         return None
 
     def _reasons(self, topics: Iterable[str], now_ms: int) -> list[tuple[str, str]]:
+        if self._calls.refusal:
+            return [("refusal", f"poll is empty: {self._calls.refusal}; the consumer tries again")]
         group_id = self._membership.group_id
         missing = [t for t in topics if self._metadata.errors.get(t) is Errors.UNKNOWN_TOPIC_OR_PARTITION]
         if missing:

@@ -129,6 +129,11 @@ class RelayThread:
     def renew_inbox(self) -> None:
         self.inbox = memoryview(bytearray(INBOX_BYTES))
 
+    @property
+    def used(self) -> bool:
+        """True if a client has ever connected; from any thread."""
+        return bool(self._numbers)
+
     def upstream(self, broker_id: int) -> Address:
         return self.ports.brokers[broker_id]
 

@@ -90,6 +90,13 @@ class Tap(Tables, Closing):
         """The reason why the last poll of an observer was incomplete; empty if all were complete."""
         return self._relay.watch.trouble()
 
+    @property
+    def hint(self) -> str:
+        """What a view without events shows: where clients connect, until the first one has; empty afterwards."""
+        if self.closed or self._relay.used:
+            return ""
+        return f"no client has connected through the tap: connect to {self.bootstrap_servers}"
+
     def follow(self, group: str) -> None:
         """Observe a group before its first member is seen. A no-op for a group in the journal."""
         if not isinstance(group, str) or not group:

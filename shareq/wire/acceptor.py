@@ -195,7 +195,8 @@ def ports_of(host: str, ports: int | Sequence[int] | None, brokers: int) -> list
     ports = plain(ports)
     if isinstance(ports, int):
         if isinstance(ports, bool) or not 1 <= ports <= MAX_PORT + 1 - brokers:
-            raise ConfigException(f"ports={ports!r}: the first of {brokers} must be 1..{MAX_PORT + 1 - brokers}")
+            first = "the port" if brokers == 1 else f"the first of {brokers} ports"
+            raise ConfigException(f"ports={ports!r}: {first} must be 1..{MAX_PORT + 1 - brokers}")
         return list(range(ports, ports + brokers))
     chosen = plain_each(ports)
     if len(chosen) != brokers:

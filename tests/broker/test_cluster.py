@@ -108,6 +108,8 @@ def test_unknown_broker_ids_and_wrong_broker_states_are_refused(cluster: Cluster
 def test_negative_advance_is_refused(cluster: Cluster) -> None:
     with pytest.raises(ConfigException, match=r"ms=-1: must be >= 0"):
         cluster.advance(-1)
+    with pytest.raises(ConfigException, match="ms='5 s': must be a number of milliseconds"):
+        cluster.advance("5 s")  # type: ignore[arg-type]
     assert cluster.now_ms == VIRTUAL_ORIGIN_MS
 
 

@@ -43,6 +43,19 @@ def test_a_missing_assignment_is_logged_once(hints: pytest.LogCaptureFixture) ->
     assert UNASSIGNED in hints.messages[0]
 
 
+def test_a_broker_that_cannot_be_reached_is_the_reason(hints: pytest.LogCaptureFixture) -> None:
+    """And not the group, of which nothing is known."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+        with ShareConsumer({"bootstrap.servers": address, "group.id": "g"}) as consumer:
+            consumer.subscribe(["t"])
+            consumer.poll(0.3)
+    assert hints.messages == [
+        f"poll is empty: broker at {address} cannot be reached: connection refused; the consumer tries again"
+    ]
+
+
 def test_a_consumer_without_any_record_logs_a_hint_about_the_start_offset(hints: pytest.LogCaptureFixture) -> None:
     fake = Fake(t=[1])
     FakeShareGroup(fake)

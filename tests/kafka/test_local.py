@@ -159,7 +159,7 @@ def test_a_broker_that_does_not_exist_is_refused(kafka_of_three: LocalKafka) -> 
     ("arguments", "message"),
     [
         pytest.param({"brokers": 2}, "brokers=2: must be 1 or 3", id="two brokers"),
-        pytest.param({"port": 0}, "ports=0: the first of 1 must be 1..65535", id="a port"),
+        pytest.param({"port": 0}, "ports=0: the port must be 1..65535", id="a port"),
         pytest.param({"brokers": True}, "brokers=True: must be 1 or 3", id="brokers as a bool"),
         pytest.param(
             {"config": {"listeners": "x"}}, "listeners='x': must not be set, a local Kafka sets it itself", id="own key"

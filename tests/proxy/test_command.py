@@ -48,7 +48,7 @@ def test_tap_journals_until_a_signal(how: signal.Signals, tmp_path: Path) -> Non
     [
         pytest.param(["nowhere"], "'nowhere' is not host:port", id="no address"),
         pytest.param(["127.0.0.1:{closed}"], "no Kafka at 127.0.0.1:{closed} answers", id="no Kafka"),
-        pytest.param(["{open}", "--port", "70000"], "ports=70000: the first of 3 must be 1..65533", id="port"),
+        pytest.param(["{open}", "--port", "70000"], "ports=70000: the first of 3 ports must be 1..65533", id="port"),
     ],
 )
 def test_wrong_arguments_are_one_line(arguments: list[str], message: str) -> None:

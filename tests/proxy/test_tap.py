@@ -382,7 +382,7 @@ def test_no_kafka_answers() -> None:
     ("arguments", "message"),
     [
         ({"interval_ms": 0}, "interval_ms=0: must be 10 or more"),
-        ({"port": 0}, "ports=0: the first of 3 must be 1..65533"),
+        ({"port": 0}, "ports=0: the first of 3 ports must be 1..65533"),
         ({"host": "0.0.0.0"}, "must not be a wildcard address"),
     ],
 )
@@ -402,3 +402,15 @@ def test_a_closed_tap_keeps_its_journal(cluster: Cluster) -> None:
     assert len(made.journal)
     with pytest.raises(IllegalStateException):
         made.refresh()
+
+
+def test_a_fresh_tap_shows_where_clients_connect_until_one_has(tapped: Tap) -> None:
+    from shareq_widgets import strip
+
+    shown = strip(tapped, group=GROUP, topic="orders")
+    sentence = f"no client has connected through the tap: connect to {tapped.bootstrap_servers}"
+    assert sentence in "".join(map(str, shown.words["sentence"]))
+    with Admin({"bootstrap.servers": tapped.bootstrap_servers}) as admin:
+        admin.list_topics()
+    assert not tapped.hint
+    shown.close()

@@ -207,3 +207,12 @@ def test_a_start_imports_no_client_of_kafka(module: str) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     rooms = {name.split(".")[1] for name in json.loads(done.stdout)}
     assert rooms.isdisjoint({"wire", "admin", "consumer", "transports"})
+
+
+def test_a_trace_that_does_not_exist_is_refused_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "unregistered", None)
+    trace = str(tmp_path / "nothing.jsonl")
+    done = CliRunner().invoke(main, ["pipeline", "run", trace, "--out", str(tmp_path / "out")])
+    assert (done.exit_code, done.output) == (1, f"Error: {trace} does not exist\n")

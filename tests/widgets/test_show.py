@@ -176,6 +176,14 @@ def test_an_error_is_one_line(
     assert result.output.count("\n") == 1
 
 
+def test_a_wrong_source_is_refused_without_voila() -> None:
+    """Its import takes seconds."""
+    shown = "print('voila.app' in sys.modules)"
+    code = f"import sys, shareq.cli; sys.argv[1:] = ['show', 'localhost']\ntry: shareq.cli.main()\nfinally: {shown}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.returncode) == ("False\n", 1)
+
+
 @pytest.mark.parametrize("arguments", [["--port", "70000"], ["--partition", "-1"], ["--theme", "blue"], ["a", "b"]])
 def test_wrong_usage_is_refused(arguments: list[str]) -> None:
     result = CliRunner().invoke(main, ["show", *arguments])

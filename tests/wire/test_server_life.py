@@ -151,8 +151,8 @@ def test_error_names_a_port_in_use(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param({"ports": 0}, r"ports=0: the first of 3 must be 1\.\.65533", id="port 0 for all"),
-        pytest.param({"ports": 65534}, r"ports=65534: the first of 3 must be", id="last port above 65535"),
+        pytest.param({"ports": 0}, r"ports=0: the first of 3 ports must be 1\.\.65533", id="port 0 for all"),
+        pytest.param({"ports": 65534}, r"ports=65534: the first of 3 ports must be", id="last port above 65535"),
         pytest.param({"ports": True}, r"ports=True", id="bool for a number"),
         pytest.param({"ports": [1, 2]}, r"must be 3, one for each broker", id="too few"),
         pytest.param({"ports": [0, 70000, 0]}, r"70000 must be 0\.\.65535", id="above 65535"),

@@ -1,8 +1,8 @@
-"""Why a playback has no next event."""
+"""Why a playback has no next event, or none at all."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class Ending(Protocol):
@@ -28,3 +28,17 @@ def end_message(playback: Ending) -> str:
     if playback.drivable:
         return "This is the end of the recording: run on lets the cluster run."
     return "This is the end of the journal."
+
+
+class Waiting(Protocol):
+    """The part of `Playback` that belongs to its beginning."""
+
+    message: str
+    view: Any
+    source: Any
+
+
+def message_of(playback: Waiting) -> str:
+    """The playback's message; without one, and before the first event, what the source waits for, as a fresh tap
+    does."""
+    return playback.message or ("" if playback.view.total() else str(getattr(playback.source, "hint", "")))

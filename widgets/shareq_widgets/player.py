@@ -15,6 +15,7 @@ import traitlets
 
 from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq_widgets import keeping, stored
+from shareq_widgets.ending import message_of
 from shareq_widgets.live import LiveWidget
 from shareq_widgets.look import THEMES, look, palette
 from shareq_widgets.moment import Moment, moment_of
@@ -309,7 +310,7 @@ class Player(LiveWidget):
                 self.set_trait("total", total)
                 self.set_trait(
                     "words",
-                    self._words(playback.snapshot, total, playback.message, error, internals=playback.internals),
+                    self._words(playback.snapshot, total, message_of(playback), error, internals=playback.internals),
                 )
                 self.set_trait("moment", self._moment.mark)
                 self.set_trait("clock", {"rate": playback.rate, "until_ms": playback.until_ms})

@@ -9,6 +9,7 @@ import click
 from shareq.spark.command import spark_of_command, verbose_option
 from shareq.spark.pipeline.pipeline import Outcome, follow, is_small, run_with
 from shareq.spark.pipeline.small import read_here
+from shareq.spark.pipeline.sources import exists
 from shareq.spark.pipeline.store import Store
 
 
@@ -33,6 +34,8 @@ def run_(
     *, trace: str, out: str, master: str | None, every: str | None, report: bool, progress: bool, verbose: bool
 ) -> None:
     """Write tables, figures and a report of TRACE: a file or folder of journals, or kafka://HOST:PORT/TOPIC."""
+    if not exists(trace):
+        raise click.ClickException(f"{trace} does not exist")
     small = not every and is_small(trace)
     store = Store(out)
 

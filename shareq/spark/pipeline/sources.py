@@ -61,6 +61,11 @@ LINE_BYTES = 100
 """An event's line of JSON is hardly shorter."""
 
 
+def exists(trace: str) -> bool:
+    """False if a trace is a path of this machine at which nothing is. What other systems have, Spark finds."""
+    return "://" in trace or "*" in trace or Path(trace).exists()
+
+
 def size_of(trace: Any) -> int | None:
     """About how many events a trace has, as far as that is known without reading it; None if it is not."""
     from pyarrow import ArrowException, parquet

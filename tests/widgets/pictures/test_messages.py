@@ -24,7 +24,9 @@ from shareq_widgets.pictures.messages_columns import columns
 from shareq_widgets.pictures.messages_content import MessagesContent
 from shareq_widgets.pictures.messages_filter import KINDS, OTHERS, Party, draw_buttons, kind_of
 from shareq_widgets.selection import broker, member, message
+from tests.trace.histories import GROUP as OBSERVED
 from tests.trace.test_group_history import busy_cluster
+from tests.trace.test_observed import TEN, held, observed
 from tests.trace.traced_cluster import GROUP, traced_cluster
 from tests.widgets.pictures.layout import WIDTHS, check_layout, extent, texts
 
@@ -163,6 +165,11 @@ def test_a_cluster_without_a_trace_has_no_messages() -> None:
     drawing = messages.draw(at_end(busy_cluster()), 374)
     assert drawing.text == "The journal has no messages: a cluster with trace_messages=True records them."
     check_layout(drawing)
+
+
+def test_a_group_that_is_seen_from_outside_has_no_advice_that_its_reader_cannot_follow() -> None:
+    content = messages.content(instant_of(GroupHistory(observed([*TEN, held("b", 2, 4)]).journal, OBSERVED)))
+    assert messages.draw(content, 374).text == "No messages are recorded: the group is seen from outside."
 
 
 def at_end(cluster: Cluster) -> MessagesContent:

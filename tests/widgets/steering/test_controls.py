@@ -362,6 +362,8 @@ def test_areas_list_their_controls() -> None:
     steering = panel()
     assert {control.area for control in steering.controls(GROUP)} == {GROUP}
     assert {control.subject for control in steering.controls(TOPIC)} == {JOBS}
+    with pytest.raises(KeyError, match="'produse': must be one of produce"):
+        steering["produse"]
     with pytest.raises(KeyError, match="'kill broker 9': must be one of kill broker 0"):
         steering["kill broker 9"]
 
@@ -371,7 +373,7 @@ def test_areas_list_their_controls() -> None:
     [
         ("", [JOBS], r"group='': must be the name of a group"),
         ("crew", JOBS, r"topics='jobs': must be a list of jobs"),
-        ("crew", ["jbos"], r"topics=\['jbos'\]: must be a list of jobs"),
+        ("crew", ["jbos"], r"topic='jbos': the cluster has no such topic, it has 'jobs'"),
         ("crew", [], r"topics=\[\]: must be a list of jobs"),
     ],
 )

@@ -363,6 +363,8 @@ def _section(title: str, lines: Sequence[str]) -> Iterator[tuple[int, str, str]]
 def _nothing(content: MessagesContent) -> str:
     if content.silent:
         return "No client has sent a message so far."
+    if content.outside:
+        return "No messages are recorded: the group is seen from outside."
     if not content.traced:
         return "The journal has no messages: a cluster with trace_messages=True records them."
     return f"No messages in the last {duration(content.now_ms - content.from_ms)}."

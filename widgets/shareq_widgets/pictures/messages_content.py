@@ -17,6 +17,7 @@ from shareq.trace.views.messages import message_tree
 from shareq_widgets import selection
 from shareq_widgets.instant import Instant
 from shareq_widgets.pictures.messages_filter import Party, kind_of
+from shareq_widgets.pictures.partitions import group_partitions
 
 MOST = 40
 """Number of exchanges that a picture shows at most."""
@@ -83,7 +84,8 @@ class Refusal(NamedTuple):
 class MessagesContent(NamedTuple):
     """`exchanges` in the order of their requests; `earlier`: number of older ones in the span that are left out;
     `traced`: False if the journal has no messages up to the moment; `refused`: the newest refusals in the span, whether
-    messages are traced or not; `silent`: no client has sent a message, as far as the journal has it."""
+    messages are traced or not; `silent`: no client has sent a message, as far as the journal has it; `outside`: the
+    journal without messages is that of an observer or a tap."""
 
     from_ms: int
     now_ms: int
@@ -95,6 +97,7 @@ class MessagesContent(NamedTuple):
     detail: Detail | None
     refused: tuple[Refusal, ...] = ()
     silent: bool = False
+    outside: bool = False
 
 
 def content(
@@ -131,7 +134,7 @@ def content(
         from_ms, instant.now_ms, instant.origin_ms, traced,
         cast.participants(), tuple(_shown(instant, one, cast, caused[one.order]) for one in found),
         len(calls) - len(found), _detail(instant, log, log.call(selected, instant.until)), _refused(instant, from_ms),
-        not traced and _silent(instant),
+        not traced and _silent(instant), not traced and group_partitions(instant).observed,
     )  # fmt: skip
 
 

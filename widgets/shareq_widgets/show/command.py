@@ -38,9 +38,8 @@ def show(
     """
     with _plain_errors():
         require("lab", "voila")
-        from shareq_widgets.show.app import serve  # needs Voila
-
         found = find(source, Wishes(group, topic, partition))
+        from shareq_widgets.show.app import serve  # Voila takes seconds: a wrong SOURCE is refused before
 
         def opened(address: str) -> None:
             click.echo(f"shareq shows {found} at {address}")

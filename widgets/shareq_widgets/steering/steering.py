@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from shareq.broker import Cluster
@@ -38,8 +39,12 @@ class Steering:
         if not isinstance(group, str) or not group:
             raise ConfigException(f"group={group!r}: must be the name of a group")
         known = [topic for topic in cluster.image.topics if not topic.startswith("__")]
-        if isinstance(topics, str) or not topics or any(topic not in known for topic in topics):
+        if isinstance(topics, str) or not topics:
             raise ConfigException(f"topics={topics!r}: must be a list of {', '.join(known) or 'existing topics'}")
+        if unknown := [topic for topic in topics if topic not in known]:
+            raise ConfigException(
+                f"topic={unknown[0]!r}: the cluster has no such topic, it has {', '.join(map(repr, known)) or 'none'}"
+            )
         self.cluster = cluster
         self.group = group
         self.topics = tuple(topics)
@@ -89,8 +94,9 @@ class Steering:
         for control in self._all():
             if control.name == name:
                 return control
+        names = [control.name for control in self._all()]
         first = name.split(" ", maxsplit=1)[0]
-        similar = [control.name for control in self._all() if control.name.startswith(first)]
+        similar = [one for one in names if one.startswith(first)] or get_close_matches(name, names)
         raise KeyError(f"{name!r}: must be one of {', '.join(similar) or 'the names in controls()'}")
 
     def do(self, name: str, value: Any = None) -> str:
