@@ -23,8 +23,12 @@ from shareq import Admin
 from shareq.broker.backend.lease import SESSION_MS
 from shareq.broker.backend.processes import NODES
 from shareq.kafka import LocalKafka
+from shareq.model.errors import Errors
+from shareq.model.messages.api_versions import ApiVersionsRequest
+from shareq.model.messages.cluster import MetadataRequest
 from tests.backend.serving import Serving, Work, serving
 from tests.polling import PATIENCE_S, eventually
+from tests.wire.raw import Raw
 
 KILLS = int(os.environ.get("SHAREQ_KILLS", "3"))
 ROUNDS = int(os.environ.get("SHAREQ_KILLS", "1"))
@@ -79,6 +83,22 @@ def test_each_leads_some_partitions_and_any_can_be_asked(three: Three, work: Wor
     with work.running():
         work.until_done()
     work.ledger.check()
+
+
+def test_each_process_is_the_node_that_its_clients_expect(three: Three, work: Work) -> None:
+    """Java's clients since 4.4 name the node that they want to reach, and begin anew at any other."""
+    three.await_shared(work.topic)
+    ports = [int(process.address.rpartition(":")[2]) for process in three.processes]
+    with Raw(ports[0]) as asked:
+        metadata = asked.ask(MetadataRequest())
+    nodes = {broker.node_id: broker.port for broker in metadata.brokers}
+    assert sorted(nodes.values()) == sorted(ports)
+    for port in ports:
+        with Raw(port) as client:
+            wanted = {"client_software_name": "a", "client_software_version": "1", "cluster_id": metadata.cluster_id}
+            found = {node: client.ask(ApiVersionsRequest(**wanted, node_id=node)).error_code for node in nodes}
+        refused = Errors.REBOOTSTRAP_REQUIRED
+        assert found == {node: Errors.NONE if at == port else refused for node, at in nodes.items()}
 
 
 def test_configurations_are_altered_through_any_process_and_seen_by_all(three: Three, fresh: Fresh) -> None:
