@@ -35,6 +35,7 @@ ROUNDS = int(os.environ.get("SHAREQ_KILLS", "1"))
 """Of the drill: `make kills` has many."""
 BURST = 30
 PARTITIONS = 6
+BEGINS_ANEW = "the processes on the backend have gone on without this one, which begins anew"
 
 Fresh = Callable[[str], str]
 
@@ -159,8 +160,10 @@ def test_accepted_records_stay_accepted_when_any_process_is_killed(three: Three,
 
 
 def test_a_paused_process_neither_answers_nor_writes_when_it_continues(three: Three, work: Work) -> None:
+    """It reports once that the others have gone on, and leads again as a new member."""
     three.await_shared(work.topic)
     paused = three.processes[1]
+    before = paused.errors.count(BEGINS_ANEW)
     with work.running():
         work.produce(BURST)
         work.until_done()
@@ -174,6 +177,7 @@ def test_a_paused_process_neither_answers_nor_writes_when_it_continues(three: Th
         work.until_done()
     work.ledger.check()
     three.await_shared(work.topic)
+    assert paused.errors.count(BEGINS_ANEW) == before + 1
 
 
 def test_processes_continue_when_the_backend_restarts(three: Three, work: Work) -> None:
