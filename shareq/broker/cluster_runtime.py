@@ -52,6 +52,10 @@ class _Front:
         """Id -> whether the broker is running."""
         return {broker_id: broker_id in self._runtime.brokers for broker_id in self._runtime.image.brokers}
 
+    def node_of(self, broker_id: int) -> int:
+        """The id by which clients know a broker: its own."""
+        return broker_id
+
     def alter_users(self, changes: UserChanges) -> None:
         """Set or remove credentials."""
         self._runtime.controller.alter_users(changes)

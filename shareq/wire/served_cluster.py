@@ -74,6 +74,10 @@ class Front(Network, Protocol):
         """False if this process on a backend could not reach others whose listeners have TLS or a login."""
         ...
 
+    def node_of(self, broker_id: int, /) -> int:
+        """The id by which clients know a broker now."""
+        ...
+
     def alter_users(self, changes: UserChanges, /) -> None:
         """Set or remove credentials in the cluster's metadata. To be called inside `Loop.run`."""
         ...

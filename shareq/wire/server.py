@@ -307,7 +307,8 @@ class Server(Closing):
 
     def api_versions(self, request: ApiVersionsRequest, version: int, broker_id: int) -> ApiVersionsResponse:
         """The APIs of a broker, before a backend those that both support."""
-        return api_versions(request, version, self.cluster.image, broker_id, self.cluster.front.versions)
+        front = self.cluster.front
+        return api_versions(request, version, self.cluster.image, front.node_of(broker_id), front.versions)
 
     def quotas(self, broker_id: int) -> ClientQuotas:
         """What the clients of a broker have used."""

@@ -10,6 +10,8 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import confluent_kafka
@@ -33,16 +35,23 @@ class Serving:
         self._options = options
         self._port = 0
         self._process: subprocess.Popen[str] | None = None
+        self._errors = NamedTemporaryFile("a")  # noqa: SIM115  # as long as this object
         self.start()
 
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self._port}"
 
+    @property
+    def errors(self) -> str:
+        """What the process has written to its standard error."""
+        return Path(self._errors.name).read_text()
+
     def start(self) -> None:
         configs = [f"--config={key}={value}" for key, value in QUICK.items()]
         command = [sys.executable, "-m", "shareq.cli", "serve", "--backend", self._backend, "--port", str(self._port)]
-        self._process = subprocess.Popen([*command, *configs, *self._options], stdout=subprocess.PIPE, text=True)
+        words = [*command, *configs, *self._options]
+        self._process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=self._errors, text=True)
         assert self._process.stdout is not None
         first = self._process.stdout.readline()
         assert first.startswith(f"shareq serves 1 broker of {self._backend} at "), first
@@ -78,6 +87,7 @@ def serving(backend: str, *options: str) -> Iterator[Serving]:
         yield made
     finally:
         made.kill()
+        print(made.errors, file=sys.stderr)
 
 
 Record = tuple[int, int]

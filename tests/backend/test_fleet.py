@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from shareq.broker.backend.forwarding import View, to_backend, to_client
 from shareq.broker.backend.identity import Identity
+from shareq.broker.backend.nodes import Front
 from shareq.broker.backend.processes import (
     NO_SLOT,
     NODES,
@@ -185,3 +188,11 @@ def test_the_configurations_of_a_node_are_those_of_its_broker() -> None:
     shown = to_client(request, DescribeConfigsResponse(results=(result,)), view())
     assert isinstance(shown, DescribeConfigsResponse)
     assert shown.results[0].resource_name == str(node)
+
+
+@pytest.mark.parametrize("slot", [0, 2])
+def test_clients_know_a_broker_by_the_node_of_its_process(slot: int) -> None:
+    mirror: Any = SimpleNamespace(slot=slot)
+    network: Any = None
+    front = Front(mirror, network, knows_secured_peers=True)
+    assert front.node_of(5) == node_id(slot, 5)

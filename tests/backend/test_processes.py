@@ -23,14 +23,19 @@ from shareq import Admin
 from shareq.broker.backend.lease import SESSION_MS
 from shareq.broker.backend.processes import NODES
 from shareq.kafka import LocalKafka
+from shareq.model.errors import Errors
+from shareq.model.messages.api_versions import ApiVersionsRequest
+from shareq.model.messages.cluster import MetadataRequest
 from tests.backend.serving import Serving, Work, serving
 from tests.polling import PATIENCE_S, eventually
+from tests.wire.raw import Raw
 
 KILLS = int(os.environ.get("SHAREQ_KILLS", "3"))
 ROUNDS = int(os.environ.get("SHAREQ_KILLS", "1"))
 """Of the drill: `make kills` has many."""
 BURST = 30
 PARTITIONS = 6
+BEGINS_ANEW = "the processes on the backend have gone on without this one, which begins anew"
 
 Fresh = Callable[[str], str]
 
@@ -79,6 +84,22 @@ def test_each_leads_some_partitions_and_any_can_be_asked(three: Three, work: Wor
     with work.running():
         work.until_done()
     work.ledger.check()
+
+
+def test_each_process_is_the_node_that_its_clients_expect(three: Three, work: Work) -> None:
+    """Java's clients since 4.4 name the node that they want to reach, and begin anew at any other."""
+    three.await_shared(work.topic)
+    ports = [int(process.address.rpartition(":")[2]) for process in three.processes]
+    with Raw(ports[0]) as asked:
+        metadata = asked.ask(MetadataRequest())
+    nodes = {broker.node_id: broker.port for broker in metadata.brokers}
+    assert sorted(nodes.values()) == sorted(ports)
+    for port in ports:
+        with Raw(port) as client:
+            wanted = {"client_software_name": "a", "client_software_version": "1", "cluster_id": metadata.cluster_id}
+            found = {node: client.ask(ApiVersionsRequest(**wanted, node_id=node)).error_code for node in nodes}
+        refused = Errors.REBOOTSTRAP_REQUIRED
+        assert found == {node: Errors.NONE if at == port else refused for node, at in nodes.items()}
 
 
 def test_configurations_are_altered_through_any_process_and_seen_by_all(three: Three, fresh: Fresh) -> None:
@@ -139,8 +160,10 @@ def test_accepted_records_stay_accepted_when_any_process_is_killed(three: Three,
 
 
 def test_a_paused_process_neither_answers_nor_writes_when_it_continues(three: Three, work: Work) -> None:
+    """It reports once that the others have gone on, and leads again as a new member."""
     three.await_shared(work.topic)
     paused = three.processes[1]
+    before = paused.errors.count(BEGINS_ANEW)
     with work.running():
         work.produce(BURST)
         work.until_done()
@@ -154,6 +177,7 @@ def test_a_paused_process_neither_answers_nor_writes_when_it_continues(three: Th
         work.until_done()
     work.ledger.check()
     three.await_shared(work.topic)
+    assert paused.errors.count(BEGINS_ANEW) == before + 1
 
 
 def test_processes_continue_when_the_backend_restarts(three: Three, work: Work) -> None:

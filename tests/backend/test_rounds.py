@@ -2,7 +2,7 @@
 its connections to the backend for a second, while Java's and confluent-kafka's share consumers work.
 
 The ledger is kept by the clients' side alone. One consumer holds its records during each fault. SHAREQ_KILLS is the
-number of rounds; the kinds of faults take turns.
+number of rounds; the kinds of faults take turns. `make kills` runs them; they are in no ring.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import confluent_kafka
+import pytest
 
 from shareq import Admin
 from shareq.broker.backend.lease import SESSION_MS
@@ -40,6 +41,8 @@ CUT_S = 1.0
 STILL_S = 1.5 * SESSION_MS / 1000
 
 Fresh = Callable[[str], str]
+
+pytestmark = pytest.mark.skipif("SHAREQ_KILLS" not in os.environ, reason="rounds of faults: make kills")
 
 
 class At(NamedTuple):

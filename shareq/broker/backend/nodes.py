@@ -105,14 +105,18 @@ class Front:
         """The brokers of the backend: id -> whether it is running."""
         return self._mirror.backend_brokers
 
+    def node_of(self, broker_id: int) -> int:
+        """The id of this process's node for a broker."""
+        return node_id(self._mirror.slot, broker_id)
+
     def alter_users(self, changes: UserChanges) -> None:
         """Set or remove credentials of users of this process; those of the backend are others."""
         self._mirror.change(users=altered_users(self._mirror.image.users, changes))
 
     def call(self, caller: Caller, call: Call, client: ClientContext) -> None:
         """Send a request to the node of this process for a broker."""
-        self._network.call(caller, call._replace(node=node_id(self._mirror.slot, call.node)), client)
+        self._network.call(caller, call._replace(node=self.node_of(call.node)), client)
 
     def disconnect(self, connection_id: int, broker_id: int) -> None:
         """Close a client's connection to the node of this process for a broker."""
-        self._network.disconnect(connection_id, node_id(self._mirror.slot, broker_id))
+        self._network.disconnect(connection_id, self.node_of(broker_id))
