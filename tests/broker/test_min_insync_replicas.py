@@ -27,6 +27,7 @@ from shareq.model.messages.share_state import (
     ReadShareGroupStateSummaryRequest,
 )
 from tests.broker.requester import Requester
+from tests.broker.test_transaction_verification import marker
 from tests.broker.transactor import Transactor
 
 pytestmark = pytest.mark.every_persister
@@ -172,7 +173,10 @@ def test_a_marker_waits_for_the_replicas_of_its_partition(cluster: Cluster, requ
     producer = Transactor(cluster)
     assert producer.begin() is Errors.NONE
     assert producer.write("v") is Errors.NONE
-    lost = kill_the_other_broker(cluster, cluster.image.topics["orders"].partitions[0].leader)
+    leader = cluster.image.topics["orders"].partitions[0].leader
+    lost = kill_the_other_broker(cluster, leader)
+    answer = requester.ask(marker(producer), 1, leader).markers[0].topics[0].partitions[0]
+    assert answer.error_code is Errors.NOT_ENOUGH_REPLICAS
     assert producer.end() is Errors.NONE
     log = cluster.log("orders", 0)
     cluster.advance(60_000)

@@ -15,10 +15,12 @@ from shareq.model.errors import ConfigException, Errors, KafkaException
 from shareq.model.events import CoordinatorLoaded, StateRecordWritten
 from shareq.model.ids import SHARE_STATE_TOPIC
 from shareq.model.messages.fetch import FetchRequest
+from shareq.model.messages.share_state import ReadShareGroupStateSummaryRequest
 from shareq.model.state_designs import PERSISTER_CLASS, StateDesign
 from shareq.model.states import AcknowledgeType, IsolationLevel
 from shareq.producer import Producer
 from tests.broker.probe import Probe
+from tests.broker.requester import Requester
 
 SMALL = {"share.coordinator.state.topic.num.partitions": 1, "share.coordinator.state.topic.segment.bytes": 500}
 ACCEPT, RELEASE = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE
@@ -337,6 +339,15 @@ def test_state_writes_need_the_replicas_of_the_users_topic() -> None:
     cluster.start_broker(follower)
     assert len(work(consumer, 5)) == 10
     assert lag(cluster) == 0
+
+
+def test_only_the_leader_of_the_users_partition_is_its_coordinator() -> None:
+    cluster = prepared("control-records")
+    topic, kind = cluster.image.topics["orders"], ReadShareGroupStateSummaryRequest
+    follower = next(broker for broker in cluster.brokers_alive if broker != topic.partitions[0].leader)
+    asked = kind.Topic(topic_id=topic.topic_id, partitions=(kind.Partition(partition=0, leader_epoch=-1),))
+    answer = Requester(cluster).ask(kind(group_id="g", topics=(asked,)), 1, follower)
+    assert answer.results[0].partitions[0].error_code is Errors.NOT_COORDINATOR
 
 
 def test_the_cleaner_leaves_few_control_records() -> None:

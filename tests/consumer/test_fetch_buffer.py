@@ -44,6 +44,7 @@ def without(whole: RecordBatch, *offsets: int) -> RecordBatch:
 
 FIVE = batch(0, *"abcde")
 NEXT = batch(5, *"fgh")
+PACKED_FIVE = batch(0, *"abcde", compression="gzip")
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,8 @@ NEXT = batch(5, *"fgh")
     [
         pytest.param([(0, 5)], [FIVE], [0, 1, 2, 3, 4], [], id="a whole batch"),
         pytest.param([(1, 3)], [FIVE], [1, 2], [], id="part of a batch"),
+        pytest.param([(0, 4)], [PACKED_FIVE], [0, 1, 2, 3], [], id="all but the last record of a compressed batch"),
+        pytest.param([(1, 5)], [PACKED_FIVE], [1, 2, 3, 4], [], id="all but the first record of a compressed batch"),
         pytest.param([(0, 8)], [FIVE, NEXT], [0, 1, 2, 3, 4, 5, 6, 7], [], id="two batches"),
         pytest.param([(0, 2), (3, 6)], [FIVE, NEXT], [0, 1, 3, 4, 5], [], id="ranges across batches"),
         pytest.param([(0, 5)], [without(FIVE, 2)], [0, 1, 3, 4], [(2, 3)], id="a hole inside"),

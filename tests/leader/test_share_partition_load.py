@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shareq.leader.share_partition import SharePartition
+from shareq.leader.window import Window
 from shareq.model.configs import GroupConfig
 from shareq.model.ids import SharePartitionKey, TopicId
 from shareq.model.messages.share_state import StateBatch
@@ -50,3 +51,12 @@ def test_valid_state_is_loaded(batches: list[tuple[int, int, int, int]], spso: i
     partition = loaded(10, *batches)
     assert (partition.status, partition.spso, partition.window_end) == (PartitionLoadState.ACTIVE, spso, window_end)
     assert partition.state_epoch == 5
+
+
+def test_the_holes_of_a_window_that_has_grown_are_natural() -> None:
+    window = Window(None)
+    assert window.load(0, [StateBatch(5, 9, 0, 1)], 5)
+    window.grow(10)
+    assert window.next_fetch_offset == 0, "it has not grown: a record may be in the hole"
+    window.grow(11)
+    assert window.next_fetch_offset == 5

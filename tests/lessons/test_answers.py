@@ -95,4 +95,5 @@ def test_the_hints_lead_to_the_solution(key: str) -> None:
     assert task.solution().startswith("First the hints")
     shown = [task.hint() for _ in task.hints]
     assert [f"Hint {step} of {len(shown)}" in hint for step, hint in enumerate(shown, 1)] == [True] * len(shown)
+    assert [".solution() shows" in hint for hint in map(str, shown)] == [False] * (len(shown) - 1) + [True]
     assert str(task.solution()) == inspect.getsource(solution_of(key)).rstrip()

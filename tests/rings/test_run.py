@@ -61,7 +61,7 @@ def test_pytest_must_write_its_report(tmp_path: Path) -> None:
 
 def test_a_part_without_tests_is_red(tmp_path: Path) -> None:
     (empty := tmp_path / "test_nothing.py").touch()
-    command = (sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", str(empty))
+    command = (sys.executable, "-m", "pytest", "--disable-plugin-autoload", "-q", "-c", "/dev/null", str(empty))
     [outcome], _ = run(tmp_path, Part("part", command, report=True))
     assert outcome.reason
 

@@ -243,6 +243,7 @@ def consume(address: str, group: str, topic: str, done: Any, taken: Any) -> None
                 taken.put(message.value().decode())
 
 
+@pytest.mark.long
 def test_processes_share_the_work_on_one_partition(world: World) -> None:
     """With more members than partitions, each record is delivered to one member."""
     world.create()

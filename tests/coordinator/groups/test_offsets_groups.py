@@ -370,6 +370,18 @@ def test_offset_delete_removes_existing_offsets() -> None:
     assert world.delete("t1-0", group="unknown") == "GROUP_ID_NOT_FOUND"
 
 
+def test_offset_delete_removes_pending_offsets() -> None:
+    """BEHAVIOUR.md 26."""
+    world = world_with()
+    world.commit({"t2-0": 1})
+    world.commit_in_transaction({"t1-0": 5})
+    world.written()
+    assert world.delete("t1-0") == "NONE"
+    assert world.written() == ["t1-0T"]
+    world.end_transaction(9, committed=True)
+    assert world.fetch("t1-0", stable=True) == "-"
+
+
 def test_offsets_of_subscribed_topics_are_not_deleted() -> None:
     """BEHAVIOUR.md 26."""
     world = world_with()

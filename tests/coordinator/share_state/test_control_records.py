@@ -147,6 +147,20 @@ def test_the_walk_of_the_kip() -> None:
     assert log.write(111, "111-112/2/2") == "", "nothing is new"
 
 
+class TwoDeltas(ControlShard):
+    @property
+    def updates_per_snapshot(self) -> int:
+        return 2
+
+
+def test_a_checkpoint_follows_the_configured_number_of_deltas() -> None:
+    log = Log(TwoDeltas)
+    log.initialize(100)
+    many = " ".join(f"{offset}-{offset}/2/{offset % 7}" for offset in range(101, 161, 2))
+    kinds = [log.write(100, text) for text in (many, *(f"{offset}-{offset}/2/1" for offset in range(200, 260, 10)))]
+    assert "".join(kind[0] for kind in kinds) == "DDCDDCD"
+
+
 @pytest.mark.parametrize(
     ("start", "text"),
     [
