@@ -151,5 +151,5 @@ def test_clients_connect_over_ipv6(host: str, client: Any) -> None:
 
 def test_the_last_broker_may_have_the_highest_port() -> None:
     assert ports_of("127.0.0.1", 65_533, 3) == [65_533, 65_534, 65_535]
-    with pytest.raises(ConfigException, match=r"the first of 3 must be 1\.\.65533"):
+    with pytest.raises(ConfigException, match=r"the first of 3 ports must be 1\.\.65533"):
         ports_of("127.0.0.1", 65_534, 3)

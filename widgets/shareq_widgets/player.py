@@ -128,8 +128,7 @@ class Player(LiveWidget):
         self._do(self._playback.seek_time, time_ms)
 
     def play(self) -> None:
-        """Play to the end of the recording. The browser sets the pace: nothing moves while no front end shows the
-        view."""
+        """Play to the end of the recording at the browser's pace: nothing moves while no front end shows the view."""
         self._do(self._playback.play)
 
     def run_on(self) -> None:
