@@ -19,7 +19,12 @@ KEYS = [key for lesson in LESSONS for key in exercises_of(lesson)]
 WRONG = {
     key: rows for lesson in LESSONS for key, rows in import_module(f"tests.lessons.wrong.lesson_{lesson}").WRONG.items()
 }
-ROWS = [pytest.param(key, answer, says, id=f"{key}-{says}") for key, rows in WRONG.items() for answer, says in rows]
+ROWS = [
+    pytest.param(key, answer, says, id=f"{key}-{says}", marks=[pytest.mark.long] if number else [])
+    for key, rows in WRONG.items()
+    for number, (answer, says) in enumerate(rows)
+]
+"""In the first ring, one wrong answer of each exercise."""
 
 
 @pytest.fixture(autouse=True)

@@ -250,6 +250,7 @@ def test_the_page_of_a_room_plays_all_its_views() -> None:
     room.close()
 
 
+@pytest.mark.long
 def test_the_page_of_a_long_room_has_the_same_moments_in_all_views(long_room: ControlRoom, tmp_path: Path) -> None:
     path = long_room.save(tmp_path / "room.html")
     assert path.stat().st_size <= PAGE_BYTES

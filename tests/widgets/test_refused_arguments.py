@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -19,8 +19,13 @@ OF_A_TOPIC = ("control_room", "raster", "record", "state_topic", "strip")
 
 
 @pytest.fixture(scope="module")
-def source() -> Cluster:
-    return busy()
+def source() -> Iterator[Cluster]:
+    """The objects of the tests before are frozen, so that a collection looks at those of this module only."""
+    cluster = busy()
+    gc.collect()
+    gc.freeze()
+    yield cluster
+    gc.unfreeze()
 
 
 @pytest.fixture

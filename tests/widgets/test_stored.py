@@ -124,6 +124,7 @@ def test_a_png_is_small_for_a_cell_that_waits_and_sharp_for_a_stored_notebook(cl
     assert opened(stored.png(small, sharp=True)).width == stored.SHARP * size_of(small)[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", VIEWS)
 def test_the_pictures_of_a_crowd_are_bounded(crowded: Cluster, name: str) -> None:
     """Also with 10,000 records in view, each in another state than its neighbours."""
