@@ -23,6 +23,10 @@ LANES = 4
 """Deterministic parts at a time on two cores: many tests wait for clients."""
 
 
+THREADS = 2
+"""Threads through real parts at a time: at most one Apache Kafka and one Spark are alive."""
+
+
 class Part(NamedTuple):
     """A process of a ring.
 
@@ -150,7 +154,7 @@ def _lessons() -> dict[str, Part]:
 
 
 def first() -> list[Phase]:
-    """All that is deterministic, then a thread through the real parts, one after the other."""
+    """All that is deterministic, then the threads through the real parts."""
     lessons = _lessons()
     threads = [
         _pytest(f"thread: {name}", *ids, ring="first", limit_s=20 * MINUTE)
@@ -159,7 +163,7 @@ def first() -> list[Phase]:
     ]
     rooms, checks = _rooms(SHORT, "first"), _checks()
     quick = [*rooms[:2], *checks, *(lessons[number] for number in FIRST_LESSONS), *rooms[2:]]  # the longest first
-    return [Phase(quick, LANES), Phase(threads, 1)]
+    return [Phase(quick, LANES), Phase(threads, THREADS)]
 
 
 KAFKA_ROOMS = ("pairings", "wire", "tools", "backend", "proxy", "kafka", "observer", "broker", "house")

@@ -126,5 +126,5 @@ def _ids(table: dict[str, tuple[str, ...]]) -> Iterator[str]:
         yield from (f"tests/{path}::{name}" for name in names)
 
 
-THREAD = {name: tuple(_ids(table)) for name, table in (("kafka", _KAFKA), ("spark", _SPARK), ("browser", _BROWSER))}
-"""Marker of a real part -> ids of its tests in the first ring."""
+THREAD = {name: tuple(_ids(table)) for name, table in (("spark", _SPARK), ("kafka", _KAFKA), ("browser", _BROWSER))}
+"""Marker of a real part -> ids of its tests in the first ring, the longest first."""
