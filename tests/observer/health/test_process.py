@@ -136,7 +136,7 @@ def test_a_broker_that_dies_is_shown_until_it_is_back(cluster: Cluster, server: 
     """1.8, 5.1: the old figures stay."""
     ports = [int(server.bootstrap_servers.rpartition(":")[2])]
     with on_a_terminal(server.bootstrap_servers, "crew", "--interval", "0.1") as (process, screen):
-        screen.read_until("orders-0")
+        screen.read_until(r"orders-0 +0 +3 +3 ")
         server.close()
         screen.read_until("unreachable since .*: .*does not answer")
         screen.read_until(r"orders-0 +0 +3 +3 ")
