@@ -71,7 +71,7 @@ def test_a_read_below_the_log_start_begins_there() -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [Errors.NOT_LEADER_OR_FOLLOWER, Errors.UNKNOWN_TOPIC_ID, Errors.KAFKA_STORAGE_ERROR, Errors.CORRUPT_MESSAGE],
+    [Errors.NOT_LEADER_OR_FOLLOWER, Errors.UNKNOWN_TOPIC_ID, Errors.KAFKA_STORAGE_ERROR],
 )
 def test_a_read_that_fails_for_another_reason_is_sent_again(error: Errors) -> None:
     """At the same offset: from the log start on, records would be read twice."""
