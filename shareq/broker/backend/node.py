@@ -9,6 +9,7 @@ from typing import Any
 
 from shareq.broker.backend.client import BackendClient
 from shareq.broker.backend.forwarding import View, to_backend, to_client
+from shareq.broker.backend.leader_hints import without_other_processes
 from shareq.broker.backend.log_reads import RETRY_MS, LogReads
 from shareq.broker.backend.processes import backend_id
 from shareq.broker.backend.services import OF_SHARE_GROUPS, Services
@@ -126,7 +127,8 @@ class BackendNode:
 
     def _respond(self, host: Host, effect: Respond) -> None:
         del host
-        self._when_held(partial(self._network.answer, self, effect.id, effect.response))
+        response = without_other_processes(effect.response, self.broker_id)
+        self._when_held(partial(self._network.answer, self, effect.id, response))
 
     def _answer_if_held(self, exchange_id: int, answer: Answer) -> None:
         self._when_held(partial(self._answer, exchange_id, answer))
