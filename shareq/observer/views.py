@@ -8,6 +8,8 @@ from shareq import trace
 from shareq.model.errors import KafkaError, KafkaException
 from shareq.model.events import ObservationDisturbed
 from shareq.observer.observer import Observer, observe
+from shareq.observer.tap_follower import TapFollower
+from shareq.transports import IN_PROCESS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +19,33 @@ FIRST_S = 3.0
 """How long a view of an address waits for the first poll, in seconds."""
 
 
-def watched(address: str, group: str, topics: list[str] | None = None) -> Observer:
+def watched(address: str, group: str, topics: list[str] | None = None) -> Observer | TapFollower:
+    """What a view of an address shows: the journal of a tap if one answers there, else that of an observer."""
+    return followed(address, group) or observed(address, group, topics)
+
+
+def followed(address: str, group: str) -> TapFollower | None:
+    """A follower that has what the tap at an address knows of the group; None if no tap answers there.
+
+    KafkaException, with the reason, if the journal of the tap cannot be followed.
+    """
+    if address.startswith(f"{IN_PROCESS}://"):
+        return None
+    follower = TapFollower(address, group)
+    try:
+        follower.wait(lambda: follower.decided, FIRST_S)
+        if follower.offered and follower.closed:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT, f"{address} cannot be shown: {follower.trouble}"))
+    except BaseException:
+        follower.close()
+        raise
+    if follower.offered:
+        return follower
+    follower.close()
+    return None
+
+
+def observed(address: str, group: str, topics: list[str] | None = None) -> Observer:
     """An observer for a view of an address. KafkaException, with the reason, if the first poll reads nothing: a picture
     of nothing would look like an empty group."""
     observer = observe(address, group, topics)
@@ -35,7 +63,8 @@ def watched(address: str, group: str, topics: list[str] | None = None) -> Observ
 
 def view(source: Any, group: str, topic: str, partition: int = 0) -> trace.View:
     """View of one share-partition. `source`: a `Journal`, or an object that has one as `.journal`, such as a cluster;
-    or the bootstrap address of a Kafka cluster, which is observed until the view is closed.
+    or the bootstrap address of a Kafka cluster, which is observed until the view is closed, or that of a tap, whose
+    journal is followed.
 
     The share-partition may have no events yet. ConfigException for an invalid argument, and for a group, topic or
     partition that the journal does not have while it has others; KafkaException for an invalid address, and for one at
@@ -43,11 +72,11 @@ def view(source: Any, group: str, topic: str, partition: int = 0) -> trace.View:
     """
     if not isinstance(source, str):
         return trace.view(source, group, topic, partition)
-    observer = watched(source, group, [topic])
+    watching = watched(source, group, [topic])
     try:
-        return trace.view(observer, group, topic, partition, close=observer.close)
+        return trace.view(watching, group, topic, partition, close=watching.close)
     except BaseException:
-        observer.close()
+        watching.close()
         raise
 
 
@@ -59,6 +88,6 @@ def lag_plot(source: Any, group: str, topic: str | None = None, ax: Axes | None 
     """
     if not isinstance(source, str):
         return trace.lag_plot(source, group, topic, ax)
-    with watched(source, group, None if topic is None else [topic]) as observer:
+    with observed(source, group, None if topic is None else [topic]) as observer:
         observer.refresh()
         return trace.lag_plot(observer, group, topic, ax)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from shareq.proxy.stream import SIZE, Buffer, Splitter, Way
-from shareq.proxy.versions import API_VERSIONS, cap, is_too_new
+from shareq.proxy.versions import API_VERSIONS, METADATA, READ_JOURNAL, cap, is_too_new, offer
 from shareq.wire.address import Address
 from shareq.wire.broker_addresses import Lookup, carries_addresses, rewrite
 from shareq.wire.client.tls import handshake_failure
@@ -70,6 +70,11 @@ class Relay(Protocol):
 
     def response(self, waiting: Waiting, frame: bytearray, arrived_ms: int) -> None:
         """A response has passed: read it later, after its request. The frame has its size before it."""
+        ...
+
+    def read_journal(self, link: Link, frame: bytes) -> None:
+        """A request of the tap's own API, in a frame without its size: `answer` of the link takes the response.
+        MalformedFrame."""
         ...
 
     def opened(self, link: Link) -> None: ...
@@ -154,6 +159,8 @@ class Link:
     def __init__(self, relay: Relay, broker_id: int, number: int) -> None:
         self.relay, self.broker_id, self.number = relay, broker_id, number
         self.client, self.broker = Side(self), Side(self)
+        self.admitted = False
+        """True if the broker has answered Metadata, which it does not before a login that it requires."""
         self._waiting: dict[int, Waiting] = {}
         self._asked = self._answered = Waiting(0, 0)
         self._requests = Splitter(_REQUEST.size, self._choose_request)
@@ -218,6 +225,15 @@ class Link:
         self.client.abort()
         self.broker.abort()
 
+    @property
+    def unsent_bytes(self) -> int:
+        """What the client has not received yet."""
+        return self.client.unsent_bytes
+
+    def answer(self, frame: bytes) -> None:
+        """Send a response of the tap's own, in a frame with its size."""
+        self.client.write(frame)
+
     # ---- bytes -------------------------------------------------------------------------------------------------------
 
     def received(self, side: Side, data: memoryview) -> None:
@@ -234,13 +250,21 @@ class Link:
             self.close()
 
     def _pass_requests(self, data: memoryview, arrived_ms: int) -> None:
-        """A request passes as it is, before anything is read of it but an impossible size."""
-        if not self._requests.begins_badly(data):
+        """A request passes as it is, before anything is read of it but its size and its API. One of the tap's own API
+        does not pass."""
+        passed = self._requests.passes(data, READ_JOURNAL)
+        if passed:
             self.broker.write(data)
-        for way, frame in self._requests.feed(data):
+        for way, piece in self._requests.feed(data):
+            if way is Way.PASS:
+                if not passed:
+                    self.broker.write(piece)
+                continue
+            assert isinstance(piece, bytearray)
             if way is Way.READ:
-                assert isinstance(frame, bytearray)
-                self.relay.request(self, self._asked, frame, arrived_ms)
+                self.relay.request(self, self._asked, piece, arrived_ms)
+            else:
+                self.relay.read_journal(self, bytes(piece[SIZE.size :]))
 
     def _pass_responses(self, data: memoryview, arrived_ms: int) -> None:
         parts: list[Buffer] = []
@@ -261,6 +285,8 @@ class Link:
 
     def _choose_request(self, head: Buffer) -> Way:
         api_key, version, correlation_id = _REQUEST.unpack(head)
+        if api_key == READ_JOURNAL:
+            return Way.KEEP
         read = self.relay.reads_request(api_key, version)
         if not read and is_too_new(api_key, version):
             self.relay.passes_unread(api_key, version)
@@ -285,11 +311,13 @@ class Link:
             del self._waiting[older]
         del self._waiting[correlation_id]
         self._answered = answered
+        self.admitted = self.admitted or answered.api_key == METADATA
         return Way.KEEP
 
     def _in_place(self, waiting: Waiting, frame: bytearray) -> Buffer:
         """The response in place of this one."""
         if waiting.api_key == API_VERSIONS:
-            return frame[: SIZE.size] + cap(waiting.version, bytes(frame[SIZE.size :]))
+            content = offer(waiting.version, cap(waiting.version, bytes(frame[SIZE.size :])))
+            return SIZE.pack(len(content)) + content
         lookup: Lookup = self.relay.lookup
         return memoryview(rewrite(waiting.api_key, waiting.version, frame, lookup))

@@ -18,6 +18,7 @@ from shareq.client.uninterrupted import SLICE_S, uninterrupted
 from shareq.model.errors import IllegalStateException
 from shareq.observer.timed_journal import TimedJournal
 from shareq.proxy.backlog import Backlog, Read
+from shareq.proxy.journal_readers import JournalReaders
 from shareq.proxy.link import Link, Waiting
 from shareq.proxy.ports import Ports, brokers_of
 from shareq.proxy.watch import Watch
@@ -69,6 +70,7 @@ class RelayThread:
         selector = selectors.DefaultSelector()
         self._loop = asyncio.SelectorEventLoop(selector)  # ports are watched; Windows' own loop cannot do that
         self._backlog = Backlog(self._loop, selector, TcpClientHost.now_ms, self._carry_out)
+        self.readers = JournalReaders(timed.journal, self._loop, TcpClientHost.now_ms, self.watch.follow)
         self._loop.set_exception_handler(self._stray)
         self._thread = threading.Thread(target=self._loop.run_forever, name="shareq-tap", daemon=True)
         self._thread.start()
@@ -162,11 +164,15 @@ class RelayThread:
     def response(self, waiting: Waiting, frame: bytearray, arrived_ms: int) -> None:
         self._backlog.add(len(frame), partial(self.watch.response, waiting, frame), arrived_ms)
 
+    def read_journal(self, link: Link, frame: bytes) -> None:
+        self.readers.ask(link, frame)
+
     def opened(self, link: Link) -> None:
         self.links[link.number] = link
         self._all_links.add(link)
 
     def lost(self, link: Link) -> None:
+        self.readers.lost(link.number)
         if self.links.pop(link.number, None) is not None:
             self._backlog.add(0, partial(self.watch.disconnected, link.number))
 
@@ -185,6 +191,7 @@ class RelayThread:
             read(passed_ms)
         except Exception as failure:
             self._report(failure)
+        self.readers.grown()
         if self.watch.wake_at_ms != self._wake_at_ms:
             self._set_timer(self.watch.wake_at_ms)
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from shareq.wire.errors import MalformedFrame
 
 SIZE = struct.Struct(">i")
+_SIZE_AND_KEY = struct.Struct(">ih")
 Buffer = bytes | bytearray | memoryview
 
 WHOLE_BYTES = 1 << 27
@@ -61,11 +62,20 @@ class Splitter:
                 yield Piece(self._way, bytearray(data[at:end]))
             at = end
 
-    def begins_badly(self, data: memoryview) -> bool:
-        """True if these bytes begin a frame that has an impossible size."""
-        if self._left or self._head or len(data) < SIZE.size:
+    def passes(self, data: memoryview, api_key: int) -> bool:
+        """True if none of these bytes, which are of requests, belongs to a frame of this API or has to wait for others:
+        then all of them may pass before `feed` splits them."""
+        if self._head or (self._left and self._way is Way.KEEP):
             return False
-        return bool(SIZE.unpack_from(data)[0] < self._head_bytes - SIZE.size)
+        at = self._left
+        while at < len(data):
+            if at + self._head_bytes > len(data):
+                return False
+            size, key = _SIZE_AND_KEY.unpack_from(data, at)
+            if size < self._head_bytes - SIZE.size or key == api_key:
+                return False
+            at += SIZE.size + size
+        return True
 
     def _end_of_whole(self, data: memoryview, at: int) -> int:
         """The end of the frame that begins here if all of it has arrived at once, as small ones do; else 0."""

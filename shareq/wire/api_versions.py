@@ -14,7 +14,7 @@ from shareq.model.image import ClusterImage
 from shareq.model.messages import share_browse, share_fetch, share_group, share_state
 from shareq.model.messages.api_versions import ANY_NODE, ApiVersionsRequest, ApiVersionsResponse
 from shareq.model.messages.data import ProduceRequest
-from shareq.wire.apis import API_BY_KEY, APIS, EXPERIMENTS, PRODUCE_OFFERED_FROM, Api
+from shareq.wire.apis import API_BY_KEY, APIS, EXPERIMENTS, PRODUCE_OFFERED_FROM, TAP, Api
 
 T = TypeVar("T", ApiVersionsResponse.SupportedFeatureKey, ApiVersionsResponse.FinalizedFeatureKey)
 
@@ -37,6 +37,8 @@ def _offer(apis: Iterable[Api]) -> tuple[ApiVersionsResponse.ApiVersion, ...]:
 
 _API_KEYS = _offer(APIS)
 _WITH_EXPERIMENTS = _offer(APIS + EXPERIMENTS)
+_OF_TAP = frozenset(api.key for api in TAP)
+_HIDDEN = frozenset(api.key for api in EXPERIMENTS + TAP)
 _OWN_KEY = next(key for key in _API_KEYS if key.api_key == ApiVersionsRequest.API_KEY)
 _SUPPORTED = tuple(
     ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=low, max_version=high)
@@ -84,8 +86,8 @@ def _offered(image: ClusterImage) -> tuple[ApiVersionsResponse.ApiVersion, ...]:
 
 
 def hidden_apis(image: ClusterImage) -> frozenset[int]:
-    """The keys of the APIs that are not offered, because the experiments are not enabled."""
-    return frozenset() if image.broker_config[ENABLE] else frozenset(api.key for api in EXPERIMENTS)
+    """The keys of the APIs that are not offered: those of the tap, and of experiments that are not enabled."""
+    return _OF_TAP if image.broker_config[ENABLE] else _HIDDEN
 
 
 def _own(image: ClusterImage) -> ApiVersionsResponse:

@@ -1,7 +1,8 @@
 """The APIs that brokers serve over TCP, and their versions.
 
 The ranges are those of Kafka 4.3 and 4.4, so that a client which they serve is served here, too. A broker advertises
-this table, and a client uses the highest version that both sides support. Experiments have a table of their own.
+this table, and a client uses the highest version that both sides support. Experiments and the tap have tables of their
+own.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from shareq.model.messages import (
     share_fetch,
     share_group,
     share_state,
+    tap_journal,
     topics,
     transactions,
 )
@@ -122,8 +124,11 @@ APIS = (
 EXPERIMENTS = (Api(share_browse.BrowseShareGroupRequest, share_browse.BrowseShareGroupResponse, 0, 0),)
 """The APIs of experiments, which Kafka does not have: offered only where the experiments are enabled."""
 
+TAP = (Api(tap_journal.ReadJournalRequest, tap_journal.ReadJournalResponse, 0, 0),)
+"""The APIs that a tap answers itself: it adds them to the offers of brokers, which have none of them."""
+
 PRODUCE_OFFERED_FROM = 0
 """The first version of Produce in ApiVersions, though versions 0 to 2 are refused: some clients take a higher one for a
 broker without the compression that they use (KAFKA-18659)."""
 
-API_BY_KEY = {api.key: api for api in APIS + EXPERIMENTS}
+API_BY_KEY = {api.key: api for api in APIS + EXPERIMENTS + TAP}

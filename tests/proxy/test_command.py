@@ -6,6 +6,8 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,47 @@ def test_tap_journals_until_a_signal(how: signal.Signals, tmp_path: Path) -> Non
     (joined,) = [entry.event for entry in Journal.from_jsonl(file).select(MemberJoined)]
     assert isinstance(joined, MemberJoined)
     assert (joined.group_id, joined.client_id) == ("g", "anna")
+
+
+def test_tap_shows_its_journal_until_a_signal(tmp_path: Path) -> None:
+    """The page waits for the first group, and ends with the tap."""
+    with Cluster(brokers=1, clock="wall", config=QUICK) as cluster, cluster.serve() as server:
+        cluster.create_topic("orders")
+        command = [sys.executable, "-m", "shareq.cli", "tap", server.bootstrap_servers, "--port", "0"]
+        with subprocess.Popen([*command, "--show", "--no-browser"], stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            try:
+                address = process.stdout.readline().strip().partition(" at ")[2]
+                with ShareConsumer({"bootstrap.servers": address, "group.id": "g", "client.id": "anna"}) as anna:
+                    anna.subscribe(["orders"])
+                    with ThreadPoolExecutor(1) as pool:
+                        shown = pool.submit(_line_with, process.stdout, "shareq shows")
+                        while not shown.done():
+                            anna.poll(0.1)
+                line = shown.result()
+                assert line.startswith(f"shareq shows group g, orders-0 of {address} at http://127.0.0.1:")
+                page = line.rpartition(" at ")[2].strip()
+                port = int(page.rstrip("/").rpartition(":")[2])
+                socket.create_connection(("127.0.0.1", port)).close()
+                process.send_signal(signal.SIGINT)
+                assert process.stdout.read().endswith("shareq has stopped.\nshareq has stopped.\n")
+                assert process.wait() == 0
+            finally:
+                process.terminate()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
+
+
+def _line_with(lines: Iterable[str], words: str) -> str:
+    return next((line for line in lines if words in line), "")
+
+
+def test_tap_shows_nothing_of_brokers_with_a_login(tmp_path: Path) -> None:
+    """The page's clients have no login."""
+    (tmp_path / "client.properties").write_text("security.protocol=SASL_PLAINTEXT\n")
+    arguments = ["tap", "127.0.0.1:1", "--show", "--command-config", str(tmp_path / "client.properties")]
+    result = CliRunner().invoke(main, arguments)
+    assert (result.exit_code, "--show has no login" in result.output) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -60,18 +60,58 @@ def test_an_impossible_size_is_malformed(size: int) -> None:
         list(Splitter(4, lambda _: Way.KEEP).feed(memoryview(struct.pack(">i", size) + b"abcd")))
 
 
+OWN = b"\0\7"
+OTHER = b"\0\1"
+
+
+def request(api_key: bytes, body: bytes = b"") -> bytes:
+    content = api_key + b"\0\0" + body
+    return struct.pack(">i", len(content)) + content
+
+
 @pytest.mark.parametrize(
-    ("arrived", "data", "badly"),
+    ("arrived", "data", "passes"),
     [
-        (b"", b"\0\0\0\3", True),
-        (b"", b"\0\0\0\4", False),
-        (b"", b"\0\0\0", False),
-        (b"\0", b"\0\0\0\3", False),
-        (b"\0\0\0\x09head", b"\0\0\0\3", False),
+        pytest.param(b"", request(OTHER), True, id="a request"),
+        pytest.param(b"", request(OTHER, b"body") + request(OTHER), True, id="two requests"),
+        pytest.param(b"", request(OTHER, b"body")[:-2], True, id="a part of a request"),
+        pytest.param(b"", request(OWN), False, id="one of the API"),
+        pytest.param(b"", request(OTHER) + request(OWN), False, id="one of the API behind another"),
+        pytest.param(b"", request(OTHER) + request(OTHER)[:7], False, id="the begin of a head"),
+        pytest.param(request(OTHER)[:3], request(OTHER)[3:], False, id="the rest of a head"),
+        pytest.param(request(OTHER, b"1234")[:9], b"234", True, id="the rest of a request"),
+        pytest.param(request(OTHER, b"1234")[:9], b"234" + request(OWN), False, id="the rest, and one of the API"),
+        pytest.param(request(OWN, b"1234")[:9], b"23", False, id="a part of one of the API"),
+        pytest.param(b"", b"\0\0\0\3" + OTHER + b"\0\0", False, id="an impossible size"),
     ],
 )
-def test_an_impossible_size_is_seen_where_a_frame_begins(arrived: bytes, data: bytes, badly: bool) -> None:
-    """BEHAVIOUR.md, 1.5."""
-    splitter = Splitter(4, lambda _: Way.PASS)
+def test_bytes_pass_before_they_are_split_if_none_is_of_the_api(arrived: bytes, data: bytes, passes: bool) -> None:
+    """BEHAVIOUR.md, 1.1, 1.5 and 5.1."""
+    splitter = Splitter(4, lambda head: Way.KEEP if head[:2] == OWN else Way.PASS)
     list(splitter.feed(memoryview(arrived)))
-    assert splitter.begins_badly(memoryview(data)) is badly
+    assert splitter.passes(memoryview(data), OWN[1]) is passes
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([OWN, OTHER]), st.binary(max_size=30)), max_size=8),
+    st.lists(st.integers(1, 60), min_size=1),
+)
+def test_what_passes_before_it_is_split_is_what_the_pieces_are(
+    requests: list[tuple[bytes, bytes]], sizes: list[int]
+) -> None:
+    """Each byte of another API passes once, in order, whatever pieces arrive."""
+    stream = b"".join(request(*one) for one in requests)
+    splitter = Splitter(4, lambda head: Way.KEEP if head[:2] == OWN else Way.READ)
+    out, kept, at, turn = b"", [], 0, 0
+    while at < len(stream):
+        part = memoryview(stream[at : at + sizes[turn % len(sizes)]])
+        at, turn = at + len(part), turn + 1
+        if whole := splitter.passes(part, OWN[1]):
+            out += part
+        for way, piece in splitter.feed(part):
+            if way is Way.PASS and not whole:
+                out += piece
+            elif way is Way.KEEP:
+                kept.append(bytes(piece))
+    assert out == b"".join(request(*one) for one in requests if one[0] == OTHER)
+    assert kept == [request(*one) for one in requests if one[0] == OWN]

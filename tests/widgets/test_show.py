@@ -20,8 +20,9 @@ from shareq.cli import main
 from shareq.extras import install_command
 from shareq.wire.server import Server
 from shareq_widgets import ControlRoom
+from shareq_widgets.show import command
 from shareq_widgets.show.app import SETTINGS, Connection
-from shareq_widgets.show.source import Wishes, find
+from shareq_widgets.show.source import NothingToShow, Wishes, find
 from tests.polling import QUICK
 
 GROUPS = {"packers": ["boxes"], "crew": ["jobs", "letters"]}
@@ -174,6 +175,23 @@ def test_an_error_is_one_line(
     assert message.format(**places) in result.output
     assert result.output.startswith("Error: ")
     assert result.output.count("\n") == 1
+
+
+def test_the_first_group_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--wait`: a cluster without group is looked at again, and a wrong address is an error at once."""
+    looks: list[Any] = []
+
+    def look(source: str | None, wishes: Wishes) -> Any:
+        looks.append(source)
+        if len(looks) < 3:
+            raise NothingToShow("no group")
+        return find(source, wishes)
+
+    monkeypatch.setattr(command, "find", look)
+    monkeypatch.setattr(command, "LOOK_S", 0)
+    result = CliRunner().invoke(main, ["show", "--no-browser", "--wait", "localhost"])
+    assert (result.exit_code, len(looks)) == (1, 3)
+    assert "SOURCE='localhost': must be host:port" in result.output
 
 
 def test_a_wrong_source_is_refused_without_voila() -> None:

@@ -17,7 +17,7 @@ from kio.static.protocol import Payload
 from shareq.model.errors import Errors
 from shareq.model.messages.api_versions import ApiVersionsRequest
 from shareq.model.messages.base import Request
-from shareq.wire.apis import APIS, EXPERIMENTS
+from shareq.wire.apis import APIS, EXPERIMENTS, TAP
 from shareq.wire.codec import reader, writer
 from shareq.wire.codec.schema import schema
 from shareq.wire.codec.variant import Variant
@@ -34,7 +34,7 @@ from tests.wire.strategies import element_of, hints_of, inner, messages, our_nam
 
 EVERY_MESSAGE = [
     pytest.param(cls, api.key, version, id=f"{cls.__name__} v{version}")
-    for api in APIS + EXPERIMENTS
+    for api in APIS + EXPERIMENTS + TAP
     for version in range(api.min_version, api.max_version + 1)
     for cls in (api.request, api.response)
 ]
@@ -138,7 +138,7 @@ def test_every_field_of_a_schema_is_read_or_listed_as_left_out() -> None:
             if is_dataclass(theirs):
                 walk(inner(hints[attribute])[0], theirs)
 
-    for api in APIS + EXPERIMENTS:
+    for api in APIS + EXPERIMENTS + TAP:
         for version in range(api.min_version, api.max_version + 1):
             for cls in (api.request, api.response):
                 walk(variant_of(cls, version).cls, entity_of(cls, api.key, version))

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shareq.wire.apis import APIS, EXPERIMENTS, Api
+from shareq.wire.apis import APIS, EXPERIMENTS, TAP, Api
 from shareq.wire.codec.schema import schema
 from shareq.wire.codec.variant import Variant
 from shareq.wire.codec.variants import VARIANTS
@@ -17,7 +17,9 @@ from shareq.wire.frames import decode_request, decode_response, encode_request, 
 from tests.budgets import cases
 from tests.wire.strategies import messages
 
-API_VERSIONS = [(api, version) for api in APIS + EXPERIMENTS for version in range(api.min_version, api.max_version + 1)]
+API_VERSIONS = [
+    (api, version) for api in APIS + EXPERIMENTS + TAP for version in range(api.min_version, api.max_version + 1)
+]
 EXTREMES = (b"\0", b"\x7f", b"\x80", b"\xff", b"\xff\xff\xff\xff\x0f", b"\x7f\xff\xff\xff", b"\x80\0\0\0")
 
 

@@ -19,8 +19,9 @@ from shareq_widgets.panel import Panel
 from shareq_widgets.partition_strip import strip
 from shareq_widgets.player import Player
 from shareq_widgets.selection import offset_of
+from shareq_widgets.sources import open_cluster
 from shareq_widgets.steering import Steering
-from shareq_widgets.what_if_view import WhatIf, open_cluster
+from shareq_widgets.what_if_view import WhatIf
 
 Make = Callable[[], Player | WhatIf]
 

@@ -1,7 +1,9 @@
 """The views of a share group, each alone in a cell; all views of one source show one moment and mark one selection.
 
 `source` is a `Cluster`, served or not, an `Observer` or a `Journal`; or the bootstrap servers of a Kafka cluster, which
-is observed until the view is closed. `theme` is "auto" (the notebook's), "light" or "dark". `controls`: show the
+is observed until the view is closed, or of a tap, which shows its holders and locks, too.
+
+`theme` is "auto" (the notebook's), "light" or "dark". `controls`: show the
 buttons and the timeline. `joins`: show the moment of the other views, instead of bringing them to the end.
 ConfigException for an unknown group, topic or partition; ValueError for other arguments.
 """
@@ -34,6 +36,7 @@ from shareq_widgets.playback import Playback
 from shareq_widgets.position import time_scale_of
 from shareq_widgets.quiet import awaits
 from shareq_widgets.selection import offset_of, parse, share_partition_of
+from shareq_widgets.sources import open_cluster
 
 Make = TypeVar("Make", bound=Callable[..., Any])
 
@@ -81,7 +84,7 @@ def group_picture(
 
 
 def _timeline(source: Any, group: str) -> GroupTimeline:
-    """The timeline of a group; an address of Kafka is observed until the timeline is closed."""
+    """The timeline of a group; an address of Kafka, or of a tap, is observed until the timeline is closed."""
     if not isinstance(source, str):
         return GroupTimeline(source, group)
     observing = observer.watched(source, group)
@@ -191,6 +194,7 @@ def messages(
             frame.instant, client=client, apis=apis, without=without, party=party if OTHERS in without else None,
             selected=selected, most=count, since_ms=frame.span and frame.span[0],
         )  # fmt: skip
+        found = found._replace(traceable=open_cluster(source) is not None)
         return messages_drawing.draw(found, frame.width, frame.selection, (without, party) if frame.buttons else None)
 
     return group_picture(source, group, draw, "Messages", options, parts=PARTS)
@@ -201,7 +205,8 @@ def cluster(source: Any, *, group: str, **options: Unpack[Options]) -> GroupPict
     """The brokers: what they lead and coordinate, elections and stops, and the messages between two steps."""
 
     def draw(frame: Frame) -> Drawing:
-        return cluster_drawing.draw(cluster_drawing.content(frame.instant, frame.since), frame.width)
+        found = cluster_drawing.content(frame.instant, frame.since)
+        return cluster_drawing.draw(found._replace(traceable=open_cluster(source) is not None), frame.width)
 
     return group_picture(source, group, draw, "Cluster", options)
 

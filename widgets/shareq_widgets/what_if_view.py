@@ -15,7 +15,7 @@ from shareq import Cluster
 from shareq.model.configs import BrokerConfig, GroupConfig
 from shareq.model.errors import ConfigException, KafkaException
 from shareq.model.printable import escape
-from shareq.observer import Observer
+from shareq.observer import Observer, TapFollower
 from shareq.sim.what_if import KEYS, Setting, Table, stored_table
 from shareq.trace import Journal
 from shareq.trace.analysis.one_thread import used_by_one_thread
@@ -26,6 +26,7 @@ from shareq_widgets.inputs import on_change, on_click
 from shareq_widgets.instant import Instant
 from shareq_widgets.pictures import what_if as drawing
 from shareq_widgets.pictures.what_if_words import WhatIfContent, field_text, words
+from shareq_widgets.sources import open_cluster
 from shareq_widgets.views import Options, group_picture, refusing_others
 
 SLIDERS: Final = {
@@ -237,15 +238,9 @@ def what_if(
     return WhatIf(Journal() if source is None else source, group, found, cluster=cluster, options=options)
 
 
-def open_cluster(source: Any) -> Cluster | None:
-    """The cluster of a source, if it is in this process and open."""
-    cluster = getattr(source, "cluster", source)
-    return cluster if isinstance(cluster, Cluster) and not cluster.closed else None
-
-
 def _admin_text(source: Any) -> str:
     """The admin client of a source in Python; of a recording, a name for it."""
-    observed = isinstance(source, (str, Observer))
+    observed = isinstance(source, (str, Observer, TapFollower))
     servers = source if isinstance(source, str) else getattr(source, "bootstrap_servers", "")
     return f"Admin({{'bootstrap.servers': {servers!r}}})" if observed else "admin"
 

@@ -66,6 +66,11 @@ class EntryLog:
         if self._trim_at is not None and len(entries) >= self._trim_at:
             self._entries = entries[-self._trim_at // 2 :]
 
+    def skip_to(self, order: int) -> None:
+        """Give the first entry this order: those before it are missing. To be called before the first entry."""
+        assert not self._entries
+        self._next = order
+
     def entries(self) -> list[Entry]:
         """The kept entries, oldest first. Without a capacity this is the live list: do not change it."""
         entries = self._entries
@@ -106,3 +111,12 @@ class EntryLog:
         """The kept entries from `order` on."""
         entries = self.entries()
         return entries[max(order - entries[0].order, 0) :] if entries else []
+
+    def page(self, order: int, most: int) -> list[Entry]:
+        """The kept entries from `order` on, at most so many; the cost follows their number."""
+        entries = self._entries
+        kept = min(len(entries), self.capacity or len(entries))
+        if not kept:
+            return []
+        place = max(order - entries[0].order, len(entries) - kept)
+        return entries[place : place + most]

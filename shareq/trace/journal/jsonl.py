@@ -11,7 +11,7 @@ version 1, `window_end` has the name `speo`; it can be read.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,9 @@ def entry_line(entry: Entry) -> str:
     return _dumps(head | {"type": type(entry.event).__name__} | encode(entry.event))
 
 
+PAGE = 5_000
+"""The most entries of a page: most are longer than 100 bytes."""
+
 _dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -53,19 +56,41 @@ def read(path: str | PathLike[str], *, strict: bool = True) -> JournalFile:
     """Read a file. A bad line raises a JournalFileError; with `strict=False` it is left out, its error is in `errors`,
     and the other entries keep their orders.
     """
+    with Path(path).open("rb") as file, without_collection():
+        return _read(path, file, strict=strict)
+
+
+def page(log: EntryLog, order: int, max_bytes: int) -> bytes:
+    """The content of a file with the kept entries from `order` on: the first one, and more up to `max_bytes`."""
+    lines: list[bytes] = []
+    size = 0
+    for entry in log.page(order, PAGE):
+        line = entry_line(entry).encode()
+        size += len(line) + 1
+        if lines and size > max_bytes:
+            break
+        lines.append(line)
+    return b"\n".join([header_line(log).encode(), *lines, b""])
+
+
+def read_page(content: bytes, name: str) -> JournalFile:
+    """The content of a file. A bad line raises a JournalFileError with this name."""
+    return _read(name, content.splitlines(), strict=True)
+
+
+def _read(path: str | PathLike[str], content: Iterable[bytes], *, strict: bool) -> JournalFile:
     errors: list[JournalFileError] = []
     entries: list[Entry] = []
-    with Path(path).open("rb") as file, without_collection():
-        lines = enumerate(file, start=1)
-        version, origin_ms = _header(path, next(lines, (1, b"")))
-        for number, found in _entries(lines, version):
-            error = found if isinstance(found, str) else _out_of_order(entries, found, gaps=bool(errors))
-            if error is None and isinstance(found, Entry):
-                entries.append(found)
-                continue
-            errors.append(JournalFileError(path, number, str(error)))
-            if strict:
-                raise errors[-1]
+    lines = enumerate(content, start=1)
+    version, origin_ms = _header(path, next(lines, (1, b"")))
+    for number, found in _entries(lines, version):
+        error = found if isinstance(found, str) else _out_of_order(entries, found, gaps=bool(errors))
+        if error is None and isinstance(found, Entry):
+            entries.append(found)
+            continue
+        errors.append(JournalFileError(path, number, str(error)))
+        if strict:
+            raise errors[-1]
     return JournalFile(origin_ms, entries, tuple(errors))
 
 

@@ -1,5 +1,5 @@
 """Versions of Kafka 4.4 that kio lacks, as kio's dataclasses: each is the version before it, changed. Also versions
-with a tagged field of shareq, which other implementations ignore, and the messages of experiments.
+with a tagged field of shareq, which other implementations ignore, and the messages of experiments and of the tap.
 
 Source: Kafka's message schemas; KIP-1242 for ApiVersions 5.
 """
@@ -21,8 +21,10 @@ from kio.static.constants import EntityType
 from kio.static.primitive import Records, i8, i16, i32, i32Timedelta, i64
 
 from shareq.model.messages.api_versions import ANY_NODE
+from shareq.model.messages.base import Request
 from shareq.model.messages.share_browse import BrowseShareGroupRequest
 from shareq.model.messages.share_fetch import RULE_DELAY
+from shareq.model.messages.tap_journal import ReadJournalRequest
 
 RELEASE_DELAY_TAG = 10_000
 """The tag of the rest that a client requests for released records; Kafka's own tags count from 0."""
@@ -88,12 +90,13 @@ _TYPES: Mapping[str, Any] = MappingProxyType(
         "error_code": ErrorCode,
         "timedelta_i32": i32Timedelta,
         "records": Records,
+        "bytes": bytes,
     }
 )
 
 
-def _struct(name: str, kind: Any, header: Any, **declared: Any) -> Any:
-    """Version 0 of a struct of BrowseShareGroup; a field is declared by its type, or by the struct of its elements."""
+def _struct(name: str, kind: Any, header: Any, api: type[Request] = BrowseShareGroupRequest, **declared: Any) -> Any:
+    """Version 0 of a struct of an API; a field is declared by its type, or by the struct of its elements."""
     named = [
         _Field(field_name, _TYPES[kafka], {"kafka_type": kafka.removeprefix("nullable ")}).declared
         if isinstance(kafka, str)
@@ -104,7 +107,7 @@ def _struct(name: str, kind: Any, header: Any, **declared: Any) -> Any:
         "__type__": kind,
         "__version__": i16(0),
         "__flexible__": True,
-        "__api_key__": i16(BrowseShareGroupRequest.API_KEY),
+        "__api_key__": i16(api.API_KEY),
         "__header_schema__": header,
     }
     return make_dataclass(name, named, namespace=namespace, frozen=True, slots=True, kw_only=True)
@@ -154,6 +157,32 @@ def _browse_response() -> Any:
     )
 
 
+def _journal_request() -> Any:
+    return _struct(
+        "ReadJournalRequest",
+        EntityType.request,
+        RequestHeader,
+        ReadJournalRequest,
+        group_id="nullable string",
+        from_order="int64",
+        max_wait_ms="int32",
+        max_bytes="int32",
+    )
+
+
+def _journal_response() -> Any:
+    return _struct(
+        "ReadJournalResponse",
+        EntityType.response,
+        ResponseHeader,
+        ReadJournalRequest,
+        error_code="error_code",
+        now_ms="int64",
+        total="int64",
+        journal="bytes",
+    )
+
+
 _TOPIC_ID = _Field("topic_id", UUID | None, {"kafka_type": "uuid"})
 
 _MADE: Mapping[tuple[int, int, bool], Callable[[], Any]] = MappingProxyType(
@@ -173,6 +202,8 @@ _MADE: Mapping[tuple[int, int, bool], Callable[[], Any]] = MappingProxyType(
         **{(key, version, True): _with_release_delay(key, version) for key in (78, 79) for version in (1, 2)},
         (BrowseShareGroupRequest.API_KEY, 0, True): _browse_request,
         (BrowseShareGroupRequest.API_KEY, 0, False): _browse_response,
+        (ReadJournalRequest.API_KEY, 0, True): _journal_request,
+        (ReadJournalRequest.API_KEY, 0, False): _journal_response,
     }
 )
 """(API key, version, True for a request) -> its dataclass."""

@@ -331,7 +331,9 @@ def test_without_messages_the_picture_explains_how_to_record_them() -> None:
     random = random_cluster(1)
     cluster = content(instant_of(GroupHistory(random, GROUP)), 0)
     assert not cluster.traced
-    assert "Cluster(trace_messages=True)" in draw(cluster, 374).text
+    assert "no messages recorded" in draw(cluster, 374).text
+    assert "trace_messages" not in draw(cluster, 374).text
+    assert "Cluster(trace_messages=True)" in draw(cluster._replace(traceable=True), 374).text
 
 
 # ---- drawing ---------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -162,9 +163,27 @@ def test_the_whole_line_of_a_message_takes_a_click(run: Instant) -> None:
 
 
 def test_a_cluster_without_a_trace_has_no_messages() -> None:
-    drawing = messages.draw(at_end(busy_cluster()), 374)
+    """The advice is only for those who can follow it."""
+    found = at_end(busy_cluster())
+    assert messages.draw(found, 374).text == "The journal has no messages."
+    drawing = messages.draw(found._replace(traceable=True), 374)
     assert drawing.text == "The journal has no messages: a cluster with trace_messages=True records them."
     check_layout(drawing)
+
+
+def test_only_the_view_of_an_open_cluster_advises_to_trace_messages(tmp_path: Path) -> None:
+    with Cluster(brokers=1) as cluster:
+        with ShareConsumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": GROUP}) as consumer:
+            cluster.create_topic("jobs")
+            consumer.subscribe(["jobs"])
+            consumer.poll(1)
+        cluster.journal.to_jsonl(tmp_path / "run.jsonl")
+        assert [
+            ["trace_messages" in repr(show(source, group=GROUP)) for show in (views.messages, views.cluster)]
+            for source in (cluster, Journal.from_jsonl(tmp_path / "run.jsonl"))
+        ] == [[True, True], [False, False]]
+    assert "no messages" in repr(views.messages(cluster, group=GROUP))
+    assert "trace_messages" not in repr(views.messages(cluster, group=GROUP))
 
 
 def test_a_group_that_is_seen_from_outside_has_no_advice_that_its_reader_cannot_follow() -> None:

@@ -80,7 +80,8 @@ class ClusterContent(NamedTuple):
     """A cluster at a moment, as the group uses it. `leaderless`: the group's partitions without a leader.
 
     `changes` and `messages` are those since another moment, oldest first. `traced`: messages are recorded. `observed`:
-    seen from outside; which brokers run and coordinate is not known then.
+    seen from outside; which brokers run and coordinate is not known then. `traceable`: the reader of the picture can
+    make the cluster record messages.
     """
 
     group_id: str
@@ -91,6 +92,7 @@ class ClusterContent(NamedTuple):
     members: tuple[ClientContent, ...]
     changes: tuple[Change, ...]
     messages: tuple[MessageContent, ...]
+    traceable: bool = False
 
 
 def content(instant: Instant, since: int, *, recent_ms: int = RECENT_MS) -> ClusterContent:

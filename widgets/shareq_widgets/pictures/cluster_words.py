@@ -69,7 +69,8 @@ def notes_of(cluster: ClusterContent) -> list[str]:
     """What is not known."""
     if cluster.observed:
         return ["seen from outside: which brokers run and coordinate, and messages, are not known"]
-    return [] if cluster.traced else ["no messages recorded: Cluster(trace_messages=True) records them"]
+    advice = ": Cluster(trace_messages=True) records them" if cluster.traceable else ""
+    return [] if cluster.traced else [f"no messages recorded{advice}"]
 
 
 def text_of(cluster: ClusterContent, brokers: Sequence[BrokerContent]) -> str:

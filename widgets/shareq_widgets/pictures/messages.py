@@ -366,7 +366,8 @@ def _nothing(content: MessagesContent) -> str:
     if content.outside:
         return "No messages are recorded: the group is seen from outside."
     if not content.traced:
-        return "The journal has no messages: a cluster with trace_messages=True records them."
+        advice = ": a cluster with trace_messages=True records them" if content.traceable else ""
+        return f"The journal has no messages{advice}."
     return f"No messages in the last {duration(content.now_ms - content.from_ms)}."
 
 

@@ -85,7 +85,8 @@ class MessagesContent(NamedTuple):
     """`exchanges` in the order of their requests; `earlier`: number of older ones in the span that are left out;
     `traced`: False if the journal has no messages up to the moment; `refused`: the newest refusals in the span, whether
     messages are traced or not; `silent`: no client has sent a message, as far as the journal has it; `outside`: the
-    journal without messages is that of an observer or a tap."""
+    journal without messages is that of an observer or a tap; `traceable`: its reader can make the cluster record them.
+    """
 
     from_ms: int
     now_ms: int
@@ -98,6 +99,7 @@ class MessagesContent(NamedTuple):
     refused: tuple[Refusal, ...] = ()
     silent: bool = False
     outside: bool = False
+    traceable: bool = False
 
 
 def content(

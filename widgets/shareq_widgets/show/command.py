@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import click
 
+from shareq.end_signals import end_signals
 from shareq.extras import require
 from shareq.model.errors import ConfigException, KafkaException
 from shareq_widgets.look import THEMES
-from shareq_widgets.show.source import Wishes, find
+from shareq_widgets.show.source import NothingToShow, Shown, Wishes, find
+
+LOOK_S = 0.5
+"""The interval at which `--wait` looks again."""
 
 
 @click.command()
@@ -20,6 +24,7 @@ from shareq_widgets.show.source import Wishes, find
 @click.option("--partition", type=click.IntRange(0), help="Its partition.  [default: the first one of the group]")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="The port; 0: a free one.")
 @click.option("--theme", type=click.Choice(["auto", *THEMES]), default="auto", show_default=True)
+@click.option("--wait", is_flag=True, help="Wait until the cluster at SOURCE has a share group with a partition.")
 @click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
 def show(
     *,
@@ -29,16 +34,20 @@ def show(
     partition: int | None,
     port: int,
     theme: str,
+    wait: bool,
     no_browser: bool,
 ) -> None:
     """Show the control room of a share group in the browser until Ctrl-C.
 
     SOURCE: nothing for a new cluster in memory, on a clock that you advance; host:port,... of Apache Kafka or of
-    `shareq serve`, which is observed; or the path of a journal, a .jsonl or .parquet file.
+    `shareq serve`, which is observed, or of `shareq tap`, which knows holders and locks; or the path of a journal, a
+    .jsonl or .parquet file.
     """
     with _plain_errors():
         require("lab", "voila")
-        found = find(source, Wishes(group, topic, partition))
+        found = _found(source, Wishes(group, topic, partition), wait=wait)
+        if found is None:
+            return
         from shareq_widgets.show.app import serve  # Voila takes seconds: a wrong SOURCE is refused before
 
         def opened(address: str) -> None:
@@ -47,6 +56,18 @@ def show(
 
         serve(found.code(theme), port=port, theme=theme, opened=opened, open_browser=not no_browser)
     click.echo("shareq has stopped.")
+
+
+def _found(source: str | None, wishes: Wishes, *, wait: bool) -> Shown | None:
+    """What is shown; None if a signal ends the wait for it."""
+    if not wait:
+        return find(source, wishes)
+    with end_signals() as ended:
+        while not ended.is_set():
+            with suppress(NothingToShow):
+                return find(source, wishes)
+            ended.wait(LOOK_S)
+    return None
 
 
 @contextmanager

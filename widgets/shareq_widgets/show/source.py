@@ -20,6 +20,11 @@ FILES: Final = {".jsonl": "from_jsonl", ".parquet": "from_parquet"}
 ANSWER_S: Final = 4.0
 """The time in which a cluster must answer."""
 
+
+class NothingToShow(ConfigException):
+    """The source answers, and has no share group with a partition yet."""
+
+
 Places = Mapping[str, Collection[int]]
 """The partitions of a group, by topic."""
 
@@ -115,7 +120,7 @@ def _share_partition(group: str, places: Places, wishes: Wishes) -> tuple[str, i
 def _chosen(kind: str, wish: str | None, known: list[str], where: str) -> str:
     """The wish, or the first one that is known."""
     if not known:
-        raise ConfigException(f"{where} has no {'share group' if kind == 'group' else kind} to show")
+        raise NothingToShow(f"{where} has no {'share group' if kind == 'group' else kind} to show")
     if wish is not None and wish not in known:
         raise ConfigException(f"{kind}={wish!r}: must be one of {', '.join(known)} of {where}")
     return known[0] if wish is None else wish
