@@ -20,7 +20,8 @@ NO_FIGURE = float("nan")
 class Result:
     """The figures of one run. Times are virtual; a latency is from the append to the durable ACCEPT.
 
-    `finished`: every record was finished in time. `throughput`: records accepted per second of the whole run;
+    `finished`: every record was finished in time. `duration_s`: until the last record was finished, or until the time
+    was over. `throughput`: records accepted per second of the whole run;
     `throughput_loaded`: per second until the last record arrived, so without the end of a run, in which the last locks
     expire; not a number if all records arrive at the start. `occupancy`: the mean fill of the window over time, as a
     fraction of `record_locks`. `utilisation`: the fraction of time that consumers worked. `fairness`: Jain's index of
@@ -69,7 +70,8 @@ class WorkInterval(NamedTuple):
 
 
 class FinishedRun(NamedTuple):
-    """A run that has ended. `work`: the intervals of each worker, which may extend beyond the end of the run."""
+    """A run that has ended, at `ended_ms`: when its last record was finished, or when its time was over. `work`: the
+    intervals of each worker, which may extend beyond that."""
 
     scenario: Scenario
     seed: int
@@ -77,6 +79,7 @@ class FinishedRun(NamedTuple):
     group: str
     topic: str
     started_ms: int
+    ended_ms: int
     work: list[list[WorkInterval]]
 
     def changes(self, partition: int) -> Iterator[tuple[int, RecordsChanged]]:
@@ -145,8 +148,7 @@ def measure(outcome: FinishedRun) -> Result:
     known = account.accepted + account.archived + account.in_flight + account.never_delivered
     assert known == account.records, f"seed {seed}: {account.records - known} records are lost"
     tally = _RecordCounts(outcome)
-    ended_ms = max((at for p in range(scenario.partitions) for at, _ in outcome.windows(p)), default=outcome.started_ms)
-    duration_ms = max(ended_ms - outcome.started_ms, 1)
+    duration_ms = max(outcome.ended_ms - outcome.started_ms, 1)
     latencies = np.concatenate(tally.latencies) if tally.latencies else np.full(1, NO_FIGURE)
     p50, p90, p99 = np.percentile(latencies, [50, 90, 99])
     return Result(
@@ -166,18 +168,18 @@ def measure(outcome: FinishedRun) -> Result:
         latency_p90_ms=float(p90),
         latency_p99_ms=float(p99),
         latency_max_ms=float(latencies.max()),
-        occupancy=_occupancy(outcome, ended_ms),
-        utilisation=_busy_ms(outcome, ended_ms) / (len(outcome.work) * duration_ms),
+        occupancy=_occupancy(outcome),
+        utilisation=_busy_ms(outcome) / (len(outcome.work) * duration_ms),
         fairness=_jain(list(tally.by_member.values()), scenario.consumers),
     )
 
 
-def _busy_ms(outcome: FinishedRun, ended_ms: int) -> int:
+def _busy_ms(outcome: FinishedRun) -> int:
     """The total time that all consumers worked until the end of the run."""
-    return sum(max(min(work.end_ms, ended_ms) - work.begin_ms, 0) for place in outcome.work for work in place)
+    return sum(max(min(work.end_ms, outcome.ended_ms) - work.begin_ms, 0) for place in outcome.work for work in place)
 
 
-def _occupancy(outcome: FinishedRun, ended_ms: int) -> float:
+def _occupancy(outcome: FinishedRun) -> float:
     """The mean over time and partitions of offsets in flight / record locks."""
     scenario, total = outcome.scenario, 0
     for partition in range(scenario.partitions):
@@ -186,8 +188,8 @@ def _occupancy(outcome: FinishedRun, ended_ms: int) -> float:
             at_ms = max(time_ms, outcome.started_ms)
             total += width * (at_ms - since_ms)
             since_ms, width = at_ms, event.window_end - event.spso
-        total += width * (ended_ms - since_ms)
-    return total / (max(ended_ms - outcome.started_ms, 1) * scenario.partitions * scenario.record_locks)
+        total += width * (outcome.ended_ms - since_ms)
+    return total / (max(outcome.ended_ms - outcome.started_ms, 1) * scenario.partitions * scenario.record_locks)
 
 
 def _jain(counts: list[int], consumers: int) -> float:

@@ -171,7 +171,8 @@ class Simulation:
 
     def outcome(self) -> FinishedRun:
         """The data to measure."""
-        return FinishedRun(self.scenario, self.seed, self.cluster.journal, GROUP, TOPIC, self.started_ms, self.work)
+        journal, ended_ms = self.cluster.journal, self.cluster.now_ms
+        return FinishedRun(self.scenario, self.seed, journal, GROUP, TOPIC, self.started_ms, ended_ms, self.work)
 
     # ---- close -------------------------------------------------------------------------------------------------------
 

@@ -102,8 +102,9 @@ def test_a_run_whose_log_has_a_hole_ends_with_its_last_record() -> None:
         ),
         pytest.param(
             {"records": 1000, "consumers": 2, "max_poll_records": 500, "service_ms": 10, "max_duration_s": 1},
-            {"finished": False, "accepted": 0, "deliveries": 200, "throughput": 0.0},
-            id="max_duration_s ends the run before the first accept",
+            {"finished": False, "accepted": 0, "deliveries": 200, "throughput": 0.0, "duration_s": 1.0,
+             "occupancy": 0.1, "utilisation": 1.0},
+            id="max_duration_s ends the run before the first accept, with 200 of 2000 locks all the time",
         ),
         pytest.param(
             {"records": 100, "consumers": 1, "max_poll_records": 10, "service_ms": 10, "slow_rate": 1.0,
