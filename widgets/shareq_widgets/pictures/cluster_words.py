@@ -69,7 +69,7 @@ def notes_of(cluster: ClusterContent) -> list[str]:
     """What is not known."""
     if cluster.observed:
         return ["seen from outside: which brokers run and coordinate, and messages, are not known"]
-    return [] if cluster.traced else ["no messages recorded: Cluster(trace_messages=True) records them"]
+    return [] if cluster.traced else ["no messages recorded: a cluster or a tap with trace_messages=True records them"]
 
 
 def text_of(cluster: ClusterContent, brokers: Sequence[BrokerContent]) -> str:

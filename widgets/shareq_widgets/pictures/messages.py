@@ -46,7 +46,7 @@ __all__ = [
     "recent",
 ]
 
-HEAD, ROW, LEAN = 56, 18, 6
+HEAD, ROW, LEAN = 56, 20, 4
 PAUSES, PAUSE = 120, 36
 """Height of all pauses together if they fill the span, and the greatest height of one."""
 OPEN_APART, MOST_APART = 3.0, 3
@@ -366,7 +366,7 @@ def _nothing(content: MessagesContent) -> str:
     if content.outside:
         return "No messages are recorded: the group is seen from outside."
     if not content.traced:
-        return "The journal has no messages: a cluster with trace_messages=True records them."
+        return "The journal has no messages: a cluster or a tap with trace_messages=True records them."
     return f"No messages in the last {duration(content.now_ms - content.from_ms)}."
 
 
