@@ -18,7 +18,7 @@ HEAVY = frozenset(
         *("kio", "matplotlib", "numpy", "pandas", "prometheus_client", "pyarrow", "pyspark", "rich", "ssl", "tqdm"),
     }
 )
-TOOLS = ("acls", "browse", "configs", "consume", "dlq", "groups", "perf", "produce", "topics", "verify")
+TOOLS = ("acls", "browse", "configs", "consume", "dlq", "groups", "perf", "produce", "show", "topics", "verify")
 
 
 def imported_by(*arguments: str) -> set[str]:

@@ -85,7 +85,7 @@ def test_a_call_names_the_package_that_is_missing(
 @pytest.mark.parametrize("package", ["anywidget", "traitlets"])
 def test_the_widgets_name_the_command_that_installs_them(package: str) -> None:
     """In a process of its own, because the widgets are loaded in this one."""
-    code = f"import sys; sys.modules[{package!r}] = None; import shareq_widgets"
+    code = f"import sys; sys.modules[{package!r}] = None; from shareq_widgets import strip"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     last = done.stderr.splitlines()[-1]
     assert last == f"ModuleNotFoundError: the package {package} is missing: {install_command('lab')}"

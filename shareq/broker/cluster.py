@@ -371,10 +371,11 @@ class Cluster(Closing):
         return self._runtime.storage.existing_log(topic, partition)
 
     def __repr__(self) -> str:
-        topics = [t for t in self.image.topics if not t.startswith("__")]
+        topics = sum(not name.startswith("__") for name in self.image.topics)
         state = "closed" if self.closed else f"brokers {list(self.brokers_alive)} of {len(self.image.brokers)} alive"
         where = self.bootstrap_servers + (f", backend {self.backend}" if self.backend else "")
-        return f"Cluster({where}, {clock_and_persister(self.clock, self.image)}, {state}, {len(topics)} topics)"
+        clock = clock_and_persister(self.clock, self.image)
+        return f"Cluster({where}, {clock}, {state}, {topics} topic{'s' * (topics != 1)})"
 
     def _repr_html_(self) -> str:
         if self.backend:

@@ -28,6 +28,9 @@ AcknowledgementCommitCallback = Callable[[dict[TopicPartition, set[int]], KafkaE
 CLOSE_TIMEOUT_S = 30
 """Default time-out of `close`, as in Java."""
 
+SIGN_MS = 500
+"""A poll whose connections fail for so long, before any broker has answered, logs the reason and goes on."""
+
 
 class ShareConsumer(UntilClosed):
     """Consumes topics together with the other members of its share group; see KIP-932.
@@ -137,13 +140,22 @@ class ShareConsumer(UntilClosed):
         """Wait for records; gaps alone do not end the wait."""
         connection, core = self._connection, self._core
         deadline_ms = wait_ms and connection.now_ms() + wait_ms
-        left_ms = wait_ms
+        if not core.calls.reached and (wait_ms is None or wait_ms > SIGN_MS):
+            self._await_first_answer()
+        left_ms = deadline_ms and max(0, deadline_ms - connection.now_ms())
         while core.poll_ready() or connection.wait(core.poll_ready, left_ms):
             runs = perform(connection, core.calls, core.collect)
             if runs:
                 return runs
             left_ms = deadline_ms and max(0, deadline_ms - connection.now_ms())
         return []
+
+    def _await_first_answer(self) -> None:
+        """Log why no broker can be reached while a long poll waits: its address may be wrong."""
+        core = self._core
+        self._connection.wait(lambda: core.poll_ready() or core.calls.reached, SIGN_MS)
+        if core.calls.refusal:
+            self._warn_of_empty_poll()
 
     def ready(self) -> bool:
         """True if a poll would return or raise at once: for applications with their own event loop."""

@@ -347,7 +347,7 @@ def test_repr_and_html_of_a_cluster(cluster: Cluster, probe: Probe) -> None:
     coordinator_of(probe, "g")
     probe.produce("orders", "a", "b")
     cluster.kill_broker(1)
-    assert repr(cluster) == f"Cluster({cluster.bootstrap_servers}, virtual clock, brokers [0, 2] of 3 alive, 1 topics)"
+    assert repr(cluster) == f"Cluster({cluster.bootstrap_servers}, virtual clock, brokers [0, 2] of 3 alive, 1 topic)"
     html = cluster._repr_html_()
     assert "<b>down</b>" in html
     assert "1 internal topics" in html

@@ -10,10 +10,10 @@ from shareq.broker import Cluster
 from shareq.consumer import AcknowledgeType, ShareConsumer
 from shareq.producer import Producer
 from shareq_widgets import control_room, race, strip, views
-from shareq_widgets.control_room import ControlRoom
 from shareq_widgets.group_picture import GroupPicture
 from shareq_widgets.partition_strip import PartitionStrip
 from shareq_widgets.race_view import Race
+from shareq_widgets.room import ControlRoom
 from shareq_widgets.svg import seconds_left
 
 GROUP, TOPIC = "crew", "jobs"

@@ -8,6 +8,8 @@ import socket
 import pytest
 
 from shareq import Cluster, Producer, ShareConsumer
+from shareq.client.calls import UNREACHABLE_MS
+from shareq.consumer.share_consumer import SIGN_MS
 from shareq.model.errors import Errors, KafkaError, KafkaException
 from shareq.model.messages.cluster import FindCoordinatorRequest, MetadataRequest
 from tests.client.fake import Fake, batch
@@ -100,6 +102,26 @@ def test_poll_without_a_reachable_broker_raises() -> None:
             consumer.poll(60)
         assert raised.value.error == KafkaError._TRANSPORT
     assert fake.now_ms - began_ms < 15_000
+
+
+@pytest.mark.parametrize("wait_s", [-1, 60])
+def test_a_long_poll_logs_the_reason_before_it_ends(hints: pytest.LogCaptureFixture, wait_s: float) -> None:
+    """A person who has typed a wrong address reads it at once, and not when the poll gives up."""
+    fake = Fake(t=[1])
+    logged_ms: list[int] = []
+
+    def refuse(*_: object) -> Errors:
+        if hints.messages and not logged_ms:
+            logged_ms.append(fake.now_ms)
+        return Errors.NETWORK_EXCEPTION
+
+    fake.answers[MetadataRequest] = fake.answers[FindCoordinatorRequest] = refuse
+    consumer = consumer_on(fake, "t")
+    began_ms = fake.now_ms
+    with pytest.raises(KafkaException, match="no broker is reachable"):
+        consumer.poll(wait_s)
+    assert hints.messages == ["poll is empty: connections fail; the consumer tries again"]
+    assert SIGN_MS <= logged_ms[0] - began_ms < UNREACHABLE_MS
 
 
 def test_no_error_if_a_broker_has_answered_before() -> None:

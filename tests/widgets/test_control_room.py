@@ -9,8 +9,8 @@ import pytest
 
 from shareq import Cluster
 from shareq_widgets import ControlRoom, control_room
-from shareq_widgets.control_room import RoomState
 from shareq_widgets.panel import Panel
+from shareq_widgets.room import RoomState
 from shareq_widgets.screen import MESSAGES, MOST_MESSAGES, SLOTS, Slot
 from tests.browser.busy import GROUP, TOPIC, busy
 from tests.widgets.fakes import Clock

@@ -23,6 +23,12 @@ DRAWING = [
 ]
 
 
+def test_no_public_name_is_a_module_too() -> None:
+    """The import of such a module would replace the name, which is loaded on first access."""
+    assert {path.stem for path in HERE.iterdir()}.isdisjoint(shareq_widgets.__all__)
+    assert dir(shareq_widgets) == shareq_widgets.__all__ == sorted(shareq_widgets._HOMES)
+
+
 @pytest.mark.parametrize("path", DRAWING, ids=lambda path: path.name)
 def test_files_define_no_colours(path: Path) -> None:
     assert not re.findall(r"#[0-9a-fA-F]{3,8}\b(?!\w)", path.read_text(encoding="utf-8"))

@@ -11,7 +11,7 @@ import pytest
 
 import shareq_widgets as widgets
 from shareq.broker import Cluster
-from shareq_widgets.control_room import ControlRoom
+from shareq_widgets.room import ControlRoom
 from tests.browser.busy import GROUP, TOPIC, busy
 
 OF_A_GROUP = ("charts", "cluster", "group", "locks", "messages", "states", "timeline", "what_if")

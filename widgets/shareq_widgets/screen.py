@@ -36,7 +36,7 @@ SLOTS: Final[dict[str, tuple[str, ...]]] = {
 
 LOCKS, MESSAGES = 6, 6
 """The locks and the exchanges that have room beside the other views."""
-MOST_MESSAGES, EXCHANGE_PX, WHAT_IF_PX = 18, 44, 130
+MOST_MESSAGES, EXCHANGE_PX, WHAT_IF_PX = 18, 48, 130
 """The exchanges beside a high *what if*, the height of one, and that of the sliders and buttons around its charts."""
 
 TITLES: Final = {

@@ -14,6 +14,8 @@ from shareq_widgets.look import LOCK_ALARM, SIZES, fit, in_width
 
 NEAR: Final = 84
 """Two labels of ends of the log need so much room, px."""
+DIGIT: Final = 6.4
+"""The width of a digit of a small label, px."""
 FOOT: Final = SIZES["cell_top"] + SIZES["cell_height"]
 
 
@@ -94,8 +96,11 @@ def _labels(snapshot: dict[str, Any], frame: Frame) -> Iterator[Label]:
             x = frame.x(offset) - 1.5 + aside * near
             yield Label(x, FOOT + 48, f"{name} {offset}", side if near else "middle", "small")
     middle = (frame.pitch - SIZES["gap"]) / 2 if frame.cells else 0
+    edges = [line.x for line in lines(snapshot, frame)]
     for offset in _round_offsets(snapshot, frame):
-        yield Label(frame.x(offset) + middle, FOOT + 18, str(offset), "middle", "small")
+        x, text = frame.x(offset) + middle, str(offset)
+        if all(abs(x - edge) > len(text) * DIGIT / 2 + 1 for edge in edges):  # else a line would cross it, with a name
+            yield Label(x, FOOT + 18, text, "middle", "small")
 
 
 def _sides(snapshot: dict[str, Any], frame: Frame) -> tuple[float, float]:

@@ -31,6 +31,9 @@ from tests.trace.test_observed import TEN, held, observed
 from tests.trace.traced_cluster import GROUP, traced_cluster
 from tests.widgets.pictures.layout import WIDTHS, check_layout, extent, texts
 
+HEAD_PX = 7 * 1.4
+"""The height of an arrowhead: 7 widths of the line."""
+
 
 @pytest.fixture(scope="module")
 def run() -> Instant:
@@ -268,6 +271,16 @@ def test_words_stay_beside_their_arrow(run: Instant, width: int) -> None:
         else:
             assert words.right - words.left <= messages.SHORT + 1, (key, words, path)
     assert beside or width < 400
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_words_are_clear_of_the_arrowhead_above_them(run: Instant, width: int) -> None:
+    """The words of a short arrow may pass its tail, below the head of the response before."""
+    drawing = messages.draw(messages.content(run, 60_000), width)
+    arrows = [drawing.find(key) for key in drawing.keys("arrow ")]
+    for above, below in pairwise(arrows):
+        words = extent(drawing.find(below["key"].replace("arrow", "words", 1)))
+        assert words.top >= extent(above).bottom + HEAD_PX / 2, (above, below)
 
 
 @pytest.mark.parametrize("width", [480, 760, 1_400, 2_200])

@@ -210,6 +210,11 @@ def test_no_line_crosses_the_words_of_the_bounds(seed: int) -> None:
         lines = [place for place, one in enumerate(drawing.elements) if one["tag"] in ("line", "path")]
         words = [keys.index(key) for key in ("SPSO text", "SPEO text") if key in keys]
         assert all(place > max(lines) for place in words)
+        for word in words:
+            ground, text = extent(drawing.elements[word - 1]), extent(drawing.elements[word])
+            assert ground.left <= text.left
+            assert text.right <= ground.right
+            assert ground.top <= text.top
 
 
 def test_before_it_is_loaded_nothing_is_drawn() -> None:

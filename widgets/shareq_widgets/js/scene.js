@@ -14,6 +14,7 @@ const OVERVIEW = 18; // height of the overview
 const FLAT = 8; // what the place of the lanes is above the labels of the log
 const COLUMNS = 980; // a room whose strip is narrower has two columns of views, or one, px
 const FLOW_MS = 200;
+const DIGIT = 6.4; // the width of a digit of a small label, px
 const NEAR = 84; // two labels of ends of the log need so much room, px
 const FLOWS = 12; // with more offsets changing at once no flows are drawn
 
@@ -123,13 +124,17 @@ export class Scene {
       line("window_end", `M${right} 6V${foot + band_below}`, "sq-flag");
       label("SPEO", right + (outside ? 6 : -6), 18, high, outside ? "start" : "end", "sq-strong");
     }
-    const near = snap.log_start >= 0 && camera.x(log_end) - camera.x(log_start) < NEAR; // their labels would overlap
+    const edges = [left, right], near = snap.log_start >= 0 && camera.x(log_end) - camera.x(log_start) < NEAR; // their labels would overlap
     for (const { name, offset, known, side } of [{ name: "log start", offset: log_start, known: snap.log_start, side: "end" }, { name: "log end", offset: log_end, known: snap.log_end, side: "start" }]) {
       if (known < 0) continue;
+      edges.push(camera.x(offset) - 1.5);
       line(name, `M${camera.x(offset) - 1.5} 34V${foot + 36}`, "sq-edge");
       label(`${name}:`, camera.x(offset) - 1.5 + (near ? { end: -4, start: 4 }[side] ?? 0 : 0), foot + 48, `${name} ${known}`, near ? side : "middle", "sq-small");
     }
-    for (const { offset, x } of this.offsets()) label(`#${offset}`, x, foot + 18, `${offset}`, "middle", "sq-small");
+    for (const { offset, x } of this.offsets()) { // a line that would cross a number has a name of its own
+      const half = `${offset}`.length * DIGIT / 2 + 1;
+      if (edges.every((edge) => Math.abs(x - edge) > half)) label(`#${offset}`, x, foot + 18, `${offset}`, "middle", "sq-small");
+    }
     this.places.show(items, (item) => item.key, (node, { key, tag, text, ...attributes }) => {
       put(node, attributes);
       if (tag === "text" && text !== undefined) setText(node, text);

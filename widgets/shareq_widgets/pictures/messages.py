@@ -46,7 +46,7 @@ __all__ = [
     "recent",
 ]
 
-HEAD, ROW, LEAN = 56, 18, 6
+HEAD, ROW, LEAN = 56, 20, 4
 PAUSES, PAUSE = 120, 36
 """Height of all pauses together if they fill the span, and the greatest height of one."""
 OPEN_APART, MOST_APART = 3.0, 3

@@ -144,11 +144,15 @@ def _bound_labels(content: RasterContent, scale: _Scale) -> list[tuple[str, str,
 
 
 def _label_at(drawing: Drawing, key: str, text: str, at: tuple[float, float], room: tuple[float, float]) -> None:
-    """A text after the moment, or before it if there is no room after it; it stays inside of the plot."""
-    (x, y), (left, right), width = at, room, text_width(text, strong=True)
+    """A text after the moment, or before it if there is no room after it; it stays inside of the plot. Its ground
+    covers the steps of the window's bounds before the moment."""
+    (x, y), (left, right), width = at, room, text_width(text, SMALL, strong=True)
     after, before = x + 6 + width <= right, x - 6 - width >= left
+    start = x + 6 if after else x - 6 - width if before else left
+    end = before and not after
+    drawing.rect(f"{key} ground", start - 2, y - 10, width + 4, LINE, rx=3, fill="card", opacity=0.85)
     drawing.label(
-        key, x + 6 if after else x - 6 if before else left, y, text, anchor="end" if before and not after else "start",
+        key, start + width * end, y, text, anchor="end" if end else "start",
         style="strong small", stroke="bg", stroke_width=3, paint_order="stroke",
     )  # fmt: skip
 
