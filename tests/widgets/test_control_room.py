@@ -132,16 +132,23 @@ def test_the_panel_is_not_ahead_of_views_that_play_what_happened() -> None:
     for _ in range(100):
         seen.append((timeline.arriving, clock(panel), hint(panel)))
         real.ms += 50
-        timeline.tick()
+        timeline.tick(drawn=timeline.moment[1])
         if not timeline.arriving:
             break
     assert set(seen) == {(True, "The clock goes to 00:01.000.", "")}
     assert len(seen) > 3
     assert clock(panel) == "The clock stands at 00:01.000."
     assert hint(panel).startswith("A receives its partitions with its next heartbeat")
+    timeline.animate = False
+    use(panel, *SECOND)
+    timeline.tick()
+    assert not timeline._playback.behind
+    assert clock(panel) == "The clock goes to 00:02.000."  # the page has not drawn it yet
+    timeline.tick(drawn=timeline.moment[1])
+    assert clock(panel) == "The clock stands at 00:02.000."
     timeline.first()
     use(panel, *SECOND)
-    assert clock(panel) == "The clock stands at 00:02.000."  # the views are in the past, and stay there
+    assert clock(panel) == "The clock stands at 00:03.000."  # the views are in the past, and stay there
     room.close()
 
 

@@ -31,11 +31,14 @@ class LiveWidget(FrontEndWidget):
 
     snapshot = OfNow(read_only=True).tag(sync=True)
     moment = traitlets.Tuple(read_only=True, help="see `Moment.mark`").tag(sync=True)
+    drawn = traitlets.Int(0, read_only=True, help="the number of the moment that a page has drawn last")
 
     @property
     def arriving(self) -> bool:
-        """True while a page plays what has happened, or is about to: the view follows the end, and does not show it."""
-        return bool(self._on_screen) and self._playback.live and self._playback.behind
+        """True while a page plays what has happened, or is about to: the view follows the end, and the page has not
+        drawn it."""
+        coming = self._playback.behind or self.drawn != self._moment.mark[1]
+        return bool(self._on_screen) and self._playback.live and coming
 
     def catch_up(self) -> None:
         """Show what has happened, if the view follows the end: texts and pictures are those of now. While a linked view

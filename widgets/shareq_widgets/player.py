@@ -140,11 +140,11 @@ class Player(LiveWidget):
         """Stop playing."""
         self._do(self._playback.pause)
 
-    def tick(self) -> None:
-        """Show the steps that are due by now. The front end calls this while playing or live."""
+    def tick(self, drawn: int | None = None) -> None:
+        """Show the steps that are due by now. The front end calls this while playing or live, see `drawn`."""
         now_ms = self._clock_ms()
-        elapsed_ms = min(now_ms - self._ticked_ms, TICK_LIMIT_MS)
-        self._ticked_ms = now_ms
+        elapsed_ms, self._ticked_ms = min(now_ms - self._ticked_ms, TICK_LIMIT_MS), now_ms
+        self.set_trait("drawn", self.drawn if drawn is None else drawn)
         if self.hidden and not self._playback.moving:
             return
         if self._moment.may_move(self, now_ms):
@@ -260,7 +260,7 @@ class Player(LiveWidget):
 
     def _command(self, name: Any, value: Any) -> None:
         playback = self._playback
-        plain = {"step", "back", "first", "last", "play", "run_on", "pause", "tick"}
+        plain = {"step", "back", "first", "last", "play", "run_on", "pause"}
         valued = {
             "seek": playback.seek,
             "seek_event": playback.seek_event,
@@ -271,6 +271,7 @@ class Player(LiveWidget):
             "animate": playback.set_animate,
         }
         direct = {
+            "tick": self.tick,
             "select": self.select,
             "zoom": lambda span: self.zoom(*(span or ())),
             "visible": lambda report: self.set_visible(**report),
@@ -350,9 +351,8 @@ class Player(LiveWidget):
         `until`: its moment of the journal; `since`: the moment that is shown before it; `width`: as in `to_svg`.
         `inner`: the sentence of the single event, or None if it is the same.
         """
-        total = self.view.total()
-        words = self._words(snapshot, total)
-        inner = self._words(snapshot, total, internals=True)["sentence"]
+        words = self.words_at(snapshot)
+        inner = self._words(snapshot, self.view.total(), internals=True)["sentence"]
         shown = {"snapshot": snapshot, "words": words, "inner": None if inner == words["sentence"] else inner}
         return shown | self._drawn_at(snapshot, until, since, width)
 

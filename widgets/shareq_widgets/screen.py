@@ -227,7 +227,7 @@ class Screen(ipywidgets.Box):
             panel.changed = lambda: self._redraw("right", "group")  # clients that have not joined yet
             self.timeline.observe(lambda _: panel.refresh(), "total")
             panel.plays = lambda: self.timeline.arriving
-            self.timeline.observe(lambda _: panel.show_clock(), "moment")
+            self.timeline.observe(lambda _: panel.show_clock(), ["moment", "drawn"])
             self._areas["panel"] = panel  # the last one: a page makes all children after a changed one anew
             self.children = tuple(self._areas.values())
             self._idle.close()

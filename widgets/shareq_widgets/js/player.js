@@ -98,6 +98,9 @@ export class Player {
     /** @type {Clock} */
     this.clock = { rate: 0, until_ms: null };
     this.anchor = { ms: 0, at: 0 };
+    /** @type {number | null} */
+    this.arrived = null; // the number of the drawn moment
+    this.reported = this.arrived;
     this.underway = 0; // commands without a response yet
     /** @type {Parameters<Send> | null} */
     this.wanted = null;
@@ -210,11 +213,16 @@ export class Player {
       const wanted = this.wanted;
       this.wanted = null;
       this.send(...wanted);
-    } else if (next_ms != null) this.timer = setTimeout(() => this.tick(), next_ms);
+    } else if (next_ms != null) this.timer = setTimeout(() => this.tick(), this.news ? 0 : next_ms);
   }
+  // A tick has the number of the moment that the page shows: a text beside the views is not ahead of them.
   tick() {
-    if (this.visible && !this.underway) this.send("tick");
+    if (!this.visible || this.underway) return;
+    this.reported = this.arrived;
+    this.send("tick", this.arrived);
   }
+  // True if a view that follows the end has drawn it, and Python does not know.
+  get news() { return this.held.live && !this.clock.rate && this.arrived !== this.reported; }
   /** @param {string | null | undefined} name */
   press(name) {
     const { model } = this;
@@ -262,6 +270,7 @@ export class Player {
     if (redraw) this.draw();
     this.time(this.snap, time);
     if (waits || this.gliding || (this.clock.rate && this.visible)) this.wake();
+    if (this.news) this.tick();
   }
 
   // Journal time at a frame, or now: between snapshots it runs at the rate of the clock trait, up to its `until_ms`.
@@ -283,6 +292,7 @@ export class Player {
     this.words(snap);
     if (model.get("controls")) this.timeline.take(model.get("axis"), snap, model.get("total"), this.width);
     this.take(before);
+    this.arrived = this.received?.[1] ?? null;
   }
   /** Set the colours of the view; the tabs of its slot have the same ones. @param {"light" | "dark"} theme @param {HTMLElement | null} slot */
   paint(theme, slot) {
