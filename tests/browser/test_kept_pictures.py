@@ -42,6 +42,9 @@ CELLS = (
         ann.acknowledge(message)
     cluster.advance(1000)
     ann.commit_sync()
+    producer.produce("orders", b"")
+    producer.flush()
+    ann.poll(10)
     cluster.crash(ann)
     cluster.advance(60_000)
     """,

@@ -98,6 +98,24 @@ def test_what_a_front_end_plays_is_not_skipped_by_a_look(scene: Scene) -> None:
     assert repr(view) == repr(VIEWS["strip"](scene.cluster, linked=False))
 
 
+@pytest.mark.parametrize("asked", [0, 1], ids=["itself", "a linked view"])
+def test_a_play_that_was_scrolled_away_is_not_waited_for(scene: Scene, asked: int) -> None:
+    """No page ticks for it: a notebook that is saved then has the pictures of now."""
+    pair = VIEWS["strip"](scene.cluster), VIEWS["charts"](scene.cluster)
+    for each in pair:
+        each._clock_ms = lambda: 0.0
+        each.set_visible(True, "copy")
+    scene.poll()
+    pair[0].tick()
+    assert pair[0]._playback.moving
+    for each in pair:
+        each.set_visible(False, "copy")
+    repr(pair[asked])
+    ends = VIEWS["strip"](scene.cluster, linked=False), VIEWS["charts"](scene.cluster, linked=False)
+    assert [repr(each) for each in pair] == [repr(each) for each in ends]
+    assert not pair[0]._playback.moving
+
+
 @pytest.mark.parametrize("suffix", ["svg", "html"])
 def test_a_file_has_what_has_happened(scene: Scene, tmp_path: Path, suffix: str) -> None:
     live = [VIEWS["strip"](scene.cluster), control_room(scene.cluster, group=GROUP, topic=TOPIC)]

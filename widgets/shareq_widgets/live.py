@@ -41,11 +41,11 @@ class LiveWidget(FrontEndWidget):
         return bool(self._on_screen) and self._playback.live and coming
 
     def catch_up(self) -> None:
-        """Show what has happened, if the view follows the end: texts and pictures are those of now. While a linked view
-        plays what has happened, they show the moment that all views show.
+        """Show what has happened, if the view follows the end: texts and pictures are those of now. While a page plays
+        what has happened in a linked view, they show the moment that all views show.
         """
         playback = self._playback if not self._mirroring else None
-        if playback is None or playback.moving or not playback.live or not playback.behind:
+        if playback is None or not playback.live or not playback.behind or (playback.moving and not self.hidden):
             return
         if self._moment.may_move(self, self._clock_ms()):
             self.last()

@@ -1,7 +1,7 @@
 """The moment, the selection and the span of time that all linked views of one journal show.
 
 One view at a time moves: that of the last command, or the first that shows new events. Its position is what the others
-show. A view that stops ticking, such as one that was scrolled away, loses this role after `STALE_MS`.
+show. A view that was scrolled away loses this role, and any that stops ticking does so after `STALE_MS`.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Moment:
     def may_move(self, follower: object, now_ms: float) -> bool:
         """True if the view may move by itself at the real time `now_ms`: no other one is moving."""
         mover = None if self._mover is None else self._mover()
-        return mover is None or mover is follower or now_ms - self._moved_ms > STALE_MS
+        return mover is None or mover is follower or mover.hidden or now_ms - self._moved_ms > STALE_MS
 
     def show(self, position: Position, by: Follower, now_ms: float, *, moving: bool) -> None:
         """Show the position of a view in all others; `moving`: the view goes on by itself.
