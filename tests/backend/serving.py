@@ -236,9 +236,9 @@ class Work:
         self.add(consumer)
         return consumer
 
-    def opened(self, library: Any) -> Any:
+    def opened(self, library: Any, conf: Mapping[str, object] = MappingProxyType({})) -> Any:
         """A consumer of this library that is subscribed to the topic, and does not work yet."""
-        consumer = library.ShareConsumer({**self._conf, **TIMEOUTS[library]})
+        consumer = library.ShareConsumer({**self._conf, **TIMEOUTS[library], **conf})
         self._stack.callback(consumer.close)
         consumer.subscribe([self.topic])
         return consumer

@@ -39,6 +39,9 @@ PARTITIONS = 2
 MEMBERS = 2 * PARTITIONS
 """The assignor gives each partition to two: a record that becomes free gets another holder."""
 
+PATIENT_S = 30
+"""The time-out of all members but one, which is that of Java's requests."""
+
 LOCK, LOCK_MS = "share.record.lock.duration.ms", 60_000
 CUT_S = 1.0
 STILL_S = 1.5 * SESSION_MS / 1000
@@ -80,10 +83,12 @@ def _message(got: Got) -> Any:
 
 
 class Gated:
-    """A consumer that can be made to hold its records: they wait for `gate` before they are acknowledged."""
+    """A consumer that can be made to hold its records: they wait for `gate` before they are acknowledged.
+    `timeout_s`: of its commits; one that is longer than a process stands still gets the answer of that process."""
 
-    def __init__(self, consumer: Any) -> None:
+    def __init__(self, consumer: Any, timeout_s: float) -> None:
         self._consumer = consumer
+        self.timeout_s = timeout_s
         self._polled: frozenset[Record] = frozenset()
         self.gate = threading.Event()
         self.gate.set()
@@ -103,7 +108,8 @@ class Gated:
         self._consumer.acknowledge(message)
 
     def commit_sync(self, timeout_s: float) -> Any:
-        return self._consumer.commit_sync(timeout_s)
+        del timeout_s
+        return self._consumer.commit_sync(self.timeout_s)
 
 
 class Link:
@@ -179,8 +185,9 @@ FAULTS = (killed, standing_still, cut)
 class Judge:
     """Fault after fault, and what the clients may see of each.
 
-    In each round a consumer of each process's partitions holds records, while the others, which share the partitions,
-    work on.
+    In each round a consumer of each process's partition holds records, while the others, which share the partitions,
+    work on. The one whose leader is away accepts them meanwhile: a process that stands still finds the request when
+    it goes on, and its successor may have handed out the records by then.
     """
 
     def __init__(self, two: Two, work: Work, consumers: list[Gated], rng: Random) -> None:
@@ -197,9 +204,12 @@ class Judge:
         self._judge_shared(set(), f"before {fault.__name__} of {slot}")
         moved = {index for index, one in enumerate(led) if one == slot} if fault is not cut else set()
         what = f"{fault.__name__} of {slot}, which leads {[index for index, one in enumerate(led) if one == slot]}"
-        with self._holding(led) as held:
+        with self._holding(led) as chosen:
+            held = {record for one in chosen.values() for record in one.held}
             started = time.monotonic()
             with fault(self._two, slot):
+                if moved:
+                    chosen[slot].gate.set()
                 self._work.produce(BURST)
             kept = {record for record in held if record[0] not in moved}
             assert kept, "no lock is to be kept"
@@ -222,8 +232,8 @@ class Judge:
         assert wrong == set(), f"{what}: two holders"
 
     @contextmanager
-    def _holding(self, led: list[int]) -> Iterator[set[Record]]:
-        """Let a consumer of each process hold records of its partitions to the end of the block."""
+    def _holding(self, led: list[int]) -> Iterator[dict[int, Gated]]:
+        """Let a consumer of each process hold records of its partition to the end of the block."""
         deadline = time.monotonic() + PATIENCE_S
         for consumer in self._consumers:
             consumer.gate.clear()
@@ -233,13 +243,12 @@ class Judge:
                 assert time.monotonic() < deadline, f"the consumers hold {[one.held for one in self._consumers]}"
                 self._work.produce(BURST)
                 self._work.ledger.wait()
-                waiting = self._rng.sample(self._consumers, len(self._consumers))
-                chosen = {led[partition]: one for one in waiting for partition, _ in one.held}
-            held = {record for one in chosen.values() for record in one.held}
+                waiting = sorted(self._rng.sample(self._consumers, len(self._consumers)), key=lambda one: one.timeout_s)
+                chosen = {led[partition]: one for one in waiting for partition, _ in one.held}  # patient ones at last
             for consumer in self._consumers:
                 if consumer not in chosen.values():
                     consumer.gate.set()
-            yield held
+            yield chosen
         finally:
             for consumer in self._consumers:
                 consumer.gate.set()
@@ -288,8 +297,12 @@ def test_no_record_is_lost_doubled_or_shared_by_two_holders(kafka: LocalKafka, f
         )
         java = stack.enter_context(java_client(KafkaCommand(find_java(), kafka_jars())))
         member = java.open("java", two.servers, group, topic)
-        confluents = [work.opened(confluent_kafka) for _ in range(MEMBERS - 1)]
-        consumers = [Gated(one) for one in [JavaConsumer(member), *confluents]]
+        patient = {"socket.timeout.ms": PATIENT_S * 1000}
+        consumers = [
+            Gated(JavaConsumer(member), PATIENT_S),
+            Gated(work.opened(confluent_kafka), timeout_s=5),
+            *(Gated(work.opened(confluent_kafka, patient), PATIENT_S) for _ in range(MEMBERS - 2)),
+        ]
         for consumer in consumers:
             work.add(consumer)
         judge = Judge(two, work, consumers, rng)

@@ -199,10 +199,19 @@ class Services:
         self, request: FindCoordinatorRequest, client: ClientContext, done: Done, forward: Forward
     ) -> None:
         """Share coordinators are here; all others, also those of share groups, are the backend's choice: every broker
-        of this process answers for all share groups."""
+        of this process answers for all share groups. While the backend does not answer, the client gets an error that
+        it may retry: the end of its connection would end its share session, and with it the locks of its records."""
         del client
+
+        def found_there(answer: Answer) -> None:
+            if answer.response is None and answer.error.retriable:
+                unknown = partial(FindCoordinatorResponse.Coordinator, error_code=Errors.COORDINATOR_NOT_AVAILABLE)
+                coordinators = tuple(unknown(key=key) for key in request.coordinator_keys)
+                answer = Answer(0, FindCoordinatorResponse(coordinators=coordinators))
+            done(answer)
+
         if request.key_type != CoordinatorType.SHARE:
-            forward(request, done)
+            forward(request, found_there)
             return
         if SHARE_STATE_TOPIC not in self._image.topics:
             self._mirror.create(SHARE_STATE_TOPIC)
