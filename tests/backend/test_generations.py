@@ -1,4 +1,4 @@
-"""Writers of a shard that the backend has forgotten. BEHAVIOUR.md of the backend, 3.6 to 3.8."""
+"""Writers of a shard that the backend has forgotten. BEHAVIOUR.md of the backend, 3.5 to 3.9."""
 
 from __future__ import annotations
 
