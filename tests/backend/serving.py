@@ -8,10 +8,11 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from types import MappingProxyType
 from typing import Any
 
 import confluent_kafka
@@ -93,6 +94,8 @@ def serving(backend: str, *options: str) -> Iterator[Serving]:
 Record = tuple[int, int]
 """Partition and offset."""
 
+NO_RESULT = object()
+
 
 class Ledger:
     """What the consumers were delivered, and the results of their acknowledgements."""
@@ -106,6 +109,10 @@ class Ledger:
         """Records that were delivered after their acceptance had succeeded."""
         self.held_twice: list[Record] = []
         """Records that a consumer has accepted although they had been delivered to another one after it."""
+        self.refused: dict[Record, Any] = {}
+        """The last error of a record's acceptance; None: the commit has no result for its partition."""
+        self.takers: Counter[Any] = Counter()
+        """How many records each consumer has accepted."""
         self.errors: list[Any] = []
         """The errors of commits, and those that calls have raised."""
         self.deliveries: Counter[Record] = Counter()
@@ -136,10 +143,6 @@ class Ledger:
         with self._lock:
             return dict(self._open)
 
-    def held_by(self, consumer: Any) -> set[Record]:
-        """The records that a consumer has got and not acknowledged yet."""
-        return {record for record, holder in self.held.items() if holder is consumer}
-
     def accept(self, consumer: Any, messages: list[Any]) -> None:
         """Accept what a poll has returned, and note the result."""
         self.deliver(consumer, messages)
@@ -158,29 +161,32 @@ class Ledger:
                 self._lock.notify_all()
 
     def acknowledge(self, consumer: Any, messages: list[Any]) -> None:
-        """Accept what was delivered, and note the result."""
+        """Accept what was delivered, and note the results. An acceptance has succeeded if the commit says so of the
+        record's partition: a partition without a result has not."""
         records = [(message.partition(), message.offset()) for message in messages]
         for message in messages:
             consumer.acknowledge(message)
-        if messages:
-            errors: list[Any]
-            try:
-                results = consumer.commit_sync(5)
-                failed = {at.partition for at, error in results.items() if error is not None}
-                errors = [error for error in results.values() if error is not None]
-            except (shareq.KafkaException, confluent_kafka.KafkaException) as failure:
-                failed = {partition for partition, _ in records}
-                errors = [failure.args[0]]
-            with self._lock:
-                for record in records:
-                    if self._open.get(record) is consumer:
-                        del self._open[record]
-                self.errors += errors
-                self.unknown.update(record for record in records if record[0] in failed)
-                accepted = [record for record in records if record[0] not in failed]
-                self.accepted.update(accepted)
-                self._lock.notify_all()
-                self.held_twice += [record for record in accepted if self._holders[record] is not consumer]
+        if not messages:
+            return
+        try:
+            results = {at.partition: error for at, error in consumer.commit_sync(5).items()}
+            errors = [error for error in results.values() if error is not None]
+        except (shareq.KafkaException, confluent_kafka.KafkaException) as failure:
+            results = dict.fromkeys({partition for partition, _ in records}, failure.args[0])
+            errors = [failure.args[0]]
+        accepted = [record for record in records if results.get(record[0], NO_RESULT) is None]
+        refused = {record: results.get(record[0]) for record in records if record not in accepted}
+        with self._lock:
+            for record in records:
+                if self._open.get(record) is consumer:
+                    del self._open[record]
+            self.errors += errors
+            self.refused |= refused
+            self.unknown.update(refused)
+            self.accepted.update(accepted)
+            self.takers[consumer] += len(accepted)
+            self.held_twice += [record for record in accepted if self._holders[record] is not consumer]
+            self._lock.notify_all()
 
     def check(self) -> None:
         """Nothing that is accepted was delivered again, or accepted twice, or held by two consumers."""
@@ -191,7 +197,7 @@ class Ledger:
 
 
 class Work:
-    """A topic, share consumers, and their ledger. `servers`: where clients find shareq."""
+    """A topic, share consumers, and their ledger. `servers`: where clients find shareq. `configs`: of the group."""
 
     def __init__(
         self,
@@ -203,6 +209,7 @@ class Work:
         *,
         partitions: int = 1,
         libraries: Sequence[Any] = (shareq, confluent_kafka),
+        configs: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
         self.ledger = Ledger()
         self.group = group
@@ -217,7 +224,8 @@ class Work:
         self._producers: dict[str, confluent_kafka.Producer] = {}
         with Admin({"bootstrap.servers": servers}) as admin:
             admin.create_topics([NewTopic(topic, partitions)]).check()
-            configure(admin, group, {"share.auto.offset.reset": "earliest", "share.heartbeat.interval.ms": 100})
+            common = {"share.auto.offset.reset": "earliest", "share.heartbeat.interval.ms": 100}
+            configure(admin, group, {**common, **configs})
         self._consumers: list[Any] = []
         for library in libraries:
             self.consumer(library)
@@ -228,9 +236,9 @@ class Work:
         self.add(consumer)
         return consumer
 
-    def opened(self, library: Any) -> Any:
+    def opened(self, library: Any, conf: Mapping[str, object] = MappingProxyType({})) -> Any:
         """A consumer of this library that is subscribed to the topic, and does not work yet."""
-        consumer = library.ShareConsumer({**self._conf, **TIMEOUTS[library]})
+        consumer = library.ShareConsumer({**self._conf, **TIMEOUTS[library], **conf})
         self._stack.callback(consumer.close)
         consumer.subscribe([self.topic])
         return consumer

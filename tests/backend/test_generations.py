@@ -1,4 +1,4 @@
-"""Writers of a shard that the backend has forgotten. BEHAVIOUR.md of the backend, 3.6 to 3.8."""
+"""Writers of a shard that the backend has forgotten. BEHAVIOUR.md of the backend, 3.5 to 3.9."""
 
 from __future__ import annotations
 
@@ -7,24 +7,33 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from shareq.broker.backend.generations import RENEW_MS, Generations, renewal_ms
+from shareq.broker.backend.restoration import OF_RECORDS, OF_STATES, Cleanup
 from shareq.broker.backend.shard_log import ShardLog
-from shareq.broker.backend.topics import GROUP_CONFIGS_TOPIC, new_topic
+from shareq.broker.backend.topics import GROUP_CONFIGS_TOPIC, IN_BACKEND, new_topic
+from shareq.coordinator.share_state import StateRecord, StateSnapshot, StateUpdate
+from shareq.coordinator.share_state.compacted import CompactedShard
+from shareq.coordinator.share_state.records import encode_state_record
 from shareq.kafka import LocalKafka
 from shareq.log.records import decode_key_values, encode_batch, parse_batch, restamp
-from shareq.model.actor import Answer, ReadRecords
+from shareq.model.actor import Answer, AppendRecords, ReadRecords
 from shareq.model.configs import BrokerConfig
 from shareq.model.errors import Errors
+from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, SharePartitionKey
+from shareq.model.image import ClusterImage
 from shareq.model.messages.data import ProduceRequest
 from shareq.model.messages.describe import DescribeProducersRequest
 from shareq.model.messages.fetch import FetchResponse
 from shareq.model.messages.topics import DescribeConfigsResponse
 from shareq.model.messages.transactions import DescribeTransactionsRequest
-from shareq.model.records import RecordBatch
+from shareq.model.records import CoordinatorRecord, RecordBatch
+from shareq.model.state_designs import PERSISTER_CLASS, StateDesign
 from tests.backend.test_logs import FENCE, Backend, append
+from tests.coordinator.share_state.support import KEY, TOPIC, batches
 from tests.kafka.fixtures import Reachable, kafka_or_skip
 from tests.polling import eventually
 
 EXPIRATION_MS = 1_500
+OTHER = SharePartitionKey("g2", TOPIC, 3)
 
 # ---- the fences in a log -------------------------------------------------------------------------------------------
 
@@ -107,12 +116,16 @@ def memory(served: Reachable, fresh: Callable[[str], str]) -> Iterator[Backend]:
 
 
 def compacted(backend: Backend) -> dict[bytes, bytes | None]:
-    """The newest record of each key without the fences: what compaction leaves in the end, and a reader takes."""
+    """The newest record of each key without the fences, in the order of the log: what compaction leaves in the end, and
+    a reader takes."""
     found: dict[bytes, bytes | None] = {}
 
     def take(partition: FetchResponse.Partition) -> int:
         for batch in partition.records:
-            found.update((key, value) for _, key, value in decode_key_values(batch) if key != FENCE.key)
+            for _, key, value in decode_key_values(batch):
+                if key is not None and key != FENCE.key:
+                    found.pop(key, None)
+                    found[key] = value
         return len(partition.records)
 
     shard = backend.shard()
@@ -122,9 +135,12 @@ def compacted(backend: Backend) -> dict[bytes, bytes | None]:
 
 def stray(backend: Backend, *keys: str) -> None:
     """Append what a replaced writer may have sent: the backend has forgotten its producer."""
-    data = encode_batch(
-        [(key.encode(), b"stray", (), 0) for key in keys], producer_id=999, producer_epoch=0, base_sequence=0
-    )
+    stray_records(backend, *(CoordinatorRecord(key.encode(), b"stray") for key in keys))
+
+
+def stray_records(backend: Backend, *records: CoordinatorRecord) -> None:
+    found = [(record.key, record.value, (), 0) for record in records]
+    data = encode_batch(found, producer_id=999, producer_epoch=0, base_sequence=0)
     partition = ProduceRequest.Partition(index=0, records=data)
     topic = ProduceRequest.Topic(topic_id=backend.topic.topic_id, name=backend.at.topic, partitions=(partition,))
     answer = backend.result(lambda done: backend.client.call(backend.leader, ProduceRequest(topics=(topic,)), done))
@@ -134,8 +150,8 @@ def stray(backend: Backend, *keys: str) -> None:
 GOOD = {b"a": b"v", b"b": b"v", b"new": None}
 
 
-def compacted_log(backend: Backend) -> ShardLog:
-    return ShardLog(backend.at, FENCE, backend.client, backend.loop, backend, compacted=True)
+def compacted_log(backend: Backend, cleanup: Cleanup = OF_RECORDS) -> ShardLog:
+    return ShardLog(backend.at, FENCE, backend.client, backend.loop, backend, cleanup=cleanup)
 
 
 def test_a_writer_restores_what_a_replaced_one_has_hidden(memory: Backend) -> None:
@@ -163,9 +179,59 @@ def test_a_writer_that_begins_restores_what_a_replaced_one_has_hidden(memory: Ba
     assert compacted(memory) == {**GOOD, b"c": b"v"}
 
 
-@pytest.mark.parametrize("name", ["shareq-group-metadata", GROUP_CONFIGS_TOPIC])
-def test_compaction_leaves_a_record_until_its_writer_has_looked_for_strays(name: str) -> None:
-    (topic,) = new_topic(name, BrokerConfig({}), 1).topics
+def test_a_writer_restores_whole_states(memory: Backend) -> None:
+    """The stray delta is the newest of its key, and the one that it hides comes before another."""
+    shard = compacted_log(memory, OF_STATES)
+    assert memory.result(shard.open) is Errors.NONE
+
+    def write(*records: StateRecord) -> None:
+        effect = AppendRecords(5, memory.at, tuple(encode_state_record(record) for record in records))
+        assert memory.result(lambda take: shard.append(effect, take)).error is Errors.NONE
+
+    write(StateSnapshot(KEY, 0, 0, 0, 100, 0, 0, batches("100-104/0/1")))
+    deltas = [
+        StateUpdate(KEY, 0, 0, start, batches(text), -1, index)
+        for index, (start, text) in enumerate([(100, "101-101/0/2"), (102, "102-102/0/2")])
+    ]
+    for delta in deltas:
+        write(delta)
+    foreign = encode_state_record(StateUpdate(KEY, 0, 0, 100, batches("100-104/4/9"), -1, 0))
+    stray_records(memory, foreign)
+    other = StateSnapshot(OTHER, 0, 0, 0, 1, 0, 0)
+    write(other)
+    write(other)  # waits for its turn behind the restoration
+    found = CompactedShard(ClusterImage)
+    for offset, (key, value) in enumerate(compacted(memory).items()):
+        found.replay(offset, key, value, 0)
+    state = found.states[KEY]
+    assert (state.start_offset, state.state_batches) == (102, batches("102-102/0/2 103-104/0/1"))
+
+
+def test_a_log_is_pruned_up_to_a_fence(memory: Backend) -> None:
+    """Without the fence, the batch of the replaced writer would seem valid."""
+    shard = memory.opened()
+    assert memory.result(lambda take: shard.append(append(shard, "a", "b"), take)).error is Errors.NONE
+    stray(memory, "b")
+    assert memory.result(lambda take: shard.append(append(shard, "c"), take)).error is Errors.NONE
+    assert memory.result(lambda take: shard.delete_before(2, take)) is Errors.NONE
+    assert keys(memory) == [b"a", b"b", b"c"]
+    shard._renew_ms = 0
+    assert memory.result(lambda take: shard.append(append(shard, "d"), take)).error is Errors.NONE
+    assert memory.result(lambda take: shard.delete_before(5, take)) is Errors.NONE
+    assert keys(memory) == [b"d"]
+
+
+@pytest.mark.parametrize(
+    ("name", "persister"),
+    [
+        (IN_BACKEND[GROUP_METADATA_TOPIC], StateDesign.STATE_TOPIC),
+        (GROUP_CONFIGS_TOPIC, StateDesign.STATE_TOPIC),
+        (IN_BACKEND[SHARE_STATE_TOPIC], StateDesign.COMPACTED_TOPIC),
+    ],
+)
+def test_compaction_leaves_a_record_until_its_writer_has_looked_for_strays(name: str, persister: StateDesign) -> None:
+    (topic,) = new_topic(name, BrokerConfig({PERSISTER_CLASS: persister.class_name}), 1).topics
+    assert dict(topic.configs)["cleanup.policy"] == "compact"
     assert int(dict(topic.configs)["min.compaction.lag.ms"] or 0) > 2 * RENEW_MS
 
 

@@ -1,8 +1,8 @@
 """Rounds of faults on two `shareq serve --backend`: one is killed, stands still for longer than its session, or loses
 its connections to the backend for a second, while Java's and confluent-kafka's share consumers work.
 
-The ledger is kept by the clients' side alone. One consumer holds its records during each fault. SHAREQ_KILLS is the
-number of rounds; the kinds of faults take turns. `make kills` runs them; they are in no ring.
+The ledger is kept by the clients' side alone. Consumers hold their records during each fault. SHAREQ_KILLS is the
+number of rounds; the kinds of faults take turns.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import confluent_kafka
-import pytest
 
 from shareq import Admin
 from shareq.broker.backend.lease import SESSION_MS
@@ -34,15 +33,20 @@ from tests.backend.serving import Record, Serving, Work, serving
 from tests.polling import PATIENCE_S, eventually
 from tests.proxy.members import ACCEPT, Got, JavaError, JavaMember, java_client
 
-ROUNDS = int(os.environ.get("SHAREQ_KILLS", "3"))
+ROUNDS = int(os.environ.get("SHAREQ_KILLS", "6"))
 BURST = 30
-PARTITIONS = 6
+PARTITIONS = 2
+MEMBERS = 2 * PARTITIONS
+"""The assignor gives each partition to two: a record that becomes free gets another holder."""
+
+PATIENT_S = 30
+"""The time-out of all members but one, which is that of Java's requests."""
+
+LOCK, LOCK_MS = "share.record.lock.duration.ms", 60_000
 CUT_S = 1.0
 STILL_S = 1.5 * SESSION_MS / 1000
 
 Fresh = Callable[[str], str]
-
-pytestmark = pytest.mark.skipif("SHAREQ_KILLS" not in os.environ, reason="rounds of faults: make kills")
 
 
 class At(NamedTuple):
@@ -78,23 +82,34 @@ def _message(got: Got) -> Any:
     return SimpleNamespace(got=got, partition=lambda: got.partition, offset=lambda: got.offset)
 
 
-class Holder:
-    """A consumer whose records wait for `gate` before they are acknowledged."""
+class Gated:
+    """A consumer that can be made to hold its records: they wait for `gate` before they are acknowledged.
+    `timeout_s`: of its commits; one that is longer than a process stands still gets the answer of that process."""
 
-    def __init__(self, consumer: Any) -> None:
+    def __init__(self, consumer: Any, timeout_s: float) -> None:
         self._consumer = consumer
+        self.timeout_s = timeout_s
+        self._polled: frozenset[Record] = frozenset()
         self.gate = threading.Event()
         self.gate.set()
+        self.held: frozenset[Record] = frozenset()
+        """The records that wait at the gate."""
 
     def poll(self, timeout_s: float) -> list[Any]:
-        return list(self._consumer.poll(timeout_s))
+        found = list(self._consumer.poll(timeout_s))
+        self._polled = frozenset((message.partition(), message.offset()) for message in found)
+        return found
 
     def acknowledge(self, message: Any) -> None:
-        self.gate.wait()
+        if not self.gate.is_set():
+            self.held = self._polled
+            self.gate.wait()
+            self.held = frozenset()
         self._consumer.acknowledge(message)
 
     def commit_sync(self, timeout_s: float) -> Any:
-        return self._consumer.commit_sync(timeout_s)
+        del timeout_s
+        return self._consumer.commit_sync(self.timeout_s)
 
 
 class Link:
@@ -127,8 +142,9 @@ class Two:
 
     def await_shared(self, topic: str) -> list[int]:
         """Wait until both lead half of the partitions, in the metadata of each; the slots of the leaders."""
+        half = [slot for slot in range(2) for _ in range(PARTITIONS // 2)]
         for process in self.processes:
-            eventually(lambda asked=process: sorted(leaders(topic, asked)), [0, 0, 0, 1, 1, 1])  # type: ignore[misc]
+            eventually(lambda asked=process: sorted(leaders(topic, asked)), half)  # type: ignore[misc]
         return leaders(topic, self.processes[0])
 
 
@@ -166,59 +182,146 @@ def cut(two: Two, slot: int) -> Iterator[None]:
 FAULTS = (killed, standing_still, cut)
 
 
+class Judge:
+    """Fault after fault, and what the clients may see of each.
+
+    In each round a consumer of each process's partition holds records, while the others, which share the partitions,
+    work on. The one whose leader is away accepts them meanwhile: a process that stands still finds the request when
+    it goes on, and its successor may have handed out the records by then.
+    """
+
+    def __init__(self, two: Two, work: Work, consumers: list[Gated], rng: Random) -> None:
+        self._two, self._work, self._consumers, self._rng = two, work, consumers, rng
+        self._judged = 0
+        """How many of the ledger's shared records are judged."""
+        self.took: dict[str, list[float]] = defaultdict(list)
+        """Kind of fault -> seconds from its begin until all records are accepted."""
+        self.lost_locks = self.kept_locks = 0
+
+    def round(self, fault: Any, slot: int) -> None:
+        """One fault of one process. Locks may end only of partitions that get another leader by it."""
+        led = self._two.await_shared(self._work.topic)
+        self._judge_shared(set(), f"before {fault.__name__} of {slot}")
+        moved = {index for index, one in enumerate(led) if one == slot} if fault is not cut else set()
+        what = f"{fault.__name__} of {slot}, which leads {[index for index, one in enumerate(led) if one == slot]}"
+        with self._holding(led) as chosen:
+            held = {record for one in chosen.values() for record in one.held}
+            started = time.monotonic()
+            with fault(self._two, slot):
+                if moved:
+                    chosen[slot].gate.set()
+                self._work.produce(BURST)
+            kept = {record for record in held if record[0] not in moved}
+            assert kept, "no lock is to be kept"
+            self._let_others_pass(kept)
+            self.lost_locks += len(held) - len(kept)
+            self.kept_locks += len(kept)
+        self._work.until_done()
+        self.took[fault.__name__].append(time.monotonic() - started)
+        self._two.await_shared(self._work.topic)  # a process that has begun again leads its partitions again
+        self._judge_shared(moved, what)
+        refused = {record: error for record, error in self._work.ledger.refused.items() if record in kept}
+        lost = {record: error for record, error in refused.items() if not is_local(error)}
+        assert lost == {}, f"{what}: locks were lost"
+
+    def _judge_shared(self, moved: set[int], what: str) -> None:
+        """Only records of partitions that have moved were delivered to a second consumer while a first one had them."""
+        shared = self._work.ledger.shared
+        wrong = {record for record in shared[self._judged :] if record[0] not in moved}
+        self._judged = len(shared)
+        assert wrong == set(), f"{what}: two holders"
+
+    @contextmanager
+    def _holding(self, led: list[int]) -> Iterator[dict[int, Gated]]:
+        """Let a consumer of each process hold records of its partition to the end of the block."""
+        deadline = time.monotonic() + PATIENCE_S
+        for consumer in self._consumers:
+            consumer.gate.clear()
+        try:
+            chosen: dict[int, Gated] = {}
+            while len(chosen) < 2:
+                assert time.monotonic() < deadline, f"the consumers hold {[one.held for one in self._consumers]}"
+                self._work.produce(BURST)
+                self._work.ledger.wait()
+                waiting = sorted(self._rng.sample(self._consumers, len(self._consumers)), key=lambda one: one.timeout_s)
+                chosen = {led[partition]: one for one in waiting for partition, _ in one.held}  # patient ones at last
+            for consumer in self._consumers:
+                if consumer not in chosen.values():
+                    consumer.gate.set()
+            yield chosen
+        finally:
+            for consumer in self._consumers:
+                consumer.gate.set()
+
+    def _let_others_pass(self, kept: set[Record]) -> None:
+        """Wait until another consumer has accepted a new record of each partition in which records are held: it would
+        have got these, too, if they were free."""
+        before = set(self._work.produced)
+        self._work.produce(BURST)
+        partitions = {partition for partition, _ in kept}
+        deadline = time.monotonic() + PATIENCE_S
+        while partitions - {partition for partition, _ in set(self._work.ledger.accepted) - before}:
+            assert time.monotonic() < deadline, f"other consumers accept nothing of {partitions}"
+            self._work.ledger.wait()
+
+    def end(self) -> None:
+        """All that was produced has ended, and a start of both processes from the logs alone changes nothing."""
+        work, ledger = self._work, self._work.ledger
+        with Admin({"bootstrap.servers": self._two.servers}) as admin:
+            eventually(lambda: admin.list_share_group_offsets(work.group).total, 0)
+        before = dict(ledger.deliveries)
+        for process in self._two.processes:
+            process.kill()
+        for process in self._two.processes:
+            process.start()
+        work.produce(PARTITIONS)
+        work.until_done()
+        again = {record for record, times in before.items() if ledger.deliveries[record] > times}
+        assert again == set(), "delivered again after all was accepted"
+
+
+def is_local(error: Any) -> bool:
+    """True if a client has not got the broker's answer."""
+    if isinstance(error, str):
+        return "TimeoutException" in error or error == "REQUEST_TIMED_OUT"
+    return error is not None and error.code() < 0
+
+
 def test_no_record_is_lost_doubled_or_shared_by_two_holders(kafka: LocalKafka, fresh: Fresh, seed: int) -> None:
     rng = Random(seed)
-    took: dict[str, list[float]] = defaultdict(list)
-    lost_locks = 0
     with ExitStack() as stack:
         two = Two(kafka, stack)
         topic, group = fresh("topic"), fresh("group")
-        work = Work(kafka, two.servers, topic, group, stack, partitions=PARTITIONS, libraries=(confluent_kafka,))
-        holder = Holder(work.opened(confluent_kafka))
-        work.add(holder)
+        work = Work(
+            kafka, two.servers, topic, group, stack, partitions=PARTITIONS, libraries=(), configs={LOCK: LOCK_MS}
+        )
         java = stack.enter_context(java_client(KafkaCommand(find_java(), kafka_jars())))
         member = java.open("java", two.servers, group, topic)
-        work.add(JavaConsumer(member))
-        ledger = work.ledger
+        patient = {"socket.timeout.ms": PATIENT_S * 1000}
+        consumers = [
+            Gated(JavaConsumer(member), PATIENT_S),
+            Gated(work.opened(confluent_kafka), timeout_s=5),
+            *(Gated(work.opened(confluent_kafka, patient), PATIENT_S) for _ in range(MEMBERS - 2)),
+        ]
+        for consumer in consumers:
+            work.add(consumer)
+        judge = Judge(two, work, consumers, rng)
         with work.running():
             for number in range(ROUNDS):
-                fault, slot = FAULTS[number % len(FAULTS)], rng.randrange(2)
-                led = two.await_shared(topic)
-                moved = {index for index, one in enumerate(led) if one == slot} if fault is not cut else set()
-                with holding(work, holder) as held:
-                    before, started = len(ledger.shared), time.monotonic()
-                    with fault(two, slot):
-                        work.produce(BURST)
-                work.until_done()
-                took[fault.__name__].append(time.monotonic() - started)
-                shared = {record for record in ledger.shared[before:] if record[0] not in moved}
-                assert shared == set(), f"{fault.__name__} of {slot}: two holders"
-                kept = {record for record in held if record[0] not in moved}
-                assert kept <= set(ledger.accepted), f"{fault.__name__} of {slot}: a lock was lost"
-                lost_locks += len(held) - len(kept)
-            with Admin({"bootstrap.servers": two.servers}) as admin:
-                eventually(lambda: admin.list_share_group_offsets(group).total, 0)
+                judge.round(FAULTS[number % len(FAULTS)], rng.randrange(2))
+            judge.end()
         member.close()
-    ledger.check()
+    work.ledger.check()
+    assert all(work.ledger.takers[consumer] for consumer in consumers), "a consumer has accepted nothing"
+    report(work, judge)
+
+
+def report(work: Work, judge: Judge) -> None:
+    ledger = work.ledger
     again = sum(times - 1 for times in ledger.deliveries.values())
     print(f"{len(work.produced)} records, {again} redeliveries, {len(ledger.unknown)} acceptances with unknown results")
-    print(f"{lost_locks} held records whose leader was away")
-    for name, times in took.items():
+    print(f"{judge.kept_locks} locks were kept, {judge.lost_locks} held records had a leader that was away")
+    for name, times in judge.took.items():
         print(
             f"{name}: {len(times)} rounds, {statistics.median(times):.1f} s in the middle, {max(times):.1f} s at most"
         )
-
-
-@contextmanager
-def holding(work: Work, holder: Holder) -> Iterator[set[Record]]:
-    """Produce until the holder has got records; it keeps them to the end of the block."""
-    deadline = time.monotonic() + PATIENCE_S
-    holder.gate.clear()
-    try:
-        while not (held := work.ledger.held_by(holder)):
-            assert time.monotonic() < deadline, "the holder gets nothing"
-            work.produce(BURST)
-            work.ledger.wait()
-        yield held
-    finally:
-        holder.gate.set()

@@ -11,7 +11,9 @@ import pytest
 
 from shareq import Admin, KafkaException, Producer, ShareConsumer, observe
 from shareq.broker.backend.refused_writes import merged, refused_parts
-from shareq.broker.backend.state_topic import OURS, answered, asked
+from shareq.broker.backend.state_topic import OURS, answered, asked, joins_session
+from shareq.broker.backend.topics import GROUP_CONFIGS_TOPIC, IN_BACKEND
+from shareq.log.records import encode_batch
 from shareq.model.errors import Errors
 from shareq.model.events import DurableStateRead
 from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC, ZERO_TOPIC_ID, TopicId
@@ -26,6 +28,7 @@ from shareq.model.messages.data import (
     ProduceResponse,
 )
 from shareq.model.messages.describe import DescribeProducersRequest, DescribeTopicPartitionsRequest
+from shareq.model.messages.fetch import FINAL_EPOCH, NO_SESSION, FetchRequest, FetchResponse
 from shareq.model.messages.topics import (
     AlterConfigsRequest,
     CreatePartitionsRequest,
@@ -42,9 +45,11 @@ from shareq_widgets import strip
 from shareq_widgets.show.source import Wishes, find
 from tests.kafka.fixtures import Backed
 from tests.polling import PATIENCE_S, configure, take
+from tests.wire.raw import Raw
 
 AVAILABLE, ACKNOWLEDGED = RecordState.AVAILABLE, RecordState.ACKNOWLEDGED
-KAFKAS_ID, OURS_ID, GROUPS_ID = TopicId("K" * 22), TopicId("S" * 22), TopicId("G" * 22)
+KAFKAS_ID, OURS_ID, GROUPS_ID, CONFIGS_ID = (TopicId(letter * 22) for letter in "KSGC")
+GROUPS = IN_BACKEND[GROUP_METADATA_TOPIC]
 
 
 def metadata(*names: str) -> MetadataRequest:
@@ -113,6 +118,43 @@ def test_configurations_and_producers_have_the_name_that_was_asked_for() -> None
     assert asked(producers).topics[0].name == OURS  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    ("name", "in_backend"), [(SHARE_STATE_TOPIC, OURS), (OURS, OURS), (GROUPS, GROUPS), ("a", "a")]
+)
+def test_a_fetch_by_name_reads_what_the_name_means_on_the_port(name: str, in_backend: str) -> None:
+    """Up to version 12 of Fetch."""
+    request = fetch(name)
+    assert asked(request) == fetch(in_backend)
+    assert fetched_name(request, in_backend) == name
+
+
+def fetch(*names: str, forgotten: str = "", session_id: int = 0, session_epoch: int = FINAL_EPOCH) -> FetchRequest:
+    topics = tuple(FetchRequest.Topic(topic=name, partitions=()) for name in names)
+    left = (FetchRequest.ForgottenTopic(topic=forgotten, partitions=(0,)),) if forgotten else ()
+    return FetchRequest(topics=topics, forgotten_topics_data=left, session_id=session_id, session_epoch=session_epoch)
+
+
+def fetched_name(request: FetchRequest, in_backend: str) -> str:
+    response: Any = answered(request, FetchResponse(responses=(FetchResponse.Topic(topic=in_backend, partitions=()),)))
+    name: str = response.responses[0].topic
+    return name
+
+
+def test_a_session_of_fetches_has_one_name_of_the_topic() -> None:
+    """A later request of a session names only what changes, and its response any topic of the session. So there are no
+    sessions with the name in the backend."""
+    assert asked(fetch(SHARE_STATE_TOPIC, session_epoch=0)).session_epoch == 0  # type: ignore[attr-defined]
+    assert fetched_name(fetch(session_id=7, session_epoch=1), OURS) == SHARE_STATE_TOPIC
+    left = fetch(session_id=7, session_epoch=2, forgotten=SHARE_STATE_TOPIC)
+    assert asked(left) == fetch(session_id=7, session_epoch=2, forgotten=OURS)
+    assert asked(fetch(OURS, session_epoch=0)) == fetch(OURS)
+    joining = {
+        name: joins_session(fetch(name, session_id=7, session_epoch=1)) for name in (OURS, SHARE_STATE_TOPIC, "")
+    }
+    assert joining == {OURS: True, SHARE_STATE_TOPIC: False, "": False}
+    assert not joins_session(fetch(OURS, session_epoch=FINAL_EPOCH))
+
+
 # ---- writes ----------------------------------------------------------------------------------------------------------
 
 
@@ -136,11 +178,13 @@ def produced(*topics: tuple[str, TopicId]) -> ProduceRequest:
         pytest.param((OURS, ZERO_TOPIC_ID), id="the name in the backend"),
         pytest.param((GROUP_METADATA_TOPIC, ZERO_TOPIC_ID), id="the groups"),
         pytest.param(("", GROUPS_ID), id="the groups' id"),
+        pytest.param((GROUP_CONFIGS_TOPIC, ZERO_TOPIC_ID), id="the configurations"),
+        pytest.param(("", CONFIGS_ID), id="the configurations' id"),
         pytest.param((TRANSACTION_STATE_TOPIC, ZERO_TOPIC_ID), id="the transactions"),
     ],
 )
 def test_clients_write_no_records_to_internal_topics(topic: tuple[str, TopicId]) -> None:
-    rest, refusal = refused_parts(produced(topic), image())
+    rest, refusal = refused_parts(produced(topic), image(), CONFIGS_ID)
     assert rest is None
     assert isinstance(refusal, ProduceResponse)
     assert (refusal.responses[0].name, refusal.responses[0].topic_id) == topic
@@ -212,6 +256,22 @@ def test_a_client_on_a_port_neither_writes_nor_changes_the_state_topic(
         assert admin.describe_topics([SHARE_STATE_TOPIC])[SHARE_STATE_TOPIC] == before
 
 
+def test_a_client_on_a_port_writes_no_configurations_by_the_topics_id(backed: Backed) -> None:
+    """Produce has ids since version 13."""
+    with Raw(port_of(backed)) as client:
+        (topic,) = client.ask(metadata(GROUP_CONFIGS_TOPIC)).topics
+        records = encode_batch([(b"g", b"no JSON", (), 0)])
+        part = ProduceRequest.Partition(index=0, records=records)
+        request = ProduceRequest(topics=(ProduceRequest.Topic(topic_id=topic.topic_id, partitions=(part,)),))
+        answer = client.ask(request).responses[0]
+    assert answer.topic_id == topic.topic_id
+    assert answer.partitions[0].error_code is Errors.INVALID_TOPIC_EXCEPTION
+
+
+def port_of(backed: Backed) -> int:
+    return int(backed.bootstrap_servers.rpartition(":")[2])
+
+
 # ---- readers ---------------------------------------------------------------------------------------------------------
 
 
@@ -262,3 +322,29 @@ def test_admin_show_and_strip_have_the_states_of_the_groups_that_the_port_serves
     pictured.tick()
     assert "SPSO 0 | ◌1 ✓ ◌1 | log end 3" in repr(pictured)
     pictured.close()
+
+
+@pytest.mark.parametrize("name", [SHARE_STATE_TOPIC, OURS, GROUPS, GROUP_CONFIGS_TOPIC])
+def test_internal_topics_are_fetched_by_name(backed: Backed, fresh: Callable[[str], str], name: str) -> None:
+    """As Kafka lets clients do, with Fetch before version 13: records that name the group."""
+    topic, group = fresh("orders"), fresh("crew")
+    accept_second(backed.bootstrap_servers, group, topic)
+    with Raw(port_of(backed)) as client:
+        (found,) = client.ask(metadata(name)).topics
+        parts = tuple(FetchRequest.Partition(partition=p.partition_index, fetch_offset=0) for p in found.partitions)
+        request = FetchRequest(topics=(FetchRequest.Topic(topic=name, partitions=parts),))
+        (answer,) = client.ask(request, 12).responses
+    assert answer.topic == name
+    assert [part.error_code for part in answer.partitions] == [Errors.NONE] * len(parts)
+    assert any(group.encode() in batch.data for part in answer.partitions for batch in part.records)
+
+
+def test_a_session_with_the_topics_name_in_the_backend_begins_anew(backed: Backed) -> None:
+    with Raw(port_of(backed)) as client:
+        part = FetchRequest.Partition(partition=0, fetch_offset=0)
+        topic = FetchRequest.Topic(topic=OURS, partitions=(part,))
+        begun = client.ask(FetchRequest(topics=(topic,), session_epoch=0), 12)
+        joined = client.ask(FetchRequest(topics=(topic,), session_id=7, session_epoch=1), 12)
+    assert (begun.error_code, begun.session_id) == (Errors.NONE, NO_SESSION)
+    assert [one.topic for one in begun.responses] == [OURS]
+    assert joined.error_code is Errors.FETCH_SESSION_ID_NOT_FOUND

@@ -12,6 +12,7 @@ from typing import Any
 
 from shareq.broker.backend.client import BackendClient
 from shareq.broker.backend.metadata_mirror import MetadataMirror
+from shareq.broker.backend.restoration import OF_RECORDS, OF_STATES, Cleanup
 from shareq.broker.backend.shard_log import ShardLog
 from shareq.broker.backend.shard_reads import RETRY_MS
 from shareq.broker.host import Host
@@ -38,6 +39,7 @@ from shareq.model.events import Event
 from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, ZERO_TOPIC_ID, SharePartitionKey, TopicPartition
 from shareq.model.image import ClusterImage
 from shareq.model.records import CoordinatorRecord
+from shareq.model.state_designs import PERSISTER_CLASS, StateDesign, design_of
 
 _log = logging.getLogger("shareq.backend")
 
@@ -134,7 +136,7 @@ class Coordinators:
             self._client,
             self._loop,
             self._mirror,
-            compacted=shard.topic == GROUP_METADATA_TOPIC,
+            cleanup=self._cleanup(shard.topic),
         )
         self._logs[shard] = log
         self._epoch += 1
@@ -154,6 +156,12 @@ class Coordinators:
                 self._hosts[shard.topic].deliver(ShardElected(shard.partition, epoch))
 
         log.open(opened, lambda: self._fenced(log))
+
+    def _cleanup(self, topic: str) -> Cleanup | None:
+        if topic == GROUP_METADATA_TOPIC:
+            return OF_RECORDS
+        design = design_of(self._mirror.image.broker_config[PERSISTER_CLASS])
+        return OF_STATES if design is StateDesign.COMPACTED_TOPIC else None
 
     def _resign(self, shard: TopicPartition) -> None:
         self._logs.pop(shard).close()

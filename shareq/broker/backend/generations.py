@@ -6,7 +6,8 @@ fences in the log are not forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import operator
+from collections.abc import Callable, Iterable
 
 from shareq.log.records import decode_key_values
 from shareq.model.actor import Answer
@@ -23,13 +24,18 @@ _EXPIRATIONS = ("transactional.id.expiration.ms", "producer.id.expiration.ms")
 
 
 class Generations:
-    """The fences of a log, which is read from its start on. `fence`: the record that a writer begins with."""
+    """The fences of a log, which is read from its start on. `fence`: the record that a writer begins with.
+    `settles(key, stray)`: True if a valid record with `key` ends the effect of an earlier one with the key `stray` that
+    is not valid; by default if both keys are the same."""
 
-    def __init__(self, fence: CoordinatorRecord) -> None:
+    def __init__(self, fence: CoordinatorRecord, settles: Callable[[bytes, bytes], bool] = operator.eq) -> None:
         self._fence = fence
+        self._settles = settles
         self._writer: Writer | None = None
+        self.fences: list[int] = []
+        """The offsets of the fences that were read."""
         self.strays: set[bytes] = set()
-        """The keys whose newest record is of a replaced writer: compaction would keep that one."""
+        """The keys of records of replaced writers that have an effect after compaction."""
 
     def valid(self, batches: Iterable[RecordBatch]) -> tuple[RecordBatch, ...]:
         """The next batches, without those of writers that another one had replaced. Batches without a producer are
@@ -40,11 +46,11 @@ class Generations:
                 writer = batch.producer_id, batch.producer_epoch
                 if self._is_fence(batch):
                     self._writer = writer
+                    self.fences.append(batch.base_offset)
                 elif self._writer not in (None, writer):
                     self.strays |= _keys(batch)
                     continue
-            if self.strays:
-                self.strays -= _keys(batch)
+            self._settle(batch)
             found.append(batch)
         return tuple(found)
 
@@ -53,8 +59,13 @@ class Generations:
         for batch in batches:
             if batch.producer_id >= 0 and (batch.producer_id, batch.producer_epoch) != writer:
                 self.strays |= _keys(batch)
-            elif self.strays:
-                self.strays -= _keys(batch)
+            else:
+                self._settle(batch)
+
+    def _settle(self, batch: RecordBatch) -> None:
+        if self.strays:
+            keys = _keys(batch)
+            self.strays = {stray for stray in self.strays if not any(self._settles(key, stray) for key in keys)}
 
     def replaced(self, writer: Writer, batches: Iterable[RecordBatch]) -> bool:
         """True if another writer has begun in these batches, which follow those of `writer`."""

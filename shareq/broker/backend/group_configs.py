@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from shareq.broker.backend.client import BackendClient
 from shareq.broker.backend.metadata_mirror import MetadataMirror
+from shareq.broker.backend.restoration import OF_RECORDS
 from shareq.broker.backend.shard_log import ShardLog
 from shareq.broker.backend.shard_reads import RETRY_MS
 from shareq.broker.backend.topics import GROUP_CONFIGS_TOPIC
@@ -88,7 +89,7 @@ class GroupConfigs:
         if self._log is None or leads != self._leads:
             self.close()
             self._leads = leads
-            self._log = log = ShardLog(SHARD, FENCE, self._client, self._loop, self._mirror, compacted=True)
+            self._log = log = ShardLog(SHARD, FENCE, self._client, self._loop, self._mirror, cleanup=OF_RECORDS)
             if leads:
                 log.open(lambda error: self._fenced() if error else self._read(), partial(self._replaced, log))
             else:

@@ -42,11 +42,24 @@ from shareq.model.ids import TopicIdPartition
 from shareq.model.image import ClusterImage
 from shareq.model.messages.base import Request
 from shareq.model.messages.cluster import MetadataRequest
+from shareq.model.messages.passed import PassedRequest
 from shareq.model.messages.share_browse import BrowseShareGroupRequest
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
 
 REQUEST_TIMEOUT_MS = 600_000
 """The time-out of a client's request at the backend: a rebalance takes minutes."""
+
+
+_TELEMETRY = frozenset({71, 72})
+"""The API keys of GetTelemetrySubscriptions and PushTelemetry, which pass as bytes."""
+
+
+def _is_repeated(request: Request) -> bool:
+    """True for what clients ask of themselves, on connections that may have share sessions: the end of one would end
+    the locks of its member's records."""
+    return isinstance(request, MetadataRequest) or (
+        isinstance(request, PassedRequest) and request.api_key in _TELEMETRY
+    )
 
 
 class BackendNode:
@@ -146,7 +159,7 @@ class BackendNode:
         client's version, if the backend has it. A client that begins while the backend does not answer waits: it would
         take connections that end for a refusal."""
         lane = f"client-{client.connection_id}"
-        repeated = isinstance(request, MetadataRequest)
+        repeated = _is_repeated(request)
 
         def take(answer: Answer) -> None:
             response = answer.response

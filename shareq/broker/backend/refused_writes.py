@@ -1,5 +1,5 @@
 """Requests of clients that would change the topics of this project: refused, as Kafka refuses writes to its internal
-topics. BEHAVIOUR.md, 5.6.
+topics. BEHAVIOUR.md, 5.7.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from shareq.broker.backend.topics import HERE, IN_BACKEND
+from shareq.broker.backend.topics import GROUP_CONFIGS_TOPIC, HERE, IN_BACKEND
 from shareq.model.errors import Errors
-from shareq.model.ids import INTERNAL_TOPICS, SHARE_STATE_TOPIC
+from shareq.model.ids import INTERNAL_TOPICS, SHARE_STATE_TOPIC, TopicId
 from shareq.model.image import ClusterImage
 from shareq.model.messages.base import Request, Response
 from shareq.model.messages.data import DeleteRecordsRequest, DeleteRecordsResponse, ProduceRequest, ProduceResponse
@@ -28,8 +28,8 @@ from shareq.model.messages.topics import (
     ResourceType,
 )
 
-_WITHOUT_RECORDS = INTERNAL_TOPICS | HERE.keys()
-"""The topics to which clients may not write: Kafka's internal topics, and those of this project's coordinators."""
+_WITHOUT_RECORDS = INTERNAL_TOPICS | HERE.keys() | {GROUP_CONFIGS_TOPIC}
+"""The topics to which clients may not write: Kafka's internal topics, and those of this project."""
 
 _ERROR = Errors.INVALID_TOPIC_EXCEPTION
 _WHY = f"{SHARE_STATE_TOPIC} is {IN_BACKEND[SHARE_STATE_TOPIC]} in the backend: to change it, use that name"
@@ -46,13 +46,16 @@ class _Kind(NamedTuple):
     refused: Callable[[Any], Any]
 
 
-def refused_parts(request: Request, image: ClusterImage) -> tuple[Request | None, Response | None]:
-    """The rest of a request, None if nothing is left, and the response to what is refused, None if nothing is."""
+def refused_parts(
+    request: Request, image: ClusterImage, configs_id: TopicId | None = None
+) -> tuple[Request | None, Response | None]:
+    """The rest of a request, None if nothing is left, and the response to what is refused, None if nothing is.
+    `configs_id`: the id of the topic of groups' configurations, which the image does not have."""
     kind = _KINDS.get(type(request))
     if kind is None:
         return request, None
     items = getattr(request, kind.items)
-    refused = [one for one in items if _is_refused(request, one, image)]
+    refused = [one for one in items if _is_refused(request, one, image, configs_id)]
     if not refused:
         return request, None
     changed: Any = request
@@ -69,7 +72,7 @@ def merged(request: Request, response: Response, refusal: Response) -> Response:
     return whole
 
 
-def _is_refused(request: Request, item: Any, image: ClusterImage) -> bool:
+def _is_refused(request: Request, item: Any, image: ClusterImage, configs_id: TopicId | None) -> bool:
     """True for Kafka's name of the state topic, and for its id, which clients know by that name. The image has the
     coordinators' topics by Kafka's names."""
     if getattr(item, "resource_type", ResourceType.TOPIC) != ResourceType.TOPIC:
@@ -77,7 +80,7 @@ def _is_refused(request: Request, item: Any, image: ClusterImage) -> bool:
     name = getattr(item, "resource_name", None) or getattr(item, "name", None)
     if not name:
         topic = image.topics_by_id.get(item.topic_id)
-        name = topic.name if topic else ""
+        name = GROUP_CONFIGS_TOPIC if item.topic_id == configs_id else topic.name if topic else ""
     return name in (_WITHOUT_RECORDS if isinstance(request, ProduceRequest) else {SHARE_STATE_TOPIC})
 
 

@@ -12,11 +12,12 @@ from itertools import count
 from typing import Any
 
 from shareq.broker.alter_configs import alter_configs, incremental_alter_configs
-from shareq.broker.backend.group_configs import GroupConfigs
+from shareq.broker.backend.group_configs import SHARD, GroupConfigs
 from shareq.broker.backend.group_types import joins_other_group, joins_share_group, refusal_at_backend, refusal_here
 from shareq.broker.backend.membership import GROUP_ID as PROCESSES
 from shareq.broker.backend.metadata_mirror import MetadataMirror
 from shareq.broker.backend.refused_writes import merged, refused_parts
+from shareq.broker.backend.state_topic import joins_session
 from shareq.broker.backend.topic_changes import shown
 from shareq.broker.configs import describe_configs
 from shareq.broker.controller import Changes
@@ -38,6 +39,7 @@ from shareq.model.messages.cluster import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
+from shareq.model.messages.fetch import FetchRequest, FetchResponse
 from shareq.model.messages.security import SaslAuthenticateRequest, SaslHandshakeRequest
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
 from shareq.model.messages.share_group import (
@@ -136,6 +138,7 @@ class Services:
             AlterConfigsRequest: self._alter_configs,
             SaslHandshakeRequest: self._refuse_login,
             SaslAuthenticateRequest: self._refuse_login,
+            FetchRequest: self._fetch,
         }
 
     @property
@@ -145,7 +148,8 @@ class Services:
     def serve(self, request: Request, client: ClientContext, done: Done, forward: Forward) -> None:
         """Answer a request here, or in part, or not at all: `forward` sends a request to the backend. What would change
         internal topics is refused."""
-        rest, refusal = refused_parts(request, self._image)
+        configs = self._mirror.place(SHARD)
+        rest, refusal = refused_parts(request, self._image, configs.topic_id if configs else None)
         if refusal is None:
             self._serve(request, client, done, forward)
         elif rest is None:
@@ -186,6 +190,15 @@ class Services:
         self._exchanges.ask(host, request, client, lambda response: done(Answer(0, response)))
 
     @staticmethod
+    def _fetch(request: FetchRequest, client: ClientContext, done: Done, forward: Forward) -> None:
+        """A client that adds the state topic by its name in the backend to a session begins another one."""
+        del client
+        if joins_session(request):
+            done(Answer(0, FetchResponse(error_code=Errors.FETCH_SESSION_ID_NOT_FOUND)))
+        else:
+            forward(request, done)
+
+    @staticmethod
     def _refuse_login(
         request: SaslHandshakeRequest | SaslAuthenticateRequest, client: ClientContext, done: Done, forward: Forward
     ) -> None:
@@ -199,10 +212,19 @@ class Services:
         self, request: FindCoordinatorRequest, client: ClientContext, done: Done, forward: Forward
     ) -> None:
         """Share coordinators are here; all others, also those of share groups, are the backend's choice: every broker
-        of this process answers for all share groups."""
+        of this process answers for all share groups. While the backend does not answer, the client gets an error that
+        it may retry: the end of its connection would end its share session, and with it the locks of its records."""
         del client
+
+        def found_there(answer: Answer) -> None:
+            if answer.response is None and answer.error.retriable:
+                unknown = partial(FindCoordinatorResponse.Coordinator, error_code=Errors.COORDINATOR_NOT_AVAILABLE)
+                coordinators = tuple(unknown(key=key) for key in request.coordinator_keys)
+                answer = Answer(0, FindCoordinatorResponse(coordinators=coordinators))
+            done(answer)
+
         if request.key_type != CoordinatorType.SHARE:
-            forward(request, done)
+            forward(request, found_there)
             return
         if SHARE_STATE_TOPIC not in self._image.topics:
             self._mirror.create(SHARE_STATE_TOPIC)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from shareq.broker.backend.client import BackendClient
 from shareq.broker.backend.generations import RENEW_MS, Generations, Writer, expirations_request, renewal_ms
 from shareq.broker.backend.lease import real_ms
+from shareq.broker.backend.restoration import Cleanup
 from shareq.broker.backend.shard_reads import Locator, Place, ShardReads
 from shareq.broker.loop import EventLoop
 from shareq.log.records import decode_key_values, encode_batch
@@ -64,7 +65,8 @@ class ShardLog(ShardReads):
     """The log with its writer, which begins with `open()`. Without it, batches are appended beside those of the writer.
 
     An append whose result is unknown must not be reported as failed: it is sent again until it is definite. `fence` is
-    a record without an effect. `compacted`: the backend keeps the newest record of each key.
+    a record without an effect. `cleanup`: of a log of which the backend keeps the newest record of each key. A log
+    without it is pruned by `delete_before`.
     """
 
     def __init__(
@@ -75,10 +77,12 @@ class ShardLog(ShardReads):
         loop: EventLoop,
         locator: Locator,
         *,
-        compacted: bool = False,
+        cleanup: Cleanup | None = None,
     ) -> None:
         super().__init__(shard, fence, client, loop, locator)
-        self._compacted = compacted
+        self._cleanup = cleanup
+        if cleanup is not None:
+            self._generations = Generations(fence, cleanup.settles)
         self._fence = fence
         self._clock = real_ms
         self._producer_id = self._producer_epoch = -1
@@ -102,10 +106,10 @@ class ShardLog(ShardReads):
                 self._append((self._fence,), opened)
 
         def opened(error: Errors, offset: int) -> None:
-            del offset
             if error is Errors.NETWORK_EXCEPTION:
                 self.open(done, replaced)
             else:
+                self._fenced(error, offset)
                 self._tend(replaced)
                 done(error)
 
@@ -220,9 +224,27 @@ class ShardLog(ShardReads):
             if error:
                 done(error)
             else:
-                self._append((self._fence,), lambda error, _: done(error))
+                self._append((self._fence,), renewed)
+
+        def renewed(error: Errors, offset: int) -> None:
+            self._fenced(error, offset)
+            done(error)
 
         self._begin(begun)
+
+    def _fenced(self, error: Errors, offset: int) -> None:
+        """Note a fence of this writer. A log that is compacted keeps its last one."""
+        if not error and self._cleanup is None:
+            self._generations.fences.append(offset)
+
+    def delete_before(self, offset: int, done: Callable[[Errors], object]) -> None:
+        """Keep the fence that is the last one at `offset`: without it, a batch of a replaced writer after that offset
+        would seem valid."""
+        before = [fence for fence in self._generations.fences if fence <= offset]
+        if before:
+            offset = max(before)
+            self._generations.fences = [fence for fence in self._generations.fences if fence >= offset]
+        super().delete_before(offset, done)
 
     def _read_on(self, writer: Writer, end: int, done: Callable[[Errors], object]) -> None:
         """Read from the offset that the next batch of `writer` should have, up to `end` or the end of the log;
@@ -260,14 +282,15 @@ class ShardLog(ShardReads):
         super().read(effect, taken, wait_ms=wait_ms)
 
     def _restore(self) -> None:
-        """Append the last valid records of the keys whose newest record is of a replaced writer: compaction would keep
-        that one, remove these, and later the fence that makes it invalid."""
-        if self._compacted and self._producer_id >= 0 and self._generations.strays and not self.closed:
+        """Append again what records of a replaced writer have hidden: compaction would keep these, remove the valid
+        ones, and later the fence that makes these invalid."""
+        if self._cleanup is not None and self._producer_id >= 0 and self._generations.strays and not self.closed:
             self._take_turn(self._restore_now)
 
     def _restore_now(self) -> None:
+        assert self._cleanup is not None
         keys, valid = frozenset(self._generations.strays), Generations(self._fence)
-        found: dict[bytes, bytes | None] = dict.fromkeys(keys)
+        found = self._cleanup.restoration(keys)
 
         def read(offset: int) -> None:
             self._fetch(offset, taken, lambda: self._find_start(read))
@@ -275,12 +298,13 @@ class ShardLog(ShardReads):
         def taken(partition: FetchResponse.Partition) -> None:
             batches = partition.records
             for batch in valid.valid(batches):
-                found.update((key, value) for _, key, value in decode_key_values(batch) if key in keys)
+                for _, key, value in decode_key_values(batch):
+                    found.take(key or b"", value)
             end = batches[-1].last_offset + 1 if batches else partition.high_watermark
             if end < partition.high_watermark:
                 read(end)
             else:
-                self._append(tuple(CoordinatorRecord(key, value) for key, value in sorted(found.items())), appended)
+                self._append(tuple(found.records()), appended)
 
         def appended(error: Errors, offset: int) -> None:
             del offset

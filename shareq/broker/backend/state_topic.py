@@ -13,7 +13,13 @@ from shareq.model.messages.base import Request, Response
 from shareq.model.messages.cluster import MetadataRequest
 from shareq.model.messages.data import ListOffsetsRequest
 from shareq.model.messages.describe import DescribeProducersRequest, DescribeTopicPartitionsRequest
-from shareq.model.messages.fetch import OffsetForLeaderEpochRequest
+from shareq.model.messages.fetch import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    FetchRequest,
+    OffsetForLeaderEpochRequest,
+)
 from shareq.model.messages.topics import DescribeConfigsRequest, ResourceType
 
 M = TypeVar("M", Request, Response)
@@ -26,37 +32,49 @@ class _Place(NamedTuple):
     """Where a request and its response name topics: their fields with the topics, and the field of a name there."""
 
     name: str
-    asked: str = "topics"
+    asked: tuple[str, ...] = ("topics",)
     answered: str = "topics"
 
 
 _NAMES: Mapping[type[Request], _Place] = {
     MetadataRequest: _Place("name"),
+    FetchRequest: _Place("topic", ("topics", "forgotten_topics_data"), "responses"),
     ListOffsetsRequest: _Place("name"),
     OffsetForLeaderEpochRequest: _Place("topic"),
     DescribeTopicPartitionsRequest: _Place("name"),
     DescribeProducersRequest: _Place("name"),
-    DescribeConfigsRequest: _Place("resource_name", "resources", "results"),
+    DescribeConfigsRequest: _Place("resource_name", ("resources",), "results"),
 }
-"""The requests of readers that name topics. Fetch has ids."""
+"""The requests of readers that name topics. Fetch does so before version 13."""
 
 
 def asked(request: Request) -> Request:
-    """The same request with the topic's name in the backend."""
+    """The same request with the topic's name in the backend. A Fetch that has this name itself gets no session: the
+    responses of one would not show which name the client has used."""
     place = _NAMES.get(type(request))
-    found = getattr(request, place.asked) if place else None
-    if place is None or not found or SHARE_STATE_TOPIC not in _named(found, place):
+    if place is None:
         return request
-    return _with(request, place.asked, [_renamed(one, place, SHARE_STATE_TOPIC, OURS) for one in found])
+    if isinstance(request, FetchRequest) and request.session_epoch == INITIAL_EPOCH and OURS in _asked(request, place):
+        request = replace(request, session_id=NO_SESSION, session_epoch=FINAL_EPOCH)
+    for field in place.asked:
+        found = getattr(request, field) or ()
+        if SHARE_STATE_TOPIC in _named(found, place):
+            request = _with(request, field, [_renamed(one, place, SHARE_STATE_TOPIC, OURS) for one in found])
+    return request
+
+
+def joins_session(request: FetchRequest) -> bool:
+    """True if a client adds the topic by its name in the backend to a session that it has."""
+    return request.session_epoch > INITIAL_EPOCH and OURS in _asked(request, _NAMES[FetchRequest])
 
 
 def answered(request: Request, response: Response) -> Response:
     """The response to a client's request with Kafka's name, unless the client has used the other one. A list of all
     topics does not have Kafka's own topic."""
     place = _NAMES.get(type(request))
-    topics = getattr(request, place.asked) or () if place else ()
-    if place is None or OURS in _named(topics, place):
+    if place is None or OURS in _asked(request, place):
         return response
+    topics = getattr(request, place.asked[0])
     found = getattr(response, place.answered, ())
     kept = [one for one in found if topics or getattr(one, place.name) != SHARE_STATE_TOPIC]
     if len(kept) == len(found) and OURS not in _named(kept, place):
@@ -68,6 +86,11 @@ def _with(message: M, field: str, topics: Iterable[Any]) -> M:
     changed: Any = message
     made: M = replace(changed, **{field: tuple(topics)})
     return made
+
+
+def _asked(request: Request, place: _Place) -> list[str | None]:
+    """The names of the topics that a request asks for."""
+    return _named(getattr(request, place.asked[0]) or (), place)
 
 
 def _named(topics: Iterable[Any], place: _Place) -> list[str | None]:

@@ -135,7 +135,7 @@ def decode_state_record(key: bytes, value: bytes | None) -> StateRecord | None:
     Unknown tags and bytes after the message are ignored, as in Kafka. Raises UnreadableRecordError for an unknown
     version of the value, invalid bytes, and an update without value, unless it is a delta.
     """
-    key_type, name, index = _decode_key(key)
+    key_type, name, index = decode_key(key)
     if name is None:
         return None
     if value is None:
@@ -157,7 +157,7 @@ def decode_state_record(key: bytes, value: bytes | None) -> StateRecord | None:
 
 
 @lru_cache(_KNOWN_KEYS)
-def _decode_key(key: bytes) -> tuple[int, SharePartitionKey | None, int]:
+def decode_key(key: bytes) -> tuple[int, SharePartitionKey | None, int]:
     """The key type, the share-partition and the index of a delta; no share-partition if the type is unknown."""
     reader = Reader(key)
     key_type = reader.int16()
