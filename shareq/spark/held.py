@@ -46,3 +46,21 @@ def without(several: Sequence[Held], others: Iterable[Held], *, same_node: bool 
             left = subtract_ranges([(at.first, at.end)], found)
             rest += [Held(at._replace(first=first, end=end), node) for first, end in left]
     return rest
+
+
+class Reached:
+    """How far the ranges of a member have reached in each partition."""
+
+    def __init__(self) -> None:
+        self._ends: dict[tuple[str, int], int] = {}
+        """(topic id, partition) -> the highest end."""
+
+    def again(self, found: Iterable[Held]) -> bool:
+        """Add ranges. True if older ones may have some of these offsets; cheap in the usual case of none."""
+        again = False
+        for at, _ in found:
+            place = at.topic_id, at.partition
+            end = self._ends.get(place, 0)
+            again = again or at.first < end
+            self._ends[place] = max(end, at.end)
+        return again

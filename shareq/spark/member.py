@@ -24,7 +24,7 @@ from shareq.model.errors import Errors, KafkaError, KafkaException
 from shareq.model.ids import TopicId, TopicIdPartition
 from shareq.model.records import RecordBatch
 from shareq.model.states import AcknowledgeType
-from shareq.spark.held import Held, divide, without
+from shareq.spark.held import Held, Reached, divide, without
 from shareq.spark.ranges import Range, cut
 from shareq.transports import transport_for
 
@@ -93,8 +93,8 @@ class SourceMember:
     """A member of a share group. Only `renew` runs in another thread.
 
     `_held`: the ranges of the batch in progress; `_surplus`: those for later batches; `_beyond`: those for no batch.
-    `_ends`: the highest acquired offset by partition; `_again`: true if `_surplus` may have records that are also in
-    older ranges.
+    `_reached`: the ends of all acquired ranges; `_again`: true if `_surplus` may have records that are also in older
+    ranges.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class SourceMember:
         self._held: list[Held] = []
         self._surplus: list[Held] = []
         self._beyond: list[Held] = []
-        self._ends: dict[tuple[str, int], int] = {}
+        self._reached = Reached()
         self._again = False
         self._renews = renews
         self._on_failure = on_failure
@@ -184,22 +184,12 @@ class SourceMember:
         is the same: the acknowledgement of the batch applies to the newer lock.
         """
         found = self._held_of(pieces)
-        if self._came_before(found):
+        if self._reached.again(found):
             self._again = True
             self._beyond = without(self._beyond, found)
             self._surplus = without(self._surplus, found)
             found = without(found, self._held, same_node=True)
         self._surplus += found
-
-    def _came_before(self, found: Sequence[Held]) -> bool:
-        """True if the member may have older ranges with some of these offsets. Cheap in the usual case of none."""
-        again = False
-        for at, _ in found:
-            place = at.topic_id, at.partition
-            end = self._ends.get(place, 0)
-            again = again or at.first < end
-            self._ends[place] = max(end, at.end)
-        return again
 
     def _drop_lost(self) -> None:
         """Drop surplus ranges whose leader has moved: their records are delivered again, and would be read twice."""

@@ -1,6 +1,6 @@
 """The API pages: `python -m tests.house.api_pages build/api` writes the public docstrings as HTML, with pdoc.
 
-A warning of pdoc's is an error.
+A warning of pdoc's is an error. With `--without-source` the pages lack the source code, whose colours take most time.
 """
 
 from __future__ import annotations
@@ -57,10 +57,11 @@ def public_objects() -> Iterator[tuple[str, Any]]:
                 yield name, value
 
 
-def write(folder: Path) -> None:
+def write(folder: Path, *, source: bool) -> None:
     """Make the pages of all public modules in `folder`."""
-    from pdoc import pdoc
+    from pdoc import pdoc, render
 
+    render.configure(show_source=source)
     for _, value in public_objects():
         if inspect.isclass(value) and issubclass(value, tuple):  # pdoc looks for their types in the wrong module
             value.__new__.__annotations__ = get_type_hints(value)
@@ -70,5 +71,5 @@ def write(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    write(Path(sys.argv[1]), source="--without-source" not in sys.argv)
     print(f"{sys.argv[1]}/index.html")

@@ -23,8 +23,9 @@ LANES = 4
 """Deterministic parts at a time on two cores: many tests wait for clients."""
 
 
-THREADS = 2
-"""Threads through real parts at a time: at most one Apache Kafka and one Spark are alive."""
+THREADS = 3
+"""Threads through real parts at a time: at most one Apache Kafka, one Spark and one Chromium are alive. Each waits for
+the others' processes for a part of its time."""
 
 
 class Part(NamedTuple):
@@ -88,7 +89,7 @@ def _environment() -> tuple[str, ...]:
 def _checks() -> list[Part]:
     return [
         Part("types", (str(BIN / "mypy"),)),
-        Part("API pages", (PYTHON, "-m", "tests.house.api_pages", "build/api")),
+        Part("API pages", (PYTHON, "-m", "tests.house.api_pages", "build/api", "--without-source")),
         Part("scripts", (*NODE, "widgets/node_modules/typescript/bin/tsc", "--project", "widgets")),
         Part("bundles", (*NODE, "widgets/bundle.mjs", "--check")),
         Part("import rules", (str(BIN / "lint-imports"),)),
@@ -137,32 +138,30 @@ JVM_LESSONS = ("07", "11", "13")
 """Lessons that start an Apache Kafka or a Spark."""
 
 
-def _lessons() -> dict[str, Part]:
-    """Each notebook runs, and its outputs equal the stored ones."""
+def _notebooks(name: str, *paths: Path, real: str = "") -> Part:
+    """Each of these lessons runs, with a kernel of its own, and its outputs equal the stored ones."""
     plugins = ("-p", "tests.nbval_patience", "-p", "no:benchmark")
     compare = ("--nbval", "--nbval-current-env", "--nbval-sanitize-with", "tests/nbval.cfg", f"--timeout={WHOLE_S}")
-    command = (PYTHON, "-m", "pytest", "-q", "--no-header", *plugins, *compare)
-    lessons = {}
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        number = path.name[:2]
-        real = "JVM" if number in JVM_LESSONS else ""
-        file = str(path.relative_to(ROOT))
-        lessons[number] = Part(
-            f"lesson {number}", (*command, file), 20 * MINUTE, report=True, real=real, environment=_environment()
-        )
-    return lessons
+    files = (str(path.relative_to(ROOT)) for path in paths)
+    command = (PYTHON, "-m", "pytest", "-q", "--no-header", *plugins, *compare, *files)
+    return Part(name, command, 20 * MINUTE, report=True, real=real, environment=_environment())
+
+
+def _notebook_files() -> dict[str, Path]:
+    return {path.name[:2]: path for path in sorted((ROOT / "notebooks").glob("*.ipynb"))}
 
 
 def first() -> list[Phase]:
     """All that is deterministic, then the threads through the real parts."""
-    lessons = _lessons()
+    files = _notebook_files()
+    lessons = _notebooks(f"lessons {' '.join(FIRST_LESSONS)}", *(files[number] for number in FIRST_LESSONS))
     threads = [
         _pytest(f"thread: {name}", *ids, ring="first", limit_s=20 * MINUTE)
         for name, ids in THREAD.items()
         if name != "browser" or os.environ.get("SHAREQ_CHROMIUM")
     ]
     rooms, checks = _rooms(SHORT, "first"), _checks()
-    quick = [*rooms[:2], *checks, *(lessons[number] for number in FIRST_LESSONS), *rooms[2:]]  # the longest first
+    quick = [*rooms[:2], *checks, lessons, *rooms[2:]]  # the longest first
     return [Phase(quick, LANES), Phase(threads, THREADS)]
 
 
@@ -172,7 +171,11 @@ STANDALONE = "tests/spark/test_standalone.py"
 
 def whole() -> list[Phase]:
     """Everything. At most two JVMs are alive: parts that start some follow each other, browser and lessons beside."""
-    lessons, limit_s = _lessons(), 30 * MINUTE
+    limit_s = 30 * MINUTE
+    lessons = {
+        number: _notebooks(f"lesson {number}", path, real="JVM" if number in JVM_LESSONS else "")
+        for number, path in _notebook_files().items()
+    }
 
     def part(name: str, select: str, *paths: str, real: str = "") -> Part:
         return _pytest(name, "-m", select, *paths, ring="all", limit_s=limit_s, real=real)

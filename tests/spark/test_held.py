@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shareq.spark.held import Held, without
+from shareq.spark.held import Held, Reached, without
 from shareq.spark.ranges import Range
 
 Place = tuple[str, int, int, int]
@@ -38,3 +38,17 @@ def test_offsets_of_others_are_removed(same_node: bool, several: list[Held], oth
         found = {(topic, partition, offset) for topic, partition, _, offset in holes}
         expected = [at for at in places(several) if (*at[:2], at[3]) not in found]
     assert places(without(several, others, same_node=same_node)) == expected
+
+
+def test_a_range_that_begins_where_the_last_one_ends_is_new() -> None:
+    """The member compares each range with all others once one has come again, so the usual case must not count."""
+    reached = Reached()
+    assert not reached.again([held("a", 0, 0, 0, 5), held("a", 0, 0, 5, 5)])
+    assert not reached.again([held("a", 0, 1, 10, 1), held("a", 1, 0, 0, 1), held("b", 0, 0, 0, 1)])
+    assert reached.again([held("a", 0, 1, 10, 1)])
+
+
+def test_a_range_within_a_longer_one_has_come_again() -> None:
+    reached = Reached()
+    reached.again([held("a", 0, 0, 0, 9), held("a", 0, 0, 2, 1)])
+    assert reached.again([held("a", 0, 0, 8, 1)])

@@ -26,7 +26,7 @@ GROUPS = (("classic", "classic", "orders"), ("names", "consumer", "orders"), ("e
 
 @pytest.fixture(params=["in process", "TCP"])
 def cluster_and_address(request: pytest.FixtureRequest) -> Iterator[tuple[Cluster, dict[str, str]]]:
-    with Cluster(brokers=1, clock="wall", journal=False) as cluster, cluster.serve() as server:
+    with Cluster(brokers=1, clock="wall", journal=False, config=QUICK) as cluster, cluster.serve() as server:
         servers = server.bootstrap_servers if request.param == "TCP" else cluster.bootstrap_servers
         yield cluster, {"bootstrap.servers": servers}
 
