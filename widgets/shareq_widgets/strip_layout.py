@@ -83,7 +83,7 @@ def labels(snapshot: dict[str, Any], frame: Frame) -> Iterator[Label]:
 def _labels(snapshot: dict[str, Any], frame: Frame) -> Iterator[Label]:
     empty = snapshot["spso"] == snapshot["window_end"]
     left, right = _sides(snapshot, frame)
-    low = f"SPSO {snapshot['spso']}{', window empty' if empty else ''}"
+    low = f"SPSO {snapshot['spso']}{' · empty window' if empty else ''}"
     high = f"SPEO {'at most ' if snapshot['observed'] else ''}{snapshot['window_end'] - 1}"
     narrow = right - left < max(160, 8.4 * (len(low) + len(high)) + 24)  # both labels cannot stand inside
     outside = narrow and not empty

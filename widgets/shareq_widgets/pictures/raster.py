@@ -141,7 +141,7 @@ def _bound_labels(content: RasterContent, scale: _Scale) -> list[tuple[str, str,
     low, high = scale.y(content.spso[-1][1]), scale.y(content.window_end[-1][1])
     below = low + 14 if low + 18 <= scale.bottom else low - 6
     if content.spso[-1][1] >= content.window_end[-1][1]:
-        return [("SPSO text", f"{spso}, {speo}", below)]
+        return [("SPSO text", f"{spso} · {speo}", below)]
     above = high - 6 if high - 18 >= scale.top else high + 12
     if below - above < LINE:  # the lines are near each other, at the top or at the bottom
         above, below = (above, above + LINE) if above + LINE + 4 <= scale.bottom else (below - LINE, below)
@@ -174,7 +174,7 @@ def window_text(content: RasterContent) -> tuple[str, str]:
     """The SPSO, with the member that it waits for; and the SPEO, the last offset in flight."""
     spso, window_end = content.spso[-1][1], content.window_end[-1][1]
     if spso >= window_end:
-        return f"SPSO {spso:,}", "window empty"
+        return f"SPSO {spso:,}", "empty window"
     return content.waits or f"SPSO {spso:,}", f"SPEO {'at most ' if content.at_most else ''}{window_end - 1:,}"
 
 
