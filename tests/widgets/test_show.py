@@ -161,7 +161,11 @@ def test_a_new_cluster_can_be_steered_at_once(wishes: Wishes, place: dict[str, A
             "the cluster at {SILENT} cannot be shown: the operation timed out",
             id="a server that does not answer",
         ),
-        pytest.param(["EMPTY"], "{EMPTY} has no share group to show", id="a cluster without group"),
+        pytest.param(
+            ["EMPTY"],
+            "{EMPTY} has no share group to show yet: start a share consumer; --wait waits for one\n",
+            id="a cluster without group",
+        ),
         pytest.param(
             ["ADDRESS", "--group", "cooks"],
             "group='cooks': must be one of crew, packers of {ADDRESS}",
