@@ -92,6 +92,7 @@ class Producer(UntilClosed):
         """The transaction step of an interrupted call: a repeated call continues with it."""
         self._names: set[str] = set()
         self._warned: set[str] = set()
+        self._refused = False
         self._room: int = self._max_records
         self._granted = self._room
         self._room_bytes: int = min(self._max_record_bytes, self._max_bytes)
@@ -236,8 +237,9 @@ class Producer(UntilClosed):
 
     def _has_warnings(self) -> bool:
         """True if a waiting call has a warning to log."""
-        core = self._core
-        return core.calls.unreachable is not None or any(name not in self._warned for name in core.unknown_topics)
+        calls, unknown = self._core.calls, self._core.unknown_topics
+        refused = bool(calls.refusal) and not self._refused
+        return refused or calls.unreachable is not None or any(name not in self._warned for name in unknown)
 
     def _warn_of_lost_records(self) -> None:
         """Log what no callback reports: failed records, topics that do not exist, unreachable brokers."""
@@ -251,6 +253,9 @@ class Producer(UntilClosed):
             if name not in self._warned:
                 self._warned.add(name)
                 _log.warning("topic %r does not exist: its records wait; create it, or check its name", name)
+        if core.calls.refusal and not self._refused:  # the address may be wrong
+            self._refused = True
+            _log.warning("records wait: %s", core.calls.refusal)
         unreachable = core.calls.take_unreachable()
         if unreachable is not None:
             _log.error("records wait: %s", unreachable.str())

@@ -53,9 +53,13 @@ def test_records_with_a_callback_and_purged_ones_are_not_logged(log: pytest.LogC
 
 
 def test_flush_without_a_reachable_broker_is_logged(log: pytest.LogCaptureFixture) -> None:
+    """Once when the first connection fails, since the address may be wrong; then whenever they have failed for long."""
     fake = Fake(t=[1])
     fake.answers[MetadataRequest] = lambda *_: Errors.NETWORK_EXCEPTION
     producer = Producer({"bootstrap.servers": fake.address})
     producer.produce("t", b"x")
+    assert producer.flush(1) == 1
+    assert log.messages == ["records wait: connections fail"]
     assert producer.flush(6) == 1
+    assert log.messages.count("records wait: connections fail") == 1
     assert [m for m in log.messages if m.startswith("records wait: no broker is reachable")]

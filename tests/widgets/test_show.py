@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import asyncio
+import gc
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from jupyter_server.services.kernels.websocket import KernelWebsocketHandler
+from tornado.websocket import WebSocketClosedError
 
 from shareq import Admin, Cluster, Journal, ShareConsumer, view
 from shareq.cli import main
@@ -158,7 +161,11 @@ def test_a_new_cluster_can_be_steered_at_once(wishes: Wishes, place: dict[str, A
             "the cluster at {SILENT} cannot be shown: the operation timed out",
             id="a server that does not answer",
         ),
-        pytest.param(["EMPTY"], "{EMPTY} has no share group to show", id="a cluster without group"),
+        pytest.param(
+            ["EMPTY"],
+            "{EMPTY} has no share group to show yet: start a share consumer; --wait waits for one\n",
+            id="a cluster without group",
+        ),
         pytest.param(
             ["ADDRESS", "--group", "cooks"],
             "group='cooks': must be one of crew, packers of {ADDRESS}",
@@ -233,6 +240,32 @@ def test_a_message_on_a_closed_connection_is_dropped() -> None:
     connection.channels, connection.websocket_handler = {"shell": None}, handler
     tick: Any = (6).to_bytes(8, "little") + bytes(64)
     connection.handle_incoming_message(tick)
+
+
+@pytest.mark.parametrize(
+    ("problem", "logged"),
+    [
+        pytest.param(WebSocketClosedError(), [], id="a page that has closed"),
+        pytest.param(RuntimeError("full"), ["a message did not reach the page"], id="another problem"),
+    ],
+)
+def test_a_message_to_a_page_that_closes_is_dropped(
+    caplog: pytest.LogCaptureFixture, problem: Exception, logged: list[str]
+) -> None:
+    """The kernel writes until it knows that its page is closed; a traceback of one would be in the output."""
+    connection = Connection.__new__(Connection)
+
+    async def write() -> None:
+        written = asyncio.get_running_loop().create_future()
+        connection.websocket_handler = KernelWebsocketHandler.__new__(KernelWebsocketHandler)
+        connection.websocket_handler.write_message = lambda *_: written
+        connection.write_message(b"", binary=True)
+        written.set_exception(problem)
+        await asyncio.sleep(0)
+
+    asyncio.run(write())
+    gc.collect()  # a future without a reader is logged when it is freed
+    assert [record.message for record in caplog.records] == logged
 
 
 def test_a_page_is_not_pinged() -> None:

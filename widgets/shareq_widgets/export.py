@@ -164,12 +164,19 @@ def _page(players: Views, recordings: Mapping[str, Recording], packed: str, them
         light=THEMES[plain]["bg"],
         light_ink=THEMES[plain]["ink"],
         dark_style=f"@media (prefers-color-scheme: dark) {{ {dark} }}" if theme == "auto" else "",
-        classes="" if len(players) == 1 else "sq-room",
+        classes=_classes(players),
         note=escape(_note(players, recordings)),
         picture=first.to_svg(plain),
         packed=packed,
         script=(HERE / "static" / "offline.js").read_text().replace("</script", "<\\/script"),
     )
+
+
+def _classes(players: Views) -> str:
+    """Those of the control room, see `Screen`; none for a single view."""
+    if len(players) == 1:
+        return ""
+    return "sq-room sq-outside" if players["strip"].snapshot["observed"] else "sq-room"
 
 
 def _note(players: Views, recordings: Mapping[str, Recording]) -> str:

@@ -177,6 +177,8 @@ class Screen(ipywidgets.Box):
         self.add_class("sq-room")
         if make_panel is not None:
             self.add_class("sq-steered")
+        if self.strip.snapshot["observed"]:
+            self.add_class("sq-outside")  # messages are never recorded: the other views have their place
 
     def point(self) -> None:
         """Name the record that was selected last on the tab of its biography. The shown view stays: a person may

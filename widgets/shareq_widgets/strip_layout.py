@@ -84,7 +84,7 @@ def _labels(snapshot: dict[str, Any], frame: Frame) -> Iterator[Label]:
     empty = snapshot["spso"] == snapshot["window_end"]
     left, right = _sides(snapshot, frame)
     low = f"SPSO {snapshot['spso']}{' · empty window' if empty else ''}"
-    high = "SPEO unknown" if snapshot["observed"] else f"SPEO {snapshot['window_end'] - 1}"
+    high = f"SPEO {'at most ' if snapshot['observed'] else ''}{snapshot['window_end'] - 1}"
     narrow = right - left < max(160, 8.4 * (len(low) + len(high)) + 24)  # both labels cannot stand inside
     outside = narrow and not empty
     yield Label(left + (-6 if outside else 6), 18, low, "end" if outside else "start", "strong")

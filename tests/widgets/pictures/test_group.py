@@ -43,7 +43,7 @@ from tests.widgets.pictures.contents import (
     made_up_group,
     random_instants,
 )
-from tests.widgets.pictures.layout import check_layout
+from tests.widgets.pictures.layout import check_layout, texts
 
 # ---- content ---------------------------------------------------------------------------------------------------------
 
@@ -251,9 +251,11 @@ def test_an_observed_group_shows_what_is_known() -> None:
     assert (anna.state, anna.heartbeat_ms, anna.held, anna.rate) == ("not known", None, None, None)
     assert ben.held is None, "no delivery of this member is reported"
     assert group.partitions[0].in_flight is None
-    text = draw(group, 374).text
-    assert "seen from outside: heartbeats not known" in text
-    assert "records not known" in text
+    for width in (340, 374, 600):
+        drawing = draw(group, width)
+        assert "seen from outside: heartbeats and held records not known" in drawing.text
+        assert drawing.find("member a beat")["text"] == "epoch 3", "the note says once what is not known of any member"
+        assert "records not known" not in texts(drawing)
 
 
 def test_a_tapped_group_shows_sessions_and_records() -> None:

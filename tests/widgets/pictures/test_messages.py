@@ -189,9 +189,12 @@ def test_only_the_view_of_an_open_cluster_advises_to_trace_messages(tmp_path: Pa
     assert "trace_messages" not in repr(views.messages(cluster, group=GROUP))
 
 
-def test_a_group_that_is_seen_from_outside_has_no_advice_that_its_reader_cannot_follow() -> None:
+def test_a_group_that_is_seen_from_outside_has_only_advice_that_its_reader_can_follow() -> None:
     content = messages.content(instant_of(GroupHistory(observed([*TEN, held("b", 2, 4)]).journal, OBSERVED)))
-    assert messages.draw(content, 374).text == "No messages are recorded: the group is seen from outside."
+    for width in WIDTHS:
+        drawing = messages.draw(content, width)
+        check_layout(drawing)
+        assert drawing.text == "No messages are recorded: shareq tap --trace-messages records them."
 
 
 def at_end(cluster: Cluster) -> MessagesContent:

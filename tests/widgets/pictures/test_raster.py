@@ -145,11 +145,11 @@ def test_the_drawing_shows_window_states_deaths_and_locks(width: int, *, tall: b
 def test_the_spso_line_names_its_holder_and_an_empty_window() -> None:
     history = [*HISTORY[:3], (1_000, 0, loaded(110, 110))]
     empty = raster_content.content(written(history), TOPIC, 0)
-    assert raster.window_text(empty) == ("SPSO 110", "window empty")
+    assert raster.window_text(empty) == ("SPSO 110", "empty window")
     for width in WIDTHS:
         drawing = raster.draw(empty, width)
         check_layout(drawing)
-        assert texts(drawing, "SPSO text") == ["SPSO 110, window empty"]
+        assert texts(drawing, "SPSO text") == ["SPSO 110 · empty window"]
         assert drawing.keys("SPEO text") == []
     waiting = [*HISTORY[:3], (1_000, 0, loaded(106, 110, (106, 110, 0, 0))), HISTORY[4]]
     assert raster.window_text(raster_content.content(written(waiting), TOPIC, 0)) == (

@@ -213,6 +213,7 @@ def test_an_observer_knows_what_is_durable_and_what_its_members_hold() -> None:
     assert on_edges(found) == ["available acquired: moved 5-7 acquire 1 m"]
     drawing = draw(found, 374)
     assert drawing.find("count available")["text"] == "? of 6"
+    assert drawing.find("count acquired")["text"] == "2 + ? of 6", "others may be held by members of other programs"
     assert "○ 0 available" not in drawing.text
     assert "? 5 unknown" in drawing.text
 

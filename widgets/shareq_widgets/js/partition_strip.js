@@ -143,7 +143,7 @@ export class Strip extends Player {
     if (snap !== before || this.width !== camera.width) camera.follow(snap, this.width);
     scene.selection = this.model.get("selection");
     scene.take(snap, this.colours);
-    put(this.page.root, { "data-spso": snap.spso, "data-window-end": snap.window_end });
+    put(this.page.root, { "data-spso": snap.spso, "data-window-end": snap.window_end, "data-observed": snap.observed });
     if (before && snap.order > before.order && snap.step?.first === before.order + 1 && !this.calm.matches) scene.flow(before);
   }
   /** @override @param {number} time */

@@ -110,7 +110,7 @@ export class Scene {
   drawPlaces() {
     const { camera, snap } = this, { spso, window_end, log_start, log_end } = camera.now, { band_below, cell_top, cell_height } = this.look.sizes;
     const empty = snap.spso === snap.window_end, foot = cell_top + cell_height, left = camera.x(spso) - 4, right = empty ? left : camera.x(window_end) + 1;
-    const low = `SPSO ${snap.spso}${empty ? " · empty window" : ""}`, high = snap.observed ? "SPEO unknown" : `SPEO ${snap.window_end - 1}`;
+    const low = `SPSO ${snap.spso}${empty ? " · empty window" : ""}`, high = `SPEO ${snap.observed ? "at most " : ""}${snap.window_end - 1}`;
     const outside = right - left < Math.max(160, 8.4 * (low.length + high.length) + 24) && !empty; // both labels cannot stand inside a narrow window
     /** @type {Place[]} */
     const items = [];

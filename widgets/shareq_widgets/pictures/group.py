@@ -220,7 +220,7 @@ def _full_member(drawing: Drawing, member: MemberContent, row: Row, group: Group
         f"{key} name", 31, row.y + 15, clipped(member.name, room / 1.1), style="faded struck" if gone else "strong"
     )
     _beat(drawing, member, first_fitting(beat_words(member, group), room, SMALL), x=31, y=row.y + 28)
-    words = first_fitting(records_words(member), room, SMALL)
+    words = first_fitting(records_words(member, group), room, SMALL)
     drawing.label(f"{key} records", 31, row.y + 40, words, style="small soft faded" if gone else "small soft")
 
 

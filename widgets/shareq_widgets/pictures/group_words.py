@@ -28,17 +28,29 @@ def beat_words(member: MemberContent, group: GroupContent) -> Sequence[str]:
         if member.state == "silent":
             return f"silent {{}}{of}", "silent {}"
         return f"{member.state} · silent {{}}{of}", f"{member.state} · silent {{}}", member.state
+    of, per = (f" of {member.group_epoch}", f"/{member.group_epoch}") if member.behind else ("", "")
+    if no_heartbeats(group) and not member.error:
+        return f"epoch {member.member_epoch}{of}", f"e{member.member_epoch}{per}"
     beat = "♥ {}" if member.heartbeat_ms is not None else "♥ not known"
     if member.error:
         beat = f"♥ {member.error}"
-    of, per = (f" of {member.group_epoch}", f"/{member.group_epoch}") if member.behind else ("", "")
     return f"epoch {member.member_epoch}{of} · {beat}", f"e{member.member_epoch}{per} · {beat}", beat
 
 
-def records_words(member: MemberContent) -> Sequence[str]:
+def no_heartbeats(group: GroupContent) -> bool:
+    """True if no heartbeat is known, which a note says of all members."""
+    return group.observed and bool(group.members) and all(member.state == "not known" for member in group.members)
+
+
+def no_records(group: GroupContent) -> bool:
+    """True if the note says that it is not known of any member what it holds."""
+    return no_heartbeats(group) and all(member.held is None for member in group.members)
+
+
+def records_words(member: MemberContent, group: GroupContent) -> Sequence[str]:
     """What the member holds and its throughput, from the longest to the shortest."""
     if member.held is None:
-        return "records not known", "not known"
+        return ("",) if no_records(group) else ("records not known", "not known")
     held = f"holds {member.held:,}"
     if member.state == "gone" or member.rate is None:
         return (held,)
@@ -78,8 +90,9 @@ def name_of(at: TopicPartition) -> str:
 
 def notes_of(group: GroupContent, hidden: int) -> list[str]:
     notes = [] if group.members else ["no members yet"] if group.joining else ["no members"]
-    if group.observed and all(member.state == "not known" for member in group.members):
-        notes.append("seen from outside: heartbeats not known")
+    if no_heartbeats(group):
+        what = "heartbeats and held records" if no_records(group) else "heartbeats"
+        notes.append(f"seen from outside: {what} not known")
     if hidden:
         notes.append(f"{hidden:,} links without a line")
     return notes

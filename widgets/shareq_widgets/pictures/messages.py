@@ -364,7 +364,7 @@ def _nothing(content: MessagesContent) -> str:
     if content.silent:
         return "No client has sent a message so far."
     if content.outside:
-        return "No messages are recorded: the group is seen from outside."
+        return "No messages are recorded: shareq tap --trace-messages records them."
     if not content.traced:
         advice = ": a cluster with trace_messages=True records them" if content.traceable else ""
         return f"The journal has no messages{advice}."

@@ -97,13 +97,18 @@ def _draw_states(drawing: Drawing, content: RasterContent, time: TimeRange, scal
     """One path for each state. States differ in fill and texture; below the SPSO they are faded."""
     for suffix, samples, opacity in (("", content.states, 0.9), (" below the SPSO", content.past, 0.3)):
         for state, rectangles in samples.items():
-            fill = SHAPES[state]["fill"]
+            fill = _fill(state)
             faint = state == "acknowledged" or fill is None
             drawing.path(
                 f"{state}{suffix}", "".join(_rectangle(part, time, scale) for part in rectangles),
                 fill=fill or state, stroke="none", opacity=opacity * (0.62 if faint else 1),
                 shape_rendering="crispEdges", title=f"{state}{suffix}",
             )  # fmt: skip
+
+
+def _fill(state: str) -> str | None:
+    """Without the outlines and glyphs of cells, the veil of returned records would be that of unknown ones."""
+    return None if state == "returned" else SHAPES[state]["fill"]
 
 
 def _rectangle(part: Rectangle, time: TimeRange, scale: _Scale) -> str:
@@ -136,7 +141,7 @@ def _bound_labels(content: RasterContent, scale: _Scale) -> list[tuple[str, str,
     low, high = scale.y(content.spso[-1][1]), scale.y(content.window_end[-1][1])
     below = low + 14 if low + 18 <= scale.bottom else low - 6
     if content.spso[-1][1] >= content.window_end[-1][1]:
-        return [("SPSO text", f"{spso}, {speo}", below)]
+        return [("SPSO text", f"{spso} · {speo}", below)]
     above = high - 6 if high - 18 >= scale.top else high + 12
     if below - above < LINE:  # the lines are near each other, at the top or at the bottom
         above, below = (above, above + LINE) if above + LINE + 4 <= scale.bottom else (below - LINE, below)
@@ -169,7 +174,7 @@ def window_text(content: RasterContent) -> tuple[str, str]:
     """The SPSO, with the member that it waits for; and the SPEO, the last offset in flight."""
     spso, window_end = content.spso[-1][1], content.window_end[-1][1]
     if spso >= window_end:
-        return f"SPSO {spso:,}", "window empty"
+        return f"SPSO {spso:,}", "empty window"
     return content.waits or f"SPSO {spso:,}", f"SPEO {'at most ' if content.at_most else ''}{window_end - 1:,}"
 
 
@@ -206,7 +211,7 @@ def _draw_legend(drawing: Drawing, content: RasterContent) -> None:
     x = 8.0
     for state in (*STATES, *UNKNOWNS):
         if state in content.states or state in content.past:
-            fill = SHAPES[state]["fill"]
+            fill = _fill(state)
             drawing.rect(
                 f"legend {state}", x, 5, 10, 10, rx=2, fill=fill or state, opacity=0.55 if fill is None else None
             )

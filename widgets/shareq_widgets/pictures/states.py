@@ -181,18 +181,20 @@ def _label(edge: Edge) -> tuple[str, ...]:
 
 
 def _draw_node(drawing: Drawing, content: StatesContent, state: str, box: Box) -> None:
-    """The state with its number of records; of observed records it is not known which ones are available."""
+    """The state with its number of records; of observed records it is not known which ones are available, and which
+    ones are held by members that report no deliveries."""
     shape = SHAPES[state]
     ink = "ink" if shape["ink"] != "onfill" else "onfill"
-    unknown = content.observed and state == "available"
-    count = f"{content.counts[state]:,}" if not unknown else f"? of {sum(content.uncertain.values()):,}"
+    known, uncertain = content.counts[state], sum(content.uncertain.values())
+    unknown = state in ("available", "acquired") and uncertain > 0
+    count = f"{known:,}" if not unknown else f"? of {uncertain:,}" if not known else f"{known:,} + ? of {uncertain:,}"
     if state in DONE:
         room = box.width - 8
         count = first_fitting((f"{count} in the window", f"{count} in window", count), room)
     title = f"{count_text(content.counts[state], 'record')} {state}, in the window"
     if unknown:
-        title = "; ".join(f"{count:,} {name}" for name, count in content.uncertain.items()) or "none"
-        title += ": available, or held by a member that reports no deliveries"
+        names = "; ".join(f"{count:,} {name}" for name, count in content.uncertain.items())
+        title = f"{names}: available, or held by a member that reports no deliveries"
     drawing.rect(
         f"node {state}", *box[:2], box.width, box.height, rx=10, fill=shape["fill"] or "bg", stroke=shape["stroke"],
         stroke_width=shape["width"], title=title,

@@ -7,8 +7,9 @@ import logging
 import signal
 import sys
 import webbrowser
+from asyncio import Future
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from socket import create_server, socket
 from tempfile import TemporaryDirectory
@@ -19,6 +20,7 @@ from jupyter_core.utils import run_sync
 from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebsocketConnection
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
+from tornado.websocket import WebSocketClosedError
 from voila.app import Voila
 
 from shareq.model.errors import ConfigException
@@ -40,12 +42,29 @@ TRANSPORT: Final = () if sys.platform == "win32" else ("--KernelManager.transpor
 
 
 class Connection(ZMQChannelsWebsocketConnection):
-    """The connection of a page to its kernel. A message that arrives while the connection closes is dropped."""
+    """The connection of a page to its kernel. Messages that are under way while the connection closes are dropped."""
+
+    @property
+    def write_message(self) -> Callable[..., None]:
+        """Send a message to the page."""
+        return self._write
+
+    def _write(self, message: str | bytes, binary: bool = False) -> None:
+        """Jupyter's server does not wait for the end of a write: the loop would log a traceback for each that fails."""
+        with suppress(WebSocketClosedError):
+            self.websocket_handler.write_message(message, binary).add_done_callback(_drop_closed)
 
     def handle_incoming_message(self, incoming_msg: str) -> None:
         """Jupyter's server would decode it by the wrong protocol, and log a traceback."""
         if self.websocket_handler.ws_connection is not None:
             super().handle_incoming_message(incoming_msg)
+
+
+def _drop_closed(written: Future[None]) -> None:
+    """Take the error of a write to a page that has closed meanwhile; log any other."""
+    problem = None if written.cancelled() else written.exception()
+    if problem is not None and not isinstance(problem, WebSocketClosedError):
+        logging.getLogger(__name__).error("a message did not reach the page", exc_info=problem)
 
 
 class Page(Voila):

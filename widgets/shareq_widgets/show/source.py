@@ -101,6 +101,8 @@ def _address(address: str, wishes: Wishes) -> Shown:
             places.setdefault(place.topic, []).append(place.partition)
     except KafkaException as problem:
         raise ConfigException(f"the cluster at {address} cannot be shown: {problem.error.str()}") from problem
+    except NothingToShow as nothing:
+        raise NothingToShow(f"{nothing} yet: start a share consumer; --wait waits for one") from None
     finally:
         admin.close()
     return Shown(address, (f"source = {address!r}",), group, *_share_partition(group, places, wishes))
