@@ -253,7 +253,7 @@ def test_a_message_to_a_page_that_closes_is_dropped(
     caplog: pytest.LogCaptureFixture, problem: Exception, logged: list[str]
 ) -> None:
     """The kernel writes until it knows that its page is closed; a traceback of one would be in the output."""
-    connection = Connection.__new__(Connection)
+    connection: Any = Connection.__new__(Connection)
 
     async def write() -> None:
         written = asyncio.get_running_loop().create_future()

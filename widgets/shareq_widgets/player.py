@@ -270,7 +270,7 @@ class Player(LiveWidget):
             "internals": playback.set_internals,
             "animate": playback.set_animate,
         }
-        direct = {
+        direct: dict[str, Callable[..., None]] = {
             "tick": self.tick,
             "select": self.select,
             "zoom": lambda span: self.zoom(*(span or ())),

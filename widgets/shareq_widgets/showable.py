@@ -17,6 +17,7 @@ class Showable(Protocol):
     width: Any
     theme: Any
     words: Any
+    snapshot: Any
 
     @property
     def view(self) -> View:
