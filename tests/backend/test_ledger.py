@@ -30,7 +30,7 @@ class Told:
 
 
 def message(partition: int, offset: int) -> Any:
-    return SimpleNamespace(partition=lambda: partition, offset=lambda: offset)
+    return SimpleNamespace(partition=lambda: partition, offset=lambda: offset, delivery_count=lambda: 1)
 
 
 FIRST: Record = (0, 7)
