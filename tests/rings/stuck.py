@@ -20,7 +20,7 @@ TOGETHER_S = 10.0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addini(INI, "seconds after which a test, with its fixtures, ends the process; 0: never", default="0")
+    parser.addini(INI, "seconds after which a test, with its own fixtures, ends the process; 0: never", default="0")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -36,12 +36,26 @@ class _Watch:
         self._until = 0.0
         self._stderr = os.dup(sys.stderr.fileno())
 
+    def _watch(self) -> None:
+        faulthandler.dump_traceback_later(self._seconds + TOGETHER_S, exit=True, file=self._stderr)
+        self._until = time.monotonic() + TOGETHER_S
+
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self) -> Iterator[None]:
         if time.monotonic() >= self._until:
-            faulthandler.dump_traceback_later(self._seconds + TOGETHER_S, exit=True, file=self._stderr)
-            self._until = time.monotonic() + TOGETHER_S
+            self._watch()
         return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Iterator[None]:
+        """A fixture that several tests share may start a JVM, and has a limit of its own."""
+        if fixturedef.scope == "function":
+            return (yield)
+        faulthandler.cancel_dump_traceback_later()
+        try:
+            return (yield)
+        finally:
+            self._watch()
 
     @pytest.hookimpl(trylast=True)
     def pytest_exception_interact(self) -> None:

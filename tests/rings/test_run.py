@@ -92,6 +92,34 @@ def test_a_test_that_holds_back_the_signal_of_its_limit_ends_its_part_with_its_s
     assert "in test_stuck" in printed
 
 
+SHARED = """
+import pytest
+@pytest.fixture(scope="session")
+def started(): print("started")
+@pytest.fixture
+def own(): print("own")
+def test_it(started, own): print("tested")
+"""
+
+
+def test_the_start_of_a_fixture_that_tests_share_is_not_watched(tmp_path: Path) -> None:
+    """It may start a JVM, and has a limit of its own."""
+    (file := tmp_path / "test_it.py").write_text(SHARED)
+    call = f"""
+        import pytest, types, tests.rings.stuck as stuck
+        stuck.faulthandler = types.SimpleNamespace(
+            dump_traceback_later=lambda *_, **__: print("watched"), cancel_dump_traceback_later=lambda: print("free")
+        )
+        words = "-c /dev/null -o stuck_timeout=1 --disable-plugin-autoload -q -s --no-header".split()
+        raise SystemExit(pytest.main([*words, {str(file)!r}], plugins=[stuck]))
+    """
+    folder = tmp_path / "reports"
+    [outcome], _ = run(folder, python(call))
+    words = [word for word in (folder / "part.log").read_text().split() if word.isalpha()]
+    assert words[:6] == ["watched", "free", "started", "watched", "own", "tested"]
+    assert outcome.reason == ""
+
+
 def test_a_process_that_survives_its_part_makes_it_red(tmp_path: Path) -> None:
     assert "1 processes survived it" in reason(tmp_path, python(CHILD))
 
