@@ -16,7 +16,8 @@ from random import SystemRandom
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.kafka.fixtures", "tests.rings.markers"]  # brokers for tests of clients; what a test starts
+# Brokers for tests of clients; what a test starts; the end of a test that is stuck.
+pytest_plugins = ["tests.kafka.fixtures", "tests.rings.markers", "tests.rings.stuck"]
 
 # No deadline: it would be an assertion about time, which fails on a busy machine.
 _COMMON = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])

@@ -105,6 +105,11 @@ def test_the_lock_has_exact_versions_and_no_addresses() -> None:
     assert [str(line) for line in pinned() if line.url] == []
 
 
+def test_the_lock_has_no_grammar_that_each_process_of_jupyter_compiles() -> None:
+    """`jsonschema` imports this package where it is installed, for a format that no schema of Jupyter's has: 2 s."""
+    assert [str(line) for line in pinned() if canonicalize_name(line.name) == "rfc3987-syntax"] == []
+
+
 @pytest.fixture(scope="module")
 def dockerfile() -> str:
     """The Dockerfile that repo2docker generates for this project; nothing is built."""

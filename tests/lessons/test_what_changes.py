@@ -8,22 +8,23 @@ import pytest
 
 from shareq import AcknowledgeType
 from shareq.lessons import Bench, attempt, life, settle, transactional, write
-from shareq.lessons.small_tour import Toured, small_tour
+from shareq.lessons.small_tour import Toured
 from shareq.model.errors import Errors
 from shareq.model.events import FaultInjected, MemberLeft, RecordsChanged, SharePartitionLoaded
 from shareq.sim import Scenario, run
 from shareq.trace import view
 from shareq_widgets import group
 from shareq_widgets.steering import STORIES, Story
+from tests.lessons.conftest import Tours
 
 
 @pytest.fixture(scope="module")
-def tour() -> Toured:
-    return small_tour()
+def tour(tours: Tours) -> Toured:
+    return tours()
 
 
-def test_a_low_limit_archives_what_the_dead_clerk_held_at_its_last_delivery(tour: Toured) -> None:
-    limited = small_tour({"share.delivery.count.limit": 2})
+def test_a_low_limit_archives_what_the_dead_clerk_held_at_its_last_delivery(tours: Tours, tour: Toured) -> None:
+    limited = tours({"share.delivery.count.limit": 2})
     more = limited.books.archived - tour.books.archived
     events = limited.cluster.journal.select(RecordsChanged)
     ended = [e.event for e in events if isinstance(e.event, RecordsChanged) and e.event.cause == "lock_timeout"]
@@ -37,8 +38,8 @@ def test_the_tour_shows_deliveries_that_no_count_has_on_the_killed_brokers_parti
     assert more == [0, more[1], 0, 0]
 
 
-def test_no_tour_loses_a_record_or_accepts_one_twice(tour: Toured) -> None:
-    for books in (tour.books, small_tour(dead_clerks=2).books):
+def test_no_tour_loses_a_record_or_accepts_one_twice(tours: Tours, tour: Toured) -> None:
+    for books in (tour.books, tours(dead_clerks=2).books):
         assert books.accepted + books.archived == books.records
         assert books.accepted_twice == 0
 

@@ -76,8 +76,7 @@ def _pytest(name: str, *arguments: str, ring: str, limit_s: int = 10 * MINUTE, r
     # Each of these plugins takes a part of a second of each process.
     plugins = tuple(word for name in ("nbval", "benchmark", "anyio", "platformdirs") for word in ("-p", f"no:{name}"))
     seconds = FIRST_S if ring == "first" else WHOLE_S
-    stuck = ("-o", "faulthandler_exit_on_timeout=true", "-o", f"faulthandler_timeout={seconds + 30}")
-    limits = (f"--timeout={seconds}", *stuck)
+    limits = (f"--timeout={seconds}", "-o", f"stuck_timeout={seconds + 30}", "-o", "faulthandler_timeout=0")
     command = (PYTHON, "-m", "pytest", "-q", "--no-header", *plugins, *limits, f"--hypothesis-profile={ring}")
     return Part(name, (*command, *arguments), limit_s, report=True, real=real, environment=_environment())
 

@@ -8,6 +8,7 @@ import textwrap
 from pathlib import Path
 
 import psutil
+import pytest
 
 from tests.rings.parts import RINGS, ROOT, Part, Phase
 from tests.rings.processes import RUN, marked
@@ -64,6 +65,59 @@ def test_a_part_without_tests_is_red(tmp_path: Path) -> None:
     command = (sys.executable, "-m", "pytest", "--disable-plugin-autoload", "-q", "-c", "/dev/null", str(empty))
     [outcome], _ = run(tmp_path, Part("part", command, report=True))
     assert outcome.reason
+
+
+STUCK = """
+import signal
+def test_stuck():
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+    signal.pause()
+"""
+FAILED = "def test_failed(): assert False"
+
+
+@pytest.mark.parametrize("before", ["", FAILED], ids=["the first", "after a failure"])
+def test_a_test_that_holds_back_the_signal_of_its_limit_ends_its_part_with_its_stack(
+    tmp_path: Path, before: str
+) -> None:
+    (file := tmp_path / "test_stuck.py").write_text(f"{before}\n{STUCK}")
+    call = f"""
+        import pytest, tests.rings.stuck as stuck
+        stuck.TOGETHER_S = 0.1
+        words = "-c /dev/null -o stuck_timeout=1 --disable-plugin-autoload -q".split()
+        raise SystemExit(pytest.main([*words, {str(file)!r}], plugins=[stuck]))
+    """
+    [outcome], printed = run(tmp_path / "reports", python(call))
+    assert outcome.reason == "exit code 1"
+    assert "in test_stuck" in printed
+
+
+SHARED = """
+import pytest
+@pytest.fixture(scope="session")
+def started(): print("started")
+@pytest.fixture
+def own(): print("own")
+def test_it(started, own): print("tested")
+"""
+
+
+def test_the_start_of_a_fixture_that_tests_share_is_not_watched(tmp_path: Path) -> None:
+    """It may start a JVM, and has a limit of its own."""
+    (file := tmp_path / "test_it.py").write_text(SHARED)
+    call = f"""
+        import pytest, types, tests.rings.stuck as stuck
+        stuck.faulthandler = types.SimpleNamespace(
+            dump_traceback_later=lambda *_, **__: print("watched"), cancel_dump_traceback_later=lambda: print("free")
+        )
+        words = "-c /dev/null -o stuck_timeout=1 --disable-plugin-autoload -q -s --no-header".split()
+        raise SystemExit(pytest.main([*words, {str(file)!r}], plugins=[stuck]))
+    """
+    folder = tmp_path / "reports"
+    [outcome], _ = run(folder, python(call))
+    words = [word for word in (folder / "part.log").read_text().split() if word.isalpha()]
+    assert words[:6] == ["watched", "free", "started", "watched", "own", "tested"]
+    assert outcome.reason == ""
 
 
 def test_a_process_that_survives_its_part_makes_it_red(tmp_path: Path) -> None:

@@ -223,7 +223,7 @@ def test_a_port_in_use_is_an_error() -> None:
     assert result.output == f"Error: port {port} on 127.0.0.1 is in use by another program: choose another --port\n"
 
 
-@pytest.mark.parametrize("missing", ["voila", "ipywidgets"])
+@pytest.mark.parametrize("missing", ["voila", "ipywidgets", "anywidget"])
 def test_a_missing_package_has_the_install_command(missing: str) -> None:
     code = f"import sys; sys.modules[{missing!r}] = None; import shareq.cli; shareq.cli.main(['show', '--no-browser'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)

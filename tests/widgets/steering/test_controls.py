@@ -73,22 +73,40 @@ def value_for(control: Control) -> Any:
 # ---- a control is its line -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_line_alone_does_what_the_control_does(name: str) -> None:
-    one = panel()
-    control = one[name]
-    if not control.available:
-        with pytest.raises(IllegalStateException, match=r": ."):
-            control.do(value_for(control))
-        return
-    value = value_for(control)
-    shown = control.code(value)
-    assert control.do(value) == shown == one.log[-1]
+CONFIGURATIONS = [
+    name for name in NAMES if name.partition(" of ")[0] in {*BROKER_CONFIGS, *GROUP_CONFIGS, *TOPIC_CONFIGS}
+]
+
+
+def check_lines(*names: str) -> None:
+    """The lines that the controls show have, on another cluster, the effects of the controls."""
+    one, shown = panel(), []
+    for name in names:
+        control = one[name]
+        if not control.available:
+            with pytest.raises(IllegalStateException, match=r": ."):
+                control.do(value_for(control))
+            continue
+        value = value_for(control)
+        shown.append(control.code(value))
+        assert control.do(value) == shown[-1] == one.log[-1]
     one.do("advance", 8000)
 
     other = cluster()
-    exec("\n".join([IMPORTS, one.setup, *one.log[: len(PRELUDE)], shown, "cluster.advance(8000)"]), {"cluster": other})
+    exec("\n".join([IMPORTS, one.setup, *one.log[: len(PRELUDE)], *shown, "cluster.advance(8000)"]), {"cluster": other})
     assert course(other) == course(one.cluster)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] if name in CONFIGURATIONS else []) for name in NAMES]
+)
+def test_the_line_alone_does_what_the_control_does(name: str) -> None:
+    """The large ring has each configuration for itself."""
+    check_lines(name)
+
+
+def test_the_lines_of_all_configurations_do_what_their_controls_do() -> None:
+    check_lines(*CONFIGURATIONS)
 
 
 @pytest.mark.parametrize(

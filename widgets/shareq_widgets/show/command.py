@@ -44,7 +44,7 @@ def show(
     .jsonl or .parquet file.
     """
     with _plain_errors():
-        require("lab", "voila", "ipywidgets")
+        require("lab", "voila", "ipywidgets", "anywidget")
         found = _found(source, Wishes(group, topic, partition), wait=wait)
         if found is None:
             return
