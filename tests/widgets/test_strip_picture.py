@@ -19,6 +19,7 @@ from tests.widgets.fakes import every_state, payments, wide
 
 ALL = every_state()
 SNAPSHOTS = payments().snapshots
+BAND = f'fill="{LIGHT["band"]}" stroke="{LIGHT["bandline"]}"'
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -49,6 +50,12 @@ def test_the_records_and_locks_of_a_lost_leader_are_faded() -> None:
         for more in ({}, {"loaded": False}, {"loaded": False, "observed": True})
     )
     assert (lost, observed) == (loaded + 2, loaded)
+
+
+def test_an_empty_window_has_no_ground() -> None:
+    """As in the live strip: a sliver beside the flag would look like a window of one record."""
+    assert draw(ALL).count(BAND) == 1
+    assert draw(SNAPSHOTS[0]).count(BAND) == 0
 
 
 @pytest.mark.parametrize("state", STATES)

@@ -153,6 +153,9 @@ def _tspan(text: str, hot: bool, colours: Colours) -> str:
 
 
 def _band(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator[str]:
+    """The ground of the window; an empty one has none."""
+    if snapshot["spso"] == snapshot["window_end"]:
+        return
     left, right = frame.x(snapshot["spso"]) - 4, frame.x(snapshot["window_end"]) + 1
     top = SIZES["cell_top"] - SIZES["band_above"]
     height = SIZES["cell_height"] + SIZES["band_above"] + SIZES["band_below"]

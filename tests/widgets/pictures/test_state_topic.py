@@ -272,6 +272,8 @@ def test_writes_have_their_time_their_record_and_their_error() -> None:
     failed = next(write for write in found.writes if write.error)
     assert failed.kind == ""
     drawing = draw(found, 480)
+    shown = [drawing.find(f"write {write.order} id")["text"].split()[0] for write in (found.writes[0], failed)]
+    assert shown == ["update", "write"], "a number in front would read like a count of updates"
     result = drawing.find(f"write {failed.order} result")
     assert (result["text"], result["style"]) == (Errors(failed.error or 0).name, "hot small")
 

@@ -34,7 +34,7 @@ class Column(NamedTuple):
 
 
 def draw_writes(drawing: Drawing, content: StateTopicContent, column: Column) -> float:
-    """Id, kind of the record, content and result of each write, the newest one first. Returns the lower edge."""
+    """Kind of the record, number, content and result of each write, the newest one first. Returns the lower edge."""
     left, y, width = column.left, column.top + 12, column.width
     drawing.label("writes", left, y, "State writes", style="strong")
     under_way = f"{len(content.under_way)} under way" if content.under_way else ""
@@ -51,7 +51,7 @@ def draw_writes(drawing: Drawing, content: StateTopicContent, column: Column) ->
 def _draw_write(drawing: Drawing, content: StateTopicContent, write: StateWrite, at: Column) -> None:
     key, (left, y, width) = f"write {write.order}", at
     result, failed = write_result(write, content.now_ms)
-    name = f"{write.write.write_id} {write.kind}".strip()
+    name = f"{write.kind or 'write'} {write.write.write_id}"
     room = width - 78 - text_width(result, SMALL, strong=failed) - 10
     sent = clock_text(write.time_ms - content.origin_ms)
     title = f"broker {write.broker_id} at {sent}: {write_text(write.write)}, {result}"
