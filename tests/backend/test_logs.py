@@ -277,11 +277,14 @@ def test_a_batch_that_is_sent_twice_is_written_once(backend: Backend) -> None:
 
 
 def test_a_pruned_shard_is_read_from_its_log_start(backend: Backend) -> None:
+    """The fence before the offset stays."""
     shard = backend.opened()
-    backend.result(lambda take: shard.append(append(shard, "a", "b"), take))
-    assert backend.result(lambda take: shard.delete_before(2, take)) is Errors.NONE
+    backend.result(lambda take: shard.append(append(shard, "a"), take))
+    shard._renew_ms = 0
+    backend.result(lambda take: shard.append(append(shard, "b"), take))
+    assert backend.result(lambda take: shard.delete_before(3, take)) is Errors.NONE
     read = backend.result(lambda take: shard.read(ReadRecords(6, backend.at, 0), take))
-    assert [(offset, key) for offset, key, _ in read.records] == [(2, b"b")]
+    assert [(offset, key) for offset, key, _ in read.records] == [(2, b"fence"), (3, b"b")]
     assert read.done
 
 
