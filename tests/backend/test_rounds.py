@@ -38,6 +38,10 @@ BURST = 30
 PARTITIONS = 2
 """The assignor gives each to two of the four members: a record that becomes free gets another holder."""
 
+MAX_POLL_RECORDS = 500
+"""That of Java's: more than a fetch finds, so that it keeps none back for a later poll. A record that it had kept while
+another member accepted it could be accepted again without an error, once it is below the SPSO (as in Kafka)."""
+
 PATIENT_S = 30
 """The time-out of all members but one, which is that of Java's requests."""
 
@@ -316,7 +320,7 @@ def test_no_record_is_lost_doubled_or_shared_by_two_holders(kafka: LocalKafka, f
             kafka, two.servers, topic, group, stack, partitions=PARTITIONS, libraries=(), configs={LOCK: LOCK_MS}
         )
         java = stack.enter_context(java_client(KafkaCommand(find_java(), kafka_jars())))
-        member = java.open("java", two.servers, group, topic)
+        member = java.open("java", two.servers, group, topic, MAX_POLL_RECORDS)
         patient = {"socket.timeout.ms": PATIENT_S * 1000}
         consumers = [
             Gated("Java's", JavaConsumer(member), PATIENT_S),
@@ -341,6 +345,7 @@ def report(work: Work, judge: Judge) -> None:
     ledger = work.ledger
     again = sum(times - 1 for times in ledger.deliveries.values())
     print(f"{len(work.produced)} records, {again} redeliveries, {len(ledger.unknown)} acceptances with unknown results")
+    print(f"{len(ledger.again)} stale deliveries, such as {ledger.told(ledger.again[:1])}")
     print(f"{judge.kept_locks} locks were kept, {judge.lost_locks} held records had a leader that was away")
     for name, times in judge.took.items():
         print(

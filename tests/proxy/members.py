@@ -144,8 +144,10 @@ class Java:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
-    def open(self, name: str, servers: str, group: str, topic: str) -> JavaMember:
-        self.ask("open", name, servers, group, topic, MAX_POLL_RECORDS)
+    def open(
+        self, name: str, servers: str, group: str, topic: str, max_poll_records: int = MAX_POLL_RECORDS
+    ) -> JavaMember:
+        self.ask("open", name, servers, group, topic, max_poll_records)
         return JavaMember(self, name)
 
     def ask(self, *words: object) -> str:
