@@ -77,26 +77,37 @@ def use(page: Page, name: str, value: int | None = None) -> None:
     control.get_by_role("button").click()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_new_cluster_is_steered(browser_page: Page, folder: Path, tmp_path: Path, theme: str) -> None:
-    browser_page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
-    with showing(browser_page, folder) as hosts:
-        strip = browser_page.locator(".sq-strip")
-        expect(strip).to_have_attribute("data-theme", theme)
+@pytest.fixture(params=["light", "dark"])
+def theme(request: pytest.FixtureRequest, browser_page: Page) -> str:
+    chosen: str = request.param
+    browser_page.emulate_media(color_scheme="dark" if chosen == "dark" else "light")
+    return chosen
+
+
+@pytest.fixture
+def hosts(browser_page: Page, folder: Path, theme: str) -> Iterator[set[str | None]]:
+    """The page of a new cluster. Its process, server and kernel start outside of the time limit of the test."""
+    with showing(browser_page, folder) as found:
         expect(browser_page.locator(".sq-panel")).to_be_visible()
-        expect(browser_page.locator(".sq-picture")).to_have_count(6)
-        use(browser_page, "add consumer")
-        expect(browser_page.locator(".sq-panel")).to_contain_text(re.compile("policy of A|consumer A"))
-        use(browser_page, "advance", 10_000)
-        expect(browser_page.locator(".sq-code")).to_have_text("cluster.advance(10000)")
-        use(browser_page, "produce", RECORDS)
-        expect(strip.locator(".sq-chips")).to_contain_text(f"lag {RECORDS}")
-        use(browser_page, "advance", 150)
-        expect(strip).to_have_attribute("data-window-end", str(RECORDS))
-        assert cells(strip) == dict.fromkeys(range(RECORDS), ("acquired", 1))
-        browser_page.screenshot(path=Path(os.environ.get("SHAREQ_PICTURES", tmp_path)) / f"show-{theme}.png")
-        use(browser_page, "advance", 10_000)
-        expect(strip).to_have_attribute("data-spso", str(RECORDS))
+        yield found
+
+
+def test_a_new_cluster_is_steered(browser_page: Page, hosts: set[str | None], theme: str, tmp_path: Path) -> None:
+    strip = browser_page.locator(".sq-strip")
+    expect(strip).to_have_attribute("data-theme", theme)
+    expect(browser_page.locator(".sq-picture")).to_have_count(6)
+    use(browser_page, "add consumer")
+    expect(browser_page.locator(".sq-panel")).to_contain_text(re.compile("policy of A|consumer A"))
+    use(browser_page, "advance", 10_000)
+    expect(browser_page.locator(".sq-code")).to_have_text("cluster.advance(10000)")
+    use(browser_page, "produce", RECORDS)
+    expect(strip.locator(".sq-chips")).to_contain_text(f"lag {RECORDS}")
+    use(browser_page, "advance", 150)
+    expect(strip).to_have_attribute("data-window-end", str(RECORDS))
+    assert cells(strip) == dict.fromkeys(range(RECORDS), ("acquired", 1))
+    browser_page.screenshot(path=Path(os.environ.get("SHAREQ_PICTURES", tmp_path)) / f"show-{theme}.png")
+    use(browser_page, "advance", 10_000)
+    expect(strip).to_have_attribute("data-spso", str(RECORDS))
     assert hosts <= {"127.0.0.1", None, ""}
 
 

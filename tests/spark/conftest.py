@@ -17,5 +17,7 @@ def spark() -> Iterator[SparkSession]:
 
     # Two cores and eight attempts: an attempt may get one of several workers that died with an earlier attempt.
     made = session(master="local[2,8]", **{"spark.sql.streaming.stopTimeout": "300s"})
+    # The first job compiles and starts Python workers: not in the time limit of the test that comes first.
+    made.range(1).mapInArrow(lambda batches: batches, "id long").collect()
     yield made
     made.stop()

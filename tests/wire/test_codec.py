@@ -84,7 +84,7 @@ def written(cls: Any, api_key: int, version: int, message: Any) -> bytes:
 @settings(max_examples=settings().max_examples // 12)
 @given(data=st.data())
 def test_encoded_bytes_are_those_of_kio(cls: Any, api_key: int, version: int, data: st.DataObject) -> None:
-    """The frame has a header as kio writes it, and may arrive one byte at a time."""
+    """The frame has a header as kio writes it."""
     entity, variant = entity_of(cls, api_key, version), variant_of(cls, version)
     message = data.draw(messages(variant.cls, entity))
     if variant.from_wire:
@@ -110,8 +110,7 @@ def _assert_framed(header: RequestHeader, entity: Any, message: Any, read: Any) 
     else:
         framed = encode_response(RequestHeader(api_key, version, 77), message)
         headed = kio_bytes(entity.__header_schema__(correlation_id=77))
-    stream = FrameReader()
-    (frame,) = [frame for i in range(len(framed)) for frame in stream.feed(framed[i : i + 1])]
+    (frame,) = FrameReader().feed(framed)
     assert frame.startswith(headed)
     if is_request:
         assert decode_request(frame) == (header, read)
