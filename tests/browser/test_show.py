@@ -135,5 +135,7 @@ def test_a_served_cluster_is_observed(browser_page: Page, folder: Path, tmp_path
                 expect(strip.locator(".sq-head")).to_contain_text("seen from outside")
                 expect(strip.locator("[data-offset='0'][data-state='unknown']")).to_be_visible()
                 expect(strip.locator(".sq-legend")).to_contain_text("unknown: available, or held by an unknown member")
+                expect(strip.locator(".sq-legend")).to_be_visible()  # no other view beside it has these states
+                expect(browser_page.locator(".sq-area-narrow")).to_be_hidden()  # there are no messages
                 expect(browser_page.locator(".sq-panel")).to_have_count(0)
                 browser_page.screenshot(path=Path(os.environ.get("SHAREQ_PICTURES", tmp_path)) / "show-observed.png")

@@ -257,8 +257,9 @@ def test_a_message_to_a_page_that_closes_is_dropped(
 
     async def write() -> None:
         written = asyncio.get_running_loop().create_future()
-        connection.websocket_handler = KernelWebsocketHandler.__new__(KernelWebsocketHandler)
-        connection.websocket_handler.write_message = lambda *_: written
+        handler: Any = KernelWebsocketHandler.__new__(KernelWebsocketHandler)
+        handler.write_message = lambda *_: written
+        connection.websocket_handler = handler
         connection.write_message(b"", binary=True)
         written.set_exception(problem)
         await asyncio.sleep(0)

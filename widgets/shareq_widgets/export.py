@@ -176,7 +176,7 @@ def _classes(players: Views) -> str:
     """Those of the control room, see `Screen`; none for a single view."""
     if len(players) == 1:
         return ""
-    return "sq-room sq-outside" if players["strip"].snapshot["observed"] else "sq-room"
+    return "sq-room sq-outside" if players["strip"].view.snapshot()["observed"] else "sq-room"
 
 
 def _note(players: Views, recordings: Mapping[str, Recording]) -> str:
