@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import wait
-from contextlib import suppress
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -29,6 +27,8 @@ from shareq.wire.acceptor import Acceptor
 from shareq.wire.address import Address
 from shareq.wire.admission import Admission, RequestMemory
 from shareq.wire.api_versions import api_versions, hidden_apis, passed_apis
+from shareq.wire.client import io_thread
+from shareq.wire.client.io_thread import IoThread
 from shareq.wire.client_examples import client_examples_html
 from shareq.wire.connection import ServerConnection
 from shareq.wire.listener import Listener, server_listeners
@@ -114,11 +114,13 @@ class Server(Closing):
             for broker_id, port in listener.first_ports(self.cluster.front.brokers):
                 self._listen(listener, broker_id, port)
             listener.security.warn(next(iter(listener.ports.values())).address)
-        self._asyncio = asyncio.SelectorEventLoop()  # ports are watched; Windows' own loop cannot do that
+        # A backend's answers are read in the thread of this process's clients: one that also writes them to the peers
+        # wakes no other.
+        self._own_io = IoThread("shareq-server") if self.cluster.front.versions is None else None
+        self._io = self._own_io or io_thread.enter()
+        self._asyncio = self._io.loop
         self._asyncio.set_exception_handler(self._stray)
         self.turns = Turns(self._asyncio.call_soon)
-        self._thread = threading.Thread(target=self._asyncio.run_forever, name="shareq-server", daemon=True)
-        self._thread.start()
         self.closed = False
         self._readdress()
         self._run(self._open())
@@ -232,9 +234,11 @@ class Server(Closing):
                 return
             self.closed = True
             self._run(self._shut())
-            self._asyncio.call_soon_threadsafe(self._asyncio.stop)
-            self._thread.join()
-            self._asyncio.close()
+            if self._own_io is None:
+                io_thread.leave(self._io)
+            else:
+                self._own_io.stop()
+                self._own_io.join()
             self.cluster.no_longer_served(self)
 
     async def _shut(self) -> None:
@@ -323,12 +327,8 @@ class Server(Closing):
             self._soon(self._hand_over)
 
     def _soon(self, call: Callable[..., object], *args: object) -> None:
-        """Call in the server's thread; from that thread itself without waking it."""
-        if threading.get_ident() == self._thread.ident:
-            self._asyncio.call_soon(call, *args)
-        else:
-            with suppress(RuntimeError):  # the server has closed meanwhile
-                self._asyncio.call_soon_threadsafe(call, *args)
+        """Call in the server's thread. A no-op once it has ended."""
+        self._io.soon(call, *args)
 
     def _hand_over(self) -> None:
         """Resume the connections with new responses. The flag is reset first, so that later responses call again; many

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from shareq.broker.backend.log_reads import FIRST_BYTES, KEPT_MS, READS, RETRY_MS, LogReads
+from shareq.broker.backend.log_reads import FIRST_BYTES, KEPT_MS, READS, RETRY_MS, SWEEP_MS, LogReads
 from shareq.broker.loop import VirtualLoop
 from shareq.model.actor import MAX_OFFSET, Answer, LogRead, ReadLog
 from shareq.model.errors import Errors
@@ -126,7 +126,7 @@ def test_what_was_read_is_kept_for_a_short_time() -> None:
     log.advance(KEPT_MS + 1)
     log.read(40, 60)
     assert len(log.limits) == 2
-    log.advance(KEPT_MS + 1)
+    log.advance(2 * SWEEP_MS)
     assert not log.reads._kept
 
 

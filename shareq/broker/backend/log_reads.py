@@ -30,6 +30,9 @@ KEPT_MS = 20
 """How long what was read serves further reads of the partition. A leader reads a batch again for each part of it that
 fits in the window."""
 
+SWEEP_MS = 100
+"""How often what was kept is dropped."""
+
 FIRST_BYTES = 1 << 20
 """The most that the first read of a partition returns beyond a batch, before the size of its records is known."""
 
@@ -116,6 +119,7 @@ class LogReads:
         self._moved = moved
         self._reads: list[_Read] = []
         self._kept: dict[TopicIdPartition, _Kept] = {}
+        self._sweeps = False
         self._sizes: dict[TopicIdPartition, _Sizes] = {}
         self._watch = LogWatch(node, client, loop, stale=stale, grown=self._grown, waits=waits)
 
@@ -189,19 +193,28 @@ class LogReads:
     def _keep(self, at: TopicIdPartition, partition: FetchResponse.Partition, level: int) -> None:
         """Keep what was read, for a short time."""
         if partition.records:
-            until_ms = self._loop.time_ms() + KEPT_MS
-            self._kept[at] = kept = _Kept(partition, level, until_ms)
+            now_ms = self._loop.time_ms()
+            self._kept[at] = _Kept(partition, level, now_ms + KEPT_MS)
             self._sizes[at] = _Sizes.of(partition.records)
-            self._loop.at(until_ms + 1, lambda: self._drop(at, kept))
+            if not self._sweeps:
+                self._sweep_at(now_ms + SWEEP_MS)
 
     def _grown(self, at: TopicIdPartition, partition: FetchResponse.Partition) -> None:
         """The watch has new records."""
         self._moved(at, partition.log_start_offset, partition.high_watermark)
         self._keep(at, partition, IsolationLevel.READ_UNCOMMITTED)
 
-    def _drop(self, at: TopicIdPartition, kept: _Kept) -> None:
-        if self._kept.get(at) is kept:
-            del self._kept[at]
+    def _sweep_at(self, due_ms: int) -> None:
+        """Drop what serves no more reads: one timer for all, because each wakes the thread of the event loop."""
+        self._sweeps = True
+        self._loop.at(due_ms, self._sweep)
+
+    def _sweep(self) -> None:
+        now_ms = self._loop.time_ms()
+        self._kept = {at: kept for at, kept in self._kept.items() if kept.until_ms >= now_ms}
+        self._sweeps = False
+        if self._kept:
+            self._sweep_at(now_ms + SWEEP_MS)
 
     def _fetched(self, reads: dict[TopicIdPartition, _Read], answer: Answer) -> None:
         found = fetched_partitions(answer)

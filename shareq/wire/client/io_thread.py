@@ -24,13 +24,13 @@ class SupportsClose(Protocol):
 class IoThread:
     """An asyncio loop in a daemon thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "shareq-io") -> None:
         # All threads write to sockets, so sockets are only watched for readiness; Windows' default loop cannot do that.
         self.loop = asyncio.SelectorEventLoop()
         self._tasks: set[asyncio.Task[None]] = set()
         self.open: set[SupportsClose] = set()
         """Sockets of clients that did not close them, to be closed when the thread ends. Used only in the thread."""
-        self._thread = threading.Thread(target=self._run, name="shareq-io", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
@@ -72,6 +72,10 @@ class IoThread:
         if not self.inside:
             while self._thread.is_alive() and not uninterrupted.interrupted:
                 self._thread.join(SLICE_S)
+
+    def join(self) -> None:
+        """Wait for the end of the thread, also after a signal."""
+        self._thread.join()
 
 
 class _Shared:
