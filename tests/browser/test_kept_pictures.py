@@ -83,7 +83,7 @@ def opened(
     name = f"kept_{PLACES.index(request.param)}.ipynb"
     notebook(jupyterlab_folder, name, *map(dedent, CELLS))
     with clean_page(browser) as page:
-        run_all(page, f"{jupyterlab}{request.param}/{name}")
+        run_all(page, f"{jupyterlab}{request.param}/{name}?reset")
         expect(page.locator(".sq-strip")).to_have_count(3)
         yield page, jupyterlab_folder / name
         page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
