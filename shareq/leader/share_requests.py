@@ -33,6 +33,10 @@ ShareResponse = ShareFetchResponse | ShareAcknowledgeResponse
 
 MAX_MEMBER_ID_LENGTH = 36
 
+_HIGHEST = int(max(AcknowledgeType))
+_HIGHEST_WITHOUT_RENEWALS = int(AcknowledgeType.REJECT)
+"""The highest acknowledge type of a request with `is_renew_ack`, and of one without."""
+
 
 class AcknowledgeResult(NamedTuple):
     """The result of a partition's acknowledgements. Only errors of the leader have a message."""
@@ -93,7 +97,7 @@ def acknowledgement_error(batches: Iterable[AcknowledgementBatch], *, is_renew_a
 
     A batch may start at the last offset of the previous one: Kafka accepts that here, and the leader refuses it.
     """
-    highest = int(AcknowledgeType.RENEW if is_renew_ack else AcknowledgeType.REJECT)
+    highest = _HIGHEST if is_renew_ack else _HIGHEST_WITHOUT_RENEWALS
     previous_last = -1
     for batch in batches:
         first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
