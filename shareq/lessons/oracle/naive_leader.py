@@ -222,7 +222,8 @@ class Oracle(NaiveWindow):
                 rec.deadline = now_ms + config.record_lock_duration_ms
             else:
                 archived = ARCHIVING if config.dead_letter_queue and kind == 3 else TARGETS[kind]
-                targets[offset] = rec.after_release(config, below=False) if kind == 2 else archived
+                returned = TARGETS[kind] is AVAILABLE
+                targets[offset] = rec.after_release(config, below=False) if returned else archived
                 rec.rejected = kind == 3
                 rec.delay = batch.release_delay_ms if kind == 2 else None
         return Errors.NONE

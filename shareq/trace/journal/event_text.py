@@ -136,7 +136,7 @@ def _changed(broker_id: int, event: RecordsChanged, name: Name) -> str:
 
 def _under_way(event: RecordsChanged) -> str:
     ends = event.to_state in (RecordState.ARCHIVED, RecordState.ARCHIVING)
-    used_up = ends and event.why in (RecordEvent.RELEASE, RecordEvent.SESSION_RELEASE)
+    used_up = ends and event.why in RETURNING
     return (", deliveries used up" if used_up else "") + ", state write under way"
 
 
