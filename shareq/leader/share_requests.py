@@ -103,7 +103,10 @@ def acknowledgement_error(batches: Iterable[AcknowledgementBatch], *, is_renew_a
         first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
         if first > last or first < previous_last:
             return Errors.INVALID_REQUEST
-        if len(types) not in (1, last - first + 1) or not allowed.issuperset(types):
+        if len(types) == 1:
+            if types[0] not in allowed:
+                return Errors.INVALID_REQUEST
+        elif len(types) != last - first + 1 or not allowed.issuperset(types):
             return Errors.INVALID_REQUEST
         previous_last = last
     return Errors.NONE
