@@ -1,4 +1,4 @@
-"""What a blocking call tells while it waits for a cluster that has never answered: its address may be wrong."""
+"""The hint of a blocking call while it waits for a cluster that has never answered: its address may be wrong."""
 
 from __future__ import annotations
 

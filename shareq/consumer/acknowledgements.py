@@ -154,13 +154,12 @@ def merge_runs(several: Iterable[Sequence[AcknowledgeRun]]) -> list[AcknowledgeR
     return None if overlap else runs
 
 
-def counts_of(runs: Iterable[AcknowledgeRun]) -> tuple[int, int, int, int, int]:
-    """The number of offsets of each type, GAP to RENEW."""
+def counts_of(runs: Iterable[AcknowledgeRun]) -> tuple[int, ...]:
+    """The number of offsets of each type, from GAP on."""
     counts = [0] * len(AcknowledgeType)
     for first, end, kind, _ in runs:
         counts[kind] += end - first
-    gap, accept, release, reject, renew = counts
-    return gap, accept, release, reject, renew
+    return tuple(counts)
 
 
 class PendingCommit:

@@ -19,7 +19,7 @@ from shareq.model.errors import Errors, IllegalStateException, KafkaError, Kafka
 from shareq.model.events import AcknowledgementsSent, RecordsDelivered
 from shareq.model.experiments import LONGEST_BACKOFF_MS
 from shareq.model.ids import TopicIdPartition
-from shareq.model.states import AcknowledgeType
+from shareq.model.states import VERDICTS, AcknowledgeType
 
 Lost = Callable[[TopicIdPartition, str, int], bool]
 """(partition, topic, node): true if the locks from this node are void, because another node leads the partition or the
@@ -42,8 +42,9 @@ def acknowledge_type(given: object) -> int:
 
 
 def bad_acknowledge_type(given: object) -> str:
-    """The error message for an acknowledge type. GAP is not listed: only the client itself uses it."""
-    return f"ack_type={given!r}: must be ACCEPT (1), RELEASE (2), REJECT (3) or RENEW (4)"
+    """The error message for an acknowledge type; it lists VERDICTS."""
+    *names, last = (f"{kind.name} ({kind:d})" for kind in VERDICTS)
+    return f"ack_type={given!r}: must be {', '.join(names)} or {last}"
 
 
 def check_release_delay(ack_type: int, delay_ms: object) -> None:
@@ -186,7 +187,7 @@ class Acknowledger:
             )
         if not self.explicit:
             raise IllegalStateException("acknowledging needs share.acknowledgement.mode=explicit, and it is implicit")
-        if not AcknowledgeType.ACCEPT <= verdict <= AcknowledgeType.RENEW:
+        if not VERDICTS[0] <= verdict <= VERDICTS[-1]:
             raise ValueError(bad_acknowledge_type(verdict))
         entry = self._records.find(topic, partition)
         if entry is None or not entry.holds(offset):

@@ -73,7 +73,7 @@ class LedPartitions:
     """All share-partitions led here, by key.
 
     `wake(led)` is called when more records may be available to waiting fetches, `lost(led)` when it has been dropped,
-    `acknowledged(pending, led, error)` when a request's write has settled; `in_use(group_id)` tells if a group has a
+    `acknowledged(pending, led, error)` when a request's write has settled; `in_use(group_id)` is true if a group has a
     session here. `generation` grows when partitions that sessions have resolved may be stale.
     """
 

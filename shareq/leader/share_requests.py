@@ -33,6 +33,10 @@ ShareResponse = ShareFetchResponse | ShareAcknowledgeResponse
 
 MAX_MEMBER_ID_LENGTH = 36
 
+_TYPES = frozenset(map(int, AcknowledgeType))
+_WITHOUT_RENEWALS = _TYPES - {int(AcknowledgeType.RENEW)}
+"""The acknowledge types of a request with `is_renew_ack`, and of one without."""
+
 
 class AcknowledgeResult(NamedTuple):
     """The result of a partition's acknowledgements. Only errors of the leader have a message."""
@@ -93,17 +97,16 @@ def acknowledgement_error(batches: Iterable[AcknowledgementBatch], *, is_renew_a
 
     A batch may start at the last offset of the previous one: Kafka accepts that here, and the leader refuses it.
     """
-    highest = int(AcknowledgeType.RENEW if is_renew_ack else AcknowledgeType.REJECT)
+    allowed = _TYPES if is_renew_ack else _WITHOUT_RENEWALS
     previous_last = -1
     for batch in batches:
         first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
         if first > last or first < previous_last:
             return Errors.INVALID_REQUEST
         if len(types) == 1:
-            known = 0 <= types[0] <= highest
-        else:
-            known = len(types) == last - first + 1 and min(types) >= 0 and max(types) <= highest
-        if not known:
+            if types[0] not in allowed:
+                return Errors.INVALID_REQUEST
+        elif len(types) != last - first + 1 or not allowed.issuperset(types):
             return Errors.INVALID_REQUEST
         previous_last = last
     return Errors.NONE

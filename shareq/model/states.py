@@ -38,6 +38,10 @@ class AcknowledgeType(IntEnum):
     RENEW = 4
 
 
+VERDICTS: Final = tuple(kind for kind in AcknowledgeType if kind is not AcknowledgeType.GAP)
+"""The types that an application may pass, in ascending order: only the client itself sends GAP."""
+
+
 class RecordEvent(StrEnum):
     """The events of an in-flight record."""
 

@@ -10,12 +10,11 @@ from shareq.client.config import connection_config
 from shareq.model.errors import ConfigException
 from shareq.model.events import DurableStateRead
 from shareq.model.html import Html, Table, html, strong
-from shareq.model.numbers import plain
 from shareq.model.transport import Connection, listen
 from shareq.observer.core import ObserverCore
 from shareq.observer.journal_writer import JournalWriter
 from shareq.observer.log_writer import LogWriter
-from shareq.observer.poller import Poller
+from shareq.observer.poller import Poller, checked_interval, state_html
 from shareq.observer.timed_journal import TimedJournal
 from shareq.trace import Journal, View, group_view, view
 from shareq.transports import transport_for
@@ -88,7 +87,7 @@ class Observer(Poller):
     def tables(self) -> Iterator[Table]:
         """One row for each observed share-partition."""
         group = group_view(self, self.group)
-        state = strong("closed") if self.closed else strong(self.trouble) if self.trouble else html("watching")
+        state = state_html(closed=self.closed, trouble=self.trouble, well="watching")
         members = ", ".join(member.client_id or member.member_id for member in group.members.values()) or "none"
         columns = ("partition", "leader", "SPSO", "log end", "lag", *COUNTED)
         rows = [self._row(*place) for place in self.places()]
@@ -137,7 +136,5 @@ def observe(
     names = None if topics is None else tuple(topics)
     if names is not None and not all(isinstance(name, str) and name for name in names):
         raise ConfigException(f"topics={names!r}: must be non-empty names")
-    interval_ms = plain(interval_ms)
-    if isinstance(interval_ms, bool) or not isinstance(interval_ms, int) or interval_ms < MIN_INTERVAL_MS:
-        raise ConfigException(f"interval_ms={interval_ms!r}: must be {MIN_INTERVAL_MS} or more")
+    interval_ms = checked_interval(interval_ms, MIN_INTERVAL_MS)
     return Observer(bootstrap_servers, group, names, interval_ms=interval_ms, capacity=capacity, config=config)

@@ -7,10 +7,24 @@ from typing import Any
 from weakref import finalize
 
 from shareq.model.closing import Closing
-from shareq.model.errors import IllegalStateException
-from shareq.model.html import Tables
+from shareq.model.errors import ConfigException, IllegalStateException
+from shareq.model.html import Html, Tables, html, strong
+from shareq.model.numbers import plain
 from shareq.model.transport import Connection
 from shareq.observer.core import PollingCore
+
+
+def checked_interval(interval_ms: object, least_ms: int) -> int:
+    """The time between two polls, ms. ConfigException if it is no int, or below `least_ms`."""
+    found = plain(interval_ms)
+    if isinstance(found, bool) or not isinstance(found, int) or found < least_ms:
+        raise ConfigException(f"interval_ms={found!r}: must be {least_ms} or more")
+    return found
+
+
+def state_html(*, closed: bool, trouble: str, well: str) -> Html:
+    """The state of what polls, for the head of its tables: `well` without trouble."""
+    return strong("closed") if closed else strong(trouble) if trouble else html(well)
 
 
 class Poller(Tables, Closing):

@@ -354,7 +354,7 @@ def _ranges(batch: AcknowledgementBatch) -> Iterator[tuple[int, int, int]]:
         first += size
 
 
-def _counts(batches: Iterable[AcknowledgementBatch]) -> tuple[int, int, int, int, int]:
+def _counts(batches: Iterable[AcknowledgementBatch]) -> tuple[int, ...]:
     """Offsets by type; a type that Kafka does not know is not counted."""
     counts: Counter[int] = Counter()
     for batch in batches:
@@ -362,5 +362,4 @@ def _counts(batches: Iterable[AcknowledgementBatch]) -> tuple[int, int, int, int
             counts[batch.acknowledge_types[0]] += batch.last_offset - batch.first_offset + 1
         else:
             counts.update(batch.acknowledge_types)
-    gap, accept, release, reject, renew = (counts[kind] for kind in AcknowledgeType)
-    return gap, accept, release, reject, renew
+    return tuple(counts[kind] for kind in AcknowledgeType)

@@ -13,6 +13,7 @@ from shareq.model.errors import ConfigException, IllegalStateException
 from shareq.model.html import Html, Table, Tables, html, strong
 from shareq.model.numbers import plain
 from shareq.observer.observer import MIN_INTERVAL_MS
+from shareq.observer.poller import checked_interval, state_html
 from shareq.observer.timed_journal import TimedJournal
 from shareq.proxy.relay_thread import RelayThread
 from shareq.trace import Journal, View, view
@@ -145,7 +146,7 @@ class Tap(Tables, Closing):
             )
             for broker_id, address in sorted(self._relay.ports.brokers.items())
         ]
-        state = strong("closed") if self.closed else strong(self.trouble) if self.trouble else html("open")
+        state = state_html(closed=self.closed, trouble=self.trouble, well="open")
         groups = ", ".join(self.groups) or "none yet"
         head = Html(f"{strong('Tap')} at {html(self.bootstrap_servers)} · {state} · groups: {html(groups)}")
         yield Table(("broker", "port of the tap", "broker's address", "connections"), rows, caption=head)
@@ -176,9 +177,7 @@ def tap(
     `trace_messages`: the journal also has the messages that pass, of all clients, for the view `messages`; they are
     large. KafkaException if no broker answers, or for an invalid `config`; ConfigException for an invalid argument.
     """
-    interval_ms = plain(interval_ms)
-    if isinstance(interval_ms, bool) or not isinstance(interval_ms, int) or interval_ms < MIN_INTERVAL_MS:
-        raise ConfigException(f"interval_ms={interval_ms!r}: must be {MIN_INTERVAL_MS} or more")
+    interval_ms = checked_interval(interval_ms, MIN_INTERVAL_MS)
     if ssl is not None and not isinstance(ssl, (bool, tls.SSLContext)):
         raise ConfigException(f"ssl={ssl!r}: must be an ssl.SSLContext, True or False")
     context = client_context() if ssl is True else ssl or None

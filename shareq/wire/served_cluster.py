@@ -17,7 +17,11 @@ from shareq.model.transport import Served
 
 
 class Timer(Protocol):
-    def cancel(self) -> None: ...
+    """A call that is due later."""
+
+    def cancel(self) -> None:
+        """Do not make the call; a no-op if it was made."""
+        ...
 
 
 class Loop(Protocol):
@@ -37,7 +41,7 @@ class Loop(Protocol):
         ...
 
     def at(self, due_ms: int, call: Callable[[], object], /) -> Timer:
-        """Run `call` at `due_ms`. To be called inside `enter`."""
+        """Run `call` at `due_ms`. To be called inside `run`."""
         ...
 
 
@@ -45,15 +49,25 @@ class Caller(Protocol):
     """The sender of requests."""
 
     @property
-    def name(self) -> str: ...
-    def deliver(self, message: Answer, /) -> None: ...
+    def name(self) -> str:
+        """Its name in the journal."""
+        ...
+
+    def deliver(self, message: Answer, /) -> None:
+        """Take the response, or the error, to a request. Called inside `Loop.run`."""
+        ...
 
 
 class Network(Protocol):
-    """The way to brokers. To be called inside `Loop.enter`."""
+    """The way to brokers. To be called inside `Loop.run`."""
 
-    def call(self, caller: Caller, call: Call, client: ClientContext, /) -> None: ...
-    def disconnect(self, connection_id: int, broker_id: int, /) -> None: ...
+    def call(self, caller: Caller, call: Call, client: ClientContext, /) -> None:
+        """Send a request to the broker `call.node`; the caller gets an `Answer`, with an error if it is not there."""
+        ...
+
+    def disconnect(self, connection_id: int, broker_id: int, /) -> None:
+        """Report the end of a connection to a broker, which ends its share sessions."""
+        ...
 
 
 class Front(Network, Protocol):
@@ -84,25 +98,45 @@ class Front(Network, Protocol):
 
 
 class ServedCluster(Protocol):
+    """The cluster behind a server."""
+
     @property
-    def loop(self) -> Loop: ...
+    def loop(self) -> Loop:
+        """The event loop of its brokers."""
+        ...
+
     @property
-    def front(self) -> Front: ...
+    def front(self) -> Front:
+        """Its brokers as clients reach them."""
+        ...
+
     @property
-    def image(self) -> ClusterImage: ...
+    def image(self) -> ClusterImage:
+        """The newest version of its metadata."""
+        ...
+
     @property
-    def bootstrap_servers(self) -> str: ...
+    def bootstrap_servers(self) -> str:
+        """Its address for clients of this process, which names it in messages."""
+        ...
+
     @property
     def record(self) -> Callable[[Event], object]:
         """Records an event in the journal. To be called inside `Loop.run`."""
         ...
 
-    def connection_id(self) -> int: ...
+    def connection_id(self) -> int:
+        """A new number for a connection; share sessions belong to it."""
+        ...
+
     def served_by(self, server: Served) -> None:
         """Register a server before it opens a port. IllegalStateException if another server is open."""
         ...
 
-    def no_longer_served(self, server: Served) -> None: ...
+    def no_longer_served(self, server: Served) -> None:
+        """Unregister a server; a no-op for another one than the registered."""
+        ...
+
     def readdress(
         self, addresses: Addresses, watcher: Callable[[int, bool], None], listeners: Mapping[str, Addresses], /
     ) -> None:

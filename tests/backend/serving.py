@@ -197,7 +197,7 @@ class Ledger:
     def _note(self, record: Record, consumer: Any, what: str) -> None:
         self.history[record].append(f"{time.monotonic() - self._started:.3f} s: {consumer} {what}")
 
-    def told(self, records: Iterable[Record]) -> str:
+    def history_of(self, records: Iterable[Record]) -> str:
         """What has happened to these records."""
         return "\n".join(f"{record}: {'; '.join(self.history[record])}" for record in sorted(set(records)))
 
@@ -207,9 +207,9 @@ class Ledger:
         one; it must not have accepted them."""
         assert self.accepted, "no acceptance has a known result"
         twice = [record for record, times in self.accepted.items() if times > 1]
-        assert not twice, f"accepted twice: {self.told(twice)}"
-        assert moved or not self.again, f"delivered again: {self.told(self.again)}"
-        assert moved or not self.held_twice, f"held twice: {self.told(self.held_twice)}"
+        assert not twice, f"accepted twice: {self.history_of(twice)}"
+        assert moved or not self.again, f"delivered again: {self.history_of(self.again)}"
+        assert moved or not self.held_twice, f"held twice: {self.history_of(self.held_twice)}"
 
 
 class Work:

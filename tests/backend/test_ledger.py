@@ -15,7 +15,7 @@ class At(NamedTuple):
     partition: int
 
 
-class Told:
+class Answered:
     """A consumer whose commits have these results by partition, or raise."""
 
     def __init__(self, results: dict[int, str | None] | Exception) -> None:
@@ -36,7 +36,7 @@ def message(partition: int, offset: int) -> Any:
 FIRST: Record = (0, 7)
 
 
-def accept(ledger: Ledger, consumer: Told, *records: Record) -> None:
+def accept(ledger: Ledger, consumer: Answered, *records: Record) -> None:
     ledger.accept(consumer, [message(*record) for record in records])
 
 
@@ -51,7 +51,7 @@ def accept(ledger: Ledger, consumer: Told, *records: Record) -> None:
     ids=["an error", "a result of another partition", "no result", "an exception"],
 )
 def test_an_acceptance_needs_the_success_of_its_partition(results: Any, refused: str | None) -> None:
-    ledger, consumer = Ledger(), Told(results)
+    ledger, consumer = Ledger(), Answered(results)
     accept(ledger, consumer, FIRST)
     assert (ledger.accepted, ledger.unknown, ledger.refused) == ({}, {FIRST}, {FIRST: refused})
     assert ledger.takers[consumer] == 0
@@ -60,7 +60,7 @@ def test_an_acceptance_needs_the_success_of_its_partition(results: Any, refused:
 
 
 def test_a_record_is_shared_while_two_consumers_have_it() -> None:
-    ledger, one, other = Ledger(), Told({0: "REFUSED"}), Told({0: None})
+    ledger, one, other = Ledger(), Answered({0: "REFUSED"}), Answered({0: None})
     ledger.deliver(one, [message(*FIRST)])
     ledger.deliver(one, [message(*FIRST)])
     assert ledger.shared == []
@@ -74,16 +74,16 @@ def test_a_record_is_shared_while_two_consumers_have_it() -> None:
 
 
 def test_a_delivery_after_an_acceptance_is_found() -> None:
-    ledger, consumer = Ledger(), Told({0: None})
+    ledger, consumer = Ledger(), Answered({0: None})
     accept(ledger, consumer, FIRST)
     ledger.check()
-    ledger.deliver(Told({}), [message(*FIRST)])
+    ledger.deliver(Answered({}), [message(*FIRST)])
     with pytest.raises(AssertionError):
         ledger.check()
 
 
 def test_an_acceptance_by_a_former_holder_is_found() -> None:
-    ledger, one, other = Ledger(), Told({0: None}), Told({0: None})
+    ledger, one, other = Ledger(), Answered({0: None}), Answered({0: None})
     ledger.deliver(one, [message(*FIRST)])
     ledger.deliver(other, [message(*FIRST)])
     ledger.acknowledge(one, [message(*FIRST)])
@@ -93,7 +93,7 @@ def test_an_acceptance_by_a_former_holder_is_found() -> None:
 
 
 def test_two_acceptances_are_found() -> None:
-    ledger, consumer = Ledger(), Told({0: None})
+    ledger, consumer = Ledger(), Answered({0: None})
     ledger.deliver(consumer, [message(*FIRST)])
     for _ in range(2):
         ledger.acknowledge(consumer, [message(*FIRST)])

@@ -235,7 +235,7 @@ class Judge:
         self._judge_deliveries(moved, what)
         refused = {record: error for record, error in self._work.ledger.refused.items() if record in kept}
         lost = {record: error for record, error in refused.items() if not is_local(error)}
-        assert lost == {}, f"{what}: locks were lost: {self._work.ledger.told(lost)}"
+        assert lost == {}, f"{what}: locks were lost: {self._work.ledger.history_of(lost)}"
 
     def _drain(self) -> None:
         """Wait until no client has records left that it has fetched before: their locks may have ended."""
@@ -252,7 +252,7 @@ class Judge:
         faults = {"two holders": ledger.shared, "delivered after": ledger.again, "accepted after": ledger.held_twice}
         for number, (name, records) in enumerate(faults.items()):
             wrong = {record for record in records[self._judged[number] :] if record[0] not in moved}
-            assert wrong == set(), f"{what}: {name}: {ledger.told(wrong)}"
+            assert wrong == set(), f"{what}: {name}: {ledger.history_of(wrong)}"
             self._judged[number] = len(records)
 
     @contextmanager
@@ -345,7 +345,7 @@ def report(work: Work, judge: Judge) -> None:
     ledger = work.ledger
     again = sum(times - 1 for times in ledger.deliveries.values())
     print(f"{len(work.produced)} records, {again} redeliveries, {len(ledger.unknown)} acceptances with unknown results")
-    print(f"{len(ledger.again)} stale deliveries, such as {ledger.told(ledger.again[:1])}")
+    print(f"{len(ledger.again)} stale deliveries, such as {ledger.history_of(ledger.again[:1])}")
     print(f"{judge.kept_locks} locks were kept, {judge.lost_locks} held records had a leader that was away")
     for name, times in judge.took.items():
         print(

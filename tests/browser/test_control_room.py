@@ -174,21 +174,21 @@ def test_no_view_is_ahead_of_the_moment_that_is_played(page: Page) -> None:
     expect(page.locator(".sq-story")).to_have_count(0)
 
 
-HIDDEN = "said => said.scrollHeight - said.clientHeight"
+HIDDEN = "hints => hints.scrollHeight - hints.clientHeight"
 """The height of the text that a person has to scroll to, px."""
 
 
 def test_all_that_the_panel_says_is_in_sight(page: Page) -> None:
     """A hint of what to do first, the line of the last click, and its meaning."""
-    said = page.locator(".sq-said")
+    hints = page.locator(".sq-hints")
     for hint, line in (
         ("Add a consumer, produce records, and advance the clock; or choose a story.", "cluster.advance(1000)"),
         ("consumer-1 receives its partitions with its next heartbeat, at 00:05.109.", "feed = Feed(cluster, 'orders')"),
     ):
         execute(page, f"panel = room.panel; panel._hint.value = {hint!r}")
         execute(page, f"panel._show_code({line!r}, meaning='Lets this much of the time of the cluster pass.')")
-        expect(said.locator(".sq-hint")).to_contain_text(hint)
-        assert said.evaluate(HIDDEN) <= 0
+        expect(hints.locator(".sq-hint")).to_contain_text(hint)
+        assert hints.evaluate(HIDDEN) <= 0
     execute(page, "panel._hint.value = ''; panel._show_code('')")
 
 

@@ -1,5 +1,6 @@
 """`import shareq` is cheap: a heavy library is loaded by the function that uses it."""
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -57,3 +58,22 @@ def test_pure_rooms_import_no_heavy_library(room: str) -> None:
     loaded = loaded_by(f"import shareq.{room}")
     assert "shareq" in loaded
     assert loaded & (HEAVY - {"aiokafka", "asyncio"}) == set()
+
+
+@pytest.mark.parametrize("room", ["shareq", "widgets/shareq_widgets"])
+def test_no_module_imports_a_name_that_the_package_loads_late(room: str) -> None:
+    """`from shareq import Cluster` is an import of `shareq.broker` that no contract of the import rules sees."""
+    from shareq import _HOMES
+
+    assert [found for path in (ROOT / room).rglob("*.py") for found in late_imports(path, set(_HOMES))] == []
+
+
+def late_imports(path: Path, late: set[str]) -> list[str]:
+    """The imports from `shareq` itself that name one of `late`."""
+    return [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {alias.name}"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "shareq" and not node.level
+        for alias in node.names
+        if alias.name in late
+    ]

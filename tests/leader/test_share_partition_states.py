@@ -155,7 +155,7 @@ def test_a_release_at_the_limit_archives(event: str, limit: int, outcome: str) -
     )
 
 
-@pytest.mark.parametrize("kind", range(5), ids=ACKNOWLEDGEMENTS)
+@pytest.mark.parametrize("kind", range(len(ACKNOWLEDGEMENTS)), ids=ACKNOWLEDGEMENTS)
 def test_only_the_holder_can_acknowledge(kind: int) -> None:
     harness = prepare("ACQ")
     assert harness.error("n", f"5:{kind}") is Errors.INVALID_RECORD_STATE
@@ -215,7 +215,7 @@ class TestBelowTheSpso:
         harness.close("z")
         assert event(harness) == "ARCHIVED"
 
-    @pytest.mark.parametrize("kind", range(5))
+    @pytest.mark.parametrize("kind", range(len(ACKNOWLEDGEMENTS)))
     def test_an_acknowledgement_is_accepted_without_effect(self, kind: int) -> None:
         harness = prepare("ACQ")
         harness.log_start(7)

@@ -28,6 +28,7 @@ from shareq.model.messages.share_fetch import (
     ShareFetchRequest,
     ShareFetchResponse,
 )
+from shareq.model.states import AcknowledgeType
 
 NO_LIMITS = {"max_bytes": 0, "min_bytes": 0, "max_records": 0, "max_wait_ms": 0}
 
@@ -95,7 +96,7 @@ A, B, R, RENEW = (1,), (2,), (3,), (4,)
         pytest.param([(0, 0, RENEW)], False, Errors.INVALID_REQUEST, id="renew without is_renew_ack"),
         pytest.param([(0, 1, (1, 4))], False, Errors.INVALID_REQUEST, id="renew among others"),
         pytest.param([(0, 0, RENEW)], True, Errors.NONE, id="renew with is_renew_ack"),
-        pytest.param([(0, 0, (5,))], True, Errors.INVALID_REQUEST, id="type above 4"),
+        pytest.param([(0, 0, (max(AcknowledgeType) + 1,))], True, Errors.INVALID_REQUEST, id="an unknown type"),
         pytest.param([(0, 4, A), (5, 9, ())], False, Errors.INVALID_REQUEST, id="an invalid batch after a valid one"),
     ],
 )

@@ -79,9 +79,9 @@ class Panel(ipywidgets.VBox):
         on_click(self._advance, lambda: self.act(self.steering["advance"], A_SECOND))
         standing = ipywidgets.Box([self._clock, self._advance])
         standing.add_class("sq-standing")
-        said = ipywidgets.VBox([self._hint, self._code])
-        said.add_class("sq-said")
-        self._top = ipywidgets.VBox([*([standing] if steering.cluster.loop.virtual else []), said])
+        hints = ipywidgets.VBox([self._hint, self._code])
+        hints.add_class("sq-hints")
+        self._top = ipywidgets.VBox([*([standing] if steering.cluster.loop.virtual else []), hints])
         self._top.add_class("sq-top")
         self._folds: dict[str, ipywidgets.Accordion] = {}
         self._listed: dict[str, list[str]] = {}

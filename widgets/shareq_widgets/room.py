@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, NotRequired, TypedDict
 
 import ipywidgets
 
-from shareq import Cluster, observer
+from shareq import observer
+from shareq.broker import Cluster
 from shareq.model.numbers import plain
 from shareq.trace import Journal
 from shareq.trace.analysis.one_thread import used_by_one_thread

@@ -12,9 +12,11 @@ from typing import Final, NamedTuple
 
 import click
 
-from shareq import AcknowledgeType, Cluster, Producer, ShareConsumer
+from shareq.broker import Cluster
+from shareq.consumer import ShareConsumer
 from shareq.model.configs import BROKER_CONFIGS, GROUP_CONFIGS
-from shareq.model.states import ACKNOWLEDGE_EVENT, RecordState, next_state
+from shareq.model.states import ACKNOWLEDGE_EVENT, AcknowledgeType, RecordState, next_state
+from shareq.producer import Producer
 from shareq_widgets import export, views
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.partition_strip import strip

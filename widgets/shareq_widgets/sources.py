@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shareq import Cluster
+from shareq.broker import Cluster
 
 
 def open_cluster(source: Any) -> Cluster | None:

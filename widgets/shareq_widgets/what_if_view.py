@@ -11,7 +11,7 @@ from typing import Any, Final, Unpack
 
 import ipywidgets
 
-from shareq import Cluster
+from shareq.broker import Cluster
 from shareq.model.configs import BrokerConfig, GroupConfig
 from shareq.model.errors import ConfigException, KafkaException
 from shareq.model.printable import escape

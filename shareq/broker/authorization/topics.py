@@ -1,4 +1,4 @@
-"""Rules of the requests about topics. A topic that may not be described is not told apart from one that does not exist.
+"""Rules of the requests about topics. A topic that may not be described looks like one that does not exist.
 
 Source: Kafka's KafkaApis.handleTopicMetadataRequest, DescribeTopicPartitionsRequestHandler, ControllerApis.
 """

@@ -15,10 +15,9 @@ from typing import ClassVar, NamedTuple
 
 from shareq.coordinator.classic_group import records
 from shareq.coordinator.classic_group.protocol import CONSUMER, subscribed_topics
-from shareq.coordinator.group.group import Committer, GroupType
+from shareq.coordinator.group.group import Committer, GroupType, WithoutMemberEpochs
 from shareq.coordinator.runtime.shard import UnreadableRecordError
 from shareq.model.errors import Errors
-from shareq.model.ids import TopicId
 from shareq.model.messages.classic_group import JoinGroupRequest, JoinGroupResponse, SyncGroupResponse
 from shareq.model.records import CoordinatorRecord
 from shareq.model.workflow import Promise
@@ -97,7 +96,7 @@ class InitialDelay(NamedTuple):
     member_added: bool = False
 
 
-class ClassicGroup:
+class ClassicGroup(WithoutMemberEpochs):
     """One group.
 
     `pending`: member ids given out by MEMBER_ID_REQUIRED that have not joined yet. `pending_sync`: members of the
@@ -246,14 +245,6 @@ class ClassicGroup:
             return Errors.UNKNOWN_MEMBER_ID
         if self.state is _COMPLETING and not transactional:
             return Errors.REBALANCE_IN_PROGRESS
-        return Errors.NONE
-
-    def needs_epochs(self, member_id: str) -> bool:
-        del member_id
-        return False
-
-    def refuse_partitions(self, committer: Committer, partitions: Iterable[tuple[TopicId, int]]) -> Errors:
-        del committer, partitions
         return Errors.NONE
 
     def refuse_fetch(self, member_id: str | None, member_epoch: int) -> Errors:

@@ -95,6 +95,20 @@ class Group(Protocol):
         ...
 
 
+class WithoutMemberEpochs:
+    """What follows for a group whose members do not commit offsets with a member epoch: all but consumer groups."""
+
+    __slots__ = ()
+
+    def needs_epochs(self, member_id: str) -> bool:
+        del member_id
+        return False
+
+    def refuse_partitions(self, committer: Committer, partitions: Iterable[tuple[TopicId, int]]) -> Errors:
+        del committer, partitions
+        return Errors.NONE
+
+
 G = TypeVar("G", bound=Group)
 
 

@@ -6,17 +6,16 @@ the last one found no change. Source: KIP-932, "Share group state"; Kafka's Shar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import ClassVar, NamedTuple
 
 from shareq.coordinator.group.assignment import EMPTY_ASSIGNMENT, Assignment
-from shareq.coordinator.group.group import Committer, Group, GroupType, claim, find
+from shareq.coordinator.group.group import Committer, Group, GroupType, WithoutMemberEpochs, claim, find
 from shareq.coordinator.runtime.shard import UnreadableRecordError
 from shareq.coordinator.share_group import records
 from shareq.coordinator.share_group.partitions import SharePartitions
 from shareq.coordinator.share_group.records import RecordType, TopicPartitions, decode, tombstone
 from shareq.model.errors import Errors
-from shareq.model.ids import TopicId
 from shareq.model.image import ClusterImage
 from shareq.model.records import CoordinatorRecord
 from shareq.model.states import GroupState
@@ -49,7 +48,7 @@ def _to_assignment(topics: tuple[TopicPartitions, ...]) -> Assignment:
     return {topic.topic_id: tuple(sorted(topic.partitions)) for topic in topics}
 
 
-class ShareGroup:
+class ShareGroup(WithoutMemberEpochs):
     """One group: members, their targets, three epochs, and the initialization state of its share-partitions.
 
     `share_partitions` is None until the first record of it; `recorded_at_ms` is the time of the last one, from which
@@ -102,14 +101,6 @@ class ShareGroup:
     def refuse_commit(self, committer: Committer) -> Errors:
         del committer
         return Errors.GROUP_ID_NOT_FOUND
-
-    def needs_epochs(self, member_id: str) -> bool:
-        del member_id
-        return False
-
-    def refuse_partitions(self, committer: Committer, partitions: Iterable[tuple[TopicId, int]]) -> Errors:
-        del committer, partitions
-        return Errors.NONE
 
     def refuse_fetch(self, member_id: str | None, member_epoch: int) -> Errors:
         del member_id, member_epoch

@@ -1,7 +1,7 @@
 """Order by key: a window that keeps a record back while an earlier one of its key is unfinished.
 
 `lanes` has the lane of each offset with a key; like `batches` it repeats no state. After a load keys are unknown:
-`unlearned` are AVAILABLE records whose key no read has told yet. Rules: BEHAVIOUR.md, "Order by key".
+`unlearned` are AVAILABLE records whose key no read has shown yet. Rules: BEHAVIOUR.md, "Order by key".
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from shareq.model.records import AbortedTransaction, RecordBatch
 from shareq.model.states import AcquireMode, IsolationLevel, RecordState
 
 TARGETS = {0: ARCHIVED, 1: ACKNOWLEDGED, 2: AVAILABLE, 3: ARCHIVED}
+RENEWED = 4
 
 Written = dict[int, tuple[RecordState, int]]
 
@@ -199,7 +200,7 @@ class Oracle(NaiveWindow):
         targets: dict[int, RecordState],
     ) -> Errors:
         first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
-        if any(kind not in range(5) for kind in types):
+        if any(kind not in (*TARGETS, RENEWED) for kind in types):
             return Errors.INVALID_REQUEST
         if last < self.spso:
             return Errors.NONE
@@ -215,13 +216,14 @@ class Oracle(NaiveWindow):
                 continue
             kind = types[0] if len(types) == 1 else types[offset - first]
             free = rec.state is not ACQUIRED or rec.member != member_id or rec.write is not None or offset in targets
-            if free or (kind == 4 and not config.renew_acknowledge_enable):
+            if free or (kind == RENEWED and not config.renew_acknowledge_enable):
                 return Errors.INVALID_RECORD_STATE
-            if kind == 4:
+            if kind == RENEWED:
                 rec.deadline = now_ms + config.record_lock_duration_ms
             else:
                 archived = ARCHIVING if config.dead_letter_queue and kind == 3 else TARGETS[kind]
-                targets[offset] = rec.after_release(config, below=False) if kind == 2 else archived
+                returned = TARGETS[kind] is AVAILABLE
+                targets[offset] = rec.after_release(config, below=False) if returned else archived
                 rec.rejected = kind == 3
                 rec.delay = batch.release_delay_ms if kind == 2 else None
         return Errors.NONE

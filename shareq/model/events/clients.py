@@ -20,13 +20,13 @@ class RecordsDelivered(NamedTuple):
 
 
 class AcknowledgementsSent(NamedTuple):
-    """`counts` by acknowledge type, GAP to RENEW, summed over the offsets of a partition."""
+    """`counts` by acknowledge type from GAP on, summed over the offsets of a partition."""
 
     group_id: str
     member_id: str
     topic: str
     partition: int
-    counts: tuple[int, int, int, int, int]
+    counts: tuple[int, ...]
     error: int
 
 

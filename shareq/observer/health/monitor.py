@@ -8,7 +8,6 @@ from typing import Any
 from shareq.client.config import connection_config
 from shareq.model.errors import ConfigException, KafkaException
 from shareq.model.html import Html, Table, html, strong
-from shareq.model.numbers import plain
 from shareq.model.time_of_day import TimeOfDay, same_time
 from shareq.observer.core import PollingCore
 from shareq.observer.health.fleet_poll import FleetPoll
@@ -16,7 +15,7 @@ from shareq.observer.health.judge import Judge
 from shareq.observer.health.reading import Reading
 from shareq.observer.health.report import ALARMS, GroupReport, PartitionReport, Report, Verdict
 from shareq.observer.health.sentences import duration
-from shareq.observer.poller import Poller
+from shareq.observer.poller import Poller, checked_interval
 from shareq.transports import transport_for
 
 MIN_INTERVAL_MS = 100
@@ -178,8 +177,6 @@ def monitor(
     names = (groups,) if isinstance(groups, str) else None if groups is None else tuple(groups)
     if names is not None and (not names or not all(isinstance(name, str) and name for name in names)):
         raise ConfigException(f"groups={groups!r}: must be one or more non-empty names, or None for all")
-    interval_ms = plain(interval_ms)
-    if isinstance(interval_ms, bool) or not isinstance(interval_ms, int) or interval_ms < MIN_INTERVAL_MS:
-        raise ConfigException(f"interval_ms={interval_ms!r}: must be {MIN_INTERVAL_MS} or more")
+    interval_ms = checked_interval(interval_ms, MIN_INTERVAL_MS)
     unique = None if names is None else tuple(dict.fromkeys(names))
     return Monitor(bootstrap_servers, unique, interval_ms=interval_ms, config=config)

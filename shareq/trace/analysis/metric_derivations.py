@@ -33,18 +33,14 @@ from shareq.model.events import (
 )
 from shareq.model.ids import SHARE_STATE_TOPIC
 from shareq.model.messages.share_fetch import ShareFetchRequest
-from shareq.model.states import SETTLED, TXN_COMMIT, GroupState, RecordEvent
+from shareq.model.states import ACKNOWLEDGE_EVENT, SETTLED, TXN_COMMIT, VERDICTS, GroupState, RecordEvent
 from shareq.trace.analysis.groups import GroupFold, fold_group, groups_of
 from shareq.trace.analysis.tally import is_timeout
 from shareq.trace.journal import Entry, Journal, Subject
 from shareq.trace.journal.index import subject_of
 
-_ACKNOWLEDGE_TYPES = {
-    RecordEvent.ACCEPT: "Accept",
-    RecordEvent.RELEASE: "Release",
-    RecordEvent.REJECT: "Reject",
-    RecordEvent.RENEW: "Renew",
-}
+_ACKNOWLEDGE_TYPES = {ACKNOWLEDGE_EVENT[kind]: kind.name.capitalize() for kind in VERDICTS}
+"""The tag `ackType` by the event of its type."""
 _SHARE_FETCH = ShareFetchRequest(group_id="", member_id="", share_session_epoch=0)
 
 

@@ -5,7 +5,7 @@ The part after the first ", " is the consequence or the reason; views may emphas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from shareq.model.errors import Errors
@@ -74,6 +74,7 @@ from shareq.model.states import (
     RecordEvent,
     RecordState,
 )
+from shareq.trace.journal.record_words import WORDS
 
 Name = Callable[[str], str]
 """Member id -> name."""
@@ -101,28 +102,17 @@ def event_text(broker_id: int, event: Event, name: Name = member_name) -> str:
 
 # ---- records ---------------------------------------------------------------------------------------------------------
 
-_ACKNOWLEDGEMENTS = {
-    RecordEvent.ACCEPT: "{member} accepted {offsets}",
-    RecordEvent.RELEASE: "{member} released {offsets}",
-    RecordEvent.REJECT: "{member} rejected {offsets}",
-    RecordEvent.GAP: "{member} found no record at {offsets}",
-    RecordEvent.SESSION_RELEASE: "the share session of {member} released {offsets}",
-}
-
-_OTHER_CHANGES: dict[str, str] = {
-    RecordEvent.RENEW: "{member} renewed its lock on {offsets}",
-    RecordEvent.LOCK_TIMEOUT: "the lock on {offsets} ran out",
-    RecordEvent.LOG_START: "the log now starts above {offsets}",
-    RecordEvent.MISSING: "{offsets} is no longer in the log",
-    RecordEvent.ABORTED: "{offsets} belongs to an aborted transaction",
-    RecordEvent.EXPIRED: "the time to live of {offsets} was over",
-    RecordEvent.DEAD_LETTERED: "the way of {offsets} to the dead-letter queue has ended",
+_OTHER_CAUSES: dict[str, str] = {
     SETTLED: "{offsets} became {state}",
     RESTED: "{offsets} has rested",
     TXN_COMMIT: "the transaction that {offsets} is staged in was committed",
-    RecordEvent.TXN_ABORT: "the transaction that {offsets} is staged in was aborted",
     ABANDONED: "{offsets} stays acquired by {member}",
 }
+"""The sentences of the causes that are no RecordEvent."""
+
+
+def _sentence(cause: str | None, words: Mapping[str, str]) -> str:
+    return (_OTHER_CAUSES.get(cause or "") or WORDS[RecordEvent(str(cause))].sentence).format(**words)
 
 
 def _changed(broker_id: int, event: RecordsChanged, name: Name) -> str:
@@ -134,19 +124,19 @@ def _changed(broker_id: int, event: RecordsChanged, name: Name) -> str:
         if state is RecordState.AVAILABLE:
             return f"{offsets} came into the window, available, with the batch of acquired records"
         attempt = f", attempt {event.delivery_count}" if event.delivery_count > 1 else ""
-        return "{member} acquired {offsets}".format(**words) + attempt
+        return _sentence(event.cause, words) + attempt
     if event.cause == PREPARED:
-        return _ACKNOWLEDGEMENTS[RecordEvent(str(event.why))].format(**words) + _under_way(event)
+        return _sentence(event.why, words) + _under_way(event)
     if event.cause == STAGED:
         if event.member_id is None:
             return f"{offsets} is staged in a transaction, as the durable state has it ({event.why})"
-        return _ACKNOWLEDGEMENTS[RecordEvent(str(event.why))].format(**words) + " in a transaction, staged"
-    return _OTHER_CHANGES[event.cause].format(**words) + _consequence(event, state)
+        return _sentence(event.why, words) + " in a transaction, staged"
+    return _sentence(event.cause, words) + _consequence(event, state)
 
 
 def _under_way(event: RecordsChanged) -> str:
     ends = event.to_state in (RecordState.ARCHIVED, RecordState.ARCHIVING)
-    used_up = ends and event.why in (RecordEvent.RELEASE, RecordEvent.SESSION_RELEASE)
+    used_up = ends and event.why in RETURNING
     return (", deliveries used up" if used_up else "") + ", state write under way"
 
 
@@ -218,7 +208,7 @@ def _in_hand(broker_id: int, event: RecordsHeld, name: Name) -> str:
 def _let_go(broker_id: int, event: HoldEnded, name: Name) -> str:
     del broker_id
     words = {"offsets": range_text(event.first, event.end), "member": name(event.member_id)}
-    text = (_OTHER_CHANGES.get(event.cause) or _ACKNOWLEDGEMENTS[RecordEvent(event.cause)]).format(**words)
+    text = _sentence(event.cause, words)
     gave_up = event.cause in RETURNING and event.state != RecordState.AVAILABLE
     used_up = f", {RecordState(event.state).name.lower()}: deliveries used up" if gave_up else ""
     return text + used_up + (", inferred" if event.inferred else "")

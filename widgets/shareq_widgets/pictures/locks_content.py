@@ -7,10 +7,11 @@ from heapq import nsmallest
 from itertools import islice
 from typing import Final, Literal, NamedTuple
 
-from shareq.model.states import RETURNING, RecordEvent, RecordState
+from shareq.model.states import RETURNING, RecordState
 from shareq.trace.analysis.locks import LEADER_LOST, TOPIC_GONE, EndedLock, Lock
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal.event_text import count_text, range_text
+from shareq.trace.journal.record_words import WORDS
 from shareq_widgets.holder import Holder, holder_of
 from shareq_widgets.instant import Instant
 from shareq_widgets.look import LOCK_ALARM
@@ -24,16 +25,7 @@ RECENT_MS: Final = 5_000
 ENDED_ROWS: Final = 3
 """The rows that ended locks may take from held ones."""
 
-ENDINGS: Final[dict[str, str]] = {
-    RecordEvent.ACCEPT: "accepted",
-    RecordEvent.RELEASE: "released",
-    RecordEvent.REJECT: "rejected",
-    RecordEvent.GAP: "no record there",
-    RecordEvent.SESSION_RELEASE: "session ended",
-    RecordEvent.LOCK_TIMEOUT: "expired",
-    RecordEvent.LOG_START: "below the log start",
-    RecordEvent.ABORTED: "transaction aborted",
-    RecordEvent.TXN_ABORT: "acknowledgement rolled back",
+ENDINGS: Final[dict[str, str]] = {event: words.lock or words.past for event, words in WORDS.items()} | {
     LEADER_LOST: "leader lost",
     TOPIC_GONE: "topic deleted",
 }

@@ -26,6 +26,7 @@ from shareq.trace.analysis.record_history import (
     lost_deliveries,
 )
 from shareq.trace.journal.event_text import count_text
+from shareq.trace.journal.record_words import WORDS
 from shareq_widgets.holder import Holder, holder_of
 from shareq_widgets.instant import Instant
 from shareq_widgets.pictures.record_place import delivery_text
@@ -34,21 +35,6 @@ from shareq_widgets.time_scale import duration_text, time_text
 NO_LEADER: Final = "no leader"
 
 DETAILS: Final = 8
-
-VERBS: Final[dict[str, str]] = {
-    RecordEvent.ACCEPT: "accepted",
-    RecordEvent.RELEASE: "released",
-    RecordEvent.REJECT: "rejected",
-    RecordEvent.GAP: "acknowledged as a gap",
-    RecordEvent.SESSION_RELEASE: "released at the end of the share session",
-    RecordEvent.LOCK_TIMEOUT: "not acknowledged: the lock ran out",
-    RecordEvent.ABORTED: "found to be part of an aborted transaction",
-    RecordEvent.LOG_START: "below the new log start",
-    RecordEvent.MISSING: "no longer in the log",
-    RecordEvent.EXPIRED: "its time to live was over",
-    RecordEvent.DEAD_LETTERED: "on its way to the dead-letter queue until then",
-    RecordEvent.TXN_ABORT: "given back: its transaction was aborted",
-}
 
 
 class Chapter(NamedTuple):
@@ -214,9 +200,9 @@ class _Story:
 
     def _ended(self, change: RecordChange) -> None:
         """A RecordEvent ends a delivery, or archives an available record."""
-        verb = VERBS.get(change.what, change.what)
+        verb = _verb(change.what)
         if change.what == TXN_COMMIT:
-            verb = f"{VERBS.get(change.why, change.why)} in a transaction, which was committed"
+            verb = f"{_verb(change.why)} in a transaction, which was committed"
         if self.chapters and self.chapters[-1].holder is not None:
             after = duration_text(change.time_ms - self.chapters[-1].start_ms)
             took_ms = None if self._write_ms is None else change.time_ms - self._write_ms
@@ -291,6 +277,10 @@ class _Story:
     def _member_left(self, change: RecordChange) -> None:
         self._note(f"its holder left the group at {self._at(change.time_ms)}")
         self._begin(change, "not held by a known member")
+
+
+def _verb(what: str) -> str:
+    return WORDS[what].past if what in WORDS else what
 
 
 def _renewal_text(chapter: Chapter, at: Callable[[int], str]) -> str:

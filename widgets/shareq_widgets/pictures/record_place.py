@@ -20,24 +20,13 @@ from shareq.trace.analysis.record_history import (
 )
 from shareq.trace.analysis.runs import RecordStatus
 from shareq.trace.analysis.share_partition_state import SharePartitionState
+from shareq.trace.journal.record_words import WORDS
 from shareq_widgets.instant import Instant
 from shareq_widgets.time_scale import time_text
 
-ENDINGS: Final[dict[str, str]] = {
-    RecordEvent.ACCEPT: "{holder} accepted it at {at}, in {delivery}",
-    RecordEvent.RELEASE: "{holder} released it at {at}, in {delivery}",
-    RecordEvent.REJECT: "{holder} rejected it at {at}, in {delivery}",
-    RecordEvent.GAP: "{holder} found no record there at {at}",
-    RecordEvent.SESSION_RELEASE: "the share session of {holder} ended at {at}, in {delivery}",
-    RecordEvent.LOCK_TIMEOUT: "the lock of {holder} ran out at {at}, in {delivery}",
-    RecordEvent.ABORTED: "it belongs to an aborted transaction",
-    RecordEvent.LOG_START: "the log start moved above it at {at}",
-    RecordEvent.MISSING: "a fetch at {at} found that the log no longer has it",
-    RecordEvent.EXPIRED: "its time to live was over when a fetch reached it at {at}",
-    RecordEvent.DEAD_LETTERED: "its way to the dead-letter queue ended at {at}",
+ENDINGS: Final[dict[str, str]] = {event: words.because for event, words in WORDS.items()} | {
     RESTED: "its rest ended at {at}",
     TXN_COMMIT: "the transaction that {holder} acknowledged it in was committed at {at}, in {delivery}",
-    RecordEvent.TXN_ABORT: "the transaction that {holder} acknowledged it in was aborted at {at}, in {delivery}",
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from shareq import Admin
+from shareq.admin import Admin
 from shareq.model.errors import ConfigException, KafkaException
 from shareq.trace import Journal
 
