@@ -45,7 +45,7 @@ def test_a_recipe_changes_few_files(recipe: Recipe) -> None:
     ("recipe", "expected"),
     [
         pytest.param(CONFIGURATION, ["9 7", "share.spice.ms='0': must be 1..1000"], id=CONFIGURATION.title),
-        pytest.param(RPC, ["no 3", "True"], id=RPC.title),
+        pytest.param(RPC, ["no 3", "True"], id=RPC.title, marks=pytest.mark.long),
         pytest.param(
             ACKNOWLEDGE_TYPE,
             [
@@ -56,8 +56,8 @@ def test_a_recipe_changes_few_files(recipe: Recipe) -> None:
             ],
             id=ACKNOWLEDGE_TYPE.title,
         ),
-        pytest.param(TOOL, ["0 topics"], id=TOOL.title),
-        pytest.param(VIEW, ["0 members", "True"], id=VIEW.title),
+        pytest.param(TOOL, ["0 topics"], id=TOOL.title, marks=pytest.mark.long),
+        pytest.param(VIEW, ["0 members", "True"], id=VIEW.title, marks=pytest.mark.long),
     ],
 )
 def test_a_recipe_suffices(recipe: Recipe, expected: list[str], tmp_path: Path) -> None:
