@@ -1,4 +1,4 @@
-"""A tap in front of a socket of the test."""
+"""A tap in front of a socket of the test, or of the `cluster` of its module."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from shareq import Cluster
 from shareq.proxy import Tap, tap
 from tests.polling import PATIENCE_S
 from tests.proxy.sockets import Pair, Upstream
@@ -31,3 +32,15 @@ def pair(upstream: tuple[Upstream, Tap]) -> Iterator[Pair]:
         client.settimeout(PATIENCE_S)
         with broker.accept() as opened:
             yield client, opened
+
+
+def address(cluster: Cluster) -> str:
+    assert cluster._server is not None
+    return cluster._server.bootstrap_servers
+
+
+@pytest.fixture
+def tapped(cluster: Cluster) -> Iterator[Tap]:
+    with tap(address(cluster), interval_ms=50) as made:
+        yield made
+        assert not made.failures

@@ -23,26 +23,16 @@ from shareq.trace.journal.jsonl import page
 from shareq_widgets import control_room, locks, strip
 from shareq_widgets.show.source import Wishes, find
 from tests.polling import PATIENCE_S, QUICK, take
-from tests.proxy.test_tap import CONFIG, GROUP, address, consumer, produce
+from tests.proxy.conftest import address
+from tests.proxy.test_tap import GROUP, consumer, produce, served
 from tests.widgets.test_show import result_of
 from tests.wire.raw import quiet_ports
 
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    with Cluster(brokers=2, clock="wall", config=CONFIG) as cluster, cluster.serve():
-        cluster.create_topic("orders", 2)
-        cluster.configure_group(
-            GROUP, {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": 600_000}
-        )
+    with served(2) as cluster:
         yield cluster
-
-
-@pytest.fixture
-def tapped(cluster: Cluster) -> Iterator[Tap]:
-    with tap(address(cluster), interval_ms=50) as made:
-        yield made
-        assert not made.failures
 
 
 def test_the_journal_of_a_follower_is_that_of_the_tap(cluster: Cluster, tapped: Tap) -> None:

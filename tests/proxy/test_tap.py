@@ -10,7 +10,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -32,6 +32,7 @@ from shareq.model.states import PREPARED, SETTLED, RecordEvent, RecordState
 from shareq.proxy import Tap, tap
 from shareq.trace import Journal
 from tests.polling import PATIENCE_S, QUICK, eventually, take
+from tests.proxy.conftest import address
 from tests.proxy.sockets import Pair, Upstream, ended, exactly, framed
 from tests.trace.histories import fold
 
@@ -43,11 +44,11 @@ GROUP = "crew"
 PORTS = re.compile(r":(\d+)")
 
 
-@pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    """Three brokers."""
-    with Cluster(brokers=3, clock="wall", config=CONFIG) as cluster, cluster.serve():
-        cluster.create_topic("orders", 3)
+@contextmanager
+def served(brokers: int) -> Iterator[Cluster]:
+    """A cluster on ports, with a partition of the topic for each broker."""
+    with Cluster(brokers=brokers, clock="wall", config=CONFIG) as cluster, cluster.serve():
+        cluster.create_topic("orders", brokers)
         cluster.configure_group(
             GROUP, {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": 600_000}
         )
@@ -55,15 +56,9 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def tapped(cluster: Cluster) -> Iterator[Tap]:
-    with tap(address(cluster), interval_ms=50) as made:
-        yield made
-        assert not made.failures
-
-
-def address(cluster: Cluster) -> str:
-    assert cluster._server is not None
-    return cluster._server.bootstrap_servers
+def cluster() -> Iterator[Cluster]:
+    with served(3) as cluster:
+        yield cluster
 
 
 def produce(servers: str, partition: int, count: int) -> None:
