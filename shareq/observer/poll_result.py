@@ -19,18 +19,20 @@ PartitionId = tuple[str, int]
 class Incomplete:
     """A result that names why it is incomplete: `trouble` is the first reason. `records`: those of the state topic.
 
-    `unauthorized`: the state topic must not be read.
+    `unanswered`: a request had no response. `unauthorized`: the state topic must not be read.
     """
 
     trouble: str = ""
+    unanswered: bool = False
     unreachable: bool = False
     unauthorized: bool = False
     records: list[StateRecord] = field(default_factory=list)
 
     def fail(self, subject: str, reply: Reply, error: Errors = Errors.NONE) -> None:
         """Keep the first trouble: no response, or an error in one."""
+        unanswered = reply.response is None
+        self.unanswered |= unanswered
         if not self.trouble:
-            unanswered = reply.response is None
             self.trouble = f"{subject}: {(unanswered and reply.reason) or (error or reply.error).name}"
 
 

@@ -80,7 +80,16 @@ class FleetPoll:
         take_summaries(reading, summaries)
         self._offsets.keep(reading)
         yield from self._heads.read(reading, {name: topic.topic_id for name, topic in self._topics.items()})
+        if reading.unanswered:
+            yield from self._find_any_broker(reading)
         return reading
+
+    def _find_any_broker(self, reading: Reading) -> Operation[None]:
+        """A cluster that ended during the poll is unreachable: what the poll lacks is not lost by a single broker."""
+        (reply,) = yield [Send(ANY_NODE, MetadataRequest(topics=()))]
+        if reply.response is None:
+            self._refresh_ms = 0
+            _set_unreachable(reading, reply)
 
     # ---- groups ------------------------------------------------------------------------------------------------------
 
@@ -179,8 +188,7 @@ class FleetPoll:
             asked = tuple(MetadataRequest.Topic(name=name) for name in sorted(wanted))
             (reply,) = yield [Send(ANY_NODE, MetadataRequest(topics=asked))]
             if reply.response is None:
-                reading.unreachable = True
-                reading.trouble = f"the cluster does not answer: {reply.reason or reply.error.name}"
+                _set_unreachable(reading, reply)
                 return
             self._take_metadata(reading, reply)
         for name in names & self._topics.keys():
@@ -230,6 +238,11 @@ class FleetPoll:
             for topic in topics
             for p in topic.partitions
         }
+
+
+def _set_unreachable(reading: Reading, reply: Reply) -> None:
+    reading.unreachable = True
+    reading.trouble = f"the cluster does not answer: {reply.reason or reply.error.name}"
 
 
 def _member(member: ShareGroupDescribeResponse.Member) -> Member:

@@ -80,6 +80,7 @@ class GroupTopics:
             replies = yield [Send(node, _request(those)) for node, those in parts.items()]
             for node, reply in zip(parts, replies, strict=True):
                 if reply.response is None:  # too slow: the other groups of this broker follow in the next poll
+                    reading.unanswered = True
                     for name in by_node.pop(node)[begin:]:
                         self._lose(reading, name, reply.reason or reply.error.name)
                     continue

@@ -81,7 +81,10 @@ class Heads:
         names = {topic_id: name for name, topic_id in ids.items()}
         asked = {each.at: each for each in chosen}
         for reply in replies:
-            for topic in reply.response.responses if reply.response is not None else ():
+            if reply.response is None:
+                reading.fail("the timestamps of records", reply)
+                continue
+            for topic in reply.response.responses:
                 for partition in topic.partitions:
                     self._take(asked[names[topic.topic_id], partition.partition_index], partition)
 

@@ -11,6 +11,7 @@ import pytest
 
 from shareq.model.errors import Errors, KafkaError
 from shareq.model.ids import SHARE_STATE_TOPIC
+from shareq.model.messages.base import Request
 from shareq.model.messages.cluster import FindCoordinatorRequest, ListGroupsRequest, MetadataRequest
 from shareq.model.messages.data import EARLIEST_TIMESTAMP, ListOffsetsRequest
 from shareq.model.messages.fetch import FetchRequest
@@ -464,3 +465,22 @@ def test_a_cluster_that_ends_and_restarts(stage: Stage) -> None:
         stage.cluster.advance(10_000)
         assert (seen.refresh().unreachable_since_ms, seen.report.trouble) == (None, "")
         assert partition_in(seen.report).lag_records == 6
+
+
+@pytest.mark.parametrize("after", [ShareGroupDescribeRequest, FetchRequest, ListOffsetsRequest])
+def test_a_cluster_that_ends_during_a_poll(stage: Stage, spy: Spy, after: type[Request]) -> None:
+    """1.8: figures that the poll could not read are not lost."""
+    at_work(stage, "crew")
+
+    def last_response(request: Any, response: Any) -> Any:
+        stage.cluster.kill_broker(0)
+        return response
+
+    with stage.monitor("crew", interval_ms=500) as seen:
+        stage.produce("orders", 1)
+        before = seen.refresh().groups
+        spy.change[after] = last_response
+        stage.cluster.advance(60_000)
+        assert seen.report.groups == before
+        assert seen.report.unreachable_since_ms is not None
+        assert "does not answer" in seen.report.trouble

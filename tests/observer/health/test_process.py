@@ -78,10 +78,10 @@ class Screen:
         return b"\x1b[2K" in self._raw
 
     def read_until(self, pattern: str) -> None:
-        """Read on until something matches, and forget what was before."""
-        while not re.search(pattern, self.text):
+        """Read on until something matches, and forget all up to its end: one read may hold several matches."""
+        while not (found := re.search(pattern, self.text)):
             assert self._read(), f"the command has ended:\n{self.text}"
-        self._raw = b""
+        self._raw = self.text[found.end() :].encode()
 
     def read_to_end(self) -> None:
         while self._read():
