@@ -233,6 +233,21 @@ def test_the_client_logs_in_again_while_it_works(vault: Vault) -> None:
         assert not broker.cluster.journal.select(AuthenticationFailed)
 
 
+def test_the_client_that_cannot_log_in_again_closes_its_connection(vault: Vault) -> None:
+    tokens = [vault.issuer.token()]
+
+    def oauth_cb(config: str) -> tuple[str, float]:
+        return tokens.pop(), 4e9
+
+    with secured(vault, "OAUTHBEARER", {"connections.max.reauth.ms": "1300"}) as broker:
+        conf = conf_of(vault, broker, "OAUTHBEARER")
+        del conf["sasl.oauthbearer.token.endpoint.url"]
+        with Admin({**conf, "oauth_cb": oauth_cb}) as admin:
+            admin.list_topics()
+            assert len(broker.server.connections) == 1
+            assert broker.cluster.wait(lambda: not broker.server.connections, PATIENCE_S)
+
+
 def test_the_authorizer_gets_the_user_of_the_login(vault: Vault) -> None:
     authorizer = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
     for user, seen in (("alice", True), ("somebody", False)):

@@ -252,7 +252,9 @@ class BrokerConnection:
         try:
             login = await self._client.settings.security.begin_login()
         except LoginFailed as failure:
-            self._not_connected(f"is not asked: {failure}", failure.error)
+            with self._client.lock:
+                self._connecting = None
+                self._drop(f"is not asked: {failure}", failure.error)
             return
         with self._client.lock:
             self._connecting = None
