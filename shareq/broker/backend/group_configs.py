@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -30,6 +31,8 @@ from shareq.model.messages.topics import (
     ResourceType,
 )
 from shareq.model.records import CoordinatorRecord
+
+_log = logging.getLogger("shareq.backend")
 
 FENCE = CoordinatorRecord(b"", None)
 """A tombstone of no group."""
@@ -122,8 +125,12 @@ class GroupConfigs:
     def _take(self, read: RecordsRead) -> None:
         self._next = read.next_offset
         configs = dict(self.image.group_configs)
-        for _, key, value in read.records:
-            group_id, found = key.decode(), MappingProxyType(json.loads(value or b"{}"))
+        for offset, key, value in read.records:
+            try:
+                group_id, found = _stored(key, value)
+            except ValueError as problem:
+                _log.warning("%s: the record at offset %d is skipped: %s", GROUP_CONFIGS_TOPIC, offset, problem)
+                continue
             if self.loaded:
                 self._record_changes(group_id, configs.get(group_id, {}), found)
             configs[group_id] = found
@@ -245,6 +252,14 @@ class GroupConfigs:
         except ConfigException as problem:
             return (Errors.INVALID_CONFIG, str(problem)), {}
         return NO_ERROR, merged
+
+
+def _stored(key: bytes, value: bytes | None) -> tuple[str, Mapping[str, str]]:
+    """A group and its configurations in a record. ValueError for a record that another program has written."""
+    found = json.loads(value or b"{}")
+    if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
+        raise ValueError("its value is no JSON object of strings")
+    return key.decode(), MappingProxyType(found)
 
 
 def _request(group_id: str, changes: Changes) -> IncrementalAlterConfigsRequest:
