@@ -19,8 +19,16 @@ KEYS = [key for lesson in LESSONS for key in exercises_of(lesson)]
 WRONG = {
     key: rows for lesson in LESSONS for key, rows in import_module(f"tests.lessons.wrong.lesson_{lesson}").WRONG.items()
 }
+HEAVY = {"00.2", "00.4", "10.2", "11.1", "16.5"}
+"""Exercises whose answers run for seconds."""
+
+
+def long_if(slow: object) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.long] if slow else []
+
+
 ROWS = [
-    pytest.param(key, answer, says, id=f"{key}-{says}", marks=[pytest.mark.long] if number else [])
+    pytest.param(key, answer, says, id=f"{key}-{says}", marks=long_if(number or key in HEAVY))
     for key, rows in WRONG.items()
     for number, (answer, says) in enumerate(rows)
 ]
@@ -32,7 +40,7 @@ def own_progress(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(FOLDER, str(tmp_path))
 
 
-@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("key", [pytest.param(key, marks=long_if(key in HEAVY)) for key in KEYS])
 def test_the_solution_passes(key: str) -> None:
     verdict = exercise(key).check(solution_of(key))
     assert verdict.passed, verdict

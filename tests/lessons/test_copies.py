@@ -18,7 +18,7 @@ from shareq.lessons.syllabus import LESSONS, exercises_of
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 IN_PROCESS = [
-    pytest.param(lesson, marks=[pytest.mark.long] if lesson in {"00", "10", "12"} else [])
+    pytest.param(lesson, marks=[pytest.mark.long] if lesson in {"00", "10", "12", "17", "18"} else [])
     for lesson in LESSONS
     if lesson not in {"07", "11", "13"}
 ]

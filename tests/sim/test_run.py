@@ -150,7 +150,7 @@ def test_figures_that_can_be_calculated(values: dict[str, Any], figures: dict[st
     ("service", "queueing", "load"),
     [
         ("constant", 0.5, 0.5),
-        ("exponential", 1.0, 0.3),
+        pytest.param("exponential", 1.0, 0.3, marks=pytest.mark.long),
         pytest.param("constant", 0.5, 0.3, marks=pytest.mark.long),
         pytest.param("exponential", 1.0, 0.5, marks=pytest.mark.long),
     ],

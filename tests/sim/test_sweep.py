@@ -127,7 +127,7 @@ def dying(path, target):
         os.kill(os.getpid(), signal.SIGKILL)
     return rename(path, target)
 pathlib.Path.rename = dying
-sweep({}, 60, Scenario(records=20, max_poll_records=10), checkpoint=sys.argv[1], progress=False)
+sweep({}, 60, Scenario(records=5, max_poll_records=5), checkpoint=sys.argv[1], progress=False)
 """
 
 
@@ -137,7 +137,7 @@ def test_a_killed_sweep_continues_from_its_checkpoint(tmp_path: Path) -> None:
     killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], cwd=root, check=False)
     assert killed.returncode == -signal.SIGKILL
     assert len(list(tmp_path.iterdir())) == 3
-    scenario = Scenario(records=20, max_poll_records=10)
+    scenario = Scenario(records=5, max_poll_records=5)
     found = sweep({}, 60, scenario, checkpoint=tmp_path, progress=False)
     assert found.computed == 60 - 2 * RUNS_KEPT_AT_ONCE
     assert rows(found) == rows(sweep({}, 60, scenario, progress=False))

@@ -30,6 +30,7 @@ from shareq.wire.frames import (
     encode_request,
     encode_response,
 )
+from tests.budgets import cases
 from tests.wire.strategies import element_of, hints_of, inner, messages, our_name, twin
 
 EVERY_MESSAGE = [
@@ -81,7 +82,7 @@ def written(cls: Any, api_key: int, version: int, message: Any) -> bytes:
 
 
 @pytest.mark.parametrize(("cls", "api_key", "version"), EVERY_MESSAGE)
-@settings(max_examples=settings().max_examples // 12)
+@settings(max_examples=cases(2, 25))
 @given(data=st.data())
 def test_encoded_bytes_are_those_of_kio(cls: Any, api_key: int, version: int, data: st.DataObject) -> None:
     """The frame has a header as kio writes it."""
