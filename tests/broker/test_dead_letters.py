@@ -176,6 +176,13 @@ class Orders:
             for e in self.events(StateWritePrepared)
         ]
 
+    def meters(self) -> dict[str, float]:
+        """The counts of the meters of dead-letter queues, by the part of their names that differs."""
+        prefix = "DeadLetterQueue"
+        found = {m: count for m, count in metrics(self.cluster).items() if m.name.startswith(prefix)}
+        assert {m.tags for m in found} <= {(("group", "g"),)}
+        return {m.name.removeprefix(prefix): count for m, count in found.items() if m.attribute == "Count"}
+
     @property
     def waits(self) -> list[str]:
         return [event.reason for event in self.events(DeadLettersWaiting)]
@@ -215,14 +222,47 @@ def test_example_20_letters_wait_for_their_queue(orders: Orders) -> None:
     assert orders.start == 4
 
 
-def test_records_in_the_queue_are_counted(orders: Orders) -> None:
+def test_records_in_the_queue_and_requests_to_it_are_counted(orders: Orders) -> None:
+    """A check that fails counts nowhere. Both letters travel in one request: Kafka would count two."""
     orders.ten()
-    orders.create_queue()
-    assert not [str(key) for key in metrics(orders.cluster) if "DeadLetter" in str(key)]
     orders.acknowledge(REJECT, 0, 1, 5)
+    orders.cluster.advance(10_000)
+    assert orders.waits == [MISSING]
+    assert orders.meters() == {}
+    orders.create_queue()
+    assert orders.meters() == {"RecordCount": 3, "TotalProduceRequestsPerSec": 1}
+
+
+def test_example_16_requests_are_counted_by_rounds(orders: Orders) -> None:
+    """The counts of Kafka."""
+    orders.configure({"errors.deadletterqueue.copy.record.enable": "false"})
+    orders.create_queue(**{"max.message.bytes": "1000"})
+    orders.produce(*map(str, range(12)))
+    orders.take(12)
+    orders.acknowledge(REJECT, *range(12))
     orders.cluster.advance(1000)
-    found = {str(key): value for key, value in metrics(orders.cluster).items()}
-    assert found["DeadLetterQueueRecordCount{group=g}.Count"] == 3
+    assert orders.meters() == {"RecordCount": 12, "TotalProduceRequestsPerSec": 3}
+
+
+@pytest.mark.parametrize(("unavailable", "records"), [("archive", 0), ("wait", 1)])
+def test_requests_that_kafka_gives_up_are_counted_as_failed(unavailable: str, records: int) -> None:
+    """Those that Kafka repeats are not, up to the fifth."""
+    made = Orders(group={UNAVAILABLE: unavailable})
+    with made.cluster:
+        made.ten()
+        made.create_queue()
+        made.cluster.fail_appends("dlq.t", Errors.NOT_LEADER_OR_FOLLOWER, 6 if records else 5)
+        made.acknowledge(REJECT, 0)
+        made.cluster.advance(14_000)
+        assert made.meters() == {"TotalProduceRequestsPerSec": 4}
+        made.cluster.advance(120_000)
+        written = {"RecordCount": 1} if records else {}
+        total = 7 if records else 5
+        assert made.meters() == {**written, "TotalProduceRequestsPerSec": total, "FailedProduceRequestsPerSec": 1}
+        made.cluster.fail_appends("dlq.t", Errors.TOPIC_AUTHORIZATION_FAILED)
+        made.acknowledge(REJECT, 1)
+        made.cluster.advance(1)
+        assert made.meters()["FailedProduceRequestsPerSec"] == 2
 
 
 def test_example_21_letters_go_on_after_a_restart(orders: Orders) -> None:
