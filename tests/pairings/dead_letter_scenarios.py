@@ -130,13 +130,20 @@ class Durable:
                 way.append((RecordState.ARCHIVED, way[-1][1]))
 
 
-def differences(scenario: Plan, letters: list[Letter], durable: Durable) -> list[str]:
-    """What differs from what follows from a scenario, in words. The order of the letters does not count."""
-    wanted, planned, ways = scenario.letters(), scenario.ways(), durable.ways
+def differing_letters(scenario: Plan, letters: list[Letter]) -> list[str]:
+    """How the letters differ from those that follow from a scenario, in words. Their order does not count."""
+    wanted = scenario.letters()
     return [
         *[f"missing {letter}" for letter in wanted if letter not in letters],
         *[f"unexpected {letter}" for letter in letters if letter not in wanted],
         *[f"{len(letters)} letters, planned {len(wanted)}" for _ in range(len(letters) != len(wanted))],
+    ]
+
+
+def differing_states(scenario: Plan, durable: Durable) -> list[str]:
+    """How the states of records differ from those that follow from a scenario, in words."""
+    planned, ways = scenario.ways(), durable.ways
+    return [
         *[f"offset {at}: {way}, planned {planned.get(at)}" for at, way in ways.items() if way != planned.get(at)],
         *[f"offset {at}: no state" for at in planned.keys() - ways.keys()],
     ]

@@ -14,7 +14,8 @@ from tests.budgets import cases
 from tests.kafka.fixtures import Backed, shareq_config
 from tests.pairings.dead_letter_scenarios import (
     Plan,
-    differences,
+    differing_letters,
+    differing_states,
     disorder,
     folded,
     plan,
@@ -78,7 +79,8 @@ def test_scenarios_have_the_letters_and_states_that_follow_from_them(
         f"{number}: {difference}"
         for number, (scenario, (group, letters)) in enumerate(zip(scenarios, played, strict=True))
         for difference in (
-            *differences(scenario, letters, durable[group]),
+            *differing_letters(scenario, letters),
+            *differing_states(scenario, durable[group]),
             *(disorder(letters, durable[group]) if kind == "served" else ()),
         )
     ]
