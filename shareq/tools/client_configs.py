@@ -16,7 +16,7 @@ from shareq.admin.credentials import Alteration
 from shareq.model.client_quotas import CLIENT_ID, IP, QUOTA_KEYS, USER
 from shareq.model.errors import Errors
 from shareq.model.scram import MAX_ITERATIONS, MIN_ITERATIONS, ScramCredentialInfo, ScramMechanism
-from shareq.tools.rows import Row, print_json
+from shareq.tools.rows import Row, java_number, print_json
 
 QUOTA_TYPES = {"users": USER, "clients": CLIENT_ID, "ips": IP}
 """Entity types of the tool, and those of the protocol."""
@@ -125,7 +125,9 @@ def describe(admin: Admin, entity: Entity, *, as_json: bool, timeout_s: float) -
             for kind in _SHOWN
             if kind in names
         )
-        click.echo(f"Quota configs for {shown} are {', '.join(f'{key}={value}' for key, value in values.items())}")
+        click.echo(
+            f"Quota configs for {shown} are {', '.join(f'{key}={java_number(value)}' for key, value in values.items())}"
+        )
     for user, infos in credentials:
         shown = ", ".join(f"{info.mechanism.sasl_name}=iterations={info.iterations}" for info in infos)
         click.echo(f"SCRAM credential configs for user-principal '{user}' are {shown}")

@@ -45,16 +45,16 @@ _FLAGS = {
     "broker": "brokers",
     "broker_logger": "broker-loggers",
     "client_metrics": "client-metrics",
-    "user": "users",
     "client": "clients",
+    "user": "users",
     "ip": "ips",
 }
-"""The options that name an entity, and its type."""
+"""The options that name an entity, and its type, in the order of Kafka's tool: of two, it reports the first."""
 
 _DEFAULT_FLAGS = {
     "broker_defaults": "brokers",
-    "user_defaults": "users",
     "client_defaults": "clients",
+    "user_defaults": "users",
     "ip_defaults": "ips",
 }
 """The options that stand for the default of a type."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from math import isfinite
 
 import click
 
@@ -30,6 +32,16 @@ def print_table(rows: Iterable[Row], heads: Mapping[str, str], widths: Mapping[s
 def print_json(rows: Sequence[Row]) -> None:
     """Print an array with an object for each row."""
     click.echo(json.dumps([dict(row) for row in rows], indent=2))
+
+
+def java_number(value: float) -> str:
+    """A double as Java prints it: from 10,000,000 on and below 0.001 with an exponent, as in 1.048576E7."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7 or not isfinite(value):
+        return repr(float(value))
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    first, *rest = map(str, digits)
+    return f"{'-' * sign}{first}.{''.join(rest) or '0'}E{exponent + len(rest)}"
 
 
 def _text(value: object) -> str:

@@ -22,7 +22,7 @@ from shareq.model.actor import (
     SendDeadLetters,
 )
 from shareq.model.errors import Errors
-from shareq.model.events import DeadLettersWritten
+from shareq.model.events import DeadLettersSent, DeadLettersWritten
 from shareq.model.ids import SharePartitionKey
 from shareq.model.messages.data import ProduceRequest, ProduceResponse
 from shareq.model.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
@@ -52,7 +52,7 @@ class Post:
                 self.ended.update(offset for first, end in effect.ranges for offset in range(first, end))
             elif isinstance(effect, DeadLettersWritten):
                 self.written.update(range(effect.first, effect.end))
-            else:
+            elif not isinstance(effect, DeadLettersSent):
                 self.asked.append(effect)
 
     def send(self, *offsets: int) -> None:

@@ -17,7 +17,16 @@ from shareq.model.events import DeadLettersGivenUp, DeadLettersWaiting, RequestS
 from shareq.model.ids import SHARE_STATE_TOPIC
 from shareq.model.messages.data import ProduceResponse
 from shareq.model.states import IsolationLevel
-from tests.pairings.dead_letter_scenarios import plan, run
+from tests.budgets import cases
+from tests.pairings.dead_letter_scenarios import (
+    differing_letters,
+    differing_states,
+    disorder,
+    folded,
+    plan,
+    run,
+    state_records_of,
+)
 from tests.pairings.dead_letters import ACCEPT, AUTO_CREATE, ENABLED, EXAMPLES, REJECT, RELEASE, Stage
 from tests.polling import take
 
@@ -41,17 +50,26 @@ def test_worked_examples(name: str, unavailable: str) -> None:
             assert body(stage) == expected
 
 
-@pytest.mark.parametrize("number", range(30))
-@pytest.mark.parametrize("unavailable", ["wait", "archive"])
-def test_scenarios_have_the_letters_that_follow_from_them(seed: int, number: int, unavailable: str) -> None:
-    """State writes are quick or slow, so that connections close before and after them."""
+@pytest.mark.parametrize("number", range(cases(20, 200, "SHAREQ_SCENARIOS")))
+def test_scenarios_have_the_letters_and_states_that_follow_from_them(seed: int, number: int, persister: str) -> None:
+    """Each letter is in the queue once, in the order in which the records left; each record has had the states that its
+    plan has. State writes are quick or slow, so that connections close before and after them."""
     scenario = plan(f"{seed}/{number}")
     with Cluster(brokers=1, seed=number) as cluster:
         cluster.delay_appends(SHARE_STATE_TOPIC, (0, 30, 700)[number % 3])
-        address = cluster.bootstrap_servers
-        stage = Stage(address, lambda what: what, unavailable=unavailable, pass_time=lambda: cluster.advance(100))
+        stage = Stage(
+            cluster.bootstrap_servers,
+            lambda what: what,
+            unavailable=("wait", "archive")[number % 2],
+            pass_time=lambda: cluster.advance(1000),
+        )
         with stage.stack:
-            assert sorted(run(stage, scenario)) == scenario.letters(), scenario
+            letters = run(stage, scenario)
+            differing = differing_letters(scenario, letters)
+            if persister != "control-records":  # it has no topic of states
+                durable = folded(state_records_of(cluster))[stage.group]
+                differing += [*differing_states(scenario, durable), *disorder(letters, durable)]
+            assert not differing, "\n".join([*differing, str(scenario)])
 
 
 # ---- examples that need faults ---------------------------------------------------------------------------------------
@@ -176,6 +194,13 @@ class Orders:
             for e in self.events(StateWritePrepared)
         ]
 
+    def meters(self) -> dict[str, float]:
+        """The counts of the meters of dead-letter queues, by the part of their names that differs."""
+        prefix = "DeadLetterQueue"
+        found = {m: count for m, count in metrics(self.cluster).items() if m.name.startswith(prefix)}
+        assert {m.tags for m in found} <= {(("group", "g"),)}
+        return {m.name.removeprefix(prefix): count for m, count in found.items() if m.attribute == "Count"}
+
     @property
     def waits(self) -> list[str]:
         return [event.reason for event in self.events(DeadLettersWaiting)]
@@ -215,14 +240,47 @@ def test_example_20_letters_wait_for_their_queue(orders: Orders) -> None:
     assert orders.start == 4
 
 
-def test_records_in_the_queue_are_counted(orders: Orders) -> None:
+def test_records_in_the_queue_and_requests_to_it_are_counted(orders: Orders) -> None:
+    """A check that fails counts nowhere. Both letters travel in one request: Kafka would count two."""
     orders.ten()
-    orders.create_queue()
-    assert not [str(key) for key in metrics(orders.cluster) if "DeadLetter" in str(key)]
     orders.acknowledge(REJECT, 0, 1, 5)
+    orders.cluster.advance(10_000)
+    assert orders.waits == [MISSING]
+    assert orders.meters() == {}
+    orders.create_queue()
+    assert orders.meters() == {"RecordCount": 3, "TotalProduceRequestsPerSec": 1}
+
+
+def test_example_16_requests_are_counted_by_rounds(orders: Orders) -> None:
+    """The counts of Kafka."""
+    orders.configure({"errors.deadletterqueue.copy.record.enable": "false"})
+    orders.create_queue(**{"max.message.bytes": "1000"})
+    orders.produce(*map(str, range(12)))
+    orders.take(12)
+    orders.acknowledge(REJECT, *range(12))
     orders.cluster.advance(1000)
-    found = {str(key): value for key, value in metrics(orders.cluster).items()}
-    assert found["DeadLetterQueueRecordCount{group=g}.Count"] == 3
+    assert orders.meters() == {"RecordCount": 12, "TotalProduceRequestsPerSec": 3}
+
+
+@pytest.mark.parametrize(("unavailable", "records"), [("archive", 0), ("wait", 1)])
+def test_requests_that_kafka_gives_up_are_counted_as_failed(unavailable: str, records: int) -> None:
+    """Those that Kafka repeats are not, up to the fifth."""
+    made = Orders(group={UNAVAILABLE: unavailable})
+    with made.cluster:
+        made.ten()
+        made.create_queue()
+        made.cluster.fail_appends("dlq.t", Errors.NOT_LEADER_OR_FOLLOWER, 6 if records else 5)
+        made.acknowledge(REJECT, 0)
+        made.cluster.advance(14_000)
+        assert made.meters() == {"TotalProduceRequestsPerSec": 4}
+        made.cluster.advance(120_000)
+        written = {"RecordCount": 1} if records else {}
+        total = 7 if records else 5
+        assert made.meters() == {**written, "TotalProduceRequestsPerSec": total, "FailedProduceRequestsPerSec": 1}
+        made.cluster.fail_appends("dlq.t", Errors.TOPIC_AUTHORIZATION_FAILED)
+        made.acknowledge(REJECT, 1)
+        made.cluster.advance(1)
+        assert made.meters()["FailedProduceRequestsPerSec"] == 2
 
 
 def test_example_21_letters_go_on_after_a_restart(orders: Orders) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from shareq import AcknowledgeType, Admin, Producer, ShareConsumer
+from shareq import AcknowledgeType, Admin, NewTopic, Producer, ShareConsumer
 from shareq.jvm import find_java
 from shareq.kafka import LocalKafka
 from shareq.kafka.broker_process import KafkaCommand
@@ -17,13 +17,14 @@ from shareq.kafka.jars import tools_jars
 from shareq.model import events as e
 from shareq.trace import Metric
 from tests.kafka.fixtures import kafka_or_skip
-from tests.polling import PATIENCE_S
+from tests.polling import PATIENCE_S, configure
 from tests.trace.test_metrics import at_the_end
 
 CONFIG = {
     "share.coordinator.snapshot.update.records.per.snapshot": 0,  # each write is a snapshot, so that pruning happens
     "share.coordinator.state.topic.prune.interval.ms": 1000,
 }
+ACCEPT, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.REJECT
 OF_CONSUMERS = ("records-consumed", "acknowledgements-", "heartbeat")
 """Metrics of the Java client, which a broker does not report."""
 
@@ -87,21 +88,29 @@ def derived() -> set[Metric]:
 
 @pytest.mark.kafka
 def test_derived_metrics_have_the_names_that_apache_kafka_reports(reporting: Reporting) -> None:
-    """A group acknowledges records. The state topic is pruned after some writes, which its metric needs."""
+    """A group acknowledges records. The state topic is pruned after some writes, which its metric needs. A queue that
+    is compacted takes the copy of a record with a key, and refuses one without."""
+    queue = {"errors.deadletterqueue.group.enable": "true", "cleanup.policy": "compact"}
+    group = {
+        "share.auto.offset.reset": "earliest",
+        "errors.deadletterqueue.topic.name": "dlq.orders",
+        "errors.deadletterqueue.copy.record.enable": "true",
+    }
     with Admin(reporting.conf) as admin:
-        admin.create_topics(["orders"]).check()
-        admin.alter_group_configs("g", {"share.auto.offset.reset": "earliest"})
+        admin.create_topics(["orders", NewTopic("dlq.orders", 1, config=queue)]).check()
+        configure(admin, "g", group)
     ours = {named(m.name, list(m.tags), m.attribute) for m in derived() if not m.name.startswith(OF_CONSUMERS)}
     conf = {**reporting.conf, "group.id": "g", "share.acknowledgement.mode": "explicit"}
     with Producer(reporting.conf) as producer, ShareConsumer(conf) as consumer:
         consumer.subscribe(["orders"])
         missing = ours
         for _ in range(30):
-            producer.produce("orders", b"x")
-            producer.flush()
-            for message in consumer.poll(PATIENCE_S):
-                consumer.acknowledge(message, AcknowledgeType.ACCEPT)
-            consumer.commit_sync()
+            for key, kind in ((None, ACCEPT), (b"k", REJECT), (None, REJECT)):
+                producer.produce("orders", b"x", key)
+                producer.flush()
+                for message in consumer.poll(PATIENCE_S):
+                    consumer.acknowledge(message, kind)
+                consumer.commit_sync()
             missing = ours - reporting.names()
             if not missing:
                 break

@@ -113,6 +113,13 @@ class Stage:
         self._consumer = None
         self._held.clear()
 
+    def fall_silent(self) -> None:
+        """Leave the consumer as it is, connected and without a further call: the locks of its records run out. The next
+        records go to another one."""
+        self.stack.callback(self._consumer.close)
+        self._consumer = None
+        self._held.clear()
+
     def take(self, count: int) -> list[tuple[int, int]]:
         """Receive `count` records; (offset, delivery count) of each, in order."""
         if self._consumer is None:

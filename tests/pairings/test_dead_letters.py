@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,8 +10,18 @@ import pytest
 from shareq import Admin, Cluster
 from shareq.kafka import LocalKafka
 from shareq.wire.server import Server
+from tests.budgets import cases
 from tests.kafka.fixtures import Backed, shareq_config
-from tests.pairings.dead_letter_scenarios import Plan, differences, durable_ways, plan, run
+from tests.pairings.dead_letter_scenarios import (
+    Plan,
+    differing_letters,
+    differing_states,
+    disorder,
+    folded,
+    plan,
+    run,
+    state_records,
+)
 from tests.pairings.dead_letters import AUTO_CREATE, EXAMPLES, REJECT, Letter, Stage
 
 BROKERS = ("served", "backed", "kafka")
@@ -42,9 +51,10 @@ def test_worked_examples(stage: Stage, name: str) -> None:
     assert body(stage) == expected
 
 
-SCENARIOS = int(os.environ.get("SHAREQ_SCENARIOS", "3"))
+SCENARIOS = cases(3, 20, "SHAREQ_SCENARIOS")
 """SHAREQ_SCENARIOS=200 plays more of them."""
 AT_ONCE = 6
+LOCK_MS = 5_000
 
 
 @pytest.mark.parametrize("kind", ["served", "kafka"])
@@ -59,16 +69,20 @@ def test_scenarios_have_the_letters_and_states_that_follow_from_them(
     def play(scenario: Plan) -> tuple[str, list[Letter]]:
         stage = Stage(broker.bootstrap_servers, fresh, unavailable=None if kind == "kafka" else "archive")
         with stage.stack:
-            letters = run(stage, scenario)
+            letters = run(stage, scenario, LOCK_MS)
             return stage.group, list(dict.fromkeys(letters)) if kind == "kafka" else letters
 
     with ThreadPoolExecutor(AT_ONCE) as threads:
         played = list(threads.map(play, scenarios))
-    ways = durable_ways(broker.bootstrap_servers)
+    durable = folded(state_records(broker.bootstrap_servers))
     differing = [
         f"{number}: {difference}"
         for number, (scenario, (group, letters)) in enumerate(zip(scenarios, played, strict=True))
-        for difference in differences(scenario, letters, ways[group])
+        for difference in (
+            *differing_letters(scenario, letters),
+            *differing_states(scenario, durable[group]),
+            *(disorder(letters, durable[group]) if kind == "served" else ()),
+        )
     ]
     assert not differing, "\n".join(differing)
 

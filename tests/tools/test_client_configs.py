@@ -17,7 +17,10 @@ from shareq import (
     UserScramCredentialUpsertion,
     cli,
 )
+from shareq.kafka import LocalKafka
+from shareq.model.client_quotas import QUOTA_KEYS
 from shareq.model.scram import ScramCredential
+from shareq.tools.rows import java_number
 from shareq.wire.server import Server
 from tests.tools.java_tools import JavaTools
 from tests.tools.side_by_side import Beside
@@ -28,6 +31,11 @@ Fresh = Callable[[str], str]
 @pytest.fixture
 def configs(served: Server, java_tools: JavaTools) -> Beside:
     return Beside(served.bootstrap_servers, java_tools, "configs", "kafka-configs")
+
+
+@pytest.fixture
+def configs_of_kafka(kafka: LocalKafka, java_tools: JavaTools) -> Beside:
+    return Beside(kafka.bootstrap_servers, java_tools, "configs", "kafka-configs")
 
 
 @pytest.fixture
@@ -104,6 +112,74 @@ def test_credentials_are_set_described_as_by_kafka_and_deleted(configs: Beside, 
 def test_quotas_of_addresses_are_refused_by_shareq(configs: Beside) -> None:
     refused = configs.failure("--alter", "--ip", "127.0.0.9", "--add-config", "connection_creation_rate=5")
     assert "INVALID_REQUEST" in refused
+
+
+USER, CLIENT, BOTH = ("--user", "{user}"), ("--client", "{app}"), ("--user", "{user}", "--client", "{app}")
+OF_KAFKA = [
+    (USER, "controller_mutation_rate=0.5"),
+    (("--entity-type", "users", "--entity-name", "{user}"), "SCRAM-SHA-256=[password=pass:word]"),
+    (("--user-defaults",), "request_percentage=200"),
+    (CLIENT, "producer_byte_rate=10485760"),
+    (("--entity-type", "clients", "--entity-default"), "consumer_byte_rate=9999999"),
+    (BOTH, "consumer_byte_rate=12345678901"),
+    (("--user", "{user}", "--client-defaults"), "request_percentage=0.0005"),
+    (("--user-defaults", "--client", "{app}"), "controller_mutation_rate=10"),
+    (("--user-defaults", "--client-defaults"), "producer_byte_rate=1000"),
+    (("--ip", "127.0.0.9"), "connection_creation_rate=500"),
+    (("--entity-type", "ips", "--entity-default"), "connection_creation_rate=900"),
+]
+"""Entities of each kind, and a configuration of each: those that shareq's brokers refuse included."""
+
+
+@pytest.mark.parametrize(("entity", "config"), OF_KAFKA)
+def test_configurations_of_apache_kafka(
+    configs_of_kafka: Beside, fresh: Fresh, entity: tuple[str, ...], config: str
+) -> None:
+    """Set, described and removed with the sentences of Kafka's tool, numbers as Java writes them."""
+    entity = tuple(word.format(user=fresh("alice"), app=fresh("app")) for word in entity)
+    key, _, value = config.partition("=")
+    alter = ("--alter", *entity, "--add-config", config)
+    assert configs_of_kafka.invoke(*alter).stdout == configs_of_kafka.java(*alter).stdout != ""
+    described = configs_of_kafka.same("--describe", *entity)
+    assert f"{key}=" in described[0][-1]
+    assert "pass:word" not in str(described)
+    if key in QUOTA_KEYS:
+        (row,) = configs_of_kafka.objects("--describe", *entity)
+        assert row["value"] == float(value)
+    done = configs_of_kafka.invoke("--alter", *entity, "--delete-config", key)
+    assert done.returncode == 0, done.stderr
+    assert configs_of_kafka.same("--describe", *entity) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.0"), (0.001, "0.001"), (0.00099, "9.9E-4"), (0.0001, "1.0E-4"), (12.5, "12.5"), (1000.0, "1000.0"),
+        (9999999.0, "9999999.0"), (1e7, "1.0E7"), (10485760.0, "1.048576E7"), (12345678901.0, "1.2345678901E10"),
+        (1e22, "1.0E22"), (-2e7, "-2.0E7"),
+    ],
+)  # fmt: skip
+def test_numbers_are_written_as_by_java(value: float, text: str) -> None:
+    assert java_number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("entity", "done"),
+    [
+        (("--user", "u", "--client", "c"), "config for client c"),
+        (("--user", "u", "--client-defaults"), "config for user u"),
+        (("--user-defaults", "--client", "c"), "config for client c"),
+        (("--user-defaults", "--client-defaults"), "default config for clients in the cluster"),
+        (("--entity-type", "users", "--entity-name", "u", "--entity-type", "clients", "--entity-default"),
+         "config for user u"),
+    ],
+)  # fmt: skip
+def test_an_alteration_of_two_entities_reports_the_one_that_kafka_reports(
+    served: Server, entity: tuple[str, ...], done: str
+) -> None:
+    for change in ("--add-config", "request_percentage=900"), ("--delete-config", "request_percentage"):
+        args = ["configs", "--bootstrap-server", served.bootstrap_servers, "--alter", *entity, *change]
+        assert CliRunner().invoke(cli.main, args).stdout == f"Completed updating {done}.\n"
 
 
 # ---- the admin client ------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -41,6 +42,12 @@ HISTORY: list[tuple[int, int, e.Event]] = [
     (3000, 0, e.StateWritePrepared(*WHERE, 1, 0, 0, ())),
     (3010, 0, e.StateWriteSettled(*WHERE, 1, 7)),
     (3500, 0, CHANGED._replace(cause="lock_timeout", first=8, end=10, state=0)),
+    (3510, 0, e.DeadLettersSent(*WHERE, 8, "dlq.t", 0, 2)),
+    (3520, 0, e.DeadLettersRefused(*WHERE, 8, 6, final=False)),
+    (3530, 0, e.DeadLettersSent(*WHERE, 8, "dlq.t", 0, 2)),
+    (3540, 0, e.DeadLettersRefused(*WHERE, 8, 87, final=True)),
+    (3550, 0, e.DeadLettersSent(*WHERE, 8, "dlq.t", 0, 2)),
+    (3560, 0, e.DeadLettersWritten(*WHERE, 8, 10, "dlq.t", 0, 0, 2)),
     (3600, 0, e.ShareSessionClosed(GROUP, "m", "connection lost")),
     (3700, 2, e.StateLogPruned(3, 40)),
     (3800, 1, e.MemberLeft(GROUP, "m", "left")),
@@ -102,6 +109,9 @@ def test_the_value_of_a_metric(name: str, tags: dict[str, Any], value: float) ->
         ("RecordAcknowledgementsPerSec", {"ackType": "Renew"}, 2),
         ("AcquisitionLockTimeoutPerSec", SP, 2),
         ("ShareSessionEvictionsPerSec", {}, 1),
+        ("DeadLetterQueueRecordCount", {"group": GROUP}, 2),
+        ("DeadLetterQueueTotalProduceRequestsPerSec", {"group": GROUP}, 3),
+        ("DeadLetterQueueFailedProduceRequestsPerSec", {"group": GROUP}, 1),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
@@ -186,12 +196,13 @@ def test_share_fetches_that_expired_are_counted(
 
 
 def test_requests_are_counted_if_messages_are_traced() -> None:
-    assert not [metric for metric in at_the_end() if "Requests" in metric.name]
+    of_clients = re.compile("(Total|Failed)Share")
+    assert not [metric for metric in at_the_end() if of_clients.match(metric.name)]
     sent = [(4000, -1, e.RequestSent("c", "b", api)) for api in ("ShareFetchRequest", "ShareFetchRequest", "X")]
     answers = [(4000, -1, e.ResponseSent("b", "c", "ShareFetchResponse", error)) for error in (0, 6)]
     found = at_the_end(*sent, *answers)
     counts = {metric.name: value for metric, value in found.items() if metric.attribute == "Count"}
-    assert {name: value for name, value in counts.items() if "Requests" in name} == {
+    assert {name: value for name, value in counts.items() if of_clients.match(name)} == {
         "TotalShareFetchRequestsPerSec": 2,
         "FailedShareFetchRequestsPerSec": 1,
         "TotalShareAcknowledgementRequestsPerSec": 0,

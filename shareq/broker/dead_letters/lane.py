@@ -22,6 +22,11 @@ class SentRound(NamedTuple):
     partition: int
     round: Round
 
+    @property
+    def first(self) -> int:
+        """The source offset of its first record."""
+        return next(first for first, _, count in self.round.covered if count)
+
 
 class Lane:
     """`letters` are not written yet, in order; `source` is what they refer to. `sent_round`: a round that may be in the

@@ -42,7 +42,14 @@ from shareq.model.actor import (
 )
 from shareq.model.configs import GroupConfig
 from shareq.model.errors import Errors
-from shareq.model.events import DeadLettersGivenUp, DeadLettersWaiting, DeadLettersWritten
+from shareq.model.events import (
+    DeadLettersGivenUp,
+    DeadLettersRefused,
+    DeadLettersSent,
+    DeadLettersWaiting,
+    DeadLettersWritten,
+    Event,
+)
 from shareq.model.image import NO_LEADER, ClusterImage
 from shareq.model.messages.data import ProduceRequest, ProduceResponse
 from shareq.model.messages.topics import CreateTopicsResponse, DescribeConfigsResponse
@@ -68,12 +75,13 @@ _OTHER_PRODUCER = frozenset(
 
 class Failure(NamedTuple):
     """Why letters were not written. `retried`: Kafka tries again, too. `of`: what has failed; the attempts of each are
-    counted apart. `only_first`: a later letter might be written."""
+    counted apart. `only_first`: a later letter might be written. `error`: that of a produce request."""
 
     reason: str
     retried: bool = False
     of: str = "check"
     only_first: bool = False
+    error: Errors = Errors.NONE
 
 
 class DeadLetterWriter(Workflows):
@@ -214,6 +222,9 @@ class DeadLetterWriter(Workflows):
     def _wait(self, lane: Lane, failure: Failure) -> Workflow[None]:
         """Wait before the next attempt, or give the letters up."""
         failures = lane.failures[failure.of] = lane.failures.get(failure.of, 0) + 1
+        if failure.error and lane.letters:
+            final = not failure.retried or failures == KAFKAS.attempts
+            self._record(DeadLettersRefused(*lane.place, lane.letters[0].first, failure.error, final))
         gives_up = self._config(lane).dead_letter_unavailable == "archive"
         if gives_up and (not failure.retried or failures >= KAFKAS.attempts):
             lane.failures.clear()
@@ -225,7 +236,8 @@ class DeadLetterWriter(Workflows):
         pause_ms = KAFKAS.pause_ms(min(failures, KAFKAS.attempts), self._rng)
         due_ms = self._now_ms + pause_ms
         yield Pause(pause_ms, failure.reason)
-        if self._now_ms < due_ms:  # the metadata has changed: this attempt comes before its time, and does not count
+        if self._now_ms < due_ms and failures < KAFKAS.attempts:
+            # The metadata has changed: this attempt comes before its time, and does not count.
             lane.failures[failure.of] -= 1
 
     # ---- the queue ---------------------------------------------------------------------------------------------------
@@ -281,6 +293,7 @@ class DeadLetterWriter(Workflows):
         base_offset = -1
         if sent.round.batch is not None:
             lane.sent_round = sent
+            self._record(DeadLettersSent(*lane.place, sent.first, topic.name, sent.partition, sent.round.record_count))
             reply = yield Send(leader, _produce(sent))
             failure, base_offset = self._judge(lane, sent, topic.name, reply)
             if failure is not None:
@@ -293,9 +306,8 @@ class DeadLetterWriter(Workflows):
         """The failure of a produce request, or its base offset. If the outcome is known, the round is not kept."""
         response = reply.response
         if not isinstance(response, ProduceResponse):
-            return Failure(
-                f"{name}-{sent.partition} does not answer: {reply.error.name}", retried=True, of="produce"
-            ), -1
+            why = f"{name}-{sent.partition} does not answer: {reply.error.name}"
+            return Failure(why, retried=True, of="produce", error=reply.error), -1
         result = response.responses[0].partitions[0]
         error = result.error_code
         if not error:
@@ -308,7 +320,7 @@ class DeadLetterWriter(Workflows):
         why = f"{name}-{sent.partition} refuses them: {error.name}"
         if result.error_message:
             why += f", {result.error_message}"
-        return Failure(why, retried=error in _RETRIED | _OTHER_PRODUCER, of="produce"), -1
+        return Failure(why, retried=error in _RETRIED | _OTHER_PRODUCER, of="produce", error=error), -1
 
     def _done(self, lane: Lane, sent: SentRound, name: str, base_offset: int) -> None:
         """A round is in the queue."""
@@ -335,7 +347,7 @@ class DeadLetterWriter(Workflows):
         lane.drop(len(ranges))
         self._effects.append(DeadLettersEnded(lane.id, ranges))
 
-    def _record(self, event: DeadLettersWritten | DeadLettersWaiting | DeadLettersGivenUp) -> None:
+    def _record(self, event: Event) -> None:
         if self._traced:
             self._effects.append(event)
 

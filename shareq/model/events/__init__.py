@@ -51,6 +51,8 @@ from shareq.model.events.observed import (
 from shareq.model.events.share_partition import (
     AcknowledgementRefused,
     DeadLettersGivenUp,
+    DeadLettersRefused,
+    DeadLettersSent,
     DeadLettersWaiting,
     DeadLettersWritten,
     ExpiredRecordsSkipped,
@@ -91,6 +93,8 @@ Event = (
     | StateWritePrepared
     | StateWriteSettled
     | AcknowledgementRefused
+    | DeadLettersSent
+    | DeadLettersRefused
     | DeadLettersWritten
     | DeadLettersWaiting
     | DeadLettersGivenUp
@@ -132,6 +136,8 @@ __all__ = [
     "ConfigChanged",
     "CoordinatorLoaded",
     "DeadLettersGivenUp",
+    "DeadLettersRefused",
+    "DeadLettersSent",
     "DeadLettersWaiting",
     "DeadLettersWritten",
     "DeliveriesUnseen",

@@ -149,6 +149,31 @@ class DeadLettersWritten(NamedTuple):
     record_count: int
 
 
+class DeadLettersSent(NamedTuple):
+    """A produce request takes `record_count` records, that of offset `first` before the others, to partition
+    `queue_partition` of the topic `queue`. A request that is repeated has the event again."""
+
+    group_id: str
+    topic: str
+    partition: int
+    first: int
+    queue: str
+    queue_partition: int
+    record_count: int
+
+
+class DeadLettersRefused(NamedTuple):
+    """A produce request with the records from `first` on has failed. `final`: Apache Kafka sends them no more, because
+    of the error or after this many attempts."""
+
+    group_id: str
+    topic: str
+    partition: int
+    first: int
+    error: int
+    final: bool
+
+
 class DeadLettersWaiting(NamedTuple):
     """The ARCHIVING records of the share-partition from `first` on wait for the dead-letter queue, for this reason."""
 

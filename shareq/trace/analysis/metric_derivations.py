@@ -11,6 +11,8 @@ from shareq.model.events import (
     AcknowledgementsSent,
     BrokerStopped,
     CoordinatorLoaded,
+    DeadLettersRefused,
+    DeadLettersSent,
     DeadLettersWritten,
     GroupDeleted,
     GroupEpochBumped,
@@ -123,14 +125,19 @@ def _acknowledgements(reader: JournalReader) -> Pairs:
 
 
 def _dead_letters(reader: JournalReader) -> Pairs:
-    """Records written to dead-letter queues, by group; a group without one has no meter."""
-    counts: Counter[str] = Counter()
-    for entry in reader.of(DeadLettersWritten):
+    """Records written to dead-letter queues, produce requests to them, and those that failed for good, by group. A
+    group has a meter from its first use on, also after it is deleted."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for entry in reader.of(DeadLettersWritten, DeadLettersSent, DeadLettersRefused):
         event = entry.event
         if isinstance(event, DeadLettersWritten):
-            counts[event.group_id] += event.record_count
-    for group_id, count in counts.items():
-        yield from reader.meter("DeadLetterQueueRecordCount", count, ("group", group_id))
+            counts["DeadLetterQueueRecordCount", event.group_id] += event.record_count
+        elif isinstance(event, DeadLettersSent):
+            counts["DeadLetterQueueTotalProduceRequestsPerSec", event.group_id] += 1
+        elif isinstance(event, DeadLettersRefused) and event.final:
+            counts["DeadLetterQueueFailedProduceRequestsPerSec", event.group_id] += 1
+    for (name, group_id), count in counts.items():
+        yield from reader.meter(name, count, ("group", group_id))
 
 
 def _share_partitions(reader: JournalReader) -> Pairs:

@@ -34,9 +34,6 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "fetch-latency-avg, records-per-request-avg, time-between-poll-avg, ...": "ShareConsumer.metrics() has them",
     "rebalance-count{protocol=share}, rebalance-rate{protocol=share}, num-partitions{protocol=share}": _NOT_REPORTED,
     "offset-count, classic-group-count": "consumer groups and their offsets leave no event",
-    "DeadLetterQueueTotalProduceRequestsPerSec, DeadLetterQueueFailedProduceRequestsPerSec": (
-        "a round that is sent to a dead-letter queue leaves no event until its records are written or given up"
-    ),
     "record-acknowledgement-count, record-acknowledgement-rate": (
         f"{_NOT_REPORTED}; RecordAcknowledgementsPerSec has the counts"
     ),

@@ -20,6 +20,8 @@ from shareq.model.events import (
     ConfigChanged,
     CoordinatorLoaded,
     DeadLettersGivenUp,
+    DeadLettersRefused,
+    DeadLettersSent,
     DeadLettersWaiting,
     DeadLettersWritten,
     DeliveriesUnseen,
@@ -286,6 +288,13 @@ _TEXTS: dict[type, Callable[[int, Any, Name], str]] = {
     ),
     StateWritePrepared: lambda _, e, __: f"state write {e.write_id} is under way, {write_text(e)}",
     StateWriteSettled: _settled,
+    DeadLettersSent: lambda _, e, __: (
+        f"a request takes {count_text(e.record_count, 'record')} from {e.first} on to the dead-letter queue, "
+        f"{e.queue}-{e.queue_partition}"
+    ),
+    DeadLettersRefused: lambda _, e, __: (
+        f"a request that takes {e.first} to the dead-letter queue has failed, {_error(e.error)}"
+    ),
     DeadLettersWritten: lambda _, e, __: (
         f"{range_text(e.first, e.end)} is in the dead-letter queue, "
         f"{e.queue}-{e.queue_partition} from {e.queue_offset} on"
