@@ -107,6 +107,16 @@ def test_a_view_is_hidden_when_no_copy_of_it_is_on_a_screen(linked: tuple[Player
     assert len(front.messages) == 1
 
 
+def test_copies_without_names_are_counted(linked: tuple[Player, Player, FrontEnd]) -> None:
+    """A page of an earlier version does not name them."""
+    _, two, _ = linked
+    hidden = []
+    for visible in (True, True, False, True, False, False, False, True):
+        two._on_message(two, {"do": "visible", "value": visible}, [])
+        hidden.append(two.hidden)
+    assert hidden == [False, False, False, False, False, True, True, False]
+
+
 def test_a_class_of_a_hidden_view_is_sent(linked: tuple[Player, Player, FrontEnd]) -> None:
     _, two, front = linked
     report(two, visible=False)

@@ -13,6 +13,8 @@ from shareq_widgets.changes import change
 OF_WIDGETS: Final = frozenset(anywidget.AnyWidget.class_trait_names(sync=True))
 """The synchronized traits that are not about what a view shows."""
 
+NAMELESS: Final = "nameless "
+
 
 @used_by_one_thread
 class FrontEndWidget(anywidget.AnyWidget):
@@ -39,6 +41,15 @@ class FrontEndWidget(anywidget.AnyWidget):
     def notify_change(self, change: Any) -> None:
         """Send the new value of a trait, and call its observers."""
         super().notify_change(change)
+
+    def take_report(self, report: dict[str, Any] | bool) -> None:
+        """Take a page's report on one of its copies. A page of an earlier version does not name them: they are
+        counted."""
+        if isinstance(report, dict):
+            self.set_visible(**report)
+            return
+        nameless = sum(copy.startswith(NAMELESS) for copy in self._on_screen)
+        self.set_visible(report, f"{NAMELESS}{nameless if report else nameless - 1}")
 
     def set_visible(self, visible: bool, copy: str = "") -> None:
         """Record whether a copy is on the screen; the first one that is receives what has changed meanwhile."""

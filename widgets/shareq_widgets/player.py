@@ -274,7 +274,7 @@ class Player(LiveWidget):
             "tick": self.tick,
             "select": self.select,
             "zoom": lambda span: self.zoom(*(span or ())),
-            "visible": lambda report: self.set_visible(**report),
+            "visible": self.take_report,
             "keep": lambda wish: self.send(*keeping.answer(self._kept, wish)),
         }
         if name in plain:
