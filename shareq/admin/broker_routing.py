@@ -32,6 +32,13 @@ def failure(error: Errors, message: str | None = None) -> KafkaError | None:
     return KafkaError(error, message) if error else None
 
 
+def _in_words(error: Errors, group: str) -> str | None:
+    """What an error means for a group, where the response has no message; None: no more than its name."""
+    if error == Errors.NON_EMPTY_GROUP:
+        return f"group {group!r} has members: close its consumers first"
+    return None
+
+
 class BrokerRouting:
     """Sub-operations that send requests to the right brokers; `yield from` them."""
 
@@ -204,7 +211,7 @@ class BrokerRouting:
                 if error in COORDINATOR_MOVED or error in COORDINATOR_BUSY:
                     why = error
                 else:
-                    settle({group: (failure(error, message), result, requested.node)})
+                    settle({group: (failure(error, message or _in_words(error, group)), result, requested.node)})
             return why
 
         def settle(found: dict[str, tuple[KafkaError | None, Any, int]]) -> None:
