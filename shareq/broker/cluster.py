@@ -132,9 +132,9 @@ class Cluster(Closing):
 
     def bootstrap_servers_as(self, user: str) -> str:
         """The value of `bootstrap.servers` for clients in this process that are this user: its principal is
-        "User:alice". Clients of `bootstrap_servers` are "User:ANONYMOUS"."""
+        "User:alice". Clients of `bootstrap_servers` are "User:ANONYMOUS". ConfigException for an empty name."""
         scheme, _, name = self.bootstrap_servers.partition("://")
-        return f"{scheme}://{user}@{name}"
+        return f"{scheme}://{arguments.checked_user(user)}@{name}"
 
     def connect(self, actor: Actor, client_id: str, principal: str = ANONYMOUS) -> InProcessConnection:
         """Run a client's actor on this cluster; clients call this through `bootstrap_servers`."""

@@ -144,6 +144,13 @@ def changed_configs(configs: Mapping[str, object | None]) -> dict[str, str | Non
     return {key: None if value is None else config_text(value) for key, value in given}
 
 
+def checked_user(user: str) -> str:
+    """The name of a user. ConfigException for what is no text or empty."""
+    if not isinstance(user, str) or not user:
+        raise ConfigException(f"user={user!r}: must be the name of a user, such as alice")
+    return user
+
+
 def check_servable(clock: str | float) -> None:
     """IllegalStateException for a virtual clock."""
     if clock == "virtual":

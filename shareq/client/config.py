@@ -130,7 +130,8 @@ def _parse(definition: ConfigDef, value: object) -> object:
         if value is None:
             return definition.default
         if not isinstance(value, (str, bool, int, float)):
-            raise _refusal(f"{definition.key}={value!r}: must be {definition.allowed}")
+            several = ", with commas between several" if isinstance(value, (list, tuple)) else ""
+            raise _refusal(f"{definition.key}={value!r}: must be {definition.allowed}{several}")
         _check_text(definition.key, str(value))
     try:
         return definition.parse(value)
