@@ -257,13 +257,8 @@ class BrokerRouting:
             for place in sorted(waiting):
                 topic, index = place
                 if place not in leaders:
-                    settle(
-                        place,
-                        KafkaError(
-                            Errors.UNKNOWN_TOPIC_OR_PARTITION, f"partition {index} of topic {topic!r} does not exist"
-                        ),
-                        None,
-                    )
+                    why = f"{topic} [{index}] does not exist"
+                    settle(place, KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, why), None)
                 elif leaders[place] >= 0:
                     requested.setdefault(leaders[place], {}).setdefault(topic, []).append(index)
             return [Send(node, make_request(topics)) for node, topics in requested.items()]
