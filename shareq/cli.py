@@ -18,7 +18,7 @@ from shareq import __version__
 from shareq.client.properties import client_properties, properties_of
 from shareq.end_signals import end_signals
 from shareq.extras import install_command
-from shareq.model.errors import ConfigException, KafkaException
+from shareq.model.errors import ConfigException, KafkaException, in_words
 
 if TYPE_CHECKING:
     from shareq.wire.server import Server
@@ -104,7 +104,11 @@ def _topics(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     "--racks", callback=_racks, metavar="NAME,...", help="The rack of each broker, such as a,b,; empty: no rack."
 )
 @click.option("--host", help="The host name or address of all brokers.  [default: 127.0.0.1]")
-@click.option("--port", type=int, help="The first broker's port, others follow; 0: free ports.  [default: 9092]")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    help="The first broker's port, others follow; 0: free ports.  [default: 9092]",
+)
 @click.option(
     "--listener",
     "listeners",
@@ -244,7 +248,7 @@ def _plain_errors() -> Iterator[None]:
     try:
         yield
     except (ConfigException, OSError) as problem:
-        raise click.ClickException(str(problem)) from problem
+        raise click.ClickException(in_words(problem)) from problem
     except KafkaException as problem:
         raise click.ClickException(problem.error.str()) from problem
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import click
 
 from shareq.extras import install_command
+from shareq.model.near_names import did_you_mean
 
 
 class Late(NamedTuple):
@@ -86,6 +87,16 @@ class Commands(click.Group):
             return super().get_command(ctx, cmd_name)
         command: click.Command = getattr(needed(LATE[cmd_name].module), cmd_name.replace("-", "_"))
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of the first argument. UsageError: there is none, with the name that was probably meant."""
+        name = args[0]
+        if not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
+            hint = did_you_mean(name, self.list_commands(ctx))
+            ctx.fail(f"No such command {name!r}{hint}" + "." * (not hint))
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List all commands by their first sentences, without the imports of those of LATE."""

@@ -17,6 +17,7 @@ from shareq.admin.arguments import (
     PartitionLike,
     by_topic,
     changes_of,
+    group_filters,
     kind_of,
     name_of,
     names_of,
@@ -52,7 +53,7 @@ from shareq.admin.results import (
     UserScramCredentialsDescription,
 )
 from shareq.admin.topics import NewTopic
-from shareq.client.arguments import INT32_MAX, INT64_MAX, items, mapping, text, whole
+from shareq.client.arguments import INT32_MAX, INT64_MAX, mapping, text, whole
 from shareq.client.topic_partition import TopicPartition
 from shareq.model.acls import AclBinding, AclBindingFilter
 from shareq.model.messages.features import UpgradeType
@@ -205,12 +206,12 @@ class Admin(RunsOperations):
     def list_groups(
         self, types: Iterable[str] = (), states: Iterable[str] = (), *, timeout: float = 60
     ) -> GroupListings:
-        """The groups of the cluster, optionally only those of some types ("share") or states ("Empty", "Stable").
+        """The groups of the cluster, optionally only those of some types ("share") or states ("Empty", "Stable");
+        ValueError for a name of which Kafka has no type or state.
 
         If some brokers do not answer in time: the groups of the others, and the errors in `.errors`, by broker.
         """
-        kinds = [text("type", name) for name in items("types", types)]
-        phases = [text("state", name) for name in items("states", states)]
+        kinds, phases = group_filters(types, states)
         return self._do(groups.list_groups(self._routing, kinds, phases), timeout)
 
     def describe_share_groups(

@@ -112,6 +112,27 @@ def changes_of(changes: Mapping[str, ConfigChange]) -> dict[str, Change]:
     return found
 
 
+GROUP_TYPES = ("classic", "consumer", "share", "streams")
+GROUP_STATES = (
+    *("Empty", "Stable", "Dead", "Unknown", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"),
+    "NotReady",
+)
+"""Kafka's names, whose case does not matter."""
+
+
+def group_filters(types: Iterable[str], states: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The types and states by which groups are filtered. ValueError: a filter by another name would find nothing."""
+    return _known_names("type", types, GROUP_TYPES), _known_names("state", states, GROUP_STATES)
+
+
+def _known_names(what: str, given: Iterable[str], known: Sequence[str]) -> list[str]:
+    names = [text(what, name) for name in items(f"{what}s", given)]
+    for name in names:
+        if name.lower() not in {one.lower() for one in known}:
+            raise ValueError(f"{what}={name!r}: must be one of {', '.join(known)}")
+    return names
+
+
 def _change(key: str, change: ConfigChange) -> Change:
     if not isinstance(change, tuple):
         return config_text(key, change)

@@ -32,6 +32,13 @@ def failure(error: Errors, message: str | None = None) -> KafkaError | None:
     return KafkaError(error, message) if error else None
 
 
+def _in_words(error: Errors, group: str) -> str | None:
+    """What an error means for a group, where the response has no message; None: no more than its name."""
+    if error == Errors.NON_EMPTY_GROUP:
+        return f"group {group!r} has members: close its consumers first"
+    return None
+
+
 class BrokerRouting:
     """Sub-operations that send requests to the right brokers; `yield from` them."""
 
@@ -204,7 +211,7 @@ class BrokerRouting:
                 if error in COORDINATOR_MOVED or error in COORDINATOR_BUSY:
                     why = error
                 else:
-                    settle({group: (failure(error, message), result, requested.node)})
+                    settle({group: (failure(error, message or _in_words(error, group)), result, requested.node)})
             return why
 
         def settle(found: dict[str, tuple[KafkaError | None, Any, int]]) -> None:
@@ -250,7 +257,8 @@ class BrokerRouting:
             for place in sorted(waiting):
                 topic, index = place
                 if place not in leaders:
-                    settle(place, KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"{topic} [{index}]"), None)
+                    why = f"{topic} [{index}] does not exist"
+                    settle(place, KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, why), None)
                 elif leaders[place] >= 0:
                     requested.setdefault(leaders[place], {}).setdefault(topic, []).append(index)
             return [Send(node, make_request(topics)) for node, topics in requested.items()]

@@ -160,7 +160,7 @@ def page_from(
     image = yield from routing.metadata([topic])
     topic_id = next((found.topic_id for found in image.topics if not found.error_code), None)
     if topic_id is None:
-        raise KafkaException(KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"{topic} [{partition}]"))
+        raise KafkaException(KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"{topic} [{partition}] does not exist"))
     request = BrowseShareGroupRequest(
         group_id=group_id, topic_id=topic_id, partition=partition, from_offset=from_offset, max_records=max_records
     )

@@ -20,6 +20,7 @@ from shareq.admin.results import (
 )
 from shareq.client.topic_partition import TopicPartition
 from shareq.model.errors import Errors, KafkaError, KafkaException
+from shareq.model.ids import illegal_topic_name
 from shareq.model.messages.base import Request
 from shareq.model.messages.cluster import MetadataResponse
 from shareq.model.messages.data import (
@@ -152,8 +153,15 @@ def _description(topic: MetadataResponse.Topic) -> TopicDescription:
         topic_id=topic.topic_id,
         internal=topic.is_internal,
         partitions=partitions,
-        error=failure(topic.error_code),
+        error=failure(topic.error_code, _why_not_described(topic)),
     )
+
+
+def _why_not_described(topic: MetadataResponse.Topic) -> str | None:
+    """The error in words with the name of the topic, which the response has without a message."""
+    if topic.error_code != Errors.UNKNOWN_TOPIC_OR_PARTITION:
+        return illegal_topic_name(topic.name or "") if topic.error_code == Errors.INVALID_TOPIC_EXCEPTION else None
+    return f"topic {topic.name!r} does not exist"
 
 
 def describe_partitions(

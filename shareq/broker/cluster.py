@@ -13,10 +13,9 @@ from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from shareq.broker.cluster_arguments import broker_overrides, check_arguments, check_servable, checked_ms, known_broker
+from shareq.broker import cluster_arguments as arguments
 from shareq.broker.cluster_html import clock_and_persister, cluster_html
 from shareq.broker.cluster_runtime import ClusterRuntime
-from shareq.broker.configs import config_text
 from shareq.broker.loop import VirtualLoop, WallLoop, checked_scale, make_loop
 from shareq.broker.message_faults import MessageFaults
 from shareq.broker.placement import ErrorWithMessage
@@ -78,17 +77,17 @@ class Cluster(Closing):
         self.backend = backend
         self.clock: str | float = plain(clock) if clock is not None else "virtual" if backend is None else "wall"
         brokers = 3 if brokers is None and backend is None else plain(brokers)
-        config = broker_overrides(config, persister)
+        config = arguments.broker_overrides(config, persister)
         connections: Any = {"backend_config": backend_config, "peer_config": peer_config}
         in_memory: Any = {"racks": racks, "latency_ms": plain(latency_ms)}
-        check_arguments(self.clock, config, backend, connections, brokers=brokers, **in_memory)
+        arguments.check_arguments(self.clock, config, backend, connections, brokers=brokers, **in_memory)
         # A second process on a backend must not repeat the ids of the first.
         self.seed = plain(seed) if seed is not None else 0 if backend is None else random.Random().getrandbits(32)
         rng = random.Random(self.seed)
         self.closed = False
         self.loop = make_loop(self.clock)
         self.origin_ms = self.loop.time_ms()
-        capacity = None if isinstance(journal := plain(journal), bool) else journal
+        capacity = arguments.checked_capacity(journal := plain(journal))
         self.journal = Journal(self.origin_ms, capacity=capacity, enabled=journal is not False)
         self._connection_ids = count()
         self._server: Served | None = None
@@ -127,15 +126,15 @@ class Cluster(Closing):
     def _known_broker(self, broker_id: int, *, alive: bool) -> int:
         self._check_open()
         known, running = self.image.brokers, self.brokers_alive
-        return broker_id if self.backend else known_broker(broker_id, known, running, alive=alive)
+        return broker_id if self.backend else arguments.known_broker(broker_id, known, running, alive=alive)
 
     # ---- clients -----------------------------------------------------------------------------------------------------
 
     def bootstrap_servers_as(self, user: str) -> str:
         """The value of `bootstrap.servers` for clients in this process that are this user: its principal is
-        "User:alice". Clients of `bootstrap_servers` are "User:ANONYMOUS"."""
+        "User:alice". Clients of `bootstrap_servers` are "User:ANONYMOUS". ConfigException for an empty name."""
         scheme, _, name = self.bootstrap_servers.partition("://")
-        return f"{scheme}://{user}@{name}"
+        return f"{scheme}://{arguments.checked_user(user)}@{name}"
 
     def connect(self, actor: Actor, client_id: str, principal: str = ANONYMOUS) -> InProcessConnection:
         """Run a client's actor on this cluster; clients call this through `bootstrap_servers`."""
@@ -204,7 +203,7 @@ class Cluster(Closing):
         already, or has a virtual clock: its time would stand still while TCP clients wait.
         """
         self._check_open()
-        check_servable(self.clock)
+        arguments.check_servable(self.clock)
         from shareq.wire.server import Server  # a program without a server loads no sockets
 
         return Server(self, host, ports, listeners=listeners, security=security)
@@ -258,13 +257,12 @@ class Cluster(Closing):
         configs: Mapping[str, object] | None = None,
     ) -> None:
         """Create a topic; KafkaException for an invalid one. `Admin.create_topics` is the same for any Kafka."""
-        texts = {key: config_text(value) for key, value in (configs or {}).items()}
-        given = name, plain(partitions), plain(replication_factor), texts
+        given = arguments.topic_arguments(name, partitions, replication_factor, configs)
         self._control(lambda done: self._runtime.create_topic(*given, done))
 
     def configure_group(self, group_id: str, configs: Mapping[str, object | None]) -> None:
         """Set configurations of a group, or remove them with None."""
-        texts = {key: None if value is None else config_text(value) for key, value in configs.items()}
+        texts = arguments.changed_configs(configs)
         self._control(lambda done: self._runtime.configure_group(group_id, texts, done))
 
     def _control(self, change: Callable[[Callable[[ErrorWithMessage], object]], object]) -> None:
@@ -286,7 +284,7 @@ class Cluster(Closing):
 
     def advance(self, ms: float) -> None:
         """Let `ms` of the cluster's time pass: at once on a virtual clock, really on the others."""
-        ms = checked_ms(ms)
+        ms = arguments.checked_ms(ms)
         self._check_open()
         self.loop.wait(lambda: False, plain(ms))
 

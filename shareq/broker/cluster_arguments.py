@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import TypeVar
 
+from shareq.broker.configs import config_text
 from shareq.model.authorizer_configs import CLASS_NAME
 from shareq.model.configs import BROKER_CONFIGS, GROUP_CONFIGS
 from shareq.model.errors import ConfigException, IllegalStateException
 from shareq.model.experiments import EXPERIMENT_CONFIGS
 from shareq.model.numbers import plain
 from shareq.model.state_designs import PERSISTER_CLASS, StateDesign, design_named
+
+T = TypeVar("T")
 
 MAX_BROKERS = 100
 MAX_LATENCY_MS = 60_000
@@ -18,7 +22,7 @@ MAX_LATENCY_MS = 60_000
 def broker_overrides(config: Mapping[str, object] | None, persister: str | None) -> Mapping[str, object]:
     """The configurations of the brokers, with the class of a persister that is given by its name. ConfigException for
     an unknown name, and if the configurations have a class, too."""
-    config = config or {}
+    config = as_mapping("config", config or {})
     if persister is None:
         return config
     class_name = design_named(persister).class_name
@@ -104,6 +108,49 @@ def _check_group_keys(config: Mapping[str, object]) -> None:
             )
 
 
+def as_mapping(name: str, given: Mapping[str, T]) -> Mapping[str, T]:
+    """The argument. ConfigException if it is no dict."""
+    if not isinstance(given, Mapping):
+        raise ConfigException(f"{name}={given!r:.100}: must be a dict of configurations by their keys")
+    return given
+
+
+def checked_capacity(journal: bool | int) -> int | None:
+    """The number of events that a journal keeps; None: all, or none. ConfigException for anything but a bool or a
+    whole number."""
+    if not isinstance(journal, int):
+        raise ConfigException(f"journal={journal!r}: must be True, False, or the number of newest events to keep")
+    return None if isinstance(journal, bool) else journal
+
+
+def topic_arguments(
+    name: str, partitions: int, replication_factor: int, configs: Mapping[str, object] | None
+) -> tuple[str, int, int, Mapping[str, str]]:
+    """The arguments of a new topic, with the texts of its configurations. ConfigException for a name that is no text,
+    for counts that are no whole numbers, and for configurations that are no dict."""
+    if not isinstance(name, str):
+        raise ConfigException(f"name={name!r:.100}: must be the name of a topic")
+    counts = {"partitions": plain(partitions), "replication_factor": plain(replication_factor)}
+    for key, value in counts.items():
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ConfigException(f"{key}={value!r:.100}: must be a whole number")
+    texts = {key: config_text(value) for key, value in as_mapping("configs", configs or {}).items()}
+    return name, counts["partitions"], counts["replication_factor"], texts
+
+
+def changed_configs(configs: Mapping[str, object | None]) -> dict[str, str | None]:
+    """The texts of a group's configurations; None removes one. ConfigException: they are no dict."""
+    given = as_mapping("configs", configs).items()
+    return {key: None if value is None else config_text(value) for key, value in given}
+
+
+def checked_user(user: str) -> str:
+    """The name of a user. ConfigException for what is no text or empty."""
+    if not isinstance(user, str) or not user:
+        raise ConfigException(f"user={user!r}: must be the name of a user, such as alice")
+    return user
+
+
 def check_servable(clock: str | float) -> None:
     """IllegalStateException for a virtual clock."""
     if clock == "virtual":
@@ -115,7 +162,7 @@ def check_servable(clock: str | float) -> None:
 
 def known_broker(broker_id: int, known: Collection[int], running: Collection[int], *, alive: bool) -> int:
     """The id. ConfigException for an unknown broker, IllegalStateException for one that runs, or does not, already."""
-    if broker_id not in known:
+    if broker_id not in known or isinstance(broker_id, bool):
         raise ConfigException(f"broker_id={broker_id!r}: must be one of {sorted(known)}")
     if (broker_id in running) != alive:
         raise IllegalStateException(f"broker {broker_id} is {'not running' if alive else 'running already'}")

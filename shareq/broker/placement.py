@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from shareq.model.configs import BrokerConfig
 from shareq.model.errors import Errors
-from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC, is_topic_name
+from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC, illegal_topic_name
 from shareq.model.image import NO_LEADER, BrokerImage, PartitionImage
 from shareq.model.state_designs import PERSISTER_CLASS, design_of
 
@@ -33,9 +33,8 @@ def metric_name(name: str) -> str:
 
 def refuse_name(name: str, others: Collection[str] = (), by_metric_name: Mapping[str, str] = _NONE) -> ErrorWithMessage:
     """The error of a new topic name beside `others`, of which none may have the same name in metrics."""
-    if not is_topic_name(name):
-        legal = "1 to 249 characters of a-z, A-Z, 0-9, '.', '_', '-'"
-        return Errors.INVALID_TOPIC_EXCEPTION, f"topic {name!r}: must be {legal}, and not '.' or '..'"
+    if why := illegal_topic_name(name):
+        return Errors.INVALID_TOPIC_EXCEPTION, why
     if name in others:
         return Errors.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists"
     clash = by_metric_name.get(metric_name(name))

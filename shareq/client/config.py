@@ -7,14 +7,14 @@ ValueError. Every message names the key, and for a bad value the value and what 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
 from shareq.client.arguments import text
 from shareq.client.security_config import SECURITY_KEYS, shown
-from shareq.model.configs import INT_MAX, ConfigDef
+from shareq.model.configs import GROUP_CONFIGS, INT_MAX, ConfigDef
 from shareq.model.errors import ConfigException, KafkaError, KafkaException
+from shareq.model.near_names import did_you_mean
 from shareq.model.numbers import plain
 
 COMMON = (
@@ -63,9 +63,13 @@ def _refusal(why: str) -> KafkaException:
     return KafkaException(KafkaError(KafkaError._INVALID_ARG, why))
 
 
+def of_the_group(key: object) -> str:
+    """The call that sets a configuration of a group."""
+    return f"{key} is a configuration of the group: Admin.alter_group_configs(GROUP, {{{key!r}: ...}})"
+
+
 def _unknown_key(key: object, value: object, known: set[str]) -> str:
-    near = get_close_matches(str(key), sorted(known), n=1)
-    hint = f'; did you mean "{near[0]}"?' if near else ""
+    hint = f"; {of_the_group(key)}" if key in GROUP_CONFIGS else did_you_mean(key, known)
     return f'No such configuration property: "{key}" (value {shown(key, value)}){hint}'
 
 
@@ -126,7 +130,8 @@ def _parse(definition: ConfigDef, value: object) -> object:
         if value is None:
             return definition.default
         if not isinstance(value, (str, bool, int, float)):
-            raise _refusal(f"{definition.key}={value!r}: must be {definition.allowed}")
+            several = ", with commas between several" if isinstance(value, (list, tuple)) else ""
+            raise _refusal(f"{definition.key}={value!r}: must be {definition.allowed}{several}")
         _check_text(definition.key, str(value))
     try:
         return definition.parse(value)

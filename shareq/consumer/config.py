@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from shareq.client.config import ClientConfig
+from shareq.client.config import ClientConfig, of_the_group
 from shareq.model.configs import INT_MAX, ConfigDef
 
 DEFINITIONS = (
@@ -45,11 +45,6 @@ _OF_THE_GROUP = ("auto.offset.reset", "heartbeat.interval.ms", "isolation.level"
 """Keys of a plain consumer in whose place a share group has a configuration, share.KEY."""
 
 
-def _group_config(key: str) -> str:
-    named = f"Admin.alter_group_configs(GROUP, {{'share.{key}': ...}})"
-    return f"share.{key} is a configuration of the group: {named}"
-
-
 REJECTED = {
     **dict.fromkeys(
         (
@@ -74,7 +69,7 @@ REJECTED = {
         ),
         "",
     ),
-    **{key: _group_config(key) for key in _OF_THE_GROUP},
+    **{key: of_the_group(f"share.{key}") for key in _OF_THE_GROUP},
 }
 """Keys of a plain consumer that have no effect here, each with the configuration in its place; they are refused."""
 

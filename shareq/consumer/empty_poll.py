@@ -12,6 +12,10 @@ from shareq.client.calls import Calls
 from shareq.client.metadata import Metadata
 from shareq.consumer.membership import Membership
 from shareq.model.errors import Errors
+from shareq.model.ids import illegal_topic_name
+
+WAITS = "poll is empty: group "
+"""The beginning of a hint about what may be normal: other hints are about mistakes and failures."""
 
 SETTLE_MS = 1000
 """Time after the first poll without hints about assignment and start offset: the member may still be joining."""
@@ -44,7 +48,10 @@ class EmptyPollHints:
     def _reasons(self, topics: Iterable[str], now_ms: int) -> list[tuple[str, str]]:
         if self._calls.refusal:
             return [("refusal", f"poll is empty: {self._calls.refusal}; the consumer tries again")]
-        group_id = self._membership.group_id
+        group_id, topics = self._membership.group_id, list(topics)
+        illegal = [(f"topic {name}", f"poll is empty: {why}") for name in topics if (why := illegal_topic_name(name))]
+        if illegal:
+            return illegal
         missing = [t for t in topics if self._metadata.errors.get(t) is Errors.UNKNOWN_TOPIC_OR_PARTITION]
         if missing:
             return [
@@ -55,12 +62,12 @@ class EmptyPollHints:
             return []
         if not self._membership.assigned:
             text = (
-                f"poll is empty: group {group_id!r} has not assigned a partition to this consumer yet; "
+                f"{WAITS}{group_id!r} has not assigned a partition to this consumer yet; "
                 "the assignment comes with a later heartbeat: poll again"
             )
             return [("assignment", text)]
         text = (
-            f"poll is empty: group {group_id!r} has no record to deliver. A new group starts at the end of the log, "
+            f"{WAITS}{group_id!r} has no record to deliver. A new group starts at the end of the log, "
             "behind records produced before: to get those, set share.auto.offset.reset=earliest for the group before "
             "its first poll (Cluster.configure_group, Admin.incremental_alter_configs)"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import socket
 import sys
@@ -15,6 +16,7 @@ from typing import Self
 from shareq.jvm import find_java
 from shareq.kafka.broker_process import HOST, BrokerProcess, KafkaCommand, new_id
 from shareq.kafka.jars import kafka_jars
+from shareq.kafka.known_keys import unused_keys
 from shareq.kafka.refusals import reason_in
 from shareq.model.errors import ConfigException, IllegalStateException, KafkaException
 from shareq.model.html import strong, table
@@ -25,6 +27,7 @@ from shareq.proxy.ports import brokers_of
 from shareq.trace import Journal
 from shareq.wire.acceptor import bind, ports_of
 
+_log = logging.getLogger(__name__)
 _ATTEMPTS = 3
 _POLL_S = 0.05
 _ARCHIVED_S = 30.0
@@ -77,9 +80,10 @@ class LocalKafka:
         with LocalKafka() as kafka:
             Producer({"bootstrap.servers": kafka.bootstrap_servers})
 
-    `brokers`: 1 or 3. `config` overrides broker configurations by their Kafka names; `laptop_config` has the other
-    differences from Kafka's defaults. `version`: see `kafka_jars`. `port`: that of the first
-    broker, others follow; None: free ports. `timeout`: the limit of a start, seconds. `tap`: put
+    `brokers`: 1 or 3. `config` overrides broker configurations by their Kafka names, and the log has a warning
+    for each that this Kafka does not have; `laptop_config` has the other differences from Kafka's defaults. `version`:
+    see `kafka_jars`. `port`: that of the first broker, others follow; None: free ports. `timeout`: the limit of a
+    start, seconds, above 0. `tap`: put
     a proxy in front of it, see `shareq.tap`: then `bootstrap_servers` is that of the proxy, and `journal` shows the
     share groups of all clients, so that views take a local Kafka where they take a cluster. It ends
     with `stop()`, with its `with` block, and with this process, even a killed one. ConfigException for an invalid
@@ -100,6 +104,10 @@ class LocalKafka:
         brokers = plain(brokers)
         if brokers not in {1, 3} or isinstance(brokers, bool):
             raise ConfigException(f"brokers={brokers!r}: must be 1 or 3")
+        if not isinstance(config, Mapping | None):
+            raise ConfigException(f"config={config!r:.100}: must be a dict of configurations by their keys")
+        if version is not None and not isinstance(version, str):
+            raise ConfigException(f"version={version!r}: must be a text such as '4.4.0'")
         for key in config or {}:
             if key in _OWN_KEYS:
                 raise ConfigException(f"{key}={(config or {})[key]!r}: must not be set, a local Kafka sets it itself")
@@ -109,7 +117,7 @@ class LocalKafka:
         self._count = brokers
         self._wanted_version = version
         self._ports = None if port is None else ports_of(HOST, port, brokers)
-        self._timeout = plain(timeout)
+        self._timeout = _checked_timeout(plain(timeout))
         self._wants_tap, self._trace_messages = tap, trace_messages
         self._tap: Tap | None = None
         self._root: Path | None = None
@@ -126,6 +134,9 @@ class LocalKafka:
             raise LocalKafkaError("a local Kafka runs on Linux and macOS: on Windows use WSL")
         _check_free(self._ports or [])
         self._program = KafkaCommand(find_java(), kafka_jars(self._wanted_version))
+        own = laptop_config(self._count)
+        for sentence in unused_keys(self._program, {key: self.config[key] for key in self.config.keys() - own.keys()}):
+            _log.warning(sentence)
         for _ in range(
             0 if self._ports else _ATTEMPTS - 1
         ):  # another program may take a free port before Kafka binds it
@@ -327,6 +338,12 @@ class LocalKafka:
 
 class _PortTaken(LocalKafkaError):
     """Another program has bound a port after it was chosen and before Kafka bound it."""
+
+
+def _checked_timeout(timeout: float) -> float:
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0:
+        raise ConfigException(f"timeout={timeout!r}: must be a number of seconds above 0")
+    return timeout
 
 
 def _free_ports(count: int) -> list[int]:

@@ -10,6 +10,7 @@ from shareq.model.config_def import LONG_MAX, ConfigDef
 from shareq.model.configs import BrokerConfig
 from shareq.model.errors import ConfigException
 from shareq.model.experiments import ENABLE, EXPERIMENT_TOPIC_CONFIGS
+from shareq.model.near_names import did_you_mean
 from shareq.model.topic_configs import DAY_MS, TOPIC_CONFIGS
 
 _WITH_EXPERIMENTS = TOPIC_CONFIGS | EXPERIMENT_TOPIC_CONFIGS
@@ -75,7 +76,7 @@ class LogConfig:
         values: dict[str, Any] = {}
         for key, value in overrides.items():
             if key not in known:
-                raise ConfigException(f"{key}={value!r}: unknown topic configuration")
+                raise ConfigException(f"{key}={value!r}: unknown topic configuration{did_you_mean(key, known)}")
             parsed = known[key].parse(value)
             if _attribute(key) in cls.__slots__:
                 values[_attribute(key)] = parsed

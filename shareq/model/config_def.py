@@ -15,6 +15,8 @@ LONG_MAX = (1 << 63) - 1
 
 Value = int | float | bool | str
 
+_NUMBER = re.compile(r"[+-]?[0-9]+")
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigDef:
@@ -87,8 +89,14 @@ class ConfigDef:
         else:
             parsed = self._parse_number(text)
         if parsed is None:
-            raise ConfigException(f"{self.key}={value!r}: must be {self.allowed}")
+            raise ConfigException(f"{self.key}={value!r}: must be {self._kind_for(text)}{self.allowed}")
         return parsed
+
+    def _kind_for(self, text: str) -> str:
+        """The words before the range of a number, for a text that is none."""
+        if isinstance(self.default, (bool, str)) or _NUMBER.fullmatch(text):
+            return ""
+        return "a number, " if self.type is ConfigType.DOUBLE else "a whole number, "
 
     def _parse_boolean(self, text: str) -> bool | None:
         return text.lower() == "true" if text.lower() in (self.choices or ("true", "false")) else None

@@ -323,3 +323,10 @@ class ClientFailedException(RuntimeError):
 
 class ConfigException(ValueError):
     """A configuration is invalid. The message contains the key, the value and the allowed range."""
+
+
+def in_words(problem: Exception) -> str:
+    """The message of an exception; that of the system begins with the file, in place of the number of its error."""
+    if isinstance(problem, OSError) and problem.filename is not None and problem.strerror:
+        return f"{problem.filename}: {problem.strerror}"
+    return str(problem)

@@ -27,6 +27,13 @@ def is_topic_name(text: str) -> bool:
     return _TOPIC_NAME.fullmatch(text) is not None and text not in (".", "..")
 
 
+def illegal_topic_name(text: str) -> str:
+    """Why no topic may have this name, with the names that are possible; empty if one may."""
+    if is_topic_name(text):
+        return ""
+    return f"topic {text!r}: must be 1 to 249 characters of a-z, A-Z, 0-9, '.', '_', '-', and not '.' or '..'"
+
+
 def topic_id_from_bytes(raw: bytes) -> TopicId:
     """The text form of 16 bytes."""
     if len(raw) != 16:

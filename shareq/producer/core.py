@@ -19,6 +19,7 @@ from shareq.client.metadata import Metadata
 from shareq.client.topic_partition import OFFSET_INVALID
 from shareq.model.actor import Answer, Effect, Message
 from shareq.model.errors import Errors, KafkaError
+from shareq.model.ids import illegal_topic_name
 from shareq.model.time_of_day import TimeOfDay, same_time
 from shareq.producer.partition_queue import NEVER_MS, Delivery, PartitionQueue, ProducedRecord, ProducerBatch
 from shareq.producer.produced_topic import ProducedTopic
@@ -243,9 +244,8 @@ class ProducerCore:
             record, _ = topic.unplaced[0]
             queue = topic.queue(record[1], record[2])
             if error is not None and not error.retriable:
-                self._fail_unplaced(
-                    topic, KafkaError(error, f"topic {topic.name!r}: {self._metadata.reason or error.name}")
-                )
+                why = f"topic {topic.name!r}: {self._metadata.reason or error.name}"
+                self._fail_unplaced(topic, KafkaError(error, illegal_topic_name(topic.name) or why))
             elif queue is not None:
                 self._place(topic, queue)
             elif topic.partitioner is not None:

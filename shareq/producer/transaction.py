@@ -45,6 +45,14 @@ class ProducerTransactionEvent(StrEnum):
 
 _S, _E = ProducerTransactionState, ProducerTransactionEvent
 
+_OF_CALLERS = frozenset({_E.BEGIN, _E.COMMIT, _E.ABORT})
+_FIRST = {
+    _S.UNINITIALIZED: "call init_transactions()",
+    _S.READY: "call begin_transaction()",
+    _S.IN_TRANSACTION: "call commit_transaction() or abort_transaction()",
+}
+"""The call that leads on."""
+
 TRANSITIONS: dict[tuple[ProducerTransactionState, ProducerTransactionEvent], ProducerTransactionState] = {
     (_S.UNINITIALIZED, _E.INIT): _S.INITIALIZING,
     (_S.INITIALIZING, _E.INIT): _S.INITIALIZING,
@@ -139,7 +147,8 @@ class ProducerIdentity:
             return KafkaException(self.error)
         if self.state is _S.ABORTABLE and call not in (_E.INIT, _E.BEGIN):
             return abort_required()
-        return IllegalStateException(f"{call} is not possible: the state of the transaction is {self.state}")
+        first = f": {_FIRST[self.state]} first" if self.state in _FIRST and call in _OF_CALLERS else ""
+        return IllegalStateException(f"{call} is not possible: the state of the transaction is {self.state}{first}")
 
     def bump(self) -> None:
         """Go to the next epoch after a batch was dropped that may still be in flight: brokers refuse it (KIP-360).

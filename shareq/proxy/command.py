@@ -13,7 +13,7 @@ import click
 from shareq.client.properties import client_properties
 from shareq.end_signals import end_signals
 from shareq.extras import require
-from shareq.model.errors import ConfigException, KafkaException
+from shareq.model.errors import ConfigException, KafkaException, in_words
 from shareq.proxy.tap import tap as open_tap
 from shareq.trace.journal.growing_file import growing
 from shareq.wire.client.tls import client_context
@@ -35,7 +35,13 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="The host name or address that clients connect to."
 )
-@click.option("--port", default=9192, show_default=True, help="The first broker's port, others follow; 0: free ports.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=9192,
+    show_default=True,
+    help="The first broker's port, others follow; 0: free ports.",
+)
 @click.option(
     "--journal", type=click.Path(dir_okay=False, path_type=Path), help="Write all events to this file (JSON Lines)."
 )
@@ -96,7 +102,7 @@ def tap(
                 while not ended.wait(FLUSH_S):
                     flush()
     except (ConfigException, OSError) as problem:
-        raise click.ClickException(str(problem)) from problem
+        raise click.ClickException(in_words(problem)) from problem
     except KafkaException as problem:
         raise click.ClickException(problem.error.str()) from problem
     click.echo("shareq has stopped.")

@@ -15,6 +15,7 @@ import click
 
 from shareq.extras import install_command
 from shareq.jvm import JavaNotFound
+from shareq.model.errors import in_words
 from shareq.spark.register import is_remote
 from shareq.spark.session import JAVA_OPTIONS, archiving, drop_draft, unregistered
 from shareq.spark.versions import SparkDoesNotFit
@@ -57,7 +58,7 @@ def spark_of_command(
     except ModuleNotFoundError as missing:
         raise click.ClickException(f"the package {missing.name} is missing: {install_command('spark')}") from missing
     except (JavaNotFound, OSError, SparkDoesNotFit, ValueError) as problem:
-        raise click.ClickException(str(problem)) from problem
+        raise click.ClickException(in_words(problem)) from problem
     except Exception as problem:
         if not type(problem).__module__.startswith(("pyspark.", "py4j.")):
             raise

@@ -134,6 +134,8 @@ def what_if(
     A killed command continues where it was: finished runs are kept in the folder OUT.runs until the end.
     """
     kept = out.with_name(out.name + ".runs")
+    if not out.parent.is_dir():
+        raise click.ClickException(f"{out}: there is no folder {out.parent}")
     try:
         workloads, grid = _workloads(own), grid_of(varied)
     except ConfigException as problem:

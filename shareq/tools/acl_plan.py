@@ -146,7 +146,8 @@ def _operation(text: str) -> AclOperation:
     """The operation of this name, in any case, with underscores or without."""
     found = _BY_NAME.get(text.strip().upper().replace("_", ""))
     if found is None or found <= AclOperation.ANY:
-        raise click.UsageError(f"{flag('operation')} {text}: is not an operation")
+        known = ", ".join(each.name for each in AclOperation if each > AclOperation.ANY)
+        raise click.UsageError(f"{flag('operation')} {text}: is not an operation: must be one of {known}")
     return found
 
 

@@ -198,7 +198,8 @@ def _names_by_type(given: dict[str, object]) -> dict[str, str | None]:
             raise click.UsageError("only one entity is possible, or a user and a client")
         return dict(flags)
     if not types or not {*types} <= {*_EVERY_TYPE} or len({*types}) < len(types):
-        raise click.UsageError(f"--entity-type must be one of {', '.join(_EVERY_TYPE)}")
+        unknown = "".join(f" {name}:" for name in types if name not in _EVERY_TYPE)
+        raise click.UsageError(f"--entity-type{unknown} must be one of {', '.join(_EVERY_TYPE)}")
     if len(names) > len(types):
         raise click.UsageError("only one --entity-name or --entity-default is possible for each --entity-type")
     return dict(zip(types, [*names, *[None] * (len(types) - len(names))], strict=True))

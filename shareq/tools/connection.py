@@ -14,7 +14,7 @@ import click
 from shareq.admin import Admin
 from shareq.client.config import CONNECTION_KEYS
 from shareq.client.properties import client_properties
-from shareq.model.errors import ConfigException, KafkaException
+from shareq.model.errors import ConfigException, KafkaException, in_words
 
 DEFAULT_TIMEOUT_MS = 30_000
 
@@ -111,7 +111,7 @@ def plain_errors() -> Iterator[None]:
     except BrokenPipeError:
         raise  # click ends the command when its output has no reader any more
     except (ConfigException, OSError, ValueError) as problem:
-        raise click.ClickException(str(problem)) from problem
+        raise click.ClickException(in_words(problem)) from problem
     except KafkaException as problem:
         error = problem.error
         raise click.ClickException(f"{error.name()}: {error.str()}") from problem

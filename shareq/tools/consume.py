@@ -88,6 +88,8 @@ def _properties(given: dict[str, Any]) -> dict[str, str]:
 
 def _config(connection: Connection, given: dict[str, Any]) -> dict[str, str]:
     """The configuration of the consumer. UsageError: several group ids."""
+    if given["group"] == "":
+        raise click.UsageError("--group '': must be the name of a share group")
     config = client_properties(given["consumer_config"]) if given["consumer_config"] else {}
     config |= pairs_of("--consumer-property", given["consumer_property"])
     config |= connection.config()

@@ -150,6 +150,10 @@ class JsonFormatter:
         return self._deserializers.get(part, bytes)(data).decode(errors="replace")
 
 
+_SEPARATORS = ("key.separator", "line.separator", "headers.separator", "null.literal")
+_DECODED = ("key", "value", "headers")
+
+
 def formatter_of(name: str, properties: Mapping[str, str], *, as_json: bool) -> Formatter:
     """The formatter of a class name, with or without package. UsageError for other classes and properties."""
     short = name.rpartition(".")[2]
@@ -161,12 +165,11 @@ def formatter_of(name: str, properties: Mapping[str, str], *, as_json: bool) -> 
         )
     given = dict(properties)
     deserializers = {
-        part: deserializer_of(given.pop(f"{part}.deserializer"))
-        for part in ("key", "value", "headers")
-        if f"{part}.deserializer" in given
+        part: deserializer_of(given.pop(f"{part}.deserializer")) for part in _DECODED if f"{part}.deserializer" in given
     }
     if as_json:
         return JsonFormatter(deserializers)
+    known = [*(f"print.{part}" for part in _PARTS), *_SEPARATORS, *(f"{part}.deserializer" for part in _DECODED)]
     shown = {part: given.pop(f"print.{part}", str(part == "value")).strip().lower() == "true" for part in _PARTS}
     made = DefaultFormatter(
         frozenset(part for part, is_shown in shown.items() if is_shown),
@@ -177,5 +180,7 @@ def formatter_of(name: str, properties: Mapping[str, str], *, as_json: bool) -> 
         deserializers,
     )
     if given:
-        raise click.UsageError(f"--formatter-property {next(iter(given))}: is not a property of {short}")
+        raise click.UsageError(
+            f"--formatter-property {next(iter(given))}: is not a property of {short}, which has {', '.join(known)}"
+        )
     return made

@@ -37,7 +37,9 @@ class LineReader:
         ignore.error, null.marker. ConfigException: there are others, or separators are equal."""
         given = {key.replace(".", "_"): value for key, value in properties.items()}
         if unknown := given.keys() - set(cls.__dataclass_fields__):
-            raise ConfigException(f"--reader-property {min(unknown).replace('_', '.')}: is not a property of lines")
+            known = ", ".join(name.replace("_", ".") for name in cls.__dataclass_fields__)
+            name = min(unknown).replace("_", ".")
+            raise ConfigException(f"--reader-property {name}: is not a property of lines, which has {known}")
         flags = {name: given.pop(name, "").strip().lower() == "true" for name in _FLAGS}
         made = cls(**flags, **given)  # type: ignore[arg-type]    # the other fields are texts
         names = ("headers.delimiter", "headers.separator", "headers.key.separator", "null.marker")

@@ -107,9 +107,9 @@ def _configs(given: object) -> dict[str, str]:
     """The configurations of key=value; the value may have further signs of equality, in contrast to Kafka's tool."""
     assert isinstance(given, tuple)
     pairs = [(key.strip(), sign, value.strip()) for key, sign, value in (str(text).partition("=") for text in given)]
-    for key, sign, _ in pairs:
+    for text, (key, sign, _) in zip(given, pairs, strict=True):
         if not key or not sign:
-            raise click.UsageError('--config must be in the format "key=val"')
+            raise click.UsageError(f'--config {text}: must be in the format "key=val"')
     return {key: value for key, _, value in pairs}
 
 

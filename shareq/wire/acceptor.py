@@ -146,6 +146,8 @@ class Acceptor:
 
 def bind(host: str, port: int) -> socket.socket:
     """A listening, non-blocking socket. ConfigException names the problem of the host or the port, and a remedy."""
+    if not isinstance(host, str):
+        raise ConfigException(f"host={host!r}: must be a host name or an address of this machine, as text")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as problem:

@@ -64,14 +64,18 @@ def test_broker_ranges(key: str, default: int, low: int, high: int | None) -> No
 
 @pytest.mark.parametrize("value", ["", "many", "1.5", "1e3", None, "0x10"])
 def test_a_number_is_a_number(value: object) -> None:
-    with pytest.raises(ConfigException, match=r"group\.share\.max\.size=.*must be 1\.\.1000"):
+    with pytest.raises(ConfigException, match=r"group\.share\.max\.size=.*must be a whole number, 1\.\.1000"):
         BrokerConfig({"group.share.max.size": value})
 
 
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        pytest.param({"group.share.size": 3}, "unknown broker configuration", id="unknown key"),
+        pytest.param(
+            {"group.share.size": 3},
+            'unknown broker configuration; did you mean "group.share.max.size"',
+            id="unknown key",
+        ),
         pytest.param(
             {"group.share.record.lock.duration.ms": 61000},
             r"record\.lock\.duration\.ms=61000: must be 15000\.\.60000",

@@ -91,7 +91,7 @@ def test_tap_shows_nothing_of_brokers_with_a_login(tmp_path: Path) -> None:
     [
         pytest.param(["nowhere"], "'nowhere' is not host:port", id="no address"),
         pytest.param(["127.0.0.1:{closed}"], "no Kafka at 127.0.0.1:{closed} answers", id="no Kafka"),
-        pytest.param(["{open}", "--port", "70000"], "ports=70000: the first of 3 ports must be 1..65533", id="port"),
+        pytest.param(["{open}", "--port", "65535"], "ports=65535: the first of 3 ports must be 1..65533", id="port"),
     ],
 )
 def test_wrong_arguments_are_one_line(arguments: list[str], message: str) -> None:

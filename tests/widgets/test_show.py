@@ -131,7 +131,7 @@ def test_a_new_cluster_can_be_steered_at_once(wishes: Wishes, place: dict[str, A
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param(["no.jsonl"], "[Errno 2] No such file or directory: '{FOLDER}/no.jsonl'", id="no such file"),
+        pytest.param(["no.jsonl"], "{FOLDER}/no.jsonl: No such file or directory", id="no such file"),
         pytest.param(["no.parquet"], "{FOLDER}/no.parquet", id="no such Parquet file"),
         pytest.param(["bad.jsonl"], "{FOLDER}/bad.jsonl, line 1: ", id="no journal"),
         pytest.param(["empty.jsonl"], "{FOLDER}/empty.jsonl has no share group to show", id="a journal without group"),

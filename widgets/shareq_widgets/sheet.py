@@ -15,6 +15,7 @@ import click
 from shareq.broker import Cluster
 from shareq.consumer import ShareConsumer
 from shareq.model.configs import BROKER_CONFIGS, GROUP_CONFIGS
+from shareq.model.errors import in_words
 from shareq.model.states import ACKNOWLEDGE_EVENT, AcknowledgeType, RecordState, next_state
 from shareq.producer import Producer
 from shareq_widgets import export, views
@@ -117,7 +118,7 @@ def sheet(file: Path) -> None:
     try:
         save(file)
     except (OSError, ValueError) as problem:
-        raise click.ClickException(str(problem)) from None
+        raise click.ClickException(in_words(problem)) from None
     click.echo(f"{file}: share groups on one page, A4 landscape")
 
 

@@ -17,7 +17,7 @@ import click
 from shareq.client.properties import client_properties
 from shareq.end_signals import end_signals
 from shareq.extras import install_command
-from shareq.model.errors import ConfigException, Errors, KafkaException
+from shareq.model.errors import ConfigException, Errors, KafkaException, in_words
 from shareq.model.printable import printable
 from shareq.observer.health.limits import Limits
 from shareq.observer.health.lines import Lines
@@ -128,7 +128,7 @@ def _exit_codes() -> Iterator[None]:
     except ModuleNotFoundError as missing:
         raise Refusal(f"the package {missing.name} is missing: {install_command('kafka')}") from missing
     except (ConfigException, OSError) as problem:
-        raise Refusal(str(problem)) from problem
+        raise Refusal(in_words(problem)) from problem
     except KafkaException as problem:
         raise Refusal(problem.error.str()) from problem
     except click.ClickException:

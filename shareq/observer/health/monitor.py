@@ -174,6 +174,8 @@ def monitor(
     of one group for its views. KafkaException for an invalid address or `config`, ConfigException for other invalid
     arguments; a cluster that does not respond is the trouble of a report.
     """
+    if groups is not None and not isinstance(groups, Iterable):
+        raise ConfigException(f"groups={groups!r}: must be one or more non-empty names, or None for all")
     names = (groups,) if isinstance(groups, str) else None if groups is None else tuple(groups)
     if names is not None and (not names or not all(isinstance(name, str) and name for name in names)):
         raise ConfigException(f"groups={groups!r}: must be one or more non-empty names, or None for all")

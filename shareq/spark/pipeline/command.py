@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import click
 
@@ -36,6 +37,8 @@ def run_(
     """Write tables, figures and a report of TRACE: a file or folder of journals, or kafka://HOST:PORT/TOPIC."""
     if not exists(trace):
         raise click.ClickException(f"{trace} does not exist")
+    if "://" not in out and Path(out).is_file():
+        raise click.ClickException(f"--out {out}: must be a folder, and is a file")
     small = not every and is_small(trace)
     store = Store(out)
 

@@ -22,6 +22,8 @@ def parse_bootstrap_servers(servers: str, protocol: str | None = None) -> tuple[
     As for librdkafka, a server may have its protocol before it and a slash behind it: `PLAINTEXT://a:9092/`.
     `protocol`: that of the connections, which it must be then; None: any.
     """
+    if not isinstance(servers, str):
+        raise _refusal(servers, "must be a text, host:port,...")
     addresses = dict.fromkeys(
         _address(_without_protocol(server.strip(), servers, protocol), servers)
         for server in servers.split(",")
@@ -36,6 +38,8 @@ def _without_protocol(server: str, servers: str, expected: str | None) -> str:
     named, separator, place = server.rpartition("://")
     if not separator:
         return server
+    if named == "inproc":
+        raise _refusal(servers, f"{server!r} is an address within this process, and here it must be host:port")
     if named.lower() not in PROTOCOLS:
         raise _refusal(servers, f"{server!r} must be host:port, inproc://name, or of one of {', '.join(PROTOCOLS)}")
     if expected is not None and named.lower() != expected:

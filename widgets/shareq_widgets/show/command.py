@@ -9,7 +9,7 @@ import click
 
 from shareq.end_signals import end_signals
 from shareq.extras import require
-from shareq.model.errors import ConfigException, KafkaException
+from shareq.model.errors import ConfigException, KafkaException, in_words
 from shareq_widgets.look import THEMES
 from shareq_widgets.show.source import NothingToShow, Shown, Wishes, find
 
@@ -78,4 +78,4 @@ def _plain_errors() -> Iterator[None]:
     except KafkaException as problem:
         raise click.ClickException(problem.error.str()) from problem
     except (ConfigException, ModuleNotFoundError, OSError, ValueError) as problem:
-        raise click.ClickException(str(problem)) from problem
+        raise click.ClickException(in_words(problem)) from problem
