@@ -9,6 +9,7 @@ from typing import Any
 from shareq.client.config import CONNECTION_KEYS
 from shareq.consumer.config import consumer_config
 from shareq.model.errors import KafkaException
+from shareq.transports import IN_PROCESS
 from shareq.wire.client.addresses import parse_bootstrap_servers
 
 KNOWN = (
@@ -85,7 +86,8 @@ def _conf(values: Mapping[str, str], max_records: int) -> dict[str, Any]:
     conf |= {"group.id": values["group.id"], "max.poll.records": max_records}
     try:
         consumer_config(conf)
-        parse_bootstrap_servers(passed["bootstrap.servers"])
+        if not passed["bootstrap.servers"].startswith(f"{IN_PROCESS}://"):  # tasks of this process can read it
+            parse_bootstrap_servers(passed["bootstrap.servers"])
     except KafkaException as error:
         raise ValueError(f"kafka.*: {error.error.str()}") from error
     except ValueError as error:
