@@ -126,11 +126,19 @@ def java_of(kafka: LocalKafka, broker_id: int) -> int:
     return int(child)
 
 
+def states_of_threads(process: int) -> set[str]:
+    """As in /proc: T is stopped."""
+    stats = (thread / "stat" for thread in Path(f"/proc/{process}/task").iterdir())
+    return {stat.read_text().rpartition(")")[2].split()[0] for stat in stats}
+
+
 @contextmanager
 def standing_still(kafka: LocalKafka) -> Iterator[None]:
+    """Each of its threads has stopped: a request that a running one still answers would not find the broker still."""
     process = java_of(kafka, 0)
     os.kill(process, signal.SIGSTOP)
     try:
+        eventually(lambda: states_of_threads(process), {"T"})
         yield
     finally:
         os.kill(process, signal.SIGCONT)
@@ -150,12 +158,13 @@ def test_clients_continue_when_the_backend_has_stood_still(
         with standing_still(kafka):
             work.send(20)
             work.ledger.accept(first, held)
-            assert work.ledger.unknown == {(0, message.offset()) for message in held}
+            records = {(0, message.offset()) for message in held}
+            assert work.ledger.unknown == records, work.ledger.history_of(records)
             work.ledger.work(first)
         work.send(20)
         work.finish()
         work.turn_until(lambda: work.lag() == 0)
-        assert {work.ledger.deliveries[0, message.offset()] for message in held} == {1}
+        assert {work.ledger.deliveries[record] for record in records} == {1}
 
 
 def test_clients_work_on_a_slow_backend(kafka: LocalKafka, fresh: Fresh, monkeypatch: pytest.MonkeyPatch) -> None:
