@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from io import StringIO
 
 import pytest
 
 from shareq.spark.progress import steps_shown
+
+
+@pytest.fixture(autouse=True)
+def no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """nbval, where it is loaded, imports what a notebook is known by."""
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
 
 
 def test_without_a_terminal_each_step_has_a_line_at_its_beginning_and_its_end() -> None:
