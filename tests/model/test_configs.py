@@ -144,6 +144,13 @@ def test_kafkas_offload_of_assignors_is_accepted_and_changes_nothing(value: str)
         validate_group_overrides({"share.assignor.offload.enable": "1"}, broker)
 
 
+@pytest.mark.parametrize("key", ["auto.leader.rebalance.enable", "controlled.shutdown.enable"])
+def test_a_properties_file_of_kafka_may_have_keys_without_effect_here(key: str) -> None:
+    assert BrokerConfig({key: "false"})[key] is False
+    with pytest.raises(ConfigException, match=key):
+        BrokerConfig({key: "perhaps"})
+
+
 def test_texts_become_types() -> None:
     config = GroupConfig.effective(
         {"share.isolation.level": "read_committed", "share.renew.acknowledge.enable": "false"}, BrokerConfig()
