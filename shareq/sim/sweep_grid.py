@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from shareq.model.errors import ConfigException
+from shareq.model.near_names import did_you_mean
 from shareq.model.numbers import plain, plain_each
 from shareq.sim.result import Result
 from shareq.sim.run import run
@@ -62,7 +63,7 @@ def expand(grid: Mapping[str, Iterable[Any]], seeds: int | Iterable[int], scenar
 
 def _values(name: str, choices: object) -> list[Any]:
     if name not in PARAMETERS:
-        raise ConfigException(f"grid[{name!r}]: must be one of {', '.join(PARAMETERS)}")
+        raise ConfigException(f"grid[{name!r}]: must be one of {', '.join(PARAMETERS)}{did_you_mean(name, PARAMETERS)}")
     if isinstance(choices, str) or not isinstance(choices, Iterable):
         raise ConfigException(f"grid[{name!r}]={choices!r}: must be a list of values")
     found = plain_each(choices)

@@ -97,8 +97,11 @@ def _checks() -> list[Part]:
     ]
 
 
-LONGEST = ("wire", "pairings", "widgets", "lessons", "trace", "broker", "leader", "sim", "client", "tools")
-"""The rooms whose tests take longest: begun first, so that the last parts to end are short ones."""
+LONGEST = (
+    *("wire", "pairings", "widgets", "lessons", "cores", "broker"),
+    *("trace", "sim", "house", "tools", "observer", "proxy"),
+)
+"""The parts that take longest: begun first, so that the last parts to end are short ones."""
 
 SMALL = {
     "cores": ("admin", "consumer", "coordinator", "log", "model", "persister", "producer"),
@@ -114,7 +117,7 @@ def _rooms(select: str, ring: str) -> list[Part]:
     """The deterministic tests: a part for each folder that is not small."""
     folders = {path.name for path in TESTS.iterdir() if any(path.rglob("test_*.py"))} - REAL_ONLY
     single = folders - {room for rooms in SMALL.values() for room in rooms}
-    rooms = [*LONGEST, *sorted(single - {*LONGEST}), *SMALL]
+    rooms = [*LONGEST, *sorted((single | {*SMALL}) - {*LONGEST})]
     parts = [
         _pytest(name, "-m", select, *paths, ring=ring, limit_s=20 * MINUTE)
         for room in rooms

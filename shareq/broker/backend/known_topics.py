@@ -51,7 +51,7 @@ class KnownTopics:
         self._brokers: set[int] = set()
 
     def learn(self, response: MetadataResponse) -> None:
-        """Take over what a response shows."""
+        """Take over what a response shows; a topic that has not changed stays the same object."""
         brokers = {broker.node_id for broker in response.brokers}
         asked, self._brokers = brokers | self._brokers, brokers
         shown = {t.name: t for t in response.topics if t.name and not t.error_code and t.topic_id not in self._gone}
@@ -64,6 +64,8 @@ class KnownTopics:
                 missing.append(known)
             elif len(found.partitions) < len(known.partitions):  # older: partitions are only ever added
                 shown[name] = known
+            elif found == known:
+                shown[name] = known  # the same object: its image needs no comparison
         if len(asked) == 1:
             self._gone.update(topic.topic_id for topic in missing)
         else:

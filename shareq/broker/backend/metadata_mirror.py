@@ -95,6 +95,9 @@ class MetadataMirror:
         self._read: MetadataResponse | None = None
         self._known: set[int] = set()
         self._topics = KnownTopics(client, self.stale)
+        self._shown: dict[str, MetadataResponse.Topic] = {}
+        """What the images of topics were made from, by the fleet and the membership in `_shown_by`."""
+        self._shown_by: tuple[Fleet, bool] | None = None
         self._creating: set[str] = set()
         self._asking = self._again = self._closed = False
         self._member = False
@@ -227,11 +230,7 @@ class MetadataMirror:
         if response is None or fleet is None:
             return
         brokers = self._brokers(response, fleet)
-        topics = {}
-        for name, topic in self._topics.by_name.items():
-            if name not in _KAFKAS and name != GROUP_CONFIGS_TOPIC:
-                here = HERE.get(name, name)
-                topics[here] = _topic(here, topic, before.topics.get(here), fleet, self._member)
+        topics = self._topic_images(fleet)
         controller_id = node_id(fleet.workers[0], response.controller_id)
         changed = topics != dict(before.topics) or brokers != dict(before.brokers)
         if always or changed or response.cluster_id != before.cluster_id or controller_id != before.controller_id:
@@ -243,6 +242,19 @@ class MetadataMirror:
                 topics=MappingProxyType(topics),
                 topics_by_id=MappingProxyType({topic.topic_id: topic for topic in topics.values()}),
             )
+
+    def _topic_images(self, fleet: Fleet) -> dict[str, TopicImage]:
+        """The images of all topics; those of topics that have not changed are not made again."""
+        before, by = self.image.topics, (fleet, self._member)
+        if self._shown_by != by:
+            self._shown, self._shown_by = {}, by
+        found = {HERE.get(n, n): t for n, t in self._topics.by_name.items() if n not in _KAFKAS | {GROUP_CONFIGS_TOPIC}}
+        same = {name for name, topic in found.items() if topic is self._shown.get(name) and name in before}
+        self._shown = found
+        return {
+            name: before[name] if name in same else _topic(name, topic, before.get(name), *by)
+            for name, topic in found.items()
+        }
 
     def _brokers(self, response: MetadataResponse, fleet: Fleet) -> dict[int, BrokerImage]:
         """The nodes of the processes that lead: one for each broker of the backend, with the process's address. One
@@ -283,6 +295,8 @@ class MetadataMirror:
                 self._record(TopicDeleted(name, gone.topic_id))
         for name, topic in topics.items():
             known = before.topics.get(name)
+            if known is topic:
+                continue
             if known is None or known.topic_id != topic.topic_id:
                 known = None
                 self._record(TopicCreated(name, topic.topic_id, len(topic.partitions)))
