@@ -294,21 +294,19 @@ class MetadataMirror:
             if name not in topics or topics[name].topic_id != gone.topic_id:
                 self._record(TopicDeleted(name, gone.topic_id))
         for name, topic in topics.items():
-            known = before.topics.get(name)
-            if known is topic:
-                continue
-            if known is None or known.topic_id != topic.topic_id:
-                known = None
-                self._record(TopicCreated(name, topic.topic_id, len(topic.partitions)))
-            elif len(topic.partitions) > len(known.partitions):
-                self._record(PartitionsAdded(name, topic.topic_id, len(topic.partitions)))
-            for index, partition in enumerate(topic.partitions):
-                old_one = known.partitions[index] if known and index < len(known.partitions) else None
-                if old_one is None or (old_one.leader, old_one.leader_epoch) != (
-                    partition.leader,
-                    partition.leader_epoch,
-                ):
-                    self._record(LeaderElected(name, index, partition.leader, partition.leader_epoch))
+            if topic is not before.topics.get(name):
+                self._record_topic(name, topic, before.topics.get(name))
+
+    def _record_topic(self, name: str, topic: TopicImage, before: TopicImage | None) -> None:
+        known = before if before is not None and before.topic_id == topic.topic_id else None
+        if known is None:
+            self._record(TopicCreated(name, topic.topic_id, len(topic.partitions)))
+        elif len(topic.partitions) > len(known.partitions):
+            self._record(PartitionsAdded(name, topic.topic_id, len(topic.partitions)))
+        for index, partition in enumerate(topic.partitions):
+            old = known.partitions[index] if known and index < len(known.partitions) else None
+            if old is None or (old.leader, old.leader_epoch) != (partition.leader, partition.leader_epoch):
+                self._record(LeaderElected(name, index, partition.leader, partition.leader_epoch))
 
     def change(self, **changes: Any) -> None:
         """Publish a new image with these fields."""
