@@ -54,6 +54,9 @@ class OneLog:
         """A batch of `count` records."""
         self.batches.append(batch(self.end, *(["v" * 20] * count)))
 
+    def soon(self, call: Callable[[], object]) -> None:
+        self.loop.post(call)
+
     def call(self, node: int, request: FetchRequest, done: Callable[[Answer], Any], *, lane: str) -> None:
         del node
         if lane != READS:

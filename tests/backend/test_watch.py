@@ -54,6 +54,9 @@ class EmptyLogs:
     def stale(self) -> None:
         raise AssertionError("no answer has an error, and no log grows unasked")
 
+    def soon(self, call: Callable[[], object]) -> None:
+        self.loop.post(call)
+
     def call(self, node: int, request: FetchRequest, done: Callable[[Answer], Any], *, lane: str) -> None:
         self.requests += 1
         numbers = [p.partition for p in request.topics[0].partitions]
@@ -128,6 +131,19 @@ class EmptyLogs:
 
     def advance(self, ms: int) -> None:
         assert not self.loop.wait(lambda: False, ms)
+
+
+def test_a_response_goes_before_the_next_fetch_of_the_watch() -> None:
+    logs, fetches = EmptyLogs(), list[int]()
+
+    def respond(_: object) -> None:
+        logs.loop.post(lambda: fetches.append(len(logs.waiting)))
+
+    effect = ReadLog(1, TopicPartition("t", 0), 0, 1 << 20)
+    logs.loop.enter(lambda: logs.reads.read(effect, respond, logs.stale))
+    assert logs.loop.wait(lambda: bool(fetches), 0)
+    logs.loop.drain()
+    assert (fetches, len(logs.waiting)) == ([0], 1)
 
 
 def test_partitions_that_stay_empty_share_lanes() -> None:

@@ -116,6 +116,10 @@ class BackendClient:
             with host.lock:
                 host.directory.learn(metadata)
 
+    def soon(self, call: Callable[[], object]) -> None:
+        """Call on the event loop when the responses that are ready now have been written. A no-op once closed."""
+        self._io.soon(self._due, call)
+
     def later(self, delay_ms: float, call: Callable[[], object]) -> None:
         """Call on the event loop after a real time, whatever the speed of the cluster's clock. A no-op once closed."""
         self._io.soon(lambda: self._io.loop.call_later(delay_ms / 1000, self._due, call))

@@ -148,11 +148,11 @@ class LogReads:
         at = TopicIdPartition(topic.topic_id, effect.topic_partition.partition)
 
         def take(read: LogRead) -> None:
+            done(read)
             if grew is not None and not read.error and _reached_end(effect, read):
                 self._watch.add(Watched(at, effect.topic_partition, read.high_watermark, grew))
             elif grew is not None and read.error in _STALE:
                 self._loop.at(self._loop.time_ms() + RETRY_MS, grew)
-            done(read)
 
         kept = self._kept.get(at)
         if kept is not None and kept.serves(effect, self._loop.time_ms()):

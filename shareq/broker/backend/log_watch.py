@@ -82,17 +82,19 @@ class LogWatch:
         self._watched.clear()
 
     def add(self, watched: Watched) -> None:
-        """Watch a partition. Those that are added in one turn of the loop are in one fetch."""
+        """Watch a partition. Those that are added in one turn of the loop are in one fetch, which is sent behind the
+        responses with what has been read: the clients wait for these."""
         if self._closed:
             return
         self._watched[watched.at] = watched
         if not self._posted:
             self._posted = True
-            self._loop.post(self._send_new)
+            self._loop.post(self._client.soon, self._send_new)
 
     def _send_new(self) -> None:
         self._posted = False
-        self._send()
+        if not self._closed:
+            self._send()
 
     def _send(self) -> None:
         """Wait for records of all partitions that no fetch has. Without a free lane, the next fetch that ends takes
