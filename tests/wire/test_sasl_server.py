@@ -28,6 +28,7 @@ from shareq.wire.client.sasl_mechanisms import PlainClient, SaslClient, ScramCli
 from shareq.wire.security.listener_security import ListenerSecurity
 from shareq.wire.security.mechanisms import SCRAM
 from shareq.wire.server import Server
+from tests.polling import eventually
 from tests.wire.certificates import PASSWORD
 from tests.wire.raw import Raw
 from tests.wire.secured import Vault
@@ -327,7 +328,7 @@ def test_a_peer_that_ends_tls_while_it_is_not_read_from_is_forgotten(tmp_path: P
             raw.send(handshake())
             socket.socket.shutdown(raw.socket, socket.SHUT_WR)  # the end of TCP, without that of TLS
             assert raw.closed_by_server()
-        assert len(cluster.journal.select(AuthenticationFailed)) == 1
+        eventually(lambda: len(cluster.journal.select(AuthenticationFailed)), 1)
 
 
 def connected(server: Server, context: ssl.SSLContext | None) -> Raw:
