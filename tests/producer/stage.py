@@ -96,10 +96,9 @@ def setup(*errors: Errors, leaders: list[int] | None = None, **conf: Any) -> tup
     return fake, leader, Producer({"bootstrap.servers": fake.address, **keys})
 
 
-def with_coordinator(*errors: Errors, **conf: Any) -> tuple[Fake, FakeLeader, Coordinator, Producer]:
-    fake = Fake(t=[1, 1])
-    keys = {key.replace("_", "."): value for key, value in conf.items()}
-    return fake, FakeLeader(fake), Coordinator(fake), Producer({"bootstrap.servers": fake.address, **keys})
+def with_coordinator(**conf: Any) -> tuple[Fake, FakeLeader, Coordinator, Producer]:
+    fake, leader, producer = setup(leaders=[1, 1], **conf)
+    return fake, leader, Coordinator(fake), producer
 
 
 def transactional(**conf: Any) -> tuple[Fake, FakeLeader, Coordinator, Producer]:
