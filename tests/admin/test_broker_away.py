@@ -21,8 +21,8 @@ from shareq.model.messages.cluster import (
     MetadataResponse,
 )
 from shareq.model.messages.data import DeleteRecordsResponse, ListOffsetsResponse
+from tests.admin.stage import REQUEST, RESPONSE, Stage
 from tests.admin.test_admin import admin_on
-from tests.admin.test_core import REQUEST, RESPONSE, Stage
 from tests.client.fake import Fake
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -27,7 +27,7 @@ from tests.pairings.dead_letter_scenarios import (
     run,
     state_records_of,
 )
-from tests.pairings.dead_letters import ACCEPT, AUTO_CREATE, ENABLED, EXAMPLES, REJECT, RELEASE, Stage
+from tests.pairings.dead_letters import ACCEPT, AUTO_CREATE, ENABLED, EXAMPLES, REJECT, RELEASE, DeadLetterStage
 from tests.polling import take
 
 GIVE_UP = [name for name in EXAMPLES if name.startswith(("example_10", "example_14"))]
@@ -40,7 +40,7 @@ GIVE_UP = [name for name in EXAMPLES if name.startswith(("example_10", "example_
 def test_worked_examples(name: str, unavailable: str) -> None:
     body, expected = EXAMPLES[name]
     with Cluster(brokers=1, seed=7) as cluster:
-        stage = Stage(
+        stage = DeadLetterStage(
             cluster.bootstrap_servers,
             lambda what: what,
             unavailable=unavailable,
@@ -57,7 +57,7 @@ def test_scenarios_have_the_letters_and_states_that_follow_from_them(seed: int, 
     scenario = plan(f"{seed}/{number}")
     with Cluster(brokers=1, seed=number) as cluster:
         cluster.delay_appends(SHARE_STATE_TOPIC, (0, 30, 700)[number % 3])
-        stage = Stage(
+        stage = DeadLetterStage(
             cluster.bootstrap_servers,
             lambda what: what,
             unavailable=("wait", "archive")[number % 2],
@@ -427,7 +427,7 @@ def test_a_round_whose_answer_is_lost_is_not_written_twice(orders: Orders, monke
 def test_one_request_creates_the_queue_for_all_share_partitions() -> None:
     """In Kafka each letter that waits sends its own."""
     with Cluster(brokers=1, seed=7, trace_messages=True) as cluster:
-        stage = Stage(cluster.bootstrap_servers, lambda what: what, unavailable="wait")
+        stage = DeadLetterStage(cluster.bootstrap_servers, lambda what: what, unavailable="wait")
         with stage.stack:
             stage.create(5, queue=None)
             for partition in range(5):

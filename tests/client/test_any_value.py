@@ -25,7 +25,7 @@ QUICK["group.share.assignment.interval.ms"] = 0
 """Configurations with which members receive their partitions immediately."""
 
 
-class Lab:
+class AnyValueStage:
     """A cluster with topic `t`, and the configuration of its clients. Groups start at the earliest record."""
 
     def __init__(self, stack: ExitStack, *, tcp: bool) -> None:
@@ -59,29 +59,29 @@ class Lab:
 
 
 @pytest.fixture(scope="module", params=["in process", "tcp"])
-def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+def stage(request: pytest.FixtureRequest) -> Iterator[AnyValueStage]:
     with ExitStack() as stack:
-        yield Lab(stack, tcp=request.param == "tcp")
+        yield AnyValueStage(stack, tcp=request.param == "tcp")
 
 
-def examples(lab: Lab) -> settings:
+def examples(stage: AnyValueStage) -> settings:
     """Fewer examples over TCP, where time is real."""
     count = settings().max_examples
-    return settings(max_examples=count if lab.cluster.clock == "virtual" else count // 5)
+    return settings(max_examples=count if stage.cluster.clock == "virtual" else count // 5)
 
 
 # ---- producer --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("transactional", [False, True], ids=["plain", "transactional"])
-def test_producer_calls_with_any_value(lab: Lab, transactional: bool) -> None:
-    @examples(lab)
+def test_producer_calls_with_any_value(stage: AnyValueStage, transactional: bool) -> None:
+    @examples(stage)
     @given(calls(PRODUCER, 6))
     def with_any_value(made: list[AnyCall]) -> None:
-        conf = {"transactional.id": lab.unique_value().decode()} if transactional else {}
+        conf = {"transactional.id": stage.unique_value().decode()} if transactional else {}
         fates: list[Any] = []
-        goods = [lab.unique_value(), lab.unique_value()]
-        with Producer({**lab.conf, **conf}) as producer:
+        goods = [stage.unique_value(), stage.unique_value()]
+        with Producer({**stage.conf, **conf}) as producer:
             if transactional:
                 producer.init_transactions(PATIENCE_S)
                 producer.begin_transaction()
@@ -101,7 +101,7 @@ def test_producer_calls_with_any_value(lab: Lab, transactional: bool) -> None:
 
     delivered: list[bytes] = []
     with_any_value()
-    assert set(delivered) <= lab.values()
+    assert set(delivered) <= stage.values()
 
 
 def _begin_transaction(producer: Producer) -> None:
@@ -119,16 +119,16 @@ def _begin_transaction(producer: Producer) -> None:
 
 
 @pytest.mark.parametrize("mode", ["implicit", "explicit"])
-def test_share_consumer_calls_with_any_value(lab: Lab, mode: str) -> None:
-    producer = Producer(lab.conf)
+def test_share_consumer_calls_with_any_value(stage: AnyValueStage, mode: str) -> None:
+    producer = Producer(stage.conf)
 
-    @examples(lab)
+    @examples(stage)
     @given(calls(CONSUMER, 6))
     def with_any_value(made: list[AnyCall]) -> None:
-        lab.delete_records()
-        group, good = lab.unique_value().decode(), lab.unique_value()
-        lab.cluster.configure_group(group, {"share.auto.offset.reset": "earliest"})
-        with ShareConsumer({**lab.conf, "group.id": group, "share.acknowledgement.mode": mode}) as consumer:
+        stage.delete_records()
+        group, good = stage.unique_value().decode(), stage.unique_value()
+        stage.cluster.configure_group(group, {"share.auto.offset.reset": "earliest"})
+        with ShareConsumer({**stage.conf, "group.id": group, "share.acknowledgement.mode": mode}) as consumer:
             for call in made:
                 _take(consumer, make(consumer, call))
             producer.produce("t", good)
@@ -157,17 +157,17 @@ def _take(consumer: ShareConsumer, result: Any) -> set[bytes | None]:
 # ---- admin -----------------------------------------------------------------------------------------------------------
 
 
-def test_admin_calls_with_any_value(lab: Lab) -> None:
-    with Admin(lab.conf) as admin:
+def test_admin_calls_with_any_value(stage: AnyValueStage) -> None:
+    with Admin(stage.conf) as admin:
 
-        @examples(lab)
+        @examples(stage)
         @given(calls(ADMIN, 4))
         def with_any_value(made: list[AnyCall]) -> None:
             for call in made:
                 make(admin, AnyCall(call.method, {**call.arguments, "timeout": PATIENCE_S}))
             if "t" not in admin.list_topics(timeout=PATIENCE_S):
                 assert "delete_topics" in [call.method for call in made]
-                lab.cluster.create_topic("t", partitions=1)
+                stage.cluster.create_topic("t", partitions=1)
 
         with_any_value()
 
@@ -180,7 +180,7 @@ def test_admin_calls_with_any_value(lab: Lab) -> None:
     [(Producer, PRODUCER_KEYS), (ShareConsumer, CONSUMER_KEYS), (Admin, ())],
     ids=["producer", "share consumer", "admin"],
 )
-def test_configurations_with_any_value(lab: Lab, client: Any, definitions: Any) -> None:
+def test_configurations_with_any_value(stage: AnyValueStage, client: Any, definitions: Any) -> None:
     """A configuration is refused or accepted; an accepted one gives a client that can be closed."""
     keys = [definition.key for definition in (*COMMON, *SOCKETS, *definitions)]
     single = {
@@ -195,10 +195,10 @@ def test_configurations_with_any_value(lab: Lab, client: Any, definitions: Any) 
 
     class Maker:
         def open(self, conf: Any) -> None:
-            base = {**lab.conf, **({"group.id": "g"} if client is ShareConsumer else {})}
+            base = {**stage.conf, **({"group.id": "g"} if client is ShareConsumer else {})}
             client({**base, **conf}).close()
 
-    @examples(lab)
+    @examples(stage)
     @given(conf)
     def with_any_value(conf: dict[Any, Any]) -> None:
         make(Maker(), AnyCall("open", {"conf": conf}))

@@ -20,7 +20,7 @@ from tests.client.interrupting import interrupted, places, steps_of
 EARLIEST = {"share.auto.offset.reset": "earliest"}
 
 
-class Stage:
+class InterruptStage:
     """A cluster of one broker, a producer and a consumer, and the records that the application has seen."""
 
     def __init__(self, kind: Callable[[dict[str, Any]], ShareConsumer] = ShareConsumer, **conf: Any) -> None:
@@ -117,7 +117,7 @@ def deserialize(value: bytes | None, context: object) -> int:
 @pytest.mark.parametrize("kind", [ShareConsumer, DeserializingShareConsumer])
 def test_records_taken_by_an_interrupted_poll_are_returned_by_the_next(kind: type[ShareConsumer]) -> None:
     """The journal has each delivery once."""
-    stage = Stage(kind, **({} if kind is ShareConsumer else {"value.deserializer": deserialize}))
+    stage = InterruptStage(kind, **({} if kind is ShareConsumer else {"value.deserializer": deserialize}))
     each_step(lambda: stage.produce(2), stage.poll, stage.mark_seen)
     stage.check_each_once()
     delivered = [entry.event for entry in stage.cluster.journal.entries() if isinstance(entry.event, RecordsDelivered)]
@@ -125,7 +125,7 @@ def test_records_taken_by_an_interrupted_poll_are_returned_by_the_next(kind: typ
 
 
 def test_single_acknowledgements_cover_the_seen_records() -> None:
-    stage = Stage(ShareConsumer, **{"share.acknowledgement.mode": "explicit"})
+    stage = InterruptStage(ShareConsumer, **{"share.acknowledgement.mode": "explicit"})
     open_places: list[Place] = []
 
     def seen() -> None:
@@ -150,7 +150,7 @@ def test_single_acknowledgements_cover_the_seen_records() -> None:
 @pytest.mark.parametrize("name", ["commit_sync", "commit_async", "subscribe", "ready"])
 def test_interrupted_calls_between_polls_lose_no_callback(name: str) -> None:
     """The callback runs once for each seen record."""
-    stage = Stage()
+    stage = InterruptStage()
     stage.consumer.set_acknowledgement_commit_callback(stage.committed)
     given: dict[str, tuple[Any, ...]] = {"subscribe": (["t"],)}
     call = getattr(stage.consumer, name)
@@ -163,7 +163,7 @@ def test_interrupted_calls_between_polls_lose_no_callback(name: str) -> None:
 def test_a_second_close_completes_an_interrupted_one() -> None:
     """The records of the first consumer are accepted or released; none of its callbacks is lost."""
     closing: list[ShareConsumer] = []
-    stage = Stage()
+    stage = InterruptStage()
     stage.consumer.close()
 
     def prepare() -> None:
@@ -318,7 +318,7 @@ def test_an_interrupted_transaction_call_can_be_repeated(name: str, end: str) ->
 
 
 def test_an_interrupted_admin_call_can_be_repeated() -> None:
-    stage = Stage()
+    stage = InterruptStage()
     admin = Admin(stage.address)
     each_step(no_operation, lambda: admin.create_topics(["u"]), lambda: admin.delete_topics(["u"]))
     assert not admin._core._tasks
@@ -332,7 +332,7 @@ def test_an_interrupted_admin_call_can_be_repeated() -> None:
 @pytest.mark.parametrize("name", ["advance", "step", "create_topic", "restart", "elect_preferred_leaders", "connect"])
 def test_a_cluster_continues_after_an_interrupted_call(name: str) -> None:
     """Calls that change the cluster are interrupted while a consumer waits for records."""
-    stage = Stage()
+    stage = InterruptStage()
     cluster = stage.cluster
     numbers = iter(range(10_000))
 

@@ -21,7 +21,7 @@ from tests.consumer.fake_share_group import ACCEPT, REJECT, RELEASE, RENEW, Fake
 P0 = TopicPartition("t", 0)
 
 
-class Stage:
+class HoldingStage:
     """A consumer of `t` that holds record 0; its fetches wait until the test answers them."""
 
     def __init__(self, leaders: Sequence[int] = (1,), **conf: Any) -> None:
@@ -60,9 +60,9 @@ class Stage:
         self.fake.topics["t"] = [leader]
 
 
-def renewed() -> Stage:
+def renewed() -> HoldingStage:
     """The response to the renewal arrives after the poll that sent it; the fetch is sent after it."""
-    stage = Stage()
+    stage = HoldingStage()
     answer = stage.fake.answers[ShareAcknowledgeRequest]
     stage.fake.answers[ShareAcknowledgeRequest] = lambda *args: Later(5, answer(*args))
     stage.consumer.acknowledge(stage.first, RENEW)
@@ -72,7 +72,7 @@ def renewed() -> Stage:
     return stage
 
 
-def handed_out_again() -> Stage:
+def handed_out_again() -> HoldingStage:
     """The renewed record is held again, and the fetch of the poll that returned it waits."""
     stage = renewed()
     assert stage.poll() == [(0, 1)]
@@ -161,7 +161,7 @@ def test_a_response_with_acknowledged_records_only_does_not_end_the_fetching() -
 
 
 def test_an_unsent_acknowledgement_counts_for_its_own_partition_only() -> None:
-    stage = Stage(leaders=[1, 1])
+    stage = HoldingStage(leaders=[1, 1])
     stage.consumer.acknowledge(stage.first, RENEW)
     assert stage.consumer.commit_sync() == {P0: None}
     assert stage.poll() == [(0, 1)]
@@ -201,7 +201,7 @@ def test_a_renewed_record_of_a_former_leader_is_not_returned() -> None:
 
 def test_a_renewal_by_a_former_leader_has_no_effect() -> None:
     """The new leader's record is delivered and accepted before the response of the former leader arrives."""
-    stage = Stage()
+    stage = HoldingStage()
     stage.fake.answers[ShareAcknowledgeRequest] = lambda *_: None
     stage.consumer.acknowledge(stage.first, RENEW)
     stage.poll(0)
@@ -220,7 +220,7 @@ def test_a_renewal_by_a_former_leader_has_no_effect() -> None:
 
 
 def test_a_late_response_of_a_former_leader_is_ignored() -> None:
-    stage = Stage()
+    stage = HoldingStage()
     stage.consumer.acknowledge(stage.first, RELEASE)
     assert stage.consumer.commit_sync() == {P0: None}
     stage.poll(0)

@@ -7,41 +7,26 @@ from functools import partial
 
 import pytest
 
-from shareq import AcknowledgeType, Admin, NewTopic, Producer, ShareConsumer, lag_plot, observe
+from shareq import AcknowledgeType, lag_plot, observe
 from shareq.model.events import DurableStateRead, MemberLeft, StateRecordWritten
 from shareq.observer import Observer
 from shareq.trace import View
 from tests.kafka.fixtures import Reachable
+from tests.observer.stage import Stage
 from tests.polling import PATIENCE_S, configure
 
 ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
-RECORDS = 10
 
 
-class Stage:
+class ObserverStage(Stage):
     """A topic of one batch, a group with short locks and three deliveries, and an observer of it."""
 
     def __init__(self, address: str, group: str, topic: str) -> None:
-        self.address, self.group, self.topic = {"bootstrap.servers": address}, group, topic
-        self.admin = Admin(self.address)
-        self.admin.create_topics([NewTopic(topic, 1)]).check()
-        configs = {"share.auto.offset.reset": "earliest", "share.delivery.count.limit": 3}
-        configure(self.admin, group, {**configs, "share.record.lock.duration.ms": 60_000})
-        self.produce()
-        self.observer = observe(address, group, [topic], interval_ms=50)
+        super().__init__(address, group, topic)
+        self.create(1, **{"share.delivery.count.limit": 3, "share.record.lock.duration.ms": 60_000})
+        self.observer = self.stack.enter_context(observe(address, group, [topic], interval_ms=50))
         self.view = self.observer.view(topic)
         self.seen = 0
-
-    def produce(self) -> None:
-        with Producer(self.address) as producer:
-            for number in range(RECORDS):
-                producer.produce(self.topic, f"{number}")
-
-    def consumer(self, name: str) -> ShareConsumer:
-        conf = {"group.id": self.group, "client.id": name, "share.acknowledgement.mode": "explicit"}
-        consumer = ShareConsumer({**self.address, **conf})
-        consumer.subscribe([self.topic])
-        return consumer
 
     def expect(self, text: str) -> None:
         """Wait until the strip has shown the text since the last expected one: a lock may expire between two calls."""
@@ -54,10 +39,6 @@ class Stage:
                 return True
         return False
 
-    def close(self) -> None:
-        self.observer.close()
-        self.admin.close()
-
 
 def names(view: View) -> list[str]:
     """Names of the members in the group."""
@@ -65,13 +46,13 @@ def names(view: View) -> list[str]:
 
 
 @pytest.fixture
-def stage(kafka: Reachable, fresh: Callable[[str], str]) -> Iterator[Stage]:
-    made = Stage(kafka.bootstrap_servers, fresh("crew"), fresh("orders"))
+def stage(kafka: Reachable, fresh: Callable[[str], str]) -> Iterator[ObserverStage]:
+    made = ObserverStage(kafka.bootstrap_servers, fresh("crew"), fresh("orders"))
     yield made
     made.close()
 
 
-def test_the_strip_follows_accepts_releases_rejects_and_lock_timeouts(stage: Stage) -> None:
+def test_the_strip_follows_accepts_releases_rejects_and_lock_timeouts(stage: ObserverStage) -> None:
     """The consumer is of this process; the broker keeps no journal."""
     stage.expect("SPSO 0 | empty | log end 10 (nothing durable)")
     with stage.consumer("anna") as anna:
@@ -94,7 +75,7 @@ def test_the_strip_follows_accepts_releases_rejects_and_lock_timeouts(stage: Sta
         assert "1 in the end" in lag_plot(stage.observer, stage.group).text
 
 
-def test_start_offset_lag_and_members_agree_with_kafka(stage: Stage) -> None:
+def test_start_offset_lag_and_members_agree_with_kafka(stage: ObserverStage) -> None:
     """Start offset and lag equal those of DescribeShareGroupOffsets; members have names until they leave."""
     with stage.consumer("anna") as anna, stage.consumer("ben") as ben:
         messages = anna.poll(PATIENCE_S)
@@ -115,7 +96,7 @@ def test_start_offset_lag_and_members_agree_with_kafka(stage: Stage) -> None:
     assert not stage.observer.trouble
 
 
-def test_altered_offsets_and_a_deleted_group_are_observed(stage: Stage) -> None:
+def test_altered_offsets_and_a_deleted_group_are_observed(stage: ObserverStage) -> None:
     stage.admin.alter_share_group_offsets(stage.group, {(stage.topic, 0): 7}).check()
     stage.expect("SPSO 7 | ? ? ? | log end 10")
     stage.admin.alter_share_group_offsets(stage.group, {(stage.topic, 0): 2}).check()
@@ -124,9 +105,9 @@ def test_altered_offsets_and_a_deleted_group_are_observed(stage: Stage) -> None:
     stage.expect("SPSO 0 | empty | log end 10 (nothing durable)")
 
 
-def test_an_observer_without_topics_finds_those_of_the_group(stage: Stage) -> None:
+def test_an_observer_without_topics_finds_those_of_the_group(stage: ObserverStage) -> None:
     stage.admin.alter_share_group_offsets(stage.group, {(stage.topic, 0): 7}).check()
-    with observe(stage.address["bootstrap.servers"], stage.group) as finder:
+    with observe(stage.address, stage.group) as finder:
         assert isinstance(finder, Observer)
         assert finder.wait(lambda: (stage.topic, 0) in finder.places(), PATIENCE_S)
         assert stage.topic in finder._repr_html_()

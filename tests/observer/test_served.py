@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from shareq import AcknowledgeType, Admin, Cluster, KafkaException, Producer, ShareConsumer, lag_plot, observe, view
+from shareq import AcknowledgeType, Cluster, KafkaException, Producer, ShareConsumer, lag_plot, observe, view
 from shareq.model.ids import SHARE_STATE_TOPIC
 from shareq.model.states import RecordState
 from shareq.observer import Observer
 from shareq.trace import View
 from shareq.wire.server import Server
 from shareq_widgets import control_room, locks, strip
+from tests.observer.stage import Stage
 from tests.polling import PATIENCE_S, QUICK
 from tests.wire.raw import quiet_ports
 
@@ -41,23 +42,13 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
-def address(cluster: Cluster) -> str:
+@pytest.fixture
+def stage(cluster: Cluster) -> Iterator[Stage]:
     server = cluster._server
     assert isinstance(server, Server)
-    return server.bootstrap_servers
-
-
-def produce(cluster: Cluster, topic: str, partition: int, count: int) -> None:
-    with Producer({"bootstrap.servers": address(cluster)}) as producer:
-        for number in range(count):
-            producer.produce(topic, f"{number}", partition=partition)
-
-
-def consumer(cluster: Cluster, name: str, group: str = "crew", most: int = 10, **conf: object) -> ShareConsumer:
-    given = {"bootstrap.servers": address(cluster), "group.id": group, "client.id": name, "max.poll.records": most}
-    made = ShareConsumer({**given, "share.acknowledgement.mode": "explicit", **conf})
-    made.subscribe(["orders", "bills"])
-    return made
+    made = Stage(server.bootstrap_servers, "crew", "orders", "bills")
+    yield made
+    made.close()
 
 
 def acknowledge_all(consumer: ShareConsumer, messages: Any, verdict: Callable[[int], AcknowledgeType | None]) -> None:
@@ -99,7 +90,7 @@ def expect(observer: Observer, cluster: Cluster, *places: tuple[str, int]) -> No
         assert observer.wait(partial(agrees, seen, truth), PATIENCE_S), f"{seen!r}\n{truth!r}"
 
 
-def test_an_observer_agrees_with_the_clusters_own_journal(cluster: Cluster, seed: int) -> None:
+def test_an_observer_agrees_with_the_clusters_own_journal(cluster: Cluster, stage: Stage, seed: int) -> None:
     """Two groups, three partitions, random acknowledgements; one observer from the start, and a late one that reads
     snapshots."""
     rng = random.Random(seed)
@@ -109,10 +100,10 @@ def test_an_observer_agrees_with_the_clusters_own_journal(cluster: Cluster, seed
 
     places = [("orders", 0), ("orders", 1), ("bills", 0)]
     for place in places:
-        produce(cluster, *place, 40)
-    with observe(address(cluster), "crew", interval_ms=20) as early:
-        crew = [consumer(cluster, name, most=rng.randint(3, 12)) for name in ("anna", "ben")]
-        crew.append(consumer(cluster, "ben", "others"))
+        stage.produce(place[0], 40, place[1])
+    with observe(stage.address, "crew", interval_ms=20) as early:
+        crew = [stage.consumer(name, most=rng.randint(3, 12)) for name in ("anna", "ben")]
+        crew.append(stage.consumer("ben", "others"))
         for _ in range(8):
             polled = [(member, member.poll(0.5)) for member in crew]
             for member, messages in polled:
@@ -121,7 +112,7 @@ def test_an_observer_agrees_with_the_clusters_own_journal(cluster: Cluster, seed
             for member, messages in polled:
                 acknowledge_all(member, messages[1::2], verdict)
             expect(early, cluster, *places)
-        with observe(address(cluster), "crew", interval_ms=20) as late:
+        with observe(stage.address, "crew", interval_ms=20) as late:
             assert late.refresh()
             for place in places:
                 assert late.view(*place).state().spso == early.view(*place).state().spso
@@ -133,11 +124,11 @@ def test_an_observer_agrees_with_the_clusters_own_journal(cluster: Cluster, seed
         assert not any(m["held"] for m in early.view("bills").snapshot()["members"])
 
 
-def test_observation_continues_when_brokers_are_killed(cluster: Cluster) -> None:
+def test_observation_continues_when_brokers_are_killed(cluster: Cluster, stage: Stage) -> None:
     """Each broker in turn: the partition's leader, the group's coordinator and the state's move."""
-    produce(cluster, "orders", 0, 30)
-    with observe(address(cluster), "crew", ["orders"], interval_ms=20) as observer:
-        anna = consumer(cluster, "anna", most=4)
+    stage.produce("orders", 30)
+    with observe(stage.address, "crew", ["orders"], interval_ms=20) as observer:
+        anna = stage.consumer("anna", most=4)
         for broker in (0, 1, 2):
             messages = anna.poll(PATIENCE_S)
             assert messages
@@ -174,52 +165,47 @@ def starts_at(seen: View, spso: int) -> bool:
     return seen.state().spso == spso
 
 
-def test_altered_offsets_and_a_deleted_group_reset_the_state(cluster: Cluster) -> None:
-    produce(cluster, "orders", 0, 20)
-    anna = consumer(cluster, "anna", most=20)
+def test_altered_offsets_and_a_deleted_group_reset_the_state(stage: Stage) -> None:
+    stage.produce("orders", 20)
+    anna = stage.consumer("anna", most=20)
     acknowledge_all(anna, anna.poll(PATIENCE_S), lambda offset: ACCEPT if offset % 2 else None)
     anna.close()
-    with observe(address(cluster), "crew", ["orders"], interval_ms=20) as observer, admin(cluster) as boss:
+    with observe(stage.address, "crew", ["orders"], interval_ms=20) as observer:
         seen = observer.view("orders")
         assert observer.wait(lambda: seen.state().delivery_complete_count == 10, PATIENCE_S)
         for offset in (15, 0):
-            boss.alter_share_group_offsets("crew", {("orders", 0): offset}).check()
+            stage.admin.alter_share_group_offsets("crew", {("orders", 0): offset}).check()
             assert observer.wait(partial(starts_at, seen, offset), PATIENCE_S)
             assert {status.name for _, _, status in seen.state().runs} == {"unknown"}
-        boss.delete_share_groups(["crew"]).check()
+        stage.admin.delete_share_groups(["crew"]).check()
         assert observer.wait(lambda: not seen.state().loaded, PATIENCE_S)
         assert seen.snapshot()["text"] == "SPSO 0 | empty | log end 20 (nothing durable)"
 
 
-def test_a_topic_created_again_is_observed_from_its_start(cluster: Cluster) -> None:
-    produce(cluster, "bills", 0, 5)
-    with observe(address(cluster), "crew", ["bills"], interval_ms=20) as observer, admin(cluster) as boss:
+def test_a_topic_created_again_is_observed_from_its_start(stage: Stage) -> None:
+    stage.produce("bills", 5)
+    with observe(stage.address, "crew", ["bills"], interval_ms=20) as observer:
         seen = observer.view("bills")
         assert observer.wait(lambda: seen.state().log_end == 5, PATIENCE_S)
-        boss.delete_topics(["bills"]).check()
-        boss.create_topics(["bills"]).check()
-        produce(cluster, "bills", 0, 2)
+        stage.admin.delete_topics(["bills"]).check()
+        stage.admin.create_topics(["bills"]).check()
+        stage.produce("bills", 2)
         assert observer.wait(lambda: seen.state().log_end == 2, PATIENCE_S)
 
 
-def admin(cluster: Cluster) -> Admin:
-    return Admin({"bootstrap.servers": address(cluster)})
-
-
-def test_an_observer_changes_nothing(cluster: Cluster) -> None:
+def test_an_observer_changes_nothing(cluster: Cluster, stage: Stage) -> None:
     """It joins no group, and the state topic has no new records."""
-    produce(cluster, "orders", 0, 5)
-    anna = consumer(cluster, "anna")
+    stage.produce("orders", 5)
+    anna = stage.consumer("anna")
     acknowledge_all(anna, anna.poll(PATIENCE_S), lambda _: ACCEPT)
     ends = [cluster.log(SHARE_STATE_TOPIC, index).log_end_offset for index in range(7)]
     before = cluster.journal.total
-    with observe(address(cluster), "crew") as observer:
+    with observe(stage.address, "crew") as observer:
         for _ in range(5):
             assert observer.refresh()
     assert [cluster.log(SHARE_STATE_TOPIC, index).log_end_offset for index in range(7)] == ends
     recorded = {type(entry.event).__name__ for entry in cluster.journal.since(before)}
     assert recorded <= {"HeartbeatReceived"}
-    anna.close()
 
 
 def test_a_cluster_in_this_process_is_observed_without_sockets() -> None:
@@ -250,14 +236,14 @@ def test_an_address_where_no_kafka_is_cannot_be_shown(look: Callable[..., Any]) 
         look(nowhere, **place)
 
 
-def test_views_strips_and_plots_take_an_address(cluster: Cluster) -> None:
-    produce(cluster, "orders", 0, 6)
-    anna = consumer(cluster, "anna")
+def test_views_strips_and_plots_take_an_address(stage: Stage) -> None:
+    stage.produce("orders", 6)
+    anna = stage.consumer("anna")
     acknowledge_all(anna, anna.poll(PATIENCE_S), lambda offset: ACCEPT if offset < 2 else None)
-    seen = view(address(cluster), "crew", "orders")
+    seen = view(stage.address, "crew", "orders")
     assert seen.source.wait(lambda: seen.snapshot()["spso"] == 2, PATIENCE_S)
     seen.close()
-    shown = strip(address(cluster), group="crew", topic="orders")
+    shown = strip(stage.address, group="crew", topic="orders")
     observer = shown._playback.source
     assert isinstance(observer, Observer)
     assert observer.wait(lambda: observer.view("orders").snapshot()["spso"] == 2, PATIENCE_S)
@@ -266,14 +252,13 @@ def test_views_strips_and_plots_take_an_address(cluster: Cluster) -> None:
     assert shown._playback.next_tick_ms() == 100
     shown.close()
     assert observer.closed
-    assert "orders-0: at most 4, 4 in the end" in lag_plot(address(cluster), "crew").text
-    anna.close()
+    assert "orders-0: at most 4, 4 in the end" in lag_plot(stage.address, "crew").text
 
 
 @pytest.mark.parametrize("show", [lambda source: view(source, "crew", "orders"),
                                   lambda source: strip(source, group="crew", topic="orders")])  # fmt: skip
-def test_a_server_is_a_source_like_its_cluster(cluster: Cluster, show: Callable[[Any], Any]) -> None:
-    produce(cluster, "orders", 0, 6)
+def test_a_server_is_a_source_like_its_cluster(cluster: Cluster, stage: Stage, show: Callable[[Any], Any]) -> None:
+    stage.produce("orders", 6)
     shown = show(cluster._server)
     assert repr(shown).endswith(repr(view(cluster, "crew", "orders")).rpartition(": ")[2])
     shown.close()

@@ -1,5 +1,5 @@
-"""Assertions of `scene.py` are rewritten, so that pytest shows the differing observations."""
+"""Assertions of `stage.py` are rewritten, so that pytest shows the differing observations."""
 
 import pytest
 
-pytest.register_assert_rewrite("tests.pairings.scene")
+pytest.register_assert_rewrite("tests.pairings.stage")

@@ -17,7 +17,7 @@ from shareq.coordinator.share_state.records import StateSnapshot, StateUpdate, d
 from shareq.log.records import decode
 from shareq.model.ids import SHARE_STATE_TOPIC
 from shareq.model.states import IsolationLevel, RecordState
-from tests.pairings.dead_letters import ACCEPT, COPY, REJECT, REJECTED, RELEASE, TOO_OFTEN, Letter, Stage
+from tests.pairings.dead_letters import ACCEPT, COPY, REJECT, REJECTED, RELEASE, TOO_OFTEN, DeadLetterStage, Letter
 from tests.polling import PATIENCE_S
 
 LEAVE, EXPIRE = 0, -1
@@ -82,7 +82,7 @@ def plan(seed: int | str) -> Plan:
     return Plan(limit, rng.random() < 0.5, batches, actions)
 
 
-def run(stage: Stage, scenario: Plan, lock_ms: int = LOCK_MS) -> list[Letter]:
+def run(stage: DeadLetterStage, scenario: Plan, lock_ms: int = LOCK_MS) -> list[Letter]:
     """Play the scenario until each record has met its fate; the letters in the order of the queue. `lock_ms`: the
     duration of locks; in real time, longer than a stalled machine delays an acknowledgement."""
     limits = {"share.delivery.count.limit": scenario.limit, "share.record.lock.duration.ms": lock_ms}

@@ -36,7 +36,7 @@ class Letter(NamedTuple):
     partition: int = 0
 
 
-class Stage:
+class DeadLetterStage:
     """A source topic, a group with a dead-letter queue, and clients; `unavailable` is "wait", "archive", or None for a
     broker that lacks the key. `pass_time` is called between two looks at the broker."""
 
@@ -197,7 +197,7 @@ def _letter(message: Any) -> Letter:
 
 # ---- bodies ----------------------------------------------------------------------------------------------------------
 
-Body = Callable[[Stage], Observation]
+Body = Callable[[DeadLetterStage], Observation]
 EXAMPLES: dict[str, tuple[Body, Observation]] = {}
 """Name -> the body, and what it observes on every broker."""
 
@@ -212,7 +212,7 @@ def example(expected: Observation) -> Callable[[Body], Body]:
     return registered
 
 
-def ten(stage: Stage) -> None:
+def ten(stage: DeadLetterStage) -> None:
     """Ten records, acquired as one batch."""
     stage.create()
     stage.write(*(f"value {n}" for n in range(10)))
@@ -227,7 +227,7 @@ def ten(stage: Stage) -> None:
         Letter(3, 5, message=TOO_OFTEN),
     ]
 )
-def examples_1_to_4_reject_and_release(stage: Stage) -> Observation:
+def examples_1_to_4_reject_and_release(stage: DeadLetterStage) -> Observation:
     """Records are rejected alone and together, beside accepted ones; one is released up to the limit."""
     ten(stage)
     stage.acknowledge(REJECT, 0)
@@ -247,7 +247,7 @@ def examples_1_to_4_reject_and_release(stage: Stage) -> Observation:
 
 
 @example([Letter(offset, 1) for offset in range(10)])
-def example_5_a_whole_batch_in_order(stage: Stage) -> Observation:
+def example_5_a_whole_batch_in_order(stage: DeadLetterStage) -> Observation:
     ten(stage)
     stage.acknowledge(REJECT, *range(10))
     stage.until_lag(0)
@@ -255,7 +255,7 @@ def example_5_a_whole_batch_in_order(stage: Stage) -> Observation:
 
 
 @example([Letter(offset, 2, message=TOO_OFTEN) for offset in range(4)])
-def example_7_a_session_ends_at_the_limit(stage: Stage) -> Observation:
+def example_7_a_session_ends_at_the_limit(stage: DeadLetterStage) -> Observation:
     stage.create(group={"share.delivery.count.limit": 2})
     stage.write("a", "b", "c", "d")
     stage.take(4)
@@ -267,7 +267,7 @@ def example_7_a_session_ends_at_the_limit(stage: Stage) -> Observation:
 
 
 @example([Letter(0, 1, b"k", b"v"), Letter(1, 1, None, b""), Letter(2, 1, b"", None)])
-def copies_have_key_and_value(stage: Stage) -> Observation:
+def copies_have_key_and_value(stage: DeadLetterStage) -> Observation:
     """With copy, null stays null and empty stays empty."""
     stage.create(group=COPY)
     stage.write("v", "", None, keys=["k", None, ""])
@@ -278,7 +278,7 @@ def copies_have_key_and_value(stage: Stage) -> Observation:
 
 
 @example(([Letter(0, 1)], "true", "CreateTime"))
-def example_11_the_first_reject_creates_the_queue(stage: Stage) -> Observation:
+def example_11_the_first_reject_creates_the_queue(stage: DeadLetterStage) -> Observation:
     stage.admin.incremental_alter_configs("broker", "", {AUTO_CREATE: "true"})
     stage.create(queue=None)
     stage.write("a")
@@ -297,7 +297,7 @@ AUTO_CREATE = "errors.deadletterqueue.auto.create.topics.enable"
 
 
 @example([(0, 0), (0, 2), (0, 4), (1, 1), (1, 3)])
-def example_13_partitions_of_the_queue(stage: Stage) -> Observation:
+def example_13_partitions_of_the_queue(stage: DeadLetterStage) -> Observation:
     """The partition of the queue is that of the source, modulo the count of the queue."""
     stage.create(5, queue_partitions=2)
     for partition in range(5):
@@ -308,7 +308,7 @@ def example_13_partitions_of_the_queue(stage: Stage) -> Observation:
 
 
 @example([Letter(offset, 1) for offset in range(12)])
-def example_16_rounds_of_a_small_queue(stage: Stage) -> Observation:
+def example_16_rounds_of_a_small_queue(stage: DeadLetterStage) -> Observation:
     stage.create(queue={**ENABLED, "max.message.bytes": "1000"})
     stage.write(*map(str, range(12)))
     stage.take(12)
@@ -318,7 +318,7 @@ def example_16_rounds_of_a_small_queue(stage: Stage) -> Observation:
 
 
 @example([Letter(offset, 1) for offset in range(15)] + [Letter(15, 1, None, b"x"), Letter(16, 1, None, b"y")])
-def example_17_a_batch_that_is_too_large_after_decompression(stage: Stage) -> Observation:
+def example_17_a_batch_that_is_too_large_after_decompression(stage: DeadLetterStage) -> Observation:
     """1.5 MB in one lz4 batch: its records go without their content; those of a small batch are copied."""
     stage.create(source={"max.message.bytes": "4000000"}, group=COPY)
     stage.write(*["0" * 100_000] * 15, compression="lz4")
@@ -330,7 +330,7 @@ def example_17_a_batch_that_is_too_large_after_decompression(stage: Stage) -> Ob
 
 
 @example([Letter(0, 3, message=TOO_OFTEN)])
-def example_18_the_limit_is_lowered_and_the_queue_taken_away(stage: Stage) -> Observation:
+def example_18_the_limit_is_lowered_and_the_queue_taken_away(stage: DeadLetterStage) -> Observation:
     stage.create()
     stage.write("a", "b")
     for _ in range(2):
@@ -347,7 +347,7 @@ def example_18_the_limit_is_lowered_and_the_queue_taken_away(stage: Stage) -> Ob
 
 
 @example([Letter(1, 1)])
-def example_27_share_version_is_switched(stage: Stage) -> Observation:
+def example_27_share_version_is_switched(stage: DeadLetterStage) -> Observation:
     """Only what is rejected at level 2 gets into the queue; nothing is loaded anew."""
     ten(stage)
     try:
@@ -366,7 +366,7 @@ def example_27_share_version_is_switched(stage: Stage) -> Observation:
 
 
 @example([])
-def example_10_a_queue_that_is_not_enabled_is_given_up(stage: Stage) -> Observation:
+def example_10_a_queue_that_is_not_enabled_is_given_up(stage: DeadLetterStage) -> Observation:
     stage.create(queue={})
     stage.write("a")
     stage.take(1)
@@ -376,7 +376,7 @@ def example_10_a_queue_that_is_not_enabled_is_given_up(stage: Stage) -> Observat
 
 
 @example([Letter(2, 1, b"k", b"c")])
-def example_14_a_compacted_queue_refuses_records_without_a_key(stage: Stage) -> Observation:
+def example_14_a_compacted_queue_refuses_records_without_a_key(stage: DeadLetterStage) -> Observation:
     stage.create(queue={**ENABLED, "cleanup.policy": "compact"}, group=COPY)
     stage.write("a", "b")
     stage.write("c", keys=["k"])

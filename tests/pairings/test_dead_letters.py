@@ -22,7 +22,7 @@ from tests.pairings.dead_letter_scenarios import (
     run,
     state_records,
 )
-from tests.pairings.dead_letters import AUTO_CREATE, EXAMPLES, REJECT, Letter, Stage
+from tests.pairings.dead_letters import AUTO_CREATE, EXAMPLES, REJECT, DeadLetterStage, Letter
 
 BROKERS = ("served", "backed", "kafka")
 OF_BROKERS = ("example_11_the_first_reject_creates_the_queue", "example_27_share_version_is_switched")
@@ -31,10 +31,10 @@ share.version does not change."""
 
 
 @pytest.fixture
-def stage(request: pytest.FixtureRequest, fresh: Callable[[str], str]) -> Iterator[Stage]:
+def stage(request: pytest.FixtureRequest, fresh: Callable[[str], str]) -> Iterator[DeadLetterStage]:
     """Letters that a queue refuses are archived, as in Kafka, which lacks the key."""
     broker: Server | Backed | LocalKafka = request.getfixturevalue(request.param)
-    made = Stage(broker.bootstrap_servers, fresh, unavailable=None if request.param == "kafka" else "archive")
+    made = DeadLetterStage(broker.bootstrap_servers, fresh, unavailable=None if request.param == "kafka" else "archive")
     with made.stack:
         yield made
     with Admin({"bootstrap.servers": broker.bootstrap_servers}) as admin:
@@ -46,7 +46,7 @@ def stage(request: pytest.FixtureRequest, fresh: Callable[[str], str]) -> Iterat
     [(kind, name) for kind in BROKERS for name in EXAMPLES if kind != "backed" or name not in OF_BROKERS],
     indirect=["stage"],
 )
-def test_worked_examples(stage: Stage, name: str) -> None:
+def test_worked_examples(stage: DeadLetterStage, name: str) -> None:
     body, expected = EXAMPLES[name]
     assert body(stage) == expected
 
@@ -67,7 +67,7 @@ def test_scenarios_have_the_letters_and_states_that_follow_from_them(
     scenarios = [plan(f"{seed}/{number}") for number in range(SCENARIOS)]
 
     def play(scenario: Plan) -> tuple[str, list[Letter]]:
-        stage = Stage(broker.bootstrap_servers, fresh, unavailable=None if kind == "kafka" else "archive")
+        stage = DeadLetterStage(broker.bootstrap_servers, fresh, unavailable=None if kind == "kafka" else "archive")
         with stage.stack:
             letters = run(stage, scenario, LOCK_MS)
             return stage.group, list(dict.fromkeys(letters)) if kind == "kafka" else letters
@@ -91,7 +91,7 @@ def test_a_queue_is_created_on_a_backend(kafka: LocalKafka, fresh: Callable[[str
     """Brokers' configurations are those of the process here, not of the backend."""
     config = {AUTO_CREATE: True, **shareq_config()}
     with Cluster(backend=kafka.bootstrap_servers, config=config) as cluster, cluster.serve() as server:
-        stage = Stage(server.bootstrap_servers, fresh, unavailable="wait")
+        stage = DeadLetterStage(server.bootstrap_servers, fresh, unavailable="wait")
         with stage.stack:
             stage.create(queue=None)
             stage.write("a")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.pairings import test_acknowledging, test_groups, test_misuse, test_progress, test_records
 from tests.pairings.exceptions import EXCEPTIONS
-from tests.pairings.scene import CLIENTS
+from tests.pairings.stage import CLIENTS
 
 
 @pytest.mark.parametrize(("scenario", "where"), EXCEPTIONS)

@@ -8,20 +8,20 @@ from typing import Any
 from confluent_kafka import Consumer
 
 from shareq import Errors
-from tests.pairings.scene import Scene, pairing, raised, seen, take_together, until, values
+from tests.pairings.stage import Stage, pairing, raised, seen, take_together, until, values
 from tests.polling import PATIENCE_S, configure, take
 
 # ---- members ---------------------------------------------------------------------------------------------------------
 
 
 @pairing({"values": list(range(200)), "counts": {1}})
-def test_members_share_the_work_on_one_partition(scene: Scene) -> Any:
+def test_members_share_the_work_on_one_partition(stage: Stage) -> Any:
     """Every member receives records: the batches are small, so that no member acquires all of them."""
-    scene.create()
-    members = [scene.consumer(max_poll_records=10) for _ in range(3)]
-    until(lambda: _members_with_partitions(scene) == 3, *members)
+    stage.create()
+    members = [stage.consumer(max_poll_records=10) for _ in range(3)]
+    until(lambda: _members_with_partitions(stage) == 3, *members)
     for start in range(0, 200, 10):
-        scene.write_batch(*map(str, range(start, start + 10)))
+        stage.write_batch(*map(str, range(start, start + 10)))
     found = {member: take(member, 1) for member in members}  # each member has records before any member polls again
     deadline = time.monotonic() + PATIENCE_S
     while sum(map(len, found.values())) < 200:
@@ -35,21 +35,21 @@ def test_members_share_the_work_on_one_partition(scene: Scene) -> Any:
     }
 
 
-def _members_with_partitions(scene: Scene) -> int:
+def _members_with_partitions(stage: Stage) -> int:
     """Number of members of the group with a partition."""
-    group = scene.admin.describe_share_groups([scene.group])[scene.group]
+    group = stage.admin.describe_share_groups([stage.group])[stage.group]
     return 0 if group.error else sum(bool(member.assignment) for member in group.members)
 
 
 @pairing({"first": [("a", 1), ("b", 1)], "other while they are held": [], "other when the holder has left": [("b", 2)]})
-def test_records_released_by_a_leaving_member_go_to_others(scene: Scene) -> Any:
-    scene.create()
-    first = scene.explicit()
-    until(lambda: _members_with_partitions(scene) == 1, first)
-    scene.write_batch("a", "b")
+def test_records_released_by_a_leaving_member_go_to_others(stage: Stage) -> Any:
+    stage.create()
+    first = stage.explicit()
+    until(lambda: _members_with_partitions(stage) == 1, first)
+    stage.write_batch("a", "b")
     held = take_together(first, 2)
     first.acknowledge(held[0])
-    other = scene.consumer()
+    other = stage.consumer()
     waiting = seen(other.poll(1))
     first.close()
     return {
@@ -60,53 +60,53 @@ def test_records_released_by_a_leaving_member_go_to_others(scene: Scene) -> Any:
 
 
 @pairing({"one": [("a", 1), ("b", 1)], "other": [("a", 1), ("b", 1)]})
-def test_each_group_receives_every_record(scene: Scene) -> Any:
-    scene.create()
-    scene.write("a", "b")
-    one = seen(take(scene.consumer(), 2))
-    scene.group = scene.fresh("other")
-    scene.configure()
-    return {"one": one, "other": seen(take(scene.consumer(), 2))}
+def test_each_group_receives_every_record(stage: Stage) -> Any:
+    stage.create()
+    stage.write("a", "b")
+    one = seen(take(stage.consumer(), 2))
+    stage.group = stage.fresh("other")
+    stage.configure()
+    return {"one": one, "other": seen(take(stage.consumer(), 2))}
 
 
 @pairing({"default": {"new"}, "earliest": ["old", "new"]})
-def test_a_group_starts_at_latest_by_default(scene: Scene) -> Any:
-    scene.create()
-    scene.write("old")
-    earliest, scene.group = scene.group, scene.fresh("late")
-    configure(scene.admin, scene.group, {"share.heartbeat.interval.ms": 100})
-    consumer = scene.consumer()
+def test_a_group_starts_at_latest_by_default(stage: Stage) -> Any:
+    stage.create()
+    stage.write("old")
+    earliest, stage.group = stage.group, stage.fresh("late")
+    configure(stage.admin, stage.group, {"share.heartbeat.interval.ms": 100})
+    consumer = stage.consumer()
     found: list[Any] = []
     deadline = time.monotonic() + PATIENCE_S
     while not found:
         assert time.monotonic() < deadline
-        scene.write("new")
+        stage.write("new")
         found += consumer.poll(0.3)
-    scene.group = earliest
-    return {"default": set(values(found)), "earliest": values(take(scene.consumer(), 2))[:2]}
+    stage.group = earliest
+    return {"default": set(values(found)), "earliest": values(take(stage.consumer(), 2))[:2]}
 
 
 # ---- subscriptions ---------------------------------------------------------------------------------------------------
 
 
 @pairing({"none": "IllegalStateException", "first": ["a"], "second": ["b"], "both": ["a2", "b2"], "end": []})
-def test_a_subscription_can_be_replaced(scene: Scene) -> Any:
-    scene.create()
-    other = scene.fresh("other")
-    scene.admin.create_topics([other]).check()
-    consumer = scene.consumer()
+def test_a_subscription_can_be_replaced(stage: Stage) -> Any:
+    stage.create()
+    other = stage.fresh("other")
+    stage.admin.create_topics([other]).check()
+    consumer = stage.consumer()
     consumer.unsubscribe()
     none = raised(consumer.poll, 0.1)
     found = []
     for topics, writes in (
-        ([scene.topic], {scene.topic: "a"}),
+        ([stage.topic], {stage.topic: "a"}),
         ([other], {other: "b"}),
-        ([scene.topic, other], {scene.topic: "a2", other: "b2"}),
+        ([stage.topic, other], {stage.topic: "a2", other: "b2"}),
     ):
         consumer.subscribe(topics)
         assert sorted(consumer.subscription()) == sorted(topics)
         for topic, value in writes.items():
-            scene.write(value, topic=topic)
+            stage.write(value, topic=topic)
         found.append(sorted(values(take(consumer, len(writes)))))
         consumer.commit_sync()
     consumer.unsubscribe()
@@ -114,16 +114,16 @@ def test_a_subscription_can_be_replaced(scene: Scene) -> Any:
 
 
 @pairing({"commit": {0: None}, "poll": "IllegalStateException", "again": ["b"]})
-def test_acquired_records_are_committed_after_unsubscribing(scene: Scene) -> Any:
-    scene.create()
-    scene.write("a")
-    consumer = scene.consumer()
+def test_acquired_records_are_committed_after_unsubscribing(stage: Stage) -> Any:
+    stage.create()
+    stage.write("a")
+    consumer = stage.consumer()
     take(consumer, 1)
     consumer.unsubscribe()
-    commit = scene.results(consumer.commit_sync())
+    commit = stage.results(consumer.commit_sync())
     poll = raised(consumer.poll, 0.1)
-    scene.write("b")
-    consumer.subscribe([scene.topic])
+    stage.write("b")
+    consumer.subscribe([stage.topic])
     return {"commit": commit, "poll": poll, "again": values(take(consumer, 1))}
 
 
@@ -131,85 +131,85 @@ def test_acquired_records_are_committed_after_unsubscribing(scene: Scene) -> Any
 
 
 @pairing({"before": [], "after": ["a"]})
-def test_a_topic_created_after_subscribing_is_consumed(scene: Scene) -> Any:
-    scene.configure()
-    consumer = scene.consumer(topic_metadata_refresh_interval_ms=200)
+def test_a_topic_created_after_subscribing_is_consumed(stage: Stage) -> Any:
+    stage.configure()
+    consumer = stage.consumer(topic_metadata_refresh_interval_ms=200)
     before = seen(consumer.poll(0.5))
-    scene.create()
-    scene.write("a")
+    stage.create()
+    stage.write("a")
     return {"before": before, "after": values(take(consumer, 1))}
 
 
 @pairing({"existing": ["a"], "poll": []})
-def test_a_missing_topic_does_not_affect_others(scene: Scene) -> Any:
-    scene.create()
-    scene.write("a")
-    consumer = scene.consumer(scene.topic, scene.fresh("nowhere"))
+def test_a_missing_topic_does_not_affect_others(stage: Stage) -> Any:
+    stage.create()
+    stage.write("a")
+    consumer = stage.consumer(stage.topic, stage.fresh("nowhere"))
     return {"existing": values(take(consumer, 1)), "poll": seen(consumer.poll(0.3))}
 
 
 @pairing([])
-def test_a_regular_expression_is_taken_as_a_topic_name(scene: Scene) -> Any:
-    scene.create()
-    scene.write("a")
-    return seen(scene.consumer(f"^{scene.topic}.*").poll(1))
+def test_a_regular_expression_is_taken_as_a_topic_name(stage: Stage) -> Any:
+    stage.create()
+    stage.write("a")
+    return seen(stage.consumer(f"^{stage.topic}.*").poll(1))
 
 
 @pairing({"old": ["old"], "new": ["new"]})
-def test_partitions_added_later_are_consumed(scene: Scene) -> Any:
-    scene.create()
-    consumer = scene.consumer(topic_metadata_refresh_interval_ms=200)
-    scene.write("old")
+def test_partitions_added_later_are_consumed(stage: Stage) -> Any:
+    stage.create()
+    consumer = stage.consumer(topic_metadata_refresh_interval_ms=200)
+    stage.write("old")
     old = values(take(consumer, 1))
-    scene.admin.create_partitions({scene.topic: 2}).check()
-    scene.write("new", partition=1)
+    stage.admin.create_partitions({stage.topic: 2}).check()
+    stage.write("new", partition=1)
     return {"old": old, "new": values(take(consumer, 1))}
 
 
 @pairing({"old": [("old", 1)], "new": [("new", 1)]})
-def test_a_recreated_topic_is_consumed(scene: Scene) -> Any:
-    scene.create()
-    consumer = scene.consumer(topic_metadata_refresh_interval_ms=200)
-    scene.write("old")
+def test_a_recreated_topic_is_consumed(stage: Stage) -> Any:
+    stage.create()
+    consumer = stage.consumer(topic_metadata_refresh_interval_ms=200)
+    stage.write("old")
     old = seen(take(consumer, 1))
     consumer.commit_sync()
-    _recreate(scene)
-    scene.write("new")
+    _recreate(stage)
+    stage.write("new")
     return {"old": old, "new": seen(take(consumer, 1))}
 
 
-def _recreate(scene: Scene) -> None:
-    scene.admin.delete_topics([scene.topic]).check()
+def _recreate(stage: Stage) -> None:
+    stage.admin.delete_topics([stage.topic]).check()
     deadline = time.monotonic() + PATIENCE_S
-    while scene.admin.create_topics([scene.topic])[scene.topic].error == Errors.TOPIC_ALREADY_EXISTS:
+    while stage.admin.create_topics([stage.topic])[stage.topic].error == Errors.TOPIC_ALREADY_EXISTS:
         assert time.monotonic() < deadline, "the old topic still exists"
 
 
 @pairing({0: "UNKNOWN_TOPIC_ID"})
-def test_commit_to_a_deleted_topic_has_an_error(scene: Scene) -> Any:
-    scene.create()
-    scene.write("a")
-    consumer = scene.explicit()
+def test_commit_to_a_deleted_topic_has_an_error(stage: Stage) -> Any:
+    stage.create()
+    stage.write("a")
+    consumer = stage.explicit()
     (message,) = take(consumer, 1)
-    scene.admin.delete_topics([scene.topic]).check()
-    until(lambda: scene.topic not in scene.admin.list_topics())
+    stage.admin.delete_topics([stage.topic]).check()
+    until(lambda: stage.topic not in stage.admin.list_topics())
     consumer.acknowledge(message)
-    return scene.results(consumer.commit_sync())
+    return stage.results(consumer.commit_sync())
 
 
 # ---- invalid groups --------------------------------------------------------------------------------------------------
 
 
 @pairing({"poll": "KafkaException GROUP_ID_NOT_FOUND", "later": []})
-def test_poll_of_a_consumer_group_s_id_is_refused(scene: Scene) -> Any:
-    scene.create()
-    consumer = Consumer({"bootstrap.servers": scene.address, "group.id": scene.group, "group.protocol": "consumer"})
-    consumer.subscribe([scene.topic])
+def test_poll_of_a_consumer_group_s_id_is_refused(stage: Stage) -> Any:
+    stage.create()
+    consumer = Consumer({"bootstrap.servers": stage.address, "group.id": stage.group, "group.protocol": "consumer"})
+    consumer.subscribe([stage.topic])
     deadline = time.monotonic() + PATIENCE_S
     while not consumer.assignment():
         assert time.monotonic() < deadline
         consumer.poll(0.1)
-    sharing = scene.consumer()
+    sharing = stage.consumer()
     poll = raised(sharing.poll, PATIENCE_S)
     later = seen(sharing.poll(0.3))
     consumer.close()
@@ -217,11 +217,11 @@ def test_poll_of_a_consumer_group_s_id_is_refused(scene: Scene) -> Any:
 
 
 @pairing({"subscribe": "KafkaException -179", "poll": "IllegalStateException", "close": "KafkaException -179"})
-def test_an_empty_group_id_is_refused(scene: Scene) -> Any:
-    scene.create()
-    consumer = scene.client.ShareConsumer({"bootstrap.servers": scene.address, "group.id": ""})
+def test_an_empty_group_id_is_refused(stage: Stage) -> Any:
+    stage.create()
+    consumer = stage.client.ShareConsumer({"bootstrap.servers": stage.address, "group.id": ""})
     return {
-        "subscribe": raised(consumer.subscribe, [scene.topic]),
+        "subscribe": raised(consumer.subscribe, [stage.topic]),
         "poll": raised(consumer.poll, PATIENCE_S),
         "close": raised(consumer.close),
     }

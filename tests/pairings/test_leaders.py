@@ -11,7 +11,7 @@ import pytest
 from shareq import Cluster
 from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, partition_for
 from tests.kafka.fixtures import Reachable
-from tests.pairings.scene import CLIENTS, Scene, until, values
+from tests.pairings.stage import CLIENTS, Stage, until, values
 from tests.polling import QUICK, take
 
 CONFIG = QUICK | {"default.replication.factor": 3}
@@ -52,10 +52,10 @@ def test_clients_continue_after_a_broker_is_killed(
     three: BrokersOfThree, fresh: Callable[[str], str], victim: str
 ) -> None:
     with ExitStack() as stack:
-        first, second = (Scene(client, three, fresh) for client in CLIENTS)
-        for scene in (first, second):
-            stack.enter_context(scene.stack)
-            scene.create(PARTITIONS, **LOCKS)
+        first, second = (Stage(client, three, fresh) for client in CLIENTS)
+        for stage in (first, second):
+            stack.enter_context(stage.stack)
+            stage.create(PARTITIONS, **LOCKS)
         found = {first: start_consuming(first)}
         lost = broker(first, victim)
         while victim != "leader" and broker(second, victim) != lost:
@@ -64,39 +64,39 @@ def test_clients_continue_after_a_broker_is_killed(
         found[second] = start_consuming(second)
         three.kill_broker(lost)
         stack.callback(three.start_broker, lost)
-        for scene, (consumer, messages) in found.items():
-            continue_consuming(scene, consumer, messages)
+        for stage, (consumer, messages) in found.items():
+            continue_consuming(stage, consumer, messages)
 
 
-def start_consuming(scene: Scene) -> tuple[Any, list[Any]]:
+def start_consuming(stage: Stage) -> tuple[Any, list[Any]]:
     """Consume a record of every partition; the consumer stays subscribed."""
     for partition in range(PARTITIONS):
-        scene.write(f"before {partition}", partition=partition)
-    consumer = scene.consumer(topic_metadata_refresh_interval_ms=200)
+        stage.write(f"before {partition}", partition=partition)
+    consumer = stage.consumer(topic_metadata_refresh_interval_ms=200)
     found: list[Any] = take(consumer, PARTITIONS)
     consumer.commit_sync()
     return consumer, found
 
 
-def continue_consuming(scene: Scene, consumer: Any, found: list[Any]) -> None:
+def continue_consuming(stage: Stage, consumer: Any, found: list[Any]) -> None:
     """Every record produced from now on is delivered, and in the end all are accepted."""
     for partition in range(PARTITIONS):
-        scene.write(f"after {partition}", partition=partition)
+        stage.write(f"after {partition}", partition=partition)
     wanted = {f"{when} {partition}" for when in ("before", "after") for partition in range(PARTITIONS)}
     while not wanted <= set(values(found)):
         found += take(consumer, 1)
-    until(lambda: scene.admin.lag(scene.group).total == 0, consumer)
+    until(lambda: stage.admin.lag(stage.group).total == 0, consumer)
     assert set(values(found)) == wanted
 
 
-def broker(scene: Scene, what: str) -> int:
-    """Id of the broker with this role for the scene."""
-    topic = scene.admin.describe_topics([scene.topic]).check()[scene.topic]
+def broker(stage: Stage, what: str) -> int:
+    """Id of the broker with this role for the stage."""
+    topic = stage.admin.describe_topics([stage.topic]).check()[stage.topic]
     if what == "leader":
         return topic.partitions[0].leader
     key, topic_of_coordinator = {
-        "group coordinator": (scene.group, GROUP_METADATA_TOPIC),
-        "share coordinator": (f"{scene.group}:{topic.topic_id}:0", SHARE_STATE_TOPIC),
+        "group coordinator": (stage.group, GROUP_METADATA_TOPIC),
+        "share coordinator": (f"{stage.group}:{topic.topic_id}:0", SHARE_STATE_TOPIC),
     }[what]
-    partitions = scene.admin.describe_topics([topic_of_coordinator]).check()[topic_of_coordinator].partitions
+    partitions = stage.admin.describe_topics([topic_of_coordinator]).check()[topic_of_coordinator].partitions
     return partitions[partition_for(key, len(partitions))].leader

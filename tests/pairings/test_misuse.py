@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.pairings.scene import CLIENTS, Scene, pairing, raised
+from tests.pairings.stage import CLIENTS, Stage, pairing, raised
 from tests.polling import PATIENCE_S, take
 
 NO_BROKER = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
@@ -114,12 +114,12 @@ def test_a_configuration_that_is_no_dict_raises_type_error(args: tuple[object, .
         "initialize again": "RuntimeError",
     }
 )
-def test_valid_and_invalid_arguments(scene: Scene) -> Any:
-    scene.create()
-    consumer = scene.consumer()
+def test_valid_and_invalid_arguments(stage: Stage) -> Any:
+    stage.create()
+    consumer = stage.consumer()
     return {
-        "subscribe to a str": raised(consumer.subscribe, scene.topic),
-        "subscribe to a tuple": raised(consumer.subscribe, (scene.topic,)),
+        "subscribe to a str": raised(consumer.subscribe, stage.topic),
+        "subscribe to a tuple": raised(consumer.subscribe, (stage.topic,)),
         "subscribe to ''": raised(consumer.subscribe, [""]),
         "subscribe to a topic twice": raised(consumer.subscribe, ["a", "a"]),
         "poll None": raised(consumer.poll, None),
@@ -136,14 +136,14 @@ def test_valid_and_invalid_arguments(scene: Scene) -> Any:
 
 
 @pairing({"uses": {"IllegalStateException"}, "with": "IllegalStateException", "close": "nothing"})
-def test_calls_on_a_closed_consumer_are_refused(scene: Scene) -> Any:
-    scene.create()
-    scene.write("a")
-    consumer = scene.explicit()
+def test_calls_on_a_closed_consumer_are_refused(stage: Stage) -> Any:
+    stage.create()
+    stage.write("a")
+    consumer = stage.explicit()
     (message,) = take(consumer, 1)
     consumer.close()
     uses = {
-        raised(consumer.subscribe, [scene.topic]),
+        raised(consumer.subscribe, [stage.topic]),
         raised(consumer.unsubscribe),
         raised(consumer.subscription),
         raised(consumer.poll, 0.1),
@@ -156,9 +156,9 @@ def test_calls_on_a_closed_consumer_are_refused(scene: Scene) -> Any:
 
 
 @pairing({"beside a poll": "ConcurrentModificationException", "the poll": ["a"]})
-def test_concurrent_calls_are_refused(scene: Scene) -> Any:
-    scene.create()
-    consumer = scene.consumer()
+def test_concurrent_calls_are_refused(stage: Stage) -> Any:
+    stage.create()
+    consumer = stage.consumer()
     polled: list[Any] = []
     deadline = time.monotonic() + PATIENCE_S
 
@@ -172,6 +172,6 @@ def test_concurrent_calls_are_refused(scene: Scene) -> Any:
     beside = "nothing"
     while beside == "nothing" and time.monotonic() < deadline:  # until the other thread polls
         beside = raised(consumer.subscription)
-    scene.write("a")
+    stage.write("a")
     thread.join()
     return {"beside a poll": beside, "the poll": [message.value().decode() for message in polled]}

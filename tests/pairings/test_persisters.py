@@ -11,7 +11,7 @@ import pytest
 
 from shareq import AcknowledgeType, Cluster
 from tests.kafka.fixtures import Reachable, shareq_config
-from tests.pairings.scene import CLIENTS, Fresh, Scene, observe, seen
+from tests.pairings.stage import CLIENTS, Fresh, Stage, observe, seen
 from tests.persisters import KEEPING
 from tests.polling import PATIENCE_S, take
 
@@ -23,34 +23,34 @@ def serve(request: pytest.FixtureRequest) -> Iterator[tuple[Cluster, Reachable]]
         yield cluster, server
 
 
-def work_in_two_lives(scene: Scene) -> Any:
+def work_in_two_lives(stage: Stage) -> Any:
     """Accept, release and reject; then the rest, by another consumer, and a second group from the beginning."""
-    scene.create()
-    scene.write("a", "b", "c", "d")
-    consumer = scene.explicit()
+    stage.create()
+    stage.write("a", "b", "c", "d")
+    consumer = stage.explicit()
     for message, verdict in zip(take(consumer, 4), ("ACCEPT", "RELEASE", "REJECT", "RELEASE"), strict=True):
         consumer.acknowledge(message, getattr(AcknowledgeType, verdict))
         consumer.commit_sync()
     consumer.close()
-    scene.write("e")
-    again = scene.explicit()
+    stage.write("e")
+    again = stage.explicit()
     rest = take(again, 3)
     for message in rest:
         again.acknowledge(message)
     again.commit_sync()
-    lag = scene.admin.lag(scene.group).total
-    scene.group = scene.fresh("other")
-    scene.configure()
-    return seen(rest), lag, [m.value() for m in take(scene.consumer(), 5)], read_all(scene)
+    lag = stage.admin.lag(stage.group).total
+    stage.group = stage.fresh("other")
+    stage.configure()
+    return seen(rest), lag, [m.value() for m in take(stage.consumer(), 5)], read_all(stage)
 
 
-def read_all(scene: Scene) -> list[list[bytes | None]]:
+def read_all(stage: Stage) -> list[list[bytes | None]]:
     """What an ordinary consumer gets, uncommitted and committed."""
     found = []
     for isolation in ("read_uncommitted", "read_committed"):
-        conf = {"bootstrap.servers": scene.address, "group.id": scene.fresh("reader"), "isolation.level": isolation}
+        conf = {"bootstrap.servers": stage.address, "group.id": stage.fresh("reader"), "isolation.level": isolation}
         reader = confluent_kafka.Consumer({**conf, "auto.offset.reset": "earliest"})
-        reader.assign([confluent_kafka.TopicPartition(scene.topic, 0, 0)])
+        reader.assign([confluent_kafka.TopicPartition(stage.topic, 0, 0)])
         found.append([message.value() for message in reader.consume(5, PATIENCE_S)])
         reader.close()
     return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.pairings.scene import Scene, pairing, take_together
+from tests.pairings.stage import Stage, pairing, take_together
 
 LOCKS, RECORDS, NEW = 100, 150, 20
 EMPTY_POLLS = 12
@@ -16,21 +16,21 @@ EMPTY_POLLS = 12
 
 
 @pairing({"in hand": RECORDS, "accepted": None, "new records that arrive": NEW})
-def test_a_full_finished_window_moves_after_its_start_is_deleted(scene: Scene) -> dict[str, Any]:
-    scene.create(share_partition_max_record_locks=LOCKS)
-    holder = scene.explicit()
-    scene.write_batch(*(f"old {number}" for number in range(RECORDS)))
+def test_a_full_finished_window_moves_after_its_start_is_deleted(stage: Stage) -> dict[str, Any]:
+    stage.create(share_partition_max_record_locks=LOCKS)
+    holder = stage.explicit()
+    stage.write_batch(*(f"old {number}" for number in range(RECORDS)))
     in_hand = take_together(holder, RECORDS)
     for message in in_hand[1:]:
         holder.acknowledge(message, 1)
-    committed = scene.results(holder.commit_sync())
-    scene.admin.delete_records({(scene.topic, 0): 1})
+    committed = stage.results(holder.commit_sync())
+    stage.admin.delete_records({(stage.topic, 0): 1})
     holder.close()
-    scene.write_batch(*(f"new {number}" for number in range(NEW)))
+    stage.write_batch(*(f"new {number}" for number in range(NEW)))
     return {
         "in hand": len(in_hand),
         "accepted": committed[0],
-        "new records that arrive": count_new_records(scene.consumer()),
+        "new records that arrive": count_new_records(stage.consumer()),
     }
 
 

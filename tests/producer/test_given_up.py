@@ -17,9 +17,7 @@ from shareq.model.messages.transactions import InitProducerIdRequest
 from shareq.model.states import IsolationLevel
 from shareq.producer.transaction import LAST_EPOCH
 from tests.client.fake import Fake, Later
-from tests.producer.test_producer import FakeLeader, Reports, setup
-from tests.producer.test_transactions import places
-from tests.producer.test_transactions import setup as idempotent
+from tests.producer.stage import FakeLeader, Reports, places, setup, with_coordinator
 
 TIMED_OUT = KafkaError._MSG_TIMED_OUT
 
@@ -30,7 +28,7 @@ TIMED_OUT = KafkaError._MSG_TIMED_OUT
 @pytest.mark.parametrize("timeout_ms", [3000, 300_000])
 @pytest.mark.parametrize("idempotence", [False, True], ids=["plain", "idempotent"])
 def test_records_time_out_without_a_reachable_broker(timeout_ms: int, idempotence: bool) -> None:
-    fake, _, _, producer = idempotent(enable_idempotence=idempotence, message_timeout_ms=timeout_ms)
+    fake, _, _, producer = with_coordinator(enable_idempotence=idempotence, message_timeout_ms=timeout_ms)
     fake.answers[MetadataRequest] = lambda *_: Errors.NETWORK_EXCEPTION
     reports = Reports()
     producer.produce("t", "a", on_delivery=reports)
@@ -39,7 +37,7 @@ def test_records_time_out_without_a_reachable_broker(timeout_ms: int, idempotenc
 
 
 def test_records_time_out_without_a_producer_id() -> None:
-    fake, _, coordinator, producer = idempotent(enable_idempotence=True, message_timeout_ms=3000)
+    fake, _, coordinator, producer = with_coordinator(enable_idempotence=True, message_timeout_ms=3000)
     coordinator.errors = [Errors.COORDINATOR_LOAD_IN_PROGRESS] * 1000
     reports = Reports()
     producer.produce("t", "a", partition=0, on_delivery=reports)
@@ -99,7 +97,7 @@ def test_close_returns_true_if_all_records_are_delivered() -> None:
 
 def test_records_after_a_timed_out_batch_have_the_next_epoch() -> None:
     """The producer id stays the same, so brokers refuse the late batch (KIP-360); other partitions continue."""
-    fake, leader, _, producer = idempotent(enable_idempotence=True, message_timeout_ms=3000)
+    fake, leader, _, producer = with_coordinator(enable_idempotence=True, message_timeout_ms=3000)
     producer.produce("t", "one", partition=0)
     producer.produce("t", "one", partition=1)
     producer.flush()
@@ -117,7 +115,7 @@ def test_records_after_a_timed_out_batch_have_the_next_epoch() -> None:
 
 
 def test_a_retry_keeps_its_epoch_when_a_batch_of_another_partition_times_out() -> None:
-    fake, leader, _, producer = idempotent(enable_idempotence=True)
+    fake, leader, _, producer = with_coordinator(enable_idempotence=True)
     fake.answers[ProduceRequest] = lambda f, n, request: Later(500, Errors.NETWORK_EXCEPTION)
     producer.produce("t", "retried", partition=1)
     fake.run(timeout_ms=100)
@@ -132,7 +130,7 @@ def test_a_retry_keeps_its_epoch_when_a_batch_of_another_partition_times_out() -
 
 
 def test_a_new_producer_id_is_requested_after_the_last_epoch() -> None:
-    fake, leader, _, producer = idempotent(enable_idempotence=True)
+    fake, leader, _, producer = with_coordinator(enable_idempotence=True)
     producer.produce("t", "a", partition=0)
     producer.flush()
     producer._core.identity.producer_epoch = LAST_EPOCH
@@ -146,7 +144,9 @@ def test_a_new_producer_id_is_requested_after_the_last_epoch() -> None:
 
 @pytest.mark.parametrize("in_flight", [False, True], ids=["queue", "queue and in flight"])
 def test_purging_a_batch_that_waits_for_its_retry_leaves_no_gap_in_sequences(in_flight: bool) -> None:
-    fake, leader, _, producer = idempotent(enable_idempotence=True, retry_backoff_ms=3000, retry_backoff_max_ms=3000)
+    fake, leader, _, producer = with_coordinator(
+        enable_idempotence=True, retry_backoff_ms=3000, retry_backoff_max_ms=3000
+    )
     reports = Reports()
     producer.produce("t", "one", partition=0, on_delivery=reports)
     producer.flush()

@@ -14,7 +14,7 @@ from shareq.model.messages.transactions import TxnOffsetCommitRequest, TxnOffset
 from shareq.producer import ConsumerGroupMetadata
 from shareq.producer.transaction import ProducerTransactionState
 from tests.client.fake import Fake
-from tests.producer.test_transactions import setup, transactional
+from tests.producer.stage import transactional, with_coordinator
 
 GROUP = ConsumerGroupMetadata("g")
 POSITIONS = [TopicPartition("t", 0, 5), TopicPartition("t", 1)]
@@ -123,10 +123,10 @@ def test_a_call_that_timed_out_can_be_repeated() -> None:
 
 
 def test_an_open_transaction_is_required() -> None:
-    _, _, _, producer = setup(transactional_id="x")
+    _, _, _, producer = with_coordinator(transactional_id="x")
     with pytest.raises(IllegalStateException, match="is not possible"):
         producer.send_offsets_to_transaction(POSITIONS, GROUP)
-    _, _, _, producer = setup()
+    _, _, _, producer = with_coordinator()
     with pytest.raises(IllegalStateException, match=r"transactional\.id"):
         producer.send_offsets_to_transaction(POSITIONS, GROUP)
 

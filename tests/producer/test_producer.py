@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from shareq.log.batches import parse_batch
-from shareq.log.records import decode
 from shareq.model.errors import Errors, IllegalStateException, KafkaError, KafkaException
 from shareq.model.messages.cluster import MetadataRequest
 from shareq.model.messages.data import ProduceRequest, ProduceResponse
@@ -16,61 +14,7 @@ from shareq.model.messages.share_fetch import LeaderIdAndEpoch
 from shareq.producer import Producer
 from shareq.producer.partitioner import PARTITIONERS, Partitioner, murmur2
 from tests.client.fake import Fake
-
-
-class FakeLeader:
-    """Logs as lists of (key, value, headers, timestamp) by topic id and partition; first responses have `errors`."""
-
-    def __init__(self, fake: Fake, *errors: Errors) -> None:
-        self.fake = fake
-        self.errors = list(errors)
-        self.logs: dict[tuple[str, int], list[Any]] = {}
-        self.batches: list[tuple[int, Any]] = []
-        fake.answers[ProduceRequest] = self.produce
-
-    def produce(self, fake: Fake, node: int, request: ProduceRequest) -> Any:
-        error = self.errors.pop(0) if self.errors else Errors.NONE
-        if error is Errors.NETWORK_EXCEPTION:
-            return error
-        return ProduceResponse(
-            responses=tuple(
-                ProduceResponse.Topic(
-                    topic_id=topic.topic_id,
-                    partitions=tuple(self._append(topic.topic_id, node, part, error) for part in topic.partitions),
-                )
-                for topic in request.topics
-            )
-        )
-
-    def _append(
-        self, topic_id: str, node: int, part: ProduceRequest.Partition, error: Errors
-    ) -> ProduceResponse.Partition:
-        if error:
-            return ProduceResponse.Partition(index=part.index, error_code=error, error_message="why")
-        log = self.logs.setdefault((topic_id, part.index), [])
-        base_offset = len(log)
-        batch = parse_batch(part.records)
-        self.batches.append((node, batch))
-        log += [(record.key, record.value, record.headers, record.timestamp) for record in decode(batch)]
-        return ProduceResponse.Partition(index=part.index, base_offset=base_offset)
-
-    def values(self, partition: int = 0, topic: str = "t") -> list[bytes | None]:
-        return [value for _, value, _, _ in self.logs.get((self.fake.ids[topic], partition), [])]
-
-
-def setup(*errors: Errors, leaders: list[int] | None = None, **conf: Any) -> tuple[Fake, FakeLeader, Producer]:
-    fake = Fake(t=leaders or [1])
-    leader = FakeLeader(fake, *errors)
-    keys = {key.replace("_", "."): value for key, value in conf.items()}
-    return fake, leader, Producer({"bootstrap.servers": fake.address, **keys})
-
-
-class Reports(list[Any]):
-    """A delivery callback that keeps (error code, partition, offset) of each record."""
-
-    def __call__(self, error: Any, message: Any) -> None:
-        self.append((error and error.code(), message.partition(), message.offset()))
-
+from tests.producer.stage import FakeLeader, Reports, setup
 
 # ---- batches and requests --------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from shareq.model.errors import Errors, KafkaError
 from shareq.model.messages.cluster import MetadataRequest
 from shareq.model.messages.data import ProduceRequest
 from tests.client.fake import Fake, topic_id
-from tests.producer.test_producer import FakeLeader, Reports, setup
+from tests.producer.stage import FakeLeader, Reports, setup
 
 
 def recreate(fake: Fake, partitions: int) -> None:

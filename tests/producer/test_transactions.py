@@ -16,12 +16,11 @@ from shareq.model.messages.transactions import (
     EndTxnRequest,
     EndTxnResponse,
     InitProducerIdRequest,
-    InitProducerIdResponse,
 )
 from shareq.producer import Producer
 from shareq.producer.transaction import TRANSITIONS, ProducerTransactionEvent, ProducerTransactionState
 from tests.client.fake import Fake, Later
-from tests.producer.test_producer import FakeLeader, Reports
+from tests.producer.stage import Reports, places, transactional, with_coordinator
 
 S, E = ProducerTransactionState, ProducerTransactionEvent
 
@@ -44,53 +43,11 @@ def test_transition_of_every_pair_of_state_and_event(
     assert TRANSITIONS.get((state, event)) == (LEGAL[state] | {E.REFUSED: S.FATAL}).get(event)
 
 
-class Coordinator:
-    """Gives producer id 7, and a new epoch with each transaction; its first responses have `errors`."""
-
-    def __init__(self, fake: Fake, *errors: Errors) -> None:
-        self.errors = list(errors)
-        self.epoch = 0
-        self.ended: list[bool] = []
-        fake.answers[InitProducerIdRequest] = self.init
-        fake.answers[EndTxnRequest] = self.end
-
-    def init(self, fake: Fake, node: int, request: InitProducerIdRequest) -> Any:
-        if self.errors:
-            return InitProducerIdResponse(error_code=self.errors.pop(0))
-        return InitProducerIdResponse(producer_id=7, producer_epoch=self.epoch)
-
-    def end(self, fake: Fake, node: int, request: EndTxnRequest) -> Any:
-        if self.errors:
-            return EndTxnResponse(error_code=self.errors.pop(0))
-        assert (request.producer_id, request.producer_epoch) == (7, self.epoch)
-        self.ended.append(request.committed)
-        self.epoch += 1
-        return EndTxnResponse(producer_id=7, producer_epoch=self.epoch)
-
-
-def setup(*errors: Errors, **conf: Any) -> tuple[Fake, FakeLeader, Coordinator, Producer]:
-    fake = Fake(t=[1, 1])
-    keys = {key.replace("_", "."): value for key, value in conf.items()}
-    return fake, FakeLeader(fake), Coordinator(fake), Producer({"bootstrap.servers": fake.address, **keys})
-
-
-def transactional(**conf: Any) -> tuple[Fake, FakeLeader, Coordinator, Producer]:
-    fake, leader, coordinator, producer = setup(transactional_id="x", **conf)
-    producer.init_transactions()
-    producer.begin_transaction()
-    return fake, leader, coordinator, producer
-
-
-def places(leader: FakeLeader) -> list[tuple[int, int, int, bool]]:
-    """(producer id, epoch, base sequence, transactional) of each batch."""
-    return [(b.producer_id, b.producer_epoch, b.base_sequence, b.is_transactional) for _, b in leader.batches]
-
-
 # ---- idempotence -----------------------------------------------------------------------------------------------------
 
 
 def test_batches_have_sequences_by_partition() -> None:
-    fake, leader, _, producer = setup(enable_idempotence=True)
+    fake, leader, _, producer = with_coordinator(enable_idempotence=True)
     for count in (2, 1):
         for value in range(count):
             producer.produce("t", str(value), partition=0)
@@ -102,7 +59,7 @@ def test_batches_have_sequences_by_partition() -> None:
 
 
 def test_without_idempotence_batches_have_no_sequence() -> None:
-    fake, leader, _, producer = setup()
+    fake, leader, _, producer = with_coordinator()
     producer.produce("t", "a")
     producer.flush()
     assert places(leader) == [(-1, -1, -1, False)]
@@ -110,7 +67,7 @@ def test_without_idempotence_batches_have_no_sequence() -> None:
 
 
 def test_a_retry_sends_the_same_bytes() -> None:
-    fake, leader, _, producer = setup(enable_idempotence=True)
+    fake, leader, _, producer = with_coordinator(enable_idempotence=True)
     leader.errors = [Errors.NETWORK_EXCEPTION]
     producer.produce("t", "a", partition=0)
     producer.flush()
@@ -120,7 +77,7 @@ def test_a_retry_sends_the_same_bytes() -> None:
 
 
 def test_sequences_restart_at_the_next_epoch_after_a_refused_batch() -> None:
-    fake, leader, _, producer = setup(enable_idempotence=True)
+    fake, leader, _, producer = with_coordinator(enable_idempotence=True)
     leader.errors = [Errors.INVALID_RECORD]
     for value in "ab":
         producer.produce("t", value, partition=0)
@@ -130,7 +87,7 @@ def test_sequences_restart_at_the_next_epoch_after_a_refused_batch() -> None:
 
 
 def test_records_wait_for_the_producer_id() -> None:
-    fake, leader, coordinator, producer = setup(enable_idempotence=True)
+    fake, leader, coordinator, producer = with_coordinator(enable_idempotence=True)
     coordinator.errors = [Errors.COORDINATOR_LOAD_IN_PROGRESS] * 3
     producer.produce("t", "a", partition=0)
     assert producer.flush() == 0
@@ -229,7 +186,7 @@ def test_errors_of_end_txn(errors: list[Errors], fatal: Errors | None) -> None:
 
 
 def test_a_refused_id_is_fatal() -> None:
-    _, _, coordinator, producer = setup(transactional_id="x")
+    _, _, coordinator, producer = with_coordinator(transactional_id="x")
     coordinator.errors = [Errors.INVALID_TRANSACTION_TIMEOUT]
     with pytest.raises(KafkaException) as raised:
         producer.init_transactions()
@@ -247,7 +204,7 @@ def test_a_refused_id_is_fatal() -> None:
     ],
 )
 def test_calls_out_of_order_are_refused(call: Any) -> None:
-    _, _, _, producer = setup(transactional_id="x")
+    _, _, _, producer = with_coordinator(transactional_id="x")
     with pytest.raises(IllegalStateException, match="is not possible"):
         call(producer)
 
@@ -287,14 +244,14 @@ def test_a_commit_after_a_lost_record_is_refused() -> None:
 
 
 def test_produce_requires_an_open_transaction() -> None:
-    _, _, _, producer = setup(transactional_id="x")
+    _, _, _, producer = with_coordinator(transactional_id="x")
     with pytest.raises(KafkaException, match="begin_transaction") as raised:
         producer.produce("t", "a")
     assert raised.value.error == KafkaError._STATE
 
 
 def test_transactions_require_a_transactional_id() -> None:
-    _, _, _, producer = setup()
+    _, _, _, producer = with_coordinator()
     with pytest.raises(IllegalStateException, match=r"transactional\.id"):
         producer.init_transactions()
 
@@ -327,7 +284,7 @@ def coordinators(fake: Fake, *nodes: int) -> None:
 
 
 def test_requests_go_to_the_coordinator_of_the_transactional_id() -> None:
-    fake, _, coordinator, producer = setup(transactional_id="x")
+    fake, _, coordinator, producer = with_coordinator(transactional_id="x")
     coordinators(fake, 4)
     producer.init_transactions()
     producer.begin_transaction()
@@ -339,7 +296,7 @@ def test_requests_go_to_the_coordinator_of_the_transactional_id() -> None:
 
 
 def test_without_transactions_any_broker_gives_a_producer_id() -> None:
-    fake, _, _, producer = setup(enable_idempotence=True)
+    fake, _, _, producer = with_coordinator(enable_idempotence=True)
     producer.produce("t", "a", partition=0)
     producer.flush()
     assert nodes_of(fake, InitProducerIdRequest) == [-1]
@@ -348,7 +305,7 @@ def test_without_transactions_any_broker_gives_a_producer_id() -> None:
 
 @pytest.mark.parametrize("error", [Errors.NOT_COORDINATOR, Errors.COORDINATOR_NOT_AVAILABLE, Errors.NETWORK_EXCEPTION])
 def test_a_moved_coordinator_is_looked_up(error: Errors) -> None:
-    fake, _, coordinator, producer = setup(transactional_id="x")
+    fake, _, coordinator, producer = with_coordinator(transactional_id="x")
     coordinators(fake, 4, 5)
     producer.init_transactions()
     producer.begin_transaction()
@@ -368,7 +325,7 @@ def test_a_moved_coordinator_is_looked_up(error: Errors) -> None:
 
 
 def test_a_final_error_of_the_coordinator_lookup_is_fatal() -> None:
-    fake, _, _, producer = setup(transactional_id="x")
+    fake, _, _, producer = with_coordinator(transactional_id="x")
     refused = FindCoordinatorResponse.Coordinator(
         key="x", error_code=Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, error_message="not yours"
     )
@@ -380,7 +337,7 @@ def test_a_final_error_of_the_coordinator_lookup_is_fatal() -> None:
 
 
 def test_a_broker_without_transaction_version_2_is_an_error() -> None:
-    fake, _, _, producer = setup(transactional_id="x")
+    fake, _, _, producer = with_coordinator(transactional_id="x")
     fake.answers[InitProducerIdRequest] = lambda f, n, r: Errors.UNSUPPORTED_VERSION
     with pytest.raises(KafkaException) as raised:
         producer.init_transactions()
@@ -388,7 +345,7 @@ def test_a_broker_without_transaction_version_2_is_an_error() -> None:
 
 
 def test_records_of_an_idempotent_producer_fail_without_a_producer_id() -> None:
-    fake, _, _, producer = setup(enable_idempotence=True)
+    fake, _, _, producer = with_coordinator(enable_idempotence=True)
     fake.answers[InitProducerIdRequest] = lambda f, n, r: Errors.UNSUPPORTED_VERSION
     reports = Reports()
     producer.produce("t", "a", partition=0, on_delivery=reports)

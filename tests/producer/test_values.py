@@ -10,7 +10,7 @@ from shareq.model.errors import Errors, KafkaError, KafkaException
 from shareq.producer import Producer
 from shareq.producer.partitioner import fnv1a
 from tests.client.fake import Fake
-from tests.producer.test_producer import FakeLeader, Reports, setup
+from tests.producer.stage import FakeLeader, Reports, setup
 
 
 class Seven:

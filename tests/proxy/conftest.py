@@ -12,6 +12,7 @@ from shareq import Cluster
 from shareq.proxy import Tap, tap
 from tests.polling import PATIENCE_S
 from tests.proxy.sockets import Pair, Upstream
+from tests.proxy.stage import address
 
 
 @pytest.fixture
@@ -32,11 +33,6 @@ def pair(upstream: tuple[Upstream, Tap]) -> Iterator[Pair]:
         client.settimeout(PATIENCE_S)
         with broker.accept() as opened:
             yield client, opened
-
-
-def address(cluster: Cluster) -> str:
-    assert cluster._server is not None
-    return cluster._server.bootstrap_servers
 
 
 @pytest.fixture

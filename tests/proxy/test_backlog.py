@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import selectors
 import socket
 import struct
@@ -14,26 +13,10 @@ import pytest
 from shareq.proxy import Tap
 from shareq.proxy.backlog import ENTRY_BYTES, LATE_MS, REST_MS, WAITING_BYTES, Backlog
 from tests.proxy.sockets import Pair, Upstream, framed
+from tests.proxy.stage import Loop
 
 
-class Loop(asyncio.SelectorEventLoop):
-    """A loop whose clock the test sets."""
-
-    def __init__(self, selector: selectors.BaseSelector) -> None:
-        self.now_ms = 0
-        super().__init__(selector)
-
-    def time(self) -> float:
-        return self.now_ms / 1000
-
-    def turns(self, at_ms: int) -> None:
-        """Some turns of the loop at a time."""
-        self.now_ms = at_ms
-        for _ in range(20):
-            self.run_until_complete(asyncio.sleep(0))
-
-
-class Scene:
+class BacklogStage:
     """A backlog, and a socket that is ready as soon as its peer has sent."""
 
     def __init__(self) -> None:
@@ -54,8 +37,8 @@ class Scene:
 
 
 @pytest.fixture
-def scene() -> Iterator[Scene]:
-    made = Scene()
+def stage() -> Iterator[BacklogStage]:
+    made = BacklogStage()
     yield made
     made.loop.remove_reader(made.socket)
     made.loop.close()
@@ -63,61 +46,61 @@ def scene() -> Iterator[Scene]:
     made.peer.close()
 
 
-def test_messages_rest_and_are_then_read_in_order(scene: Scene) -> None:
+def test_messages_rest_and_are_then_read_in_order(stage: BacklogStage) -> None:
     """With the times at which they have passed."""
-    scene.add("a", "b")
-    scene.loop.turns(REST_MS - 1)
-    assert scene.read == []
-    scene.add("c")
-    scene.loop.turns(REST_MS)
-    assert scene.read == [("a", 0), ("b", 0), ("c", REST_MS - 1)]
-    scene.add("d")
-    scene.loop.turns(2 * REST_MS - 1)
-    assert len(scene.read) == 3
-    scene.loop.turns(2 * REST_MS)
-    assert scene.read[3:] == [("d", REST_MS)]
+    stage.add("a", "b")
+    stage.loop.turns(REST_MS - 1)
+    assert stage.read == []
+    stage.add("c")
+    stage.loop.turns(REST_MS)
+    assert stage.read == [("a", 0), ("b", 0), ("c", REST_MS - 1)]
+    stage.add("d")
+    stage.loop.turns(2 * REST_MS - 1)
+    assert len(stage.read) == 3
+    stage.loop.turns(2 * REST_MS)
+    assert stage.read[3:] == [("d", REST_MS)]
 
 
-def test_nothing_is_read_while_a_socket_is_ready(scene: Scene) -> None:
-    scene.peer.send(b"x")
-    scene.add("a")
-    scene.loop.turns(REST_MS)
-    assert scene.read == []
-    scene.socket.recv(1)
-    scene.loop.turns(REST_MS)
-    assert scene.read == [("a", 0)]
+def test_nothing_is_read_while_a_socket_is_ready(stage: BacklogStage) -> None:
+    stage.peer.send(b"x")
+    stage.add("a")
+    stage.loop.turns(REST_MS)
+    assert stage.read == []
+    stage.socket.recv(1)
+    stage.loop.turns(REST_MS)
+    assert stage.read == [("a", 0)]
 
 
-def test_a_late_message_is_read_although_a_socket_is_ready(scene: Scene) -> None:
-    scene.peer.send(b"x")
-    scene.add("late")
-    scene.loop.turns(REST_MS)
-    scene.add("young")
-    scene.loop.turns(LATE_MS)
-    assert scene.read == [("late", 0)]
+def test_a_late_message_is_read_although_a_socket_is_ready(stage: BacklogStage) -> None:
+    stage.peer.send(b"x")
+    stage.add("late")
+    stage.loop.turns(REST_MS)
+    stage.add("young")
+    stage.loop.turns(LATE_MS)
+    assert stage.read == [("late", 0)]
 
 
-def test_no_more_than_a_limit_waits(scene: Scene) -> None:
-    scene.peer.send(b"x")
-    scene.add("a", "b", size=WAITING_BYTES // 2 - ENTRY_BYTES)
-    assert scene.read == []
-    scene.add("c")
-    assert scene.read == [("a", 0)]
+def test_no_more_than_a_limit_waits(stage: BacklogStage) -> None:
+    stage.peer.send(b"x")
+    stage.add("a", "b", size=WAITING_BYTES // 2 - ENTRY_BYTES)
+    assert stage.read == []
+    stage.add("c")
+    assert stage.read == [("a", 0)]
 
 
-def test_one_message_above_the_limit_is_read_at_once(scene: Scene) -> None:
-    scene.add("a")
-    scene.add("b", size=WAITING_BYTES)
-    assert scene.read == [("a", 0), ("b", 0)]
+def test_one_message_above_the_limit_is_read_at_once(stage: BacklogStage) -> None:
+    stage.add("a")
+    stage.add("b", size=WAITING_BYTES)
+    assert stage.read == [("a", 0), ("b", 0)]
 
 
-def test_all_is_read_at_a_call(scene: Scene) -> None:
-    scene.peer.send(b"x")
-    scene.add("a", "b")
-    scene.backlog.drain()
-    assert scene.read == [("a", 0), ("b", 0)]
-    scene.loop.turns(LATE_MS)
-    assert len(scene.read) == 2
+def test_all_is_read_at_a_call(stage: BacklogStage) -> None:
+    stage.peer.send(b"x")
+    stage.add("a", "b")
+    stage.backlog.drain()
+    assert stage.read == [("a", 0), ("b", 0)]
+    stage.loop.turns(LATE_MS)
+    assert len(stage.read) == 2
 
 
 def test_a_poll_is_read_behind_what_has_arrived(
@@ -137,8 +120,8 @@ def test_a_poll_is_read_behind_what_has_arrived(
     assert read == ["request", "poll"]
 
 
-def test_an_entry_has_the_time_that_is_given(scene: Scene) -> None:
-    scene.loop.now_ms = 7
-    scene.backlog.add(1, partial(scene._take, "a"), 5)
-    scene.backlog.drain()
-    assert scene.read == [("a", 5)]
+def test_an_entry_has_the_time_that_is_given(stage: BacklogStage) -> None:
+    stage.loop.now_ms = 7
+    stage.backlog.add(1, partial(stage._take, "a"), 5)
+    stage.backlog.drain()
+    assert stage.read == [("a", 5)]

@@ -23,8 +23,7 @@ from shareq.trace.journal.jsonl import page
 from shareq_widgets import control_room, locks, strip
 from shareq_widgets.show.source import Wishes, find
 from tests.polling import PATIENCE_S, QUICK, take
-from tests.proxy.conftest import address
-from tests.proxy.test_tap import GROUP, consumer, produce, served
+from tests.proxy.stage import GROUP, address, consumer, produce, served
 from tests.widgets.test_show import result_of
 from tests.wire.raw import quiet_ports
 
@@ -144,7 +143,7 @@ NOW_MS = 5_000
 BROKEN = Reply(None, Errors.NETWORK_EXCEPTION, "connection refused")
 
 
-class Scene:
+class FollowingStage:
     """A journal of a tap, and what follows it."""
 
     def __init__(self, capacity: int | None = None) -> None:
@@ -187,95 +186,95 @@ def steps(following: Following, now_ms: int) -> list[Request | int]:
 
 
 def test_a_poll_asks_for_what_follows_and_is_admitted_again_at_times() -> None:
-    scene = Scene()
-    scene.beat(3)
+    stage = FollowingStage()
+    stage.beat(3)
     metadata = MetadataRequest(topics=())
-    first, asked = steps(scene.following, 0)
+    first, asked = steps(stage.following, 0)
     assert isinstance(asked, ReadJournalRequest)
     assert (first, asked.group_id, asked.from_order) == (metadata, "g", 0)
-    scene.read()
-    (asked,) = steps(scene.following, ADMITTED_MS - 1)
+    stage.read()
+    (asked,) = steps(stage.following, ADMITTED_MS - 1)
     assert isinstance(asked, ReadJournalRequest)
     assert asked.from_order == 3
-    assert steps(scene.following, ADMITTED_MS)[0] == metadata
-    scene.following.take(BROKEN, NOW_MS, NOW_MS)
-    pause, again, _ = steps(scene.following, ADMITTED_MS + 1)
+    assert steps(stage.following, ADMITTED_MS)[0] == metadata
+    stage.following.take(BROKEN, NOW_MS, NOW_MS)
+    pause, again, _ = steps(stage.following, ADMITTED_MS + 1)
     assert isinstance(pause, int)
     assert again == metadata
 
 
 def test_pages_are_appended_with_their_orders_and_times() -> None:
-    scene = Scene()
-    scene.beat(30)
+    stage = FollowingStage()
+    stage.beat(30)
     for _ in range(40):
-        scene.read(most=300)
-    assert scene.journal.entries() == scene.tapped.entries()
-    assert (scene.following.caught_up, scene.following.ahead_ms) == (True, 40)
-    scene.beat(1)
-    scene.beat(5)
-    scene.read(most=1)
-    assert not scene.following.caught_up
+        stage.read(most=300)
+    assert stage.journal.entries() == stage.tapped.entries()
+    assert (stage.following.caught_up, stage.following.ahead_ms) == (True, 40)
+    stage.beat(1)
+    stage.beat(5)
+    stage.read(most=1)
+    assert not stage.following.caught_up
 
 
 def test_what_a_tap_has_dropped_before_is_counted() -> None:
     """BEHAVIOUR.md, 5.6."""
-    scene = Scene(capacity=10)
-    scene.beat(35)
-    scene.read()
-    assert scene.journal.entries() == scene.tapped.entries()
-    assert scene.journal.dropped == 25
+    stage = FollowingStage(capacity=10)
+    stage.beat(35)
+    stage.read()
+    assert stage.journal.entries() == stage.tapped.entries()
+    assert stage.journal.dropped == 25
 
 
 def test_what_a_tap_has_dropped_since_ends_the_journal() -> None:
     """BEHAVIOUR.md, 5.6: the states behind a gap would be wrong."""
-    scene = Scene(capacity=10)
-    scene.beat(5)
-    scene.read()
-    scene.beat(30)
-    scene.read()
+    stage = FollowingStage(capacity=10)
+    stage.beat(5)
+    stage.read()
+    stage.beat(30)
+    stage.read()
     why = "the tap's journal is not followed any more, 20 of its events are missing: open the view again"
-    assert (scene.following.trouble, scene.following.ended) == (why, True)
-    assert reasons(scene.journal) == [why]
+    assert (stage.following.trouble, stage.following.ended) == (why, True)
+    assert reasons(stage.journal) == [why]
 
 
 def test_another_journal_ends_the_journal() -> None:
-    scene = Scene()
-    scene.beat(5)
-    scene.read()
-    scene.read(journal=Journal(2_000))
-    assert scene.following.ended
-    assert "it has started again" in scene.following.trouble
+    stage = FollowingStage()
+    stage.beat(5)
+    stage.read()
+    stage.read(journal=Journal(2_000))
+    assert stage.following.ended
+    assert "it has started again" in stage.following.trouble
 
 
 def test_two_failures_are_written_and_end_with_the_next_response() -> None:
-    scene = Scene()
-    scene.write(ObservationDisturbed("of the tap"))
-    scene.read()
-    scene.following.take(BROKEN, NOW_MS, NOW_MS)
-    assert scene.following.trouble == "the tap does not answer: connection refused"
-    assert reasons(scene.journal) == ["of the tap"]
+    stage = FollowingStage()
+    stage.write(ObservationDisturbed("of the tap"))
+    stage.read()
+    stage.following.take(BROKEN, NOW_MS, NOW_MS)
+    assert stage.following.trouble == "the tap does not answer: connection refused"
+    assert reasons(stage.journal) == ["of the tap"]
     for _ in range(3):
-        scene.following.take(BROKEN, NOW_MS, NOW_MS)
-    assert reasons(scene.journal)[1:] == [scene.following.trouble]
-    scene.write(RecordsHeld("g", "t", 0, "m", 0, 5, 1, 9_000))
-    scene.read()
-    assert scene.following.trouble == ""
-    assert reasons(scene.journal)[2:] == ["of the tap"]
-    times = [entry.time_ms for entry in scene.journal]
+        stage.following.take(BROKEN, NOW_MS, NOW_MS)
+    assert reasons(stage.journal)[1:] == [stage.following.trouble]
+    stage.write(RecordsHeld("g", "t", 0, "m", 0, 5, 1, 9_000))
+    stage.read()
+    assert stage.following.trouble == ""
+    assert reasons(stage.journal)[2:] == ["of the tap"]
+    times = [entry.time_ms for entry in stage.journal]
     assert times == sorted(times)
-    assert scene.journal[-1].event == scene.tapped[-1].event
+    assert stage.journal[-1].event == stage.tapped[-1].event
 
 
 def test_a_broker_without_the_api_is_no_tap() -> None:
-    scene = Scene()
-    assert scene.following.offered is None
-    scene.following.fail(KafkaException(KafkaError(Errors.UNSUPPORTED_VERSION, "no such API")), NOW_MS)
-    assert scene.following.offered is False
+    stage = FollowingStage()
+    assert stage.following.offered is None
+    stage.following.fail(KafkaException(KafkaError(Errors.UNSUPPORTED_VERSION, "no such API")), NOW_MS)
+    assert stage.following.offered is False
 
 
 def test_a_page_that_cannot_be_read_ends_the_journal() -> None:
-    scene = Scene()
+    stage = FollowingStage()
     response = ReadJournalResponse(now_ms=NOW_MS, total=1, journal=b'{"shareq_journal": 99, "origin_ms": 0}\n')
-    scene.following.take(Reply(response, Errors.NONE), NOW_MS, NOW_MS)
-    assert scene.following.ended
-    assert "shareq_journal=99: must be 1 or 2" in scene.following.trouble
+    stage.following.take(Reply(response, Errors.NONE), NOW_MS, NOW_MS)
+    assert stage.following.ended
+    assert "shareq_journal=99: must be 1 or 2" in stage.following.trouble

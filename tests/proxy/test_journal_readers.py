@@ -21,7 +21,7 @@ from shareq.trace.journal.jsonl import read_page
 from shareq.wire.errors import MalformedFrame, RequestHeader
 from shareq.wire.frames import decode_response, encode_request, encode_response
 from tests.proxy.sockets import Pair, exactly, framed
-from tests.proxy.test_backlog import Loop
+from tests.proxy.stage import Loop
 
 ORIGIN_MS = 1_000
 GATHER_MS = round(GATHER_S * 1000)
@@ -55,7 +55,7 @@ class Reader:
         return [read_page(one.journal, "a page").entries for one in self.answers]
 
 
-class Scene:
+class JournalStage:
     """A journal with readers, and a loop whose clock the test sets."""
 
     def __init__(self, capacity: int | None = None) -> None:
@@ -76,120 +76,120 @@ class Scene:
 
 
 @pytest.fixture
-def scene() -> Iterator[Scene]:
-    made = Scene()
+def stage() -> Iterator[JournalStage]:
+    made = JournalStage()
     yield made
     made.loop.close()
 
 
-def test_entries_that_there_are_come_at_once(scene: Scene) -> None:
+def test_entries_that_there_are_come_at_once(stage: JournalStage) -> None:
     """BEHAVIOUR.md, 5.2."""
-    scene.write(5)
+    stage.write(5)
     for first in range(5):
-        reader = scene.ask(1, asked(first, max_wait_ms=500))
-        assert reader.pages == [scene.journal.entries()[first:]]
+        reader = stage.ask(1, asked(first, max_wait_ms=500))
+        assert reader.pages == [stage.journal.entries()[first:]]
         assert reader.answers[0].total == 5
         assert read_page(reader.answers[0].journal, "a page").origin_ms == ORIGIN_MS
 
 
-def test_a_request_waits_for_entries_and_those_of_a_moment_come_together(scene: Scene) -> None:
-    scene.write(2)
-    reader = scene.ask(1, asked(2, max_wait_ms=500))
-    scene.loop.turns(at_ms=100)
+def test_a_request_waits_for_entries_and_those_of_a_moment_come_together(stage: JournalStage) -> None:
+    stage.write(2)
+    reader = stage.ask(1, asked(2, max_wait_ms=500))
+    stage.loop.turns(at_ms=100)
     assert not reader.answers
-    scene.write(1)
-    scene.write(2)
-    scene.loop.turns(at_ms=100 + GATHER_MS)
-    assert reader.pages == [scene.journal.entries()[2:]]
-    scene.loop.turns(at_ms=1_000)
-    assert (len(reader.answers), scene.readers.waiting) == (1, 0)
+    stage.write(1)
+    stage.write(2)
+    stage.loop.turns(at_ms=100 + GATHER_MS)
+    assert reader.pages == [stage.journal.entries()[2:]]
+    stage.loop.turns(at_ms=1_000)
+    assert (len(reader.answers), stage.readers.waiting) == (1, 0)
 
 
-def test_a_wait_ends_without_entries(scene: Scene) -> None:
-    reader, other = scene.ask(1, asked(0, max_wait_ms=500)), scene.ask(2, asked(0, max_wait_ms=1 << 30))
-    scene.loop.turns(at_ms=499)
+def test_a_wait_ends_without_entries(stage: JournalStage) -> None:
+    reader, other = stage.ask(1, asked(0, max_wait_ms=500)), stage.ask(2, asked(0, max_wait_ms=1 << 30))
+    stage.loop.turns(at_ms=499)
     assert not reader.answers
-    scene.loop.turns(at_ms=500)
+    stage.loop.turns(at_ms=500)
     assert (reader.pages, reader.answers[0].total, reader.answers[0].now_ms) == ([[]], 0, 500)
-    scene.loop.turns(at_ms=MOST_WAIT_MS - 1)
+    stage.loop.turns(at_ms=MOST_WAIT_MS - 1)
     assert not other.answers
-    scene.loop.turns(at_ms=MOST_WAIT_MS)
+    stage.loop.turns(at_ms=MOST_WAIT_MS)
     assert other.pages == [[]]
 
 
-def test_an_order_beyond_the_end_does_not_wait(scene: Scene) -> None:
+def test_an_order_beyond_the_end_does_not_wait(stage: JournalStage) -> None:
     """It is that of another journal, of a tap that was here before."""
-    scene.write(3)
-    reader = scene.ask(1, asked(4, max_wait_ms=500))
+    stage.write(3)
+    reader = stage.ask(1, asked(4, max_wait_ms=500))
     assert (reader.pages, reader.answers[0].total) == ([[]], 3)
 
 
-def test_a_page_is_bounded_but_for_its_first_entry(scene: Scene) -> None:
+def test_a_page_is_bounded_but_for_its_first_entry(stage: JournalStage) -> None:
     """BEHAVIOUR.md, 5.3."""
-    scene.write(100)
-    pages = [scene.ask(1, asked(0, max_bytes=most)).answers[0].journal for most in (1, 1_000, 1 << 30)]
+    stage.write(100)
+    pages = [stage.ask(1, asked(0, max_bytes=most)).answers[0].journal for most in (1, 1_000, 1 << 30)]
     counts = [len(read_page(one, "a page").entries) for one in pages]
     assert counts[0] == 1
     assert 1 < counts[1] < 20
     assert counts[2] == 100
     assert len(pages[1]) <= 1_000 + 60  # the header
-    scene.write(1, "m" * MOST_BYTES)
-    scene.write(1)
-    assert len(scene.ask(1, asked(99, max_bytes=1 << 30)).pages[0]) == 1
-    assert len(scene.ask(1, asked(100, max_bytes=1 << 30)).pages[0]) == 1
+    stage.write(1, "m" * MOST_BYTES)
+    stage.write(1)
+    assert len(stage.ask(1, asked(99, max_bytes=1 << 30)).pages[0]) == 1
+    assert len(stage.ask(1, asked(100, max_bytes=1 << 30)).pages[0]) == 1
 
 
 def test_entries_that_the_journal_has_dropped_are_seen_to_be_missing() -> None:
-    scene = Scene(capacity=10)
-    scene.write(35)
-    reader = scene.ask(1, asked(3))
+    stage = JournalStage(capacity=10)
+    stage.write(35)
+    reader = stage.ask(1, asked(3))
     assert [entry.order for entry in reader.pages[0]] == list(range(25, 35))
-    scene.loop.close()
+    stage.loop.close()
 
 
-def test_a_client_that_closes_ends_its_wait(scene: Scene) -> None:
-    reader = scene.ask(1, asked(0, max_wait_ms=500))
-    scene.readers.lost(1)
-    scene.write(1)
-    scene.loop.turns(at_ms=1_000)
-    assert (reader.answers, scene.readers.waiting) == ([], 0)
+def test_a_client_that_closes_ends_its_wait(stage: JournalStage) -> None:
+    reader = stage.ask(1, asked(0, max_wait_ms=500))
+    stage.readers.lost(1)
+    stage.write(1)
+    stage.loop.turns(at_ms=1_000)
+    assert (reader.answers, stage.readers.waiting) == ([], 0)
 
 
-def test_a_client_that_does_not_read_is_disconnected(scene: Scene) -> None:
+def test_a_client_that_does_not_read_is_disconnected(stage: JournalStage) -> None:
     """BEHAVIOUR.md, 5.3: else responses would take memory without a bound."""
-    scene.ask(1, asked(0, max_wait_ms=500))
+    stage.ask(1, asked(0, max_wait_ms=500))
     with pytest.raises(MalformedFrame, match="before the last response"):
-        scene.ask(1, asked(0))
+        stage.ask(1, asked(0))
     reader = Reader(2)
     reader.unsent_bytes = 1
     with pytest.raises(MalformedFrame, match="before the last response"):
-        scene.readers.ask(reader, asked(0))
+        stage.readers.ask(reader, asked(0))
 
 
-def test_a_group_is_observed_when_its_view_asks_for_it(scene: Scene) -> None:
-    scene.ask(1, asked(0, group="crew"))
-    scene.ask(1, asked(0))
-    assert scene.followed == ["crew"]
+def test_a_group_is_observed_when_its_view_asks_for_it(stage: JournalStage) -> None:
+    stage.ask(1, asked(0, group="crew"))
+    stage.ask(1, asked(0))
+    assert stage.followed == ["crew"]
 
 
-def test_a_client_that_no_broker_has_admitted_is_refused(scene: Scene) -> None:
+def test_a_client_that_no_broker_has_admitted_is_refused(stage: JournalStage) -> None:
     """BEHAVIOUR.md, 5.4."""
     reader = Reader(1)
     reader.admitted = False
-    scene.readers.ask(reader, asked(0, group="crew"))
+    stage.readers.ask(reader, asked(0, group="crew"))
     assert reader.answers == [ReadJournalResponse(error_code=Errors.ILLEGAL_SASL_STATE)]
-    assert not scene.followed
+    assert not stage.followed
 
 
 @pytest.mark.parametrize("frame", [asked(-1), asked(0, max_bytes=0)], ids=["a negative order", "no bytes"])
-def test_invalid_requests_are_refused(scene: Scene, frame: bytes) -> None:
-    assert scene.ask(1, frame).answers == [ReadJournalResponse(error_code=Errors.INVALID_REQUEST)]
+def test_invalid_requests_are_refused(stage: JournalStage, frame: bytes) -> None:
+    assert stage.ask(1, frame).answers == [ReadJournalResponse(error_code=Errors.INVALID_REQUEST)]
 
 
 @pytest.mark.parametrize("frame", [asked(0)[:-3], asked(0)[:3] + b"\1" + asked(0)[4:]], ids=["cut", "a newer version"])
-def test_what_cannot_be_read_is_malformed(scene: Scene, frame: bytes) -> None:
+def test_what_cannot_be_read_is_malformed(stage: JournalStage, frame: bytes) -> None:
     with pytest.raises(MalformedFrame):
-        scene.ask(1, frame)
+        stage.ask(1, frame)
 
 
 # ---- on a connection -------------------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ class NoTransport:
     def run(self, action: object) -> None: ...
 
 
-class Scene:
+class WatchStage:
     """The watch of a tap: group `g`, member `a`, records 0 and 1 of one partition, a time in ms."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,8 +180,8 @@ class Scene:
 
 
 @pytest.fixture
-def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
-    made = Scene(monkeypatch)
+def stage(monkeypatch: pytest.MonkeyPatch) -> WatchStage:
+    made = WatchStage(monkeypatch)
     made.begin()
     return made
 
@@ -212,30 +212,30 @@ ORDERS = [
     ids=lambda one: getattr(one, "name", str(one)),
 )
 def test_an_acknowledgement_counts_once_wherever_the_poll_falls(
-    scene: Scene, order: str, kind: AcknowledgeType, count: int
+    stage: WatchStage, order: str, kind: AcknowledgeType, count: int
 ) -> None:
     """BEHAVIOUR.md, 4.8, 4.9."""
-    scene.acquire(count)
+    stage.acquire(count)
     state = outcome(kind, count)
     asked = None
     for step in order.split():
         if step == "R":
-            asked = scene.ask_acknowledge(kind)
+            asked = stage.ask_acknowledge(kind)
         elif step == "P":
             assert asked is not None
-            scene.acknowledged(asked)
+            stage.acknowledged(asked)
         elif step == "lost":
-            scene.watch.disconnected(1, scene.now_ms)
+            stage.watch.disconnected(1, stage.now_ms)
         elif step == "before":
-            scene.poll(0, *([StateBatch(0, 1, 0, count - 1)] if count > 1 else []))
+            stage.poll(0, *([StateBatch(0, 1, 0, count - 1)] if count > 1 else []))
         elif step == "passed" and state is not AVAILABLE:
-            scene.poll(2)
+            stage.poll(2)
         else:
-            scene.poll(0, StateBatch(0, 1, int(state), count))
-    (part,) = ledger(scene.journal, "g", "orders").values()
+            stage.poll(0, StateBatch(0, 1, int(state), count))
+    (part,) = ledger(stage.journal, "g", "orders").values()
     accepted, archived = (2 * (state is one) for one in (ACKNOWLEDGED, ARCHIVED))
     assert (part.times_accepted.sum(), part.times_archived.sum()) == (accepted, archived)
-    written = scene.events(HoldEnded, DurableStateRead)
+    written = stage.events(HoldEnded, DurableStateRead)
     ends = [event for event in written if isinstance(event, HoldEnded)]
     if "lost" not in order:
         cause = (0, 2, kind.name.lower(), state, False)
@@ -244,24 +244,24 @@ def test_an_acknowledgement_counts_once_wherever_the_poll_falls(
         assert isinstance(written[1], HoldEnded), "before the durable state that shows it"
 
 
-def test_a_refused_acknowledgement_ends_no_hold(scene: Scene) -> None:
+def test_a_refused_acknowledgement_ends_no_hold(stage: WatchStage) -> None:
     """BEHAVIOUR.md, 4.9: the durable state is that of an earlier delivery."""
-    scene.acquire(2)
-    asked = scene.ask_acknowledge(ACCEPT)
-    scene.poll(0, StateBatch(0, 1, int(AVAILABLE), 1))
-    scene.acknowledged(asked, Errors.INVALID_RECORD_STATE)
-    assert scene.events(HoldEnded) == []
+    stage.acquire(2)
+    asked = stage.ask_acknowledge(ACCEPT)
+    stage.poll(0, StateBatch(0, 1, int(AVAILABLE), 1))
+    stage.acknowledged(asked, Errors.INVALID_RECORD_STATE)
+    assert stage.events(HoldEnded) == []
 
 
-def test_a_lock_that_has_run_out_is_not_ended_by_the_spso(scene: Scene) -> None:
+def test_a_lock_that_has_run_out_is_not_ended_by_the_spso(stage: WatchStage) -> None:
     """BEHAVIOUR.md, 4.9: another member may have finished the record."""
-    scene.acquire(1)
-    asked = scene.ask_acknowledge(ACCEPT)
-    scene.now_ms += LOCK_MS
-    scene.poll(2)
-    assert scene.events(HoldEnded) == []
-    scene.acknowledged(asked, Errors.INVALID_RECORD_STATE)
-    assert scene.events(HoldEnded) == []
+    stage.acquire(1)
+    asked = stage.ask_acknowledge(ACCEPT)
+    stage.now_ms += LOCK_MS
+    stage.poll(2)
+    assert stage.events(HoldEnded) == []
+    stage.acknowledged(asked, Errors.INVALID_RECORD_STATE)
+    assert stage.events(HoldEnded) == []
 
 
 # ---- members ---------------------------------------------------------------------------------------------------------
@@ -269,23 +269,23 @@ def test_a_lock_that_has_run_out_is_not_ended_by_the_spso(scene: Scene) -> None:
 
 def test_a_member_whose_first_heartbeat_is_under_way_does_not_bypass(monkeypatch: pytest.MonkeyPatch) -> None:
     """BEHAVIOUR.md, 4.10: the poll describes it before its response has passed."""
-    scene = Scene(monkeypatch)
-    scene.watch.follow("g")
+    stage = WatchStage(monkeypatch)
+    stage.watch.follow("g")
     partition = MetadataResponse.Partition(partition_index=0, leader_id=1, leader_epoch=0)
-    scene.topic = MetadataResponse.Topic(name="orders", topic_id=TOPIC, partitions=(partition,))
-    asked = scene.ask_beat(0)
-    scene.poll(0)
-    scene.answer(asked, scene.beaten(1))
-    scene.poll(0)
-    assert scene.events(MembersBypass) == [MembersBypass("g", ())]
-    assert scene.events(MemberJoined) == [MemberJoined("g", "a", "anna", ("orders",))]
+    stage.topic = MetadataResponse.Topic(name="orders", topic_id=TOPIC, partitions=(partition,))
+    asked = stage.ask_beat(0)
+    stage.poll(0)
+    stage.answer(asked, stage.beaten(1))
+    stage.poll(0)
+    assert stage.events(MembersBypass) == [MembersBypass("g", ())]
+    assert stage.events(MemberJoined) == [MemberJoined("g", "a", "anna", ("orders",))]
 
 
-def test_a_member_that_leaves_has_left_by_its_heartbeat(scene: Scene) -> None:
+def test_a_member_that_leaves_has_left_by_its_heartbeat(stage: WatchStage) -> None:
     """BEHAVIOUR.md, 4.10: the poll does not describe it any more, before its response has passed."""
-    asked = scene.ask_beat(-1)
-    scene.members = ()
-    scene.poll(0)
-    assert scene.events(MemberLeft) == []
-    scene.answer(asked, scene.beaten(-1))
-    assert scene.events(MemberLeft) == [MemberLeft("g", "a", "left")]
+    asked = stage.ask_beat(-1)
+    stage.members = ()
+    stage.poll(0)
+    assert stage.events(MemberLeft) == []
+    stage.answer(asked, stage.beaten(-1))
+    assert stage.events(MemberLeft) == [MemberLeft("g", "a", "left")]

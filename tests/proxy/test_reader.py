@@ -47,7 +47,7 @@ Acks = tuple[tuple[int, int, tuple[int, ...]], ...]
 Acquired = tuple[tuple[int, int, int], ...]
 
 
-class Rig:
+class ReaderStage:
     """One partition, members `a` and `b` on connections of their own, brokers 1 and 2; time in ms."""
 
     def __init__(self) -> None:
@@ -142,19 +142,23 @@ OPENED = ShareSessionOpened("g", "a")
 
 def test_an_acquisition_names_holder_count_and_deadline() -> None:
     """BEHAVIOUR.md, 3.1."""
-    rig = Rig()
-    rig.now_ms = 50
-    assert rig.fetch("a", (0, 4, 1), (7, 9, 1)) == [OPENED, held("a", 0, 5, 1, 1050), held("a", 7, 10, 1, 1050)]
-    assert rig.reader.wake_at_ms == 1050
+    stage = ReaderStage()
+    stage.now_ms = 50
+    assert stage.fetch("a", (0, 4, 1), (7, 9, 1)) == [OPENED, held("a", 0, 5, 1, 1050), held("a", 7, 10, 1, 1050)]
+    assert stage.reader.wake_at_ms == 1050
 
 
 @pytest.mark.parametrize("by", ["fetch", "acknowledge"])
 def test_a_confirmed_acknowledgement_ends_a_hold_by_its_types(by: str) -> None:
     """BEHAVIOUR.md, 3.2: one type for all offsets, or one for each."""
-    rig = Rig()
-    rig.fetch("a", (0, 9, 1))
+    stage = ReaderStage()
+    stage.fetch("a", (0, 9, 1))
     acks: Acks = ((0, 1, (ACCEPT,)), (2, 6, (RELEASE, RELEASE, REJECT, GAP, ACCEPT)))
-    found = rig.fetched(rig.ask_fetch("a", acks)) if by == "fetch" else rig.acknowledged(rig.ask_acknowledge("a", acks))
+    found = (
+        stage.fetched(stage.ask_fetch("a", acks))
+        if by == "fetch"
+        else stage.acknowledged(stage.ask_acknowledge("a", acks))
+    )
     assert found == [
         ended("a", "accept", 0, 2, 2),
         ended("a", "release", 2, 4, 0),
@@ -163,172 +167,172 @@ def test_a_confirmed_acknowledgement_ends_a_hold_by_its_types(by: str) -> None:
         ended("a", "accept", 6, 7, 2),
         sent("a", 1, 3, 2, 1, 0),
     ]
-    assert rig.at(LOCK_MS) == [ended("a", "lock_timeout", 7, 10, 0)]
+    assert stage.at(LOCK_MS) == [ended("a", "lock_timeout", 7, 10, 0)]
 
 
 @pytest.mark.parametrize("by", ["partition", "top level"])
 def test_a_refused_acknowledgement_changes_no_record(by: str) -> None:
     """BEHAVIOUR.md, 3.2."""
-    rig = Rig()
-    rig.fetch("a", (0, 4, 1))
-    asked = rig.ask_fetch("a", ((0, 1, (ACCEPT,)),))
+    stage = ReaderStage()
+    stage.fetch("a", (0, 4, 1))
+    asked = stage.ask_fetch("a", ((0, 1, (ACCEPT,)),))
     error = Errors.INVALID_RECORD_STATE
-    found = rig.fetched(asked, acks=error) if by == "partition" else rig.fetched(asked, top=error)
+    found = stage.fetched(asked, acks=error) if by == "partition" else stage.fetched(asked, top=error)
     assert found == [AcknowledgementRefused(*WHERE, "a", error), sent("a", 0, 2, 0, 0, 0, error=error)]
-    assert rig.at(LOCK_MS) == [ended("a", "lock_timeout", 0, 5, 0)]
+    assert stage.at(LOCK_MS) == [ended("a", "lock_timeout", 0, 5, 0)]
 
 
 def test_a_type_that_kafka_does_not_know_is_not_counted() -> None:
-    rig = Rig()
-    rig.fetch("a", (0, 4, 1))
-    found = rig.acknowledged(rig.ask_acknowledge("a", ((0, 1, (9,)),)), Errors.INVALID_REQUEST)
+    stage = ReaderStage()
+    stage.fetch("a", (0, 4, 1))
+    found = stage.acknowledged(stage.ask_acknowledge("a", ((0, 1, (9,)),)), Errors.INVALID_REQUEST)
     assert found[-1] == sent("a", 0, 0, 0, 0, 0, error=Errors.INVALID_REQUEST)
 
 
 def test_a_renewal_moves_the_deadline() -> None:
     """BEHAVIOUR.md, 3.3."""
-    rig = Rig()
-    rig.fetch("a", (0, 4, 1))
-    assert rig.at(700) == []
-    assert rig.acknowledged(rig.ask_acknowledge("a", ((0, 2, (RENEW,)),)))[0] == held("a", 0, 3, 1, 1700)
-    assert rig.at(1000) == [ended("a", "lock_timeout", 3, 5, 0)]
-    assert rig.at(1700) == [ended("a", "lock_timeout", 0, 3, 0)]
+    stage = ReaderStage()
+    stage.fetch("a", (0, 4, 1))
+    assert stage.at(700) == []
+    assert stage.acknowledged(stage.ask_acknowledge("a", ((0, 2, (RENEW,)),)))[0] == held("a", 0, 3, 1, 1700)
+    assert stage.at(1000) == [ended("a", "lock_timeout", 3, 5, 0)]
+    assert stage.at(1700) == [ended("a", "lock_timeout", 0, 3, 0)]
 
 
 def test_a_lock_runs_out_at_its_deadline_and_archives_at_the_limit() -> None:
     """BEHAVIOUR.md, 3.4."""
-    rig = Rig()
-    rig.reader.rules["g"] = GroupRules(2)
-    rig.fetch("a", (0, 0, 1))
-    assert rig.at(999) == []
-    assert rig.at(1000) == [ended("a", "lock_timeout", 0, 1, 0)]
-    rig.fetch("b", (0, 0, 2))
-    assert rig.at(2000) == [ended("b", "lock_timeout", 0, 1, 4, count=2)]
-    assert rig.reader.wake_at_ms is None
+    stage = ReaderStage()
+    stage.reader.rules["g"] = GroupRules(2)
+    stage.fetch("a", (0, 0, 1))
+    assert stage.at(999) == []
+    assert stage.at(1000) == [ended("a", "lock_timeout", 0, 1, 0)]
+    stage.fetch("b", (0, 0, 2))
+    assert stage.at(2000) == [ended("b", "lock_timeout", 0, 1, 4, count=2)]
+    assert stage.reader.wake_at_ms is None
 
 
 def test_records_on_the_way_to_a_dead_letter_queue_are_archiving() -> None:
     """BEHAVIOUR.md, 3.2, 3.4. The leader archives them when they are in the queue, which no response names."""
-    rig = Rig()
-    rig.reader.rules["g"] = GroupRules(2, dead_letter_queue=True)
-    rig.fetch("a", (0, 1, 1))
-    rejected = rig.ask_acknowledge("a", ((0, 0, (REJECT,)),))
-    assert rig.acknowledged(rejected)[0] == ended("a", "reject", 0, 1, 3)
-    assert rig.at(1000) == [ended("a", "lock_timeout", 1, 2, 0)]
-    rig.fetch("b", (1, 1, 2))
-    assert rig.at(2000) == [ended("b", "lock_timeout", 1, 2, 3, count=2)]
+    stage = ReaderStage()
+    stage.reader.rules["g"] = GroupRules(2, dead_letter_queue=True)
+    stage.fetch("a", (0, 1, 1))
+    rejected = stage.ask_acknowledge("a", ((0, 0, (REJECT,)),))
+    assert stage.acknowledged(rejected)[0] == ended("a", "reject", 0, 1, 3)
+    assert stage.at(1000) == [ended("a", "lock_timeout", 1, 2, 0)]
+    stage.fetch("b", (1, 1, 2))
+    assert stage.at(2000) == [ended("b", "lock_timeout", 1, 2, 3, count=2)]
 
 
 @pytest.mark.parametrize("durable", [3, 4], ids=["archiving", "archived"])
 def test_a_poll_shows_a_rejection_on_the_way_to_a_dead_letter_queue(durable: int) -> None:
     """BEHAVIOUR.md, 3.2: its response is late."""
-    rig = Rig()
-    rig.reader.rules["g"] = GroupRules(2, dead_letter_queue=True)
-    rig.fetch("a", (0, 1, 1))
-    rig.ask_acknowledge("a", ((0, 0, (REJECT,)),))
-    assert rig.read(0, (0, 0, durable, 1)) == [ended("a", "reject", 0, 1, 3)]
+    stage = ReaderStage()
+    stage.reader.rules["g"] = GroupRules(2, dead_letter_queue=True)
+    stage.fetch("a", (0, 1, 1))
+    stage.ask_acknowledge("a", ((0, 0, (REJECT,)),))
+    assert stage.read(0, (0, 0, durable, 1)) == [ended("a", "reject", 0, 1, 3)]
 
 
 def test_a_lock_with_an_acknowledgement_under_way_waits_for_the_response() -> None:
     """BEHAVIOUR.md, 3.4."""
-    rig = Rig()
-    rig.fetch("a", (0, 4, 1))
-    asked = rig.ask_fetch("a", ((0, 1, (ACCEPT,)), (2, 3, (RELEASE,))))
-    assert rig.at(1000) == [ended("a", "lock_timeout", 4, 5, 0)]
-    assert rig.fetched(asked)[:2] == [ended("a", "accept", 0, 2, 2), ended("a", "release", 2, 4, 0)]
-    rig.fetch("b", (2, 3, 2))
-    refused = rig.ask_acknowledge("b", ((2, 3, (ACCEPT,)),))
-    assert rig.at(2000) == []
-    rig.acknowledged(refused, Errors.INVALID_RECORD_STATE)
-    assert rig.at(2000) == [ended("b", "lock_timeout", 2, 4, 0, count=2)]
+    stage = ReaderStage()
+    stage.fetch("a", (0, 4, 1))
+    asked = stage.ask_fetch("a", ((0, 1, (ACCEPT,)), (2, 3, (RELEASE,))))
+    assert stage.at(1000) == [ended("a", "lock_timeout", 4, 5, 0)]
+    assert stage.fetched(asked)[:2] == [ended("a", "accept", 0, 2, 2), ended("a", "release", 2, 4, 0)]
+    stage.fetch("b", (2, 3, 2))
+    refused = stage.ask_acknowledge("b", ((2, 3, (ACCEPT,)),))
+    assert stage.at(2000) == []
+    stage.acknowledged(refused, Errors.INVALID_RECORD_STATE)
+    assert stage.at(2000) == [ended("b", "lock_timeout", 2, 4, 0, count=2)]
 
 
 @pytest.mark.parametrize("kind", [ACCEPT, RENEW])
 def test_an_acknowledgement_confirmed_after_the_deadline_holds_the_record_again(kind: int) -> None:
     """BEHAVIOUR.md, 3.4: the leader's timer was late."""
-    rig = Rig()
-    rig.fetch("a", (0, 1, 1))
-    assert rig.at(1000) == [ended("a", "lock_timeout", 0, 2, 0)]
-    rig.now_ms = 1003
+    stage = ReaderStage()
+    stage.fetch("a", (0, 1, 1))
+    assert stage.at(1000) == [ended("a", "lock_timeout", 0, 2, 0)]
+    stage.now_ms = 1003
     again = held("a", 0, 1, 1, 2003)
     after = again if kind == RENEW else ended("a", "accept", 0, 1, 2)
-    assert rig.acknowledged(rig.ask_acknowledge("a", ((0, 0, (kind,)),)))[:2] == [again, after]
-    rig.fetch("b", (1, 1, 2))
-    assert rig.acknowledged(rig.ask_acknowledge("a", ((1, 1, (kind,)),)))[:-1] == []
+    assert stage.acknowledged(stage.ask_acknowledge("a", ((0, 0, (kind,)),)))[:2] == [again, after]
+    stage.fetch("b", (1, 1, 2))
+    assert stage.acknowledged(stage.ask_acknowledge("a", ((1, 1, (kind,)),)))[:-1] == []
 
 
 def test_an_acquisition_by_another_member_ends_the_hold_before_its_deadline() -> None:
     """BEHAVIOUR.md, 3.4: the leader's clock began earlier than that of the tap."""
-    rig = Rig()
-    rig.fetch("a", (0, 4, 1))
-    rig.now_ms = 998
-    assert rig.fetch("b", (2, 4, 2))[1:] == [
+    stage = ReaderStage()
+    stage.fetch("a", (0, 4, 1))
+    stage.now_ms = 998
+    assert stage.fetch("b", (2, 4, 2))[1:] == [
         ended("a", "lock_timeout", 2, 5, 0),
         held("b", 2, 5, 2, 1998),
     ]
-    assert rig.at(1000) == [ended("a", "lock_timeout", 0, 2, 0)]
+    assert stage.at(1000) == [ended("a", "lock_timeout", 0, 2, 0)]
 
 
 def test_a_release_whose_response_is_late_ends_the_hold_at_the_next_delivery() -> None:
     """BEHAVIOUR.md, 3.4: the fetch with the acknowledgements waits for records at the leader."""
-    rig = Rig()
-    rig.fetch("a", (0, 4, 1))
-    asked = rig.ask_fetch("a", ((0, 1, (RELEASE,)), (2, 2, (ACCEPT,))))
-    assert rig.fetch("b", (0, 2, 2))[1:] == [
+    stage = ReaderStage()
+    stage.fetch("a", (0, 4, 1))
+    asked = stage.ask_fetch("a", ((0, 1, (RELEASE,)), (2, 2, (ACCEPT,))))
+    assert stage.fetch("b", (0, 2, 2))[1:] == [
         ended("a", "release", 0, 2, 0, inferred=True),
         ended("a", "lock_timeout", 2, 3, 0),
         held("b", 0, 3, 2),
     ]
-    assert rig.fetched(asked) == [sent("a", 0, 1, 2, 0, 0)]
-    assert rig.at(1000) == [ended("b", "lock_timeout", 0, 3, 0, count=2), ended("a", "lock_timeout", 3, 5, 0)]
+    assert stage.fetched(asked) == [sent("a", 0, 1, 2, 0, 0)]
+    assert stage.at(1000) == [ended("b", "lock_timeout", 0, 3, 0, count=2), ended("a", "lock_timeout", 3, 5, 0)]
 
 
 def test_an_acknowledgement_of_records_of_another_member_is_no_end() -> None:
-    rig = Rig()
-    rig.fetch("a", (0, 4, 1))
-    assert rig.acknowledged(rig.ask_acknowledge("b", ((0, 4, (ACCEPT,)),))) == [sent("b", 0, 5, 0, 0, 0)]
+    stage = ReaderStage()
+    stage.fetch("a", (0, 4, 1))
+    assert stage.acknowledged(stage.ask_acknowledge("b", ((0, 4, (ACCEPT,)),))) == [sent("b", 0, 5, 0, 0, 0)]
 
 
 @pytest.mark.parametrize("by", ["fetch", "acknowledge", "connection"])
 def test_the_end_of_a_session_releases_its_records(by: str) -> None:
     """BEHAVIOUR.md, 3.5: after the acknowledgements of its last request."""
-    rig = Rig()
-    rig.fetch("a", (0, 4, 1))
-    rig.fetch("b", (5, 9, 1))
+    stage = ReaderStage()
+    stage.fetch("a", (0, 4, 1))
+    stage.fetch("b", (5, 9, 1))
     acks: Acks = ((0, 1, (ACCEPT,)),)
     if by == "fetch":
-        found = rig.fetched(rig.ask_fetch("a", acks, epoch=-1))
+        found = stage.fetched(stage.ask_fetch("a", acks, epoch=-1))
     elif by == "acknowledge":
-        found = rig.acknowledged(rig.ask_acknowledge("a", acks, epoch=-1))
+        found = stage.acknowledged(stage.ask_acknowledge("a", acks, epoch=-1))
     else:
-        rig.ask_fetch("a", acks)
-        found = rig.reader.disconnected(10 + ord("a"))
+        stage.ask_fetch("a", acks)
+        found = stage.reader.disconnected(10 + ord("a"))
     reason = "connection lost" if by == "connection" else "closed"
     confirmed = [] if by == "connection" else [ended("a", "accept", 0, 2, 2), sent("a", 0, 2, 0, 0, 0)]
     begin = 0 if by == "connection" else 2
     assert found == [*confirmed, ended("a", "session_release", begin, 5, 0), ShareSessionClosed("g", "a", reason)]
-    assert rig.at(1000) == [ended("b", "lock_timeout", 5, 10, 0)]
+    assert stage.at(1000) == [ended("b", "lock_timeout", 5, 10, 0)]
 
 
 def test_a_replaced_session_keeps_its_records() -> None:
     """BEHAVIOUR.md, 3.5: a session that the member has opened again does not end with its former connection."""
-    rig = Rig()
-    rig.fetch("a", (0, 4, 1))
-    again = rig.ask_fetch("a", epoch=0)._replace(connection=99)
-    assert rig.fetched(again) == [OPENED]
-    assert rig.reader.disconnected(10 + ord("a")) == []
-    assert rig.reader.disconnected(99)[0] == ended("a", "session_release", 0, 5, 0)
+    stage = ReaderStage()
+    stage.fetch("a", (0, 4, 1))
+    again = stage.ask_fetch("a", epoch=0)._replace(connection=99)
+    assert stage.fetched(again) == [OPENED]
+    assert stage.reader.disconnected(10 + ord("a")) == []
+    assert stage.reader.disconnected(99)[0] == ended("a", "session_release", 0, 5, 0)
 
 
 def test_a_forgotten_partition_waits_for_the_locks() -> None:
     """BEHAVIOUR.md, 3.5."""
-    rig = Rig()
-    rig.fetch("a", (0, 4, 1))
+    stage = ReaderStage()
+    stage.fetch("a", (0, 4, 1))
     forgotten = (ShareFetchRequest.ForgottenTopic(topic_id=TOPIC, partitions=(0,)),)
     request = ShareFetchRequest(group_id="g", member_id="a", share_session_epoch=1, forgotten_topics_data=forgotten)
-    rig.fetched(rig.reader.request(10 + ord("a"), 1, "a", request))
-    assert rig.reader.disconnected(10 + ord("a")) == [ShareSessionClosed("g", "a", "connection lost")]
-    assert rig.at(1000) == [ended("a", "lock_timeout", 0, 5, 0)]
+    stage.fetched(stage.reader.request(10 + ord("a"), 1, "a", request))
+    assert stage.reader.disconnected(10 + ord("a")) == [ShareSessionClosed("g", "a", "connection lost")]
+    assert stage.at(1000) == [ended("a", "lock_timeout", 0, 5, 0)]
 
 
 @pytest.mark.parametrize(
@@ -344,10 +348,10 @@ def test_a_delivery_count_that_jumps_names_the_unseen_deliveries(
     before: Acquired, acquired: tuple[int, int, int], unseen: list[tuple[int, int, int, int]]
 ) -> None:
     """BEHAVIOUR.md, 3.6."""
-    rig = Rig()
-    rig.fetch("a", *before)
-    rig.at(1000)
-    found = rig.fetch("b", acquired)
+    stage = ReaderStage()
+    stage.fetch("a", *before)
+    stage.at(1000)
+    found = stage.fetch("b", acquired)
     assert [event for event in found if isinstance(event, DeliveriesUnseen)] == [
         DeliveriesUnseen(*WHERE, *one) for one in unseen
     ]
@@ -355,25 +359,25 @@ def test_a_delivery_count_that_jumps_names_the_unseen_deliveries(
 
 def test_another_leader_begins_without_locks() -> None:
     """BEHAVIOUR.md, 3.7: it counts deliveries from the durable state."""
-    rig = Rig()
-    rig.fetch("a", (0, 4, 1))
-    asked = rig.ask_fetch("a")
+    stage = ReaderStage()
+    stage.fetch("a", (0, 4, 1))
+    asked = stage.ask_fetch("a")
     new = LeaderIdAndEpoch(leader_id=2, leader_epoch=7)
-    assert rig.fetched(asked, error=Errors.NOT_LEADER_OR_FOLLOWER, leader=new) == [LeaderElected("orders", 0, 2, 7)]
-    rig.reader.led_by(TOPIC, 0, 2)
-    assert rig.fetch("b", (0, 4, 1), broker=2)[1:] == [held("b", 0, 5)]
-    assert rig.at(1000) == [ended("b", "lock_timeout", 0, 5, 0)]
+    assert stage.fetched(asked, error=Errors.NOT_LEADER_OR_FOLLOWER, leader=new) == [LeaderElected("orders", 0, 2, 7)]
+    stage.reader.led_by(TOPIC, 0, 2)
+    assert stage.fetch("b", (0, 4, 1), broker=2)[1:] == [held("b", 0, 5)]
+    assert stage.at(1000) == [ended("b", "lock_timeout", 0, 5, 0)]
 
 
 def test_records_below_the_spso_are_forgotten() -> None:
-    rig = Rig()
-    rig.fetch("a", (0, 4, 1))
-    assert rig.read(3) == []
-    assert rig.at(1000) == [ended("a", "lock_timeout", 3, 5, 0)]
+    stage = ReaderStage()
+    stage.fetch("a", (0, 4, 1))
+    assert stage.read(3) == []
+    assert stage.at(1000) == [ended("a", "lock_timeout", 3, 5, 0)]
 
 
 def heartbeat(
-    rig: Rig,
+    stage: ReaderStage,
     epoch: int,
     *,
     names: tuple[str, ...] | None = None,
@@ -387,39 +391,39 @@ def heartbeat(
     response = ShareGroupHeartbeatResponse(
         error_code=error, member_id="a", member_epoch=now, assignment=None if partitions is None else assignment
     )
-    return rig.reader.response(rig.reader.request(1, 1, "anna", request), response, rig.now_ms)
+    return stage.reader.response(stage.reader.request(1, 1, "anna", request), response, stage.now_ms)
 
 
 def test_a_member_joins_reconciles_and_leaves() -> None:
     """BEHAVIOUR.md, 3.8."""
-    rig = Rig()
+    stage = ReaderStage()
     beat = HeartbeatReceived("g", "a", 1, 0)
-    assert heartbeat(rig, 0, names=("orders",)) == [
+    assert heartbeat(stage, 0, names=("orders",)) == [
         MemberJoined("g", "a", "anna", ("orders",)), MemberReconciled("g", "a", 1, ()), beat
     ]  # fmt: skip
-    assert heartbeat(rig, 1) == [beat]
+    assert heartbeat(stage, 1) == [beat]
     held_now = (("orders", (0, 1)),)
-    assert heartbeat(rig, 1, now=2, partitions=(0, 1)) == [
+    assert heartbeat(stage, 1, now=2, partitions=(0, 1)) == [
         MemberReconciled("g", "a", 2, held_now), HeartbeatReceived("g", "a", 2, 0)
     ]  # fmt: skip
-    assert heartbeat(rig, 2, now=3) == [MemberReconciled("g", "a", 3, held_now), HeartbeatReceived("g", "a", 3, 0)]
-    assert heartbeat(rig, -1, now=-1) == [MemberLeft("g", "a", "left"), HeartbeatReceived("g", "a", -1, 0)]
+    assert heartbeat(stage, 2, now=3) == [MemberReconciled("g", "a", 3, held_now), HeartbeatReceived("g", "a", 3, 0)]
+    assert heartbeat(stage, -1, now=-1) == [MemberLeft("g", "a", "left"), HeartbeatReceived("g", "a", -1, 0)]
 
 
 def test_a_fenced_member_has_left_and_another_error_leaves_it() -> None:
     """BEHAVIOUR.md, 3.8."""
-    rig = Rig()
-    heartbeat(rig, 0, names=("orders",))
+    stage = ReaderStage()
+    heartbeat(stage, 0, names=("orders",))
     busy = Errors.COORDINATOR_LOAD_IN_PROGRESS
-    assert heartbeat(rig, 1, error=busy) == [HeartbeatReceived("g", "a", 1, busy)]
+    assert heartbeat(stage, 1, error=busy) == [HeartbeatReceived("g", "a", 1, busy)]
     fenced = Errors.FENCED_MEMBER_EPOCH
-    assert heartbeat(rig, 1, error=fenced) == [MemberLeft("g", "a", "fenced"), HeartbeatReceived("g", "a", 1, fenced)]
+    assert heartbeat(stage, 1, error=fenced) == [MemberLeft("g", "a", "fenced"), HeartbeatReceived("g", "a", 1, fenced)]
 
 
 def test_the_holds_of_a_deleted_topic_are_dropped() -> None:
     """BEHAVIOUR.md, 3.9."""
-    rig = Rig()
-    rig.fetch("a", (0, 4, 1))
-    rig.reader.deleted(TOPIC)
-    assert rig.at(1000) == []
-    assert rig.acknowledged(rig.ask_acknowledge("a", ((0, 4, (ACCEPT,)),))) == [sent("a", 0, 5, 0, 0, 0)]
+    stage = ReaderStage()
+    stage.fetch("a", (0, 4, 1))
+    stage.reader.deleted(TOPIC)
+    assert stage.at(1000) == []
+    assert stage.acknowledged(stage.ask_acknowledge("a", ((0, 4, (ACCEPT,)),))) == [sent("a", 0, 5, 0, 0, 0)]

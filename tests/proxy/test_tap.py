@@ -10,13 +10,13 @@ import struct
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import pytest
 
-from shareq import AcknowledgeType, Admin, Cluster, KafkaException, Producer, ShareConsumer, ledger, view
+from shareq import AcknowledgeType, Admin, Cluster, KafkaException, ledger, view
 from shareq.model.errors import ConfigException, IllegalStateException
 from shareq.model.events import (
     HoldEnded,
@@ -31,47 +31,21 @@ from shareq.model.events import (
 from shareq.model.states import PREPARED, SETTLED, RecordEvent, RecordState
 from shareq.proxy import Tap, tap
 from shareq.trace import Journal
-from tests.polling import PATIENCE_S, QUICK, eventually, take
-from tests.proxy.conftest import address
+from tests.polling import PATIENCE_S, eventually, take
 from tests.proxy.sockets import Pair, Upstream, ended, exactly, framed
+from tests.proxy.stage import GROUP, address, consumer, produce, served
 from tests.trace.histories import fold
 
 ACCEPT, RELEASE, REJECT, RENEW = (
     AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT, AcknowledgeType.RENEW
 )  # fmt: skip
-CONFIG = {**QUICK, "group.share.max.record.lock.duration.ms": 600_000}
-GROUP = "crew"
 PORTS = re.compile(r":(\d+)")
-
-
-@contextmanager
-def served(brokers: int) -> Iterator[Cluster]:
-    """A cluster on ports, with a partition of the topic for each broker."""
-    with Cluster(brokers=brokers, clock="wall", config=CONFIG) as cluster, cluster.serve():
-        cluster.create_topic("orders", brokers)
-        cluster.configure_group(
-            GROUP, {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": 600_000}
-        )
-        yield cluster
 
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
     with served(3) as cluster:
         yield cluster
-
-
-def produce(servers: str, partition: int, count: int) -> None:
-    with Producer({"bootstrap.servers": servers}) as producer:
-        for number in range(count):
-            producer.produce("orders", f"{number}", partition=partition)
-
-
-def consumer(servers: str, name: str, **conf: object) -> ShareConsumer:
-    given = {"bootstrap.servers": servers, "group.id": GROUP, "client.id": name, "max.poll.records": 7}
-    made = ShareConsumer({**given, "share.acknowledgement.mode": "explicit", **conf})
-    made.subscribe(["orders"])
-    return made
 
 
 Happening = tuple[str, int, int, str | None, int]

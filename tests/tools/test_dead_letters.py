@@ -25,27 +25,27 @@ from shareq.tools.dead_letters.contents import GONE, PERHAPS_A_MARKER, Content, 
 from shareq.tools.dead_letters.ledger import LEDGER_TOPIC, OffsetRanges
 from shareq.tools.dead_letters.redrive import redrive
 from tests.kafka.fixtures import Reachable
-from tests.pairings.dead_letters import COPY, ENABLED, REJECT, Stage
+from tests.pairings.dead_letters import COPY, ENABLED, REJECT, DeadLetterStage
 from tests.polling import PATIENCE_S, eventually
 
 
 @pytest.fixture(params=["served", "backed", "kafka"], ids=["shareq", "shareq-on-kafka", "apache-kafka"])
-def stage(request: pytest.FixtureRequest, fresh: Callable[[str], str]) -> Iterator[Stage]:
+def stage(request: pytest.FixtureRequest, fresh: Callable[[str], str]) -> Iterator[DeadLetterStage]:
     broker: Reachable = request.getfixturevalue(request.param)
-    made = Stage(broker.bootstrap_servers, fresh, unavailable=None)
+    made = DeadLetterStage(broker.bootstrap_servers, fresh, unavailable=None)
     with made.stack:
         yield made
 
 
 @pytest.fixture
-def ours(served: Reachable, fresh: Callable[[str], str]) -> Iterator[Stage]:
+def ours(served: Reachable, fresh: Callable[[str], str]) -> Iterator[DeadLetterStage]:
     """For what does not depend on the broker."""
-    made = Stage(served.bootstrap_servers, fresh, unavailable=None)
+    made = DeadLetterStage(served.bootstrap_servers, fresh, unavailable=None)
     with made.stack:
         yield made
 
 
-def rejected(stage: Stage, *values: str, copy: bool = True) -> None:
+def rejected(stage: DeadLetterStage, *values: str, copy: bool = True) -> None:
     """A queue with a letter for each value."""
     stage.create(group=COPY if copy else None)
     stage.write(*values)
@@ -54,11 +54,11 @@ def rejected(stage: Stage, *values: str, copy: bool = True) -> None:
     stage.until_lag(0)
 
 
-def conf(stage: Stage) -> dict[str, str]:
+def conf(stage: DeadLetterStage) -> dict[str, str]:
     return {"bootstrap.servers": stage.address}
 
 
-def committed(stage: Stage, topic: str) -> list[Any]:
+def committed(stage: DeadLetterStage, topic: str) -> list[Any]:
     """All messages of partition 0 of the topic that readers of committed records see."""
     config = {"group.id": "looks", "isolation.level": "read_committed", "auto.offset.reset": "earliest"}
     consumer = Consumer({**conf(stage), **config, "enable.partition.eof": True})
@@ -80,11 +80,11 @@ MARKER = b"\0\0\0\1", bytes(6)
 """Key and value of the marker that commits a transaction."""
 
 
-def values(stage: Stage, topic: str = "") -> list[str]:
+def values(stage: DeadLetterStage, topic: str = "") -> list[str]:
     return [message.value().decode() for message in committed(stage, topic or stage.source)]
 
 
-def dlq(stage: Stage, *args: str, code: int = 0) -> str:
+def dlq(stage: DeadLetterStage, *args: str, code: int = 0) -> str:
     done = CliRunner().invoke(cli.main, ["dlq", *args, "--bootstrap-server", stage.address])
     assert done.exit_code == code, done.output
     return done.stdout if code == 0 else done.stderr
@@ -93,7 +93,7 @@ def dlq(stage: Stage, *args: str, code: int = 0) -> str:
 # ---- list and show ---------------------------------------------------------------------------------------------------
 
 
-def test_queues_are_listed_with_their_counts(stage: Stage) -> None:
+def test_queues_are_listed_with_their_counts(stage: DeadLetterStage) -> None:
     rejected(stage, "a", "b", "c")
     redrive(conf(stage), stage.group, letters=LetterFilter(offsets=range(1)), execute=True)
     rows = {row["group"]: row for row in json.loads(dlq(stage, "list", "--verbose", "--json"))}
@@ -107,7 +107,7 @@ def test_queues_are_listed_with_their_counts(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("stage", ["served", "kafka"], indirect=True)
-def test_a_queue_that_does_not_exist_is_listed_with_its_error(stage: Stage) -> None:
+def test_a_queue_that_does_not_exist_is_listed_with_its_error(stage: DeadLetterStage) -> None:
     """Of a group that has only a configuration, which a backend does not list."""
     stage.create(queue=None)
     row = stage.admin.list_dead_letter_queues()[stage.group]
@@ -116,7 +116,7 @@ def test_a_queue_that_does_not_exist_is_listed_with_its_error(stage: Stage) -> N
     assert [stage.group, stage.queue, "no", "-", "-"] in [line.split() for line in dlq(stage, "list").splitlines()]
 
 
-def test_letters_are_shown_with_the_places_of_their_records(stage: Stage) -> None:
+def test_letters_are_shown_with_the_places_of_their_records(stage: DeadLetterStage) -> None:
     rejected(stage, "a", "b", "c")
     (shown,) = json.loads(dlq(stage, "show", stage.group, "--offset", "1", "--json"))
     assert shown.pop("time").startswith("20")
@@ -175,7 +175,7 @@ LETTER = dead_letter(
         (["--queue-offset", "8"], False),
     ],
 )
-def test_filters(ours: Stage, monkeypatch: pytest.MonkeyPatch, args: list[str], accepted: bool) -> None:
+def test_filters(ours: DeadLetterStage, monkeypatch: pytest.MonkeyPatch, args: list[str], accepted: bool) -> None:
     assert LETTER is not None
 
     def read(self: Admin, group: str, letters: LetterFilter, **_: object) -> list[Any]:
@@ -186,7 +186,7 @@ def test_filters(ours: Stage, monkeypatch: pytest.MonkeyPatch, args: list[str], 
 
 
 @pytest.mark.parametrize("text", ["-", "a", "3-x", "1-2-3", ""])
-def test_a_range_of_another_form_is_refused(ours: Stage, text: str) -> None:
+def test_a_range_of_another_form_is_refused(ours: DeadLetterStage, text: str) -> None:
     assert "must be a number, or a range such as 5-9" in dlq(ours, "show", "payments", "--offset", text, code=2)
 
 
@@ -196,7 +196,7 @@ def test_a_record_without_the_headers_of_a_letter_is_none() -> None:
     assert dead_letter("dlq.orders", 0, record) is None
 
 
-def test_a_group_without_a_queue_is_an_error(ours: Stage) -> None:
+def test_a_group_without_a_queue_is_an_error(ours: DeadLetterStage) -> None:
     assert f"group '{ours.group}' has no dead-letter queue" in dlq(ours, "show", ours.group, code=1)
     assert "has no dead-letter queue" in dlq(ours, "redrive", ours.group, code=1)
 
@@ -204,7 +204,7 @@ def test_a_group_without_a_queue_is_an_error(ours: Stage) -> None:
 # ---- redrive ---------------------------------------------------------------------------------------------------------
 
 
-def test_letters_are_redriven_once(stage: Stage) -> None:
+def test_letters_are_redriven_once(stage: DeadLetterStage) -> None:
     rejected(stage, "a", "b", "c")
     planned = dlq(stage, "redrive", stage.group, "--dry-run")
     assert planned.split()[-4:] == [stage.source, "0", stage.source, "3"]
@@ -215,7 +215,7 @@ def test_letters_are_redriven_once(stage: Stage) -> None:
     assert len(values(stage)) == 6
 
 
-def test_a_filter_leaves_letters_for_later_runs(stage: Stage) -> None:
+def test_a_filter_leaves_letters_for_later_runs(stage: DeadLetterStage) -> None:
     rejected(stage, *"abcdef")
     first, second = LetterFilter(offsets=range(1, 5, 2)), LetterFilter(offsets=range(2, 6))
     assert sum(redrive(conf(stage), stage.group, letters=first, execute=True).counts.values()) == 2
@@ -224,7 +224,7 @@ def test_a_filter_leaves_letters_for_later_runs(stage: Stage) -> None:
     assert values(stage)[6:] == [*"bd", *"cef"[:1], "e", "f", "a"]
 
 
-def test_records_without_a_copy_come_from_their_topic(stage: Stage) -> None:
+def test_records_without_a_copy_come_from_their_topic(stage: DeadLetterStage) -> None:
     """With their headers, of which letters have none. What is gone there is named."""
     stage.create()
     with Producer(conf(stage)) as producer:
@@ -267,7 +267,7 @@ redrive.redrive({"bootstrap.servers": sys.argv[1]}, sys.argv[2], execute=True)
 
 
 @pytest.mark.parametrize(("moment", "left"), [("before", 3), ("after", 1)])
-def test_a_redrive_that_is_killed_at_a_commit_is_continued(stage: Stage, moment: str, left: int) -> None:
+def test_a_redrive_that_is_killed_at_a_commit_is_continued(stage: DeadLetterStage, moment: str, left: int) -> None:
     """The second of three transactions: its records are written before the kill, and then committed or aborted."""
     rejected(stage, *"abcde")
     program = [sys.executable, "-c", KILLED, stage.address, stage.group, moment]
@@ -276,7 +276,7 @@ def test_a_redrive_that_is_killed_at_a_commit_is_continued(stage: Stage, moment:
     assert values(stage) == [*"abcde", *"abcde"]
 
 
-def test_a_redrive_fences_another_one_of_the_same_group(ours: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_redrive_fences_another_one_of_the_same_group(ours: DeadLetterStage, monkeypatch: pytest.MonkeyPatch) -> None:
     rejected(ours, *"abcd")
     monkeypatch.setattr(engine, "LETTERS", 2)
     committing = Producer.commit_transaction
@@ -294,7 +294,7 @@ def test_a_redrive_fences_another_one_of_the_same_group(ours: Stage, monkeypatch
     assert values(ours) == [*"abcd", *"abcd"]
 
 
-def test_a_redrive_passes_open_transactions_of_other_groups(ours: Stage) -> None:
+def test_a_redrive_passes_open_transactions_of_other_groups(ours: DeadLetterStage) -> None:
     """The ledger has one partition: an open transaction there does not hide what stands behind it."""
     rejected(ours, *"ab")
     redrive(conf(ours), ours.group, letters=LetterFilter(offsets=range(1)), execute=True)
@@ -309,7 +309,7 @@ def test_a_redrive_passes_open_transactions_of_other_groups(ours: Stage) -> None
     other.close()
 
 
-def test_letters_of_markers_are_settled_without_a_record(stage: Stage) -> None:
+def test_letters_of_markers_are_settled_without_a_record(stage: DeadLetterStage) -> None:
     """Kafka makes letters of the markers in a batch that is delivered too often."""
     stage.create(group=COPY)
     with Producer({**conf(stage), "transactional.id": stage.source}) as producer:
@@ -329,9 +329,9 @@ def test_letters_of_markers_are_settled_without_a_record(stage: Stage) -> None:
     assert values(stage) == ["a"]
 
 
-def test_groups_that_share_a_queue_have_their_own_letters(ours: Stage, fresh: Callable[[str], str]) -> None:
+def test_groups_that_share_a_queue_have_their_own_letters(ours: DeadLetterStage, fresh: Callable[[str], str]) -> None:
     rejected(ours, *"ab")
-    other = Stage(ours.address, fresh, unavailable=None)
+    other = DeadLetterStage(ours.address, fresh, unavailable=None)
     other.queue = ours.queue
     with other.stack:
         other.create(queue=None, group=COPY)
@@ -345,7 +345,7 @@ def test_groups_that_share_a_queue_have_their_own_letters(ours: Stage, fresh: Ca
     assert values(ours) == [*"ab", *"ab"]
 
 
-def test_letters_are_redriven_to_another_topic(ours: Stage) -> None:
+def test_letters_are_redriven_to_another_topic(ours: DeadLetterStage) -> None:
     """Modulo its partitions; what it does not take stays for another one."""
     rejected(ours, "a", "b" * 2000, "c")
     target = f"target-{ours.source}"
@@ -357,14 +357,14 @@ def test_letters_are_redriven_to_another_topic(ours: Stage) -> None:
     assert values(ours)[3:] == ["b" * 2000]
 
 
-def test_a_compacted_topic_takes_no_records_without_keys(ours: Stage) -> None:
+def test_a_compacted_topic_takes_no_records_without_keys(ours: DeadLetterStage) -> None:
     rejected(ours, "a")
     target = f"target-{ours.source}"
     ours.admin.create_topics([NewTopic(target, 1, config={"cleanup.policy": "compact"})]).check()
     assert "the record has no key" in dlq(ours, "redrive", ours.group, "--to", target, "--execute", code=1)
 
 
-def test_what_cannot_be_a_target_is_refused(ours: Stage) -> None:
+def test_what_cannot_be_a_target_is_refused(ours: DeadLetterStage) -> None:
     rejected(ours, "a")
     assert "is the dead-letter queue itself" in dlq(ours, "redrive", ours.group, "--to", ours.queue, code=1)
     assert "UNKNOWN_TOPIC_OR_PARTITION" in dlq(ours, "redrive", ours.group, "--to", "missing", code=1)
@@ -373,14 +373,14 @@ def test_what_cannot_be_a_target_is_refused(ours: Stage) -> None:
     assert f"topic {ours.source} does not exist" in dlq(ours, "redrive", ours.group, code=1)
 
 
-def test_letters_of_a_queue_that_the_group_does_not_name_any_more(ours: Stage) -> None:
+def test_letters_of_a_queue_that_the_group_does_not_name_any_more(ours: DeadLetterStage) -> None:
     rejected(ours, "a")
     ours.configure({"errors.deadletterqueue.topic.name": ""})
     assert "has no dead-letter queue" in dlq(ours, "redrive", ours.group, code=1)
     assert dlq(ours, "redrive", ours.group, "--queue", ours.queue, "--json").count(ours.source) == 3
 
 
-def test_a_queue_that_is_created_again_begins_anew(ours: Stage) -> None:
+def test_a_queue_that_is_created_again_begins_anew(ours: DeadLetterStage) -> None:
     rejected(ours, "a")
     redrive(conf(ours), ours.group, execute=True)
     ours.admin.delete_topics([ours.queue]).check()

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from shareq import AcknowledgeType, Admin, Cluster, Monitor, Producer, ShareConsumer, monitor
+from shareq import AcknowledgeType, Cluster, ShareConsumer
 from shareq.admin.core import AdminCore
 from shareq.client.calls import Calls, OnAnswer
 from shareq.model.errors import Errors
 from shareq.model.messages.base import Request, Response
 from shareq.observer.health import GroupReport, Kind, PartitionReport, Report
+from tests.observer.stage import Stage
 
 ACCEPT, RELEASE, REJECT, RENEW = (
     AcknowledgeType.ACCEPT,
@@ -58,41 +59,20 @@ class _SpiedCalls(Calls):
         super().send(node, request, answered)
 
 
-class Stage:
-    """`crew` is a group that begins at the earliest offset, with locks of 30 s and at most 3 deliveries."""
+class ClusterStage(Stage):
+    """A cluster on virtual time, whose groups begin at the earliest offset, with locks of 30 s and 3 deliveries."""
 
     def __init__(self, brokers: int = 1) -> None:
         self.cluster = Cluster(brokers=brokers, seed=7)
-        self.address = self.cluster.bootstrap_servers
-        self.conf: dict[str, object] = {"bootstrap.servers": self.address}
-        self.admin = Admin(self.conf)
+        super().__init__(self.cluster.bootstrap_servers)
         self.configure("crew")
-        self._clients: list[Any] = [self.admin]
 
     def configure(self, group: str, **more: object) -> None:
         configs = {"share.auto.offset.reset": "earliest", "share.delivery.count.limit": 3}
         self.cluster.configure_group(group, {**configs, **more})
 
-    def produce(self, topic: str, count: int, partition: int = 0, **options: Any) -> None:
-        with Producer(self.conf) as producer:
-            for number in range(count):
-                producer.produce(topic, f"{number}", partition=partition, **options)
-
-    def consumer(self, name: str = "anna", group: str = "crew", topics: Iterable[str] = ("orders",)) -> ShareConsumer:
-        conf = {**self.conf, "group.id": group, "client.id": name, "share.acknowledgement.mode": "explicit"}
-        made = ShareConsumer({**conf, "max.poll.records": 10})
-        made.subscribe(list(topics))
-        self._clients.append(made)
-        return made
-
-    def monitor(self, *groups: str, interval_ms: int = 2000) -> Monitor:
-        made = monitor(self.address, groups or None, interval_ms=interval_ms)
-        self._clients.append(made)
-        return made
-
     def close(self) -> None:
-        for client in reversed(self._clients):
-            client.close()
+        super().close()
         self.cluster.close()
 
 

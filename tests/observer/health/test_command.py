@@ -19,14 +19,14 @@ from shareq.observer.health import report as reports
 from shareq.observer.health.command import EXCEEDED, FINE, REFUSED
 from shareq.observer.health.lines import Lines
 from tests.observer.fake_cluster import FakeCluster
-from tests.observer.health.stage import Stage, finish
+from tests.observer.health.stage import ClusterStage, finish
 from tests.observer.health.test_judge import Look, judged
 
 
 @pytest.fixture
-def stage() -> Iterator[Stage]:
+def stage() -> Iterator[ClusterStage]:
     """`crew` has finished 4 of 10 records 10 minutes ago and left; `idle` has finished all, and its member waits."""
-    made = Stage()
+    made = ClusterStage()
     made.cluster.create_topic("orders")
     made.produce("orders", 10)
     with made.consumer() as anna:
@@ -69,7 +69,7 @@ CODES = [
 
 
 @pytest.mark.parametrize(("arguments", "code", "text"), CODES)
-def test_exit_codes_of_one_report(stage: Stage, arguments: list[str], code: int, text: str) -> None:
+def test_exit_codes_of_one_report(stage: ClusterStage, arguments: list[str], code: int, text: str) -> None:
     before_ms = stage.cluster.now_ms
     result = run(stage.address, "--once", *arguments)
     assert (result.exit_code, result.stderr) == (code, text.format(address=stage.address))
@@ -77,7 +77,7 @@ def test_exit_codes_of_one_report(stage: Stage, arguments: list[str], code: int,
     assert stage.cluster.now_ms - before_ms < 1000
 
 
-def test_once_waits_until_it_is_certain(stage: Stage) -> None:
+def test_once_waits_until_it_is_certain(stage: ClusterStage) -> None:
     """5.3: a record that came before the first poll, at a time that no broker has stored."""
     stage.produce("orders", 1)
     before_ms = stage.cluster.now_ms
@@ -87,7 +87,7 @@ def test_once_waits_until_it_is_certain(stage: Stage) -> None:
     assert stage.cluster.now_ms - before_ms >= 60_000
 
 
-def test_without_once_a_limit_ends_the_command(stage: Stage) -> None:
+def test_without_once_a_limit_ends_the_command(stage: ClusterStage) -> None:
     """5.1, 5.4: one line for each change until then. The member got the record and did not acknowledge it."""
     stage.produce("orders", 1)
     result = run(stage.address, "idle", "--stuck-for", "90", "--interval", "5")
@@ -119,14 +119,14 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("arguments", "message"), WRONG)
-def test_wrong_arguments(stage: Stage, arguments: list[str], message: str) -> None:
+def test_wrong_arguments(stage: ClusterStage, arguments: list[str], message: str) -> None:
     result = run(*(argument.format(address=stage.address) for argument in arguments))
     assert (result.exit_code, result.stdout) == (REFUSED, "")
     assert message in result.stderr
     assert "Traceback" not in result.stderr
 
 
-def test_a_port_that_is_taken(stage: Stage) -> None:
+def test_a_port_that_is_taken(stage: ClusterStage) -> None:
     from socket import create_server
 
     with create_server(("127.0.0.1", 0)) as taken:
@@ -179,7 +179,7 @@ def test_a_coordinator_that_loads_at_the_start() -> None:
     assert run(fake.address, "g", "--once").exit_code == FINE
 
 
-def test_a_missing_package_is_named(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(stage: ClusterStage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     result = run(stage.address, "crew", "--once", "--prometheus", "0")
     assert result.exit_code == REFUSED
@@ -191,7 +191,7 @@ def test_a_missing_package_is_named(stage: Stage, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("charset", ["cp1252", "cp437", "latin-1"])
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["lines", "json"])
-def test_names_that_the_output_cannot_encode(stage: Stage, charset: str, options: list[str]) -> None:
+def test_names_that_the_output_cannot_encode(stage: ClusterStage, charset: str, options: list[str]) -> None:
     """5.1: a code page of Windows is no reason to end, let alone with the code of a limit; later groups are shown."""
     for group in ("日本語", "水"):
         stage.configure(group)
@@ -204,13 +204,15 @@ def test_names_that_the_output_cannot_encode(stage: Stage, charset: str, options
     assert (refused.exit_code, type(refused.exception)) == (REFUSED, SystemExit)
 
 
-def test_an_unexpected_error_has_not_the_exit_code_of_a_limit(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_has_not_the_exit_code_of_a_limit(
+    stage: ClusterStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Lines, "show", lambda *_: 1 // 0)
     result = run(stage.address, "crew", "--once")
     assert (result.exit_code, "ZeroDivisionError" in result.stderr) == (REFUSED, True)
 
 
-def test_a_group_id_does_not_steer_the_terminal(stage: Stage) -> None:
+def test_a_group_id_does_not_steer_the_terminal(stage: ClusterStage) -> None:
     """A line feed makes no second line, and an escape sequence is written as text."""
     stage.configure("a\x1b[31m\nb")
     stage.consumer("anna", "a\x1b[31m\nb").poll(0)
@@ -219,7 +221,7 @@ def test_a_group_id_does_not_steer_the_terminal(stage: Stage) -> None:
     assert all("orders-0" in line for line in shown)
 
 
-def test_one_json_object_for_each_poll(stage: Stage) -> None:
+def test_one_json_object_for_each_poll(stage: ClusterStage) -> None:
     """5.4, 6.1: the last one is that at which the limit is exceeded."""
     stage.produce("orders", 1)
     result = run(stage.address, "idle", "--json", "--stuck-for", "20", "--interval", "4")
@@ -232,7 +234,7 @@ def test_one_json_object_for_each_poll(stage: Stage) -> None:
     assert (partition["start_offset"], partition["end_offset"], partition["since_ms"]) == (10, 11, found[0]["time_ms"])
 
 
-def test_lines_for_one_report(stage: Stage) -> None:
+def test_lines_for_one_report(stage: ClusterStage) -> None:
     """5.4."""
     result = run(stage.address, "--all", "--once")
     crew, sentence, idle = (line[9:] for line in result.stdout.splitlines())

@@ -21,7 +21,7 @@ from shareq.observer.health import Kind, Verdict
 from shareq.observer.health.fleet_poll import REFRESH_MS
 from shareq.observer.health.group_topics import OFFSETS_GROUPS
 from shareq.observer.health.heads import HEADS_PER_POLL
-from tests.observer.health.stage import Spy, Stage, finish, group_in, kinds_in, partition_in
+from tests.observer.health.stage import ClusterStage, Spy, finish, group_in, kinds_in, partition_in
 
 OF_ALL = {
     ShareGroupDescribeRequest, FetchRequest, ListOffsetsRequest, FindCoordinatorRequest, MetadataRequest,
@@ -37,15 +37,15 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
 
 
 @pytest.fixture(params=[1])
-def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
-    made = Stage(brokers=request.param)
+def stage(request: pytest.FixtureRequest) -> Iterator[ClusterStage]:
+    made = ClusterStage(brokers=request.param)
     made.cluster.create_topic("orders", 4)
     made.cluster.create_topic("bills", 2)
     yield made
     made.close()
 
 
-def at_work(stage: Stage, *groups: str) -> None:
+def at_work(stage: ClusterStage, *groups: str) -> None:
     """Ten records in orders-0, of which each group has finished four; its member has left."""
     stage.produce("orders", 10)
     for group in groups:
@@ -54,7 +54,7 @@ def at_work(stage: Stage, *groups: str) -> None:
             finish(anna, anna.poll(60)[:4])
 
 
-def state_ends(stage: Stage) -> list[int]:
+def state_ends(stage: ClusterStage) -> list[int]:
     count = len(stage.cluster.image.topics[SHARE_STATE_TOPIC].partitions)
     return [stage.cluster.log(SHARE_STATE_TOPIC, index).log_end_offset for index in range(count)]
 
@@ -62,7 +62,7 @@ def state_ends(stage: Stage) -> list[int]:
 # ---- economy ---------------------------------------------------------------------------------------------------------
 
 
-def test_polls_only_read(stage: Stage, spy: Spy) -> None:
+def test_polls_only_read(stage: ClusterStage, spy: Spy) -> None:
     """1.1."""
     at_work(stage, "crew")
     before = state_ends(stage)
@@ -76,7 +76,7 @@ def test_polls_only_read(stage: Stage, spy: Spy) -> None:
 
 
 @pytest.mark.parametrize("stage", [1, 3], indirect=True)
-def test_requests_are_for_all_groups_at_once(stage: Stage, spy: Spy) -> None:
+def test_requests_are_for_all_groups_at_once(stage: ClusterStage, spy: Spy) -> None:
     """1.2: a later poll sends at most one request of a kind to each broker, for any number of groups."""
     groups = [f"crew-{number}" for number in range(6)]
     at_work(stage, *groups)
@@ -108,7 +108,7 @@ def test_requests_are_for_all_groups_at_once(stage: Stage, spy: Spy) -> None:
     assert [partition_in(report, group=name).lag_records for name in groups] == [6] * 6
 
 
-def test_the_state_topic_is_read_where_the_last_poll_stopped(stage: Stage, spy: Spy) -> None:
+def test_the_state_topic_is_read_where_the_last_poll_stopped(stage: ClusterStage, spy: Spy) -> None:
     """1.3."""
     at_work(stage, "crew")
     with stage.monitor("crew") as seen:
@@ -121,7 +121,7 @@ def test_the_state_topic_is_read_where_the_last_poll_stopped(stage: Stage, spy: 
         assert sum(positions.values()) > 0
 
 
-def test_metadata_is_read_again_when_it_is_old(stage: Stage, spy: Spy) -> None:
+def test_metadata_is_read_again_when_it_is_old(stage: ClusterStage, spy: Spy) -> None:
     """1.4."""
     at_work(stage, "crew")
     with stage.monitor("crew", interval_ms=1000) as seen:
@@ -133,7 +133,7 @@ def test_metadata_is_read_again_when_it_is_old(stage: Stage, spy: Spy) -> None:
     assert (len(before), len(after)) == (1, 2)
 
 
-def test_a_changed_configuration_counts_after_30_s(stage: Stage) -> None:
+def test_a_changed_configuration_counts_after_30_s(stage: ClusterStage) -> None:
     """1.4: with a lock duration of a minute, no window is stuck before that."""
     stage.produce("orders", 10)
     with stage.monitor("crew") as seen:
@@ -145,7 +145,7 @@ def test_a_changed_configuration_counts_after_30_s(stage: Stage) -> None:
         assert partition_in(seen.refresh()).verdict is Verdict.WAITING
 
 
-def test_a_configuration_that_is_refused_later_still_counts(stage: Stage, spy: Spy) -> None:
+def test_a_configuration_that_is_refused_later_still_counts(stage: ClusterStage, spy: Spy) -> None:
     """1.4, 1.7."""
     stage.configure("crew", **{"share.record.lock.duration.ms": 60_000})
     stage.produce("orders", 10)
@@ -162,7 +162,7 @@ def test_a_configuration_that_is_refused_later_still_counts(stage: Stage, spy: S
         assert len(spy.take(DescribeConfigsRequest)) <= 4
 
 
-def test_deleted_records_do_not_wait_in_the_next_poll(stage: Stage, spy: Spy) -> None:
+def test_deleted_records_do_not_wait_in_the_next_poll(stage: ClusterStage, spy: Spy) -> None:
     """1.4, 3.7: the log start is read for SPSOs that do not move, and not for those that do."""
     at_work(stage, "crew")
     with stage.monitor("crew") as seen:
@@ -182,7 +182,7 @@ def places(stage_report: Any, group: str = "crew") -> list[str]:
     return [p.name for p in group_in(stage_report, group).partitions]
 
 
-def test_topics_follow_subscriptions_and_durable_states(stage: Stage) -> None:
+def test_topics_follow_subscriptions_and_durable_states(stage: ClusterStage) -> None:
     """1.5: altered offsets of an empty group are found after 30 s, deleted ones are left out at once."""
     with stage.monitor("crew") as seen:
         stage.admin.alter_share_group_offsets("crew", {("orders", 1): 0}).check()
@@ -200,7 +200,7 @@ def test_topics_follow_subscriptions_and_durable_states(stage: Stage) -> None:
         assert [name for name in places(seen.refresh()) if name.startswith("bills")] == []
 
 
-def test_a_deleted_group_is_a_diagnosis(stage: Stage) -> None:
+def test_a_deleted_group_is_a_diagnosis(stage: ClusterStage) -> None:
     """4.10."""
     at_work(stage, "crew")
     with stage.monitor("crew") as seen:
@@ -213,7 +213,7 @@ def test_a_deleted_group_is_a_diagnosis(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("stage", [3], indirect=True)
-def test_all_groups_come_and_go(stage: Stage, spy: Spy) -> None:
+def test_all_groups_come_and_go(stage: ClusterStage, spy: Spy) -> None:
     """1.4: share groups only, of all brokers."""
     at_work(stage, "crew", "others")
     with stage.monitor() as seen:
@@ -225,7 +225,7 @@ def test_all_groups_come_and_go(stage: Stage, spy: Spy) -> None:
         assert [group.group for group in seen.refresh().groups] == ["crew", "late"]
 
 
-def test_a_topic_that_grows(stage: Stage) -> None:
+def test_a_topic_that_grows(stage: ClusterStage) -> None:
     at_work(stage, "crew")
     with stage.monitor("crew") as seen:
         stage.consumer().poll(5)
@@ -237,7 +237,7 @@ def test_a_topic_that_grows(stage: Stage) -> None:
 # ---- ages ------------------------------------------------------------------------------------------------------------
 
 
-def heads(spy: Spy, stage: Stage) -> list[tuple[int, int]]:
+def heads(spy: Spy, stage: ClusterStage) -> list[tuple[int, int]]:
     """(partition, offset) of the fetched records."""
     topic_id = stage.cluster.image.topics["orders"].topic_id
     return [
@@ -249,7 +249,7 @@ def heads(spy: Spy, stage: Stage) -> list[tuple[int, int]]:
     ]
 
 
-def test_a_record_is_fetched_once_for_all_groups(stage: Stage, spy: Spy) -> None:
+def test_a_record_is_fetched_once_for_all_groups(stage: ClusterStage, spy: Spy) -> None:
     """1.6: not again until the SPSO moves."""
     at_work(stage, "crew", "others")
     with stage.monitor("crew", "others") as seen:
@@ -264,7 +264,7 @@ def test_a_record_is_fetched_once_for_all_groups(stage: Stage, spy: Spy) -> None
         assert heads(spy, stage) == [(0, 6)]
 
 
-def test_many_records_are_fetched_poll_by_poll(stage: Stage, spy: Spy) -> None:
+def test_many_records_are_fetched_poll_by_poll(stage: ClusterStage, spy: Spy) -> None:
     """1.6: at most 64 in a poll."""
     many = HEADS_PER_POLL + 6
     stage.cluster.create_topic("wide", many)
@@ -279,7 +279,7 @@ def test_many_records_are_fetched_poll_by_poll(stage: Stage, spy: Spy) -> None:
     assert known == [HEADS_PER_POLL, many, many]
 
 
-def test_large_batches_take_turns(stage: Stage) -> None:
+def test_large_batches_take_turns(stage: ClusterStage) -> None:
     """1.6: a response has room for one of them; each partition is first once."""
     for partition in range(3):
         stage.produce("orders", 1, partition, headers=[("large", b"x" * 900_000)])
@@ -290,7 +290,7 @@ def test_large_batches_take_turns(stage: Stage) -> None:
     assert [partition_in(report, index=n).oldest_unfinished_age_ms is None for n in range(4)] == [False] * 3 + [True]
 
 
-def test_a_log_that_must_not_be_read_has_no_age(stage: Stage, spy: Spy) -> None:
+def test_a_log_that_must_not_be_read_has_no_age(stage: ClusterStage, spy: Spy) -> None:
     """1.6, 1.7: it is asked for again after 30 s."""
     at_work(stage, "crew")
 
@@ -326,7 +326,7 @@ def failed(request: Any, response: Any) -> Any:
     "change",
     [pytest.param(lambda request, response: None, id="1.5 no answer"), pytest.param(failed, id="1.5 an error")],
 )
-def test_a_group_whose_topics_are_not_known_is_not_idle(stage: Stage, spy: Spy, change: Any) -> None:
+def test_a_group_whose_topics_are_not_known_is_not_idle(stage: ClusterStage, spy: Spy, change: Any) -> None:
     at_work(stage, "crew")
     spy.change[DescribeShareGroupOffsetsRequest] = change
     with stage.monitor("crew") as seen:
@@ -335,7 +335,7 @@ def test_a_group_whose_topics_are_not_known_is_not_idle(stage: Stage, spy: Spy, 
         assert partition_in(seen.refresh()).verdict is Verdict.UNATTENDED
 
 
-def test_offsets_of_many_groups_are_asked_for_in_parts(stage: Stage, spy: Spy) -> None:
+def test_offsets_of_many_groups_are_asked_for_in_parts(stage: ClusterStage, spy: Spy) -> None:
     """1.2, 1.5: after one that fails, the others follow in the next poll."""
     names = [f"crew-{number:02}" for number in range(2 * OFFSETS_GROUPS + 5)]
     for name in names:
@@ -356,7 +356,7 @@ def test_offsets_of_many_groups_are_asked_for_in_parts(stage: Stage, spy: Spy) -
 # ---- what fails ------------------------------------------------------------------------------------------------------
 
 
-def test_without_the_state_topic_the_coordinators_figures_count(stage: Stage, spy: Spy) -> None:
+def test_without_the_state_topic_the_coordinators_figures_count(stage: ClusterStage, spy: Spy) -> None:
     """1.7, 2.3: batches are unknown; lag and start are known, and so is a stuck window."""
     at_work(stage, "crew")
 
@@ -385,7 +385,7 @@ def test_without_the_state_topic_the_coordinators_figures_count(stage: Stage, sp
         assert seen.report.trouble == ""
 
 
-def test_a_lag_that_the_coordinator_does_not_know(stage: Stage, spy: Spy) -> None:
+def test_a_lag_that_the_coordinator_does_not_know(stage: ClusterStage, spy: Spy) -> None:
     """1.7: versions before 1 of DescribeShareGroupOffsets name no lag."""
     at_work(stage, "crew")
 
@@ -403,7 +403,7 @@ def test_a_lag_that_the_coordinator_does_not_know(stage: Stage, spy: Spy) -> Non
         assert (partition_in(seen.report).start_offset, partition_in(seen.report).lag_records) == (4, 6)
 
 
-def test_a_group_that_must_not_be_described(stage: Stage, spy: Spy) -> None:
+def test_a_group_that_must_not_be_described(stage: ClusterStage, spy: Spy) -> None:
     """4.10: the other groups are reported."""
     at_work(stage, "crew", "others")
 
@@ -419,7 +419,7 @@ def test_a_group_that_must_not_be_described(stage: Stage, spy: Spy) -> None:
         assert kinds_in(seen.report, "others") == [Kind.NO_MEMBERS]
 
 
-def test_share_groups_that_are_switched_off(stage: Stage, spy: Spy) -> None:
+def test_share_groups_that_are_switched_off(stage: ClusterStage, spy: Spy) -> None:
     def off(request: Any, response: Any) -> Any:
         groups = [replace(g, error_code=Errors.UNSUPPORTED_VERSION) for g in response.groups]
         return replace(response, groups=tuple(groups))
@@ -433,7 +433,7 @@ def test_share_groups_that_are_switched_off(stage: Stage, spy: Spy) -> None:
 
 
 @pytest.mark.parametrize("stage", [3], indirect=True)
-def test_brokers_that_die_one_by_one(stage: Stage) -> None:
+def test_brokers_that_die_one_by_one(stage: ClusterStage) -> None:
     """1.4, 1.8: leaders and coordinators are found again; members go on meanwhile."""
     at_work(stage, "crew")
     with stage.monitor("crew", interval_ms=500) as seen:
@@ -448,7 +448,7 @@ def test_brokers_that_die_one_by_one(stage: Stage) -> None:
         assert seen.failed_polls == 0
 
 
-def test_a_cluster_that_ends_and_restarts(stage: Stage) -> None:
+def test_a_cluster_that_ends_and_restarts(stage: ClusterStage) -> None:
     """1.8."""
     at_work(stage, "crew")
     with stage.monitor("crew") as seen:
@@ -468,7 +468,7 @@ def test_a_cluster_that_ends_and_restarts(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("after", [ShareGroupDescribeRequest, FetchRequest, ListOffsetsRequest])
-def test_a_cluster_that_ends_during_a_poll(stage: Stage, spy: Spy, after: type[Request]) -> None:
+def test_a_cluster_that_ends_during_a_poll(stage: ClusterStage, spy: Spy, after: type[Request]) -> None:
     """1.8: figures that the poll could not read are not lost."""
     at_work(stage, "crew")
 

@@ -12,44 +12,28 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from shareq import Admin, Monitor, NewTopic, Producer, ShareConsumer, monitor
+from shareq import Monitor, Producer
 from shareq.kafka import LocalKafka, tools
 from shareq.observer.health import Kind, PartitionReport, Report, Verdict
 from shareq.observer.prometheus.collector import HealthCollector
 from tests.kafka.fixtures import START_S, Reachable
 from tests.observer.health.stage import RELEASE, RENEW, finish, group_in
 from tests.observer.health.test_command import run
+from tests.observer.stage import RECORDS, Stage
 from tests.polling import PATIENCE_S, configure, eventually, take
 
 LOCK_MS = 2000
-RECORDS = 10
 
 
-class Stage:
+class MonitorStage(Stage):
     """A topic with two partitions, records in the first one, and a group with short locks."""
 
     def __init__(self, address: str, group: str, topic: str, **configs: object) -> None:
-        self.address, self.group, self.topic = address, group, topic
-        self.conf: dict[str, object] = {"bootstrap.servers": address}
-        with Admin(self.conf) as admin:
-            admin.create_topics([NewTopic(topic, 2)]).check()
-            earliest = {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": LOCK_MS}
-            configure(admin, group, {**earliest, **configs})
-        self.produce(RECORDS)
+        super().__init__(address, group, topic)
+        self.create(2, **{"share.record.lock.duration.ms": LOCK_MS, **configs})
 
-    def produce(self, count: int) -> None:
-        with Producer(self.conf) as producer:
-            for number in range(count):
-                producer.produce(self.topic, f"{number}", partition=0)
-
-    def consumer(self, **conf: object) -> ShareConsumer:
-        given = {"group.id": self.group, "client.id": "anna", "share.acknowledgement.mode": "explicit", **conf}
-        made = ShareConsumer({**self.conf, **given})
-        made.subscribe([self.topic])
-        return made
-
-    def monitor(self) -> Monitor:
-        return monitor(self.address, self.group, interval_ms=100)
+    def watch(self) -> Monitor:
+        return self.monitor(self.group, interval_ms=100)
 
     def partition(self, report: Report) -> PartitionReport | None:
         """The one with records; None before it is known."""
@@ -79,13 +63,15 @@ class Stage:
 
 
 @pytest.fixture
-def stage(kafka: Reachable, fresh: Callable[[str], str]) -> Stage:
-    return Stage(kafka.bootstrap_servers, fresh("crew"), fresh("orders"), **{"share.delivery.count.limit": 3})
+def stage(kafka: Reachable, fresh: Callable[[str], str]) -> Iterator[MonitorStage]:
+    made = MonitorStage(kafka.bootstrap_servers, fresh("crew"), fresh("orders"), **{"share.delivery.count.limit": 3})
+    yield made
+    made.close()
 
 
-def test_an_idle_group_stays_idle(stage: Stage) -> None:
+def test_an_idle_group_stays_idle(stage: MonitorStage) -> None:
     """3.1: for three lock durations, with and then without a member."""
-    with stage.monitor() as seen:
+    with stage.watch() as seen:
         with stage.consumer() as anna:
             finish(anna, take(anna, RECORDS))
             idle = stage.expect(seen, lambda p: p.verdict is Verdict.IDLE and p.start_offset == RECORDS)
@@ -101,9 +87,9 @@ def test_an_idle_group_stays_idle(stage: Stage) -> None:
         assert group_in(seen.report, stage.group).verdict is Verdict.IDLE
 
 
-def test_a_member_that_renews_one_lock_holds_the_window(stage: Stage) -> None:
+def test_a_member_that_renews_one_lock_holds_the_window(stage: MonitorStage) -> None:
     """3.4, 4.1, 4.2: stuck on its offset, then moving at the acknowledgement, then idle."""
-    with stage.monitor() as seen, stage.consumer() as anna:
+    with stage.watch() as seen, stage.consumer() as anna:
         held, *others = take(anna, RECORDS)
         finish(anna, others)
 
@@ -120,7 +106,7 @@ def test_a_member_that_renews_one_lock_holds_the_window(stage: Stage) -> None:
         assert "a member holds it, or it was not delivered; 9 records behind it are finished" in diagnosis.sentence
         p = stage.expect(seen, lambda p: p.verdict is Verdict.STUCK)
         assert (p.lag_records, p.finished_records, p.in_flight_at_least_records, p.members) == (1, 9, 10, 1)
-        stage.produce(1)
+        stage.produce(stage.topic, 1)
         finish(anna, [held])
         p = stage.expect(seen, lambda p: p.start_offset == RECORDS)
         assert p.verdict is Verdict.MOVING
@@ -128,9 +114,9 @@ def test_a_member_that_renews_one_lock_holds_the_window(stage: Stage) -> None:
         stage.expect(seen, lambda p: p.verdict is Verdict.IDLE)
 
 
-def test_a_record_is_poison_before_its_last_delivery(stage: Stage) -> None:
+def test_a_record_is_poison_before_its_last_delivery(stage: MonitorStage) -> None:
     """4.3."""
-    with stage.monitor() as seen, stage.consumer() as anna:
+    with stage.watch() as seen, stage.consumer() as anna:
         first, *others = take(anna, RECORDS)
         finish(anna, others)
         finish(anna, [first], RELEASE)
@@ -146,12 +132,11 @@ def test_a_record_is_poison_before_its_last_delivery(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("committed", [True, False])
-def test_a_transaction_makes_no_group_stuck(stage: Stage, fresh: Callable[[str], str], committed: bool) -> None:
+def test_a_transaction_makes_no_group_stuck(stage: MonitorStage, fresh: Callable[[str], str], committed: bool) -> None:
     """3.1, 3.6: it waits for the open one, and is idle behind the marker of the ended one."""
-    with Admin(stage.conf) as admin:
-        configure(admin, stage.group, {"share.isolation.level": "read_committed"})
+    configure(stage.admin, stage.group, {"share.isolation.level": "read_committed"})
     transactional = {**stage.conf, "transactional.id": fresh("tx")}
-    with stage.monitor() as seen, stage.consumer() as anna, Producer(transactional) as producer:
+    with stage.watch() as seen, stage.consumer() as anna, Producer(transactional) as producer:
         finish(anna, take(anna, RECORDS))
         stage.expect(seen, lambda p: p.verdict is Verdict.IDLE)
         producer.init_transactions()
@@ -171,11 +156,11 @@ def test_a_transaction_makes_no_group_stuck(stage: Stage, fresh: Callable[[str],
         assert stage.expect(seen, lambda p: True).end_offset == RECORDS + 2
 
 
-def partition_verdict(stage: Stage, seen: Monitor) -> Verdict:
+def partition_verdict(stage: MonitorStage, seen: Monitor) -> Verdict:
     return stage.expect(seen, lambda p: True).verdict
 
 
-def described_by_kafka(stage: Stage) -> dict[tuple[str, int], tuple[str, str]]:
+def described_by_kafka(stage: MonitorStage) -> dict[tuple[str, int], tuple[str, str]]:
     """(topic, partition) -> (start offset, lag) as Kafka's own tool prints them."""
     done = tools.run(
         "kafka-share-groups", "--bootstrap-server", stage.address, "--describe", "--group", stage.group, "--offsets"
@@ -190,12 +175,12 @@ def described_by_kafka(stage: Stage) -> dict[tuple[str, int], tuple[str, str]]:
     return found
 
 
-def test_start_offset_and_lag_are_those_of_kafkas_own_tool(stage: Stage) -> None:
+def test_start_offset_and_lag_are_those_of_kafkas_own_tool(stage: MonitorStage) -> None:
     """2.1, 2.2, 3.2, 4.4: some records behind the SPSO are finished, and all members have left."""
     with stage.consumer() as anna:
         messages = take(anna, RECORDS)
         finish(anna, [*messages[:3], messages[5], messages[7]])
-    with stage.monitor() as seen:
+    with stage.watch() as seen:
         p = stage.expect(seen, lambda p: p.members == 0 and p.returned_records == 5)
         assert stage.kinds(seen.report) == {Kind.NO_MEMBERS}
         assert (p.verdict, p.start_offset, p.lag_records) == (Verdict.UNATTENDED, 3, 5)
@@ -204,10 +189,10 @@ def test_start_offset_and_lag_are_those_of_kafkas_own_tool(stage: Stage) -> None
         assert p.oldest_unfinished_age_ms is not None
 
 
-def test_exit_codes(stage: Stage) -> None:
+def test_exit_codes(stage: MonitorStage) -> None:
     """5.1, 5.2, 5.3: the time of the wait is in the state topic, so one report is enough."""
     stage.leave_after(4)
-    with stage.monitor() as seen:
+    with stage.watch() as seen:
         still = stage.expect(seen, lambda p: p.returned_records == RECORDS - 4)
         assert still.since_ms is not None
         assert seen.wait(lambda: seen.now_ms >= (still.since_ms or 0) + 1000, PATIENCE_S)
@@ -228,10 +213,10 @@ def test_exit_codes(stage: Stage) -> None:
     assert stage.group in {group["group"] for group in listed}
 
 
-def test_a_scrape(stage: Stage) -> None:
+def test_a_scrape(stage: MonitorStage) -> None:
     """7.1."""
     stage.leave_after(4)
-    with stage.monitor() as seen:
+    with stage.watch() as seen:
         stage.expect(seen, lambda p: p.members == 0 and p.returned_records == RECORDS - 4)
         registry = CollectorRegistry()
         registry.register(HealthCollector(seen))
@@ -259,9 +244,9 @@ def other_version(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
 @pytest.mark.kafka
 def test_versions_with_share_groups(other_version: LocalKafka) -> None:
     """3.1, 3.2, and 1.8 when the broker ends."""
-    stage = Stage(other_version.bootstrap_servers, "crew", "orders")
+    stage = MonitorStage(other_version.bootstrap_servers, "crew", "orders")
     stage.leave_after(4)
-    with stage.monitor() as seen:
+    with stage.watch() as seen:
         p = stage.expect(seen, lambda p: p.members == 0 and p.returned_records == RECORDS - 4)
         assert (p.verdict, p.start_offset, p.lag_records) == (Verdict.UNATTENDED, 4, 6)
         with stage.consumer() as anna:
@@ -269,6 +254,7 @@ def test_versions_with_share_groups(other_version: LocalKafka) -> None:
             stage.expect(seen, lambda p: p.verdict is Verdict.IDLE and p.start_offset == RECORDS)
         other_version.stop()
         assert seen.wait(lambda: seen.report.unreachable_since_ms is not None, PATIENCE_S)
+    stage.close()
 
 
 @pytest.mark.kafka

@@ -12,18 +12,18 @@ import pytest
 from shareq import Producer, monitor
 from shareq.model.errors import ConfigException, IllegalStateException, KafkaException
 from shareq.observer.health import Kind, Verdict
-from tests.observer.health.stage import ACCEPT, RELEASE, RENEW, Stage, finish, group_in, kinds_in, partition_in
+from tests.observer.health.stage import ACCEPT, RELEASE, RENEW, ClusterStage, finish, group_in, kinds_in, partition_in
 
 
 @pytest.fixture
-def stage() -> Iterator[Stage]:
-    made = Stage()
+def stage() -> Iterator[ClusterStage]:
+    made = ClusterStage()
     made.cluster.create_topic("orders")
     yield made
     made.close()
 
 
-def test_an_idle_group_stays_idle_whatever_its_age(stage: Stage) -> None:
+def test_an_idle_group_stays_idle_whatever_its_age(stage: ClusterStage) -> None:
     """3.1: a member that waits for records, for an hour."""
     stage.produce("orders", 10)
     anna = stage.consumer()
@@ -36,7 +36,7 @@ def test_an_idle_group_stays_idle_whatever_its_age(stage: Stage) -> None:
         assert kinds_in(seen.report) == []
 
 
-def test_a_member_that_renews_its_lock_holds_the_window(stage: Stage) -> None:
+def test_a_member_that_renews_its_lock_holds_the_window(stage: ClusterStage) -> None:
     """3.4, 4.1, 4.2: WAITING within the lock duration, then stuck, and moving at the acknowledgement. The state changes
     until the locks of the other records end after 30 s."""
     stage.produce("orders", 30)
@@ -63,7 +63,7 @@ def test_a_member_that_renews_its_lock_holds_the_window(stage: Stage) -> None:
         assert kinds_in(seen.report) == []
 
 
-def test_records_of_a_dead_member_are_stuck_until_its_lock_ends(stage: Stage) -> None:
+def test_records_of_a_dead_member_are_stuck_until_its_lock_ends(stage: ClusterStage) -> None:
     """3.3: slow work is no stuck window; an expired lock shows as a returned record."""
     stage.produce("orders", 12)
     anna, ben = stage.consumer("anna"), stage.consumer("ben")
@@ -78,7 +78,7 @@ def test_records_of_a_dead_member_are_stuck_until_its_lock_ends(stage: Stage) ->
         assert partition_in(seen.refresh()).verdict is Verdict.MOVING
 
 
-def test_a_released_record_is_poison_before_its_last_delivery(stage: Stage) -> None:
+def test_a_released_record_is_poison_before_its_last_delivery(stage: ClusterStage) -> None:
     """4.3: the limit is 3."""
     stage.produce("orders", 3)
     anna = stage.consumer()
@@ -96,7 +96,7 @@ def test_a_released_record_is_poison_before_its_last_delivery(stage: Stage) -> N
         assert (p.verdict, p.start_offset, p.poison_records, kinds_in(seen.report)) == (Verdict.IDLE, 3, 0, [])
 
 
-def test_a_group_that_all_members_have_left(stage: Stage) -> None:
+def test_a_group_that_all_members_have_left(stage: ClusterStage) -> None:
     """3.2, 4.4, 5.2: since when its records wait is in the state topic."""
     stage.produce("orders", 15)
     anna = stage.consumer()
@@ -122,7 +122,7 @@ def test_a_group_that_all_members_have_left(stage: Stage) -> None:
         assert partition_in(seen.refresh()).verdict is Verdict.MOVING
 
 
-def test_members_without_partitions(stage: Stage) -> None:
+def test_members_without_partitions(stage: ClusterStage) -> None:
     """4.6: two members that subscribe to a topic that does not exist."""
     for name in ("anna", "ben"):
         stage.consumer(name, topics=["nowhere"]).poll(1)
@@ -136,7 +136,7 @@ def test_members_without_partitions(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("committed", [True, False])
-def test_the_marker_of_a_transaction_leaves_no_group_stuck(stage: Stage, committed: bool) -> None:
+def test_the_marker_of_a_transaction_leaves_no_group_stuck(stage: ClusterStage, committed: bool) -> None:
     """3.1, 3.6: a group with read_committed, whose log ends with the marker."""
     stage.configure("crew", **{"share.isolation.level": "read_committed"})
     stage.produce("orders", 2)
@@ -161,7 +161,7 @@ def test_the_marker_of_a_transaction_leaves_no_group_stuck(stage: Stage, committ
         assert kinds_in(seen.report) == []
 
 
-def test_ages_are_those_of_the_records_at_the_spso(stage: Stage) -> None:
+def test_ages_are_those_of_the_records_at_the_spso(stage: ClusterStage) -> None:
     """2.4: within a batch, and after the batch."""
     now_ms = stage.cluster.now_ms
     for age_s in (100, 70, 40):
@@ -190,7 +190,7 @@ def test_ages_are_those_of_the_records_at_the_spso(stage: Stage) -> None:
         pytest.param("crew", {"interval_ms": 0.5}, "interval_ms=0.5: must be 100 or more", id="a fraction"),
     ],
 )
-def test_wrong_arguments(stage: Stage, groups: object, options: dict[str, object], message: str) -> None:
+def test_wrong_arguments(stage: ClusterStage, groups: object, options: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigException) as caught:
         monitor(stage.address, groups, **options)  # type: ignore[arg-type]
     assert message in str(caught.value)
@@ -201,7 +201,7 @@ def test_a_wrong_address() -> None:
         monitor("nowhere", "crew")
 
 
-def test_a_closed_monitor_keeps_its_report(stage: Stage) -> None:
+def test_a_closed_monitor_keeps_its_report(stage: ClusterStage) -> None:
     seen = stage.monitor("crew")
     seen.close()
     seen.close()
@@ -212,7 +212,7 @@ def test_a_closed_monitor_keeps_its_report(stage: Stage) -> None:
     assert "closed" in repr(seen)
 
 
-def test_a_notebook_shows_figures_and_diagnoses(stage: Stage) -> None:
+def test_a_notebook_shows_figures_and_diagnoses(stage: ClusterStage) -> None:
     stage.produce("orders", 15)
     anna = stage.consumer()
     finish(anna, anna.poll(60)[:4])
@@ -226,7 +226,7 @@ def test_a_notebook_shows_figures_and_diagnoses(stage: Stage) -> None:
     assert "no partition" in page
 
 
-def test_polls_follow_the_interval(stage: Stage) -> None:
+def test_polls_follow_the_interval(stage: ClusterStage) -> None:
     with stage.monitor("crew", interval_ms=2000) as seen:
         before = seen.polls
         stage.cluster.advance(20_500)

@@ -8,7 +8,7 @@ test of it that runs both clients on one broker at the same time, each with its 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -17,22 +17,26 @@ from typing import Any
 
 import confluent_kafka
 import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka.admin._resource import ResourceType
 
 import shareq
 from shareq import Admin, Errors, NewTopic, Producer
 from tests.kafka.fixtures import Reachable
 from tests.pairings.exceptions import EXCEPTIONS
-from tests.polling import PATIENCE_S, configure
+from tests.polling import PATIENCE_S, configure, eventually
 
 CLIENTS: dict[str, ModuleType] = {"shareq": shareq, "confluent": confluent_kafka}
 Fresh = Callable[[str], str]
 Observation = Any
 LONG_LOCKS = {"share.record.lock.duration.ms": 600_000}
 """Acquired records stay acquired however slow the machine is."""
-Scenario = Callable[["Scene"], Observation]
+Scenario = Callable[["Stage"], Observation]
 
 
-class Scene:
+class Stage:
     """A topic, a group that reads it from the beginning, and clients of one library; all are closed at the end.
 
     `client` is the module of the clients: shareq is a drop-in replacement for confluent-kafka. Everything that is not
@@ -63,7 +67,7 @@ class Scene:
         configure(self.admin, self.group, LONG_LOCKS)
 
     def consumer(self, *topics: str, kind: str = "ShareConsumer", **conf: object) -> Any:
-        """A consumer subscribed to `topics`, by default to the scene's topic."""
+        """A consumer subscribed to `topics`, by default to the stage's topic."""
         given = {"bootstrap.servers": self.address, "group.id": self.group, **dotted(conf)}
         made = getattr(self.client, kind)(given)
         self.stack.callback(made.close)
@@ -141,9 +145,9 @@ def observe(scenario: Scenario, broker: Reachable, fresh: Fresh) -> dict[str, Ob
 
 
 def _observed(scenario: Scenario, broker: Reachable, fresh: Fresh, client: str) -> Observation:
-    scene = Scene(client, broker, fresh)
-    with scene.stack:
-        return scenario(scene)
+    stage = Stage(client, broker, fresh)
+    with stage.stack:
+        return scenario(stage)
 
 
 # ---- observations ----------------------------------------------------------------------------------------------------
@@ -194,3 +198,60 @@ def raised(call: Callable[..., object], *args: Any, **kwargs: Any) -> str:
         name = type(error).__name__
         return f"{name} {error_name(error)}" if name == "KafkaException" else name
     return "nothing"
+
+
+# ---- administration --------------------------------------------------------------------------------------------------
+
+
+def outcome(future: Any) -> Any:
+    """The result of a future, or the name of its error."""
+    try:
+        return future.result(PATIENCE_S)
+    except confluent_kafka.KafkaException as error:
+        return error_name(error)
+
+
+def outcomes(futures: Mapping[Any, Any]) -> list[Any]:
+    return [outcome(future) for future in futures.values()]
+
+
+class AdminStage:
+    """confluent-kafka's `AdminClient` with its own topic."""
+
+    def __init__(self, servers: str, fresh: Fresh) -> None:
+        self.servers, self.fresh, self.topic = servers, fresh, fresh("topic")
+        self.admin = AdminClient({"bootstrap.servers": servers})
+
+    def create(self, partitions: int = 1, **config: object) -> str:
+        settings = {key: str(value) for key, value in dotted(config).items()}
+        made = confluent_kafka.cimpl.NewTopic(self.topic, partitions, 1, config=settings)
+        assert outcomes(self.admin.create_topics([made])) == [None]
+        ends = [(0, -1)] * partitions  # the controller can have the topic before its broker leads the partitions
+        eventually(lambda: [self.offsets(place, OffsetSpec.latest()) for place in range(partitions)], ends)
+        return self.topic
+
+    def write(self, *values: str, partition: int = 0) -> None:
+        producer = confluent_kafka.Producer({"bootstrap.servers": self.servers, "linger.ms": 0})
+        for number, value in enumerate(values):
+            producer.produce(self.topic, value, partition=partition, timestamp=1_000_000_000_000 + number * 1000)
+            assert producer.flush(PATIENCE_S) == 0
+
+    def describe(self, kind: ResourceType, name: str) -> Any:
+        (found,) = outcomes(self.admin.describe_configs([ConfigResource(kind, name)]))
+        return found
+
+    def entry(self, kind: ResourceType, name: str, key: str) -> tuple[str | None, int]:
+        """(value, source) of a configuration."""
+        found = self.describe(kind, name)[key]
+        return found.value, found.source
+
+    def alter(self, kind: ResourceType, name: str, *operations: tuple[str, AlterConfigOpType, str | None]) -> Any:
+        entries = [ConfigEntry(key, value, incremental_operation=operation) for key, operation, value in operations]
+        resource = ConfigResource(kind, name, incremental_configs=entries)
+        (done,) = outcomes(self.admin.incremental_alter_configs([resource]))
+        return done
+
+    def offsets(self, partition: int, spec: Any, **options: Any) -> Any:
+        place = confluent_kafka.TopicPartition(self.topic, partition)
+        (found,) = outcomes(self.admin.list_offsets({place: spec}, **options))
+        return found if isinstance(found, str) else (found.offset, found.timestamp)
