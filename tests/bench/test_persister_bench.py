@@ -30,7 +30,7 @@ from shareq.model.messages.share_state import StateBatch
 from shareq.model.state_designs import StateDesign
 from shareq.model.states import AcknowledgeType, IsolationLevel
 from shareq.producer import Producer
-from tests.coordinator.share_state.support import TOPIC, Stage, image, topic_image
+from tests.coordinator.share_state.stage import TOPIC, Stage, image, topic_image
 
 pytestmark = pytest.mark.bench
 

@@ -25,8 +25,8 @@ from shareq.model.errors import Errors
 from shareq.model.messages.share_state import StateBatch, WriteShareGroupStateRequest
 from shareq.model.state_batches import combine
 from shareq.persister import StateTopicPersister
-from tests.coordinator.share_state.support import KEY, Stage, image, named, topic_image
-from tests.persister.support import answer_to
+from tests.coordinator.share_state.stage import KEY, Stage, image, named, topic_image
+from tests.persister.stage import answer_to
 
 pytestmark = pytest.mark.bench
 

@@ -21,7 +21,7 @@ from shareq.model.ids import SHARE_STATE_TOPIC, SharePartitionKey
 from shareq.model.messages.share_state import StateBatch
 from shareq.model.records import CoordinatorRecord
 from shareq.spark.state_rows import RECORDS, STATES, ReadEnd, history, records, segments, states
-from tests.coordinator.share_state.support import KEY, OTHER, TOPIC, Stage, batches, image, topic_image
+from tests.coordinator.share_state.stage import KEY, OTHER, TOPIC, Stage, batches, image, topic_image
 
 OLD = SharePartitionKey("g1", OTHER, 0)
 NAMES: dict[str, str] = {TOPIC: "orders"}

@@ -14,7 +14,7 @@ from shareq.model.events import StateRecordWritten
 from shareq.model.ids import SharePartitionKey
 from shareq.model.image import ClusterImage
 from shareq.model.state_designs import StateDesign
-from tests.coordinator.share_state.support import HOME, KEY, OTHER, TOPIC, Stage, batches, image, topic_image
+from tests.coordinator.share_state.stage import HOME, KEY, OTHER, TOPIC, Stage, batches, image, topic_image
 
 HOUR_MS = 3_600_000
 

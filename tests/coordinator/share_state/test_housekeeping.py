@@ -16,7 +16,7 @@ from shareq.model.errors import Errors
 from shareq.model.events import StateLogPruned
 from shareq.model.ids import SharePartitionKey, topic_id_from_bytes
 from shareq.model.image import ClusterImage
-from tests.coordinator.share_state.support import (
+from tests.coordinator.share_state.stage import (
     HOME,
     KEY,
     OTHER,

@@ -22,7 +22,7 @@ from shareq.model.ids import SharePartitionKey
 from shareq.model.messages.share_state import StateBatch
 from shareq.model.state_designs import StateDesign
 from tests.budgets import cases
-from tests.coordinator.share_state.support import (
+from tests.coordinator.share_state.stage import (
     TOPIC,
     Delete,
     Initialize,

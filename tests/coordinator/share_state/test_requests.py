@@ -11,7 +11,7 @@ from shareq.model.actor import Incoming, RecordsRead, Respond
 from shareq.model.errors import Errors
 from shareq.model.ids import SharePartitionKey, TopicId
 from shareq.model.messages.base import Request
-from tests.coordinator.share_state.support import (
+from tests.coordinator.share_state.stage import (
     HOME,
     KEY,
     OTHER,

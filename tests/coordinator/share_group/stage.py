@@ -56,13 +56,12 @@ from shareq.model.messages.share_group import (
 )
 from shareq.model.messages.share_state import (
     DeleteShareGroupStateRequest,
-    DeleteShareGroupStateResponse,
     InitializeShareGroupStateRequest,
-    InitializeShareGroupStateResponse,
     ReadShareGroupStateSummaryRequest,
     ReadShareGroupStateSummaryResponse,
 )
 from shareq.model.records import CoordinatorRecord
+from shareq.persister.combined_response import RESPONSES
 
 R = TypeVar("R", bound=Response)
 GROUP = "g"
@@ -71,9 +70,9 @@ SHARDS = 3
 PartitionError = Callable[[TopicId, int], Errors]
 
 
-class World:
-    """`persister`: the error for each share-partition. `persister_error`: the error of a whole call. While `persisting`
-    or `appending` is False, the effects wait in `held` for `release`.
+class Stage:
+    """A group coordinator. `persister`: the error for each share-partition. `persister_error`: the error of a whole
+    call. While `persisting` or `appending` is False, the effects wait in `held` for `release`.
     """
 
     def __init__(self, *, configs: Mapping[str, object] | None = None, traced: bool = True, **topics: int) -> None:
@@ -158,42 +157,16 @@ class World:
         self.persisted.append(request)
         if self.persister_error:
             return Answer(effect.id, None, self.persister_error)
-        if isinstance(request, InitializeShareGroupStateRequest):
-            initialized = InitializeShareGroupStateResponse
-            response: Response = initialized(
-                results=tuple(
-                    initialized.Topic(
-                        topic_id=topic.topic_id,
-                        partitions=tuple(
-                            initialized.Partition(
-                                partition=p.partition, error_code=self.persister(topic.topic_id, p.partition)
-                            )
-                            for p in topic.partitions
-                        ),
-                    )
-                    for topic in request.topics
-                )
-            )
-        elif isinstance(request, DeleteShareGroupStateRequest):
-            deleted = DeleteShareGroupStateResponse
-            response = deleted(
-                results=tuple(
-                    deleted.Topic(
-                        topic_id=topic.topic_id,
-                        partitions=tuple(
-                            deleted.Partition(
-                                partition=p.partition, error_code=self.persister(topic.topic_id, p.partition)
-                            )
-                            for p in topic.partitions
-                        ),
-                    )
-                    for topic in request.topics
-                )
-            )
-        else:
-            assert isinstance(request, ReadShareGroupStateSummaryRequest)
-            response = self._summarize(request)
-        return Answer(effect.id, response)
+        if isinstance(request, ReadShareGroupStateSummaryRequest):
+            return Answer(effect.id, self._summarize(request))
+        assert isinstance(request, InitializeShareGroupStateRequest | DeleteShareGroupStateRequest)
+        answer = RESPONSES[type(request)]
+        topics = []
+        for topic in request.topics:
+            errors = {p.partition: self.persister(topic.topic_id, p.partition) for p in topic.partitions}
+            partitions = tuple(answer.Partition(partition=p, error_code=error) for p, error in errors.items())
+            topics.append(answer.Topic(topic_id=topic.topic_id, partitions=partitions))
+        return Answer(effect.id, answer(results=tuple(topics)))
 
     def _summarize(self, request: ReadShareGroupStateSummaryRequest) -> ReadShareGroupStateSummaryResponse:
         """`summaries`: (start offset, delivery complete count) by (topic, partition); leader epoch 7."""
