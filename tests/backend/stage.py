@@ -18,7 +18,7 @@ GROUP = {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms":
 
 
 class Stage:
-    """Clusters, one after the other or at once, on one Kafka; a topic and a group. `stack` closes all clusters and consumers."""
+    """Clusters, one after the other or at once, on one Kafka; a topic and a group. `stack` closes all that is made."""
 
     def __init__(self, kafka: LocalKafka, fresh: Callable[[str], str], persister: str | None = None) -> None:
         self.kafka = kafka

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
@@ -28,8 +28,22 @@ EVERY = sorted((number % 2, number // 2) for number in range(RECORDS))
 
 
 class SourceStage(NamedTuple):
+    """A cluster whose topic has records, and the folder of the verdicts."""
+
     cluster: Cluster
     folder: str
+
+    @classmethod
+    @contextmanager
+    def opened(cls, folder: Path, **cluster: Any) -> Iterator[Self]:
+        fetcher.cache_clear()  # clusters with the same seed have the same name
+        with Cluster(seed=5, **cluster) as made:
+            made.create_topic(TOPIC, 2)
+            made.configure_group(GROUP, {"share.auto.offset.reset": "earliest"})
+            with Producer({"bootstrap.servers": made.bootstrap_servers}) as producer:
+                for number in range(RECORDS):
+                    producer.produce(TOPIC, b"value-%d" % number, partition=number % 2)
+            yield cls(made, str(folder / "verdicts"))
 
     def reader(self, **options: str) -> StreamReader:
         needed = {"kafka.bootstrap.servers": self.cluster.bootstrap_servers, "subscribe": TOPIC, "group.id": GROUP}
@@ -50,27 +64,10 @@ class SourceStage(NamedTuple):
         self.cluster.advance(60_000)
 
 
-@contextmanager
-def source_stage(folder: Path, **cluster: Any) -> Iterator[SourceStage]:
-    """A cluster whose topic has records, and the folder of the verdicts."""
-    fetcher.cache_clear()  # clusters with the same seed have the same name
-    with Cluster(seed=5, **cluster) as made:
-        made.create_topic(TOPIC, 2)
-        made.configure_group(GROUP, {"share.auto.offset.reset": "earliest"})
-        with Producer({"bootstrap.servers": made.bootstrap_servers}) as producer:
-            for number in range(RECORDS):
-                producer.produce(TOPIC, b"value-%d" % number, partition=number % 2)
-        yield SourceStage(made, str(folder / "verdicts"))
-
-
 Offset = dict[str, Any]
 
 
-def at_most(rows: int) -> ReadMaxRows:
-    return ReadMaxRows(rows)
-
-
-def through_json(offset: Offset) -> Offset:
+def as_stored(offset: Offset) -> Offset:
     """An offset after a round trip through JSON, in which Spark keeps it."""
     restored: Offset = json.loads(json.dumps(offset))
     return restored
@@ -78,11 +75,8 @@ def through_json(offset: Offset) -> Offset:
 
 def plan(reader: StreamReader, start: Offset, limit: int = RECORDS) -> Offset:
     """The next offset, or `start` if there is none after many calls: joining a group takes some time."""
-    return poll_offset(lambda: reader.latestOffset(start, at_most(limit)), start)
-
-
-def poll_offset(latest: Callable[[], Offset], start: Offset) -> Offset:
-    return next((offset for _ in range(PATIENCE) if (offset := through_json(latest())) != start), start)
+    offsets = (as_stored(reader.latestOffset(start, ReadMaxRows(limit))) for _ in range(PATIENCE))
+    return next((offset for offset in offsets if offset != start), start)
 
 
 def rows(reader: StreamReader, start: Offset, end: Offset) -> list[tuple[int, int, int]]:
@@ -94,13 +88,3 @@ def rows(reader: StreamReader, start: Offset, end: Offset) -> list[tuple[int, in
 
 def places(several: Sequence[tuple[int, int, int]]) -> list[Place]:
     return sorted((partition, offset) for partition, offset, _ in several)
-
-
-def drain(reader: StreamReader, offset: Offset) -> list[tuple[int, int, int]]:
-    """Run batches until there are no more."""
-    found: list[tuple[int, int, int]] = []
-    while (end := plan(reader, offset)) != offset:
-        found += rows(reader, offset, end)
-        offset = end
-    reader.stop()
-    return found

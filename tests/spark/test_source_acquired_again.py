@@ -14,17 +14,7 @@ from shareq.model.states import AcknowledgeType, IsolationLevel, RecordState
 from shareq.spark.held import without
 from shareq.spark.stream import StreamReader
 from tests.broker.ledger import Books
-from tests.spark.source_stage import (
-    EVERY,
-    GROUP,
-    RECORDS,
-    TOPIC,
-    SourceStage,
-    places,
-    plan,
-    rows,
-    source_stage,
-)
+from tests.spark.source_stage import EVERY, GROUP, RECORDS, TOPIC, SourceStage, places, plan, rows
 
 ALL = IsolationLevel.READ_UNCOMMITTED
 LIMIT = 3
@@ -32,7 +22,7 @@ LIMIT = 3
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[SourceStage]:
-    with source_stage(tmp_path, brokers=2) as made:
+    with SourceStage.opened(tmp_path, brokers=2) as made:
         yield made
 
 

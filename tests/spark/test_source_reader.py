@@ -6,10 +6,11 @@ import gc
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark import TaskContext
+from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from shareq import Cluster, Producer
 from shareq.admin import Admin
@@ -23,22 +24,7 @@ from shareq.spark.stream import StreamReader
 from shareq.spark.worker import spare_modules
 from shareq.trace import messages
 from tests.log.support import batch, broken
-from tests.spark.source_stage import (
-    EVERY,
-    GROUP,
-    PATIENCE,
-    RECORDS,
-    TOPIC,
-    SourceStage,
-    at_most,
-    drain,
-    places,
-    plan,
-    poll_offset,
-    rows,
-    source_stage,
-    through_json,
-)
+from tests.spark.source_stage import EVERY, GROUP, PATIENCE, RECORDS, TOPIC, SourceStage, as_stored, places, plan, rows
 
 if TYPE_CHECKING:
     from shareq.wire.server import Server
@@ -48,8 +34,18 @@ LOCK_MS = 2000
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[SourceStage]:
-    with source_stage(tmp_path, brokers=1, trace_messages=True) as made:
+    with SourceStage.opened(tmp_path, brokers=1, trace_messages=True) as made:
         yield made
+
+
+def drain(reader: StreamReader, offset: dict[str, Any]) -> list[tuple[int, int, int]]:
+    """Run batches until there are no more."""
+    found: list[tuple[int, int, int]] = []
+    while (end := plan(reader, offset)) != offset:
+        found += rows(reader, offset, end)
+        offset = end
+    reader.stop()
+    return found
 
 
 @pytest.mark.parametrize("limit", [1, 7, 25, RECORDS])
@@ -127,7 +123,7 @@ def test_two_queries_of_a_group_share_the_work(stage: SourceStage) -> None:
     offsets = [reader.initialOffset() for reader in readers]
     found: list[list[tuple[int, int, int]]] = [[], []]
     for number in [0, 1] * PATIENCE:
-        end = through_json(readers[number].latestOffset(offsets[number], at_most(5)))
+        end = as_stored(readers[number].latestOffset(offsets[number], ReadMaxRows(5)))
         if end != offsets[number]:
             found[number] += rows(readers[number], offsets[number], end)
             offsets[number] = end
@@ -249,7 +245,7 @@ def test_a_batch_read_of_an_unknown_topic_is_refused(stage: SourceStage) -> None
 def test_connection_settings_apply_to_tasks_and_admin_calls(stage: SourceStage) -> None:
     reader = stage.reader(**{"kafka.client.id": "night"})
     reader.prepareForTriggerAvailableNow()
-    start = through_json(reader.initialOffset())
+    start = as_stored(reader.initialOffset())
     assert len(rows(reader, start, plan(reader, start))) == RECORDS
     apis = {exchange.api for exchange in messages(stage.cluster, client="night")}
     assert {"ShareFetch", "Fetch", "ListOffsets"} <= apis
@@ -361,8 +357,8 @@ def test_locks_are_renewed_on_the_wall_clock(served: Server, fresh: Callable[[st
 
     for _ in range(20):
         begun, zero = cluster.now_ms, reader.initialOffset()
-        end = poll_offset(lambda: reader.latestOffset(zero, at_most(1)), zero)  # noqa: B023    # called at once
-        assert cluster.wait(lambda: overruns(begun) or is_lost(begun), 60)  # noqa: B023    # as above
+        end = plan(reader, zero, 1)
+        assert cluster.wait(lambda: overruns(begun) or is_lost(begun), 60)  # noqa: B023    # called at once
         reader.commit(end)
         if not is_lost(begun):  # nor while the commit was on its way to the broker
             break
