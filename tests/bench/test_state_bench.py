@@ -125,7 +125,7 @@ def test_loading_100000_records(benchmark: BenchmarkFixture) -> None:
         for first in range(0, len(records), 10_000):
             end = first + 10_000
             read = stage.loads.pop()
-            stage.send(RecordsRead(read.id, Errors.NONE, records[first:end], end, end == len(records)))
+            stage.handle(RecordsRead(read.id, Errors.NONE, records[first:end], end, end == len(records)))
 
     benchmark.pedantic(load, rounds=3)
     assert stage.summary(keys[-1]).state_epoch == 3

@@ -243,7 +243,7 @@ def coordinated(rng: random.Random, steps: int) -> tuple[list[Any], list[tuple[i
     )
     moments = []
     for _ in range(steps):
-        stage.wait(stage.now_ms + rng.randrange(100_000))
+        stage.wait(rng.randrange(100_000))
         key, spso = rng.choice(KEYS), rng.randrange(30)
         runs = f"{spso}-{spso + rng.randrange(9)}/{rng.choice([0, 2, 4])}/{rng.randrange(1, 5)}"
         action = rng.choice(["initialize", "read", "write", "write", "write", "delete"])

@@ -81,13 +81,13 @@ class ClassicStage(Stage, Members):
             self, configs={"group.initial.rebalance.delay.ms": delay_ms, **(configs or {})}, traced=True, **topics
         )
 
-    def _new_coordinator(self) -> GroupCoordinator:
+    def new_coordinator(self) -> GroupCoordinator:
         """Each coordinator has another seed, so that no two create the same member ids."""
         return GroupCoordinator(BROKER, random.Random(self.rng.random()), traced=self.traced)
 
     # ---- transactions ------------------------------------------------------------------------------------------------
 
-    def _carry_out(self, effect: Effect) -> Iterable[Message]:
+    def perform(self, effect: Effect) -> Iterable[Message]:
         match effect:
             case Call(request=AddPartitionsToTxnRequest()) if not self.verifying:
                 self.held.append(effect)
@@ -95,12 +95,12 @@ class ClassicStage(Stage, Members):
                 self.calls.append(effect)
                 yield Answer(call_id, self._verify(request))
             case ReadRecords(read_id, at, offset):
-                stored = self.log[at.partition]
+                stored = self.logs[at.partition]
                 chunk = [(i, *stored[i]) for i in range(offset, len(stored)) if stored[i].key]
                 producers, markers = self.producers[at.partition], self.markers[at.partition]
                 yield RecordsRead(read_id, Errors.NONE, chunk, len(stored), True, producers, markers)
             case _:
-                yield from super()._carry_out(effect)
+                yield from super().perform(effect)
 
     def _verify(self, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
         transaction = request.transactions[0]
@@ -121,8 +121,8 @@ class ClassicStage(Stage, Members):
         result = answer.Transaction(transactional_id=transaction.transactional_id, topic_results=topics)
         return answer(results_by_transaction=(result,))
 
-    def _append(self, effect: AppendRecords) -> Appended:
-        done = super()._append(effect)
+    def append(self, effect: AppendRecords, error: Errors) -> Appended:
+        done = super().append(effect, error)
         if effect.producer_id != -1 and not done.error:
             offsets = range(done.base_offset, done.base_offset + len(effect.records))
             self.producers[effect.topic_partition.partition].update(dict.fromkeys(offsets, effect.producer_id))
@@ -135,8 +135,9 @@ class ClassicStage(Stage, Members):
     def end_transaction(self, producer_id: int, *, committed: bool, group: str = GROUP) -> None:
         """Write a marker to the group's partition, and report it to the coordinator."""
         partition = self.shard_of(group)
-        self.markers[partition].append(EndMarker(len(self.log[partition]), producer_id, committed))
-        self.log[partition].append(CoordinatorRecord(b"", None))
+        log = self.logs[partition]
+        self.markers[partition].append(EndMarker(len(log), producer_id, committed))
+        log.append(CoordinatorRecord(b"", None))
         self.handle(MarkerWritten(partition, producer_id, committed))
 
     # ---- requests of members -----------------------------------------------------------------------------------------
@@ -148,7 +149,7 @@ class ClassicStage(Stage, Members):
         """Nothing to wait for: the coordinator has answered if it can."""
 
     def responses_to(self, name: str) -> Sequence[Response]:
-        return self.responses[self.last[name]]
+        return [self.answers[id_]] if (id_ := self.last[name]) in self.answers else []
 
     def form_group(self, *names: str) -> None:
         """Form a stable group of new members; the first one leads, and each is assigned its own name."""

@@ -57,11 +57,9 @@ class Client:
         if self.waits_for is None:
             self.join() if self.generation < 0 else self.beat()
             return
-        answers = self.stage.responses[self.waits_for]
-        assert len(answers) <= 1, "a request is answered once"
-        if answers:
+        if answer := self.stage.answers.get(self.waits_for):
             self.waits_for = None
-            self.take(answers[0])
+            self.take(answer)
 
     def take(self, answer: Response) -> None:
         match answer:

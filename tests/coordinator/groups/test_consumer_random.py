@@ -174,7 +174,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     @invariant()
     def replaying_the_log_gives_the_state(self) -> None:
         replayed = new_shard()
-        for offset, (key, value) in enumerate(self.stage.log[self.stage.shard_of()]):
+        for offset, (key, value) in enumerate(self.stage.logs[self.stage.shard_of()]):
             replayed.replay(offset, key, value, self.stage.now_ms)
         restored, known = replayed.find(ConsumerGroup, GROUP), self.group()
         assert (restored is None) == (known is None)
@@ -207,10 +207,10 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         names = {name for member in group.members.values() for name in group.names_of(member) if name in topics}
         wanted = {(topics[name].topic_id, index) for name in names for index in range(len(topics[name].partitions))}
         assert {partition for client in self.clients.values() for partition in client.owned} == wanted
-        offset = len(self.stage.log[self.stage.shard_of()])
+        offset = len(self.stage.logs[self.stage.shard_of()])
         for client in self.clients.values():
             self.heartbeat(client)
-        assert len(self.stage.log[self.stage.shard_of()]) == offset, "heartbeats of a stable group write nothing"
+        assert len(self.stage.logs[self.stage.shard_of()]) == offset, "heartbeats of a stable group write nothing"
 
 
 ConsumerGroupMachine.TestCase.settings = settings(stateful_step_count=40)

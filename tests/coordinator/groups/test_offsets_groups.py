@@ -667,7 +667,7 @@ def test_expiry_timestamp_of_a_version_1_record_replaces_the_retention() -> None
     stage = keeping(1)
     old = f"0001 0000000000000005 0000 {stage.now_ms:016x} {stage.now_ms + 25 * MINUTE_MS:016x}"
     key, _ = encode_offset(OffsetKey(GROUP, "t1", 0), OffsetCommit(5, -1, "", 0))
-    stage.log[stage.shard_of()].append(CoordinatorRecord(key, bytes.fromhex(old)))
+    stage.logs[stage.shard_of()].append(CoordinatorRecord(key, bytes.fromhex(old)))
     stage.fail_over()
     stage.wait(2 * CHECK_MS)
     assert stage.fetch() == "t1-0=5"
@@ -678,7 +678,7 @@ def test_expiry_timestamp_of_a_version_1_record_replaces_the_retention() -> None
 def test_retention_counts_from_the_commit_if_the_group_has_no_timestamp() -> None:
     stage = keeping(30)
     empty = GroupMetadata("consumer", 3, None, None, -1, ())
-    stage.log[stage.shard_of()].append(encode_group(GROUP, empty))
+    stage.logs[stage.shard_of()].append(encode_group(GROUP, empty))
     stage.fail_over()
     stage.commit({"t1-0": 5})
     stage.wait(3 * CHECK_MS)
@@ -767,12 +767,12 @@ def test_errors_of_the_verification_are_translated_for_the_client(error: Errors,
 )
 def test_unreachable_transaction_coordinator_is_a_retriable_error(error: Errors, expected: str) -> None:
     stage = stage_with()
-    verify = stage._carry_out
+    verify = stage.perform
 
     def unreachable(effect: Any) -> Any:
         return [Answer(effect.id, None, error)] if isinstance(effect, Call) else verify(effect)
 
-    stage._carry_out = unreachable  # type: ignore[method-assign]    # for this test
+    stage.perform = unreachable  # type: ignore[method-assign]    # for this test
     assert stage.commit_in_transaction({"t1-0": 8}) == expected
 
 
@@ -974,7 +974,7 @@ def test_retries_of_the_verification_end_after_the_maximum_backoff() -> None:
     stage.transaction_error = Errors.CONCURRENT_TRANSACTIONS
     request_id = stage.send_in_transaction({"t1-0": 8})
     stage.wait(99)
-    assert stage.responses[request_id] == []
+    assert request_id not in stage.answers
     stage.wait(1)
     assert stage.committed_in_transaction(request_id) == "CONCURRENT_TRANSACTIONS"
     assert len(stage.verifications) == 6

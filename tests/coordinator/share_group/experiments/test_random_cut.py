@@ -73,13 +73,13 @@ class CutTrial(Trial):
         """At the end nothing changes, and nothing is written."""
         self.assignor = "cut"
         super().settle()
-        written = [len(log) for log in self.stage.log.values()]
+        written = [len(log) for log in self.stage.logs.values()]
         for _ in range(8):
             self.stage.wait(5000)
             for client in self.clients.values():
                 client.request_id = self.send(client.request())
             self.collect()
-        assert [len(log) for log in self.stage.log.values()] == written
+        assert [len(log) for log in self.stage.logs.values()] == written
 
     # ---- A1, A2 ------------------------------------------------------------------------------------------------------
 
