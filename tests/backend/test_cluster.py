@@ -6,14 +6,13 @@ import re
 import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
 import confluent_kafka
 import pytest
 
-from shareq import Admin, Cluster, ConfigException, KafkaException, Producer, ShareConsumer
+from shareq import Admin, Cluster, ConfigException, KafkaException, Producer
 from shareq.broker.backend import runtime
 from shareq.broker.backend.processes import NODES
 from shareq.broker.backend.topics import GROUP_CONFIGS_TOPIC
@@ -25,12 +24,11 @@ from shareq.model.messages.classic_group import JoinGroupRequest, JoinGroupRespo
 from shareq.model.states import AcknowledgeType
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.wire.frames import decode_response, encode_request
+from tests.backend.stage import GROUP, Stage, finish, seen
 from tests.kafka.fixtures import START_S, kafka_or_skip
-from tests.polling import PATIENCE_S, QUICK, eventually, take
+from tests.polling import PATIENCE_S, eventually, take
 from tests.proxy.sockets import exactly
 
-CONFIG = {**QUICK, "group.share.max.record.lock.duration.ms": 3_600_000}
-GROUP = {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": 600_000}
 Fresh = Callable[[str], str]
 
 
@@ -44,60 +42,16 @@ def backend(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
         yield running
 
 
-class World:
-    """Clusters, one after the other or at once, on one Kafka; a topic and a group. `close()` closes all."""
-
-    def __init__(self, kafka: LocalKafka, fresh: Fresh, persister: str | None = None) -> None:
-        self.kafka = kafka
-        self.persister = persister
-        self.topic, self.group = fresh("topic"), fresh("group")
-        self.stack = ExitStack()
-
-    def cluster(self, **more: Any) -> Cluster:
-        servers = self.kafka.bootstrap_servers
-        return self.stack.enter_context(Cluster(backend=servers, config=CONFIG, persister=self.persister, **more))
-
-    def prepared(self, partitions: int = 1) -> Cluster:
-        """A cluster with the topic, and the group configured."""
-        cluster = self.cluster()
-        cluster.create_topic(self.topic, partitions)
-        cluster.configure_group(self.group, GROUP)
-        return cluster
-
-    def consumer(self, cluster: Cluster) -> ShareConsumer:
-        conf = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": self.group}
-        made = self.stack.enter_context(ShareConsumer({**conf, "share.acknowledgement.mode": "explicit"}))
-        made.subscribe([self.topic])
-        return made
-
-    def produce(self, *values: str) -> None:
-        """Produce one batch with a client of the backend: shareq has no part in it. A consumer that waits gets all of
-        it in one poll.
-
-        The producer knows the topic before the first record: records that wait for metadata are moved to the partition
-        one by one, and a flush at that time can send the first alone.
-        """
-        producer = confluent_kafka.Producer({"bootstrap.servers": self.kafka.bootstrap_servers, "linger.ms": 10_000})
-        producer.list_topics(self.topic, PATIENCE_S)
-        for value in values:
-            producer.produce(self.topic, value, partition=0)
-        assert producer.flush(PATIENCE_S) == 0
-
-    def lag(self, cluster: Cluster) -> int:
-        with Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
-            return admin.list_share_group_offsets(self.group).total
-
-
 @pytest.fixture
-def world(backend: LocalKafka, fresh: Fresh) -> Iterator[World]:
-    made = World(backend, fresh)
+def stage(backend: LocalKafka, fresh: Fresh) -> Iterator[Stage]:
+    made = Stage(backend, fresh)
     with made.stack:
         yield made
 
 
 @pytest.fixture
-def newest(kafka: LocalKafka, fresh: Fresh) -> Iterator[World]:
-    made = World(kafka, fresh)
+def newest(kafka: LocalKafka, fresh: Fresh) -> Iterator[Stage]:
+    made = Stage(kafka, fresh)
     with made.stack:
         yield made
 
@@ -106,29 +60,19 @@ def events_of(cluster: Cluster) -> list[Any]:
     return [entry.event for entry in cluster.journal.entries()]
 
 
-def seen(messages: list[Any]) -> list[tuple[bytes, int]]:
-    return [(message.value(), message.delivery_count()) for message in messages]
-
-
 def slots(cluster: Cluster, topic: str) -> list[int]:
     """The slots of the processes that lead the partitions of a topic, each once per partition."""
     return sorted(partition.leader // NODES for partition in cluster.image.topics[topic].partitions)
-
-
-def finish(consumer: ShareConsumer, messages: list[Any], how: AcknowledgeType = AcknowledgeType.ACCEPT) -> None:
-    for message in messages:
-        consumer.acknowledge(message, how)
-    assert set(consumer.commit_sync().values()) == {None}
 
 
 # ---- a process ends, the next one continues ---------------------------------------------------------------------
 
 
 @pytest.mark.kafka
-def test_the_next_process_continues_with_group_states_and_configurations(world: World) -> None:
-    first = world.prepared()
-    world.produce("a", "b", "c", "d")
-    consumer = world.consumer(first)
+def test_the_next_process_continues_with_group_states_and_configurations(stage: Stage) -> None:
+    first = stage.prepared()
+    stage.produce("a", "b", "c", "d")
+    consumer = stage.consumer(first)
     a, b, c, d = take(consumer, 4)
     finish(consumer, [b])
     finish(consumer, [c], AcknowledgeType.RELEASE)
@@ -136,28 +80,28 @@ def test_the_next_process_continues_with_group_states_and_configurations(world: 
     consumer.close()
     first.close()
 
-    second = world.cluster()
-    assert second.image.group_configs[world.group] == {key: str(value) for key, value in GROUP.items()}
-    again = take(world.consumer(second), 3)
+    second = stage.cluster()
+    assert second.image.group_configs[stage.group] == {key: str(value) for key, value in GROUP.items()}
+    again = take(stage.consumer(second), 3)
     assert seen(again) == [(b"a", 2), (b"c", 2), (b"d", 2)]
 
 
 @pytest.mark.kafka
-def test_what_is_accepted_is_so_for_good(world: World) -> None:
-    first = world.prepared()
-    world.produce("a", "b", "c")
-    consumer = world.consumer(first)
+def test_what_is_accepted_is_so_for_good(stage: Stage) -> None:
+    first = stage.prepared()
+    stage.produce("a", "b", "c")
+    consumer = stage.consumer(first)
     a, b, _ = take(consumer, 3)
     finish(consumer, [a, b])
-    assert world.lag(first) == 1
+    assert stage.lag(first) == 1
     consumer.close()
     first.close()
-    second = world.cluster()
-    assert world.lag(second) == 1
-    assert seen(take(world.consumer(second), 1)) == [(b"c", 2)]
+    second = stage.cluster()
+    assert stage.lag(second) == 1
+    assert seen(take(stage.consumer(second), 1)) == [(b"c", 2)]
 
 
-def test_leaders_continue_after_the_topic_of_terms_was_deleted(newest: World) -> None:
+def test_leaders_continue_after_the_topic_of_terms_was_deleted(newest: Stage) -> None:
     """BEHAVIOUR.md, 6.7: the epochs in the states are those of terms that a new topic does not reach."""
     first = newest.prepared()
     for number in range(10):
@@ -182,18 +126,18 @@ def test_leaders_continue_after_the_topic_of_terms_was_deleted(newest: World) ->
 
 
 @pytest.mark.kafka
-def test_served_processes_share_the_work(world: World) -> None:
-    first = world.prepared(2)
+def test_served_processes_share_the_work(stage: Stage) -> None:
+    first = stage.prepared(2)
     first.serve()
-    held = world.consumer(first)
-    second = world.cluster()
+    held = stage.consumer(first)
+    second = stage.cluster()
     second.serve()
-    eventually(lambda: [slots(cluster, world.topic) for cluster in (first, second)], [[0, 1], [0, 1]])
-    world.produce("a", "b")
+    eventually(lambda: [slots(cluster, stage.topic) for cluster in (first, second)], [[0, 1], [0, 1]])
+    stage.produce("a", "b")
     finish(held, messages := take(held, 2))
     assert seen(messages) == [(b"a", 1), (b"b", 1)]
-    other = world.consumer(second)
-    world.produce("c", "d")
+    other = stage.consumer(second)
+    stage.produce("c", "d")
     got: list[Any] = []
     while len(got) < 2:
         for consumer in (held, other):
@@ -201,10 +145,10 @@ def test_served_processes_share_the_work(world: World) -> None:
                 finish(consumer, found)
                 got += found
     assert sorted(seen(got)) == [(b"c", 1), (b"d", 1)]
-    assert world.lag(first) == world.lag(second) == 0
+    assert stage.lag(first) == stage.lag(second) == 0
 
 
-def test_a_process_that_is_not_served_uses_those_that_are(newest: World) -> None:
+def test_a_process_that_is_not_served_uses_those_that_are(newest: Stage) -> None:
     first = newest.prepared(2)
     first.serve()
     second = newest.cluster()
@@ -217,7 +161,7 @@ def test_a_process_that_is_not_served_uses_those_that_are(newest: World) -> None
     assert newest.lag(first) == 0
 
 
-def test_a_process_that_can_reach_no_other_is_refused(newest: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_can_reach_no_other_is_refused(newest: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "ALONE_S", 0.2)
     newest.cluster()
     with pytest.raises(KafkaException, match="another process works on it that cannot be reached"):
@@ -228,16 +172,16 @@ def test_a_process_that_can_reach_no_other_is_refused(newest: World, monkeypatch
 
 
 @pytest.mark.kafka
-def test_records_of_other_programs_arrive(world: World) -> None:
-    consumer = world.consumer(world.prepared())
-    world.produce("a")
+def test_records_of_other_programs_arrive(stage: Stage) -> None:
+    consumer = stage.consumer(stage.prepared())
+    stage.produce("a")
     finish(consumer, first := take(consumer, 1))
-    world.produce("b", "c")
+    stage.produce("b", "c")
     finish(consumer, rest := take(consumer, 2))
     assert seen(first + rest) == [(b"a", 1), (b"b", 1), (b"c", 1)]
 
 
-def test_an_aborted_transaction_is_skipped(newest: World) -> None:
+def test_an_aborted_transaction_is_skipped(newest: Stage) -> None:
     cluster = newest.prepared()
     cluster.configure_group(newest.group, {"share.isolation.level": "read_committed"})
     conf = {"bootstrap.servers": newest.kafka.bootstrap_servers, "transactional.id": newest.topic}
@@ -251,7 +195,7 @@ def test_an_aborted_transaction_is_skipped(newest: World) -> None:
     assert seen(take(newest.consumer(cluster), 1)) == [(b"committed", 1)]
 
 
-def test_deleted_records_move_the_start(newest: World) -> None:
+def test_deleted_records_move_the_start(newest: Stage) -> None:
     cluster = newest.prepared()
     newest.produce("a", "b", "c")
     with Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
@@ -260,7 +204,7 @@ def test_deleted_records_move_the_start(newest: World) -> None:
         assert seen(take(consumer, 1)) == [(b"c", 1)]
 
 
-def test_a_topic_that_is_deleted_and_created_again_is_a_new_one(newest: World) -> None:
+def test_a_topic_that_is_deleted_and_created_again_is_a_new_one(newest: Stage) -> None:
     cluster = newest.prepared()
     newest.produce("old")
     consumer = newest.consumer(cluster)
@@ -280,7 +224,7 @@ def test_a_topic_that_is_deleted_and_created_again_is_a_new_one(newest: World) -
     ]
 
 
-def test_new_partitions_are_assigned(newest: World) -> None:
+def test_new_partitions_are_assigned(newest: Stage) -> None:
     cluster = newest.prepared()
     consumer = newest.consumer(cluster)
     newest.produce("a")
@@ -296,7 +240,7 @@ def test_new_partitions_are_assigned(newest: World) -> None:
 # ---- views ------------------------------------------------------------------------------------------------------
 
 
-def test_the_journal_shows_topics_leaders_and_windows(newest: World) -> None:
+def test_the_journal_shows_topics_leaders_and_windows(newest: Stage) -> None:
     cluster = newest.prepared()
     newest.produce("a", "b", "c")
     consumer = newest.consumer(cluster)
@@ -312,7 +256,7 @@ def test_the_journal_shows_topics_leaders_and_windows(newest: World) -> None:
 # ---- groups of other types --------------------------------------------------------------------------------------
 
 
-def test_an_id_is_of_one_type_on_both_sides(newest: World) -> None:
+def test_an_id_is_of_one_type_on_both_sides(newest: Stage) -> None:
     cluster = newest.prepared()
     newest.produce("a")
     take(newest.consumer(cluster), 1)
@@ -328,7 +272,7 @@ def test_an_id_is_of_one_type_on_both_sides(newest: World) -> None:
         assert error in str(found[0])
 
 
-def test_an_id_is_of_one_type_at_every_process(newest: World) -> None:
+def test_an_id_is_of_one_type_at_every_process(newest: Stage) -> None:
     """BEHAVIOUR.md, 5.5: also at one that does not lead the shard of the share group."""
     first = newest.prepared(2)
     first.serve()
@@ -404,13 +348,13 @@ def test_a_backend_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch
         pytest.param(lambda cluster: cluster.log("orders", 0), id="log"),
     ],
 )
-def test_what_only_brokers_in_memory_can_do_is_refused(newest: World, call: Callable[[Cluster], object]) -> None:
+def test_what_only_brokers_in_memory_can_do_is_refused(newest: Stage, call: Callable[[Cluster], object]) -> None:
     cluster = newest.cluster()
     with pytest.raises(IllegalStateException, match=f"are those of {newest.kafka.bootstrap_servers}"):
         call(cluster)
 
 
-def test_a_topic_that_the_backend_refuses_is_an_error(newest: World) -> None:
+def test_a_topic_that_the_backend_refuses_is_an_error(newest: Stage) -> None:
     cluster = newest.prepared()
     with pytest.raises(KafkaException, match="already exists"):
         cluster.create_topic(newest.topic)
@@ -422,25 +366,25 @@ def test_a_topic_that_the_backend_refuses_is_an_error(newest: World) -> None:
 @pytest.mark.kafka
 def test_clients_continue_when_the_backend_restarts(fresh: Fresh) -> None:
     with LocalKafka(timeout=START_S) as kafka:
-        world = World(kafka, fresh)
-        with world.stack:
-            cluster = world.prepared()
-            world.produce("a", "b")
-            consumer = world.consumer(cluster)
+        stage = Stage(kafka, fresh)
+        with stage.stack:
+            cluster = stage.prepared()
+            stage.produce("a", "b")
+            consumer = stage.consumer(cluster)
             a, b = take(consumer, 2)
             finish(consumer, [a])
-            server = world.stack.enter_context(cluster.serve())
+            server = stage.stack.enter_context(cluster.serve())
             conf = {"bootstrap.servers": server.bootstrap_servers, "request.timeout.ms": START_S * 1000}
-            admin = world.stack.enter_context(Admin(conf))
+            admin = stage.stack.enter_context(Admin(conf))
             kafka.kill_broker(0)
             consumer.acknowledge(b)
             consumer.commit_async()
             with ThreadPoolExecutor(1) as pool:
                 listed = pool.submit(admin.list_topics)  # a client that is new waits for the backend
                 kafka.start_broker(0)
-                assert world.topic in listed.result()
-            world.produce("c")
+                assert stage.topic in listed.result()
+            stage.produce("c")
             (c,) = take(consumer, 1)
             assert seen([c]) == [(b"c", 1)]
             finish(consumer, [c])
-            eventually(lambda: world.lag(cluster), 0)
+            eventually(lambda: stage.lag(cluster), 0)

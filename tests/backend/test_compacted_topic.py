@@ -17,7 +17,7 @@ from shareq.coordinator.share_state import StateRecord, StateSnapshot, StateUpda
 from shareq.kafka import LocalKafka
 from shareq.model.ids import SHARE_STATE_TOPIC
 from shareq.model.states import AcknowledgeType
-from tests.backend.test_cluster import CONFIG, World, finish, seen
+from tests.backend.stage import CONFIG, Stage, finish, seen
 from tests.backend.test_killed import kill_and_work
 from tests.kafka.fixtures import kafka_or_skip
 from tests.polling import PATIENCE_S, take
@@ -33,27 +33,27 @@ def backend() -> Iterator[LocalKafka]:
 
 
 @pytest.fixture
-def world(backend: LocalKafka, fresh: Callable[[str], str]) -> Iterator[World]:
-    made = World(backend, fresh, persister="compacted-topic")
+def stage(backend: LocalKafka, fresh: Callable[[str], str]) -> Iterator[Stage]:
+    made = Stage(backend, fresh, persister="compacted-topic")
     with made.stack:
         yield made
 
 
 @pytest.mark.kafka
-def test_the_next_process_reads_the_states_from_the_compacted_topic(world: World) -> None:
-    first = world.prepared()
-    world.produce("a", "b", "c", "d")
-    consumer = world.consumer(first)
+def test_the_next_process_reads_the_states_from_the_compacted_topic(stage: Stage) -> None:
+    first = stage.prepared()
+    stage.produce("a", "b", "c", "d")
+    consumer = stage.consumer(first)
     _, b, c, _ = take(consumer, 4)
     finish(consumer, [b])
     finish(consumer, [c], AcknowledgeType.RELEASE)
     consumer.close()
     first.close()
-    again = take(world.consumer(world.cluster()), 3)
+    again = take(stage.consumer(stage.cluster()), 3)
     assert seen(again) == [(b"a", 2), (b"c", 2), (b"d", 2)]
-    found = {type(record) for record in state_records(world.kafka)}
+    found = {type(record) for record in state_records(stage.kafka)}
     assert found >= {StateSnapshot, StateUpdate}
-    assert all(r.delta_index >= 0 for r in state_records(world.kafka) if isinstance(r, StateUpdate))
+    assert all(r.delta_index >= 0 for r in state_records(stage.kafka) if isinstance(r, StateUpdate))
 
 
 def state_records(kafka: LocalKafka) -> list[StateRecord | None]:
@@ -76,18 +76,18 @@ def state_records(kafka: LocalKafka) -> list[StateRecord | None]:
 
 @pytest.mark.kafka
 @pytest.mark.parametrize("other", ["state-topic", None])
-def test_a_start_with_another_persister_is_refused(world: World, other: str | None) -> None:
-    world.cluster().close()
+def test_a_start_with_another_persister_is_refused(stage: Stage, other: str | None) -> None:
+    stage.cluster().close()
     text = f"persister='state-topic': the topic {NAME} has cleanup.policy=compact: another persister"
     with pytest.raises(ConfigException, match=re.escape(text)):
-        Cluster(backend=world.kafka.bootstrap_servers, config=CONFIG, persister=other)
-    world.cluster()
+        Cluster(backend=stage.kafka.bootstrap_servers, config=CONFIG, persister=other)
+    stage.cluster()
 
 
 @pytest.mark.kafka
-def test_without_a_persister_any_state_topic_will_do(world: World) -> None:
-    world.cluster().close()
-    with Cluster(backend=world.kafka.bootstrap_servers, config=CONFIG, persister="none") as cluster:
+def test_without_a_persister_any_state_topic_will_do(stage: Stage) -> None:
+    stage.cluster().close()
+    with Cluster(backend=stage.kafka.bootstrap_servers, config=CONFIG, persister="none") as cluster:
         assert cluster.brokers_alive
 
 

@@ -28,7 +28,7 @@ from shareq.model.messages.transactions import DescribeTransactionsRequest
 from shareq.model.records import CoordinatorRecord, RecordBatch
 from shareq.model.state_designs import PERSISTER_CLASS, StateDesign
 from tests.backend.test_logs import FENCE, Backend, append
-from tests.coordinator.share_state.support import KEY, TOPIC, batches
+from tests.coordinator.share_state.stage import KEY, TOPIC, batches
 from tests.kafka.fixtures import Reachable, kafka_or_skip
 from tests.polling import eventually
 

@@ -21,7 +21,7 @@ from shareq.log.records import decode_key_values, encode_batch, parse_batch, res
 from shareq.model.ids import SHARE_STATE_TOPIC, SharePartitionKey
 from shareq.model.image import ClusterImage
 from shareq.model.records import CoordinatorRecord, RecordBatch
-from tests.coordinator.share_state.support import KEY, TOPIC, batches
+from tests.coordinator.share_state.stage import KEY, TOPIC, batches
 
 FENCE = FENCES[SHARE_STATE_TOPIC]
 FORMER, WRITER = (7, 0), (9, 0)

@@ -9,34 +9,34 @@ from shareq.coordinator.share_group.simple_assignor import assign_simple
 from shareq.model.actor import Incoming
 from shareq.model.ids import topic_id_from_bytes
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
-from tests.coordinator.share_group.world import GROUP, World
+from tests.coordinator.share_group.stage import GROUP, Stage
 
 pytestmark = pytest.mark.bench
 
 
-def settled_group(members: int, partitions: int) -> tuple[World, GroupCoordinator]:
+def settled_group(members: int, partitions: int) -> tuple[Stage, GroupCoordinator]:
     """A group in which all members have joined, are assigned and have received their assignment."""
-    world = World(t1=partitions, traced=False, configs={"group.share.max.size": 1000})
+    stage = Stage(t1=partitions, traced=False, configs={"group.share.max.size": 1000})
     names = [f"member-{i}" for i in range(members)]
     for name in names:
-        world.heartbeat(name, 0, ["t1"])
+        stage.heartbeat(name, 0, ["t1"])
     for _ in range(3):
-        world.wait(1000)
+        stage.wait(1000)
         for name in names:
-            world.heartbeat(name, 0, ["t1"])
-    group = world.describe()
+            stage.heartbeat(name, 0, ["t1"])
+    group = stage.describe()
     assert all(member.member_epoch == group.group_epoch for member in group.members)
-    return world, world.coordinator
+    return stage, stage.coordinator
 
 
 @pytest.mark.parametrize("members", [1, 10, 100, 1000])
 def test_a_plain_heartbeat(benchmark: BenchmarkFixture, members: int) -> None:
-    world, coordinator = settled_group(members, 8)
-    epoch = world.describe().group_epoch
+    stage, coordinator = settled_group(members, 8)
+    epoch = stage.describe().group_epoch
     request = ShareGroupHeartbeatRequest(group_id=GROUP, member_id="member-0", member_epoch=epoch)
     message = Incoming(1, request)
-    coordinator.handle(message, world.now_ms)
-    effects = benchmark(coordinator.handle, message, world.now_ms)
+    coordinator.handle(message, stage.now_ms)
+    effects = benchmark(coordinator.handle, message, stage.now_ms)
     assert len(effects) == 1
 
 
@@ -53,14 +53,14 @@ def test_the_simple_assignor(benchmark: BenchmarkFixture, size: int, fresh: bool
     assert len(benchmark(assign_simple, given)) == size - (not fresh)
 
 
-def join(world: World, members: int) -> World:
+def join(stage: Stage, members: int) -> Stage:
     for i in range(members):
-        world.heartbeat(f"member-{i}", 0, ["t1"])
-    return world
+        stage.heartbeat(f"member-{i}", 0, ["t1"])
+    return stage
 
 
 def test_a_thousand_members_join(benchmark: BenchmarkFixture) -> None:
     """All members join at once, log and replay included; the assignment interval bounds the runs of the assignor."""
-    world = World(t1=8, traced=False, configs={"group.share.max.size": 1000})
-    benchmark.pedantic(join, args=(world, 1000), rounds=1)
-    assert world.describe().group_epoch == 1001
+    stage = Stage(t1=8, traced=False, configs={"group.share.max.size": 1000})
+    benchmark.pedantic(join, args=(stage, 1000), rounds=1)
+    assert stage.describe().group_epoch == 1001

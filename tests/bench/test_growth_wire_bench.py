@@ -72,7 +72,7 @@ class Process:
         assert self._popen.returncode == 0
 
 
-class Scene:
+class Stage:
     """A topic, a producer, and consumers that have joined: the set-up of one measurement."""
 
     def __init__(self, broker: Broker, consumers: int, partitions: int) -> None:
@@ -155,10 +155,10 @@ def _all_have_joined(admin: Admin, group: str, consumers: int, partitions: int) 
 
 
 def measure(broker: Broker, consumers: int, partitions: int) -> Measured:
-    with Scene(broker, consumers, partitions) as scene:
-        scene.rate(RECORDS)  # warm-up: metadata is loaded, and Java has compiled
-        rates = [scene.rate(RECORDS) for _ in range(ROUNDS)]
-        latencies = [statistics.quantiles(scene.latencies_ms(), n=100) for _ in range(ROUNDS)]
+    with Stage(broker, consumers, partitions) as stage:
+        stage.rate(RECORDS)  # warm-up: metadata is loaded, and Java has compiled
+        rates = [stage.rate(RECORDS) for _ in range(ROUNDS)]
+        latencies = [statistics.quantiles(stage.latencies_ms(), n=100) for _ in range(ROUNDS)]
     p50, p99 = (statistics.median(way[percentile - 1] for way in latencies) for percentile in (50, 99))
     return Measured(statistics.median(rates), p50, p99)
 

@@ -30,7 +30,7 @@ from shareq.model.messages.share_state import StateBatch
 from shareq.model.state_designs import StateDesign
 from shareq.model.states import AcknowledgeType, IsolationLevel
 from shareq.producer import Producer
-from tests.coordinator.share_state.support import TOPIC, Stage, image, topic_image
+from tests.coordinator.share_state.stage import TOPIC, Stage, image, topic_image
 
 pytestmark = pytest.mark.bench
 
@@ -143,7 +143,7 @@ def load(design: StateDesign, records: list[tuple[int, bytes, bytes | None]]) ->
     """A share coordinator that loads these records."""
     stage = Stage(image(topic_image("t", TOPIC, 1), state_partitions=1, design=design), load=False)
     stage.elect(0)
-    stage.send(RecordsRead(stage.loads.pop().id, Errors.NONE, records, len(records), True))
+    stage.handle(RecordsRead(stage.loads.pop().id, Errors.NONE, records, len(records), True))
     return stage
 
 
@@ -214,7 +214,7 @@ def test_recovery_after_many_writes(benchmark: BenchmarkFixture, design: StateDe
     stage.compact(partition, len(log) - dirty)
     if design is StateDesign.STATE_TOPIC:
         stage.removed.clear()
-        stage.wait(300_000)
+        stage.wait_until(300_000)
         stage.delete_records()
     removed, start = stage.removed.get(partition, set()), stage.starts.get(partition, 0)
     records = [(offset, *log[offset]) for offset in range(start, len(log)) if offset not in removed]

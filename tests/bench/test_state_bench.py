@@ -25,8 +25,8 @@ from shareq.model.errors import Errors
 from shareq.model.messages.share_state import StateBatch, WriteShareGroupStateRequest
 from shareq.model.state_batches import combine
 from shareq.persister import StateTopicPersister
-from tests.coordinator.share_state.support import KEY, Stage, image, named, topic_image
-from tests.persister.support import answer_to
+from tests.coordinator.share_state.stage import KEY, Stage, image, named, topic_image
+from tests.persister.stage import answer_to
 
 pytestmark = pytest.mark.bench
 
@@ -125,7 +125,7 @@ def test_loading_100000_records(benchmark: BenchmarkFixture) -> None:
         for first in range(0, len(records), 10_000):
             end = first + 10_000
             read = stage.loads.pop()
-            stage.send(RecordsRead(read.id, Errors.NONE, records[first:end], end, end == len(records)))
+            stage.handle(RecordsRead(read.id, Errors.NONE, records[first:end], end, end == len(records)))
 
     benchmark.pedantic(load, rounds=3)
     assert stage.summary(keys[-1]).state_epoch == 3

@@ -12,7 +12,7 @@ from shareq.model.authorizer_configs import STANDARD_AUTHORIZER
 from shareq.model.errors import Errors
 from shareq.model.messages.share_browse import BrowseShareGroupRequest, BrowseShareGroupResponse
 from tests.broker.probe import Probe
-from tests.leader.experiments.browsing_harness import shown
+from tests.leader.experiments.browsing import shown
 
 ENABLED: dict[str, object] = {"shareq.experiments.enable": True}
 SECURED: dict[str, object] = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:root"}

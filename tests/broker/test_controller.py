@@ -17,7 +17,9 @@ from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC
 from shareq.model.image import NO_LEADER, BrokerImage, ClusterImage
 
 
-class World:
+class ControllerStage:
+    """A controller, and the images and events that it has published."""
+
     def __init__(self, brokers: int = 3, **config: Any) -> None:
         self.images: list[ClusterImage] = []
         self.events: list[Event] = []
@@ -38,37 +40,37 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    made = World()
+def stage() -> ControllerStage:
+    made = ControllerStage()
     made.controller.create_topic("orders", 4, 2)
     return made
 
 
-def test_a_topic_is_spread_over_the_brokers(world: World) -> None:
-    topic = world.controller.image.topics["orders"]
+def test_a_topic_is_spread_over_the_brokers(stage: ControllerStage) -> None:
+    topic = stage.controller.image.topics["orders"]
     assert [p.replicas for p in topic.partitions] == [(0, 1), (1, 2), (2, 0), (0, 1)]
-    assert (world.leaders("orders"), world.epochs("orders")) == ([0, 1, 2, 0], [0, 0, 0, 0])
-    assert world.controller.image.topics_by_id[topic.topic_id] is topic
-    assert world.images[-1] is world.controller.image
-    assert world.events[0] == TopicCreated("orders", topic.topic_id, 4)
+    assert (stage.leaders("orders"), stage.epochs("orders")) == ([0, 1, 2, 0], [0, 0, 0, 0])
+    assert stage.controller.image.topics_by_id[topic.topic_id] is topic
+    assert stage.images[-1] is stage.controller.image
+    assert stage.events[0] == TopicCreated("orders", topic.topic_id, 4)
 
 
-def test_leadership_moves_off_a_stopped_broker_and_returns_only_by_election(world: World) -> None:
-    world.controller.broker_stopped(0, killed=True)
-    assert (world.leaders("orders"), world.epochs("orders")) == ([1, 1, 2, 1], [1, 0, 0, 1])
-    world.controller.broker_started(0)
-    assert world.leaders("orders") == [1, 1, 2, 1]
-    world.controller.elect_preferred_leaders()
-    assert (world.leaders("orders"), world.epochs("orders")) == ([0, 1, 2, 0], [2, 0, 0, 2])
+def test_leadership_moves_off_a_stopped_broker_and_returns_only_by_election(stage: ControllerStage) -> None:
+    stage.controller.broker_stopped(0, killed=True)
+    assert (stage.leaders("orders"), stage.epochs("orders")) == ([1, 1, 2, 1], [1, 0, 0, 1])
+    stage.controller.broker_started(0)
+    assert stage.leaders("orders") == [1, 1, 2, 1]
+    stage.controller.elect_preferred_leaders()
+    assert (stage.leaders("orders"), stage.epochs("orders")) == ([0, 1, 2, 0], [2, 0, 0, 2])
 
 
-def test_a_partition_without_a_live_replica_has_no_leader_until_one_restarts(world: World) -> None:
-    world.controller.broker_stopped(0, killed=True)
-    world.controller.broker_stopped(1, killed=False)
-    assert world.leaders("orders") == [NO_LEADER, 2, 2, NO_LEADER]
-    world.controller.broker_started(1)
-    assert (world.leaders("orders"), world.epochs("orders")) == ([1, 2, 2, 1], [3, 1, 0, 3])
-    assert world.events[-1] == LeaderElected("orders", 3, 1, 3)
+def test_a_partition_without_a_live_replica_has_no_leader_until_one_restarts(stage: ControllerStage) -> None:
+    stage.controller.broker_stopped(0, killed=True)
+    stage.controller.broker_stopped(1, killed=False)
+    assert stage.leaders("orders") == [NO_LEADER, 2, 2, NO_LEADER]
+    stage.controller.broker_started(1)
+    assert (stage.leaders("orders"), stage.epochs("orders")) == ([1, 2, 2, 1], [3, 1, 0, 3])
+    assert stage.events[-1] == LeaderElected("orders", 3, 1, 3)
 
 
 @pytest.mark.parametrize(
@@ -87,26 +89,28 @@ def test_a_partition_without_a_live_replica_has_no_leader_until_one_restarts(wor
         pytest.param(("new", 1, 1, {"retention.ms": "-2"}), Errors.INVALID_CONFIG, "retention.ms", id="bad config"),
     ],
 )
-def test_invalid_topics_are_refused(world: World, arguments: tuple[Any, ...], error: Errors, message: str) -> None:
-    before = world.controller.image
-    (code, message_given), topic = world.controller.create_topic(*arguments)
-    assert (code, topic, world.controller.image) == (error, None, before)
+def test_invalid_topics_are_refused(
+    stage: ControllerStage, arguments: tuple[Any, ...], error: Errors, message: str
+) -> None:
+    before = stage.controller.image
+    (code, message_given), topic = stage.controller.create_topic(*arguments)
+    assert (code, topic, stage.controller.image) == (error, None, before)
     assert re.search(message, message_given or "")
 
 
-def test_names_that_differ_only_in_dot_and_underscore_collide(world: World) -> None:
-    world.controller.create_topic("a.b", 1)
-    (error, why), _ = world.controller.create_topic("a_b", 1)
+def test_names_that_differ_only_in_dot_and_underscore_collide(stage: ControllerStage) -> None:
+    stage.controller.create_topic("a.b", 1)
+    (error, why), _ = stage.controller.create_topic("a_b", 1)
     why_not = "topic 'a_b' collides with 'a.b': '.' and '_' are equal in metrics"
     assert (error, why) == (Errors.INVALID_TOPIC_EXCEPTION, why_not)
 
 
-def test_validate_only_changes_nothing(world: World) -> None:
-    before, events = world.controller.image, len(world.events)
-    (error, _), topic = world.controller.create_topic("new", 3, validate_only=True)
+def test_validate_only_changes_nothing(stage: ControllerStage) -> None:
+    before, events = stage.controller.image, len(stage.events)
+    (error, _), topic = stage.controller.create_topic("new", 3, validate_only=True)
     assert not error
     assert topic is not None
-    assert (world.controller.image, len(world.events)) == (before, events)
+    assert (stage.controller.image, len(stage.events)) == (before, events)
 
 
 @pytest.mark.parametrize(
@@ -117,41 +121,41 @@ def test_validate_only_changes_nothing(world: World) -> None:
         ("none", 5, Errors.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )
-def test_invalid_partition_counts_are_refused(world: World, name: str, count: int, error: Errors) -> None:
-    assert world.controller.create_partitions(name, count)[0] == error
+def test_invalid_partition_counts_are_refused(stage: ControllerStage, name: str, count: int, error: Errors) -> None:
+    assert stage.controller.create_partitions(name, count)[0] == error
 
 
-def test_added_partitions_continue_the_striped_placement(world: World) -> None:
-    assert not world.controller.create_partitions("orders", 6)[0]
-    assert world.leaders("orders") == [0, 1, 2, 0, 1, 2]
+def test_added_partitions_continue_the_striped_placement(stage: ControllerStage) -> None:
+    assert not stage.controller.create_partitions("orders", 6)[0]
+    assert stage.leaders("orders") == [0, 1, 2, 0, 1, 2]
 
 
-def test_deleting_and_creating_again_gives_a_new_id(world: World) -> None:
-    first = world.controller.image.topics["orders"].topic_id
-    assert not world.controller.delete_topic("orders")[0]
-    assert world.controller.delete_topic("orders")[0] == Errors.UNKNOWN_TOPIC_OR_PARTITION
-    world.controller.create_topic("orders", 1)
-    assert world.controller.image.topics["orders"].topic_id != first
-    assert first not in world.controller.image.topics_by_id
+def test_deleting_and_creating_again_gives_a_new_id(stage: ControllerStage) -> None:
+    first = stage.controller.image.topics["orders"].topic_id
+    assert not stage.controller.delete_topic("orders")[0]
+    assert stage.controller.delete_topic("orders")[0] == Errors.UNKNOWN_TOPIC_OR_PARTITION
+    stage.controller.create_topic("orders", 1)
+    assert stage.controller.image.topics["orders"].topic_id != first
+    assert first not in stage.controller.image.topics_by_id
 
 
 @pytest.mark.parametrize(("brokers", "replicas"), [(1, 1), (2, 2), (5, 3)])
 def test_internal_topics_have_as_many_replicas_as_brokers_permit(brokers: int, replicas: int) -> None:
-    world = World(brokers)
+    stage = ControllerStage(brokers)
     for name in (SHARE_STATE_TOPIC, GROUP_METADATA_TOPIC):
-        world.controller.create_internal_topic(name)
-        version = world.controller.image.version
-        world.controller.create_internal_topic(name)
-        topic = world.controller.image.topics[name]
+        stage.controller.create_internal_topic(name)
+        version = stage.controller.image.version
+        stage.controller.create_internal_topic(name)
+        topic = stage.controller.image.topics[name]
         assert (len(topic.partitions), len(topic.partitions[0].replicas)) == (50, replicas)
-        assert world.controller.image.version == version
+        assert stage.controller.image.version == version
 
 
 @pytest.mark.every_persister
 def test_the_state_topic_is_configured_as_kafka_does(persister: str) -> None:
-    world = World(**{"share.coordinator.state.topic.num.partitions": 3})
-    world.controller.create_internal_topic(SHARE_STATE_TOPIC)
-    topic = world.controller.image.topics[SHARE_STATE_TOPIC]
+    stage = ControllerStage(**{"share.coordinator.state.topic.num.partitions": 3})
+    stage.controller.create_internal_topic(SHARE_STATE_TOPIC)
+    topic = stage.controller.image.topics[SHARE_STATE_TOPIC]
     assert len(topic.partitions) == 3
     assert dict(topic.configs) == {
         "cleanup.policy": "compact" if persister == "compacted-topic" else "delete",
@@ -161,8 +165,8 @@ def test_the_state_topic_is_configured_as_kafka_does(persister: str) -> None:
     }
 
 
-def test_a_change_of_a_group_validates_all_its_configurations(world: World) -> None:
-    controller = world.controller
+def test_a_change_of_a_group_validates_all_its_configurations(stage: ControllerStage) -> None:
+    controller = stage.controller
     assert not controller.alter_group_configs("g", {"share.delivery.count.limit": "7"})[0]
     assert controller.image.group_config("g").delivery_count_limit == 7
     assert not controller.alter_broker_configs({"group.share.max.delivery.count.limit": "6"})[0]
@@ -176,10 +180,10 @@ def test_a_change_of_a_group_validates_all_its_configurations(world: World) -> N
     assert controller.alter_group_configs("", {})[0] == Errors.INVALID_REQUEST
 
 
-def test_a_clamped_group_value_logs_one_warning(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_clamped_group_value_logs_one_warning(stage: ControllerStage, caplog: pytest.LogCaptureFixture) -> None:
     """The warning is logged once per group, key and value, also if the bounds change again."""
     """Once per group, key and value: another change of the bounds logs no second warning for the same value."""
-    controller = world.controller
+    controller = stage.controller
     controller.alter_group_configs("g", {"share.delivery.count.limit": "7", "share.session.timeout.ms": "50000"})
     controller.alter_group_configs("h", {"share.delivery.count.limit": "7"})
     with caplog.at_level(logging.WARNING, "shareq.broker"):
@@ -203,8 +207,8 @@ def test_a_clamped_group_value_logs_one_warning(world: World, caplog: pytest.Log
     ], "another value logs its own warning"
 
 
-def test_topic_and_broker_configurations(world: World) -> None:
-    controller = world.controller
+def test_topic_and_broker_configurations(stage: ControllerStage) -> None:
+    controller = stage.controller
     assert not controller.alter_topic_configs("orders", {"retention.ms": "1000"})[0]
     assert controller.alter_topic_configs("orders", {"retention.ms": "soon"})[0] == Errors.INVALID_CONFIG
     assert controller.alter_topic_configs("none", {})[0] == Errors.UNKNOWN_TOPIC_OR_PARTITION
@@ -215,44 +219,44 @@ def test_topic_and_broker_configurations(world: World) -> None:
 # ---- many changes together -------------------------------------------------------------------------------------------
 
 
-def test_changes_in_one_block_are_one_image(world: World) -> None:
-    before = len(world.images)
-    with world.controller.together():
+def test_changes_in_one_block_are_one_image(stage: ControllerStage) -> None:
+    before = len(stage.images)
+    with stage.controller.together():
         for index in range(20):
-            assert world.controller.create_topic(f"t{index}")[0][0] is Errors.NONE
-        assert world.controller.delete_topic("t3")[0] is Errors.NONE
-        assert world.controller.create_topic("t4")[0][0] is Errors.TOPIC_ALREADY_EXISTS
-        assert world.controller.alter_topic_configs("t5", {"retention.ms": "1"})[0] is Errors.NONE
-        assert world.controller.alter_group_configs("g", {"share.delivery.count.limit": "3"})[0] is Errors.NONE
-        assert len(world.images) == before
-    (image,) = world.images[before:]
-    assert image is world.controller.image
+            assert stage.controller.create_topic(f"t{index}")[0][0] is Errors.NONE
+        assert stage.controller.delete_topic("t3")[0] is Errors.NONE
+        assert stage.controller.create_topic("t4")[0][0] is Errors.TOPIC_ALREADY_EXISTS
+        assert stage.controller.alter_topic_configs("t5", {"retention.ms": "1"})[0] is Errors.NONE
+        assert stage.controller.alter_group_configs("g", {"share.delivery.count.limit": "3"})[0] is Errors.NONE
+        assert len(stage.images) == before
+    (image,) = stage.images[before:]
+    assert image is stage.controller.image
     assert sorted(image.topics) == sorted(["orders", *(f"t{i}" for i in range(20) if i != 3)])
     assert {t.name for t in image.topics_by_id.values()} == set(image.topics)
     assert image.topics["t5"].configs == {"retention.ms": "1"}
     assert image.group_configs["g"] == {"share.delivery.count.limit": "3"}
 
 
-def test_the_changes_before_an_error_are_published(world: World) -> None:
-    with pytest.raises(ZeroDivisionError), world.controller.together():  # noqa: PT012
-        world.controller.create_topic("kept")
+def test_the_changes_before_an_error_are_published(stage: ControllerStage) -> None:
+    with pytest.raises(ZeroDivisionError), stage.controller.together():  # noqa: PT012
+        stage.controller.create_topic("kept")
         raise ZeroDivisionError
-    assert "kept" in world.images[-1].topics
+    assert "kept" in stage.images[-1].topics
 
 
-def test_a_block_without_changes_publishes_nothing(world: World) -> None:
-    before = len(world.images)
-    with world.controller.together():
-        world.controller.create_topic("orders")
-    assert len(world.images) == before
+def test_a_block_without_changes_publishes_nothing(stage: ControllerStage) -> None:
+    before = len(stage.images)
+    with stage.controller.together():
+        stage.controller.create_topic("orders")
+    assert len(stage.images) == before
 
 
-def test_a_name_is_free_in_metrics_when_its_topic_is_deleted(world: World) -> None:
-    assert world.controller.create_topic("a.b")[0][0] is Errors.NONE
-    refused, why = world.controller.create_topic("a_b")[0]
+def test_a_name_is_free_in_metrics_when_its_topic_is_deleted(stage: ControllerStage) -> None:
+    assert stage.controller.create_topic("a.b")[0][0] is Errors.NONE
+    refused, why = stage.controller.create_topic("a_b")[0]
     assert (refused, why) == (
         Errors.INVALID_TOPIC_EXCEPTION,
         "topic 'a_b' collides with 'a.b': '.' and '_' are equal in metrics",
     )
-    world.controller.delete_topic("a.b")
-    assert world.controller.create_topic("a_b")[0][0] is Errors.NONE
+    stage.controller.delete_topic("a.b")
+    assert stage.controller.create_topic("a_b")[0][0] is Errors.NONE

@@ -35,7 +35,9 @@ class Written(NamedTuple):
     value: str
 
 
-class FaultyCluster:
+class TransactionStage:
+    """Transactional producers on a cluster, and random faults from one generator."""
+
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         config = {"transaction.state.log.min.isr": 1}  # one broker of three may be the only one alive
@@ -185,8 +187,8 @@ class FaultyCluster:
 
 @pytest.mark.parametrize("run", range(RUNS))
 def test_readers_see_exactly_the_committed_records_after_random_faults(seed: int, run: int) -> None:
-    faults = FaultyCluster(seed + run)
-    with faults.cluster:
-        faults.faults()
-        faults.complete_all()
-        faults.check()
+    stage = TransactionStage(seed + run)
+    with stage.cluster:
+        stage.faults()
+        stage.complete_all()
+        stage.check()

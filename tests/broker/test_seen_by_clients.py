@@ -6,28 +6,28 @@ failed writes, jumps of the clock, with and without a dead-letter queue. `client
 
 from __future__ import annotations
 
-import random
 from collections import defaultdict
 from contextlib import suppress
+from random import Random
+from typing import Any, ClassVar
 
 import pytest
 
-from shareq.admin import Admin
-from shareq.broker import Cluster
 from shareq.broker.loop import VirtualLoop
 from shareq.consumer import Message, Messages, ShareConsumer
 from shareq.log.records import decode
-from shareq.model.errors import Errors, KafkaException
+from shareq.model.errors import KafkaException
 from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TopicIdPartition
 from shareq.model.states import AcknowledgeType, IsolationLevel
 from shareq.producer import Producer
 from tests.broker.client_view import Letter, Sight
+from tests.broker.stage import GROUP, FaultyStage
 from tests.budgets import cases
 
 RUNS = cases(6, 16, "SHAREQ_FAULTS")
 ACTIONS = 80
-SOURCE, QUEUE, GROUP = "orders", "dlq.orders", "g"
-PARTITIONS, BROKERS = 3, 3
+SOURCE, QUEUE = "orders", "dlq.orders"
+PARTITIONS = 3
 LOCK_MS, LIMIT = 30_000, 5
 PATIENCE_MS = 200_000
 """Milliseconds after the last fault within which some lag changes: time-outs of requests, locks, back-offs."""
@@ -36,44 +36,39 @@ ACCEPT, RELEASE, REJECT, RENEW = list(AcknowledgeType)[1:]
 VERDICTS = {ACCEPT: 60, RELEASE: 18, REJECT: 8, RENEW: 14}
 
 
-class FaultyWorld:
-    """A cluster, a group that works on it, and random faults from one generator."""
+class SightStage(FaultyStage):
+    """The rules of what clients may see are checked on each call."""
+
+    WEIGHTS: ClassVar = {
+        "produce": 12, "work": 28, "hold": 8, "join": 3, "leave": 2, "crash": 2, "wait": 4,
+        "kill_broker": 3, "start_broker": 4, "fail_writes": 4, "slow_writes": 2, "disturb": 2, "cut": 1, "heal": 2,
+        "jump": 2,
+    }  # fmt: skip
+    MEMBERS = 4
 
     def __init__(self, seed: int) -> None:
-        self.rng = random.Random(seed)
-        self.queued = self.rng.random() < 0.5
-        self.cluster = Cluster(brokers=BROKERS, seed=seed, latency_ms=self.rng.choice([0, 0, 3]))
-        self.cluster.create_topic(SOURCE, PARTITIONS)
-        configs: dict[str, object] = {"share.auto.offset.reset": "earliest", "share.delivery.count.limit": LIMIT}
+        rng = Random(seed)
+        self.queued = rng.random() < 0.5
+        group: dict[str, object] = {"share.auto.offset.reset": "earliest", "share.delivery.count.limit": LIMIT}
+        if self.queued:
+            group["errors.deadletterqueue.topic.name"] = QUEUE
+        super().__init__(rng, topics={SOURCE: {"partitions": PARTITIONS}}, group=group, seed=seed)
         if self.queued:
             self.cluster.create_topic(QUEUE, 2, configs={"errors.deadletterqueue.group.enable": "true"})
-            configs["errors.deadletterqueue.topic.name"] = QUEUE
-        self.cluster.configure_group(GROUP, configs)
         self.sight = Sight(lambda: self.cluster.now_ms, LOCK_MS, LIMIT)
-        self.consumers: list[ShareConsumer] = []
         self.delivered: dict[tuple[int, int], str] = {}
         self.produced: dict[tuple[int, int], str] = {}
         self.numbers = 0
-        self.producer = Producer({"bootstrap.servers": self.cluster.bootstrap_servers, "enable.idempotence": True})
+        self.producer = Producer({**self.conf, "enable.idempotence": True})
         for _ in range(2):
             self.join()
 
-    # ---- work --------------------------------------------------------------------------------------------------------
+    def consumer(self, **conf: Any) -> ShareConsumer:
+        made = super().consumer(**conf)
+        self.sight.watch(made)
+        return made
 
-    def join(self) -> None:
-        if len(self.consumers) < 4:
-            consumer = ShareConsumer(
-                {
-                    "bootstrap.servers": self.cluster.bootstrap_servers,
-                    "group.id": GROUP,
-                    "share.acknowledgement.mode": "explicit",
-                    "share.acquire.mode": self.rng.choice(["batch_optimized", "record_limit"]),
-                    "max.poll.records": self.rng.choice([1, 7, 50]),
-                }
-            )
-            consumer.subscribe([SOURCE])
-            self.sight.watch(consumer)
-            self.consumers.append(consumer)
+    # ---- work --------------------------------------------------------------------------------------------------------
 
     def produce(self) -> None:
         partition = self.rng.randrange(PARTITIONS)
@@ -115,15 +110,7 @@ class FaultyWorld:
     def acknowledge(self, consumer: ShareConsumer, messages: Messages) -> None:
         for message in messages:
             consumer.acknowledge(message, self.rng.choices(list(VERDICTS), list(VERDICTS.values()))[0])
-        self.rng.choice([lambda: consumer.commit_sync(5), consumer.commit_async, lambda: None])()
-
-    def leave(self) -> None:
-        if self.consumers:
-            self.part(self.consumers.pop(self.rng.randrange(len(self.consumers))), crash=False)
-
-    def crash(self) -> None:
-        if self.consumers:
-            self.part(self.consumers.pop(self.rng.randrange(len(self.consumers))), crash=True)
+        self.commit(consumer)
 
     def part(self, consumer: ShareConsumer, *, crash: bool) -> None:
         self.sight.ended(consumer.member_id(), last=not self.consumers)
@@ -132,29 +119,10 @@ class FaultyWorld:
         else:
             consumer.close(5)
 
-    def wait(self) -> None:
-        self.cluster.advance(self.rng.choice([10, 1000, 20_000, 50_000]))
-
     # ---- faults ------------------------------------------------------------------------------------------------------
 
-    def kill_broker(self) -> None:
-        if len(self.cluster.brokers_alive) > 1:
-            self.sight.leaders_change()
-            broker = self.rng.choice(self.cluster.brokers_alive)
-            self.rng.choice([self.cluster.kill_broker, self.cluster.stop_broker])(broker)
-
-    def start_broker(self) -> None:
-        dead = sorted(set(self.cluster.image.brokers) - set(self.cluster.brokers_alive))
-        if dead:
-            self.sight.leaders_change()
-            self.cluster.start_broker(self.rng.choice(dead))
-            if self.rng.random() < 0.5:
-                self.cluster.elect_preferred_leaders()
-
-    def fail_writes(self) -> None:
-        topic = self.rng.choice([SHARE_STATE_TOPIC, GROUP_METADATA_TOPIC])
-        error = self.rng.choice([Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR, Errors.REQUEST_TIMED_OUT])
-        self.cluster.fail_appends(topic, error, times=self.rng.randrange(1, 4))
+    def leaders_change(self) -> None:
+        self.sight.leaders_change()
 
     def slow_writes(self) -> None:
         topic = self.rng.choice([SHARE_STATE_TOPIC, GROUP_METADATA_TOPIC])
@@ -165,7 +133,7 @@ class FaultyWorld:
         self.cluster.messages.disturb(loss=loss, delay_ms=self.rng.choice([0, 20, 400]))
 
     def cut(self) -> None:
-        first, second = self.rng.sample(range(BROKERS), 2)
+        first, second = self.rng.sample(range(self.BROKERS), 2)
         self.cluster.messages.cut(first, second)
 
     def heal(self) -> None:
@@ -181,13 +149,10 @@ class FaultyWorld:
     def finish(self) -> None:
         """All faults end; the remaining members accept every record, until the group has no lag."""
         self.heal()
-        while len(self.cluster.brokers_alive) < BROKERS:
-            self.start_broker()
-        self.cluster.clear_faults()
+        self.end_faults()
         self.producer.flush(300)
         if not self.consumers:
             self.join()
-        admin = Admin({"bootstrap.servers": self.cluster.bootstrap_servers})
         progress_ms, before = self.cluster.now_ms, None
         while True:
             for consumer in self.consumers:
@@ -195,7 +160,7 @@ class FaultyWorld:
                     for message in consumer.poll(2.0):
                         consumer.acknowledge(message)
                     consumer.commit_sync(5)
-            lags = {place.partition: row.lag for place, row in admin.lag(GROUP).items()}
+            lags = {place.partition: row.lag for place, row in self.admin.lag(GROUP).items()}
             if all(lags.get(partition) == 0 for partition in self.written()):
                 break
             if lags != before:
@@ -261,23 +226,12 @@ def place_of(message: Message) -> tuple[int, int]:
     return partition, offset
 
 
-WEIGHTS = {
-    "produce": 12, "work": 28, "hold": 8, "join": 3, "leave": 2, "crash": 2, "wait": 4,
-    "kill_broker": 3, "start_broker": 4, "fail_writes": 4, "slow_writes": 2, "disturb": 2, "cut": 1, "heal": 2,
-    "jump": 2,
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("run", range(RUNS))
 def test_clients_see_no_broken_rule_under_random_faults(seed: int, run: int) -> None:
     print(f"run {run} of seed {seed}")
-    world = FaultyWorld(seed + run)
-    with world.cluster:
+    stage = SightStage(seed + run)
+    with stage.cluster:
         for _ in range(ACTIONS):
-            action = world.rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
-            try:
-                getattr(world, action)()
-            except KafkaException as error:  # client calls can fail under faults
-                print(f"{action}: {error}")
-            world.check()
-        world.finish()
+            stage.step()
+            stage.check()
+        stage.finish()

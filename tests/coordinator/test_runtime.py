@@ -54,7 +54,7 @@ class LineShard:
         self.lines.append((offset, value))
 
 
-class Harness:
+class RuntimeStage:
     """A runtime of `LineShard`s; collects its effects and the results of workflows (name, result, time)."""
 
     def __init__(self, *, traced: bool = False) -> None:
@@ -157,15 +157,15 @@ def test_next_state_of_each_state_and_event(state: ShardState, event: ShardEvent
     assert TRANSITIONS.get((state, event)) == EXPECTED.get((state, event))
 
 
-def in_state(state: ShardState) -> tuple[Harness, int]:
-    """A harness whose shard 0 is in `state`, and the id of its read; -1 if there is none."""
-    harness = Harness()
+def in_state(state: ShardState) -> tuple[RuntimeStage, int]:
+    """A stage whose shard 0 is in `state`, and the id of its read; -1 if there is none."""
+    stage = RuntimeStage()
     read = -1
     if state is not CLOSED:
-        read = harness.elect()
+        read = stage.elect()
     if state in (ACTIVE, FAILED):
-        harness.handle(RecordsRead(read, Errors.NONE if state is ACTIVE else Errors.CORRUPT_MESSAGE, (), 0, True))
-    return harness, read
+        stage.handle(RecordsRead(read, Errors.NONE if state is ACTIVE else Errors.CORRUPT_MESSAGE, (), 0, True))
+    return stage, read
 
 
 @pytest.mark.parametrize(
@@ -178,78 +178,78 @@ def in_state(state: ShardState) -> tuple[Harness, int]:
     ],
 )
 def test_only_an_active_shard_serves_turns(state: ShardState, refusal: Errors) -> None:
-    harness, _ = in_state(state)
-    assert (harness.runtime.state(0), harness.runtime.refusal(0)) == (state, refusal)
-    harness.schedule("read")
-    assert harness.answers == [("read", refusal or [], 0)]
-    assert [p for p, _ in harness.runtime.active()] == ([0] if state is ACTIVE else [])
-    assert (harness.runtime.shard(0) is None) == (state is not ACTIVE)
+    stage, _ = in_state(state)
+    assert (stage.runtime.state(0), stage.runtime.refusal(0)) == (state, refusal)
+    stage.schedule("read")
+    assert stage.answers == [("read", refusal or [], 0)]
+    assert [p for p, _ in stage.runtime.active()] == ([0] if state is ACTIVE else [])
+    assert (stage.runtime.shard(0) is None) == (state is not ACTIVE)
 
 
 @pytest.mark.parametrize("state", ShardState)
 def test_only_a_higher_leader_epoch_loads_the_shard_again(state: ShardState) -> None:
-    harness, _ = in_state(state)
+    stage, _ = in_state(state)
     if state is not CLOSED:
-        assert harness.handle(ShardElected(0, 0)) == []
-        assert harness.runtime.state(0) is state
-    harness.elect(epoch=1)
-    assert harness.runtime.state(0) is LOADING
+        assert stage.handle(ShardElected(0, 0)) == []
+        assert stage.runtime.state(0) is state
+    stage.elect(epoch=1)
+    assert stage.runtime.state(0) is LOADING
 
 
 @pytest.mark.parametrize("state", ShardState)
 def test_stale_reads_and_appends_are_ignored(state: ShardState) -> None:
-    harness, read = in_state(state)
+    stage, read = in_state(state)
     stale = read if state in (ACTIVE, FAILED) else 999
-    assert harness.handle(RecordsRead(stale, Errors.NONE, [(0, b"", None)], 1, True)) == []
-    assert harness.handle(Appended(998, Errors.NONE, 0)) == []
-    assert harness.runtime.state(0) is state
+    assert stage.handle(RecordsRead(stale, Errors.NONE, [(0, b"", None)], 1, True)) == []
+    assert stage.handle(Appended(998, Errors.NONE, 0)) == []
+    assert stage.runtime.state(0) is state
 
 
 # ---- loading ---------------------------------------------------------------------------------------------------------
 
 
 def test_log_is_loaded_in_chunks() -> None:
-    harness = Harness(traced=True)
-    read = harness.elect(partition=7)
-    (following,) = harness.handle(RecordsRead(read, Errors.NONE, [(3, b"", b"a"), (4, b"", b"b")], 6, False))
+    stage = RuntimeStage(traced=True)
+    read = stage.elect(partition=7)
+    (following,) = stage.handle(RecordsRead(read, Errors.NONE, [(3, b"", b"a"), (4, b"", b"b")], 6, False))
     assert isinstance(following, ReadRecords)
     assert (following.topic_partition, following.offset) == (TopicPartition("log", 7), 6)
-    loaded = harness.handle(RecordsRead(following.id, Errors.NONE, [(6, b"", b"c")], 7, True))
+    loaded = stage.handle(RecordsRead(following.id, Errors.NONE, [(6, b"", b"c")], 7, True))
     assert loaded == [CoordinatorLoaded("log", 7, 3)]
-    assert harness.shards[0].lines == [(3, b"a"), (4, b"b"), (6, b"c")]
+    assert stage.shards[0].lines == [(3, b"a"), (4, b"b"), (6, b"c")]
 
 
 def test_unreadable_record_fails_the_load_until_the_next_election() -> None:
-    harness = Harness()
-    harness.handle(RecordsRead(harness.elect(), Errors.NONE, [(0, b"", b"a"), (1, b"", None)], 2, True))
-    assert harness.runtime.state(0) is FAILED
-    harness.lead(epoch=1)
-    assert harness.runtime.state(0) is ACTIVE
-    assert harness.runtime.shard(0) is harness.shards[1]
+    stage = RuntimeStage()
+    stage.handle(RecordsRead(stage.elect(), Errors.NONE, [(0, b"", b"a"), (1, b"", None)], 2, True))
+    assert stage.runtime.state(0) is FAILED
+    stage.lead(epoch=1)
+    assert stage.runtime.state(0) is ACTIVE
+    assert stage.runtime.shard(0) is stage.shards[1]
 
 
 def test_read_of_an_earlier_leader_epoch_is_ignored() -> None:
-    harness = Harness()
-    early = harness.elect()
-    late = harness.elect(epoch=1)
-    harness.handle(RecordsRead(early, Errors.NONE, [(0, b"", None)], 1, True))
-    assert harness.runtime.state(0) is LOADING
-    harness.handle(RecordsRead(late, Errors.NONE, (), 0, True))
-    assert harness.runtime.state(0) is ACTIVE
+    stage = RuntimeStage()
+    early = stage.elect()
+    late = stage.elect(epoch=1)
+    stage.handle(RecordsRead(early, Errors.NONE, [(0, b"", None)], 1, True))
+    assert stage.runtime.state(0) is LOADING
+    stage.handle(RecordsRead(late, Errors.NONE, (), 0, True))
+    assert stage.runtime.state(0) is ACTIVE
 
 
 def test_workflows_of_on_load_run_first() -> None:
-    harness = Harness()
+    stage = RuntimeStage()
     results: list[object] = []
-    harness.at_first = [
-        append_result(harness.work("first", "x"), results),
-        append_result(harness.work("second"), results),
+    stage.at_first = [
+        append_result(stage.work("first", "x"), results),
+        append_result(stage.work("second"), results),
     ]
-    harness.lead()
-    harness.schedule("third")
-    (append,) = harness.appends()
-    harness.settle(append)
-    assert (results, harness.answers) == ([[], ["x"]], [("third", ["x"], 0)])
+    stage.lead()
+    stage.schedule("third")
+    (append,) = stage.appends()
+    stage.settle(append)
+    assert (results, stage.answers) == ([[], ["x"]], [("third", ["x"], 0)])
 
 
 def append_result(work: Workflow[object], results: list[object]) -> Workflow[None]:
@@ -260,260 +260,260 @@ def append_result(work: Workflow[object], results: list[object]) -> Workflow[Non
 
 
 def test_workflow_resumes_after_its_records_are_committed_and_replayed() -> None:
-    harness = Harness()
-    harness.lead()
-    harness.schedule("write", "a", "b")
-    (append,) = harness.appends()
+    stage = RuntimeStage()
+    stage.lead()
+    stage.schedule("write", "a", "b")
+    (append,) = stage.appends()
     assert append.topic_partition == TopicPartition("log", 0)
     assert [record.value for record in append.records] == [b"a", b"b"]
-    assert harness.shards[0].lines == []
-    assert harness.answers == []
-    harness.settle(append, base=40, now_ms=9)
-    assert harness.shards[0].lines == [(40, b"a"), (41, b"b")]
-    assert harness.answers == [("write", [], 9)]
-    assert harness.effects[-1] == GroupDeleted("write")
+    assert stage.shards[0].lines == []
+    assert stage.answers == []
+    stage.settle(append, base=40, now_ms=9)
+    assert stage.shards[0].lines == [(40, b"a"), (41, b"b")]
+    assert stage.answers == [("write", [], 9)]
+    assert stage.effects[-1] == GroupDeleted("write")
 
 
 def test_failed_append_changes_nothing() -> None:
-    harness = Harness()
-    harness.lead()
-    harness.schedule("write", "a")
-    harness.schedule("read")
-    harness.settle(harness.appends()[0], Errors.NOT_ENOUGH_REPLICAS)
-    assert harness.shards[0].lines == []
-    assert harness.answers == [("write", Errors.COORDINATOR_NOT_AVAILABLE, 0), ("read", [], 0)]
-    assert GroupDeleted("write") not in harness.effects
+    stage = RuntimeStage()
+    stage.lead()
+    stage.schedule("write", "a")
+    stage.schedule("read")
+    stage.settle(stage.appends()[0], Errors.NOT_ENOUGH_REPLICAS)
+    assert stage.shards[0].lines == []
+    assert stage.answers == [("write", Errors.COORDINATOR_NOT_AVAILABLE, 0), ("read", [], 0)]
+    assert GroupDeleted("write") not in stage.effects
 
 
 def test_turns_run_one_at_a_time_in_the_order_of_requests() -> None:
-    harness = Harness()
-    harness.lead()
+    stage = RuntimeStage()
+    stage.lead()
     for name, lines in (("one", ["a"]), ("two", ["b"]), ("three", []), ("four", ["c"])):
-        harness.schedule(name, *lines)
+        stage.schedule(name, *lines)
     names = []
-    while appends := harness.appends():
+    while appends := stage.appends():
         (append,) = appends
         names.append(append.records[0].value)
-        harness.settle(append)
+        stage.settle(append)
     assert names == [b"a", b"b", b"c"]
-    assert harness.answers == [("one", [], 0), ("two", ["a"], 0), ("three", ["a", "b"], 0), ("four", ["a", "b"], 0)]
+    assert stage.answers == [("one", [], 0), ("two", ["a"], 0), ("three", ["a", "b"], 0), ("four", ["a", "b"], 0)]
 
 
 def test_shards_are_independent() -> None:
-    harness = Harness()
-    harness.lead(0)
-    harness.lead(1)
-    harness.schedule("here", "a", partition=0)
-    harness.schedule("there", "b", partition=1)
-    first, second = harness.appends()
-    harness.settle(second)
-    assert [name for name, _, _ in harness.answers] == ["there"]
-    harness.settle(first)
-    assert [name for name, _, _ in harness.answers] == ["there", "here"]
+    stage = RuntimeStage()
+    stage.lead(0)
+    stage.lead(1)
+    stage.schedule("here", "a", partition=0)
+    stage.schedule("there", "b", partition=1)
+    first, second = stage.appends()
+    stage.settle(second)
+    assert [name for name, _, _ in stage.answers] == ["there"]
+    stage.settle(first)
+    assert [name for name, _, _ in stage.answers] == ["there", "here"]
 
 
 def test_workflow_started_by_another_waits_for_its_turn() -> None:
-    harness = Harness()
-    harness.lead()
-    harness.schedule("one", "a", then=harness.work("follow-up", "c"))
-    harness.schedule("two", "b")
+    stage = RuntimeStage()
+    stage.lead()
+    stage.schedule("one", "a", then=stage.work("follow-up", "c"))
+    stage.schedule("two", "b")
     for _ in range(3):
-        (append,) = harness.appends()
-        harness.settle(append)
-    assert harness.answers == [("one", [], 0), ("two", ["a"], 0), ("follow-up", ["a", "b"], 0)]
+        (append,) = stage.appends()
+        stage.settle(append)
+    assert stage.answers == [("one", [], 0), ("two", ["a"], 0), ("follow-up", ["a", "b"], 0)]
 
 
 # ---- time and leadership ---------------------------------------------------------------------------------------------
 
 
 def test_slow_append_is_answered_at_the_deadline_and_applied_later() -> None:
-    harness = Harness()
-    harness.runtime.write_timeout_ms = 100
-    harness.lead()
-    harness.schedule("slow", "a", now_ms=10)
-    (append,) = harness.appends()
-    assert harness.runtime.wake_at_ms == 110
-    assert harness.handle(Tick(), 109) == []
-    harness.handle(Tick(), 110)
-    assert harness.answers == [("slow", Errors.COORDINATOR_NOT_AVAILABLE, 110)]
-    assert harness.runtime.wake_at_ms is None
-    harness.settle(append, now_ms=200)
-    assert harness.shards[0].lines == [(0, b"a")]
-    assert harness.effects[-1] == GroupDeleted("slow"), "the code after the append runs after the commit"
-    assert len(harness.answers) == 1
+    stage = RuntimeStage()
+    stage.runtime.write_timeout_ms = 100
+    stage.lead()
+    stage.schedule("slow", "a", now_ms=10)
+    (append,) = stage.appends()
+    assert stage.runtime.wake_at_ms == 110
+    assert stage.handle(Tick(), 109) == []
+    stage.handle(Tick(), 110)
+    assert stage.answers == [("slow", Errors.COORDINATOR_NOT_AVAILABLE, 110)]
+    assert stage.runtime.wake_at_ms is None
+    stage.settle(append, now_ms=200)
+    assert stage.shards[0].lines == [(0, b"a")]
+    assert stage.effects[-1] == GroupDeleted("slow"), "the code after the append runs after the commit"
+    assert len(stage.answers) == 1
 
 
 def test_turn_that_times_out_in_the_queue_does_not_begin() -> None:
-    harness = Harness()
-    harness.runtime.write_timeout_ms = 100
-    harness.lead()
-    harness.schedule("slow", "a", now_ms=0)
-    harness.schedule("queued", "b", now_ms=50)
-    harness.schedule("patient", "c", now_ms=60)
-    (append,) = harness.appends()
-    harness.handle(Tick(), 155)
-    assert harness.runtime.wake_at_ms == 160
-    harness.settle(append, now_ms=156)
-    (following,) = harness.appends()
+    stage = RuntimeStage()
+    stage.runtime.write_timeout_ms = 100
+    stage.lead()
+    stage.schedule("slow", "a", now_ms=0)
+    stage.schedule("queued", "b", now_ms=50)
+    stage.schedule("patient", "c", now_ms=60)
+    (append,) = stage.appends()
+    stage.handle(Tick(), 155)
+    assert stage.runtime.wake_at_ms == 160
+    stage.settle(append, now_ms=156)
+    (following,) = stage.appends()
     assert [record.value for record in following.records] == [b"c"]
-    assert [name for name, _, _ in harness.answers] == ["slow", "queued"]
+    assert [name for name, _, _ in stage.answers] == ["slow", "queued"]
 
 
 # ---- background turns ------------------------------------------------------------------------------------------------
 
 
 def test_background_turn_has_no_deadline() -> None:
-    harness = Harness()
-    harness.runtime.write_timeout_ms = 100
-    harness.lead()
-    harness.schedule("slow", "a", now_ms=0)
-    harness.schedule_background("background", "b", now_ms=0)
-    (append,) = harness.appends()
-    harness.handle(Tick(), 100)
-    assert harness.runtime.wake_at_ms is None
-    harness.settle(append, now_ms=3_600_000)
-    harness.settle(harness.appends()[0], now_ms=3_600_001)
-    assert harness.shards[0].lines == [(0, b"a"), (0, b"b")]
-    assert harness.answers == [("slow", Errors.COORDINATOR_NOT_AVAILABLE, 100), ("background", Errors.NONE, 3_600_001)]
+    stage = RuntimeStage()
+    stage.runtime.write_timeout_ms = 100
+    stage.lead()
+    stage.schedule("slow", "a", now_ms=0)
+    stage.schedule_background("background", "b", now_ms=0)
+    (append,) = stage.appends()
+    stage.handle(Tick(), 100)
+    assert stage.runtime.wake_at_ms is None
+    stage.settle(append, now_ms=3_600_000)
+    stage.settle(stage.appends()[0], now_ms=3_600_001)
+    assert stage.shards[0].lines == [(0, b"a"), (0, b"b")]
+    assert stage.answers == [("slow", Errors.COORDINATOR_NOT_AVAILABLE, 100), ("background", Errors.NONE, 3_600_001)]
 
 
 @pytest.mark.parametrize("error", [Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR, Errors.MESSAGE_TOO_LARGE])
 def test_background_turn_is_repeated_until_its_append_succeeds(error: Errors) -> None:
-    harness = Harness()
-    harness.lead()
-    harness.schedule_background("background", "a")
+    stage = RuntimeStage()
+    stage.lead()
+    stage.schedule_background("background", "a")
     now_ms = 0
     for _ in range(3):
-        harness.settle(harness.appends()[0], error, now_ms=now_ms)
-        assert harness.runtime.wake_at_ms == now_ms + RETRY_MS
-        harness.handle(Tick(), now_ms + RETRY_MS - 1)
-        assert harness.appends() == []
+        stage.settle(stage.appends()[0], error, now_ms=now_ms)
+        assert stage.runtime.wake_at_ms == now_ms + RETRY_MS
+        stage.handle(Tick(), now_ms + RETRY_MS - 1)
+        assert stage.appends() == []
         now_ms += RETRY_MS
-        harness.handle(Tick(), now_ms)
-    harness.settle(harness.appends()[0], now_ms=now_ms)
-    assert harness.shards[0].lines == [(0, b"a")]
-    assert harness.answers == [("background", Errors.NONE, now_ms)]
-    assert harness.runtime.wake_at_ms is None
+        stage.handle(Tick(), now_ms)
+    stage.settle(stage.appends()[0], now_ms=now_ms)
+    assert stage.shards[0].lines == [(0, b"a")]
+    assert stage.answers == [("background", Errors.NONE, now_ms)]
+    assert stage.runtime.wake_at_ms is None
 
 
 def test_background_turn_is_repeated_without_an_append() -> None:
-    harness = Harness()
-    harness.lead()
-    harness.schedule_background("background", errors=[Errors.CONCURRENT_TRANSACTIONS])
-    assert (harness.answers, harness.runtime.wake_at_ms) == ([], RETRY_MS)
-    harness.handle(Tick(), RETRY_MS)
-    assert harness.answers == [("background", Errors.NONE, RETRY_MS)]
+    stage = RuntimeStage()
+    stage.lead()
+    stage.schedule_background("background", errors=[Errors.CONCURRENT_TRANSACTIONS])
+    assert (stage.answers, stage.runtime.wake_at_ms) == ([], RETRY_MS)
+    stage.handle(Tick(), RETRY_MS)
+    assert stage.answers == [("background", Errors.NONE, RETRY_MS)]
 
 
 def test_other_turns_run_during_the_backoff_of_a_background_turn() -> None:
-    harness = Harness()
-    harness.lead()
-    harness.schedule_background("background", "a")
-    harness.settle(harness.appends()[0], Errors.KAFKA_STORAGE_ERROR)
-    harness.schedule("client", "b", now_ms=1)
-    harness.settle(harness.appends()[0], now_ms=1)
-    assert harness.answers == [("client", [], 1)]
+    stage = RuntimeStage()
+    stage.lead()
+    stage.schedule_background("background", "a")
+    stage.settle(stage.appends()[0], Errors.KAFKA_STORAGE_ERROR)
+    stage.schedule("client", "b", now_ms=1)
+    stage.settle(stage.appends()[0], now_ms=1)
+    assert stage.answers == [("client", [], 1)]
 
 
 @pytest.mark.parametrize("loss", [ShardResigned(0), ShardElected(0, 5)], ids=["resigned", "re-elected"])
 @pytest.mark.parametrize("waits", ["in the queue", "to be repeated"])
 def test_lost_leadership_ends_a_background_turn(loss: ShardElected | ShardResigned, waits: str) -> None:
-    harness = Harness()
-    harness.lead()
+    stage = RuntimeStage()
+    stage.lead()
     if waits == "in the queue":
-        harness.schedule("slow", "x")
-        harness.schedule_background("background", "a")
+        stage.schedule("slow", "x")
+        stage.schedule_background("background", "a")
     else:
-        harness.schedule_background("background", "a")
-        harness.settle(harness.appends()[0], Errors.KAFKA_STORAGE_ERROR)
-    harness.handle(loss, 7)
-    assert harness.answers[-1] == ("background", Errors.NOT_COORDINATOR, 7)
-    assert harness.runtime.wake_at_ms is None
-    harness.appends()
-    harness.handle(Tick(), 10_000)
-    assert harness.appends() == []
+        stage.schedule_background("background", "a")
+        stage.settle(stage.appends()[0], Errors.KAFKA_STORAGE_ERROR)
+    stage.handle(loss, 7)
+    assert stage.answers[-1] == ("background", Errors.NOT_COORDINATOR, 7)
+    assert stage.runtime.wake_at_ms is None
+    stage.appends()
+    stage.handle(Tick(), 10_000)
+    assert stage.appends() == []
 
 
 def test_early_tick_has_no_effect() -> None:
-    harness = Harness()
-    assert harness.handle(Tick()) == []
-    assert harness.runtime.wake_at_ms is None
+    stage = RuntimeStage()
+    assert stage.handle(Tick()) == []
+    assert stage.runtime.wake_at_ms is None
 
 
 @pytest.mark.parametrize("loss", [ShardResigned(0), ShardElected(0, 5)], ids=["resigned", "re-elected"])
 def test_lost_leadership_ends_all_turns(loss: ShardElected | ShardResigned) -> None:
-    harness = Harness()
-    harness.lead()
-    harness.schedule("under way", "a")
-    harness.schedule("queued")
-    (append,) = harness.appends()
-    harness.handle(loss, 7)
-    assert harness.answers == [("under way", Errors.NOT_COORDINATOR, 7), ("queued", Errors.NOT_COORDINATOR, 7)]
-    assert harness.runtime.wake_at_ms is None
-    harness.settle(append)
-    assert harness.shards[0].lines == []
-    assert len(harness.answers) == 2
+    stage = RuntimeStage()
+    stage.lead()
+    stage.schedule("under way", "a")
+    stage.schedule("queued")
+    (append,) = stage.appends()
+    stage.handle(loss, 7)
+    assert stage.answers == [("under way", Errors.NOT_COORDINATOR, 7), ("queued", Errors.NOT_COORDINATOR, 7)]
+    assert stage.runtime.wake_at_ms is None
+    stage.settle(append)
+    assert stage.shards[0].lines == []
+    assert len(stage.answers) == 2
 
 
 def test_resignation_of_an_unknown_partition_has_no_effect() -> None:
-    assert Harness().handle(ShardResigned(3)) == []
+    assert RuntimeStage().handle(ShardResigned(3)) == []
 
 
 def test_turn_without_a_topic_is_refused() -> None:
-    harness = Harness()
-    harness.schedule("early", partition=NO_PARTITION)
-    assert harness.answers == [("early", Errors.COORDINATOR_NOT_AVAILABLE, 0)]
+    stage = RuntimeStage()
+    stage.schedule("early", partition=NO_PARTITION)
+    assert stage.answers == [("early", Errors.COORDINATOR_NOT_AVAILABLE, 0)]
 
 
 def test_waiting_for_a_reply_ends_the_turn() -> None:
-    harness = Harness()
-    harness.lead()
+    stage = RuntimeStage()
+    stage.lead()
 
     def work() -> Workflow[object]:
         shard = yield Turn(0, lambda error: error)
         reply = yield Send(3, MetadataRequest())
         return len(shard.lines), reply
 
-    harness.runtime.start(work(), harness.note("request"))
-    (call,) = harness.runtime.take_effects()
+    stage.runtime.start(work(), stage.note("request"))
+    (call,) = stage.runtime.take_effects()
     assert isinstance(call, Call)
-    harness.schedule("write", "a")
-    harness.settle(harness.appends()[0])
-    harness.handle(Answer(call.id, None, Errors.NETWORK_EXCEPTION, "gone"))
-    harness.handle(Answer(call.id, None, Errors.NONE))
-    assert harness.answers == [("write", [], 0), ("request", (1, Reply(None, Errors.NETWORK_EXCEPTION, "gone")), 0)]
+    stage.schedule("write", "a")
+    stage.settle(stage.appends()[0])
+    stage.handle(Answer(call.id, None, Errors.NETWORK_EXCEPTION, "gone"))
+    stage.handle(Answer(call.id, None, Errors.NONE))
+    assert stage.answers == [("write", [], 0), ("request", (1, Reply(None, Errors.NETWORK_EXCEPTION, "gone")), 0)]
 
 
 def test_workflow_takes_several_turns() -> None:
-    harness = Harness()
-    harness.lead()
+    stage = RuntimeStage()
+    stage.lead()
 
     def work() -> Workflow[object]:
-        first = yield from harness.work("one", "a")
-        second = yield from harness.work("two", "b")
+        first = yield from stage.work("one", "a")
+        second = yield from stage.work("two", "b")
         return first, second
 
-    harness.runtime.start(work(), harness.note("both"))
-    harness.effects += harness.runtime.take_effects()
-    harness.schedule("between")
-    harness.settle(harness.appends()[0])
-    harness.settle(harness.appends()[0])
-    assert harness.answers == [("between", ["a"], 0), ("both", ([], ["a"]), 0)]
+    stage.runtime.start(work(), stage.note("both"))
+    stage.effects += stage.runtime.take_effects()
+    stage.schedule("between")
+    stage.settle(stage.appends()[0])
+    stage.settle(stage.appends()[0])
+    assert stage.answers == [("between", ["a"], 0), ("both", ([], ["a"]), 0)]
 
 
 def test_concurrent_workflows_have_separate_results() -> None:
-    harness = Harness()
-    harness.lead(0)
+    stage = RuntimeStage()
+    stage.lead(0)
 
     def work() -> Workflow[object]:
-        return (yield [harness.work("here", partition=0), harness.work("there", partition=1)])
+        return (yield [stage.work("here", partition=0), stage.work("there", partition=1)])
 
-    harness.runtime.start(work(), harness.note("both"))
-    assert harness.answers == [("both", [[], Errors.NOT_COORDINATOR], 0)]
+    stage.runtime.start(work(), stage.note("both"))
+    assert stage.answers == [("both", [[], Errors.NOT_COORDINATOR], 0)]
 
 
 def test_pause_ends_after_its_duration_or_with_end_pauses() -> None:
-    harness = Harness()
+    stage = RuntimeStage()
 
     def work() -> Workflow[str]:
         yield Pause(100)
@@ -521,25 +521,25 @@ def test_pause_ends_after_its_duration_or_with_end_pauses() -> None:
         reply = yield SendToPersister(MetadataRequest())
         return str(reply.error)
 
-    harness.runtime.start(work(), harness.note("pausing"))
-    assert harness.runtime.wake_at_ms == 100
-    harness.handle(Tick(), 99)
-    harness.handle(Tick(), 100)
-    assert harness.runtime.wake_at_ms == 1100
-    harness.runtime.end_pauses()
-    assert harness.runtime.wake_at_ms is None
-    (persist,) = harness.runtime.take_effects()
+    stage.runtime.start(work(), stage.note("pausing"))
+    assert stage.runtime.wake_at_ms == 100
+    stage.handle(Tick(), 99)
+    stage.handle(Tick(), 100)
+    assert stage.runtime.wake_at_ms == 1100
+    stage.runtime.end_pauses()
+    assert stage.runtime.wake_at_ms is None
+    (persist,) = stage.runtime.take_effects()
     assert isinstance(persist, Persist)
 
 
 def test_ids_of_effects_are_unique() -> None:
-    harness = Harness()
-    harness.lead(0)
-    harness.lead(1)
-    harness.schedule("a", "a", partition=0)
-    harness.schedule("b", "b", partition=1)
-    ids = [effect.id for effect in harness.effects if isinstance(effect, ReadRecords | AppendRecords)]
-    assert len({*ids, harness.runtime.next_id()}) == 5
+    stage = RuntimeStage()
+    stage.lead(0)
+    stage.lead(1)
+    stage.schedule("a", "a", partition=0)
+    stage.schedule("b", "b", partition=1)
+    ids = [effect.id for effect in stage.effects if isinstance(effect, ReadRecords | AppendRecords)]
+    assert len({*ids, stage.runtime.next_id()}) == 5
 
 
 @pytest.mark.parametrize("error", Errors)

@@ -288,7 +288,7 @@ class _Warnings(logging.Handler):
         logging.getLogger("shareq").removeHandler(self)
 
 
-class Scene:
+class Stage:
     """A cluster in this process on which consumers have polled, and a served one."""
 
     def __init__(self, served: str) -> None:
@@ -355,8 +355,8 @@ class Scene:
 
 
 @contextmanager
-def scene() -> Iterator[Scene]:
-    """The scene, in a folder of its own with the files that the commands name."""
+def opened_stage() -> Iterator[Stage]:
+    """A stage, in a folder of its own with the files that the commands name."""
     before = Path.cwd()
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -369,7 +369,7 @@ def scene() -> Iterator[Scene]:
         Path("client.properties").write_text("securty.protocol=SSL\n")
         Path("no-journal.jsonl").write_text("{}\n")
         try:
-            yield Scene(server.bootstrap_servers)
+            yield Stage(server.bootstrap_servers)
         finally:
             os.chdir(before)
 
@@ -384,12 +384,12 @@ def _sentence(answer: str) -> str:
 def print_table() -> None:
     """Make every mistake, and print the seconds until its answer, the mistake and the answer."""
     slowest, count = 0.0, 0
-    with scene() as made:
-        for mistakes, make in ((PYTHON, made.python), (COMMANDS, made.command)):
+    with opened_stage() as stage:
+        for mistakes, make in ((PYTHON, stage.python), (COMMANDS, stage.command)):
             for mistake, _ in mistakes:
                 answer = make(mistake)
                 slowest, count = max(slowest, answer.seconds), count + 1
-                shown = f"shareq {mistake}" if make == made.command else mistake
+                shown = f"shareq {mistake}" if make == stage.command else mistake
                 print(f"{answer.seconds:5.2f} s  {shown}\n         {_sentence(answer.text)}")
     print(f"\n{count} mistakes, the slowest answer after {slowest:.2f} s")
 

@@ -7,23 +7,23 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.house.mistakes import COMMANDS, PYTHON, Scene, scene
+from tests.house.mistakes import COMMANDS, PYTHON, Stage, opened_stage
 
 
 @pytest.fixture(scope="module")
-def made() -> Iterator[Scene]:
-    with scene() as opened:
+def stage() -> Iterator[Stage]:
+    with opened_stage() as opened:
         yield opened
 
 
 @pytest.mark.parametrize(("mistake", "answer"), PYTHON, ids=[mistake for mistake, _ in PYTHON])
-def test_a_mistake_has_an_answer_that_says_what_is_right(made: Scene, mistake: str, answer: str) -> None:
-    assert answer in made.python(mistake).text
+def test_a_mistake_has_an_answer_that_says_what_is_right(stage: Stage, mistake: str, answer: str) -> None:
+    assert answer in stage.python(mistake).text
 
 
 @pytest.mark.parametrize(("mistake", "answer"), COMMANDS, ids=[mistake for mistake, _ in COMMANDS])
-def test_a_wrong_command_ends_with_a_sentence_and_without_a_traceback(made: Scene, mistake: str, answer: str) -> None:
-    found = made.command(mistake)
+def test_a_wrong_command_ends_with_a_sentence_and_without_a_traceback(stage: Stage, mistake: str, answer: str) -> None:
+    found = stage.command(mistake)
     assert answer in found.text
     assert "Traceback" not in found.text
     assert isinstance(found.error, int | None), "no other exception than the end of the command"

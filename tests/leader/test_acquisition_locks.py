@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shareq.leader.acquisition_locks import ROOM, AcquisitionLocks
-from tests.leader.share_partition_harness import SharePartitionHarness
+from tests.leader.share_partition_stage import SharePartitionStage
 
 
 def test_due_ranges_are_returned_once_in_the_order_of_offsets() -> None:
@@ -35,27 +35,27 @@ def test_a_rebuild_makes_room() -> None:
 
 
 def test_renewals_do_not_grow_the_heap() -> None:
-    harness = SharePartitionHarness()
-    harness.fetch("m", "0-9")
+    stage = SharePartitionStage()
+    stage.fetch("m", "0-9")
     for now_ms in range(1, 1000):
-        harness.now_ms = now_ms
-        assert harness.outcome("m", "0-9:4") is None
-    assert len(harness.partition._locks._heap) <= ROOM + 2
-    assert harness.tick(30998) is None
-    assert harness.tick(30999) is not None
+        stage.now_ms = now_ms
+        assert stage.outcome("m", "0-9:4") is None
+    assert len(stage.partition._locks._heap) <= ROOM + 2
+    assert stage.tick(30998) is None
+    assert stage.tick(30999) is not None
 
 
 def test_next_deadline_is_that_of_the_oldest_held_lock() -> None:
-    harness = SharePartitionHarness()
-    assert harness.partition.next_deadline_ms is None
-    harness.fetch("m", "0-4")
-    harness.now_ms = 5
-    harness.fetch("m", "5-9")
-    assert harness.partition.next_deadline_ms == 30000
-    harness.acknowledge("m", "0-4:1")
-    assert harness.partition.next_deadline_ms == 30005
-    harness.acknowledge("m", "5-9:1")
-    assert harness.partition.next_deadline_ms is None
+    stage = SharePartitionStage()
+    assert stage.partition.next_deadline_ms is None
+    stage.fetch("m", "0-4")
+    stage.now_ms = 5
+    stage.fetch("m", "5-9")
+    assert stage.partition.next_deadline_ms == 30000
+    stage.acknowledge("m", "0-4:1")
+    assert stage.partition.next_deadline_ms == 30005
+    stage.acknowledge("m", "5-9:1")
+    assert stage.partition.next_deadline_ms is None
 
 
 def test_locks_below_the_spso_survive_a_rebuild() -> None:
@@ -63,16 +63,16 @@ def test_locks_below_the_spso_survive_a_rebuild() -> None:
 
     BEHAVIOUR.md, 42.
     """
-    harness = SharePartitionHarness()
-    harness.fetch("m", "0-4")
-    harness.fetch("n", "5-9")
-    harness.log_start(5)
+    stage = SharePartitionStage()
+    stage.fetch("m", "0-4")
+    stage.fetch("n", "5-9")
+    stage.log_start(5)
     for now_ms in range(1, 2 * ROOM):
-        harness.now_ms = now_ms
-        harness.outcome("n", "5-9:4")
-    assert len(harness.partition._locks._heap) < 2 * ROOM, "the heap was rebuilt"
-    assert harness.partition.next_deadline_ms == 30000, "the lock of 0-4"
-    harness.acknowledge("n", "5-9:1")
-    assert (harness.spso, harness.state) == (5, "0-4 ACQ(1)@m, 5-9 ACK(1)")
-    harness.ok(harness.tick(30000))
-    assert (harness.spso, harness.state) == (10, "")
+        stage.now_ms = now_ms
+        stage.outcome("n", "5-9:4")
+    assert len(stage.partition._locks._heap) < 2 * ROOM, "the heap was rebuilt"
+    assert stage.partition.next_deadline_ms == 30000, "the lock of 0-4"
+    stage.acknowledge("n", "5-9:1")
+    assert (stage.spso, stage.state) == (5, "0-4 ACQ(1)@m, 5-9 ACK(1)")
+    stage.ok(stage.tick(30000))
+    assert (stage.spso, stage.state) == (10, "")

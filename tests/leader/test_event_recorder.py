@@ -16,8 +16,8 @@ from shareq.model.events import (
     WindowMoved,
 )
 from shareq.model.states import RecordEvent, RecordState
-from tests.leader.oracle_rig import Rig, random_step
-from tests.leader.share_partition_harness import SharePartitionHarness
+from tests.leader.oracle_stage import OracleStage, random_step
+from tests.leader.share_partition_stage import SharePartitionStage
 
 Records = dict[int, tuple[Any, ...]]
 
@@ -52,40 +52,40 @@ class Fold:
                     self.writes.remove(write_id)
 
 
-def live(rig: Rig) -> Records:
+def live(stage: OracleStage) -> Records:
     return {
         offset: (rec.state, rec.count, rec.member, rec.deadline, rec.write, rec.to)
-        for offset, rec in rig.oracle.recs.items()
-        if offset >= rig.oracle.spso
+        for offset, rec in stage.oracle.recs.items()
+        if offset >= stage.oracle.spso
     }
 
 
 def test_the_fold_of_the_events_is_the_state(seed: int) -> None:
     for number in range(12):
         rng = Random(f"{seed}/{number}")
-        rig = Rig(rng, traced=True)
+        stage = OracleStage(rng, traced=True)
         fold = Fold()
         for _ in range(200):
-            fold.take(rig.subject.take_events())
-            assert fold.window == (rig.subject.spso, rig.subject.window_end)
-            assert fold.records == live(rig)
-            assert fold.writes == set(rig.oracle.writes)
-            random_step(rng, rig)
+            fold.take(stage.subject.take_events())
+            assert fold.window == (stage.subject.spso, stage.subject.window_end)
+            assert fold.records == live(stage)
+            assert fold.writes == set(stage.oracle.writes)
+            random_step(rng, stage)
 
 
-def events(harness: SharePartitionHarness) -> list[tuple[Any, ...]]:
+def events(stage: SharePartitionStage) -> list[tuple[Any, ...]]:
     """Type and fields of the recorded events, without the share-partition's key."""
-    return [(type(event).__name__, *event[3:]) for event in harness.partition.take_events()]
+    return [(type(event).__name__, *event[3:]) for event in stage.partition.take_events()]
 
 
 def test_events_of_an_accepted_batch() -> None:
-    harness = SharePartitionHarness(traced=True)
-    harness.fetch("m", "0-4")
-    write = harness.ack("m", "0-4:1")
-    harness.ok(write)
+    stage = SharePartitionStage(traced=True)
+    stage.fetch("m", "0-4")
+    write = stage.ack("m", "0-4:1")
+    stage.ok(write)
     acquired, acknowledged = RecordState.ACQUIRED, RecordState.ACKNOWLEDGED
     held = (0, 5, acquired, 1, "m", 30000)
-    assert events(harness) == [
+    assert events(stage) == [
         ("SharePartitionLoaded", 0, 0, (), 3, 1, 5, 2000, 30000),
         ("RecordsChanged", RecordEvent.ACQUIRE, *held, None, None, None),
         ("WindowMoved", 0, 5),
@@ -98,14 +98,14 @@ def test_events_of_an_accepted_batch() -> None:
 
 
 def test_events_of_a_failed_write() -> None:
-    harness = SharePartitionHarness(traced=True)
-    harness.fetch("m", "0-4")
-    write = harness.ack("m", "0-4:2")
-    harness.tick(30000)
-    events(harness)
-    harness.fail(write)
+    stage = SharePartitionStage(traced=True)
+    stage.fetch("m", "0-4")
+    write = stage.ack("m", "0-4:2")
+    stage.tick(30000)
+    events(stage)
+    stage.fail(write)
     back = (0, 5, RecordState.AVAILABLE, 1, None, None, None, None, None)
-    assert events(harness) == [
+    assert events(stage) == [
         ("StateWriteSettled", 0, Errors.UNKNOWN_SERVER_ERROR),
         ("RecordsChanged", "abandoned", 0, 5, RecordState.ACQUIRED, 1, "m", 30000, None, None, RecordEvent.RELEASE),
         ("RecordsChanged", RecordEvent.LOCK_TIMEOUT, *back),
@@ -113,26 +113,26 @@ def test_events_of_a_failed_write() -> None:
 
 
 def test_records_archived_during_a_write_have_no_second_event() -> None:
-    harness = SharePartitionHarness(traced=True)
-    harness.fetch("m", "0-4")
-    write = harness.ack("m", "0-4:2")
-    harness.log_start(3)
-    events(harness)
-    harness.fail(write)
+    stage = SharePartitionStage(traced=True)
+    stage.fetch("m", "0-4")
+    write = stage.ack("m", "0-4:2")
+    stage.log_start(3)
+    events(stage)
+    stage.fail(write)
     held = ("RecordsChanged", "abandoned", 3, 5, RecordState.ACQUIRED, 1, "m", 30000, None, None, RecordEvent.RELEASE)
-    assert events(harness) == [("StateWriteSettled", 0, Errors.UNKNOWN_SERVER_ERROR), held]
+    assert events(stage) == [("StateWriteSettled", 0, Errors.UNKNOWN_SERVER_ERROR), held]
 
 
 def test_a_refused_acknowledgement_is_an_event() -> None:
-    harness = SharePartitionHarness(traced=True)
-    harness.fetch("m", "0-4")
-    events(harness)
-    harness.error("n", "0-4:1")
-    assert events(harness) == [(AcknowledgementRefused.__name__, "n", Errors.INVALID_RECORD_STATE)]
+    stage = SharePartitionStage(traced=True)
+    stage.fetch("m", "0-4")
+    events(stage)
+    stage.error("n", "0-4:1")
+    assert events(stage) == [(AcknowledgementRefused.__name__, "n", Errors.INVALID_RECORD_STATE)]
 
 
 def test_an_untraced_share_partition_records_no_event() -> None:
-    harness = SharePartitionHarness()
-    harness.fetch("m", "0-4")
-    harness.acknowledge("m", "0-4:1")
-    assert harness.partition.take_events() == []
+    stage = SharePartitionStage()
+    stage.fetch("m", "0-4")
+    stage.acknowledge("m", "0-4:1")
+    assert stage.partition.take_events() == []

@@ -12,7 +12,7 @@ from shareq.leader import run_map
 from shareq.model.messages.share_fetch import AcknowledgementBatch
 from shareq.model.states import AcquireMode
 from tests.budgets import cases
-from tests.leader.oracle_rig import MEMBERS, Rig, random_step
+from tests.leader.oracle_stage import MEMBERS, OracleStage, random_step
 
 RUNS = cases(25, 120)
 STEPS = 400
@@ -20,16 +20,16 @@ STEPS = 400
 
 @pytest.mark.parametrize("part", range(4))
 def test_random_runs_agree_with_the_oracle(seed: int, part: int) -> None:
-    """48,000 steps in CI, 960,000 in `make deep`. A failure names its run: `Rig(Random(run))` and `random_step` repeat
-    it."""
+    """48,000 steps in CI, 960,000 in `make deep`. A failure names its run: `OracleStage(Random(run))` and
+    `random_step` repeat it."""
     for number in range(RUNS // 4):
         run = f"{seed}/{part}/{number}"
         rng = Random(run)
-        rig = Rig(rng)
+        stage = OracleStage(rng)
         try:
             for _ in range(STEPS):
-                random_step(rng, rig)
-            rig.run_to_completion()
+                random_step(rng, stage)
+            stage.run_to_completion()
         except AssertionError as error:
             error.add_note(f"in run {run!r}")
             raise
@@ -42,11 +42,11 @@ def test_random_runs_with_experiments_agree_with_the_oracle(seed: int, part: int
     for number in range(RUNS // 8):
         run = f"{seed}/experiments/{part}/{number}"
         rng = Random(run)
-        rig = Rig(rng, experimental=True)
+        stage = OracleStage(rng, experimental=True)
         try:
             for _ in range(STEPS):
-                random_step(rng, rig)
-            rig.run_to_completion()
+                random_step(rng, stage)
+            stage.run_to_completion()
         except AssertionError as error:
             error.add_note(f"in run {run!r}")
             raise
@@ -61,21 +61,21 @@ def test_random_runs_in_small_chunks_agree_with_the_oracle(
     monkeypatch.setattr(run_map, "SHORT_RUN", 2)
     for number in range(10):
         rng = Random(f"{seed}/{max_runs}/{number}")
-        rig = Rig(rng)
+        stage = OracleStage(rng)
         for _ in range(STEPS):
-            random_step(rng, rig)
-        rig.run_to_completion()
+            random_step(rng, stage)
+        stage.run_to_completion()
 
 
 members = st.sampled_from(MEMBERS)
 
 
 class SharePartitionMachine(RuleBasedStateMachine):
-    """The same rig with steps from Hypothesis; both sides are compared after every step."""
+    """The same stage with steps from Hypothesis; both sides are compared after every step."""
 
     @initialize(seed=st.integers(0, 1 << 32))
     def begin(self, seed: int) -> None:
-        self.rig = Rig(Random(seed))
+        self.stage = OracleStage(Random(seed))
 
     @rule(
         member=members,
@@ -84,12 +84,12 @@ class SharePartitionMachine(RuleBasedStateMachine):
         batch_size=st.integers(1, 30),
     )
     def fetch(self, member: str, mode: AcquireMode, max_records: int, batch_size: int) -> None:
-        self.rig.fetch(member, mode, max_records, batch_size)
+        self.stage.fetch(member, mode, max_records, batch_size)
 
     @rule(member=members, data=st.data())
     def acknowledge(self, member: str, data: st.DataObject) -> None:
         batches = []
-        position = self.rig.oracle.spso - 3
+        position = self.stage.oracle.spso - 3
         for _ in range(data.draw(st.integers(1, 3))):
             first = position + data.draw(st.integers(0, 10))
             last = first + data.draw(st.integers(0, 8))
@@ -97,57 +97,57 @@ class SharePartitionMachine(RuleBasedStateMachine):
             types = data.draw(st.lists(st.integers(0, 4), min_size=size, max_size=size))
             batches.append(AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=tuple(types)))
             position = last
-        self.rig.acknowledge(member, batches)
+        self.stage.acknowledge(member, batches)
 
     @rule(member=members, kind=st.integers(0, 4))
     def acknowledge_held_records(self, member: str, kind: int) -> None:
-        held = [offset for offset, rec in self.rig.oracle.recs.items() if rec.member == member and rec.write is None]
-        self.rig.acknowledge(
+        held = [offset for offset, rec in self.stage.oracle.recs.items() if rec.member == member and rec.write is None]
+        self.stage.acknowledge(
             member,
             [AcknowledgementBatch(first_offset=o, last_offset=o, acknowledge_types=(kind,)) for o in sorted(held)],
         )
 
     @rule(member=members)
     def release(self, member: str) -> None:
-        self.rig.release(member)
+        self.stage.release(member)
 
     @rule(elapsed_ms=st.sampled_from((0, 1, 29, 30, 31, 100)))
     def tick(self, elapsed_ms: int) -> None:
-        self.rig.tick(elapsed_ms)
+        self.stage.tick(elapsed_ms)
 
     @rule()
     def settle(self) -> None:
-        self.rig.settle()
+        self.stage.settle()
 
     @rule(ahead=st.integers(-2, 20))
     def trim(self, ahead: int) -> None:
-        self.rig.log.trim(self.rig.oracle.spso + ahead)
+        self.stage.log.trim(self.stage.oracle.spso + ahead)
 
     @rule()
     def compact(self) -> None:
-        self.rig.log.compact(self.rig.oracle.spso)
+        self.stage.log.compact(self.stage.oracle.spso)
 
     @rule(limit=st.integers(2, 8), renew=st.booleans(), queue=st.booleans())
     def reconfigure(self, limit: int, renew: bool, queue: bool) -> None:
-        self.rig.reconfigure(delivery_count_limit=limit, renew=renew, queue=queue)
+        self.stage.reconfigure(delivery_count_limit=limit, renew=renew, queue=queue)
 
     @rule(count=st.integers(1, 8))
     def deliver_letters(self, count: int) -> None:
-        self.rig.deliver_letters(count)
+        self.stage.deliver_letters(count)
 
     @rule()
     def reload(self) -> None:
-        self.rig.reload()
+        self.stage.reload()
 
     def teardown(self) -> None:
-        if hasattr(self, "rig"):
-            self.rig.run_to_completion()
+        if hasattr(self, "stage"):
+            self.stage.run_to_completion()
 
     @invariant()
     def the_window_is_in_order(self) -> None:
-        if hasattr(self, "rig"):
-            subject = self.rig.subject
-            assert self.rig.durable_start <= subject.spso <= subject.window_end
+        if hasattr(self, "stage"):
+            subject = self.stage.subject
+            assert self.stage.durable_start <= subject.spso <= subject.window_end
             assert 0 <= subject.delivery_complete_count <= subject.window_size
 
 

@@ -11,19 +11,19 @@ import pytest
 from shareq.model.errors import Errors
 from shareq.model.messages.share_state import StateBatch, WriteShareGroupStateRequest
 from shareq.model.states import RecordState
-from tests.leader.leader_harness import LeaderHarness, Member, offsets
+from tests.leader.stage import Member, Stage, offsets
 
 LOCKS_100 = {"share.partition.max.record.locks": "100"}
 ALL: dict[str, Any] = {"max_wait_ms": 0, "max_bytes": 100_000, "max_records": 500, "batch_size": 500}
 ACK, AR, AV = RecordState.ACKNOWLEDGED, RecordState.ARCHIVED, RecordState.AVAILABLE
 
 
-def window(harness: LeaderHarness) -> tuple[int, int]:
-    (led,) = harness.leader._partitions._leds.values()
+def window(stage: Stage) -> tuple[int, int]:
+    (led,) = stage.leader._partitions._leds.values()
     return led.share_partition.spso, led.share_partition.window_end
 
 
-def store(harness: LeaderHarness, start_offset: int, *batches: StateBatch) -> None:
+def store(stage: Stage, start_offset: int, *batches: StateBatch) -> None:
     """Write what a former leader left in the state topic."""
     write = WriteShareGroupStateRequest.Partition(
         partition=0,
@@ -33,12 +33,12 @@ def store(harness: LeaderHarness, start_offset: int, *batches: StateBatch) -> No
         delivery_complete_count=0,
         state_batches=batches,
     )
-    harness.state().write(write)
+    stage.state().write(write)
 
 
-def join(harness: LeaderHarness) -> Member:
+def join(stage: Stage) -> Member:
     """A member with a session; its first fetch acquires nothing and loads the share-partitions."""
-    member = harness.member("n", connection_id=9)
+    member = stage.member("n", connection_id=9)
     member.fetch("0", max_wait_ms=0, max_records=0)
     return member
 
@@ -48,55 +48,55 @@ def fetched(member: Member, times: int = 3) -> list[dict[int, list[tuple[int, in
     found = []
     for _ in range(times):
         found.append(member.fetch(**ALL).acquired)
-        member.harness.pass_time(0)
+        member.stage.pass_time(0)
     return found
 
 
-def move_leader_away_and_back(harness: LeaderHarness) -> None:
-    epoch = harness.image.topics["t"].partitions[0].leader_epoch
-    harness.set_leader(0, 1, epoch + 1)
-    harness.set_leader(0, 0, epoch + 2)
+def move_leader_away_and_back(stage: Stage) -> None:
+    epoch = stage.image.topics["t"].partitions[0].leader_epoch
+    stage.set_leader(0, 1, epoch + 1)
+    stage.set_leader(0, 0, epoch + 2)
 
 
 # ---- full windows of terminal records --------------------------------------------------------------------------------
 
 
-def accept_all_but_the_first(harness: LeaderHarness, records: int) -> None:
+def accept_all_but_the_first(stage: Stage, records: int) -> None:
     """Hold record 0 and accept all others, in a window with a limit of 100."""
-    harness.produce(0, 1, records - 1)
-    member = harness.member("m")
+    stage.produce(0, 1, records - 1)
+    member = stage.member("m")
     member.fetch("0", max_wait_ms=0, max_records=0)
     assert member.fetch(**ALL).acquired == {0: [(0, records - 1, 1)]}
     member.acknowledge({0: f"1-{records - 1}:1"})
-    assert window(harness) == (0, records)
+    assert window(stage) == (0, records)
 
 
 @pytest.mark.parametrize("records", [100, 150])
 @pytest.mark.parametrize("reload", [False, True], ids=["", "after a reload"])
 def test_a_full_finished_window_moves_after_its_first_records_are_deleted(records: int, reload: bool) -> None:
-    harness = LeaderHarness(group=LOCKS_100)
-    accept_all_but_the_first(harness, records)
-    harness.logs[0].start = 1
-    harness.logs[0].batches = harness.logs[0].batches[1:]
+    stage = Stage(group=LOCKS_100)
+    accept_all_but_the_first(stage, records)
+    stage.logs[0].start = 1
+    stage.logs[0].batches = stage.logs[0].batches[1:]
     if reload:
-        move_leader_away_and_back(harness)
+        move_leader_away_and_back(stage)
     else:
-        harness.pass_time(30_000)
-    harness.produce(0, 20)
-    member = join(harness)
+        stage.pass_time(30_000)
+    stage.produce(0, 20)
+    member = join(stage)
     got = fetched(member)
     assert {0: [(records, records + 19, 1)]} in got
-    assert window(harness) == (records, records + 20)
+    assert window(stage) == (records, records + 20)
 
 
 def test_a_full_finished_window_moves_after_its_first_record_is_compacted_and_reloaded() -> None:
-    harness = LeaderHarness(group=LOCKS_100)
-    accept_all_but_the_first(harness, 100)
-    harness.logs[0].batches = harness.logs[0].batches[1:]
-    move_leader_away_and_back(harness)
-    member = join(harness)
+    stage = Stage(group=LOCKS_100)
+    accept_all_but_the_first(stage, 100)
+    stage.logs[0].batches = stage.logs[0].batches[1:]
+    move_leader_away_and_back(stage)
+    member = join(stage)
     assert fetched(member) == [{}] * 3
-    harness.produce(0, 20)
+    stage.produce(0, 20)
     got = fetched(member)
     assert {0: [(100, 119, 1)]} in got
 
@@ -104,105 +104,105 @@ def test_a_full_finished_window_moves_after_its_first_record_is_compacted_and_re
 @pytest.mark.parametrize("left", [True, False], ids=["a batch above the window", "nothing above the window"])
 def test_a_window_passes_a_hole_at_its_start(left: bool) -> None:
     """{21-119 ACK} at SPSO 10 with 100 locks; the log has no record in 10-20, and perhaps none up to its end."""
-    harness = LeaderHarness(group=LOCKS_100)
-    harness.produce(0, 120, 10)
-    harness.logs[0].batches = harness.logs[0].batches[left:] if left else []
-    store(harness, 10, StateBatch(21, 119, ACK, 1))
-    member = join(harness)
+    stage = Stage(group=LOCKS_100)
+    stage.produce(0, 120, 10)
+    stage.logs[0].batches = stage.logs[0].batches[left:] if left else []
+    store(stage, 10, StateBatch(21, 119, ACK, 1))
+    member = join(stage)
     got = fetched(member)
     assert ({0: [(120, 129, 1)]} in got) == left
-    assert window(harness) == ((120, 130) if left else (120, 120))
-    harness.produce(0, 5)
+    assert window(stage) == ((120, 130) if left else (120, 120))
+    stage.produce(0, 5)
     assert {0: [(130, 134, 1)]} in fetched(member)
 
 
 def test_an_open_record_at_the_head_of_an_oversized_window_is_delivered_after_a_leader_change() -> None:
-    harness = LeaderHarness(group=LOCKS_100)
-    accept_all_but_the_first(harness, 150)
-    move_leader_away_and_back(harness)
-    member = join(harness)
+    stage = Stage(group=LOCKS_100)
+    accept_all_but_the_first(stage, 150)
+    move_leader_away_and_back(stage)
+    member = join(stage)
     assert member.fetch(**ALL).acquired == {0: [(0, 0, 1)]}
     member.acknowledge({0: "0:1"})
-    assert window(harness) == (150, 150)
-    harness.produce(0, 20)
+    assert window(stage) == (150, 150)
+    stage.produce(0, 20)
     assert member.fetch(**ALL).acquired == {0: [(150, 169, 1)]}
 
 
 def test_a_window_moves_when_the_limit_is_lowered_below_its_size() -> None:
     """With room left, the SPSO waits for the next write; with the lower limit there is no room."""
-    harness = LeaderHarness()
-    accept_all_but_the_first(harness, 150)
-    harness.logs[0].start = 1
-    harness.logs[0].batches = harness.logs[0].batches[1:]
-    harness.pass_time(30_000)
-    member = join(harness)
+    stage = Stage()
+    accept_all_but_the_first(stage, 150)
+    stage.logs[0].start = 1
+    stage.logs[0].batches = stage.logs[0].batches[1:]
+    stage.pass_time(30_000)
+    member = join(stage)
     assert member.fetch(**ALL).acquired == {}
-    assert window(harness) == (1, 150)
-    harness.set_group(partition_max_record_locks="100")
-    harness.pass_time(0)
-    assert window(harness) == (150, 150)
+    assert window(stage) == (1, 150)
+    stage.set_group(partition_max_record_locks="100")
+    stage.pass_time(0)
+    assert window(stage) == (150, 150)
 
 
 @pytest.mark.parametrize("error", [Errors.COORDINATOR_NOT_AVAILABLE, Errors.NETWORK_EXCEPTION])
 def test_a_full_window_moves_after_a_single_write_that_may_fail_first(error: Errors) -> None:
-    harness = LeaderHarness(group=LOCKS_100)
-    accept_all_but_the_first(harness, 150)
-    harness.logs[0].start = 1
-    harness.logs[0].batches = harness.logs[0].batches[1:]
-    harness.pass_time(30_000)
-    harness.hold = True
-    before = len(harness.writes)
-    member = join(harness)
+    stage = Stage(group=LOCKS_100)
+    accept_all_but_the_first(stage, 150)
+    stage.logs[0].start = 1
+    stage.logs[0].batches = stage.logs[0].batches[1:]
+    stage.pass_time(30_000)
+    stage.hold = True
+    before = len(stage.writes)
+    member = join(stage)
     member.fetch(**ALL)
-    harness.pass_time(60_000)
-    assert (window(harness), len(harness.held)) == ((1, 150), 1), "the SPSO moves when the write has settled"
-    harness.release(error=error)
-    assert (window(harness), len(harness.writes) - before) == ((150, 150), 1)
+    stage.pass_time(60_000)
+    assert (window(stage), len(stage.held)) == ((1, 150), 1), "the SPSO moves when the write has settled"
+    stage.release(error=error)
+    assert (window(stage), len(stage.writes) - before) == ((150, 150), 1)
 
 
 # ---- holes -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_gap_window_without_holes_does_not_hold_the_spso() -> None:
-    harness = LeaderHarness()
-    harness.produce(0, 6)
-    store(harness, 0, StateBatch(3, 3, AV, 1), StateBatch(4, 5, ACK, 1))
-    member = join(harness)
+    stage = Stage()
+    stage.produce(0, 6)
+    store(stage, 0, StateBatch(3, 3, AV, 1), StateBatch(4, 5, ACK, 1))
+    member = join(stage)
     assert member.fetch(**ALL).acquired == {0: [(0, 2, 1), (3, 3, 2)]}
     member.acknowledge({0: "0-3:1"})
-    assert window(harness) == (6, 6)
+    assert window(stage) == (6, 6)
 
 
 def test_the_first_hole_holds_the_spso() -> None:
     """0-2 and 6-7 were never stored: the SPSO passes 0-5 when they are accepted, not 6. BEHAVIOUR.md, 10."""
-    harness = LeaderHarness()
-    harness.produce(0, 3, 3, 4)
-    store(harness, 0, StateBatch(3, 5, ACK, 1), StateBatch(8, 9, ACK, 1))
-    member = join(harness)
+    stage = Stage()
+    stage.produce(0, 3, 3, 4)
+    store(stage, 0, StateBatch(3, 5, ACK, 1), StateBatch(8, 9, ACK, 1))
+    member = join(stage)
     assert member.fetch(max_records=3, max_wait_ms=0, batch_size=3).acquired == {0: [(0, 2, 1)]}
     member.acknowledge({0: "0-2:1"})
-    assert window(harness) == (6, 10)
+    assert window(stage) == (6, 10)
     assert member.fetch(**ALL).acquired == {0: [(6, 7, 1)]}
     member.acknowledge({0: "6-7:1"})
-    assert window(harness) == (10, 10)
+    assert window(stage) == (10, 10)
 
 
 def test_available_records_missing_up_to_the_end_of_the_log_are_archived() -> None:
-    harness = LeaderHarness(group=LOCKS_100)
-    harness.produce(0, 110)
-    store(harness, 0, StateBatch(0, 9, AV, 1), StateBatch(10, 109, ACK, 1))
-    harness.logs[0].batches = []
-    member = join(harness)
+    stage = Stage(group=LOCKS_100)
+    stage.produce(0, 110)
+    store(stage, 0, StateBatch(0, 9, AV, 1), StateBatch(10, 109, ACK, 1))
+    stage.logs[0].batches = []
+    member = join(stage)
     assert member.fetch(**ALL).acquired == {}
-    harness.pass_time(0)
-    assert window(harness) == (110, 110)
+    stage.pass_time(0)
+    assert window(stage) == (110, 110)
 
 
 def test_a_gap_longer_than_the_window_limit_is_passed() -> None:
-    harness = LeaderHarness(group=LOCKS_100)
-    harness.produce(0, 1, 500, 10)
-    del harness.logs[0].batches[1]
-    member = join(harness)
+    stage = Stage(group=LOCKS_100)
+    stage.produce(0, 1, 500, 10)
+    del stage.logs[0].batches[1]
+    member = join(stage)
     assert member.fetch(max_records=1, max_wait_ms=0).acquired == {0: [(0, 0, 1)]}
     member.acknowledge({0: "0:1"})
     assert member.fetch(**ALL).acquired == {0: [(501, 510, 1)]}
@@ -210,31 +210,31 @@ def test_a_gap_longer_than_the_window_limit_is_passed() -> None:
 
 def test_a_released_record_beyond_the_window_limit_is_delivered() -> None:
     """The window spans 150 records with a limit of 100: 140 is above the end of a read for new records."""
-    harness = LeaderHarness()
-    harness.produce(0, 100, 25, 25)
-    holder = harness.member("m")
+    stage = Stage()
+    stage.produce(0, 100, 25, 25)
+    holder = stage.member("m")
     assert holder.fetch("0").acquired == {0: [(0, 149, 1)]}
-    harness.set_group(partition_max_record_locks="100")
+    stage.set_group(partition_max_record_locks="100")
     holder.acknowledge({0: "140:2"})
-    assert join(harness).fetch(**ALL).acquired == {0: [(140, 140, 2)]}
+    assert join(stage).fetch(**ALL).acquired == {0: [(140, 140, 2)]}
 
 
 # ---- fetch offsets beyond the end of the log -------------------------------------------------------------------------
 
 
 def test_a_fetch_beyond_the_end_of_the_log_waits_until_the_log_reaches_it() -> None:
-    harness = LeaderHarness()
-    harness.produce(0, 5)
-    store(harness, 8)
-    member = join(harness)
+    stage = Stage()
+    stage.produce(0, 5)
+    store(stage, 8)
+    member = join(stage)
     exchange = member.fetch(max_wait_ms=500)
     assert exchange.waiting
-    harness.pass_time(500)
+    stage.pass_time(500)
     assert (exchange.acquired, exchange.errors) == ({}, {})
     exchange = member.fetch(max_wait_ms=500)
-    harness.produce(0, 3)
+    stage.produce(0, 3)
     assert exchange.waiting
-    harness.produce(0, 2)
+    stage.produce(0, 2)
     assert exchange.acquired == {0: [(8, 9, 1)]}
 
 
@@ -242,8 +242,8 @@ def test_a_fetch_beyond_the_end_of_the_log_waits_until_the_log_reaches_it() -> N
 
 
 def test_two_fetches_with_min_bytes_do_not_block_each_other() -> None:
-    harness = LeaderHarness(partitions=4)
-    members = [harness.member(name, connection_id=i) for i, name in enumerate("ab")]
+    stage = Stage(partitions=4)
+    members = [stage.member(name, connection_id=i) for i, name in enumerate("ab")]
     limits: dict[str, Any] = {
         "max_wait_ms": 3000,
         "min_bytes": 2000,
@@ -253,20 +253,20 @@ def test_two_fetches_with_min_bytes_do_not_block_each_other() -> None:
     }
     exchanges = [member.fetch("0123", **limits) for member in members]
     for partition, size in ((1, 900), (0, 900), (2, 100)):
-        harness.produce(partition, 1, size=size)
+        stage.produce(partition, 1, size=size)
     assert [exchange.waiting for exchange in exchanges] == [True, True]
-    harness.produce(3, 1, size=100)
+    stage.produce(3, 1, size=100)
     assert [exchange.waiting for exchange in exchanges] == [False, True]
     assert sorted(exchanges[0].acquired) == [0, 1, 2, 3]
-    harness.pass_time(2999)
+    stage.pass_time(2999)
     assert exchanges[1].waiting
-    harness.pass_time(1)
+    stage.pass_time(1)
     assert exchanges[1].acquired == {}
 
 
 @pytest.mark.parametrize("waiting", [2, 3, 8])
 def test_fetches_with_min_bytes_read_one_at_a_time(waiting: int) -> None:
-    harness = LeaderHarness(partitions=3)
+    stage = Stage(partitions=3)
     limits: dict[str, Any] = {
         "max_wait_ms": 3000,
         "min_bytes": 300,
@@ -274,53 +274,53 @@ def test_fetches_with_min_bytes_read_one_at_a_time(waiting: int) -> None:
         "max_records": 500,
         "batch_size": 500,
     }
-    members = [harness.member(f"m{i}", connection_id=i) for i in range(waiting)]
+    members = [stage.member(f"m{i}", connection_id=i) for i in range(waiting)]
     for member in members:
         member.fetch("012", max_wait_ms=0, max_records=0)
     exchanges = [member.fetch(**limits) for member in members]
-    harness.hold_reads = True
+    stage.hold_reads = True
     for partition in range(3):
         for _ in range(waiting):
-            harness.produce(partition, 1, size=100)
-    while harness.held_logs:
-        harness.release_logs()
+            stage.produce(partition, 1, size=100)
+    while stage.held_logs:
+        stage.release_logs()
     taken = Counter((p, o) for e in exchanges if not e.waiting for p, runs in e.acquired.items() for o in offsets(runs))
     assert sorted(taken) == [(partition, offset) for partition in range(3) for offset in range(waiting)]
     assert set(taken.values()) == {1}
 
 
 def test_a_queued_fetch_with_min_bytes_can_time_out() -> None:
-    harness = LeaderHarness(partitions=2)
-    first, second = harness.member("a", connection_id=1), harness.member("b", connection_id=2)
+    stage = Stage(partitions=2)
+    first, second = stage.member("a", connection_id=1), stage.member("b", connection_id=2)
     for member in (first, second):
         member.fetch("01", max_wait_ms=0)
-    harness.produce(0, 1, size=100)
-    harness.hold_reads = True
+    stage.produce(0, 1, size=100)
+    stage.hold_reads = True
     slow = first.fetch(min_bytes=1000, max_wait_ms=5000)
     quick = second.fetch(min_bytes=1000, max_wait_ms=500)
-    assert [read.topic_partition.partition for read in harness.held_logs] == [0], (
+    assert [read.topic_partition.partition for read in stage.held_logs] == [0], (
         "one fetch reads, the other waits for its turn"
     )
-    harness.pass_time(500)
+    stage.pass_time(500)
     assert quick.acquired == {}
-    harness.hold_reads = False
-    harness.release_logs()
+    stage.hold_reads = False
+    stage.release_logs()
     assert slow.waiting
     third = second.fetch(min_bytes=1000, max_wait_ms=500)
-    harness.produce(1, 1, size=900)
+    stage.produce(1, 1, size=900)
     assert sorted(slow.acquired) == [0, 1]
     assert third.waiting
 
 
 @pytest.mark.parametrize("more", [0, 5], ids=["the log has no more", "the log has more"])
 def test_min_bytes_0_is_met_when_a_full_window_has_room_again(more: int) -> None:
-    harness = LeaderHarness(group=LOCKS_100)
-    harness.produce(0, 100)
-    holder = harness.member("m")
+    stage = Stage(group=LOCKS_100)
+    stage.produce(0, 100)
+    holder = stage.member("m")
     assert holder.fetch("0").acquired == {0: [(0, 99, 1)]}
-    exchange = harness.member("n", connection_id=2).fetch("0", min_bytes=0, max_wait_ms=5000)
+    exchange = stage.member("n", connection_id=2).fetch("0", min_bytes=0, max_wait_ms=5000)
     if more:
-        harness.produce(0, more)
+        stage.produce(0, more)
     assert exchange.waiting
     holder.acknowledge({0: "0-99:1"})
     assert exchange.acquired == ({0: [(100, 99 + more, 1)]} if more else {})

@@ -17,7 +17,7 @@ from shareq.model.messages.share_fetch import (
     ShareFetchRequest,
     ShareFetchResponse,
 )
-from tests.leader.leader_harness import TOPIC_ID, LeaderHarness, ack_batches
+from tests.leader.stage import TOPIC_ID, Stage, ack_batches
 
 UNKNOWN_ID = TopicId("U" * 22)
 E = Errors
@@ -51,7 +51,7 @@ def parts(topic_id: TopicId = TOPIC_ID, **acks: str) -> tuple[ShareFetchRequest.
     ],
 )
 def test_errors_of_a_whole_fetch(changes: dict[str, Any], error: Errors) -> None:
-    assert LeaderHarness().send(fetch_request(**changes)).response == ShareFetchResponse(error_code=error)
+    assert Stage().send(fetch_request(**changes)).response == ShareFetchResponse(error_code=error)
 
 
 @pytest.mark.parametrize(
@@ -65,27 +65,27 @@ def test_errors_of_a_whole_fetch(changes: dict[str, Any], error: Errors) -> None
 )
 def test_errors_of_a_whole_acknowledge(changes: dict[str, Any], error: Errors) -> None:
     request = ShareAcknowledgeRequest(**{"group_id": "g", "member_id": "m", "share_session_epoch": 1, **changes})
-    assert LeaderHarness().send(request).response == ShareAcknowledgeResponse(error_code=error)
+    assert Stage().send(request).response == ShareAcknowledgeResponse(error_code=error)
 
 
 def test_disabled_share_groups_refuse_requests_and_drop_share_partitions() -> None:
-    harness = LeaderHarness(traced=True)
-    harness.produce(0, 10)
-    member = harness.member("m")
+    stage = Stage(traced=True)
+    stage.produce(0, 10)
+    member = stage.member("m")
     assert member.fetch("0").acquired
     waiting = member.fetch()
-    harness.set_image(share_version=0)
+    stage.set_image(share_version=0)
     assert waiting.errors == {0: E.UNSUPPORTED_VERSION}
     assert member.fetch().error is E.UNSUPPORTED_VERSION
-    harness.set_image(share_version=1)
+    stage.set_image(share_version=1)
     assert member.fetch(epoch=3).error is E.SHARE_SESSION_NOT_FOUND
-    assert harness.leader.wake_at_ms is None
+    assert stage.leader.wake_at_ms is None
 
 
 def test_an_unknown_acquire_mode_is_refused_before_acknowledging() -> None:
-    harness = LeaderHarness()
-    harness.produce(0, 10)
-    member = harness.member("m")
+    stage = Stage()
+    stage.produce(0, 10)
+    member = stage.member("m")
     member.fetch("0")
     assert member.fetch(acks={0: "0-9:1"}, share_acquire_mode=9).error is E.UNKNOWN_SERVER_ERROR
     assert member.fetch(acks={0: "0-9:1"}, max_wait_ms=0).acks == {0: E.NONE}, (
@@ -110,10 +110,10 @@ def test_an_unknown_acquire_mode_is_refused_before_acknowledging() -> None:
     ],
 )
 def test_result_of_acknowledgements_of_one_partition(by_fetch: bool, text: str, error: Errors) -> None:
-    harness = LeaderHarness(partitions=2)
-    harness.produce(0, 10)
-    harness.produce(1, 10)
-    member = harness.member("m")
+    stage = Stage(partitions=2)
+    stage.produce(0, 10)
+    stage.produce(1, 10)
+    member = stage.member("m")
     member.fetch("01")
     acks = {0: text, 1: "0:1"}
     if by_fetch:
@@ -123,9 +123,9 @@ def test_result_of_acknowledgements_of_one_partition(by_fetch: bool, text: str, 
 
 
 def test_error_messages_of_the_leader_but_not_of_the_wire_check() -> None:
-    harness = LeaderHarness()
-    harness.produce(0, 10)
-    member = harness.member("m")
+    stage = Stage()
+    stage.produce(0, 10)
+    member = stage.member("m")
     member.fetch("0")
     assert member.acknowledge({0: "9-0:1"}).parts[0].error_message is None
     assert member.acknowledge({0: "0-4:1 4-9:1"}).parts[0].error_message
@@ -146,8 +146,8 @@ def test_error_messages_of_the_leader_but_not_of_the_wire_check() -> None:
     ],
 )
 def test_acknowledgement_checks_in_order(topic_id: TopicId, acks: dict[str, str], error: Errors) -> None:
-    harness = LeaderHarness(partitions=2)
-    harness.member("m").fetch("0", max_wait_ms=0)
+    stage = Stage(partitions=2)
+    stage.member("m").fetch("0", max_wait_ms=0)
     topics = tuple(
         ShareAcknowledgeRequest.Topic(
             topic_id=t.topic_id,
@@ -161,30 +161,30 @@ def test_acknowledgement_checks_in_order(topic_id: TopicId, acks: dict[str, str]
         for t in parts(topic_id, **acks)
     )
     request = ShareAcknowledgeRequest(group_id="g", member_id="m", share_session_epoch=1, topics=topics)
-    assert list(harness.send(request).errors.values()) == [error]
+    assert list(stage.send(request).errors.values()) == [error]
 
 
 def test_acknowledging_while_the_share_partition_loads_is_refused() -> None:
-    harness = LeaderHarness()
-    harness.hold = True
-    member = harness.member("m")
+    stage = Stage()
+    stage.hold = True
+    member = stage.member("m")
     member.fetch("0")
     assert member.acknowledge({0: "0:1"}).errors == {0: E.INVALID_RECORD_STATE}
 
 
 def test_acknowledged_partitions_need_not_be_in_the_session() -> None:
-    harness = LeaderHarness()
-    harness.produce(0, 10)
-    member = harness.member("m")
+    stage = Stage()
+    stage.produce(0, 10)
+    member = stage.member("m")
     member.fetch("0")
     member.fetch(forget="0", max_wait_ms=0)
     assert member.acknowledge({0: "0-9:1"}).errors == {0: E.NONE}
 
 
 def test_a_partition_listed_only_to_acknowledge_is_added_and_fetched() -> None:
-    harness = LeaderHarness(partitions=2)
-    harness.produce(1, 10)
-    member = harness.member("m")
+    stage = Stage(partitions=2)
+    stage.produce(1, 10)
+    member = stage.member("m")
     member.fetch("0", max_wait_ms=0)
     exchange = member.fetch(acks={1: "0:1"})
     assert (exchange.acks[1], exchange.acquired) == (E.UNKNOWN_TOPIC_OR_PARTITION, {1: [(0, 9, 1)]})
@@ -200,9 +200,9 @@ def test_a_partition_listed_only_to_acknowledge_is_added_and_fetched() -> None:
     ],
 )
 def test_the_lock_duration_is_returned_unless_the_request_is_refused(make: Any, expected: int) -> None:
-    harness = LeaderHarness(group={"share.record.lock.duration.ms": "15000"})
-    harness.produce(0, 10)
-    assert make(harness.member("m")).response.acquisition_lock_timeout_ms == expected
+    stage = Stage(group={"share.record.lock.duration.ms": "15000"})
+    stage.produce(0, 10)
+    assert make(stage.member("m")).response.acquisition_lock_timeout_ms == expected
 
 
 # ---- renewing --------------------------------------------------------------------------------------------------------
@@ -210,55 +210,55 @@ def test_the_lock_duration_is_returned_unless_the_request_is_refused(make: Any, 
 
 @pytest.mark.parametrize("by_fetch", [pytest.param(True, id="on a fetch"), pytest.param(False, id="alone")])
 def test_a_renewal_restarts_the_lock_and_fetches_nothing(by_fetch: bool) -> None:
-    harness = LeaderHarness()
-    harness.produce(0, 10)
-    member = harness.member("m")
+    stage = Stage()
+    stage.produce(0, 10)
+    member = stage.member("m")
     member.fetch("0")
-    harness.produce(0, 10)
-    harness.pass_time(20_000)
+    stage.produce(0, 10)
+    stage.pass_time(20_000)
     exchange = member.renew({0: "0-9:4"}) if by_fetch else member.acknowledge({0: "0-9:4"}, renew=True)
     assert (exchange.error, exchange.waiting) == (E.NONE, False)
     if by_fetch:
         assert exchange.acquired == {}
-    assert harness.writes == [], "a renewal is not written"
-    harness.pass_time(29_999)
+    assert stage.writes == [], "a renewal is not written"
+    stage.pass_time(29_999)
     assert member.acknowledge({0: "0-9:1"}).errors == {0: E.NONE}
 
 
 def test_a_later_error_does_not_undo_a_renewal() -> None:
     """BEHAVIOUR.md, example 20."""
-    harness = LeaderHarness()
-    harness.produce(0, 10, 10)
-    member, other = harness.member("m"), harness.member("n")
+    stage = Stage()
+    stage.produce(0, 10, 10)
+    member, other = stage.member("m"), stage.member("n")
     assert member.fetch("0", max_records=10).acquired == {0: [(0, 9, 1)]}
     assert other.fetch("0", max_records=10).acquired == {0: [(10, 19, 1)]}
-    harness.pass_time(20_000)
+    stage.pass_time(20_000)
     assert member.renew({0: "0-4:4 10-14:1"}).acks == {0: E.INVALID_RECORD_STATE}
-    harness.pass_time(10_000)
-    third = harness.member("k")
+    stage.pass_time(10_000)
+    third = stage.member("k")
     assert third.fetch("0", max_records=5).acquired == {0: [(5, 9, 2)]}, "only the records that were not renewed"
-    harness.pass_time(20_000)
+    stage.pass_time(20_000)
     assert third.fetch(max_records=5).acquired == {0: [(0, 4, 2)]}
 
 
 def test_a_renewal_can_end_before_the_lock_that_it_renews() -> None:
-    harness = LeaderHarness(group={"share.record.lock.duration.ms": "60000"})
-    harness.produce(0, 10)
-    member = harness.member("m")
+    stage = Stage(group={"share.record.lock.duration.ms": "60000"})
+    stage.produce(0, 10)
+    member = stage.member("m")
     member.fetch("0")
-    harness.set_group(record_lock_duration_ms="15000")
+    stage.set_group(record_lock_duration_ms="15000")
     member.renew({0: "0-9:4"})
-    waiting = harness.member("n").fetch("0", max_wait_ms=60_000)
-    harness.pass_time(15_000)
+    waiting = stage.member("n").fetch("0", max_wait_ms=60_000)
+    stage.pass_time(15_000)
     assert waiting.acquired == {0: [(0, 9, 2)]}
 
 
 def test_renewals_can_be_switched_off() -> None:
-    harness = LeaderHarness()
-    harness.produce(0, 10)
-    member = harness.member("m")
+    stage = Stage()
+    stage.produce(0, 10)
+    member = stage.member("m")
     member.fetch("0")
-    harness.set_group(renew_acknowledge_enable="false")
+    stage.set_group(renew_acknowledge_enable="false")
     assert member.renew({0: "0-9:4"}).acks == {0: E.INVALID_RECORD_STATE}
 
 
@@ -274,9 +274,9 @@ def test_renewals_can_be_switched_off() -> None:
     ],
 )
 def test_errors_of_fetched_partitions(topic_id: TopicId, part: str, error: Errors) -> None:
-    harness = LeaderHarness(partitions=2)
-    harness.set_leader(1, 1, 4)
-    exchange = harness.send(fetch_request(topics=parts(topic_id, **{part: ""})))
+    stage = Stage(partitions=2)
+    stage.set_leader(1, 1, 4)
+    exchange = stage.send(fetch_request(topics=parts(topic_id, **{part: ""})))
     found = exchange.parts[int(part[1:])]
     assert (exchange.error, found.error_code, found.error_message) == (E.NONE, error, None)
     if error is E.NOT_LEADER_OR_FOLLOWER:
@@ -285,76 +285,76 @@ def test_errors_of_fetched_partitions(topic_id: TopicId, part: str, error: Error
 
 
 def test_partition_errors_do_not_end_the_wait_for_other_partitions() -> None:
-    harness = LeaderHarness(partitions=2)
-    harness.set_leader(1, 1, 4)
-    exchange = harness.member("m").fetch("01")
+    stage = Stage(partitions=2)
+    stage.set_leader(1, 1, 4)
+    exchange = stage.member("m").fetch("01")
     assert exchange.waiting
-    harness.produce(0, 5)
+    stage.produce(0, 5)
     assert (exchange.acquired, exchange.errors) == ({0: [(0, 4, 1)]}, {0: E.NONE, 1: E.NOT_LEADER_OR_FOLLOWER})
 
 
 def test_loss_of_leadership_ends_a_waiting_fetch() -> None:
     """BEHAVIOUR.md, hard case 20."""
-    harness = LeaderHarness(partitions=2)
-    exchange = harness.member("m").fetch("01")
+    stage = Stage(partitions=2)
+    exchange = stage.member("m").fetch("01")
     assert exchange.waiting
-    harness.set_leader(1, 1, 1)
+    stage.set_leader(1, 1, 1)
     assert exchange.errors == {0: E.NONE, 1: E.NOT_LEADER_OR_FOLLOWER}
     assert exchange.parts[1].current_leader == LeaderIdAndEpoch(leader_id=1, leader_epoch=1)
 
 
 def test_loss_of_leadership_during_a_read() -> None:
-    harness = LeaderHarness(partitions=2)
-    member = harness.member("m")
+    stage = Stage(partitions=2)
+    member = stage.member("m")
     member.fetch("01", max_wait_ms=0)
-    harness.produce(0, 5)
-    harness.produce(1, 5)
-    harness.hold_reads = True
+    stage.produce(0, 5)
+    stage.produce(1, 5)
+    stage.hold_reads = True
     exchange = member.fetch()
-    harness.set_leader(1, 1, 1)
-    while harness.held_logs:
-        harness.release_logs()
+    stage.set_leader(1, 1, 1)
+    while stage.held_logs:
+        stage.release_logs()
     assert (exchange.errors[1], exchange.acquired) == (E.NOT_LEADER_OR_FOLLOWER, {0: [(0, 4, 1)]})
 
 
 def test_a_partition_whose_leadership_returns_is_loaded_again() -> None:
-    harness = LeaderHarness()
-    harness.produce(0, 10)
-    member = harness.member("m")
+    stage = Stage()
+    stage.produce(0, 10)
+    member = stage.member("m")
     member.fetch("0")
     member.acknowledge({0: "0-4:1"})
-    harness.set_leader(0, 1, 1)
+    stage.set_leader(0, 1, 1)
     assert member.acknowledge({0: "5-9:1"}).errors == {0: E.UNKNOWN_TOPIC_OR_PARTITION}
     assert member.fetch().errors == {0: E.NOT_LEADER_OR_FOLLOWER}
-    harness.set_leader(0, 0, 2)
+    stage.set_leader(0, 0, 2)
     assert member.fetch().acquired == {0: [(5, 9, 1)]}
 
 
 def test_a_new_leader_epoch_drops_the_share_partition() -> None:
-    harness = LeaderHarness(traced=True)
-    harness.produce(0, 10)
-    member = harness.member("m")
+    stage = Stage(traced=True)
+    stage.produce(0, 10)
+    member = stage.member("m")
     member.fetch("0")
-    harness.set_leader(0, 0, 2)
+    stage.set_leader(0, 0, 2)
     assert member.fetch().acquired == {0: [(0, 9, 1)]}
 
 
 def test_a_recreated_topic_starts_without_state() -> None:
     """BEHAVIOUR.md, hard case 30."""
-    harness = LeaderHarness()
-    harness.produce(0, 10)
-    member = harness.member("m")
+    stage = Stage()
+    stage.produce(0, 10)
+    member = stage.member("m")
     member.fetch("0")
     waiting = member.fetch()
-    topic = harness.image.topics["t"]
-    harness.set_topics(replace(topic, topic_id=TopicId("V" * 22)))
+    topic = stage.image.topics["t"]
+    stage.set_topics(replace(topic, topic_id=TopicId("V" * 22)))
     assert waiting.errors == {0: E.UNKNOWN_TOPIC_OR_PARTITION}
     assert member.fetch().errors == {0: E.UNKNOWN_TOPIC_OR_PARTITION}
     assert member.acknowledge({0: "0-9:1"}).errors == {0: E.UNKNOWN_TOPIC_ID}
-    fresh = harness.send(fetch_request(member_id="n", topics=parts(TopicId("V" * 22), p0="")))
+    fresh = stage.send(fetch_request(member_id="n", topics=parts(TopicId("V" * 22), p0="")))
     assert fresh.acquired == {0: [(0, 9, 1)]}
 
 
 def test_an_unknown_message_type_raises_key_error() -> None:
     with pytest.raises(KeyError):
-        LeaderHarness().leader.handle("hello", 0)  # type: ignore[arg-type]
+        Stage().leader.handle("hello", 0)  # type: ignore[arg-type]

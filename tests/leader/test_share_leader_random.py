@@ -22,7 +22,7 @@ from shareq.model.errors import Errors
 from shareq.model.events import SharePartitionDropped
 from shareq.model.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
 from shareq.model.states import TERMINAL
-from tests.leader.leader_harness import FakeLog, LeaderHarness, Member, SentRequest, offsets
+from tests.leader.stage import FakeLog, Member, SentRequest, Stage, offsets
 
 PARTITIONS = 4
 LOCK_MS = 15_000
@@ -60,7 +60,7 @@ class RandomRun:
         self, seed: int, *, broker: Mapping[str, object] | None = None, group: Mapping[str, str] | None = None
     ) -> None:
         self.rng = random.Random(seed)
-        self.harness = LeaderHarness(
+        self.stage = Stage(
             partitions=PARTITIONS,
             broker={"group.share.max.share.sessions": 6, "group.share.max.size": 6, **(broker or {})},
             group={
@@ -71,7 +71,7 @@ class RandomRun:
             },
             traced=True,
         )
-        self.members = [self.harness.member(f"m{i}", connection_id=i) for i in range(8)]
+        self.members = [self.stage.member(f"m{i}", connection_id=i) for i in range(8)]
         self.open: list[tuple[Member, SentRequest, dict[int, str], Sent]] = []
         self.held: dict[tuple[int, int], Hold] = {}
         self.mine: dict[Member, set[tuple[int, int]]] = {member: set() for member in self.members}
@@ -137,16 +137,16 @@ class RandomRun:
         self.sent(member, member.renew(found), found)
 
     def cut(self) -> None:
-        log = self.rng.choice(self.harness.logs)
+        log = self.rng.choice(self.stage.logs)
         log.cut(self.rng.randrange(log.start, log.end + 1))
 
     def compact(self) -> None:
         """Remove random batches, possibly the first and the last."""
-        log = self.rng.choice(self.harness.logs)
+        log = self.rng.choice(self.stage.logs)
         log.batches = [batch for batch in log.batches if self.rng.random() < 0.9]
 
     def sent(self, member: Member, exchange: SentRequest, acks: dict[int, str]) -> None:
-        self.open.append((member, exchange, acks, Sent(self.steps, self.harness.now_ms)))
+        self.open.append((member, exchange, acks, Sent(self.steps, self.stage.now_ms)))
 
     def acks(self, member: Member) -> dict[int, str]:
         """Acknowledge some of the member's records, and sometimes others.
@@ -167,22 +167,22 @@ class RandomRun:
 
     def produce(self) -> None:
         rng = self.rng
-        self.harness.produce(
+        self.stage.produce(
             rng.randrange(PARTITIONS),
             *[rng.choice((1, 2, 5, 8, 60)) for _ in range(rng.randrange(1, 5))],
             size=rng.randrange(200),
         )
 
     def answer_some(self) -> None:
-        harness, rng = self.harness, self.rng
-        if harness.held:
-            which = rng.sample(range(len(harness.held)), rng.randrange(1, len(harness.held) + 1))
-            harness.release(*which, error=rng.choice(FAILURES) if rng.random() < 0.1 else Errors.NONE)
+        stage, rng = self.stage, self.rng
+        if stage.held:
+            which = rng.sample(range(len(stage.held)), rng.randrange(1, len(stage.held) + 1))
+            stage.release(*which, error=rng.choice(FAILURES) if rng.random() < 0.1 else Errors.NONE)
         if rng.random() < 0.5:
-            harness.release_logs()
+            stage.release_logs()
 
     def time(self) -> None:
-        self.harness.pass_time(self.rng.choice((1, 50, 500, 5000, LOCK_MS)))
+        self.stage.pass_time(self.rng.choice((1, 50, 500, 5000, LOCK_MS)))
 
     def malformed_request(self) -> None:
         member, rng = self.rng.choice(self.members), self.rng
@@ -196,7 +196,7 @@ class RandomRun:
         request = ShareFetchRequest(
             **{"group_id": "g", "member_id": "unknown", "share_session_epoch": 1, **rng.choice(malformed)}
         )
-        self.sent(member, self.harness.send(request, 99), {})
+        self.sent(member, self.stage.send(request, 99), {})
 
     def close(self) -> None:
         member = self.rng.choice(self.members)
@@ -205,18 +205,18 @@ class RandomRun:
 
     def disconnect(self) -> None:
         member = self.rng.choice(self.members)
-        self.harness.close_connection(member.connection_id)
+        self.stage.close_connection(member.connection_id)
         self.reset(member)
 
     def move_leader(self) -> None:
         partition = self.rng.randrange(PARTITIONS)
         self.epochs[partition] += 2
-        self.harness.set_leader(partition, 1, self.epochs[partition] - 1)
-        self.harness.set_leader(partition, 0, self.epochs[partition])
+        self.stage.set_leader(partition, 1, self.epochs[partition] - 1)
+        self.stage.set_leader(partition, 0, self.epochs[partition])
 
     def hold_or_not(self) -> None:
-        self.harness.hold = self.rng.random() < 0.5
-        self.harness.hold_reads = self.rng.random() < 0.2
+        self.stage.hold = self.rng.random() < 0.5
+        self.stage.hold_reads = self.rng.random() < 0.2
 
     def reset(self, member: Member) -> None:
         self.held = {at: holder for at, holder in self.held.items() if holder.member is not member}
@@ -227,11 +227,11 @@ class RandomRun:
 
     def collect(self) -> None:
         """Check the responses that have arrived since the last call."""
-        harness = self.harness
-        dropped = {e.partition for e in harness.events if isinstance(e, SharePartitionDropped)}
+        stage = self.stage
+        dropped = {e.partition for e in stage.events if isinstance(e, SharePartitionDropped)}
         self.dropped.update(dict.fromkeys(dropped, self.steps))
         self.held = {at: holder for at, holder in self.held.items() if at[0] not in dropped}
-        harness.events.clear()
+        stage.events.clear()
         done = [entry for entry in self.open if not entry[1].waiting]
         self.open = [entry for entry in self.open if entry[1].waiting]
         for member, exchange, acks, sent in done:
@@ -272,61 +272,61 @@ class RandomRun:
                 assert self.accepted.get(at, self.steps) >= sent.step, f"{at} was accepted before"
                 hold = self.held.pop(at, None)
                 if hold is not None and hold.step < sent.step:
-                    assert self.harness.now_ms >= hold.until_ms, f"{at} is held by {hold.member.member_id}"
+                    assert self.stage.now_ms >= hold.until_ms, f"{at} is held by {hold.member.member_id}"
                 if hold is None and max(self.dropped.get(partition, -1), self.acknowledged_at.get(at, -1)) < sent.step:
                     self.held[at] = Hold(member, self.steps, sent.ms + LOCK_MS)
                 self.mine[member].add(at)
                 self.counts["delivered"] += 1
 
     def in_log(self, at: tuple[int, int]) -> bool:
-        return any(batch.base_offset <= at[1] <= batch.last_offset for batch in self.harness.logs[at[0]].batches)
+        return any(batch.base_offset <= at[1] <= batch.last_offset for batch in self.stage.logs[at[0]].batches)
 
     # ---- completion --------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
         """Complete all requests, accept the remaining records, and check the durable state after a reload."""
-        harness = self.harness
-        harness.hold = harness.hold_reads = False
-        while harness.held or harness.held_logs:
-            harness.release()
-            harness.release_logs()
-        harness.pass_time(3000)
+        stage = self.stage
+        stage.hold = stage.hold_reads = False
+        while stage.held or stage.held_logs:
+            stage.release()
+            stage.release_logs()
+        stage.pass_time(3000)
         self.collect()
         assert self.open == [], "every request has a response"
         self.run_to_completion()
         for member in self.members:
-            harness.close_connection(member.connection_id)
+            stage.close_connection(member.connection_id)
             self.reset(member)
         self.accept_remaining("last")
         for partition in range(PARTITIONS):
             self.epochs[partition] += 2
-            harness.set_leader(partition, 1, self.epochs[partition] - 1)
-            harness.set_leader(partition, 0, self.epochs[partition])
+            stage.set_leader(partition, 1, self.epochs[partition] - 1)
+            stage.set_leader(partition, 0, self.epochs[partition])
         self.collect()
         self.accept_remaining("after a reload")
 
     def run_to_completion(self) -> None:
         """Let members accept all records until none is in flight; new records then reach waiting fetches at once."""
-        harness = self.harness
-        harness.close_connection(99)
-        harness.pass_time(LOCK_MS)  # records below a moved log start are held until their locks expire
+        stage = self.stage
+        stage.close_connection(99)
+        stage.pass_time(LOCK_MS)  # records below a moved log start are held until their locks expire
         for member in self.members * 2:  # the first attempt can have an epoch that the session has passed
             self.sent(member, member.fetch("0123", max_wait_ms=0, max_records=0), {})
-            harness.pass_time(0)
+            stage.pass_time(0)
             self.collect()
         members = [member for member in self.members if member.epoch]
         assert len(members) == 6, "the session limit"
         before, same = None, 0
         while any(self.mine.values()) or any(self.unfinished()):
             self.accept_all(members)
-            harness.pass_time(500)
+            stage.pass_time(500)
             self.collect()
             left = list(self.unfinished())
             same = same + 1 if left == before else 0
             before = left
             assert same < 200, left
         for partition in range(PARTITIONS):
-            harness.produce(partition, 3)
+            stage.produce(partition, 3)
         for member in members:
             self.sent(member, member.fetch(max_wait_ms=500, max_records=50, batch_size=50), {})
         self.collect()
@@ -348,9 +348,9 @@ class RandomRun:
             self.sent(member, member.fetch(acks=acks, max_wait_ms=500, max_records=50, batch_size=50), acks)
 
     def windows(self) -> Iterator[tuple[SharePartition, FakeLog]]:
-        for led in self.harness.leader._partitions._leds.values():
+        for led in self.stage.leader._partitions._leds.values():
             if led.key.group_id == "g":
-                yield led.share_partition, self.harness.logs[led.key.partition]
+                yield led.share_partition, self.stage.logs[led.key.partition]
 
     def unfinished(self) -> Iterator[str]:
         """Share-partitions with a record that is not terminal, or with batches above the window."""
@@ -361,16 +361,16 @@ class RandomRun:
 
     def accept_remaining(self, name: str) -> None:
         """One member acquires and accepts records until a fetch returns none."""
-        harness = self.harness
-        harness.pass_time(LOCK_MS)
-        member = harness.member(name, connection_id=50)
+        stage = self.stage
+        stage.pass_time(LOCK_MS)
+        member = stage.member(name, connection_id=50)
         self.mine[member] = set()
         member.fetch("0123", max_wait_ms=0, max_records=0)
         for _ in range(1000):
             exchange = member.fetch(max_wait_ms=0, max_records=1000, batch_size=1000)
             assert not any(exchange.errors.values())
             self.steps += 1
-            self.take(member, exchange, Sent(self.steps, harness.now_ms))
+            self.take(member, exchange, Sent(self.steps, stage.now_ms))
             acks = {p: " ".join(f"{o}:1" for o in offsets(runs)) for p, runs in exchange.acquired.items()}
             if not acks:
                 return

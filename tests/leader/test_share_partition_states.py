@@ -11,82 +11,82 @@ import pytest
 
 from shareq.model.errors import Errors
 from shareq.model.states import TRANSITIONS, RecordEvent, RecordState, next_state
-from tests.leader.share_partition_harness import SharePartitionHarness
+from tests.leader.share_partition_stage import SharePartitionStage
 
 IRS = "INVALID_RECORD_STATE"
 ACKNOWLEDGEMENTS = ("gap", "accept", "release", "reject", "renew")
 
 
-def prepare(state: str, *, limit: int = 5) -> SharePartitionHarness:
+def prepare(state: str, *, limit: int = 5) -> SharePartitionStage:
     """Record 5 in this state, held by m if it is held; 0-4 and 6-9 are held by z, which keeps the window in place."""
-    harness = SharePartitionHarness(limit=limit, committed=True)
-    harness.fetch("z", "0-4")
+    stage = SharePartitionStage(limit=limit, committed=True)
+    stage.fetch("z", "0-4")
     if state == "ACQ":
-        harness.fetch("m", "5")
+        stage.fetch("m", "5")
     elif state == "AV":
-        harness.fetch("n", "5")
-        harness.acknowledge("n", "5:2")
+        stage.fetch("n", "5")
+        stage.acknowledge("n", "5:2")
     elif state in ("ACK", "AR"):
-        harness.fetch("n", "5")
-        harness.acknowledge("n", "5:1" if state == "ACK" else "5:3")
+        stage.fetch("n", "5")
+        stage.acknowledge("n", "5:1" if state == "ACK" else "5:3")
     else:
-        harness.fetch("m", "5")
-        harness.in_flight = harness.ack("m", f"5:{state[-1]}")
-    harness.fetch("z", "6-9", offset=6)
-    return harness
+        stage.fetch("m", "5")
+        stage.in_flight = stage.ack("m", f"5:{state[-1]}")
+    stage.fetch("z", "6-9", offset=6)
+    return stage
 
 
-def record(harness: SharePartitionHarness) -> str:
+def record(stage: SharePartitionStage) -> str:
     """State of record 5, "gone" if it is below the window."""
-    cell = harness.partition._window.states.get(5)
+    cell = stage.partition._window.states.get(5)
     return "gone" if cell is None else cell.state.name + ("~" if cell.write_id is not None else "")
 
 
-def acknowledge(kind: int) -> Callable[[SharePartitionHarness], str]:
-    def event(harness: SharePartitionHarness) -> str:
-        outcome = harness.outcome("m", f"5:{kind}")
+def acknowledge(kind: int) -> Callable[[SharePartitionStage], str]:
+    def event(stage: SharePartitionStage) -> str:
+        outcome = stage.outcome("m", f"5:{kind}")
         if isinstance(outcome, Errors):
             return outcome.name
         if outcome is not None:
-            harness.ok(outcome)
-        return record(harness)
+            stage.ok(outcome)
+        return record(stage)
 
     return event
 
 
-def acquire(harness: SharePartitionHarness) -> str:
-    harness.fetch("k", "5", offset=5)
-    return record(harness)
+def acquire(stage: SharePartitionStage) -> str:
+    stage.fetch("k", "5", offset=5)
+    return record(stage)
 
 
-def time_out(harness: SharePartitionHarness) -> str:
-    harness.tick(30000)
-    return record(harness)
+def time_out(stage: SharePartitionStage) -> str:
+    stage.tick(30000)
+    return record(stage)
 
 
-def close(harness: SharePartitionHarness) -> str:
-    write = harness.close("m")
+def close(stage: SharePartitionStage) -> str:
+    write = stage.close("m")
     if write is not None:
-        harness.ok(write)
-    return record(harness)
+        stage.ok(write)
+    return record(stage)
 
 
-def log_start(harness: SharePartitionHarness) -> str:
-    harness.log_start(7)
-    return record(harness)
+def log_start(stage: SharePartitionStage) -> str:
+    stage.log_start(7)
+    return record(stage)
 
 
-def missing(harness: SharePartitionHarness) -> str:
-    harness.fetch("k", "6-9", offset=5)
-    return record(harness)
+def missing(stage: SharePartitionStage) -> str:
+    stage.fetch("k", "6-9", offset=5)
+    return record(stage)
 
 
-def aborted(harness: SharePartitionHarness) -> str:
-    harness.fetch("k", "5:t,6-9:t", offset=5, aborted="5-20")
-    return record(harness)
+def aborted(stage: SharePartitionStage) -> str:
+    stage.fetch("k", "5:t,6-9:t", offset=5, aborted="5-20")
+    return record(stage)
 
 
-EVENTS: dict[str, Callable[[SharePartitionHarness], str]] = {
+EVENTS: dict[str, Callable[[SharePartitionStage], str]] = {
     "gap": acknowledge(0),
     "accept": acknowledge(1),
     "release": acknowledge(2),
@@ -127,11 +127,11 @@ STATES = ("AV", "ACQ", "ACK", "AR", "~1", "~2")
     ],
 )
 def test_every_event_in_every_state(state: str, event: str, outcome: str) -> None:
-    harness = prepare(state)
-    before = harness.state
-    assert EVENTS[event](harness) == outcome
+    stage = prepare(state)
+    before = stage.state
+    assert EVENTS[event](stage) == outcome
     if outcome == IRS:
-        assert harness.state == before
+        assert stage.state == before
 
 
 @pytest.mark.parametrize("event", [event for event in TABLE if event != "aborted"])
@@ -146,9 +146,9 @@ def test_the_table_agrees_with_the_transitions(event: str, state: RecordState) -
 @pytest.mark.parametrize("event", ["release", "lock_timeout", "session_release"])
 @pytest.mark.parametrize(("limit", "outcome"), [(2, "ARCHIVED"), (3, "AVAILABLE")])
 def test_a_release_at_the_limit_archives(event: str, limit: int, outcome: str) -> None:
-    harness = prepare("AV", limit=limit)
-    harness.fetch("m", "5", offset=5)
-    assert EVENTS[event](harness) == outcome
+    stage = prepare("AV", limit=limit)
+    stage.fetch("m", "5", offset=5)
+    assert EVENTS[event](stage) == outcome
     assert (
         next_state(RecordState.ACQUIRED, RecordEvent(event), delivery_count=2, delivery_count_limit=limit)
         is RecordState[outcome]
@@ -157,18 +157,18 @@ def test_a_release_at_the_limit_archives(event: str, limit: int, outcome: str) -
 
 @pytest.mark.parametrize("kind", range(len(ACKNOWLEDGEMENTS)), ids=ACKNOWLEDGEMENTS)
 def test_only_the_holder_can_acknowledge(kind: int) -> None:
-    harness = prepare("ACQ")
-    assert harness.error("n", f"5:{kind}") is Errors.INVALID_RECORD_STATE
-    assert record(harness) == "ACQUIRED"
+    stage = prepare("ACQ")
+    assert stage.error("n", f"5:{kind}") is Errors.INVALID_RECORD_STATE
+    assert record(stage) == "ACQUIRED"
 
 
 class TestWhenTheWriteFails:
     @pytest.mark.parametrize("kind", ["~0", "~1", "~2", "~3"])
     def test_the_record_is_held_as_before(self, kind: str) -> None:
-        harness = prepare(kind)
+        stage = prepare(kind)
         held = prepare("ACQ")
-        harness.fail(harness.in_flight)
-        assert (harness.state, harness.dcc) == (held.state, held.dcc)
+        stage.fail(stage.in_flight)
+        assert (stage.state, stage.dcc) == (held.state, held.dcc)
 
     @pytest.mark.parametrize(
         ("limit", "outcome"),
@@ -176,49 +176,49 @@ class TestWhenTheWriteFails:
     )
     @pytest.mark.parametrize("kind", ["~0", "~1", "~2", "~3"])
     def test_an_expired_lock_releases_the_record(self, kind: str, limit: int, outcome: str) -> None:
-        harness = prepare(kind, limit=limit)
-        harness.tick(30000)
-        harness.fail(harness.in_flight)
-        assert record(harness) == outcome
+        stage = prepare(kind, limit=limit)
+        stage.tick(30000)
+        stage.fail(stage.in_flight)
+        assert record(stage) == outcome
 
     @pytest.mark.parametrize(("happens", "state"), [(log_start, "~2"), (missing, "~2")])
     def test_a_record_archived_meanwhile_stays_archived(
-        self, happens: Callable[[SharePartitionHarness], str], state: str
+        self, happens: Callable[[SharePartitionStage], str], state: str
     ) -> None:
-        harness = prepare(state)
-        assert happens(harness) == "ARCHIVED"
-        harness.fail(harness.in_flight)
-        assert record(harness) == "ARCHIVED"
+        stage = prepare(state)
+        assert happens(stage) == "ARCHIVED"
+        stage.fail(stage.in_flight)
+        assert record(stage) == "ARCHIVED"
 
     def test_a_record_archived_meanwhile_stays_archived_after_success(self) -> None:
-        harness = prepare("~2")
-        missing(harness)
-        harness.ok(harness.in_flight)
-        assert record(harness) == "ARCHIVED"
+        stage = prepare("~2")
+        missing(stage)
+        stage.ok(stage.in_flight)
+        assert record(stage) == "ARCHIVED"
 
 
 @pytest.mark.parametrize("log_start_offset", [0, 4, 5])
 def test_a_log_start_at_or_below_the_spso_has_no_effect(log_start_offset: int) -> None:
-    harness = SharePartitionHarness(start=5)
-    harness.fetch("m", "5-9")
-    harness.log_start(log_start_offset)
-    assert (harness.spso, harness.state) == (5, "5-9 ACQ(1)@m")
+    stage = SharePartitionStage(start=5)
+    stage.fetch("m", "5-9")
+    stage.log_start(log_start_offset)
+    assert (stage.spso, stage.state) == (5, "5-9 ACQ(1)@m")
 
 
 class TestBelowTheSpso:
     """Records held when the log start passes stay held, and are then dropped. BEHAVIOUR.md, 4."""
 
     @pytest.mark.parametrize("event", [time_out, close])
-    def test_a_released_record_is_archived_and_dropped(self, event: Callable[[SharePartitionHarness], str]) -> None:
-        harness = prepare("ACQ")
-        harness.log_start(7)
-        harness.close("z")
-        assert event(harness) == "ARCHIVED"
+    def test_a_released_record_is_archived_and_dropped(self, event: Callable[[SharePartitionStage], str]) -> None:
+        stage = prepare("ACQ")
+        stage.log_start(7)
+        stage.close("z")
+        assert event(stage) == "ARCHIVED"
 
     @pytest.mark.parametrize("kind", range(len(ACKNOWLEDGEMENTS)))
     def test_an_acknowledgement_is_accepted_without_effect(self, kind: int) -> None:
-        harness = prepare("ACQ")
-        harness.log_start(7)
-        assert harness.outcome("m", f"5:{kind}") is None
-        assert harness.outcome("unknown", f"5:{kind}") is None
-        assert record(harness) == "ACQUIRED"
+        stage = prepare("ACQ")
+        stage.log_start(7)
+        assert stage.outcome("m", f"5:{kind}") is None
+        assert stage.outcome("unknown", f"5:{kind}") is None
+        assert record(stage) == "ACQUIRED"

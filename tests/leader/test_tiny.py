@@ -18,7 +18,7 @@ import pytest
 
 from shareq.leader.share_partition import PreparedWrite
 from shareq.model.errors import Errors
-from tests.leader.share_partition_harness import SharePartitionHarness
+from tests.leader.share_partition_stage import SharePartitionStage
 
 TINY = Path(__file__).parents[2] / "notebooks" / "tiny.py"
 SharePartition = runpy.run_path(str(TINY))["SharePartition"]
@@ -35,7 +35,7 @@ class Pair:
         self.rng, self.now_ms = rng, 0
         limit, locks = rng.choice((2, 3, 5)), rng.choice((4, 7, 12))
         self.tiny: Any = SharePartition(LOCK_MS, limit, locks)
-        self.real = SharePartitionHarness(limit=limit, locks=locks)
+        self.real = SharePartitionStage(limit=limit, locks=locks)
         self.log_end = 0
 
     def step(self) -> None:

@@ -18,7 +18,7 @@ from shareq.model.messages.share_state import (
     WriteShareGroupStateRequest,
 )
 from shareq.persister import ControlRecordPersister, NoOpPersister, Persister, StateTopicPersister, make_persister
-from tests.persister.support import OTHER, TOPIC, entries
+from tests.persister.stage import OTHER, TOPIC, entries
 
 PACKAGE = "org.apache.kafka.server.share.persister"
 

@@ -14,8 +14,8 @@ from shareq.model.messages.cluster import FindCoordinatorRequest, FindCoordinato
 from shareq.model.messages.share_state import ReadShareGroupStateResponse
 from shareq.persister.combined_response import RESPONSES
 from tests.budgets import cases
-from tests.coordinator.share_state import support as coordination
-from tests.persister.support import OTHER, TOPIC, Read, Stage, Write, cluster, read, write
+from tests.coordinator.share_state import stage as coordination
+from tests.persister.stage import OTHER, TOPIC, Read, Stage, Write, cluster, read, write
 
 STEPS = cases(2_000, 8_000)
 NODES = (1, 2, 3)
@@ -99,27 +99,27 @@ class RandomBrokers:
 
 
 def test_every_request_has_one_response_under_random_faults(seed: int) -> None:
-    world = RandomBrokers(seed)
-    rng, stage = world.rng, world.stage
+    brokers = RandomBrokers(seed)
+    rng, stage = brokers.rng, brokers.stage
     for _ in range(STEPS):
         chance = rng.random()
         if chance < 0.4:
-            world.ask()
+            brokers.ask()
         elif chance < 0.85 and stage.calls:
-            world.answer(stage.calls.pop(rng.randrange(len(stage.calls))))
+            brokers.answer(stage.calls.pop(rng.randrange(len(stage.calls))))
         elif chance < 0.98 and stage.persister.wake_at_ms is not None:
             stage.wait()
         elif chance > 0.99:
-            world.change_cluster()
+            brokers.change_cluster()
         writes = [call for call in stage.calls if isinstance(call.request, Write)]
         open_writes = [(call.node, cast(Write, call.request).group_id) for call in writes]
         assert len(open_writes) == len(set(open_writes)), "one request of a kind and group in flight to a broker"
     while stage.calls or stage.persister.wake_at_ms is not None:
         if stage.calls:
-            world.answer(stage.calls.pop(0))
+            brokers.answer(stage.calls.pop(0))
         else:
             stage.wait()
-    world.check()
+    brokers.check()
 
 
 # ---- with a share coordinator ----------------------------------------------------------------------------------------
@@ -161,12 +161,12 @@ class PersisterWithCoordinator:
 @pytest.mark.parametrize("index", range(4), ids=lambda index: f"run {index}")
 def test_successful_writes_are_durable_under_random_faults(seed: int, index: int) -> None:
     """A write with a successful response is in the state, whatever messages were lost. BEHAVIOUR.md, 9 and 12."""
-    world = PersisterWithCoordinator(seed + index)
-    stage, rng = world.stage, world.rng
+    pair = PersisterWithCoordinator(seed + index)
+    stage, rng = pair.stage, pair.rng
     confirmed = dict.fromkeys(range(8), -1)
     initialize = coordination.Initialize
     for partition in range(8):
-        world.home.ask(
+        pair.home.ask(
             coordination.named(initialize, SharePartitionKey("g", TOPIC, partition), state_epoch=0, start_offset=0)
         )
     writes: dict[int, tuple[int, int]] = {}
@@ -176,21 +176,21 @@ def test_successful_writes_are_durable_under_random_faults(seed: int, index: int
         request = Write(group_id="g", topics=(Write.Topic(topic_id=TOPIC, partitions=(entry,)),))
         writes[stage.ask(request)] = partition, start
         while stage.calls and rng.random() < 0.7:
-            world.deliver_next()
+            pair.deliver_next()
         if stage.persister.wake_at_ms is not None and rng.random() < 0.3:
             stage.wait()
     while stage.calls or stage.persister.wake_at_ms is not None:
         if stage.calls:
-            world.deliver_next()
+            pair.deliver_next()
         else:
             stage.wait()
     assert stage.answers.keys() == writes.keys()
     for id_, (partition, start) in writes.items():
         if not stage.answers[id_].results[0].partitions[0].error_code:
             confirmed[partition] = max(confirmed[partition], start)
-    world.home.append_error = Errors.NONE
-    world.home.start()
+    pair.home.append_error = Errors.NONE
+    pair.home.start()
     for partition, least in confirmed.items():
-        summary = world.home.summary(SharePartitionKey("g", TOPIC, partition))
+        summary = pair.home.summary(SharePartitionKey("g", TOPIC, partition))
         assert summary.start_offset >= least
     assert any(least > 0 for least in confirmed.values())

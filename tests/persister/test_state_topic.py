@@ -11,7 +11,7 @@ from shareq.model.errors import Errors
 from shareq.model.image import ClusterImage
 from shareq.model.messages.cluster import CoordinatorType, FindCoordinatorRequest, FindCoordinatorResponse
 from shareq.persister.state_topic import KAFKAS
-from tests.persister.support import (
+from tests.persister.stage import (
     OTHER,
     TOPIC,
     Stage,

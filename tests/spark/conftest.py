@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from shareq import Cluster, Producer
+from tests.kafka.fixtures import Reachable
+from tests.spark.stage import Stage, make_stage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,3 +38,8 @@ def spark() -> Iterator[SparkSession]:
     warm_up(made)
     yield made
     made.stop()
+
+
+@pytest.fixture
+def stage(spark: SparkSession, served: Reachable, fresh: Callable[[str], str], tmp_path: Path) -> Stage:
+    return make_stage(spark, served, fresh, tmp_path, 40)

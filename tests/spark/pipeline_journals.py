@@ -8,7 +8,6 @@ from random import Random
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from shareq.model.errors import KafkaException
 from shareq.model.events import (
     BrokerStopped,
     ConfigChanged,
@@ -28,7 +27,7 @@ from shareq.model.events import (
 )
 from shareq.model.messages.share_state import StateBatch
 from shareq.trace import Journal
-from tests.broker.test_random_faults import WEIGHTS, FaultyCluster
+from tests.broker.stage import LedgerStage
 from tests.trace.histories import ORIGIN_MS, random_history
 
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, _, ARCHIVED = range(5)
@@ -36,14 +35,11 @@ AVAILABLE, ACQUIRED, ACKNOWLEDGED, _, ARCHIVED = range(5)
 
 def in_trouble(seed: int, actions: int) -> Journal:
     """The journal of a cluster under random faults, which recovers at the end."""
-    trouble = FaultyCluster(seed)
-    for action in trouble.rng.choices(list(WEIGHTS), list(WEIGHTS.values()), k=actions):
-        try:
-            getattr(trouble, action)()
-        except KafkaException:  # clients may fail under faults
-            continue
-    trouble.complete_all()
-    return trouble.cluster.journal
+    stage = LedgerStage(seed)
+    for action in stage.rng.choices(list(stage.WEIGHTS), list(stage.WEIGHTS.values()), k=actions):
+        stage.take(action)
+    stage.complete_all()
+    return stage.cluster.journal
 
 
 def of_a_leader(seed: int, steps: int) -> Journal:

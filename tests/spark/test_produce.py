@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,12 +13,10 @@ from shareq.model.errors import KafkaException
 from shareq.spark import origin, produce
 from shareq.spark.produce import write_rows
 from tests.kafka.fixtures import Reachable
-from tests.spark.test_source import every_place, scene
+from tests.spark.stage import Stage, every_place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-RECORDS = 40
 
 
 def read(spark: SparkSession, address: str, topic: str) -> DataFrame:
@@ -28,11 +25,11 @@ def read(spark: SparkSession, address: str, topic: str) -> DataFrame:
 
 
 def test_results_of_a_repeated_batch_have_one_origin(
-    spark: SparkSession, served: Reachable, fresh: Callable[[str], str], tmp_path: Path
+    spark: SparkSession, stage: Stage, fresh: Callable[[str], str]
 ) -> None:
     """The first batch fails after its rows are written, so that the restarted query writes them again."""
-    at, results = scene(spark, served, fresh, tmp_path, RECORDS), fresh("results")
-    address = at.options["kafka.bootstrap.servers"]
+    results = fresh("results")
+    address = stage.options["kafka.bootstrap.servers"]
     with Admin({"bootstrap.servers": address}) as admin:
         admin.create_topics([NewTopic(results, 2)]).check()
     written: list[int] = []
@@ -44,17 +41,17 @@ def test_results_of_a_repeated_batch_have_one_origin(
             raise OSError("the sink fails after its write")
 
     with pytest.raises(Exception, match="the sink fails"):
-        at.run(sink)
-    at.run(sink)
-    assert at.lag() == 0
+        stage.run(sink)
+    stage.run(sink)
+    assert stage.lag() == 0
     rows = read(spark, address, results).select("value", origin("headers").alias("origin"))
     found = [(bytes(row.value), row.origin) for row in rows.collect()]
-    assert len(found) == sum(written) > RECORDS
-    topic = at.options["subscribe"]
+    assert len(found) == sum(written) > stage.records
+    topic = stage.options["subscribe"]
     expected = {(b"VALUE-%d" % (2 * offset + partition), f"{topic}/{partition}/{offset}")
-                for partition, offset in every_place(RECORDS)}  # fmt: skip
+                for partition, offset in every_place(stage.records)}  # fmt: skip
     assert set(found) == expected
-    assert rows.dropDuplicates(["origin"]).count() == RECORDS
+    assert rows.dropDuplicates(["origin"]).count() == stage.records
 
 
 def test_keys_and_headers_are_written(spark: SparkSession, served: Reachable, fresh: Callable[[str], str]) -> None:

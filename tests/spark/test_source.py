@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC
 from pathlib import Path
 from threading import Barrier
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -19,10 +19,9 @@ import pytest
 from shareq import Cluster, Producer
 from shareq.admin import Admin, NewTopic
 from shareq.spark import acknowledge
-from tests.kafka.fixtures import Reachable
 from tests.log import support
-from tests.polling import configure
 from tests.spark.patience import TIMEOUT_S, finish, is_running
+from tests.spark.stage import Place, Stage, every_place, logged_places, make_stage, places
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,78 +29,6 @@ if TYPE_CHECKING:
     from shareq.wire.server import Server
 
 MOMENT_MS = 1_760_000_000_123
-
-CONFIGS = {
-    "share.auto.offset.reset": "earliest",
-    "share.session.timeout.ms": "6000",  # killed members are soon removed
-    "share.record.lock.duration.ms": "60000",  # a machine that stalls for a while causes no redelivery
-}
-
-Place = tuple[int, int]
-"""(partition, offset)."""
-
-
-class Scene(NamedTuple):
-    """A topic with records, a group that reads it from its beginning, and Spark's checkpoint."""
-
-    spark: SparkSession
-    options: dict[str, str]
-    checkpoint: str
-    records: int
-
-    def load(self, **options: str) -> DataFrame:
-        return self.spark.readStream.format("shareq").options(**self.options, **options).load()
-
-    def run(self, sink: Callable[[DataFrame, int], None], **options: str) -> None:
-        """Read what is available now, into a sink."""
-        writer = self.load(**options).writeStream.foreachBatch(sink).option("checkpointLocation", self.checkpoint)
-        finish(writer.trigger(availableNow=True).start)
-
-    def lag(self) -> int | None:
-        with Admin({"bootstrap.servers": self.options["kafka.bootstrap.servers"]}) as admin:
-            lags = [row.lag for row in admin.list_share_group_offsets(self.options["group.id"]).values()]
-        return None if None in lags else sum(lag or 0 for lag in lags)
-
-
-def prepare(broker: Reachable, name: Callable[[str], str], records: int) -> dict[str, str]:
-    """A topic of two partitions with records and a group that reads it from its beginning; the source's options."""
-    topic, group, address = name("topic"), name("group"), broker.bootstrap_servers
-    with Admin({"bootstrap.servers": address}) as admin:
-        admin.create_topics([NewTopic(topic, 2)]).check()
-        configure(admin, group, CONFIGS)
-    with Producer({"bootstrap.servers": address}) as producer:
-        for number in range(records):
-            producer.produce(topic, b"value-%d" % number, partition=number % 2)
-    return {"kafka.bootstrap.servers": address, "subscribe": topic, "group.id": group}
-
-
-def scene(spark: SparkSession, broker: Reachable, name: Callable[[str], str], folder: Path, records: int) -> Scene:
-    return Scene(spark, prepare(broker, name, records), str(folder / "checkpoint"), records)
-
-
-@pytest.fixture
-def small(spark: SparkSession, served: Reachable, fresh: Callable[[str], str], tmp_path: Path) -> Scene:
-    return scene(spark, served, fresh, tmp_path, 40)
-
-
-def places(df: DataFrame) -> list[Place]:
-    return [(row.partition, row.offset) for row in df.select("partition", "offset").collect()]
-
-
-def every_place(records: int) -> list[Place]:
-    return sorted((number % 2, number // 2) for number in range(records))
-
-
-def logged_places(checkpoint: str, number: int) -> list[Place]:
-    """The places of a batch in Spark's offset log."""
-    logged = json.loads(Path(checkpoint, "offsets", str(number)).read_text().splitlines()[2])
-    return sorted(
-        (int(partition), offset)
-        for topic in logged["topics"].values()
-        for partition, rows in topic["partitions"].items()
-        for begin, end, _ in rows
-        for offset in range(begin, end)
-    )
 
 
 @pytest.mark.parametrize("time_type", ["CreateTime", "LogAppendTime"])
@@ -129,9 +56,9 @@ def test_rows_are_those_of_sparks_kafka_source(
     assert (times == [MOMENT_MS, MOMENT_MS + 1]) == (time_type == "CreateTime")
 
 
-def test_an_unknown_option_is_refused_by_name(small: Scene) -> None:
+def test_an_unknown_option_is_refused_by_name(stage: Stage) -> None:
     with pytest.raises(Exception, match="unknown option 'startingoffsets'"):
-        small.load(startingOffsets="earliest")
+        stage.load(startingOffsets="earliest")
 
 
 @pytest.mark.parametrize("which", ["served", "kafka"], ids=["shareq", "apache-kafka"])
@@ -142,15 +69,15 @@ def test_available_now_reads_and_acknowledges_all_records_within_limits(
     fresh: Callable[[str], str],
     tmp_path: Path,
 ) -> None:
-    at = scene(spark, request.getfixturevalue(which), fresh, tmp_path, 40)
+    stage = make_stage(spark, request.getfixturevalue(which), fresh, tmp_path, 40)
     batches: list[list[Place]] = []
-    at.run(lambda df, _: batches.append(places(df)), maxRecordsPerBatch="25")
-    assert sorted(place for batch in batches for place in batch) == every_place(at.records)
+    stage.run(lambda df, _: batches.append(places(df)), maxRecordsPerBatch="25")
+    assert sorted(place for batch in batches for place in batch) == every_place(stage.records)
     assert max(map(len, batches)) <= 25
-    assert at.lag() == 0
+    assert stage.lag() == 0
 
 
-def test_rejected_records_are_archived_and_released_ones_delivered_again(small: Scene) -> None:
+def test_rejected_records_are_archived_and_released_ones_delivered_again(stage: Stage) -> None:
     seen: Counter[Place] = Counter()
     counts: dict[Place, int] = {}
 
@@ -158,17 +85,17 @@ def test_rejected_records_are_archived_and_released_ones_delivered_again(small: 
         rows = df.select("partition", "offset", "deliveryCount").collect()
         seen.update((row.partition, row.offset) for row in rows)
         counts.update({(row.partition, row.offset): row.deliveryCount for row in rows})
-        acknowledge(df.where("partition = 0 AND offset = 5"), "reject", group=small.options["group.id"])
+        acknowledge(df.where("partition = 0 AND offset = 5"), "reject", group=stage.options["group.id"])
         acknowledge(df.where("partition = 1 AND offset IN (2, 3) AND deliveryCount = 1"), "release")
 
-    small.run(sink)
+    stage.run(sink)
     twice = {(1, 2), (1, 3)}
-    assert seen == {place: 2 if place in twice else 1 for place in every_place(small.records)}
+    assert seen == {place: 2 if place in twice else 1 for place in every_place(stage.records)}
     assert {place for place, count in counts.items() if count == 2} == twice
-    assert small.lag() == 0
+    assert stage.lag() == 0
 
 
-def test_a_restart_replays_exactly_the_unfinished_batch(small: Scene) -> None:
+def test_a_restart_replays_exactly_the_unfinished_batch(stage: Stage) -> None:
     first: list[Place] = []
 
     def fails(df: DataFrame, _: int) -> None:
@@ -176,24 +103,24 @@ def test_a_restart_replays_exactly_the_unfinished_batch(small: Scene) -> None:
         raise RuntimeError("the sink is full")
 
     with pytest.raises(Exception, match="the sink is full"):
-        small.run(fails, maxRecordsPerBatch="15")
+        stage.run(fails, maxRecordsPerBatch="15")
     batches: dict[int, list[Place]] = {}
-    small.run(lambda df, number: batches.update({number: places(df)}), maxRecordsPerBatch="15")
-    assert sorted(batches[0]) == sorted(first) == logged_places(small.checkpoint, 0)
-    assert {place for batch in batches.values() for place in batch} == set(every_place(small.records))
-    assert small.lag() == 0
+    stage.run(lambda df, number: batches.update({number: places(df)}), maxRecordsPerBatch="15")
+    assert sorted(batches[0]) == sorted(first) == logged_places(stage.checkpoint, 0)
+    assert {place for batch in batches.values() for place in batch} == set(every_place(stage.records))
+    assert stage.lag() == 0
 
 
-def test_a_broken_batch_is_rejected_and_the_stream_goes_on(small: Scene, served: Server) -> None:
+def test_a_broken_batch_is_rejected_and_the_stream_goes_on(stage: Stage, served: Server) -> None:
     """The progress of the query has the number of records that were left out."""
     assert isinstance(served.cluster, Cluster)
-    log = served.cluster.log(small.options["subscribe"], 1)
+    log = served.cluster.log(stage.options["subscribe"], 1)
     log.append(support.broken(support.batch(b"lost", b"gone"), -1), now_ms=MOMENT_MS, leader_epoch=0, validate=False)
     with Producer({"bootstrap.servers": served.bootstrap_servers}) as producer:
-        producer.produce(small.options["subscribe"], b"behind them", partition=1)
+        producer.produce(stage.options["subscribe"], b"behind them", partition=1)
     found: list[Place] = []
-    writer = small.load().writeStream.foreachBatch(lambda df, _: found.extend(places(df)))
-    writer = writer.option("checkpointLocation", small.checkpoint).trigger(availableNow=True)
+    writer = stage.load().writeStream.foreachBatch(lambda df, _: found.extend(places(df)))
+    writer = writer.option("checkpointLocation", stage.checkpoint).trigger(availableNow=True)
     queries = []
 
     def start() -> Any:
@@ -201,8 +128,8 @@ def test_a_broken_batch_is_rejected_and_the_stream_goes_on(small: Scene, served:
         return queries[-1]
 
     finish(start)
-    assert set(found) == {*every_place(small.records), (1, small.records // 2 + 2)}
-    assert small.lag() == 0
+    assert set(found) == {*every_place(stage.records), (1, stage.records // 2 + 2)}
+    assert stage.lag() == 0
     (*_, progress) = queries[-1].recentProgress
     assert json.loads(progress["sources"][0]["endOffset"])["unreadable"] == 2
 
@@ -221,7 +148,7 @@ def dies_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch.set_column(2, "attempt", attempts)
 
 
-def test_tasks_whose_worker_dies_are_run_again(small: Scene) -> None:
+def test_tasks_whose_worker_dies_are_run_again(stage: Stage) -> None:
     found: list[tuple[int, int, int]] = []
 
     def sink(df: DataFrame, _: int) -> None:
@@ -229,13 +156,13 @@ def test_tasks_whose_worker_dies_are_run_again(small: Scene) -> None:
         run = rows if found else rows.mapInArrow(dies_once, rows.schema)  # each death costs a start of the workers
         found.extend(tuple(row) for row in run.collect())
 
-    small.run(sink, minPartitions="4", maxRecordsPerBatch="20", **{"kafka.share.acquire.mode": "record_limit"})
-    assert sorted((partition, offset) for partition, offset, _ in found) == every_place(small.records)
+    stage.run(sink, minPartitions="4", maxRecordsPerBatch="20", **{"kafka.share.acquire.mode": "record_limit"})
+    assert sorted((partition, offset) for partition, offset, _ in found) == every_place(stage.records)
     assert max(attempt for _, _, attempt in found) >= 1
-    assert small.lag() == 0
+    assert stage.lag() == 0
 
 
-def test_two_queries_of_a_group_share_the_work(small: Scene, tmp_path: Path) -> None:
+def test_two_queries_of_a_group_share_the_work(stage: Stage, tmp_path: Path) -> None:
     """Both hold records at the same time. The first batch of a query may be empty."""
     found: list[list[Place]] = [[], []]
     both = Barrier(2, timeout=TIMEOUT_S)
@@ -248,22 +175,22 @@ def test_two_queries_of_a_group_share_the_work(small: Scene, tmp_path: Path) -> 
                 both.wait()
 
         options = {"maxRecordsPerBatch": "5", "kafka.share.acquire.mode": "record_limit"}
-        writer = small.load(**options).writeStream.foreachBatch(sink)
+        writer = stage.load(**options).writeStream.foreachBatch(sink)
         return writer.option("checkpointLocation", str(tmp_path / f"of-{number}")).start()
 
     queries = [start(number) for number in range(2)]
     deadline = time.monotonic() + TIMEOUT_S
-    while not all(found) or small.lag() != 0:
+    while not all(found) or stage.lag() != 0:
         assert time.monotonic() < deadline, found
         queries = [query if is_running(query, 0.2) else start(number) for number, query in enumerate(queries)]
     for query in queries:
         query.stop()
     assert all(found)
-    assert sorted(found[0] + found[1]) == every_place(small.records)
+    assert sorted(found[0] + found[1]) == every_place(stage.records)
 
 
-def test_an_acknowledge_type_without_effect_is_refused(small: Scene) -> None:
-    rows = small.spark.read.format("shareq").options(**small.options).load()
+def test_an_acknowledge_type_without_effect_is_refused(stage: Stage) -> None:
+    rows = stage.spark.read.format("shareq").options(**stage.options).load()
     with pytest.raises(RuntimeError, match="no streaming query of group 'absent' is running"):
         acknowledge(rows, "reject", group="absent")
     with pytest.raises(ValueError, match="must be one of release, reject"):

@@ -7,64 +7,56 @@ from pathlib import Path
 
 import pytest
 
-from shareq import Cluster, Producer
 from shareq.broker.transport import InProcessConnection
 from shareq.consumer.fetch_buffer import AcquiredPiece
 from shareq.model.ids import TopicId, TopicIdPartition
 from shareq.model.states import AcknowledgeType, IsolationLevel, RecordState
 from shareq.spark.held import without
-from shareq.spark.reader import fetcher
 from shareq.spark.stream import StreamReader
 from tests.broker.ledger import Books
-from tests.spark.test_source_reader import EVERY, GROUP, RECORDS, TOPIC, Scene, places, plan, rows
+from tests.spark.source_stage import EVERY, GROUP, RECORDS, TOPIC, SourceStage, places, plan, rows
 
 ALL = IsolationLevel.READ_UNCOMMITTED
 LIMIT = 3
 
 
 @pytest.fixture
-def at(tmp_path: Path) -> Iterator[Scene]:
-    fetcher.cache_clear()  # clusters with the same seed have the same name
-    with Cluster(brokers=2, seed=5) as cluster:
-        cluster.create_topic(TOPIC, 2)
-        cluster.configure_group(GROUP, {"share.auto.offset.reset": "earliest"})
-        with Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
-            for number in range(RECORDS):
-                producer.produce(TOPIC, b"value-%d" % number, partition=number % 2)
-        yield Scene(cluster, str(tmp_path / "verdicts"))
+def stage(tmp_path: Path) -> Iterator[SourceStage]:
+    with SourceStage.opened(tmp_path, brokers=2) as made:
+        yield made
 
 
-def lose_connection(at: Scene, reader: StreamReader) -> None:
+def lose_connection(stage: SourceStage, reader: StreamReader) -> None:
     """Brokers release the member's records."""
     assert reader._member is not None
     connection = reader._member.connection
     assert isinstance(connection, InProcessConnection)
-    at.cluster.network.disconnect(connection.connection_id)
-    at.cluster.advance(0)
+    stage.cluster.network.disconnect(connection.connection_id)
+    stage.cluster.advance(0)
 
 
-def move_leader(at: Scene, reader: StreamReader) -> None:
+def move_leader(stage: SourceStage, reader: StreamReader) -> None:
     del reader
-    at.cluster.stop_broker(0)
-    at.cluster.start_broker(0)
+    stage.cluster.stop_broker(0)
+    stage.cluster.start_broker(0)
 
 
-def move_leader_and_back(at: Scene, reader: StreamReader) -> None:
-    move_leader(at, reader)
-    at.cluster.elect_preferred_leaders()
+def move_leader_and_back(stage: SourceStage, reader: StreamReader) -> None:
+    move_leader(stage, reader)
+    stage.cluster.elect_preferred_leaders()
 
 
 @pytest.mark.parametrize("lose", [lose_connection, move_leader, move_leader_and_back])
 @pytest.mark.parametrize("steps", [(0,), (1,), (0, 1), (1, 4, 6)], ids=str)
 def test_no_batch_has_a_record_that_was_accepted(
-    at: Scene, lose: Callable[[Scene, StreamReader], None], steps: tuple[int, ...]
+    stage: SourceStage, lose: Callable[[SourceStage, StreamReader], None], steps: tuple[int, ...]
 ) -> None:
     """The newer lock counts: the older copies of records that wait for a batch are dropped."""
-    reader = at.reader(**{"kafka.share.acquire.mode": "batch_optimized"})
+    reader = stage.reader(**{"kafka.share.acquire.mode": "batch_optimized"})
     offset, books, read, step = reader.initialOffset(), Books(GROUP), 0, 0
     found: set[tuple[int, int]] = set()
     while (end := plan(reader, offset, LIMIT)) != offset:
-        entries = at.cluster.journal.since(read)
+        entries = stage.cluster.journal.since(read)
         read += len(entries)
         books.read(entries)
         batch = places(rows(reader, offset, end))
@@ -74,21 +66,21 @@ def test_no_batch_has_a_record_that_was_accepted(
         found |= set(batch)
         offset = end
         if step in steps:
-            lose(at, reader)
+            lose(stage, reader)
         step += 1
     assert found == set(EVERY)
-    assert at.lag() == 0
+    assert stage.lag() == 0
     reader.stop()
 
 
-def test_no_batch_has_a_record_twice(at: Scene) -> None:
+def test_no_batch_has_a_record_twice(stage: SourceStage) -> None:
     """The leader moves while a batch is filled: records from the new leader replace the older copies."""
-    reader = at.reader(**{"kafka.share.acquire.mode": "batch_optimized"})
+    reader = stage.reader(**{"kafka.share.acquire.mode": "batch_optimized"})
     plan(reader, reader.initialOffset(), LIMIT)
     member = reader._member
     assert member is not None
     ((waits, former),) = member._surplus
-    newer = at.cluster.log(TOPIC, waits.partition).read(10, max_bytes=1 << 20, isolation=ALL).batches[0]
+    newer = stage.cluster.log(TOPIC, waits.partition).read(10, max_bytes=1 << 20, isolation=ALL).batches[0]
     key = TopicIdPartition(TopicId(waits.topic_id), waits.partition)
     member._core._buffer.extend([AcquiredPiece(key, TOPIC, 1 - former, 10, 15, 2, newer)])
     taken = [held for held in member.acquire(2 * RECORDS, 500) if held.range.partition == waits.partition]

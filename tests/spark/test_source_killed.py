@@ -21,7 +21,7 @@ import pytest
 
 from shareq.admin import Admin
 from tests.kafka.fixtures import Reachable
-from tests.spark.test_source import Place, every_place, logged_places, places, scene
+from tests.spark.stage import Place, Stage, every_place, logged_places, make_stage, places
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,38 +70,35 @@ def test_a_killed_drivers_records_reach_the_sink(
     spark: SparkSession, served: Reachable, fresh: Callable[[str], str], tmp_path: Path, seed: int
 ) -> None:
     rng = Random(seed)
-    at = scene(spark, served, fresh, tmp_path, PER_BATCH * (4 + 3 * KILLS))
-    with Admin({"bootstrap.servers": at.options["kafka.bootstrap.servers"]}) as admin:
+    stage = make_stage(spark, served, fresh, tmp_path, PER_BATCH * (4 + 3 * KILLS))
+    with Admin({"bootstrap.servers": stage.options["kafka.bootstrap.servers"]}) as admin:
         limits = {"share.record.lock.duration.ms": "5000", "share.delivery.count.limit": "25"}
-        admin.alter_group_configs(at.options["group.id"], limits)
-    options = json.dumps({**at.options, "maxRecordsPerBatch": str(PER_BATCH)})
+        admin.alter_group_configs(stage.options["group.id"], limits)
+    options = json.dumps({**stage.options, "maxRecordsPerBatch": str(PER_BATCH)})
     points = rng.sample(POINTS, len(POINTS))
     for number in range(KILLS):
         point, nth, everything = points[number % len(points)], rng.randint(1, 2), rng.random() < 0.5
         print(f"{number}: killed{' with all its processes' if everything else ''} at step {point}, time {nth}")
         run_and_kill([options, str(tmp_path), point, str(nth)], tmp_path / "steps", everything=everything)
     last: dict[int, list[Place]] = {}
-    at.run(lambda df, number: last.update({number: places(df)}), maxRecordsPerBatch="1000")
+    stage.run(lambda df, number: last.update({number: places(df)}), maxRecordsPerBatch="1000")
     arrived = {place for batch in last.values() for place in batch}
     for path in tmp_path.glob("batch-*.json"):
         rows = [(partition, offset) for partition, offset in json.loads(path.read_text())]
         arrived.update(rows)
-        assert sorted(rows) == logged_places(at.checkpoint, int(path.name.split("-")[1]))
+        assert sorted(rows) == logged_places(stage.checkpoint, int(path.name.split("-")[1]))
     for number, batch in last.items():
-        assert sorted(batch) == logged_places(at.checkpoint, number)
-    assert sorted(arrived) == every_place(at.records)
-    assert at.lag() == 0
+        assert sorted(batch) == logged_places(stage.checkpoint, number)
+    assert sorted(arrived) == every_place(stage.records)
+    assert stage.lag() == 0
 
 
-def test_records_of_a_killed_query_are_delivered_to_others(
-    spark: SparkSession, served: Reachable, fresh: Callable[[str], str], tmp_path: Path
-) -> None:
+def test_records_of_a_killed_query_are_delivered_to_others(stage: Stage, tmp_path: Path) -> None:
     """The other query has its own checkpoint."""
-    at = scene(spark, served, fresh, tmp_path, 40)
-    options = json.dumps({**at.options, "maxRecordsPerBatch": str(PER_BATCH)})
+    options = json.dumps({**stage.options, "maxRecordsPerBatch": str(PER_BATCH)})
     (theirs := tmp_path / "theirs").mkdir()
     run_and_kill([options, str(theirs), "read", "1"], theirs / "steps", everything=True)
     arrived: list[Place] = []
-    at.run(lambda df, _: arrived.extend(places(df)))
-    assert sorted(arrived) == every_place(at.records)
-    assert at.lag() == 0
+    stage.run(lambda df, _: arrived.extend(places(df)))
+    assert sorted(arrived) == every_place(stage.records)
+    assert stage.lag() == 0

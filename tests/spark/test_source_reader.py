@@ -6,7 +6,7 @@ import gc
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark import TaskContext
@@ -20,96 +20,25 @@ from shareq.model.events import RecordsChanged
 from shareq.spark.acknowledge import VERDICTS
 from shareq.spark.batch import BatchReader
 from shareq.spark.options import parse
-from shareq.spark.reader import fetcher
 from shareq.spark.stream import StreamReader
 from shareq.spark.worker import spare_modules
 from shareq.trace import messages
 from tests.log.support import batch, broken
+from tests.spark.source_stage import EVERY, GROUP, PATIENCE, RECORDS, TOPIC, SourceStage, as_stored, places, plan, rows
 
 if TYPE_CHECKING:
     from shareq.wire.server import Server
 
-TOPIC, GROUP = "orders", "g"
-RECORDS = 40
 LOCK_MS = 2000
-PATIENCE = 60
-"""How often `plan` asks for the next offset; each call takes up to half a second of virtual time."""
-
-Place = tuple[int, int]
-"""(partition, offset)."""
-
-EVERY = sorted((number % 2, number // 2) for number in range(RECORDS))
-
-
-class Scene(NamedTuple):
-    cluster: Cluster
-    folder: str
-
-    def reader(self, **options: str) -> StreamReader:
-        needed = {"kafka.bootstrap.servers": self.cluster.bootstrap_servers, "subscribe": TOPIC, "group.id": GROUP}
-        strict = {"kafka.share.acquire.mode": "record_limit", "minPartitions": "2"}
-        return StreamReader(parse({**needed, **strict, **options}), self.folder)
-
-    def lag(self) -> int:
-        """How many records the group has not finished; all records of a partition that it has not begun."""
-        with Admin({"bootstrap.servers": self.cluster.bootstrap_servers}) as admin:
-            lags = {at.partition: row.lag for at, row in admin.list_share_group_offsets(GROUP).items()}
-        return sum(RECORDS // 2 if (lag := lags.get(partition)) is None else lag for partition in (0, 1))
-
-    def crash(self, reader: StreamReader) -> None:
-        """The driver's machine loses power, and its locks expire."""
-        assert reader._member is not None
-        self.cluster.crash(reader._member)
-        reader._member._closing.set()  # its thread dies with it
-        self.cluster.advance(60_000)
 
 
 @pytest.fixture
-def at(tmp_path: Path) -> Iterator[Scene]:
-    fetcher.cache_clear()  # clusters with the same seed have the same name
-    with Cluster(brokers=1, seed=5, trace_messages=True) as cluster:
-        cluster.create_topic(TOPIC, 2)
-        cluster.configure_group(GROUP, {"share.auto.offset.reset": "earliest"})
-        with Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
-            for number in range(RECORDS):
-                producer.produce(TOPIC, b"value-%d" % number, partition=number % 2)
-        yield Scene(cluster, str(tmp_path / "verdicts"))
+def stage(tmp_path: Path) -> Iterator[SourceStage]:
+    with SourceStage.opened(tmp_path, brokers=1, trace_messages=True) as made:
+        yield made
 
 
-Offset = dict[str, Any]
-
-
-def at_most(rows: int) -> ReadMaxRows:
-    return ReadMaxRows(rows)
-
-
-def through_json(offset: Offset) -> Offset:
-    """An offset after a round trip through JSON, in which Spark keeps it."""
-    restored: Offset = json.loads(json.dumps(offset))
-    return restored
-
-
-def plan(reader: StreamReader, start: Offset, limit: int = RECORDS) -> Offset:
-    """The next offset, or `start` if there is none after many calls: joining a group takes some time."""
-    return poll_offset(lambda: reader.latestOffset(start, at_most(limit)), start)
-
-
-def poll_offset(latest: Callable[[], Offset], start: Offset) -> Offset:
-    return next((offset for _ in range(PATIENCE) if (offset := through_json(latest())) != start), start)
-
-
-def rows(reader: StreamReader, start: Offset, end: Offset) -> list[tuple[int, int, int]]:
-    """The rows of all tasks of a batch: (partition, offset, delivery_count)."""
-    found = [batch for task in reader.partitions(start, end) for batch in reader.read(task)]
-    columns = (("partition", "offset", "deliveryCount"), found)
-    return [tuple(row.values()) for batch in columns[1] for row in batch.select(list(columns[0])).to_pylist()]
-
-
-def places(several: Sequence[tuple[int, int, int]]) -> list[Place]:
-    return sorted((partition, offset) for partition, offset, _ in several)
-
-
-def drain(reader: StreamReader, offset: Offset) -> list[tuple[int, int, int]]:
+def drain(reader: StreamReader, offset: dict[str, Any]) -> list[tuple[int, int, int]]:
     """Run batches until there are no more."""
     found: list[tuple[int, int, int]] = []
     while (end := plan(reader, offset)) != offset:
@@ -120,8 +49,8 @@ def drain(reader: StreamReader, offset: Offset) -> list[tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize("limit", [1, 7, 25, RECORDS])
-def test_batches_keep_the_limit_and_deliver_all_records_once(at: Scene, limit: int) -> None:
-    reader = at.reader()
+def test_batches_keep_the_limit_and_deliver_all_records_once(stage: SourceStage, limit: int) -> None:
+    reader = stage.reader()
     offset, sizes, found = reader.initialOffset(), [], []
     while (end := plan(reader, offset, limit)) != offset:
         batch = rows(reader, offset, end)
@@ -130,77 +59,77 @@ def test_batches_keep_the_limit_and_deliver_all_records_once(at: Scene, limit: i
         offset = end
     assert max(sizes) == limit
     assert places(found) == EVERY
-    assert at.lag() == 0
+    assert stage.lag() == 0
     reader.stop()
 
 
-def test_a_batch_has_as_many_tasks_as_requested(at: Scene) -> None:
-    reader = at.reader(minPartitions="8")
+def test_a_batch_has_as_many_tasks_as_requested(stage: SourceStage) -> None:
+    reader = stage.reader(minPartitions="8")
     end = plan(reader, reader.initialOffset())
     assert len(reader.partitions(reader.initialOffset(), end)) == 8
     reader.stop()
 
 
-def test_planning_the_next_batch_acknowledges_the_last_one(at: Scene) -> None:
-    reader = at.reader()
+def test_planning_the_next_batch_acknowledges_the_last_one(stage: SourceStage) -> None:
+    reader = stage.reader()
     zero = reader.initialOffset()
     one = plan(reader, zero, 10)
     assert len(rows(reader, zero, one)) == 10
-    assert at.lag() == RECORDS  # they have been read, but not finished as far as the source knows
+    assert stage.lag() == RECORDS  # they have been read, but not finished as far as the source knows
     plan(reader, one, 10)
-    assert at.lag() == RECORDS - 10
+    assert stage.lag() == RECORDS - 10
     reader.stop()
 
 
-def test_commit_acknowledges_and_may_be_repeated(at: Scene) -> None:
-    reader = at.reader()
+def test_commit_acknowledges_and_may_be_repeated(stage: SourceStage) -> None:
+    reader = stage.reader()
     one = plan(reader, reader.initialOffset(), 10)
     for _ in range(2):
         reader.commit(one)
-        assert at.lag() == RECORDS - 10
+        assert stage.lag() == RECORDS - 10
     reader.stop()
 
 
-def test_a_planned_batch_that_was_not_run_is_planned_again(at: Scene) -> None:
-    reader = at.reader()
+def test_a_planned_batch_that_was_not_run_is_planned_again(stage: SourceStage) -> None:
+    reader = stage.reader()
     zero = reader.initialOffset()
     assert plan(reader, zero, 10) == plan(reader, zero, 10)
     reader.stop()
 
 
-def test_a_restart_reads_exactly_the_batch_of_the_offset_without_its_locks(at: Scene) -> None:
-    first = at.reader()
+def test_a_restart_reads_exactly_the_batch_of_the_offset_without_its_locks(stage: SourceStage) -> None:
+    first = stage.reader()
     zero = first.initialOffset()
     one = plan(first, zero, 15)
     before = rows(first, zero, one)
-    at.crash(first)
-    second = at.reader()
+    stage.crash(first)
+    second = stage.reader()
     assert rows(second, zero, one) == before
     assert set(places(drain(second, one))) == set(EVERY)  # with the replayed batch: it was not accepted
-    assert at.lag() == 0
+    assert stage.lag() == 0
 
 
-def test_records_of_a_lost_driver_are_delivered_to_others(at: Scene) -> None:
-    lost, other = at.reader(maxRecordsPerBatch="12"), at.reader()
+def test_records_of_a_lost_driver_are_delivered_to_others(stage: SourceStage) -> None:
+    lost, other = stage.reader(maxRecordsPerBatch="12"), stage.reader()
     held = rows(lost, lost.initialOffset(), plan(lost, lost.initialOffset()))
-    at.crash(lost)
+    stage.crash(lost)
     found = drain(other, other.initialOffset())
     assert places(found) == EVERY
     assert {(p, o) for p, o, count in found if count == 2} == set(places(held))
 
 
-def test_two_queries_of_a_group_share_the_work(at: Scene) -> None:
-    readers = [at.reader(maxRecordsPerBatch="5") for _ in range(2)]
+def test_two_queries_of_a_group_share_the_work(stage: SourceStage) -> None:
+    readers = [stage.reader(maxRecordsPerBatch="5") for _ in range(2)]
     offsets = [reader.initialOffset() for reader in readers]
     found: list[list[tuple[int, int, int]]] = [[], []]
     for number in [0, 1] * PATIENCE:
-        end = through_json(readers[number].latestOffset(offsets[number], at_most(5)))
+        end = as_stored(readers[number].latestOffset(offsets[number], ReadMaxRows(5)))
         if end != offsets[number]:
             found[number] += rows(readers[number], offsets[number], end)
             offsets[number] = end
     assert all(found)
     assert places(found[0] + found[1]) == EVERY
-    assert at.lag() == 0
+    assert stage.lag() == 0
     for reader in readers:
         reader.stop()
 
@@ -214,109 +143,111 @@ def test_two_queries_of_a_group_share_the_work(at: Scene) -> None:
         pytest.param("reject", False, True, id="released, not rejected, when it never began"),
     ],
 )
-def test_a_batch_of_an_ended_query_is_settled_or_released(at: Scene, on_failure: str, begun: bool, again: bool) -> None:
-    reader = at.reader(onFailure=on_failure)
+def test_a_batch_of_an_ended_query_is_settled_or_released(
+    stage: SourceStage, on_failure: str, begun: bool, again: bool
+) -> None:
+    reader = stage.reader(onFailure=on_failure)
     zero = reader.initialOffset()
     one = plan(reader, zero, 10)
     if begun:
         reader.partitions(zero, one)
     reader.stop()
-    other = at.reader()
+    other = stage.reader()
     found = drain(other, other.initialOffset())
     assert len(found) == (RECORDS if again else RECORDS - 10)
-    assert at.lag() == 0
+    assert stage.lag() == 0
 
 
-def test_acknowledge_types_apply_to_their_own_batch(at: Scene) -> None:
-    reader = at.reader()
+def test_acknowledge_types_apply_to_their_own_batch(stage: SourceStage) -> None:
+    reader = stage.reader()
     zero = reader.initialOffset()
     one = plan(reader, zero)
-    (box,) = Path(at.folder).iterdir()
+    (box,) = Path(stage.folder).iterdir()
     for number, verdict in enumerate(VERDICTS):
         letter = {"verdict": verdict, "places": {TOPIC: {"0": [number]}}}
         (box / f"{number}.json").write_text(json.dumps(letter))
     two = plan(reader, one)
     assert rows(reader, one, two) == [(0, 0, 2)]  # the released record; the rejected one is not delivered again
     assert plan(reader, two) == two
-    assert at.lag() == 0
+    assert stage.lag() == 0
     reader.stop()
-    assert not Path(at.folder).exists()
+    assert not Path(stage.folder).exists()
 
 
-def test_acknowledge_types_of_a_replayed_batch_are_dropped(at: Scene) -> None:
+def test_acknowledge_types_of_a_replayed_batch_are_dropped(stage: SourceStage) -> None:
     """The records of a replayed batch are not held: they are delivered again, and get other acknowledge types then."""
-    first = at.reader()
+    first = stage.reader()
     zero = first.initialOffset()
     one = plan(first, zero, 15)
-    at.crash(first)
-    (lost,) = Path(at.folder).iterdir()
-    second = at.reader()
+    stage.crash(first)
+    (lost,) = Path(stage.folder).iterdir()
+    second = stage.reader()
     again = rows(second, zero, one)
-    (box,) = set(Path(at.folder).iterdir()) - {lost}
+    (box,) = set(Path(stage.folder).iterdir()) - {lost}
     letter = {"verdict": "release", "places": {TOPIC: {"0": [0, 1, 2]}}}
     (box / "0.json").write_text(json.dumps(letter))
     found = drain(second, one)
     assert set(places(again)) < set(places(found)) == set(EVERY)
     assert len(found) == RECORDS
-    assert at.lag() == 0
+    assert stage.lag() == 0
 
 
-def test_a_reader_without_a_query_leaves_no_folder(at: Scene) -> None:
-    at.reader().stop()
-    assert not Path(at.folder).exists()
+def test_a_reader_without_a_query_leaves_no_folder(stage: SourceStage) -> None:
+    stage.reader().stop()
+    assert not Path(stage.folder).exists()
 
 
 @pytest.mark.parametrize("renews", [True, False], ids=["renewed", "not renewed"])
-def test_a_batch_may_take_longer_than_its_locks(at: Scene, renews: bool) -> None:
+def test_a_batch_may_take_longer_than_its_locks(stage: SourceStage, renews: bool) -> None:
     """The renewing thread uses the wall clock, so the test calls `renew` itself."""
-    reader = at.reader(lockRenewal=str(renews))
+    reader = stage.reader(lockRenewal=str(renews))
     zero = reader.initialOffset()
     held = plan(reader, zero, 10)
     member = reader._member
     assert member is not None
     assert member.lock_duration_ms == 30_000
     for _ in range(6):
-        at.cluster.advance(10_000)
+        stage.cluster.advance(10_000)
         member.renew()
-    causes = {entry.event.cause for entry in at.cluster.journal.entries() if isinstance(entry.event, RecordsChanged)}
+    causes = {entry.event.cause for entry in stage.cluster.journal.entries() if isinstance(entry.event, RecordsChanged)}
     assert ("renew" in causes, "lock_timeout" in causes) == (renews, not renews)
     reader.commit(held)
-    assert at.lag() == RECORDS - (10 if renews else 0)
+    assert stage.lag() == RECORDS - (10 if renews else 0)
     reader.stop()
 
 
-def test_available_now_ends_at_the_current_log_ends(at: Scene) -> None:
-    reader = at.reader()
+def test_available_now_ends_at_the_current_log_ends(stage: SourceStage) -> None:
+    reader = stage.reader()
     reader.prepareForTriggerAvailableNow()
-    with Producer({"bootstrap.servers": at.cluster.bootstrap_servers}) as producer:
+    with Producer({"bootstrap.servers": stage.cluster.bootstrap_servers}) as producer:
         producer.produce(TOPIC, b"late", partition=0)
     assert places(drain(reader, reader.initialOffset())) == EVERY
-    assert at.lag() == 1
-    other = at.reader()
+    assert stage.lag() == 1
+    other = stage.reader()
     assert places(drain(other, other.initialOffset())) == [(0, RECORDS // 2)]  # still available
 
 
-def test_available_now_waits_for_records_that_others_have_locked(at: Scene) -> None:
-    other = at.reader(lockRenewal="false", maxRecordsPerBatch="12")
+def test_available_now_waits_for_records_that_others_have_locked(stage: SourceStage) -> None:
+    other = stage.reader(lockRenewal="false", maxRecordsPerBatch="12")
     plan(other, other.initialOffset())
-    reader = at.reader()
+    reader = stage.reader()
     reader.prepareForTriggerAvailableNow()
     assert places(drain(reader, reader.initialOffset())) == EVERY
     other.stop()
 
 
-def test_a_batch_read_of_an_unknown_topic_is_refused(at: Scene) -> None:
-    options = {"kafka.bootstrap.servers": at.cluster.bootstrap_servers, "subscribe": "nowhere", "group.id": GROUP}
+def test_a_batch_read_of_an_unknown_topic_is_refused(stage: SourceStage) -> None:
+    options = {"kafka.bootstrap.servers": stage.cluster.bootstrap_servers, "subscribe": "nowhere", "group.id": GROUP}
     with pytest.raises(KafkaException, match="nowhere"):
         BatchReader(parse(options)).partitions()
 
 
-def test_connection_settings_apply_to_tasks_and_admin_calls(at: Scene) -> None:
-    reader = at.reader(**{"kafka.client.id": "night"})
+def test_connection_settings_apply_to_tasks_and_admin_calls(stage: SourceStage) -> None:
+    reader = stage.reader(**{"kafka.client.id": "night"})
     reader.prepareForTriggerAvailableNow()
-    start = through_json(reader.initialOffset())
+    start = as_stored(reader.initialOffset())
     assert len(rows(reader, start, plan(reader, start))) == RECORDS
-    apis = {exchange.api for exchange in messages(at.cluster, client="night")}
+    apis = {exchange.api for exchange in messages(stage.cluster, client="night")}
     assert {"ShareFetch", "Fetch", "ListOffsets"} <= apis
     reader.stop()
 
@@ -341,30 +272,30 @@ def bad_compression(values: Sequence[bytes]) -> bytes:
     ],
 )
 def test_unreadable_records_do_not_block_a_stream(
-    at: Scene, damaged: Callable[[Sequence[bytes]], bytes], on_failure: str, fate: str, left_out: int
+    stage: SourceStage, damaged: Callable[[Sequence[bytes]], bytes], on_failure: str, fate: str, left_out: int
 ) -> None:
     values = [b"lost" * 50, b"gone" * 50, b"away" * 50]
     first = RECORDS // 2
-    log = at.cluster.log(TOPIC, 0)
-    appended = log.append(damaged(values), now_ms=at.cluster.now_ms, leader_epoch=0, validate=False)
+    log = stage.cluster.log(TOPIC, 0)
+    appended = log.append(damaged(values), now_ms=stage.cluster.now_ms, leader_epoch=0, validate=False)
     assert not appended.error
-    with Producer({"bootstrap.servers": at.cluster.bootstrap_servers}) as producer:
+    with Producer({"bootstrap.servers": stage.cluster.bootstrap_servers}) as producer:
         producer.produce(TOPIC, b"behind it", partition=0)
     everything = sorted([*EVERY, (0, first + len(values))])
-    reader = at.reader(onFailure=on_failure)
+    reader = stage.reader(onFailure=on_failure)
     offset, found = reader.initialOffset(), []
     while (end := plan(reader, offset)) != offset:
         found.append(rows(reader, offset, end))
-        assert at.reader().partitions(offset, end)  # it is planned again after a restart
-        assert rows(at.reader(), offset, end) == found[-1]
+        assert stage.reader().partitions(offset, end)  # it is planned again after a restart
+        assert rows(stage.reader(), offset, end) == found[-1]
         offset = end
     reader.stop()
     assert places([row for each in found for row in each]) == everything
     assert len(values) <= offset["unreadable"] <= left_out  # as known when the last batch was planned
-    assert at.lag() == 0
+    assert stage.lag() == 0
     lost = [
         entry.event
-        for entry in at.cluster.journal
+        for entry in stage.cluster.journal
         if isinstance(entry.event, RecordsChanged)
         and entry.event.cause == "settled"
         and entry.event.partition == 0
@@ -374,12 +305,12 @@ def test_unreadable_records_do_not_block_a_stream(
     assert sum(event.end - event.first for event in lost) == left_out
 
 
-def test_a_task_raises_for_unreadable_records(at: Scene) -> None:
+def test_a_task_raises_for_unreadable_records(stage: SourceStage) -> None:
     """The member received the records intact and will accept them: without the error they would be lost."""
-    reader = at.reader()
+    reader = stage.reader()
     start = reader.initialOffset()
     end = plan(reader, start)
-    log = at.cluster.log(TOPIC, 0)
+    log = stage.cluster.log(TOPIC, 0)
     whole = log._batches[0]
     log._batches[0] = whole._replace(data=broken(whole.data, -1))
     with pytest.raises(CorruptBatch, match="the CRC does not match"):
@@ -389,11 +320,11 @@ def test_a_task_raises_for_unreadable_records(at: Scene) -> None:
     reader.stop()
 
 
-def test_a_batch_read_leaves_out_unreadable_records(at: Scene, caplog: pytest.LogCaptureFixture) -> None:
-    log = at.cluster.log(TOPIC, 1)
+def test_a_batch_read_leaves_out_unreadable_records(stage: SourceStage, caplog: pytest.LogCaptureFixture) -> None:
+    log = stage.cluster.log(TOPIC, 1)
     for data in (bad_crc([b"lost"]), bad_compression([b"gone" * 50])):
-        log.append(data, now_ms=at.cluster.now_ms, leader_epoch=0, validate=False)
-    options = {"kafka.bootstrap.servers": at.cluster.bootstrap_servers, "subscribe": TOPIC, "group.id": GROUP}
+        log.append(data, now_ms=stage.cluster.now_ms, leader_epoch=0, validate=False)
+    options = {"kafka.bootstrap.servers": stage.cluster.bootstrap_servers, "subscribe": TOPIC, "group.id": GROUP}
     reader = BatchReader(parse(options))
     found = [row for task in reader.partitions() for part in reader.read(task) for row in part.to_pylist()]
     assert sorted((row["partition"], row["offset"]) for row in found) == EVERY
@@ -426,8 +357,8 @@ def test_locks_are_renewed_on_the_wall_clock(served: Server, fresh: Callable[[st
 
     for _ in range(20):
         begun, zero = cluster.now_ms, reader.initialOffset()
-        end = poll_offset(lambda: reader.latestOffset(zero, at_most(1)), zero)  # noqa: B023    # called at once
-        assert cluster.wait(lambda: overruns(begun) or is_lost(begun), 60)  # noqa: B023    # as above
+        end = plan(reader, zero, 1)
+        assert cluster.wait(lambda: overruns(begun) or is_lost(begun), 60)  # noqa: B023    # called at once
         reader.commit(end)
         if not is_lost(begun):  # nor while the commit was on its way to the broker
             break
@@ -440,13 +371,13 @@ def test_locks_are_renewed_on_the_wall_clock(served: Server, fresh: Callable[[st
 
 
 @pytest.mark.parametrize("in_task", [True, False])
-def test_a_worker_spares_its_modules_once(at: Scene, monkeypatch: pytest.MonkeyPatch, in_task: bool) -> None:
+def test_a_worker_spares_its_modules_once(stage: SourceStage, monkeypatch: pytest.MonkeyPatch, in_task: bool) -> None:
     """Spark's worker collects garbage after each task; another process that reads is left alone."""
     frozen: list[bool] = []
     spare_modules.cache_clear()
     monkeypatch.setattr(gc, "freeze", lambda: frozen.append(True))
     monkeypatch.setattr(TaskContext, "get", lambda: object() if in_task else None)
-    reader = at.reader()
+    reader = stage.reader()
     start = reader.initialOffset()
     assert len(rows(reader, start, plan(reader, start))) == RECORDS
     reader.stop()

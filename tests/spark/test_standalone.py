@@ -23,7 +23,7 @@ from tests.kafka.fixtures import Reachable
 from tests.spark.pipeline_journals import story
 from tests.spark.pipeline_oracle import expected_of, oracle, written
 from tests.spark.remote_driver import FEW
-from tests.spark.test_source import every_place, prepare
+from tests.spark.stage import every_place, prepare
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 600

@@ -21,7 +21,7 @@ from shareq.model.ids import SHARE_STATE_TOPIC, SharePartitionKey
 from shareq.model.messages.share_state import StateBatch
 from shareq.model.records import CoordinatorRecord
 from shareq.spark.state_rows import RECORDS, STATES, ReadEnd, history, records, segments, states
-from tests.coordinator.share_state.support import KEY, OTHER, TOPIC, Stage, batches, image, topic_image
+from tests.coordinator.share_state.stage import KEY, OTHER, TOPIC, Stage, batches, image, topic_image
 
 OLD = SharePartitionKey("g1", OTHER, 0)
 NAMES: dict[str, str] = {TOPIC: "orders"}
@@ -243,7 +243,7 @@ def coordinated(rng: random.Random, steps: int) -> tuple[list[Any], list[tuple[i
     )
     moments = []
     for _ in range(steps):
-        stage.wait(stage.now_ms + rng.randrange(100_000))
+        stage.wait(rng.randrange(100_000))
         key, spso = rng.choice(KEYS), rng.randrange(30)
         runs = f"{spso}-{spso + rng.randrange(9)}/{rng.choice([0, 2, 4])}/{rng.randrange(1, 5)}"
         action = rng.choice(["initialize", "read", "write", "write", "write", "delete"])

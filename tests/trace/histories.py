@@ -10,7 +10,7 @@ from shareq.trace import Journal
 from shareq.trace.analysis.fold import apply_entry
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.share_partition_state import SharePartitionState
-from tests.leader.oracle_rig import MEMBERS, Rig, random_step
+from tests.leader.oracle_stage import MEMBERS, OracleStage, random_step
 
 ORIGIN_MS = 1_767_225_600_000
 GROUP, TOPIC = "g", "t"
@@ -32,25 +32,25 @@ def fold(journal: Journal, group: str, topic: str, partition: int) -> ShareParti
     return state
 
 
-def random_history(rng: Random, steps: int) -> Iterator[tuple[Journal, Rig]]:
+def random_history(rng: Random, steps: int) -> Iterator[tuple[Journal, OracleStage]]:
     """A leader and its journal after each of some random steps: fetches, acknowledgements, expiries, failed and late
     writes, a moving log start, compaction, reloads.
     """
-    rig = Rig(rng, traced=True)
+    stage = OracleStage(rng, traced=True)
     journal = Journal(ORIGIN_MS)
     journal.record(ORIGIN_MS, -1, TopicCreated(TOPIC, "id", 1))
     for member in MEMBERS:
         journal.record(ORIGIN_MS, 2, MemberJoined(GROUP, member, f"client-{member}", (TOPIC,)))
     log_start = 0
     for _ in range(steps):
-        if rig.log.start != log_start:
-            log_start = rig.log.start
-            journal.record(ORIGIN_MS + rig.now_ms, 0, LogStartMoved(TOPIC, 0, log_start))
-        for event in rig.subject.take_events():
-            journal.record(ORIGIN_MS + rig.now_ms, 0, event)
-        yield journal, rig
-        random_step(rng, rig)
+        if stage.log.start != log_start:
+            log_start = stage.log.start
+            journal.record(ORIGIN_MS + stage.now_ms, 0, LogStartMoved(TOPIC, 0, log_start))
+        for event in stage.subject.take_events():
+            journal.record(ORIGIN_MS + stage.now_ms, 0, event)
+        yield journal, stage
+        random_step(rng, stage)
         if rng.random() < 0.01:
             leaving = rng.choice(MEMBERS)
-            journal.record(ORIGIN_MS + rig.now_ms, 2, MemberLeft(GROUP, leaving, "left"))
-            journal.record(ORIGIN_MS + rig.now_ms, 2, MemberJoined(GROUP, leaving, f"client-{leaving}", (TOPIC,)))
+            journal.record(ORIGIN_MS + stage.now_ms, 2, MemberLeft(GROUP, leaving, "left"))
+            journal.record(ORIGIN_MS + stage.now_ms, 2, MemberJoined(GROUP, leaving, f"client-{leaving}", (TOPIC,)))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from random import Random
 from typing import Any
 
 import pytest
 
-from shareq.model.errors import KafkaException
 from shareq.model.events import DurableStateRead, Event, Run, SharePartitionLoaded, StateRecordWritten, TopicCreated
 from shareq.model.messages.share_state import StateBatch
 from shareq.trace import Journal
@@ -16,7 +14,7 @@ from shareq.trace.analysis import replay
 from shareq.trace.analysis.durable_state import DurableState, DurableTimeline, loaded_runs
 from shareq.trace.analysis.fold import JournalCorrupt
 from shareq.trace.analysis.group_history import GroupHistory
-from tests.broker.test_random_faults import PLACES, WEIGHTS, FaultyCluster
+from tests.broker.stage import PLACES, LedgerStage
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE
 from tests.trace.random_groups import random_journal
 
@@ -156,13 +154,12 @@ def test_the_runs_that_a_leader_loads(start: int, batches: list[Any], expected: 
     assert loaded_runs(state, 7) == expected
 
 
-def faulty_run(seed: int) -> FaultyCluster:
+def faulty_run(seed: int) -> LedgerStage:
     """A cluster after random faults: kills, failed writes, deleted and compacted records."""
-    faulty = FaultyCluster(seed)
+    stage = LedgerStage(seed)
     for _ in range(100):
-        with suppress(KafkaException):  # client calls can fail under faults
-            getattr(faulty, faulty.rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0])()
-    return faulty
+        stage.step()
+    return stage
 
 
 @pytest.mark.parametrize("run", range(3))

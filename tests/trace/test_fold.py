@@ -27,7 +27,7 @@ from shareq.model.states import ABANDONED, PREPARED, SETTLED, TXN_COMMIT, Record
 from shareq.trace import Entry, Journal, JournalCorrupt, SharePartitionState
 from shareq.trace.analysis.fold import apply_entry
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
-from tests.leader.oracle_rig import Rig
+from tests.leader.oracle_stage import OracleStage
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random_history
 
 Records = dict[int, tuple[Any, ...]]
@@ -62,26 +62,26 @@ def by_offset(state: SharePartitionState) -> Records:
     return {offset: status[:6] for first, end, status in state.runs for offset in range(first, end)}
 
 
-def oracle_records(rig: Rig) -> Records:
+def oracle_records(stage: OracleStage) -> Records:
     return {
         offset: (rec.state, rec.count, rec.member, rec.deadline, rec.write, rec.to)
-        for offset, rec in rig.oracle.recs.items()
-        if offset >= rig.oracle.spso
+        for offset, rec in stage.oracle.recs.items()
+        if offset >= stage.oracle.spso
     }
 
 
 def test_the_fold_equals_the_leaders_state_after_every_step(seed: int) -> None:
     for number in range(15):
         timeline = None
-        for journal, rig in random_history(Random(f"{seed}/{number}"), 150):
+        for journal, stage in random_history(Random(f"{seed}/{number}"), 150):
             timeline = timeline or PartitionTimeline(journal, GROUP, TOPIC, 0)
             timeline.refresh()
             state = timeline.state(len(timeline.entries))
-            assert by_offset(state) == oracle_records(rig)
-            assert (state.spso, state.window_end) == (rig.subject.spso, rig.subject.window_end)
-            assert state.delivery_complete_count == rig.subject.delivery_complete_count
-            assert set(state.writes) == set(rig.oracle.writes)
-            assert state.in_flight == rig.subject.window_size
+            assert by_offset(state) == oracle_records(stage)
+            assert (state.spso, state.window_end) == (stage.subject.spso, stage.subject.window_end)
+            assert state.delivery_complete_count == stage.subject.delivery_complete_count
+            assert set(state.writes) == set(stage.oracle.writes)
+            assert state.in_flight == stage.subject.window_size
 
 
 def test_states_in_any_order_equal_the_naive_fold(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:

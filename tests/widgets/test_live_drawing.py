@@ -31,7 +31,7 @@ class Running:
         self.journal.record(self.now_ms, 0, RecordsAppended("t", 0, self.now_ms, self.now_ms + 1))
 
 
-class Rig:
+class PictureStage:
     """A view with a real time of its own; a drawing takes `cost_ms` of it."""
 
     def __init__(self, time_scale: float = 1.0, cost_ms: int = COST_MS) -> None:
@@ -59,28 +59,28 @@ class Rig:
 
 
 def test_a_moment_is_drawn_once_however_often_it_ticks() -> None:
-    rig = Rig()
-    rig.real_ms += 10_000
-    assert len(rig.frames) == 1
-    assert [rig.drawn(rig.view.tick) for _ in range(3)] == [0, 0, 0]
-    assert [rig.grow_and_tick(10_000), rig.drawn(rig.view.tick)] == [1, 0]
-    assert rig.frames[-1].instant.until == rig.source.journal.total
+    stage = PictureStage()
+    stage.real_ms += 10_000
+    assert len(stage.frames) == 1
+    assert [stage.drawn(stage.view.tick) for _ in range(3)] == [0, 0, 0]
+    assert [stage.grow_and_tick(10_000), stage.drawn(stage.view.tick)] == [1, 0]
+    assert stage.frames[-1].instant.until == stage.source.journal.total
 
 
 def test_a_running_cluster_in_which_nothing_happens_is_drawn_at_its_time() -> None:
     """Events that a view does not count, such as heartbeats, and no events at all."""
-    rig = Rig()
-    rig.real_ms += 10_000
-    rig.source.now_ms += 400
-    assert rig.drawn(rig.view.tick) == 0
-    rig.source.now_ms += AGED_MS
-    assert rig.drawn(rig.view.tick) == 1
-    assert rig.frames[-1].instant.now_ms == rig.source.now_ms
+    stage = PictureStage()
+    stage.real_ms += 10_000
+    stage.source.now_ms += 400
+    assert stage.drawn(stage.view.tick) == 0
+    stage.source.now_ms += AGED_MS
+    assert stage.drawn(stage.view.tick) == 1
+    assert stage.frames[-1].instant.now_ms == stage.source.now_ms
 
 
 def test_a_live_view_draws_as_often_as_its_cost_allows() -> None:
-    rig = Rig()
-    every = [rig.grow_and_tick(COST_MS) for _ in range(3 * LIVE_SHARE)]
+    stage = PictureStage()
+    every = [stage.grow_and_tick(COST_MS) for _ in range(3 * LIVE_SHARE)]
     assert sum(every) == 3
     assert every[LIVE_SHARE - 1] == 1
 
@@ -95,9 +95,9 @@ def test_a_live_view_draws_as_often_as_its_cost_allows() -> None:
     ],
 )
 def test_the_wait_between_two_drawings(cost_ms: int, wait_ms: int) -> None:
-    rig = Rig(cost_ms=cost_ms)
-    assert rig.grow_and_tick(wait_ms - 1) == 0
-    assert rig.grow_and_tick(1) == 1
+    stage = PictureStage(cost_ms=cost_ms)
+    assert stage.grow_and_tick(wait_ms - 1) == 0
+    assert stage.grow_and_tick(1) == 1
 
 
 @pytest.mark.parametrize(
@@ -109,22 +109,22 @@ def test_the_wait_between_two_drawings(cost_ms: int, wait_ms: int) -> None:
     ],
 )
 def test_what_a_person_does_is_drawn_at_once(act: Any) -> None:
-    rig = Rig()
-    assert rig.grow_and_tick(0) == 0
-    assert rig.drawn(act, rig.view) == 1
+    stage = PictureStage()
+    assert stage.grow_and_tick(0) == 0
+    assert stage.drawn(act, stage.view) == 1
 
 
 def test_a_cluster_that_has_closed_is_drawn_to_its_end() -> None:
-    rig = Rig()
-    assert rig.grow_and_tick(0) == 0
-    rig.source.closed = True
-    assert rig.drawn(rig.view.tick) == 1
-    assert rig.frames[-1].instant.until == rig.source.journal.total
+    stage = PictureStage()
+    assert stage.grow_and_tick(0) == 0
+    stage.source.closed = True
+    assert stage.drawn(stage.view.tick) == 1
+    assert stage.frames[-1].instant.until == stage.source.journal.total
 
 
 def test_a_hidden_live_view_draws_nothing_until_it_is_visible() -> None:
-    rig = Rig()
-    rig.view.set_visible(False)
-    assert [rig.grow_and_tick(10_000) for _ in range(3)] == [0, 0, 0]
-    rig.view.set_visible(True)
-    assert rig.grow_and_tick(10_000) == 1
+    stage = PictureStage()
+    stage.view.set_visible(False)
+    assert [stage.grow_and_tick(10_000) for _ in range(3)] == [0, 0, 0]
+    stage.view.set_visible(True)
+    assert stage.grow_and_tick(10_000) == 1

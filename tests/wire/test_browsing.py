@@ -14,7 +14,7 @@ from shareq.model.messages.api_versions import ApiVersionsRequest
 from shareq.model.messages.share_browse import BrowseShareGroupRequest
 from shareq.wire.apis import APIS, EXPERIMENTS
 from shareq.wire.server import Server
-from tests.leader.experiments.browsing_harness import shown
+from tests.leader.experiments.browsing import shown
 from tests.polling import QUICK
 from tests.wire.raw import Raw
 

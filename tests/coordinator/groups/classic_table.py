@@ -23,26 +23,26 @@ OTHER = protocols(sticky=["t1"])
 
 
 def commit(member: str, generation: int | None = None) -> Send:
-    def send(world: Members) -> str:
+    def send(members: Members) -> str:
         partition = OffsetCommitRequest.Partition(partition_index=0, committed_offset=5)
         request = OffsetCommitRequest(
-            group_id=world.group_id,
-            generation_id_or_member_epoch=world.generation if generation is None else generation,
-            member_id=world.ids.get(member, member),
+            group_id=members.group_id,
+            generation_id_or_member_epoch=members.generation if generation is None else generation,
+            member_id=members.ids.get(member, member),
             topics=(OffsetCommitRequest.Topic(name="t1", partitions=(partition,)),),
         )
-        answer = world.ask(request, OffsetCommitResponse, ClientContext(api_version=9))
+        answer = members.ask(request, OffsetCommitResponse, ClientContext(api_version=9))
         return answer.topics[0].partitions[0].error_code.name
 
     return send
 
 
-def delete_offset(world: Members) -> str:
+def delete_offset(members: Members) -> str:
     partition = OffsetDeleteRequest.Partition(partition_index=0)
     request = OffsetDeleteRequest(
-        group_id=world.group_id, topics=(OffsetDeleteRequest.Topic(name="t1", partitions=(partition,)),)
+        group_id=members.group_id, topics=(OffsetDeleteRequest.Topic(name="t1", partitions=(partition,)),)
     )
-    answer = world.ask(request, OffsetDeleteResponse)
+    answer = members.ask(request, OffsetDeleteResponse)
     return (answer.error_code or answer.topics[0].partitions[0].error_code).name
 
 

@@ -21,10 +21,10 @@ from shareq.model.messages.classic_group import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from tests.coordinator.groups.classic_world import ClassicWorld
 from tests.coordinator.groups.members import RANGE
+from tests.coordinator.groups.stage import ClassicStage
 from tests.coordinator.quiet import check_group_coordinator
-from tests.coordinator.share_group.world import GROUP
+from tests.coordinator.share_group.stage import GROUP
 
 FORGETTING = frozenset({Errors.UNKNOWN_MEMBER_ID, Errors.ILLEGAL_GENERATION})
 """The errors after which a client joins without its member id."""
@@ -33,8 +33,8 @@ FORGETTING = frozenset({Errors.UNKNOWN_MEMBER_ID, Errors.ILLEGAL_GENERATION})
 class Client:
     """The group membership of one consumer. `generation` is -1 without an assignment."""
 
-    def __init__(self, world: ClassicWorld, instance: str | None) -> None:
-        self.world, self.instance = world, instance
+    def __init__(self, stage: ClassicStage, instance: str | None) -> None:
+        self.stage, self.instance = stage, instance
         self.member_id = ""
         self.request_epoch = 0
         self.joined_epoch = sys.maxsize  # of the coordinator that created its member id
@@ -49,19 +49,17 @@ class Client:
         return self.instance or self.member_id
 
     def send(self, request: Request) -> None:
-        self.request_epoch = self.world.epoch
-        self.waits_for = self.world.send(request, ClientContext(client_id="c", api_version=9))
+        self.request_epoch = self.stage.epoch
+        self.waits_for = self.stage.send(request, ClientContext(client_id="c", api_version=9))
 
     def act(self) -> None:
         """Handle the response of the last request; without a request under way, join or send a heartbeat."""
         if self.waits_for is None:
             self.join() if self.generation < 0 else self.beat()
             return
-        answers = self.world.responses[self.waits_for]
-        assert len(answers) <= 1, "a request is answered once"
-        if answers:
+        if answer := self.stage.answers.get(self.waits_for):
             self.waits_for = None
-            self.take(answers[0])
+            self.take(answer)
 
     def take(self, answer: Response) -> None:
         match answer:
@@ -80,7 +78,7 @@ class Client:
             case JoinGroupResponse() | SyncGroupResponse() | HeartbeatResponse():
                 fenced = answer.error_code is Errors.FENCED_INSTANCE_ID
                 # A new member id may be lost in a failover: then the next coordinator has an older id of the instance.
-                assert not fenced or self.world.epoch > self.joined_epoch, "instances are not shared"
+                assert not fenced or self.stage.epoch > self.joined_epoch, "instances are not shared"
                 self.generation = -1
                 if fenced or answer.error_code in FORGETTING:
                     self.member_id = ""
@@ -138,7 +136,7 @@ class Trial:
 
     def __init__(self, seed: int) -> None:
         self.rng, self.stalls = random.Random(seed), random.Random(seed)
-        self.world = ClassicWorld(t1=1, delay_ms=1000)
+        self.stage = ClassicStage(t1=1, delay_ms=1000)
         self.clients: list[Client] = []
         self.instances = 0
 
@@ -146,37 +144,37 @@ class Trial:
         pick = self.rng.choice
         match self.rng.randrange(12):
             case 0 | 1 if len(self.clients) < 6:
-                self.clients.append(Client(self.world, None))
+                self.clients.append(Client(self.stage, None))
             case 2 if len(self.clients) < 6:
                 self.instances += 1
-                self.clients.append(Client(self.world, f"i{self.instances}"))
+                self.clients.append(Client(self.stage, f"i{self.instances}"))
             case 3 if self.clients:
                 self.clients.remove(pick(self.clients))
             case 4 if self.clients:
                 index = self.rng.randrange(len(self.clients))
                 if self.clients[index].instance:
-                    self.clients[index] = Client(self.world, self.clients[index].instance)
+                    self.clients[index] = Client(self.stage, self.clients[index].instance)
             case 5 if self.clients:
                 client = pick(self.clients)
                 self.clients.remove(client)
                 client.leave()
             case 6:
-                self.world.fail_over()
+                self.stage.fail_over()
             case 7:
-                self.world.append_error = pick([Errors.NONE, Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR])
+                self.stage.append_error = pick([Errors.NONE, Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR])
 
     def stall(self) -> None:
         """Hold or release appends."""
         match self.stalls.randrange(8):
             case 0:
-                self.world.appending = False
+                self.stage.appending = False
             case 1 | 2:
-                self.world.release()
+                self.stage.release()
 
     def step(self, duration_ms: int) -> None:
         for client in self.rng.sample(self.clients, len(self.clients)):
             client.act()
-        self.world.wait(duration_ms)
+        self.stage.wait(duration_ms)
         self.check()
 
     def check(self) -> None:
@@ -185,20 +183,20 @@ class Trial:
         for client in self.clients:
             if client.generation >= 0:
                 assert client.assigned == f"{client.generation}:{client.name}"
-        group = self.world.find_group()
+        group = self.stage.find_group()
         if group is not None and group.state is ClassicGroupState.STABLE:
             assert group.leader_id in group.members
             assert not any(member.awaiting_join or member.awaiting_sync for member in group.members.values())
 
     def settle(self) -> None:
         """End the faults; then the live clients are the members of one stable generation."""
-        self.world.append_error = Errors.NONE
-        self.world.release()
+        self.stage.append_error = Errors.NONE
+        self.stage.release()
         for _ in range(60):
             self.step(2000)
-        check_group_coordinator(self.world.coordinator)
+        check_group_coordinator(self.stage.coordinator)
         living = {client.member_id for client in self.clients}
-        group = self.world.find_group()
+        group = self.stage.find_group()
         members = set(group.members) if group else set()
         assert members == living
         if living and group:

@@ -9,31 +9,31 @@ from shareq.coordinator.classic_group.state import (
     ClassicGroupState,
 )
 from tests.coordinator.groups.classic_table import COMPLETING, PREPARING, STABLE, STATES, TABLE
-from tests.coordinator.groups.classic_world import ClassicWorld
+from tests.coordinator.groups.stage import ClassicStage
 
 
-def make(state: str) -> ClassicWorld:
+def make(state: str) -> ClassicStage:
     """A group in this state, in generation 1 (2 if Empty)."""
-    world = ClassicWorld(t1=2)
+    stage = ClassicStage(t1=2)
     if state == "absent":
-        world.ids = {"A": "a-1", "B": "b-1", "C": "c-1"}
-        world.generation = 1
-        return world
+        stage.ids = {"A": "a-1", "B": "b-1", "C": "c-1"}
+        stage.generation = 1
+        return stage
     if state == "CompletingRebalance":
-        world.join_as_new("A")
-        world.join_as_new("B")
-        world.wait(0)
-        assert (world.response_to("A"), world.response_to("B")) == ("1 range leads A,B", "1 range follows A")
+        stage.join_as_new("A")
+        stage.join_as_new("B")
+        stage.wait(0)
+        assert (stage.response_to("A"), stage.response_to("B")) == ("1 range leads A,B", "1 range follows A")
     else:
-        world.form_group("A", "B")
+        stage.form_group("A", "B")
     if state == "PreparingRebalance":
-        world.join_as_new("D")
+        stage.join_as_new("D")
     if state == "Empty":
-        world.leave("A", "B")
-    world.join("C")
-    assert world.state() == state
-    world.written()
-    return world
+        stage.leave("A", "B")
+    stage.join("C")
+    assert stage.state() == state
+    stage.written()
+    return stage
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -42,9 +42,9 @@ def test_response_and_next_state_of_each_request(request_name: str, state: str) 
     """BEHAVIOUR.md 2 to 4, 6, 10 to 12, 23, 26."""
     send, expected = TABLE[request_name]
     answer, _, next_state = expected[STATES.index(state)].partition(" > ")
-    world = make(state)
-    generation = f"{world.generation} " if answer.startswith("range") else ""
-    assert (send(world), world.state()) == (generation + answer, next_state or state)
+    stage = make(state)
+    generation = f"{stage.generation} " if answer.startswith("range") else ""
+    assert (send(stage), stage.state()) == (generation + answer, next_state or state)
 
 
 @pytest.mark.parametrize("event", ClassicGroupEvent)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shareq.coordinator.expressions import MISSING, ExpressionError, compile_expression
-from tests.coordinator.groups.consumer_world import ConsumerWorld
+from tests.coordinator.groups.stage import ConsumerStage
 
 MATCHES = [
     pytest.param("orders.*", ["orders", "orders-eu"], id="a prefix"),
@@ -66,24 +66,24 @@ def test_invalid_expressions_are_refused(regex: str) -> None:
     """BEHAVIOUR.md 16."""
     with pytest.raises(ExpressionError):
         compile_expression(regex)
-    world = ConsumerWorld(t1=1)
-    assert world.join("A", None, subscribed_topic_regex=regex) == "INVALID_REGULAR_EXPRESSION"
-    assert world.written() == []
+    stage = ConsumerStage(t1=1)
+    assert stage.join("A", None, subscribed_topic_regex=regex) == "INVALID_REGULAR_EXPRESSION"
+    assert stage.written() == []
 
 
 def test_error_message_contains_the_cause() -> None:
-    world = ConsumerWorld(t1=1)
-    world.join("A", None, subscribed_topic_regex="a**")
+    stage = ConsumerStage(t1=1)
+    stage.join("A", None, subscribed_topic_regex="a**")
     message = "SubscribedTopicRegex `a**` is not a valid regular expression: bad repetition operator: **."
-    assert world.last_response.error_message == message
+    assert stage.last_response.error_message == message
 
 
 def test_matching_takes_linear_time() -> None:
     """A backtracking engine would try 2^249 ways."""
-    world = ConsumerWorld()
-    world.create_topic("a" * 249, 1)
-    assert world.join("A", None, subscribed_topic_regex="(a|a)*b") == "1 {}"
-    assert world.group().expressions["(a|a)*b"].topics == ()
+    stage = ConsumerStage()
+    stage.create_topic("a" * 249, 1)
+    assert stage.join("A", None, subscribed_topic_regex="(a|a)*b") == "1 {}"
+    assert stage.group().expressions["(a|a)*b"].topics == ()
 
 
 @pytest.fixture
@@ -96,104 +96,104 @@ def without_re2(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("without_re2")
 def test_expressions_are_refused_without_re2() -> None:
-    world = ConsumerWorld(t1=1)
-    assert world.join("A", None, subscribed_topic_regex="t.*") == "INVALID_REGULAR_EXPRESSION"
-    assert world.last_response.error_message is not None
-    assert MISSING in world.last_response.error_message
-    assert world.join("A") == "2 {t1:0}", "topic names do not need RE2"
+    stage = ConsumerStage(t1=1)
+    assert stage.join("A", None, subscribed_topic_regex="t.*") == "INVALID_REGULAR_EXPRESSION"
+    assert stage.last_response.error_message is not None
+    assert MISSING in stage.last_response.error_message
+    assert stage.join("A") == "2 {t1:0}", "topic names do not need RE2"
 
 
 def test_recorded_expression_that_does_not_compile_matches_no_new_topic(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world = member_with_expression()
+    stage = member_with_expression()
     monkeypatch.setitem(sys.modules, "re2", None)
     compile_expression.cache_clear()
-    world.wait(10_000)
-    world.create_topic("t3", 1)
-    assert world.next_heartbeat("A", 2) == "2 null"
-    assert world.group().expressions["t.*"].topics == ("t1", "t2")
+    stage.wait(10_000)
+    stage.create_topic("t3", 1)
+    assert stage.next_heartbeat("A", 2) == "2 null"
+    assert stage.group().expressions["t.*"].topics == ("t1", "t2")
 
 
 # ---- a group with expressions ----------------------------------------------------------------------------------------
 
 
-def member_with_expression() -> ConsumerWorld:
+def member_with_expression() -> ConsumerStage:
     """A group with one member, whose expression `t.*` is resolved."""
-    world = ConsumerWorld(t1=1, t2=1, u=1)
-    world.join("A", None, subscribed_topic_regex="t.*")
-    world.next_heartbeat("A", 1)
-    world.written()
-    return world
+    stage = ConsumerStage(t1=1, t2=1, u=1)
+    stage.join("A", None, subscribed_topic_regex="t.*")
+    stage.next_heartbeat("A", 1)
+    stage.written()
+    return stage
 
 
 def test_member_gets_its_topics_after_the_expression_is_resolved() -> None:
-    world = ConsumerWorld(t1=1, t2=1, u=1)
-    assert world.join("A", None, subscribed_topic_regex="t.*") == "1 {}"
-    assert world.written() == ["R5(A [] /t.*/)", "R8(A 1<0 STABLE {})", "R16(/t.*/ [t1,t2])", "R3(2)"]
-    assert world.next_heartbeat("A", 1) == "2 {t1:0 t2:0}"
+    stage = ConsumerStage(t1=1, t2=1, u=1)
+    assert stage.join("A", None, subscribed_topic_regex="t.*") == "1 {}"
+    assert stage.written() == ["R5(A [] /t.*/)", "R8(A 1<0 STABLE {})", "R16(/t.*/ [t1,t2])", "R3(2)"]
+    assert stage.next_heartbeat("A", 1) == "2 {t1:0 t2:0}"
 
 
 def test_join_with_a_resolved_expression_bumps_the_epoch_at_once() -> None:
-    world = member_with_expression()
-    assert world.join("B", None, subscribed_topic_regex="t.*") == "3 {}"
-    assert world.group().targets["B"]
+    stage = member_with_expression()
+    assert stage.join("B", None, subscribed_topic_regex="t.*") == "3 {}"
+    assert stage.group().targets["B"]
 
 
 def test_new_expression_is_resolved_with_all_others_after_the_batch_interval() -> None:
-    world = member_with_expression()
-    assert world.join("B", None, subscribed_topic_regex="u.*") == "2 {}"
-    assert "u.*" not in world.group().expressions
-    world.wait(10_000)
-    world.exchange(world.request("A", 2))
-    assert world.written()[-3:] == ["R16(/t.*/ [t1,t2])", "R16(/u.*/ [u])", "R3(3)"]
-    assert world.next_heartbeat("B", 2) == "3 {u:0}"
+    stage = member_with_expression()
+    assert stage.join("B", None, subscribed_topic_regex="u.*") == "2 {}"
+    assert "u.*" not in stage.group().expressions
+    stage.wait(10_000)
+    stage.exchange(stage.request("A", 2))
+    assert stage.written()[-3:] == ["R16(/t.*/ [t1,t2])", "R16(/u.*/ [u])", "R3(3)"]
+    assert stage.next_heartbeat("B", 2) == "3 {u:0}"
 
 
 def test_topic_names_and_expression_are_combined() -> None:
-    world = ConsumerWorld(t1=1, t2=1, u=1)
-    world.join("A", ["u"], subscribed_topic_regex="t.*")
-    assert world.next_heartbeat("A", 2) == "3 {t1:0 t2:0 u:0}"
+    stage = ConsumerStage(t1=1, t2=1, u=1)
+    stage.join("A", ["u"], subscribed_topic_regex="t.*")
+    assert stage.next_heartbeat("A", 2) == "3 {t1:0 t2:0 u:0}"
 
 
 def test_next_heartbeat_resolves_expressions_after_a_matching_topic_is_created() -> None:
-    world = member_with_expression()
-    world.wait(10_000)
-    world.create_topic("x", 1)
-    world.exchange(world.request("A", 2))
-    assert world.written() == [], "it does not match"
-    world.create_topic("t3", 1)
-    world.exchange(world.request("A", 2))
-    assert world.written() == ["R16(/t.*/ [t1,t2,t3])", "R3(3)"]
-    assert world.next_heartbeat("A", 2) == "3 {t1:0 t2:0 t3:0}"
+    stage = member_with_expression()
+    stage.wait(10_000)
+    stage.create_topic("x", 1)
+    stage.exchange(stage.request("A", 2))
+    assert stage.written() == [], "it does not match"
+    stage.create_topic("t3", 1)
+    stage.exchange(stage.request("A", 2))
+    assert stage.written() == ["R16(/t.*/ [t1,t2,t3])", "R3(3)"]
+    assert stage.next_heartbeat("A", 2) == "3 {t1:0 t2:0 t3:0}"
 
 
 def test_deleted_topic_is_unassigned_before_the_expression_is_resolved_again() -> None:
-    world = member_with_expression()
-    world.delete_topic("t2")
-    assert world.next_heartbeat("A", 2, owns="t1:0") == "3 {t1:0}"
-    assert world.group().expressions["t.*"].topics == ("t1", "t2")
+    stage = member_with_expression()
+    stage.delete_topic("t2")
+    assert stage.next_heartbeat("A", 2, owns="t1:0") == "3 {t1:0}"
+    assert stage.group().expressions["t.*"].topics == ("t1", "t2")
 
 
 def test_expressions_are_resolved_again_after_the_refresh_interval() -> None:
-    world = member_with_expression()
+    stage = member_with_expression()
     for _ in range(19):
-        world.wait(30_000)
-        world.exchange(world.request("A", 2))
-    assert world.written() == []
-    world.wait(30_000)
-    world.exchange(world.request("A", 2))
-    assert world.written() == ["R16(/t.*/ [t1,t2])"]
+        stage.wait(30_000)
+        stage.exchange(stage.request("A", 2))
+    assert stage.written() == []
+    stage.wait(30_000)
+    stage.exchange(stage.request("A", 2))
+    assert stage.written() == ["R16(/t.*/ [t1,t2])"]
 
 
 def test_expression_is_deleted_with_its_last_subscriber() -> None:
-    world = member_with_expression()
-    world.join("B", None, subscribed_topic_regex="t.*")
-    world.written()
-    world.next_heartbeat("A", -1)
-    assert "R16T(t.*)" not in world.written()
-    world.next_heartbeat("B", -1)
-    assert world.written() == ["R8T(B)", "R7T(B)", "R5T(B)", "R16T(t.*)", "R3(5)"]
+    stage = member_with_expression()
+    stage.join("B", None, subscribed_topic_regex="t.*")
+    stage.written()
+    stage.next_heartbeat("A", -1)
+    assert "R16T(t.*)" not in stage.written()
+    stage.next_heartbeat("B", -1)
+    assert stage.written() == ["R8T(B)", "R7T(B)", "R5T(B)", "R16T(t.*)", "R3(5)"]
 
 
 CHANGES = [
@@ -208,19 +208,19 @@ CHANGES = [
 
 @pytest.mark.parametrize(("fields", "answer", "later"), CHANGES)
 def test_changed_expression(fields: dict[str, Any], answer: str, later: str) -> None:
-    world = member_with_expression()
-    world.wait(10_000)
-    assert world.next_heartbeat("A", 2, **fields) == answer
-    assert world.next_heartbeat("A", 2, owns="" if answer == "2 {}" else None) == later
+    stage = member_with_expression()
+    stage.wait(10_000)
+    assert stage.next_heartbeat("A", 2, **fields) == answer
+    assert stage.next_heartbeat("A", 2, owns="" if answer == "2 {}" else None) == later
 
 
 def test_expression_is_resolved_again_after_a_failover() -> None:
-    world = ConsumerWorld(t1=1)
-    world.hold()
-    request = world.request("A", 0, None, "", subscribed_topic_regex="t.*", rebalance_timeout_ms=1)
-    world.send(request)
-    world.release_next()
-    world.appending = True
-    world.fail_over()
-    assert world.next_heartbeat("A", 1) == "1 null", "this heartbeat resolves the expression"
-    assert world.next_heartbeat("A", 1) == "2 {t1:0}"
+    stage = ConsumerStage(t1=1)
+    stage.hold()
+    request = stage.request("A", 0, None, "", subscribed_topic_regex="t.*", rebalance_timeout_ms=1)
+    stage.send(request)
+    stage.release_next()
+    stage.appending = True
+    stage.fail_over()
+    assert stage.next_heartbeat("A", 1) == "1 null", "this heartbeat resolves the expression"
+    assert stage.next_heartbeat("A", 1) == "2 {t1:0}"

@@ -11,116 +11,116 @@ from shareq.coordinator.consumer_group.state import ConsumerGroupState
 from shareq.model.actor import ClientContext
 from shareq.model.errors import Errors
 from shareq.model.events import GroupEpochBumped, MemberJoined, MemberLeft, MemberReconciled
-from tests.coordinator.groups.consumer_world import REBALANCE_TIMEOUT_MS, ConsumerWorld
+from tests.coordinator.groups.stage import REBALANCE_TIMEOUT_MS, ConsumerStage
 
 # ---- scenarios -------------------------------------------------------------------------------------------------------
 
 
 def test_first_member_gets_all_partitions() -> None:
     """BEHAVIOUR.md 18, 19, 21."""
-    world = ConsumerWorld(t1=2)
-    assert world.join("A") == "2 {t1:0,1}"
-    assert world.written() == [
+    stage = ConsumerStage(t1=2)
+    assert stage.join("A") == "2 {t1:0,1}"
+    assert stage.written() == [
         "R5(A [t1])", "R3(2)", "R7(A {t1:0,1})", "R6(2)", "R8(A 2<0 STABLE {t1:0,1})",
     ]  # fmt: skip
-    assert world.last_response.heartbeat_interval_ms == 5000
-    assert world.next_heartbeat("A", 2) == "2 null"
-    assert world.next_heartbeat("A", 2, owns="t1:0,1") == "2 null"
-    assert world.written() == []
+    assert stage.last_response.heartbeat_interval_ms == 5000
+    assert stage.next_heartbeat("A", 2) == "2 null"
+    assert stage.next_heartbeat("A", 2, owns="t1:0,1") == "2 null"
+    assert stage.written() == []
 
 
 def test_second_member_gets_partitions_after_the_first_has_revoked_them() -> None:
     """BEHAVIOUR.md 19."""
-    world = ConsumerWorld(t1=4)
-    world.join("A")
-    world.written()
-    assert world.join("B") == "3 {}"
-    assert world.written() == [
+    stage = ConsumerStage(t1=4)
+    stage.join("A")
+    stage.written()
+    assert stage.join("B") == "3 {}"
+    assert stage.written() == [
         "R5(B [t1])", "R3(3)", "R7(A {t1:0,1})", "R7(B {t1:2,3})", "R6(3)", "R8(B 3<0 UNRELEASED_PARTITIONS {})",
     ]  # fmt: skip
-    assert world.group().state is ConsumerGroupState.RECONCILING
-    assert world.next_heartbeat("A", 2) == "2 {t1:0,1}"
-    assert world.written() == ["R8(A 2<2 UNREVOKED_PARTITIONS {t1:0,1} -{t1:2,3})"]
-    assert world.next_heartbeat("B", 3) == "3 null"
-    assert world.next_heartbeat("A", 2, owns="t1:0,1,2,3") == "2 null"
-    assert world.next_heartbeat("A", 2, owns="t1:0,1,2") == "2 null", "2 is not revoked yet"
-    assert world.next_heartbeat("B", 3) == "3 null"
-    assert world.next_heartbeat("A", 2, owns="t1:0,1") == "3 null"
-    world.written()
-    assert world.next_heartbeat("B", 3) == "3 {t1:2,3}"
-    assert world.written() == ["R8(B 3<3 STABLE {t1:2,3})"]
-    assert world.group().state is ConsumerGroupState.STABLE
+    assert stage.group().state is ConsumerGroupState.RECONCILING
+    assert stage.next_heartbeat("A", 2) == "2 {t1:0,1}"
+    assert stage.written() == ["R8(A 2<2 UNREVOKED_PARTITIONS {t1:0,1} -{t1:2,3})"]
+    assert stage.next_heartbeat("B", 3) == "3 null"
+    assert stage.next_heartbeat("A", 2, owns="t1:0,1,2,3") == "2 null"
+    assert stage.next_heartbeat("A", 2, owns="t1:0,1,2") == "2 null", "2 is not revoked yet"
+    assert stage.next_heartbeat("B", 3) == "3 null"
+    assert stage.next_heartbeat("A", 2, owns="t1:0,1") == "3 null"
+    stage.written()
+    assert stage.next_heartbeat("B", 3) == "3 {t1:2,3}"
+    assert stage.written() == ["R8(B 3<3 STABLE {t1:2,3})"]
+    assert stage.group().state is ConsumerGroupState.STABLE
 
 
 def test_revoked_partition_is_assigned_while_others_are_not_revoked_yet() -> None:
     """BEHAVIOUR.md 19."""
-    world = ConsumerWorld(t1=3, t2=3)
-    world.join("A", ["t1"])
-    world.join("B", ["t2"])
-    assert world.join("C", ["t1", "t2"]) == "4 {}"
-    world.next_heartbeat("A", 2, owns="t1:0,1,2")
-    assert world.next_heartbeat("A", 2, owns="t1:0,1") == "4 null"
-    assert world.next_heartbeat("C", 4) == "4 {t1:2}"
-    world.next_heartbeat("B", 3, owns="t2:0,1,2")
-    assert world.next_heartbeat("B", 3, owns="t2:0,1") == "4 null"
-    assert world.next_heartbeat("C", 4) == "4 {t1:2 t2:2}"
+    stage = ConsumerStage(t1=3, t2=3)
+    stage.join("A", ["t1"])
+    stage.join("B", ["t2"])
+    assert stage.join("C", ["t1", "t2"]) == "4 {}"
+    stage.next_heartbeat("A", 2, owns="t1:0,1,2")
+    assert stage.next_heartbeat("A", 2, owns="t1:0,1") == "4 null"
+    assert stage.next_heartbeat("C", 4) == "4 {t1:2}"
+    stage.next_heartbeat("B", 3, owns="t2:0,1,2")
+    assert stage.next_heartbeat("B", 3, owns="t2:0,1") == "4 null"
+    assert stage.next_heartbeat("C", 4) == "4 {t1:2 t2:2}"
 
 
 def test_leaving_member_is_removed_and_the_epoch_raised() -> None:
     """BEHAVIOUR.md 18."""
-    world = ConsumerWorld(t1=2)
-    world.join("A")
-    world.join("B")
-    world.written()
-    assert world.next_heartbeat("A", -1) == "-1 null"
-    assert (world.last_response.member_id, world.last_response.heartbeat_interval_ms) == ("A", 0)
-    assert world.written() == ["R8T(A)", "R7T(A)", "R5T(A)", "R3(4)"]
-    assert world.next_heartbeat("B", 3) == "4 {t1:0,1}"
-    assert world.next_heartbeat("B", -1) == "-1 null"
-    assert world.group().state is ConsumerGroupState.EMPTY
-    assert world.next_heartbeat("B", -1) == "UNKNOWN_MEMBER_ID"
+    stage = ConsumerStage(t1=2)
+    stage.join("A")
+    stage.join("B")
+    stage.written()
+    assert stage.next_heartbeat("A", -1) == "-1 null"
+    assert (stage.last_response.member_id, stage.last_response.heartbeat_interval_ms) == ("A", 0)
+    assert stage.written() == ["R8T(A)", "R7T(A)", "R5T(A)", "R3(4)"]
+    assert stage.next_heartbeat("B", 3) == "4 {t1:0,1}"
+    assert stage.next_heartbeat("B", -1) == "-1 null"
+    assert stage.group().state is ConsumerGroupState.EMPTY
+    assert stage.next_heartbeat("B", -1) == "UNKNOWN_MEMBER_ID"
 
 
 def test_member_that_joins_within_the_assignment_interval_waits_for_the_next_assignment() -> None:
     """BEHAVIOUR.md 18."""
-    world = ConsumerWorld(t1=2)
-    world.join("A")
-    request = world.request("B", 0, ["t1"], "", rebalance_timeout_ms=1)
-    assert world.exchange(request) == "2 {}", "the epoch of the last assignment, which does not contain B"
-    assert world.group().state is ConsumerGroupState.ASSIGNING
-    world.wait(1000)
-    assert world.exchange(world.request("B", 2)) == "3 null"
-    assert world.group().targets["B"] == {world.image.topics["t1"].topic_id: (1,)}
+    stage = ConsumerStage(t1=2)
+    stage.join("A")
+    request = stage.request("B", 0, ["t1"], "", rebalance_timeout_ms=1)
+    assert stage.exchange(request) == "2 {}", "the epoch of the last assignment, which does not contain B"
+    assert stage.group().state is ConsumerGroupState.ASSIGNING
+    stage.wait(1000)
+    assert stage.exchange(stage.request("B", 2)) == "3 null"
+    assert stage.group().targets["B"] == {stage.image.topics["t1"].topic_id: (1,)}
 
 
 @pytest.mark.parametrize("interval_ms", [pytest.param(0, id="0"), pytest.param(500, id="shorter")])
 def test_assignment_interval_is_a_group_config(interval_ms: int) -> None:
     """BEHAVIOUR.md 18."""
-    world = ConsumerWorld(t1=2)
-    world.configure_group(consumer_assignment_interval_ms=interval_ms)
-    world.join("A")
-    world.wait(interval_ms)
-    assert world.exchange(world.request("B", 0, ["t1"], "", rebalance_timeout_ms=1)) == "3 {}"
+    stage = ConsumerStage(t1=2)
+    stage.configure_group(consumer_assignment_interval_ms=interval_ms)
+    stage.join("A")
+    stage.wait(interval_ms)
+    assert stage.exchange(stage.request("B", 0, ["t1"], "", rebalance_timeout_ms=1)) == "3 {}"
 
 
 def test_changed_topics_bump_the_epoch() -> None:
     """BEHAVIOUR.md 18, 20."""
-    world = ConsumerWorld(t1=1, t2=1)
-    world.join("A", ["t1"])
-    world.written()
-    assert world.next_heartbeat("A", 2, ["t2"]) == "2 {}", "unsubscribed topics are revoked first"
-    assert world.written() == [
+    stage = ConsumerStage(t1=1, t2=1)
+    stage.join("A", ["t1"])
+    stage.written()
+    assert stage.next_heartbeat("A", 2, ["t2"]) == "2 {}", "unsubscribed topics are revoked first"
+    assert stage.written() == [
         "R5(A [t2])", "R3(3)", "R7(A {t2:0})", "R6(3)", "R8(A 2<2 UNREVOKED_PARTITIONS {} -{t1:0})",
     ]  # fmt: skip
-    assert world.next_heartbeat("A", 2, owns="") == "3 {t2:0}"
-    assert world.next_heartbeat("A", 3, ["t2"]) == "3 null", "the same topics are no change"
+    assert stage.next_heartbeat("A", 2, owns="") == "3 {t2:0}"
+    assert stage.next_heartbeat("A", 3, ["t2"]) == "3 null", "the same topics are no change"
 
 
 def test_unsubscribed_topics_are_revoked_before_a_new_target() -> None:
     """BEHAVIOUR.md 20."""
-    world = ConsumerWorld(t1=1, t2=1)
-    world.join("A", ["t1", "t2"])
-    assert world.exchange(world.request("A", 2, ["t2"])) == "2 {t2:0}"
+    stage = ConsumerStage(t1=1, t2=1)
+    stage.join("A", ["t1", "t2"])
+    assert stage.exchange(stage.request("A", 2, ["t2"])) == "2 {t2:0}"
 
 
 NOT_BUMPING = [
@@ -133,20 +133,20 @@ NOT_BUMPING = [
 @pytest.mark.parametrize("fields", NOT_BUMPING)
 def test_other_changed_fields_are_recorded_without_a_rebalance(fields: dict[str, Any]) -> None:
     """BEHAVIOUR.md 18."""
-    world = ConsumerWorld(t1=2)
-    world.join("A")
-    world.written()
-    assert world.next_heartbeat("A", 2, **fields) == "2 null"
-    assert world.written() == ["R5(A [t1])"]
+    stage = ConsumerStage(t1=2)
+    stage.join("A")
+    stage.written()
+    assert stage.next_heartbeat("A", 2, **fields) == "2 null"
+    assert stage.written() == ["R5(A [t1])"]
 
 
 def test_changed_client_is_recorded() -> None:
-    world = ConsumerWorld(t1=2)
-    world.join("A")
-    world.written()
-    world.exchange(world.request("A", 2), ClientContext("another", "/10.0.0.1"))
-    assert world.written() == ["R5(A [t1])"]
-    assert world.group().members["A"].client_host == "/10.0.0.1"
+    stage = ConsumerStage(t1=2)
+    stage.join("A")
+    stage.written()
+    stage.exchange(stage.request("A", 2), ClientContext("another", "/10.0.0.1"))
+    assert stage.written() == ["R5(A [t1])"]
+    assert stage.group().members["A"].client_host == "/10.0.0.1"
 
 
 FULL_AND_OTHER_REQUESTS = [
@@ -160,33 +160,33 @@ FULL_AND_OTHER_REQUESTS = [
 @pytest.mark.parametrize(("fields", "returned"), FULL_AND_OTHER_REQUESTS)
 def test_unchanged_assignment_is_returned_to_full_requests_only(fields: dict[str, Any], returned: bool) -> None:
     """BEHAVIOUR.md 21."""
-    world = ConsumerWorld(t1=2)
-    world.join("A")
-    assert world.next_heartbeat("A", 2, **fields) == ("2 {t1:0,1}" if returned else "2 null")
+    stage = ConsumerStage(t1=2)
+    stage.join("A")
+    assert stage.next_heartbeat("A", 2, **fields) == ("2 {t1:0,1}" if returned else "2 null")
 
 
 def test_rejoin_with_epoch_0_returns_the_assignment_without_a_rebalance() -> None:
     """BEHAVIOUR.md 17, 21."""
-    world = ConsumerWorld(t1=2)
-    world.join("A")
-    world.written()
-    assert world.join("A") == "2 {t1:0,1}"
-    assert world.written() == []
+    stage = ConsumerStage(t1=2)
+    stage.join("A")
+    stage.written()
+    assert stage.join("A") == "2 {t1:0,1}"
+    assert stage.written() == []
 
 
 def test_assignor_with_most_votes_is_used() -> None:
-    world = ConsumerWorld(t1=3)
-    world.join("A", server_assignor="range")
-    world.join("B", server_assignor="range")
-    world.join("C", server_assignor="uniform")
-    assert world.described().assignor_name == "range"
-    assert [world.short_assignment(world.group().targets[member]) for member in "ABC"] == ["{t1:0}", "{t1:1}", "{t1:2}"]
+    stage = ConsumerStage(t1=3)
+    stage.join("A", server_assignor="range")
+    stage.join("B", server_assignor="range")
+    stage.join("C", server_assignor="uniform")
+    assert stage.described().assignor_name == "range"
+    assert [stage.short_assignment(stage.group().targets[member]) for member in "ABC"] == ["{t1:0}", "{t1:1}", "{t1:2}"]
 
 
 def test_member_without_topics_is_stable() -> None:
-    world = ConsumerWorld(t1=1)
-    assert world.join("A", []) == "1 {}"
-    assert world.group().state is ConsumerGroupState.STABLE
+    stage = ConsumerStage(t1=1)
+    assert stage.join("A", []) == "1 {}"
+    assert stage.group().state is ConsumerGroupState.STABLE
 
 
 # ---- topics ----------------------------------------------------------------------------------------------------------
@@ -194,39 +194,39 @@ def test_member_without_topics_is_stable() -> None:
 
 def test_added_partitions_bump_the_epoch() -> None:
     """BEHAVIOUR.md 18."""
-    world = ConsumerWorld(t1=1)
-    world.join("A")
-    world.written()
-    world.grow_topic("t1", 3)
-    assert world.next_heartbeat("A", 2) == "3 {t1:0,1,2}"
-    assert world.written() == ["R3(3)", "R7(A {t1:0,1,2})", "R6(3)", "R8(A 3<2 STABLE {t1:0,1,2})"]
+    stage = ConsumerStage(t1=1)
+    stage.join("A")
+    stage.written()
+    stage.grow_topic("t1", 3)
+    assert stage.next_heartbeat("A", 2) == "3 {t1:0,1,2}"
+    assert stage.written() == ["R3(3)", "R7(A {t1:0,1,2})", "R6(3)", "R8(A 3<2 STABLE {t1:0,1,2})"]
 
 
 def test_created_topic_of_a_subscription_bumps_the_epoch() -> None:
     """BEHAVIOUR.md 18."""
-    world = ConsumerWorld()
-    assert world.join("A", ["t1"]) == "2 {}"
-    world.create_topic("t1", 2)
-    assert world.next_heartbeat("A", 2) == "3 {t1:0,1}"
+    stage = ConsumerStage()
+    assert stage.join("A", ["t1"]) == "2 {}"
+    stage.create_topic("t1", 2)
+    assert stage.next_heartbeat("A", 2) == "3 {t1:0,1}"
 
 
 def test_deleted_and_recreated_topic_bumps_the_epoch_twice() -> None:
     """BEHAVIOUR.md 18."""
-    world = ConsumerWorld(t1=1, t2=1)
-    world.join("A", ["t1", "t2"])
-    world.delete_topic("t1")
-    assert world.next_heartbeat("A", 2, owns="t2:0") == "3 {t2:0}"
-    world.create_topic("t1", 2)
-    assert world.next_heartbeat("A", 3, owns="t2:0") == "4 {t1:0,1 t2:0}"
+    stage = ConsumerStage(t1=1, t2=1)
+    stage.join("A", ["t1", "t2"])
+    stage.delete_topic("t1")
+    assert stage.next_heartbeat("A", 2, owns="t2:0") == "3 {t2:0}"
+    stage.create_topic("t1", 2)
+    assert stage.next_heartbeat("A", 3, owns="t2:0") == "4 {t1:0,1 t2:0}"
 
 
 def test_created_topic_without_subscription_changes_nothing() -> None:
-    world = ConsumerWorld(t1=1)
-    world.join("A")
-    world.written()
-    world.create_topic("t2", 1)
-    assert world.next_heartbeat("A", 2) == "2 null"
-    assert world.written() == []
+    stage = ConsumerStage(t1=1)
+    stage.join("A")
+    stage.written()
+    stage.create_topic("t2", 1)
+    assert stage.next_heartbeat("A", 2) == "2 null"
+    assert stage.written() == []
 
 
 # ---- static members --------------------------------------------------------------------------------------------------
@@ -234,122 +234,122 @@ def test_created_topic_without_subscription_changes_nothing() -> None:
 
 def test_static_member_that_rejoins_causes_no_rebalance() -> None:
     """BEHAVIOUR.md 16."""
-    world = ConsumerWorld(t1=2)
-    world.join("A", instance_id="i")
-    world.join("B")
-    world.next_heartbeat("A", 2, owns="t1:0")
-    world.next_heartbeat("B", 3)
-    world.written()
-    assert world.next_heartbeat("A", -2, instance_id="i") == "-2 null"
-    assert world.written() == ["R8(A -2<2 STABLE {t1:0})"]
-    assert world.next_heartbeat("B", 3) == "3 null", "the partitions of A are not reassigned"
-    assert world.join("A2", instance_id="i") == "3 {t1:0}"
-    assert world.written() == [
+    stage = ConsumerStage(t1=2)
+    stage.join("A", instance_id="i")
+    stage.join("B")
+    stage.next_heartbeat("A", 2, owns="t1:0")
+    stage.next_heartbeat("B", 3)
+    stage.written()
+    assert stage.next_heartbeat("A", -2, instance_id="i") == "-2 null"
+    assert stage.written() == ["R8(A -2<2 STABLE {t1:0})"]
+    assert stage.next_heartbeat("B", 3) == "3 null", "the partitions of A are not reassigned"
+    assert stage.join("A2", instance_id="i") == "3 {t1:0}"
+    assert stage.written() == [
         "R8T(A)", "R7T(A)", "R5T(A)", "R5(A2 [t1])", "R7(A2 {t1:0})", "R8(A2 0<0 STABLE {t1:0})",
         "R8(A2 3<0 STABLE {t1:0})",
     ]  # fmt: skip
-    assert world.group().static_members == {"i": "A2"}
-    assert world.next_heartbeat("B", 3) == "3 null"
+    assert stage.group().static_members == {"i": "A2"}
+    assert stage.next_heartbeat("B", 3) == "3 null"
 
 
 def test_static_member_that_rejoins_with_other_topics_bumps_the_epoch() -> None:
     """BEHAVIOUR.md 18."""
-    world = ConsumerWorld(t1=1, t2=1)
-    world.join("A", instance_id="i")
-    world.next_heartbeat("A", -2, instance_id="i")
-    assert world.join("A2", ["t2"], instance_id="i") == "3 {t2:0}"
-    assert set(world.group().members) == {"A2"}
+    stage = ConsumerStage(t1=1, t2=1)
+    stage.join("A", instance_id="i")
+    stage.next_heartbeat("A", -2, instance_id="i")
+    assert stage.join("A2", ["t2"], instance_id="i") == "3 {t2:0}"
+    assert set(stage.group().members) == {"A2"}
 
 
 def test_static_member_that_does_not_rejoin_is_removed_after_its_session() -> None:
-    world = ConsumerWorld(t1=1)
-    world.join("A", instance_id="i")
-    world.next_heartbeat("A", -2, instance_id="i")
-    world.wait(45_000)
-    assert world.group().members == {}
+    stage = ConsumerStage(t1=1)
+    stage.join("A", instance_id="i")
+    stage.next_heartbeat("A", -2, instance_id="i")
+    stage.wait(45_000)
+    assert stage.group().members == {}
 
 
 # ---- timeouts --------------------------------------------------------------------------------------------------------
 
 
 def test_expired_session_removes_the_member() -> None:
-    world = ConsumerWorld(t1=1)
-    world.join("A")
-    world.wait(44_999)
-    assert "A" in world.group().members
-    world.written()
-    world.wait(1)
-    assert world.written() == ["R8T(A)", "R7T(A)", "R5T(A)", "R3(3)"]
-    assert world.next_heartbeat("A", 2) == "UNKNOWN_MEMBER_ID"
+    stage = ConsumerStage(t1=1)
+    stage.join("A")
+    stage.wait(44_999)
+    assert "A" in stage.group().members
+    stage.written()
+    stage.wait(1)
+    assert stage.written() == ["R8T(A)", "R7T(A)", "R5T(A)", "R3(3)"]
+    assert stage.next_heartbeat("A", 2) == "UNKNOWN_MEMBER_ID"
 
 
 def test_expiry_of_a_session_is_repeated_after_a_failed_append() -> None:
-    world = ConsumerWorld(t1=1)
-    world.join("A")
-    world.append_error = Errors.NOT_ENOUGH_REPLICAS
-    world.wait(45_000)
-    assert "A" in world.group().members
-    world.append_error = Errors.NONE
-    world.wait(500)
-    assert world.group().members == {}
+    stage = ConsumerStage(t1=1)
+    stage.join("A")
+    stage.append_error = Errors.NOT_ENOUGH_REPLICAS
+    stage.wait(45_000)
+    assert "A" in stage.group().members
+    stage.append_error = Errors.NONE
+    stage.wait(500)
+    assert stage.group().members == {}
 
 
 def test_member_that_does_not_revoke_in_time_is_removed_despite_heartbeats() -> None:
-    world = ConsumerWorld(t1=2)
-    world.join("A")
-    world.join("B")
-    world.next_heartbeat("A", 2)
+    stage = ConsumerStage(t1=2)
+    stage.join("A")
+    stage.join("B")
+    stage.next_heartbeat("A", 2)
     for _ in range(REBALANCE_TIMEOUT_MS // 1000 - 1):
-        world.next_heartbeat("A", 2, owns="t1:0,1")
-        world.exchange(world.request("B", 3))
-    assert "A" in world.group().members
-    world.wait(1000)
-    assert "A" not in world.group().members
-    assert world.next_heartbeat("B", 3) == "4 {t1:0,1}"
+        stage.next_heartbeat("A", 2, owns="t1:0,1")
+        stage.exchange(stage.request("B", 3))
+    assert "A" in stage.group().members
+    stage.wait(1000)
+    assert "A" not in stage.group().members
+    assert stage.next_heartbeat("B", 3) == "4 {t1:0,1}"
 
 
 def test_member_that_revokes_in_time_stays() -> None:
-    world = ConsumerWorld(t1=2)
-    world.join("A")
-    world.join("B")
-    world.next_heartbeat("A", 2)
-    world.next_heartbeat("A", 2, owns="t1:0")
+    stage = ConsumerStage(t1=2)
+    stage.join("A")
+    stage.join("B")
+    stage.next_heartbeat("A", 2)
+    stage.next_heartbeat("A", 2, owns="t1:0")
     for _ in range(3):
-        world.wait(30_000)
-        world.exchange(world.request("A", 3))
-    assert "A" in world.group().members
+        stage.wait(30_000)
+        stage.exchange(stage.request("A", 3))
+    assert "A" in stage.group().members
 
 
 def test_failover_restores_the_group_and_restarts_sessions() -> None:
-    world = ConsumerWorld(t1=4)
-    world.join("A", instance_id="i")
-    world.join("B", None, subscribed_topic_regex="t.*")
-    world.next_heartbeat("A", 2)
-    before = world.group()
-    world.wait(40_000)
-    world.fail_over()
-    after = world.group()
+    stage = ConsumerStage(t1=4)
+    stage.join("A", instance_id="i")
+    stage.join("B", None, subscribed_topic_regex="t.*")
+    stage.next_heartbeat("A", 2)
+    before = stage.group()
+    stage.wait(40_000)
+    stage.fail_over()
+    after = stage.group()
     assert after is not before
     soft = {"refresh_at_ms", "topics_are_new"}
     for slot in set(after.__slots__) - soft:
         assert getattr(after, slot) == getattr(before, slot), slot
-    world.wait(44_999)
-    assert set(world.group().members) == {"A", "B"}
-    world.wait(1)
-    assert world.group().members == {}
+    stage.wait(44_999)
+    assert set(stage.group().members) == {"A", "B"}
+    stage.wait(1)
+    assert stage.group().members == {}
 
 
 def test_failover_restarts_the_rebalance_timeout() -> None:
-    world = ConsumerWorld(t1=2)
-    world.configure(group_consumer_session_timeout_ms=60_000)
-    world.join("A", rebalance_timeout_ms=50_000)
-    world.join("B")
-    world.next_heartbeat("A", 2)
-    world.fail_over()
-    world.wait(49_999)
-    assert world.group().members["A"].state is MemberState.UNREVOKED_PARTITIONS
-    world.wait(1)
-    assert "A" not in world.group().members
+    stage = ConsumerStage(t1=2)
+    stage.configure(group_consumer_session_timeout_ms=60_000)
+    stage.join("A", rebalance_timeout_ms=50_000)
+    stage.join("B")
+    stage.next_heartbeat("A", 2)
+    stage.fail_over()
+    stage.wait(49_999)
+    assert stage.group().members["A"].state is MemberState.UNREVOKED_PARTITIONS
+    stage.wait(1)
+    assert "A" not in stage.group().members
 
 
 # ---- refusals --------------------------------------------------------------------------------------------------------
@@ -377,33 +377,33 @@ INVALID = [
 @pytest.mark.parametrize(("request_of", "fields", "message"), INVALID)
 def test_invalid_requests_are_refused(request_of: tuple[Any, ...], fields: dict[str, Any], message: str) -> None:
     """BEHAVIOUR.md 15."""
-    world = ConsumerWorld(t1=1)
-    assert world.exchange(world.request(*request_of, **fields)) == "INVALID_REQUEST"
-    assert world.last_response.error_message == message
-    assert (world.last_response.member_id, world.written()) == (None, [])
+    stage = ConsumerStage(t1=1)
+    assert stage.exchange(stage.request(*request_of, **fields)) == "INVALID_REQUEST"
+    assert stage.last_response.error_message == message
+    assert (stage.last_response.member_id, stage.written()) == (None, [])
 
 
 def test_coordinator_creates_the_member_id_before_version_1() -> None:
     """BEHAVIOUR.md 15."""
-    world = ConsumerWorld(t1=1)
+    stage = ConsumerStage(t1=1)
     old = ClientContext("c", "/h", api_version=0)
-    assert world.exchange(world.request("", 0, ["t1"], "", **JOINING), old) == "2 {t1:0}"
-    assert world.last_response.member_id is not None
-    assert world.last_response.member_id in world.group().members
-    assert world.exchange(world.request("", 2), old) == "INVALID_REQUEST"
+    assert stage.exchange(stage.request("", 0, ["t1"], "", **JOINING), old) == "2 {t1:0}"
+    assert stage.last_response.member_id is not None
+    assert stage.last_response.member_id in stage.group().members
+    assert stage.exchange(stage.request("", 2), old) == "INVALID_REQUEST"
 
 
 @pytest.mark.parametrize("name", ["uniform", "range"])
 def test_known_assignors_are_accepted(name: str) -> None:
-    assert ConsumerWorld(t1=1).join("A", server_assignor=name) == "2 {t1:0}"
+    assert ConsumerStage(t1=1).join("A", server_assignor=name) == "2 {t1:0}"
 
 
 def test_unknown_assignor_is_refused() -> None:
     """BEHAVIOUR.md 15."""
-    world = ConsumerWorld(t1=1)
-    assert world.join("A", server_assignor="sticky") == "UNSUPPORTED_ASSIGNOR"
+    stage = ConsumerStage(t1=1)
+    assert stage.join("A", server_assignor="sticky") == "UNSUPPORTED_ASSIGNOR"
     assert (
-        world.last_response.error_message
+        stage.last_response.error_message
         == "ServerAssignor sticky is not supported. Supported assignors: uniform, range."
     )
 
@@ -423,25 +423,25 @@ EPOCHS = [
 @pytest.mark.parametrize(("epoch", "owned", "answer"), EPOCHS)
 def test_accepted_and_fenced_epochs(epoch: int, owned: str | None, answer: str) -> None:
     """BEHAVIOUR.md 16, 17."""
-    world = ConsumerWorld(t1=2)
-    world.join("A")
-    world.join("B")
-    world.next_heartbeat("A", 2, owns="t1:0")
-    assert world.group().members["A"][9:11] == (3, 2)
-    assert world.next_heartbeat("A", epoch, owns=owned) == answer
+    stage = ConsumerStage(t1=2)
+    stage.join("A")
+    stage.join("B")
+    stage.next_heartbeat("A", 2, owns="t1:0")
+    assert stage.group().members["A"][9:11] == (3, 2)
+    assert stage.next_heartbeat("A", epoch, owns=owned) == answer
     if answer == "FENCED_MEMBER_EPOCH":
-        assert world.last_response.error_message is not None
-        assert ("greater" if epoch > 3 else "smaller") in world.last_response.error_message
+        assert stage.last_response.error_message is not None
+        assert ("greater" if epoch > 3 else "smaller") in stage.last_response.error_message
 
 
 def test_member_in_an_unknown_state_is_fenced_until_it_owns_nothing() -> None:
-    world = ConsumerWorld(t1=1)
-    world.join("A")
-    group = world.group()
+    stage = ConsumerStage(t1=1)
+    stage.join("A")
+    group = stage.group()
     group.members["A"] = group.members["A"]._replace(state=MemberState.UNKNOWN)
-    assert world.next_heartbeat("A", 2) == "FENCED_MEMBER_EPOCH"
-    assert world.next_heartbeat("A", 2, owns="t1:0") == "FENCED_MEMBER_EPOCH"
-    assert world.next_heartbeat("A", 2, owns="") == "2 null"
+    assert stage.next_heartbeat("A", 2) == "FENCED_MEMBER_EPOCH"
+    assert stage.next_heartbeat("A", 2, owns="t1:0") == "FENCED_MEMBER_EPOCH"
+    assert stage.next_heartbeat("A", 2, owns="") == "2 null"
     assert group.members["A"].state is MemberState.STABLE
 
 
@@ -471,42 +471,42 @@ def test_member_and_instance_ids_are_checked(
     request_of: tuple[Any, ...], fields: dict[str, Any], answer: str, exists: bool
 ) -> None:
     """BEHAVIOUR.md 16."""
-    world = ConsumerWorld(t1=1)
+    stage = ConsumerStage(t1=1)
     if exists:
-        world.join("A", instance_id="i")
-    world.written()
-    assert world.next_heartbeat(*request_of, **fields) == answer
-    assert world.written() == []
+        stage.join("A", instance_id="i")
+    stage.written()
+    assert stage.next_heartbeat(*request_of, **fields) == answer
+    assert stage.written() == []
 
 
 def test_static_member_that_has_left_is_fenced_until_it_rejoins() -> None:
-    world = ConsumerWorld(t1=1)
-    world.join("A", instance_id="i")
-    world.next_heartbeat("A", -2, instance_id="i")
-    assert world.next_heartbeat("A", 2, owns="t1:0", instance_id="i") == "FENCED_MEMBER_EPOCH"
-    assert world.join("A", instance_id="i") == "2 {t1:0}"
+    stage = ConsumerStage(t1=1)
+    stage.join("A", instance_id="i")
+    stage.next_heartbeat("A", -2, instance_id="i")
+    assert stage.next_heartbeat("A", 2, owns="t1:0", instance_id="i") == "FENCED_MEMBER_EPOCH"
+    assert stage.join("A", instance_id="i") == "2 {t1:0}"
 
 
 def test_full_group_refuses_new_members() -> None:
     """BEHAVIOUR.md 16."""
-    world = ConsumerWorld(t1=2)
-    world.configure(group_consumer_max_size=1)
-    world.join("A")
-    assert world.join("B") == "GROUP_MAX_SIZE_REACHED"
-    assert world.next_heartbeat("B", 5) == "GROUP_MAX_SIZE_REACHED", (
+    stage = ConsumerStage(t1=2)
+    stage.configure(group_consumer_max_size=1)
+    stage.join("A")
+    assert stage.join("B") == "GROUP_MAX_SIZE_REACHED"
+    assert stage.next_heartbeat("B", 5) == "GROUP_MAX_SIZE_REACHED", (
         "the group's size is checked before the member's epoch"
     )
-    assert world.next_heartbeat("B", -1) == "UNKNOWN_MEMBER_ID"
-    assert world.join("A") == "2 {t1:0,1}"
+    assert stage.next_heartbeat("B", -1) == "UNKNOWN_MEMBER_ID"
+    assert stage.join("A") == "2 {t1:0,1}"
 
 
 def test_consumer_heartbeats_on_a_share_group_are_refused() -> None:
     """BEHAVIOUR.md 16."""
-    world = ConsumerWorld(t1=1)
-    world.heartbeat("S", 0, ["t1"])
-    for request in (world.request("A", 0, ["t1"], "", **JOINING), world.request("A", 1), world.request("A", -1)):
-        assert world.exchange(request) == "GROUP_ID_NOT_FOUND"
-    assert world.last_response.error_message == "Group g is not a consumer group."
+    stage = ConsumerStage(t1=1)
+    stage.heartbeat("S", 0, ["t1"])
+    for request in (stage.request("A", 0, ["t1"], "", **JOINING), stage.request("A", 1), stage.request("A", -1)):
+        assert stage.exchange(request) == "GROUP_ID_NOT_FOUND"
+    assert stage.last_response.error_message == "Group g is not a consumer group."
 
 
 @pytest.mark.parametrize(("error", "answer"), [
@@ -514,23 +514,23 @@ def test_consumer_heartbeats_on_a_share_group_are_refused() -> None:
     pytest.param(Errors.NOT_LEADER_OR_FOLLOWER, "NOT_COORDINATOR", id="led elsewhere"),
 ])  # fmt: skip
 def test_failed_append_of_a_heartbeat_changes_nothing(error: Errors, answer: str) -> None:
-    world = ConsumerWorld(t1=1)
-    world.append_error = error
-    assert world.join("A") == answer
-    world.append_error = Errors.NONE
-    assert world.join("A") == "2 {t1:0}"
+    stage = ConsumerStage(t1=1)
+    stage.append_error = error
+    assert stage.join("A") == answer
+    stage.append_error = Errors.NONE
+    assert stage.join("A") == "2 {t1:0}"
 
 
 # ---- journal and description -----------------------------------------------------------------------------------------
 
 
 def test_journal_has_the_events_of_a_member() -> None:
-    world = ConsumerWorld(t1=2)
-    world.events.clear()
-    world.join("A")
-    world.next_heartbeat("A", -1)
+    stage = ConsumerStage(t1=2)
+    stage.events.clear()
+    stage.join("A")
+    stage.next_heartbeat("A", -1)
     kinds = MemberJoined | GroupEpochBumped | MemberReconciled | MemberLeft
-    assert [event for event in world.events if isinstance(event, kinds)] == [
+    assert [event for event in stage.events if isinstance(event, kinds)] == [
         MemberJoined("g", "A", "", ("t1",)),
         GroupEpochBumped("g", 2, "member joined"),
         MemberReconciled("g", "A", 2, (("t1", (0, 1)),)),
@@ -540,17 +540,17 @@ def test_journal_has_the_events_of_a_member() -> None:
 
 
 def test_untraced_coordinator_emits_no_events() -> None:
-    world = ConsumerWorld(t1=2, traced=False)
-    world.join("A")
-    assert world.events == []
+    stage = ConsumerStage(t1=2, traced=False)
+    stage.join("A")
+    assert stage.events == []
 
 
 def test_described_group_has_members_and_targets() -> None:
-    world = ConsumerWorld(t1=4)
-    world.join("A", instance_id="i", rack_id="r")
-    world.join("B")
-    world.next_heartbeat("A", 2)
-    group = world.described()
+    stage = ConsumerStage(t1=4)
+    stage.join("A", instance_id="i", rack_id="r")
+    stage.join("B")
+    stage.next_heartbeat("A", 2)
+    group = stage.described()
     assert (group.group_state, group.group_epoch, group.assignment_epoch) == ("Reconciling", 3, 3)
     first, second = sorted(group.members, key=lambda member: member.member_id)
     assert (first.instance_id, first.rack_id, first.member_epoch, first.member_type) == ("i", "r", 2, 1)
@@ -566,6 +566,6 @@ def test_described_group_has_members_and_targets() -> None:
     pytest.param("g", Errors.GROUP_ID_NOT_FOUND, id="a share group"),
 ])  # fmt: skip
 def test_describe_refuses_absent_groups_and_other_types(group_id: str, error: Errors) -> None:
-    world = ConsumerWorld(t1=1)
-    world.heartbeat("S", 0, ["t1"])
-    assert world.described(group_id).error_code is error
+    stage = ConsumerStage(t1=1)
+    stage.heartbeat("S", 0, ["t1"])
+    assert stage.described(group_id).error_code is error

@@ -20,9 +20,9 @@ from shareq.coordinator.group_coordinator import new_shard
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId
 from shareq.model.messages.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
-from tests.coordinator.groups.consumer_world import ConsumerWorld
+from tests.coordinator.groups.stage import ConsumerStage
 from tests.coordinator.quiet import check_group_coordinator
-from tests.coordinator.share_group.world import GROUP
+from tests.coordinator.share_group.stage import GROUP
 
 MEMBERS = "ABCDE"
 TOPICS = "t1", "t2", "u1"
@@ -80,7 +80,7 @@ class Client:
 class ConsumerGroupMachine(RuleBasedStateMachine):
     @initialize(traced=st.booleans())
     def begin(self, traced: bool) -> None:
-        self.world = ConsumerWorld(t1=2, u1=1, traced=traced)
+        self.stage = ConsumerStage(t1=2, u1=1, traced=traced)
         self.clients: dict[str, Client] = {}
 
     # ---- members -----------------------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
 
     @rule(member=st.sampled_from(MEMBERS), lost=st.booleans(), wait_ms=st.sampled_from([0, 300, 1000]))
     def beat(self, member: str, lost: bool, wait_ms: int) -> None:
-        self.world.wait(wait_ms)
+        self.stage.wait(wait_ms)
         if client := self.clients.get(member):
             client.reconcile()
             self.heartbeat(client, lost=lost)
@@ -107,7 +107,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     @rule(member=st.sampled_from(MEMBERS))
     def leave(self, member: str) -> None:
         if client := self.clients.pop(member, None):
-            self.world.exchange(self.world.request(client.member, -1))
+            self.stage.exchange(self.stage.request(client.member, -1))
 
     @rule(member=st.sampled_from(MEMBERS))
     def stop(self, member: str) -> None:
@@ -115,7 +115,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         self.clients.pop(member, None)
 
     def heartbeat(self, client: Client, *, lost: bool = False) -> None:
-        answer = self.world.ask(client.request(), ConsumerGroupHeartbeatResponse)
+        answer = self.stage.ask(client.request(), ConsumerGroupHeartbeatResponse)
         if not lost:
             client.take(answer)
 
@@ -123,34 +123,34 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(TOPICS), count=st.integers(1, 4))
     def change_topic(self, name: str, count: int) -> None:
-        topic = self.world.image.topics.get(name)
+        topic = self.stage.image.topics.get(name)
         if topic is None:
-            self.world.create_topic(name, count)
+            self.stage.create_topic(name, count)
         elif count > len(topic.partitions):
-            self.world.grow_topic(name, count)
+            self.stage.grow_topic(name, count)
         else:
-            self.world.delete_topic(name)
+            self.stage.delete_topic(name)
 
     @rule(wait_ms=st.sampled_from([100, 5000, 12_000, 46_000]))
     def wait(self, wait_ms: int) -> None:
         """Clients whose sessions expire own nothing any more."""
-        self.world.wait(wait_ms)
+        self.stage.wait(wait_ms)
         for client in list(self.clients.values()):
             if client.member not in self.members():
                 client.take(ConsumerGroupHeartbeatResponse(error_code=Errors.UNKNOWN_MEMBER_ID))
 
     @rule()
     def fail_over(self) -> None:
-        self.world.fail_over()
+        self.stage.fail_over()
 
     @rule(error=st.sampled_from([Errors.NONE, Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR]))
     def set_append_error(self, error: Errors) -> None:
-        self.world.append_error = error
+        self.stage.append_error = error
 
     # ---- safety ------------------------------------------------------------------------------------------------------
 
     def group(self) -> ConsumerGroup | None:
-        _, shard = next((p, s) for p, s in self.world.coordinator._runtime.active() if p == self.world.shard_of())
+        _, shard = next((p, s) for p, s in self.stage.coordinator._runtime.active() if p == self.stage.shard_of())
         return shard.find(ConsumerGroup, GROUP)
 
     def members(self) -> set[str]:
@@ -174,8 +174,8 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     @invariant()
     def replaying_the_log_gives_the_state(self) -> None:
         replayed = new_shard()
-        for offset, (key, value) in enumerate(self.world.log[self.world.shard_of()]):
-            replayed.replay(offset, key, value, self.world.now_ms)
+        for offset, (key, value) in enumerate(self.stage.logs[self.stage.shard_of()]):
+            replayed.replay(offset, key, value, self.stage.now_ms)
         restored, known = replayed.find(ConsumerGroup, GROUP), self.group()
         assert (restored is None) == (known is None)
         for slot in set(ConsumerGroup.__slots__) - {"refresh_at_ms", "topics_are_new", "owners"}:
@@ -184,16 +184,16 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     # ---- liveness ----------------------------------------------------------------------------------------------------
 
     def teardown(self) -> None:
-        if not hasattr(self, "world"):
+        if not hasattr(self, "stage"):
             return
-        self.world.append_error = Errors.NONE
+        self.stage.append_error = Errors.NONE
         silent = self.members() - set(self.clients)
         for _ in range(60 if silent else 25):
-            self.world.wait(1000)
+            self.stage.wait(1000)
             for client in self.clients.values():
                 client.reconcile()
                 self.heartbeat(client)
-        check_group_coordinator(self.world.coordinator)
+        check_group_coordinator(self.stage.coordinator)
         self.check_settled()
 
     def check_settled(self) -> None:
@@ -203,14 +203,14 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
             return
         assert set(group.members) == set(self.clients)
         assert group.state is ConsumerGroupState.STABLE
-        topics = self.world.image.topics
+        topics = self.stage.image.topics
         names = {name for member in group.members.values() for name in group.names_of(member) if name in topics}
         wanted = {(topics[name].topic_id, index) for name in names for index in range(len(topics[name].partitions))}
         assert {partition for client in self.clients.values() for partition in client.owned} == wanted
-        offset = len(self.world.log[self.world.shard_of()])
+        offset = len(self.stage.logs[self.stage.shard_of()])
         for client in self.clients.values():
             self.heartbeat(client)
-        assert len(self.world.log[self.world.shard_of()]) == offset, "heartbeats of a stable group write nothing"
+        assert len(self.stage.logs[self.stage.shard_of()]) == offset, "heartbeats of a stable group write nothing"
 
 
 ConsumerGroupMachine.TestCase.settings = settings(stateful_step_count=40)

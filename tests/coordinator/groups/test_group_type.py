@@ -7,16 +7,16 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.coordinator.groups.consumer_world import ConsumerWorld
+from tests.coordinator.groups.stage import ConsumerStage
 from tests.coordinator.groups.test_consumer_offsets import commit, join_classic, listed
 from tests.coordinator.share_group.test_offsets import alter, altered
 
-MAKERS: dict[str, Callable[[ConsumerWorld], str]] = {
-    "share heartbeat": lambda world: world.heartbeat("S", 0, ["t1"]),
-    "share offsets": lambda world: altered(world, alter(world, {"t1": {0: 5}})),
-    "consumer heartbeat": lambda world: world.join("C"),
-    "classic join": lambda world: join_classic(world).error_code.name,
-    "commit": lambda world: ",".join(commit(world, "", -1, 0)),
+MAKERS: dict[str, Callable[[ConsumerStage], str]] = {
+    "share heartbeat": lambda stage: stage.heartbeat("S", 0, ["t1"]),
+    "share offsets": lambda stage: altered(stage, alter(stage, {"t1": {0: 5}})),
+    "consumer heartbeat": lambda stage: stage.join("C"),
+    "classic join": lambda stage: join_classic(stage).error_code.name,
+    "commit": lambda stage: ",".join(commit(stage, "", -1, 0)),
 }
 """The requests that create a group; each returns its response as short text."""
 
@@ -42,73 +42,73 @@ ROWS = [
 ]
 
 
-def world_with_type(group_type: str | None) -> ConsumerWorld:
-    world = ConsumerWorld(t1=1)
+def stage_with_type(group_type: str | None) -> ConsumerStage:
+    stage = ConsumerStage(t1=1)
     if group_type:
-        world.configure_group(group_type=group_type)
-    return world
+        stage.configure_group(group_type=group_type)
+    return stage
 
 
 @pytest.mark.parametrize(("group_type", "maker", "answer"), ROWS)
 def test_group_type_allows_or_refuses_new_groups(group_type: str | None, maker: str, answer: str) -> None:
-    world = world_with_type(group_type)
-    assert MAKERS[maker](world) == answer
+    stage = stage_with_type(group_type)
+    assert MAKERS[maker](stage) == answer
     if answer in (INCONSISTENT, NOT_FOUND):
-        assert world._written == []
-        assert listed(world) == []
+        assert stage._written == []
+        assert listed(stage) == []
 
 
 def test_error_message_names_the_reserved_type() -> None:
-    world = world_with_type("share")
-    world.join("C")
-    assert world.last_response.error_message == "Group g is reserved for share groups."
-    world = world_with_type("consumer")
-    world.heartbeat("S", 0, ["t1"])
-    assert world.heartbeat_answer.error_message == "Group g is reserved for consumer groups."
+    stage = stage_with_type("share")
+    stage.join("C")
+    assert stage.last_response.error_message == "Group g is reserved for share groups."
+    stage = stage_with_type("consumer")
+    stage.heartbeat("S", 0, ["t1"])
+    assert stage.heartbeat_answer.error_message == "Group g is reserved for consumer groups."
 
 
 def test_existing_share_group_keeps_its_type() -> None:
-    world = world_with_type(None)
-    world.heartbeat("S", 0, ["t1"])
-    world.configure_group(group_type="consumer")
-    assert world.beat("S", 2) == "3 {t1:0}"
-    assert world.heartbeat("T", 0, ["t1"]) == "3 {}"
-    assert world.join("C") == NOT_FOUND
-    assert join_classic(world).error_code.name == INCONSISTENT
+    stage = stage_with_type(None)
+    stage.heartbeat("S", 0, ["t1"])
+    stage.configure_group(group_type="consumer")
+    assert stage.beat("S", 2) == "3 {t1:0}"
+    assert stage.heartbeat("T", 0, ["t1"]) == "3 {}"
+    assert stage.join("C") == NOT_FOUND
+    assert join_classic(stage).error_code.name == INCONSISTENT
 
 
 def test_existing_consumer_group_keeps_its_type() -> None:
-    world = world_with_type(None)
-    world.join("C")
-    world.configure_group(group_type="share")
-    assert world.next_heartbeat("C", 2) == "2 null"
-    assert world.join("D") == "3 {}"
-    assert world.heartbeat("S", 0, ["t1"]) == NOT_FOUND
+    stage = stage_with_type(None)
+    stage.join("C")
+    stage.configure_group(group_type="share")
+    assert stage.next_heartbeat("C", 2) == "2 null"
+    assert stage.join("D") == "3 {}"
+    assert stage.heartbeat("S", 0, ["t1"]) == NOT_FOUND
 
 
 def test_existing_classic_group_keeps_its_type() -> None:
-    world = world_with_type(None)
-    member = join_classic(world).member_id
-    world.configure_group(group_type="share")
-    assert join_classic(world, member).error_code.name == "NONE"
-    assert world.heartbeat("S", 0, ["t1"]) == NOT_FOUND
+    stage = stage_with_type(None)
+    member = join_classic(stage).member_id
+    stage.configure_group(group_type="share")
+    assert join_classic(stage, member).error_code.name == "NONE"
+    assert stage.heartbeat("S", 0, ["t1"]) == NOT_FOUND
 
 
 def test_reserved_id_of_an_empty_group_is_not_converted() -> None:
-    world = world_with_type(None)
-    commit(world, "", -1, 0)
-    world.configure_group(group_type="share")
-    assert world.join("C") == INCONSISTENT
-    world = world_with_type(None)
-    world.join("C")
-    world.next_heartbeat("C", -1)
-    world.configure_group(group_type="share")
-    assert join_classic(world).error_code.name == INCONSISTENT
+    stage = stage_with_type(None)
+    commit(stage, "", -1, 0)
+    stage.configure_group(group_type="share")
+    assert stage.join("C") == INCONSISTENT
+    stage = stage_with_type(None)
+    stage.join("C")
+    stage.next_heartbeat("C", -1)
+    stage.configure_group(group_type="share")
+    assert join_classic(stage).error_code.name == INCONSISTENT
 
 
 def test_group_type_applies_after_a_failover() -> None:
-    world = world_with_type("share")
-    world.heartbeat("S", 0, ["t1"])
-    world.fail_over()
-    assert listed(world) == [("g", "Stable", "share")]
-    assert world.join("C") == NOT_FOUND
+    stage = stage_with_type("share")
+    stage.heartbeat("S", 0, ["t1"])
+    stage.fail_over()
+    assert listed(stage) == [("g", "Stable", "share")]
+    assert stage.join("C") == NOT_FOUND

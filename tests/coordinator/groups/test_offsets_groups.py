@@ -23,9 +23,9 @@ from shareq.model.messages.offsets import (
 )
 from shareq.model.messages.transactions import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from shareq.model.records import CoordinatorRecord
-from tests.coordinator.groups.classic_world import ClassicWorld
 from tests.coordinator.groups.members import protocols
-from tests.coordinator.share_group.world import GROUP, SHARDS
+from tests.coordinator.groups.stage import ClassicStage
+from tests.coordinator.share_group.stage import GROUP, SHARDS
 
 BY_NAME, BY_ID = 9, 10
 UNKNOWN_PARTITION = "UNKNOWN_TOPIC_OR_PARTITION"
@@ -33,7 +33,7 @@ UNKNOWN_ID = TopicId("B" * 22)
 MINUTE_MS = 60_000
 
 
-class OffsetWorld(ClassicWorld):
+class OffsetStage(ClassicStage):
     """Requests about offsets as short text: `commit({"t1-0": 5})` and `fetch("t1-0")` for partition 0 of topic t1."""
 
     def commit(
@@ -152,11 +152,11 @@ def _brief(partition: OffsetFetchResponse.Partition) -> str:
     return str(partition.committed_offset)
 
 
-def world_with() -> OffsetWorld:
-    world = OffsetWorld(t1=2, t2=1)
-    world.create_topic(TRANSACTION_STATE_TOPIC, 1)
-    world.written()
-    return world
+def stage_with() -> OffsetStage:
+    stage = OffsetStage(t1=2, t2=1)
+    stage.create_topic(TRANSACTION_STATE_TOPIC, 1)
+    stage.written()
+    return stage
 
 
 # ---- OffsetCommit ----------------------------------------------------------------------------------------------------
@@ -164,21 +164,21 @@ def world_with() -> OffsetWorld:
 
 @pytest.mark.parametrize("version", [BY_NAME, BY_ID])
 def test_committed_offset_is_fetched(version: int) -> None:
-    world = world_with()
-    assert world.commit({"t1-0": 5, "t2-0": 7}, version=version) == "NONE NONE"
-    assert world.fetch("t1-0", "t1-1", "t2-0", version=version) == "5 - 7"
-    assert world.fetch() == "t1-0=5 t2-0=7"
-    assert world.written() == ["t1-0=5", "t2-0=7"]
-    assert world.commit({"t1-0": 3}, version=version) == "NONE"
-    assert world.fetch("t1-0") == "3"
+    stage = stage_with()
+    assert stage.commit({"t1-0": 5, "t2-0": 7}, version=version) == "NONE NONE"
+    assert stage.fetch("t1-0", "t1-1", "t2-0", version=version) == "5 - 7"
+    assert stage.fetch() == "t1-0=5 t2-0=7"
+    assert stage.written() == ["t1-0=5", "t2-0=7"]
+    assert stage.commit({"t1-0": 3}, version=version) == "NONE"
+    assert stage.fetch("t1-0") == "3"
 
 
 def test_fetch_returns_leader_epoch_and_metadata() -> None:
-    world = world_with()
-    world.commit({"t1-0": 5}, metadata="note")
+    stage = stage_with()
+    stage.commit({"t1-0": 5}, metadata="note")
     requested = OffsetFetchRequest.Topic(name="t1", partition_indexes=(0,))
     request = OffsetFetchRequest(groups=(OffsetFetchRequest.Group(group_id=GROUP, topics=(requested,)),))
-    answer = world.ask(request, OffsetFetchResponse, ClientContext(api_version=BY_NAME))
+    answer = stage.ask(request, OffsetFetchResponse, ClientContext(api_version=BY_NAME))
     partition = OffsetFetchResponse.Partition(
         partition_index=0, committed_offset=5, committed_leader_epoch=2, metadata="note"
     )
@@ -200,87 +200,87 @@ def test_fetch_returns_leader_epoch_and_metadata() -> None:
 )  # fmt: skip
 def test_commit_refuses_unknown_topics_and_partitions(offsets: dict[str, int], version: int, expected: str) -> None:
     """BEHAVIOUR.md 22."""
-    world = world_with()
-    assert world.commit(offsets, version=version) == expected
+    stage = stage_with()
+    assert stage.commit(offsets, version=version) == expected
 
 
 def test_commit_of_unknown_topics_only_needs_no_coordinator() -> None:
-    world = world_with()
-    world.resign()
-    assert world.commit({"nope-0": 1}) == UNKNOWN_PARTITION
-    assert world.commit({"t1-0": 1}) == "NOT_COORDINATOR"
+    stage = stage_with()
+    stage.resign()
+    assert stage.commit({"nope-0": 1}) == UNKNOWN_PARTITION
+    assert stage.commit({"t1-0": 1}) == "NOT_COORDINATOR"
 
 
 def test_maximum_length_of_metadata_counts_characters() -> None:
     """BEHAVIOUR.md 22."""
-    world = world_with()
-    assert world.commit({"t1-0": 5}, metadata="ä" * 4096) == "NONE"
-    assert world.commit({"t1-0": 6}, metadata="ä" * 4097) == "OFFSET_METADATA_TOO_LARGE"
-    assert world.commit({"t1-0": 6}, metadata=None) == "NONE"
-    world.configure(offset_metadata_max_bytes=1)
-    assert world.commit({"t1-0": 7}, metadata="ab") == "OFFSET_METADATA_TOO_LARGE"
-    assert world.fetch("t1-0") == "6"
+    stage = stage_with()
+    assert stage.commit({"t1-0": 5}, metadata="ä" * 4096) == "NONE"
+    assert stage.commit({"t1-0": 6}, metadata="ä" * 4097) == "OFFSET_METADATA_TOO_LARGE"
+    assert stage.commit({"t1-0": 6}, metadata=None) == "NONE"
+    stage.configure(offset_metadata_max_bytes=1)
+    assert stage.commit({"t1-0": 7}, metadata="ab") == "OFFSET_METADATA_TOO_LARGE"
+    assert stage.fetch("t1-0") == "6"
 
 
 def test_failed_append_of_a_commit_stores_no_offset() -> None:
-    world = world_with()
-    world.append_error = Errors.NOT_ENOUGH_REPLICAS
-    assert world.commit({"t1-0": 5, "nope-0": 1}) == f"COORDINATOR_NOT_AVAILABLE {UNKNOWN_PARTITION}"
-    assert world.fetch("t1-0") == "-"
+    stage = stage_with()
+    stage.append_error = Errors.NOT_ENOUGH_REPLICAS
+    assert stage.commit({"t1-0": 5, "nope-0": 1}) == f"COORDINATOR_NOT_AVAILABLE {UNKNOWN_PARTITION}"
+    assert stage.fetch("t1-0") == "-"
 
 
 def test_commit_checks_the_instance_id() -> None:
     """BEHAVIOUR.md 23."""
-    world = world_with()
-    world.join("S", instance="s")
-    world.wait(0)
-    world.response_to("S")
-    world.sync_all("S")
-    member: dict[str, Any] = {"member_id": world.ids["S"], "generation_id_or_member_epoch": 1}
-    assert world.commit({"t1-0": 1}, group_instance_id="s", **member) == "NONE"
-    assert world.commit({"t1-0": 2}, group_instance_id="s", member_id="x") == "FENCED_INSTANCE_ID"
-    assert world.commit({"t1-0": 2}, group_instance_id="unknown", **member) == "UNKNOWN_MEMBER_ID"
+    stage = stage_with()
+    stage.join("S", instance="s")
+    stage.wait(0)
+    stage.response_to("S")
+    stage.sync_all("S")
+    member: dict[str, Any] = {"member_id": stage.ids["S"], "generation_id_or_member_epoch": 1}
+    assert stage.commit({"t1-0": 1}, group_instance_id="s", **member) == "NONE"
+    assert stage.commit({"t1-0": 2}, group_instance_id="s", member_id="x") == "FENCED_INSTANCE_ID"
+    assert stage.commit({"t1-0": 2}, group_instance_id="unknown", **member) == "UNKNOWN_MEMBER_ID"
 
 
 def test_commit_restarts_the_session_of_a_classic_member() -> None:
     """BEHAVIOUR.md 23."""
-    world = world_with()
-    world.form_group("A")
-    member: dict[str, Any] = {"member_id": world.ids["A"], "generation_id_or_member_epoch": 1}
+    stage = stage_with()
+    stage.form_group("A")
+    member: dict[str, Any] = {"member_id": stage.ids["A"], "generation_id_or_member_epoch": 1}
     for _ in range(4):
-        world.wait(9000)
-        assert world.commit({"t1-0": 1}, **member) == "NONE"
-    world.wait(10_000)
-    assert world.state() == "Empty"
+        stage.wait(9000)
+        assert stage.commit({"t1-0": 1}, **member) == "NONE"
+    stage.wait(10_000)
+    assert stage.state() == "Empty"
 
 
 def test_commit_without_member_creates_a_simple_group() -> None:
     """BEHAVIOUR.md 23."""
-    world = world_with()
-    world.commit({"t1-0": 5})
-    assert world.listed() == ["g classic  Empty"]
-    described = world.describe_classic()
+    stage = stage_with()
+    stage.commit({"t1-0": 5})
+    assert stage.listed() == ["g classic  Empty"]
+    described = stage.describe_classic()
     assert (described.group_state, described.protocol_type, described.members) == ("Empty", "", ())
-    world.form_group("A")
-    assert world.listed() == ["g classic consumer Stable"]
-    assert world.fetch("t1-0") == "5"
+    stage.form_group("A")
+    assert stage.listed() == ["g classic consumer Stable"]
+    assert stage.fetch("t1-0") == "5"
 
 
 def test_share_group_has_no_committed_offsets() -> None:
     """BEHAVIOUR.md 23; share_group/BEHAVIOUR.md 57."""
-    world = world_with()
-    world.heartbeat("S", 0, ["t1"])
-    assert world.commit({"t1-0": 5}) == "GROUP_ID_NOT_FOUND"
-    assert world.commit_in_transaction({"t1-0": 5}) == "GROUP_ID_NOT_FOUND"
-    assert world.fetch("t1-0") == "-"
-    assert world.fetch() == ""
-    assert world.delete("t1-0") == "GROUP_ID_NOT_FOUND"
+    stage = stage_with()
+    stage.heartbeat("S", 0, ["t1"])
+    assert stage.commit({"t1-0": 5}) == "GROUP_ID_NOT_FOUND"
+    assert stage.commit_in_transaction({"t1-0": 5}) == "GROUP_ID_NOT_FOUND"
+    assert stage.fetch("t1-0") == "-"
+    assert stage.fetch() == ""
+    assert stage.delete("t1-0") == "GROUP_ID_NOT_FOUND"
 
 
 def test_share_heartbeat_on_a_simple_group_is_refused() -> None:
-    world = world_with()
-    world.commit({"t1-0": 5})
-    assert world.heartbeat("S", 0, ["t1"]) == "GROUP_ID_NOT_FOUND"
+    stage = stage_with()
+    stage.commit({"t1-0": 5})
+    assert stage.heartbeat("S", 0, ["t1"]) == "GROUP_ID_NOT_FOUND"
 
 
 # ---- OffsetFetch -----------------------------------------------------------------------------------------------------
@@ -288,71 +288,71 @@ def test_share_heartbeat_on_a_simple_group_is_refused() -> None:
 
 def test_fetch_of_uncommitted_offsets_is_no_error() -> None:
     """BEHAVIOUR.md 25."""
-    world = world_with()
-    assert world.fetch("t1-0", "nope-3") == "- -"
-    assert world.fetch() == ""
-    world.commit({"t1-0": 5})
-    assert world.fetch("t1-1", "nope-3") == "- -"
-    assert world.fetch("nope-0", "t1-0", version=BY_ID) == "UNKNOWN_TOPIC_ID 5"
+    stage = stage_with()
+    assert stage.fetch("t1-0", "nope-3") == "- -"
+    assert stage.fetch() == ""
+    stage.commit({"t1-0": 5})
+    assert stage.fetch("t1-1", "nope-3") == "- -"
+    assert stage.fetch("nope-0", "t1-0", version=BY_ID) == "UNKNOWN_TOPIC_ID 5"
 
 
 def test_fetch_ignores_member_and_epoch_in_a_classic_group() -> None:
-    world = world_with()
-    world.commit({"t1-0": 5})
-    assert world.fetch("t1-0", member_id="x", member_epoch=77) == "5"
+    stage = stage_with()
+    stage.commit({"t1-0": 5})
+    assert stage.fetch("t1-0", member_id="x", member_epoch=77) == "5"
 
 
 def test_fetch_of_several_groups() -> None:
-    world = world_with()
+    stage = stage_with()
     for number, group in enumerate("abc"):
-        world.commit({"t1-0": number}, group=group)
+        stage.commit({"t1-0": number}, group=group)
     groups = tuple(OffsetFetchRequest.Group(group_id=group) for group in "cxa")
-    answer = world.ask(OffsetFetchRequest(groups=groups), OffsetFetchResponse)
+    answer = stage.ask(OffsetFetchRequest(groups=groups), OffsetFetchResponse)
     found = [(g.group_id, [p.committed_offset for t in g.topics for p in t.partitions]) for g in answer.groups]
     assert found == [("c", [2]), ("x", []), ("a", [0])]
 
 
 def test_offset_of_a_deleted_topic_of_the_same_name_is_not_fetched_by_id() -> None:
     """BEHAVIOUR.md 25."""
-    world = world_with()
-    partition = world.shard_of()
-    commit = OffsetCommit(5, -1, "", world.now_ms, UNKNOWN_ID)
-    shard = world.coordinator._runtime.shard(partition)
+    stage = stage_with()
+    partition = stage.shard_of()
+    commit = OffsetCommit(5, -1, "", stage.now_ms, UNKNOWN_ID)
+    shard = stage.coordinator._runtime.shard(partition)
     assert shard is not None
-    shard.replay(0, *encode_offset(OffsetKey(GROUP, "t1", 0), commit), world.now_ms)
-    assert world.fetch("t1-0", version=BY_ID) == "-"
-    assert world.fetch("t1-0", version=BY_NAME) == "5"
+    shard.replay(0, *encode_offset(OffsetKey(GROUP, "t1", 0), commit), stage.now_ms)
+    assert stage.fetch("t1-0", version=BY_ID) == "-"
+    assert stage.fetch("t1-0", version=BY_NAME) == "5"
     request = OffsetFetchRequest(groups=(OffsetFetchRequest.Group(group_id=GROUP),))
-    by_id = world.ask(request, OffsetFetchResponse).groups[0].topics
+    by_id = stage.ask(request, OffsetFetchResponse).groups[0].topics
     assert [(t.name, t.topic_id, t.partitions[0].committed_offset) for t in by_id] == [
-        ("t1", world.image.topics["t1"].topic_id, -1)
+        ("t1", stage.image.topics["t1"].topic_id, -1)
     ]
 
 
 def test_fetch_of_all_by_id_omits_deleted_topics() -> None:
     """The offsets of the deleted topic are still stored, as the append of their tombstones fails."""
-    world = world_with()
-    world.commit({"t1-0": 5, "t2-0": 7})
-    world.append_error = Errors.NOT_ENOUGH_REPLICAS
-    world.delete_topic("t1")
-    assert world.fetch(version=BY_ID) == "t2-0=7"
-    assert world.fetch(version=BY_NAME) == "t1-0=5 t2-0=7"
+    stage = stage_with()
+    stage.commit({"t1-0": 5, "t2-0": 7})
+    stage.append_error = Errors.NOT_ENOUGH_REPLICAS
+    stage.delete_topic("t1")
+    assert stage.fetch(version=BY_ID) == "t2-0=7"
+    assert stage.fetch(version=BY_NAME) == "t1-0=5 t2-0=7"
 
 
 def test_before_version_2_an_error_of_the_group_is_that_of_its_partitions() -> None:
-    world = world_with()
-    world.resign()
+    stage = stage_with()
+    stage.resign()
     topic = OffsetFetchRequest.Topic(name="t1", partition_indexes=(0, 1))
     request = OffsetFetchRequest(groups=(OffsetFetchRequest.Group(group_id=GROUP, topics=(topic,)),))
-    (found,) = world.ask(request, OffsetFetchResponse, ClientContext(api_version=1)).groups
+    (found,) = stage.ask(request, OffsetFetchResponse, ClientContext(api_version=1)).groups
     assert [part.error_code.name for one in found.topics for part in one.partitions] == 2 * ["NOT_COORDINATOR"]
 
 
 def test_fetch_and_delete_need_the_groups_coordinator() -> None:
-    world = world_with()
-    world.resign()
-    assert world.fetch("t1-0") == "NOT_COORDINATOR"
-    assert world.delete("t1-0") == "NOT_COORDINATOR"
+    stage = stage_with()
+    stage.resign()
+    assert stage.fetch("t1-0") == "NOT_COORDINATOR"
+    assert stage.delete("t1-0") == "NOT_COORDINATOR"
 
 
 # ---- OffsetDelete ----------------------------------------------------------------------------------------------------
@@ -360,67 +360,67 @@ def test_fetch_and_delete_need_the_groups_coordinator() -> None:
 
 def test_offset_delete_removes_existing_offsets() -> None:
     """BEHAVIOUR.md 26."""
-    world = world_with()
-    world.commit({"t1-0": 5, "t1-1": 6})
-    world.written()
-    assert world.delete("t1-0", "t2-0", "nope-0", "t1-9") == f"NONE NONE {UNKNOWN_PARTITION} {UNKNOWN_PARTITION}"
-    assert world.written() == ["t1-0T"]
-    assert world.fetch() == "t1-1=6"
-    assert world.delete("t1-0", group="") == "INVALID_GROUP_ID"
-    assert world.delete("t1-0", group="unknown") == "GROUP_ID_NOT_FOUND"
+    stage = stage_with()
+    stage.commit({"t1-0": 5, "t1-1": 6})
+    stage.written()
+    assert stage.delete("t1-0", "t2-0", "nope-0", "t1-9") == f"NONE NONE {UNKNOWN_PARTITION} {UNKNOWN_PARTITION}"
+    assert stage.written() == ["t1-0T"]
+    assert stage.fetch() == "t1-1=6"
+    assert stage.delete("t1-0", group="") == "INVALID_GROUP_ID"
+    assert stage.delete("t1-0", group="unknown") == "GROUP_ID_NOT_FOUND"
 
 
 def test_offset_delete_removes_pending_offsets() -> None:
     """BEHAVIOUR.md 26."""
-    world = world_with()
-    world.commit({"t2-0": 1})
-    world.commit_in_transaction({"t1-0": 5})
-    world.written()
-    assert world.delete("t1-0") == "NONE"
-    assert world.written() == ["t1-0T"]
-    world.end_transaction(9, committed=True)
-    assert world.fetch("t1-0", stable=True) == "-"
+    stage = stage_with()
+    stage.commit({"t2-0": 1})
+    stage.commit_in_transaction({"t1-0": 5})
+    stage.written()
+    assert stage.delete("t1-0") == "NONE"
+    assert stage.written() == ["t1-0T"]
+    stage.end_transaction(9, committed=True)
+    assert stage.fetch("t1-0", stable=True) == "-"
 
 
 def test_offsets_of_subscribed_topics_are_not_deleted() -> None:
     """BEHAVIOUR.md 26."""
-    world = world_with()
-    world.commit({"t1-0": 5, "t2-0": 7})
-    world.form_group("A")
-    assert world.delete("t1-0", "t2-0") == "GROUP_SUBSCRIBED_TO_TOPIC NONE"
-    assert world.fetch() == "t1-0=5"
-    world.leave("A")
-    assert world.delete("t1-0") == "NONE"
+    stage = stage_with()
+    stage.commit({"t1-0": 5, "t2-0": 7})
+    stage.form_group("A")
+    assert stage.delete("t1-0", "t2-0") == "GROUP_SUBSCRIBED_TO_TOPIC NONE"
+    assert stage.fetch() == "t1-0=5"
+    stage.leave("A")
+    assert stage.delete("t1-0") == "NONE"
 
 
 def test_offsets_are_not_deleted_before_the_first_generation() -> None:
-    world = world_with()
-    world.commit({"t1-0": 5, "t2-0": 7})
-    world.join_as_new("A")
-    assert world.delete("t2-0") == "GROUP_SUBSCRIBED_TO_TOPIC"
+    stage = stage_with()
+    stage.commit({"t1-0": 5, "t2-0": 7})
+    stage.join_as_new("A")
+    assert stage.delete("t2-0") == "GROUP_SUBSCRIBED_TO_TOPIC"
 
 
 def test_group_in_use_of_another_protocol_type_keeps_all_offsets() -> None:
     """BEHAVIOUR.md 26."""
-    world = world_with()
-    world.commit({"t1-0": 5})
-    world.join("A", protocol_type="connect")
-    world.join("A", protocol_type="connect")
-    assert world.delete("t1-0") == "NON_EMPTY_GROUP"
-    world.leave("A")
-    world.wait(0)
-    assert world.delete("t1-0") == "NONE"
+    stage = stage_with()
+    stage.commit({"t1-0": 5})
+    stage.join("A", protocol_type="connect")
+    stage.join("A", protocol_type="connect")
+    assert stage.delete("t1-0") == "NON_EMPTY_GROUP"
+    stage.leave("A")
+    stage.wait(0)
+    assert stage.delete("t1-0") == "NONE"
 
 
 def test_deleting_a_group_deletes_its_offsets() -> None:
-    world = world_with()
-    world.commit({"t1-0": 5, "t2-0": 7})
-    world.commit_in_transaction({"t1-1": 8})
-    world.written()
-    assert world.delete_group() == "NONE"
-    assert world.written() == ["t1-0T", "t2-0T", "t1-1T", "groupT"]
-    world.end_transaction(9, committed=True)
-    assert (world.fetch(), world.state()) == ("", "absent")
+    stage = stage_with()
+    stage.commit({"t1-0": 5, "t2-0": 7})
+    stage.commit_in_transaction({"t1-1": 8})
+    stage.written()
+    assert stage.delete_group() == "NONE"
+    assert stage.written() == ["t1-0T", "t2-0T", "t1-1T", "groupT"]
+    stage.end_transaction(9, committed=True)
+    assert (stage.fetch(), stage.state()) == ("", "absent")
 
 
 # ---- deleted topics --------------------------------------------------------------------------------------------------
@@ -428,25 +428,25 @@ def test_deleting_a_group_deletes_its_offsets() -> None:
 
 def test_deleting_a_topic_deletes_its_offsets() -> None:
     """BEHAVIOUR.md 27."""
-    world = world_with()
-    world.commit({"t1-0": 5, "t2-0": 7})
-    world.commit_in_transaction({"t1-1": 8})
-    world.written()
-    world.delete_topic("t1")
-    assert world.written() == ["t1-0T", "t1-1T"]
-    world.create_topic("t1", 2)
-    assert world.fetch("t1-0", "t2-0") == "- 7"
+    stage = stage_with()
+    stage.commit({"t1-0": 5, "t2-0": 7})
+    stage.commit_in_transaction({"t1-1": 8})
+    stage.written()
+    stage.delete_topic("t1")
+    assert stage.written() == ["t1-0T", "t1-1T"]
+    stage.create_topic("t1", 2)
+    assert stage.fetch("t1-0", "t2-0") == "- 7"
 
 
 def test_offsets_of_a_topic_deleted_between_two_coordinators_are_deleted_at_load() -> None:
     """BEHAVIOUR.md 27."""
-    world = world_with()
-    world.commit({"t1-0": 5, "t2-0": 7})
-    world.resign()
-    world.delete_topic("t1")
-    world.create_topic("t1", 2)
-    world.fail_over()
-    assert world.fetch() == "t2-0=7"
+    stage = stage_with()
+    stage.commit({"t1-0": 5, "t2-0": 7})
+    stage.resign()
+    stage.delete_topic("t1")
+    stage.create_topic("t1", 2)
+    stage.fail_over()
+    assert stage.fetch() == "t2-0=7"
 
 
 @pytest.mark.parametrize(
@@ -460,55 +460,55 @@ def test_offsets_of_a_topic_deleted_between_two_coordinators_are_deleted_at_load
 @pytest.mark.parametrize("moved", [False, True], ids=["the coordinator stays", "the coordinator moves"])
 def test_deleting_a_topic_deletes_its_pending_offsets(other: str | None, moved: bool) -> None:
     """BEHAVIOUR.md 27."""
-    world = world_with()
+    stage = stage_with()
     if other:
-        assert world.shard_of(other) == world.shard_of()
-        world.commit({"t2-0": 1}, group=other)
-    world.commit_in_transaction({"t1-0": 5})
+        assert stage.shard_of(other) == stage.shard_of()
+        stage.commit({"t2-0": 1}, group=other)
+    stage.commit_in_transaction({"t1-0": 5})
     if moved:
-        world.resign()
-    world.delete_topic("t1")
-    world.create_topic("t1", 2)
+        stage.resign()
+    stage.delete_topic("t1")
+    stage.create_topic("t1", 2)
     if moved:
-        world.fail_over()
-    world.end_transaction(9, committed=True)
-    assert world.fetch("t1-0", stable=True) == "-"
+        stage.fail_over()
+    stage.end_transaction(9, committed=True)
+    assert stage.fetch("t1-0", stable=True) == "-"
 
 
 def test_offset_appended_while_its_topic_is_deleted_is_deleted_after_it() -> None:
     """BEHAVIOUR.md 27."""
-    world = world_with()
-    world.appending = False
+    stage = stage_with()
+    stage.appending = False
     request = OffsetCommitRequest.Partition(partition_index=0, committed_offset=5)
-    world.send(
+    stage.send(
         OffsetCommitRequest(group_id=GROUP, topics=(OffsetCommitRequest.Topic(name="t1", partitions=(request,)),))
     )
-    world.delete_topic("t1")
-    world.release()
-    assert world.written() == ["t1-0=5", "t1-0T"]
+    stage.delete_topic("t1")
+    stage.release()
+    assert stage.written() == ["t1-0=5", "t1-0T"]
 
 
 def test_transactional_commit_to_a_topic_deleted_during_the_verification_is_refused() -> None:
-    world, request_id = unverified_commit()
-    world.delete_topic("t1")
-    world.create_topic("t1", 2)
-    world.release()
-    assert world.committed_in_transaction(request_id) == UNKNOWN_PARTITION
-    world.end_transaction(9, committed=True)
-    assert (world.written(), world.fetch("t1-0")) == ([], "-")
+    stage, request_id = unverified_commit()
+    stage.delete_topic("t1")
+    stage.create_topic("t1", 2)
+    stage.release()
+    assert stage.committed_in_transaction(request_id) == UNKNOWN_PARTITION
+    stage.end_transaction(9, committed=True)
+    assert (stage.written(), stage.fetch("t1-0")) == ([], "-")
 
 
 @pytest.mark.parametrize("error", [Errors.NOT_ENOUGH_REPLICAS, Errors.KAFKA_STORAGE_ERROR], ids=lambda e: e.name)
 def test_deletion_of_a_topics_offsets_is_repeated_after_a_failed_append(error: Errors) -> None:
-    world = world_with()
-    world.commit({"t1-0": 5})
-    world.append_error = error
-    world.delete_topic("t1")
-    world.wait(20_000)
-    world.append_error = Errors.NONE
-    world.written()
-    world.wait(RETRY_MS)
-    assert world.written() == ["t1-0T"]
+    stage = stage_with()
+    stage.commit({"t1-0": 5})
+    stage.append_error = error
+    stage.delete_topic("t1")
+    stage.wait(20_000)
+    stage.append_error = Errors.NONE
+    stage.written()
+    stage.wait(RETRY_MS)
+    assert stage.written() == ["t1-0T"]
 
 
 @pytest.mark.parametrize(
@@ -523,24 +523,24 @@ def test_offsets_of_a_recreated_topic_are_kept(
     commits: dict[str, int], committed: bool, written: list[str], offset: str
 ) -> None:
     """The tombstones of the old topic's offsets could not be appended before the new topic had offsets."""
-    world = world_with()
-    world.commit_in_transaction({"t1-0": 5}, 9)
-    world.append_error = Errors.NOT_ENOUGH_REPLICAS
-    world.delete_topic("t1")
-    world.create_topic("t1", 2)
-    world.append_error = Errors.NONE
+    stage = stage_with()
+    stage.commit_in_transaction({"t1-0": 5}, 9)
+    stage.append_error = Errors.NOT_ENOUGH_REPLICAS
+    stage.delete_topic("t1")
+    stage.create_topic("t1", 2)
+    stage.append_error = Errors.NONE
     if "plain" in commits:
-        assert world.commit({"t1-0": commits["plain"]}) == "NONE"
+        assert stage.commit({"t1-0": commits["plain"]}) == "NONE"
     else:
-        assert world.commit_in_transaction({"t1-0": commits["in a transaction"]}, 8) == "NONE"
-    world.written()
-    world.wait(10 * RETRY_MS)
-    assert world.written() == [], "transaction 8 is still open"
-    world.end_transaction(8, committed=committed)
-    world.wait(RETRY_MS)
-    world.end_transaction(9, committed=True)
-    assert (world.written(), world.fetch("t1-0", stable=True)) == (written, offset)
-    assert world.coordinator.wake_at_ms is None or world.coordinator.wake_at_ms > world.now_ms + RETRY_MS
+        assert stage.commit_in_transaction({"t1-0": commits["in a transaction"]}, 8) == "NONE"
+    stage.written()
+    stage.wait(10 * RETRY_MS)
+    assert stage.written() == [], "transaction 8 is still open"
+    stage.end_transaction(8, committed=committed)
+    stage.wait(RETRY_MS)
+    stage.end_transaction(9, committed=True)
+    assert (stage.written(), stage.fetch("t1-0", stable=True)) == (written, offset)
+    assert stage.coordinator.wake_at_ms is None or stage.coordinator.wake_at_ms > stage.now_ms + RETRY_MS
 
 
 # ---- expiry ----------------------------------------------------------------------------------------------------------
@@ -549,105 +549,105 @@ CHECK_MS = 600_000
 DAY_MINUTES = 1440
 
 
-def keeping(minutes: int) -> OffsetWorld:
-    world = world_with()
-    world.configure(offsets_retention_minutes=minutes)
-    return world
+def keeping(minutes: int) -> OffsetStage:
+    stage = stage_with()
+    stage.configure(offsets_retention_minutes=minutes)
+    return stage
 
 
 def test_offsets_of_a_simple_group_expire_after_their_commit() -> None:
     """BEHAVIOUR.md 27."""
-    world = keeping(30)
-    world.commit({"t1-0": 5})
-    world.wait(20 * MINUTE_MS)
-    world.commit({"t1-1": 6})
-    world.written()
-    world.wait(10 * MINUTE_MS)
-    assert (world.fetch(), world.written()) == ("t1-1=6", ["t1-0T"])
-    world.wait(20 * MINUTE_MS)
-    assert world.written() == ["t1-1T", "groupT"]
-    assert (world.state(), world.coordinator.wake_at_ms) == ("absent", world.now_ms + CHECK_MS)
-    world.wait(CHECK_MS)
-    assert world.coordinator.wake_at_ms is None, "nothing is left that may expire"
+    stage = keeping(30)
+    stage.commit({"t1-0": 5})
+    stage.wait(20 * MINUTE_MS)
+    stage.commit({"t1-1": 6})
+    stage.written()
+    stage.wait(10 * MINUTE_MS)
+    assert (stage.fetch(), stage.written()) == ("t1-1=6", ["t1-0T"])
+    stage.wait(20 * MINUTE_MS)
+    assert stage.written() == ["t1-1T", "groupT"]
+    assert (stage.state(), stage.coordinator.wake_at_ms) == ("absent", stage.now_ms + CHECK_MS)
+    stage.wait(CHECK_MS)
+    assert stage.coordinator.wake_at_ms is None, "nothing is left that may expire"
 
 
 def test_an_old_client_chooses_the_retention_of_its_offsets() -> None:
     """The time of OffsetCommit 2 to 4 replaces the broker's; it survives a failover. BEHAVIOUR.md 27."""
-    world = keeping(30)
-    world.commit({"t1-0": 5}, version=4, retention_time_ms=60 * MINUTE_MS)
-    world.commit({"t1-1": 6}, version=4)
-    world.fail_over()
-    world.wait(30 * MINUTE_MS)
-    assert world.fetch() == "t1-0=5"
-    world.wait(30 * MINUTE_MS)
-    assert world.fetch() == ""
+    stage = keeping(30)
+    stage.commit({"t1-0": 5}, version=4, retention_time_ms=60 * MINUTE_MS)
+    stage.commit({"t1-1": 6}, version=4)
+    stage.fail_over()
+    stage.wait(30 * MINUTE_MS)
+    assert stage.fetch() == "t1-0=5"
+    stage.wait(30 * MINUTE_MS)
+    assert stage.fetch() == ""
 
 
 def test_retention_counts_from_the_time_the_group_became_empty() -> None:
     """BEHAVIOUR.md 27."""
-    world = keeping(30)
-    world.commit({"t1-0": 5, "t2-0": 7})
-    world.form_group("A")
+    stage = keeping(30)
+    stage.commit({"t1-0": 5, "t2-0": 7})
+    stage.form_group("A")
     for _ in range(6 * 20):
-        world.wait(10_000 - 1)
-        world.classic_heartbeat("A")
-    assert world.fetch() == "t1-0=5 t2-0=7"
-    world.leave("A")
-    world.wait(29 * MINUTE_MS)
-    assert world.fetch() == "t1-0=5 t2-0=7"
-    world.wait(11 * MINUTE_MS)
-    assert world.state() == "absent"
+        stage.wait(10_000 - 1)
+        stage.classic_heartbeat("A")
+    assert stage.fetch() == "t1-0=5 t2-0=7"
+    stage.leave("A")
+    stage.wait(29 * MINUTE_MS)
+    assert stage.fetch() == "t1-0=5 t2-0=7"
+    stage.wait(11 * MINUTE_MS)
+    assert stage.state() == "absent"
 
 
 def test_offset_of_an_unsubscribed_topic_expires_in_a_stable_group() -> None:
     """BEHAVIOUR.md 27."""
-    world = keeping(30)
-    world.commit({"t1-0": 5, "t2-0": 7})
-    world.form_group("A")
+    stage = keeping(30)
+    stage.commit({"t1-0": 5, "t2-0": 7})
+    stage.form_group("A")
     for _ in range(6 * 41):
-        world.wait(10_000 - 1)
-        world.classic_heartbeat("A")
-    assert (world.fetch(), world.state()) == ("t1-0=5", "Stable")
+        stage.wait(10_000 - 1)
+        stage.classic_heartbeat("A")
+    assert (stage.fetch(), stage.state()) == ("t1-0=5", "Stable")
 
 
 def test_pending_offsets_do_not_expire() -> None:
     """BEHAVIOUR.md 27."""
-    world = keeping(1)
-    world.commit({"t1-0": 5})
-    world.commit_in_transaction({"t1-0": 6})
-    world.wait(2 * CHECK_MS)
-    assert world.fetch() == "t1-0=5"
-    world.end_transaction(9, committed=False)
-    world.wait(CHECK_MS)
-    assert world.state() == "absent"
+    stage = keeping(1)
+    stage.commit({"t1-0": 5})
+    stage.commit_in_transaction({"t1-0": 6})
+    stage.wait(2 * CHECK_MS)
+    assert stage.fetch() == "t1-0=5"
+    stage.end_transaction(9, committed=False)
+    stage.wait(CHECK_MS)
+    assert stage.state() == "absent"
 
 
 def test_offsets_do_not_expire_during_a_rebalance() -> None:
-    world = keeping(1)
-    world.commit({"t2-0": 7})
-    world.form_group("A")
+    stage = keeping(1)
+    stage.commit({"t2-0": 7})
+    stage.form_group("A")
     for _ in range(66):
-        world.wait(9000)
-        world.classic_heartbeat("A")
-    world.join_as_new("B", session_ms=60_000)
-    world.classic_heartbeat("A")
-    world.wait(CHECK_MS - 66 * 9000)
-    assert (world.state(), world.fetch()) == ("PreparingRebalance", "t2-0=7")
+        stage.wait(9000)
+        stage.classic_heartbeat("A")
+    stage.join_as_new("B", session_ms=60_000)
+    stage.classic_heartbeat("A")
+    stage.wait(CHECK_MS - 66 * 9000)
+    assert (stage.state(), stage.fetch()) == ("PreparingRebalance", "t2-0=7")
 
 
 def test_empty_group_without_offsets_is_deleted_at_the_next_check() -> None:
     """BEHAVIOUR.md 27."""
-    world = keeping(DAY_MINUTES)
-    world.form_group("A")
-    world.leave("A")
-    world.wait(CHECK_MS)
-    assert world.state() == "absent"
+    stage = keeping(DAY_MINUTES)
+    stage.form_group("A")
+    stage.leave("A")
+    stage.wait(CHECK_MS)
+    assert stage.state() == "absent"
 
 
 def test_share_group_subscribes_topics_but_has_no_retention() -> None:
-    world = world_with()
-    world.heartbeat("S", 0, ["t1"])
-    shard = world.coordinator._runtime.shard(world.shard_of())
+    stage = stage_with()
+    stage.heartbeat("S", 0, ["t1"])
+    shard = stage.coordinator._runtime.shard(stage.shard_of())
     assert shard is not None
     group = shard.groups[GROUP]
     assert (group.subscribes("t1"), group.subscribes("t2")) == (True, False)
@@ -655,45 +655,45 @@ def test_share_group_subscribes_topics_but_has_no_retention() -> None:
 
 
 def test_share_groups_never_expire() -> None:
-    world = keeping(1)
-    world.commit({"t1-0": 5}, group="other")
-    world.heartbeat("S", 0, ["t1"])
-    world.heartbeat("S", -1)
-    world.wait(3 * CHECK_MS)
-    assert world.listed() == ["g share share Empty"]
+    stage = keeping(1)
+    stage.commit({"t1-0": 5}, group="other")
+    stage.heartbeat("S", 0, ["t1"])
+    stage.heartbeat("S", -1)
+    stage.wait(3 * CHECK_MS)
+    assert stage.listed() == ["g share share Empty"]
 
 
 def test_expiry_timestamp_of_a_version_1_record_replaces_the_retention() -> None:
-    world = keeping(1)
-    old = f"0001 0000000000000005 0000 {world.now_ms:016x} {world.now_ms + 25 * MINUTE_MS:016x}"
+    stage = keeping(1)
+    old = f"0001 0000000000000005 0000 {stage.now_ms:016x} {stage.now_ms + 25 * MINUTE_MS:016x}"
     key, _ = encode_offset(OffsetKey(GROUP, "t1", 0), OffsetCommit(5, -1, "", 0))
-    world.log[world.shard_of()].append(CoordinatorRecord(key, bytes.fromhex(old)))
-    world.fail_over()
-    world.wait(2 * CHECK_MS)
-    assert world.fetch() == "t1-0=5"
-    world.wait(CHECK_MS)
-    assert world.fetch() == ""
+    stage.logs[stage.shard_of()].append(CoordinatorRecord(key, bytes.fromhex(old)))
+    stage.fail_over()
+    stage.wait(2 * CHECK_MS)
+    assert stage.fetch() == "t1-0=5"
+    stage.wait(CHECK_MS)
+    assert stage.fetch() == ""
 
 
 def test_retention_counts_from_the_commit_if_the_group_has_no_timestamp() -> None:
-    world = keeping(30)
+    stage = keeping(30)
     empty = GroupMetadata("consumer", 3, None, None, -1, ())
-    world.log[world.shard_of()].append(encode_group(GROUP, empty))
-    world.fail_over()
-    world.commit({"t1-0": 5})
-    world.wait(3 * CHECK_MS)
-    assert world.state() == "absent"
+    stage.logs[stage.shard_of()].append(encode_group(GROUP, empty))
+    stage.fail_over()
+    stage.commit({"t1-0": 5})
+    stage.wait(3 * CHECK_MS)
+    assert stage.state() == "absent"
 
 
 def test_expiry_is_repeated_after_a_failed_append() -> None:
-    world = keeping(1)
-    world.commit({"t1-0": 5})
-    world.append_error = Errors.NOT_ENOUGH_REPLICAS
-    world.wait(CHECK_MS)
-    world.append_error = Errors.NONE
-    assert world.fetch() == "t1-0=5"
-    world.wait(CHECK_MS)
-    assert world.fetch() == ""
+    stage = keeping(1)
+    stage.commit({"t1-0": 5})
+    stage.append_error = Errors.NOT_ENOUGH_REPLICAS
+    stage.wait(CHECK_MS)
+    stage.append_error = Errors.NONE
+    assert stage.fetch() == "t1-0=5"
+    stage.wait(CHECK_MS)
+    assert stage.fetch() == ""
 
 
 # ---- transactions ----------------------------------------------------------------------------------------------------
@@ -702,25 +702,25 @@ def test_expiry_is_repeated_after_a_failed_append() -> None:
 @pytest.mark.parametrize(("committed", "expected"), [(True, "8"), (False, "5")], ids=["committed", "aborted"])
 def test_former_offset_is_fetched_until_the_marker_is_written(committed: bool, expected: str) -> None:
     """BEHAVIOUR.md 25."""
-    world = world_with()
-    world.commit({"t1-0": 5})
-    assert world.commit_in_transaction({"t1-0": 8}) == "NONE"
-    assert world.fetch("t1-0", "t1-1") == "5 -"
-    assert world.fetch("t1-0", "t1-1", stable=True) == "UNSTABLE_OFFSET_COMMIT -"
-    assert world.fetch(stable=True) == "t1-0=UNSTABLE_OFFSET_COMMIT"
-    world.end_transaction(9, committed=committed)
-    assert world.fetch("t1-0", stable=True) == expected
-    world.fail_over()
-    assert world.fetch("t1-0", stable=True) == expected
+    stage = stage_with()
+    stage.commit({"t1-0": 5})
+    assert stage.commit_in_transaction({"t1-0": 8}) == "NONE"
+    assert stage.fetch("t1-0", "t1-1") == "5 -"
+    assert stage.fetch("t1-0", "t1-1", stable=True) == "UNSTABLE_OFFSET_COMMIT -"
+    assert stage.fetch(stable=True) == "t1-0=UNSTABLE_OFFSET_COMMIT"
+    stage.end_transaction(9, committed=committed)
+    assert stage.fetch("t1-0", stable=True) == expected
+    stage.fail_over()
+    assert stage.fetch("t1-0", stable=True) == expected
 
 
 def test_pending_offsets_survive_a_failover() -> None:
-    world = world_with()
-    world.commit_in_transaction({"t1-0": 8})
-    world.fail_over()
-    assert world.fetch("t1-0", stable=True) == "UNSTABLE_OFFSET_COMMIT"
-    world.end_transaction(9, committed=True)
-    assert world.fetch("t1-0", stable=True) == "8"
+    stage = stage_with()
+    stage.commit_in_transaction({"t1-0": 8})
+    stage.fail_over()
+    assert stage.fetch("t1-0", stable=True) == "UNSTABLE_OFFSET_COMMIT"
+    stage.end_transaction(9, committed=True)
+    assert stage.fetch("t1-0", stable=True) == "8"
 
 
 @pytest.mark.parametrize(
@@ -728,14 +728,14 @@ def test_pending_offsets_survive_a_failover() -> None:
 )
 def test_transactional_commit_is_verified_at_the_transaction_coordinator(version: int, verify_only: bool) -> None:
     """BEHAVIOUR.md 24."""
-    world = world_with()
-    world.commit_in_transaction({"t1-0": 8}, version=version)
-    (verified,) = world.verifications
+    stage = stage_with()
+    stage.commit_in_transaction({"t1-0": 8}, version=version)
+    (verified,) = stage.verifications
     assert (verified.transactional_id, verified.producer_id, verified.producer_epoch) == ("tx", 9, 0)
     assert verified.verify_only is verify_only
     listed = [(topic.name, topic.partitions) for topic in verified.topics]
-    assert listed == [("__consumer_offsets", (world.shard_of(),))]
-    assert world.calls[0].node == 1 != ANY_NODE
+    assert listed == [("__consumer_offsets", (stage.shard_of(),))]
+    assert stage.calls[0].node == 1 != ANY_NODE
 
 
 @pytest.mark.parametrize(
@@ -752,10 +752,10 @@ def test_transactional_commit_is_verified_at_the_transaction_coordinator(version
 )
 def test_errors_of_the_verification_are_translated_for_the_client(error: Errors, version: int, expected: str) -> None:
     """BEHAVIOUR.md 24."""
-    world = world_with()
-    world.transaction_error = error
-    assert world.commit_in_transaction({"t1-0": 8, "nope-0": 1}, version=version) == f"{expected} {UNKNOWN_PARTITION}"
-    assert (world.written(), world.state()) == ([], "absent")
+    stage = stage_with()
+    stage.transaction_error = error
+    assert stage.commit_in_transaction({"t1-0": 8, "nope-0": 1}, version=version) == f"{expected} {UNKNOWN_PARTITION}"
+    assert (stage.written(), stage.state()) == ([], "absent")
 
 
 @pytest.mark.parametrize(
@@ -766,34 +766,34 @@ def test_errors_of_the_verification_are_translated_for_the_client(error: Errors,
     ],
 )
 def test_unreachable_transaction_coordinator_is_a_retriable_error(error: Errors, expected: str) -> None:
-    world = world_with()
-    verify = world._carry_out
+    stage = stage_with()
+    verify = stage.perform
 
     def unreachable(effect: Any) -> Any:
         return [Answer(effect.id, None, error)] if isinstance(effect, Call) else verify(effect)
 
-    world._carry_out = unreachable  # type: ignore[method-assign]    # for this test
-    assert world.commit_in_transaction({"t1-0": 8}) == expected
+    stage.perform = unreachable  # type: ignore[method-assign]    # for this test
+    assert stage.commit_in_transaction({"t1-0": 8}) == expected
 
 
 def test_error_of_the_whole_verification_response_is_returned() -> None:
-    world = world_with()
-    world.refusing = Errors.CLUSTER_AUTHORIZATION_FAILED
-    assert world.commit_in_transaction({"t1-0": 8}) == "CLUSTER_AUTHORIZATION_FAILED"
+    stage = stage_with()
+    stage.refusing = Errors.CLUSTER_AUTHORIZATION_FAILED
+    assert stage.commit_in_transaction({"t1-0": 8}) == "CLUSTER_AUTHORIZATION_FAILED"
 
 
 def test_transactional_commit_without_transaction_coordinator() -> None:
-    world = OffsetWorld(t1=1)
-    assert world.commit_in_transaction({"t1-0": 8}) == "COORDINATOR_NOT_AVAILABLE"
+    stage = OffsetStage(t1=1)
+    assert stage.commit_in_transaction({"t1-0": 8}) == "COORDINATOR_NOT_AVAILABLE"
 
 
 def test_requests_that_are_refused_without_verification() -> None:
-    world = world_with()
-    assert world.commit_in_transaction({"nope-0": 8}) == UNKNOWN_PARTITION
-    assert world.commit_in_transaction({"t1-0": 8}, group="") == "INVALID_GROUP_ID"
-    world.resign()
-    assert world.commit_in_transaction({"t1-0": 8}) == "NOT_COORDINATOR"
-    assert world.verifications == []
+    stage = stage_with()
+    assert stage.commit_in_transaction({"nope-0": 8}) == UNKNOWN_PARTITION
+    assert stage.commit_in_transaction({"t1-0": 8}, group="") == "INVALID_GROUP_ID"
+    stage.resign()
+    assert stage.commit_in_transaction({"t1-0": 8}) == "NOT_COORDINATOR"
+    assert stage.verifications == []
 
 
 @pytest.mark.parametrize(
@@ -815,16 +815,16 @@ def test_transactional_commit_checks_the_member_if_given(
     member: dict[str, Any], expected: str, rebalancing: bool
 ) -> None:
     """BEHAVIOUR.md 24. Unlike a plain commit, a transactional one is accepted in CompletingRebalance."""
-    world = world_with()
+    stage = stage_with()
     if rebalancing:
-        world.join_as_new("A")
-        world.wait(0)
-        assert world.response_to("A") == "1 range leads A"
+        stage.join_as_new("A")
+        stage.wait(0)
+        assert stage.response_to("A") == "1 range leads A"
     else:
-        world.form_group("A")
+        stage.form_group("A")
     if member.get("member_id") == "A":
-        member = {**member, "member_id": world.ids["A"]}
-    assert world.commit_in_transaction({"t1-0": 8}, **member) == expected
+        member = {**member, "member_id": stage.ids["A"]}
+    assert stage.commit_in_transaction({"t1-0": 8}, **member) == expected
 
 
 @pytest.mark.parametrize(
@@ -832,71 +832,71 @@ def test_transactional_commit_checks_the_member_if_given(
 )
 def test_transactional_commit_for_an_absent_group(generation: int, expected: str) -> None:
     """BEHAVIOUR.md 24."""
-    world = world_with()
-    assert world.commit_in_transaction({"t1-0": 8}, generation_id=generation) == expected
+    stage = stage_with()
+    assert stage.commit_in_transaction({"t1-0": 8}, generation_id=generation) == expected
 
 
 def test_error_of_a_transactional_append_is_returned() -> None:
-    world = world_with()
-    world.append_error = Errors.INVALID_PRODUCER_EPOCH
-    assert world.commit_in_transaction({"t1-0": 8}) == "INVALID_PRODUCER_EPOCH"
+    stage = stage_with()
+    stage.append_error = Errors.INVALID_PRODUCER_EPOCH
+    assert stage.commit_in_transaction({"t1-0": 8}) == "INVALID_PRODUCER_EPOCH"
 
 
 # ---- transactions that end during the verification -------------------------------------------------------------------
 
 
-def unverified_commit(version: int = 4) -> tuple[OffsetWorld, int]:
+def unverified_commit(version: int = 4) -> tuple[OffsetStage, int]:
     """A transactional commit whose verification is not answered yet; and the id of its request."""
-    world = world_with()
-    world.verifying = False
-    return world, world.send_in_transaction({"t1-0": 8}, version=version)
+    stage = stage_with()
+    stage.verifying = False
+    return stage, stage.send_in_transaction({"t1-0": 8}, version=version)
 
 
 @pytest.mark.parametrize("version", [3, 4, 5])
 @pytest.mark.parametrize("committed", [True, False], ids=["committed", "aborted"])
 def test_marker_during_the_verification_refuses_the_commit(version: int, committed: bool) -> None:
     """BEHAVIOUR.md 24."""
-    world, request_id = unverified_commit(version)
-    world.end_transaction(9, committed=committed)
-    world.release()
-    assert world.committed_in_transaction(request_id) == "INVALID_TXN_STATE"
-    assert (world.written(), world.fetch("t1-0", stable=True)) == ([], "-")
-    assert world.commit_in_transaction({"t1-0": 8}, version=version) == "NONE", "verified again"
+    stage, request_id = unverified_commit(version)
+    stage.end_transaction(9, committed=committed)
+    stage.release()
+    assert stage.committed_in_transaction(request_id) == "INVALID_TXN_STATE"
+    assert (stage.written(), stage.fetch("t1-0", stable=True)) == ([], "-")
+    assert stage.commit_in_transaction({"t1-0": 8}, version=version) == "NONE", "verified again"
 
 
 def test_marker_of_another_producer_does_not_refuse_the_commit() -> None:
-    world, request_id = unverified_commit()
-    world.end_transaction(8, committed=True)
-    world.release()
-    assert world.committed_in_transaction(request_id) == "NONE"
+    stage, request_id = unverified_commit()
+    stage.end_transaction(8, committed=True)
+    stage.release()
+    assert stage.committed_in_transaction(request_id) == "NONE"
 
 
 def test_marker_while_the_commit_waits_for_its_turn_refuses_it() -> None:
     """BEHAVIOUR.md 24."""
-    world = world_with()
-    world.hold()
-    world.send_in_transaction({"t1-0": 7}, 8)
-    request_id = world.send_in_transaction({"t1-0": 8})
-    world.end_transaction(9, committed=True)
-    world.release()
-    assert world.committed_in_transaction(request_id) == "INVALID_TXN_STATE"
-    assert world.written() == ["t1-0=7"]
+    stage = stage_with()
+    stage.hold()
+    stage.send_in_transaction({"t1-0": 7}, 8)
+    request_id = stage.send_in_transaction({"t1-0": 8})
+    stage.end_transaction(9, committed=True)
+    stage.release()
+    assert stage.committed_in_transaction(request_id) == "INVALID_TXN_STATE"
+    assert stage.written() == ["t1-0=7"]
 
 
 def test_reload_during_the_verification_refuses_the_commit() -> None:
-    world, request_id = unverified_commit()
-    world.resign()
-    world.elect()
-    world.release()
-    assert world.committed_in_transaction(request_id) == "NOT_COORDINATOR"
-    assert world.written() == []
+    stage, request_id = unverified_commit()
+    stage.resign()
+    stage.elect()
+    stage.release()
+    assert stage.committed_in_transaction(request_id) == "NOT_COORDINATOR"
+    assert stage.written() == []
 
 
 def test_two_concurrent_verifications_of_one_transaction() -> None:
-    world, first = unverified_commit()
-    second = world.send_in_transaction({"t1-1": 9}, version=4)
-    world.release()
-    assert [world.committed_in_transaction(request_id) for request_id in (first, second)] == ["NONE", "NONE"]
+    stage, first = unverified_commit()
+    second = stage.send_in_transaction({"t1-1": 9}, version=4)
+    stage.release()
+    assert [stage.committed_in_transaction(request_id) for request_id in (first, second)] == ["NONE", "NONE"]
 
 
 SECOND_COMMITS = [
@@ -909,11 +909,11 @@ SECOND_COMMITS = [
 
 @pytest.mark.parametrize(("fields", "verifications"), SECOND_COMMITS)
 def test_open_transaction_is_verified_once_per_shard(fields: dict[str, Any], verifications: int) -> None:
-    world = world_with()
+    stage = stage_with()
     fields = {**fields, "group": group_of_the_same_shard()} if "group" in fields else fields
-    world.commit_in_transaction({"t1-0": 8})
-    assert world.commit_in_transaction({"t1-1": 9}, **fields) == "NONE"
-    assert len(world.verifications) == verifications
+    stage.commit_in_transaction({"t1-0": 8})
+    assert stage.commit_in_transaction({"t1-1": 9}, **fields) == "NONE"
+    assert len(stage.verifications) == verifications
 
 
 def group_of_the_same_shard() -> str:
@@ -923,89 +923,89 @@ def group_of_the_same_shard() -> str:
 
 @pytest.mark.parametrize("happens", ["marker", "failover"])
 def test_verification_is_repeated_after_a_marker_or_failover(happens: str) -> None:
-    world = world_with()
-    world.commit_in_transaction({"t1-0": 8})
+    stage = stage_with()
+    stage.commit_in_transaction({"t1-0": 8})
     if happens == "marker":
-        world.end_transaction(9, committed=True)
+        stage.end_transaction(9, committed=True)
     else:
-        world.fail_over()
-    world.commit_in_transaction({"t1-1": 9})
-    assert len(world.verifications) == 2
+        stage.fail_over()
+    stage.commit_in_transaction({"t1-1": 9})
+    assert len(stage.verifications) == 2
 
 
 def test_verification_is_repeated_after_a_failed_append() -> None:
-    world = world_with()
-    world.append_error = Errors.NOT_ENOUGH_REPLICAS
-    world.commit_in_transaction({"t1-0": 8})
-    world.append_error = Errors.NONE
-    world.commit_in_transaction({"t1-0": 8})
-    assert len(world.verifications) == 2
+    stage = stage_with()
+    stage.append_error = Errors.NOT_ENOUGH_REPLICAS
+    stage.commit_in_transaction({"t1-0": 8})
+    stage.append_error = Errors.NONE
+    stage.commit_in_transaction({"t1-0": 8})
+    assert len(stage.verifications) == 2
 
 
 def test_marker_refuses_a_commit_that_waits_behind_its_open_transaction() -> None:
-    world = world_with()
-    world.commit_in_transaction({"t1-0": 8})
-    world.hold()
-    world.send_in_transaction({"t1-0": 7}, 8)
-    request_id = world.send_in_transaction({"t1-1": 9})
-    world.end_transaction(9, committed=True)
-    world.release()
-    assert world.committed_in_transaction(request_id) == "INVALID_TXN_STATE"
+    stage = stage_with()
+    stage.commit_in_transaction({"t1-0": 8})
+    stage.hold()
+    stage.send_in_transaction({"t1-0": 7}, 8)
+    request_id = stage.send_in_transaction({"t1-1": 9})
+    stage.end_transaction(9, committed=True)
+    stage.release()
+    assert stage.committed_in_transaction(request_id) == "INVALID_TXN_STATE"
 
 
 def test_verification_is_retried_while_the_former_transaction_completes() -> None:
     """BEHAVIOUR.md 24."""
-    world = world_with()
-    world.transaction_error = Errors.CONCURRENT_TRANSACTIONS
-    request_id = world.send_in_transaction({"t1-0": 8})
-    world.wait(19)
-    assert len(world.verifications) == 1
-    world.wait(1)
-    assert len(world.verifications) == 2
-    world.transaction_error = Errors.NONE
-    world.wait(20)
-    assert world.committed_in_transaction(request_id) == "NONE"
-    assert (world.written(), len(world.verifications)) == (["t1-0=8"], 3)
+    stage = stage_with()
+    stage.transaction_error = Errors.CONCURRENT_TRANSACTIONS
+    request_id = stage.send_in_transaction({"t1-0": 8})
+    stage.wait(19)
+    assert len(stage.verifications) == 1
+    stage.wait(1)
+    assert len(stage.verifications) == 2
+    stage.transaction_error = Errors.NONE
+    stage.wait(20)
+    assert stage.committed_in_transaction(request_id) == "NONE"
+    assert (stage.written(), len(stage.verifications)) == (["t1-0=8"], 3)
 
 
 def test_retries_of_the_verification_end_after_the_maximum_backoff() -> None:
     """BEHAVIOUR.md 24."""
-    world = world_with()
-    world.transaction_error = Errors.CONCURRENT_TRANSACTIONS
-    request_id = world.send_in_transaction({"t1-0": 8})
-    world.wait(99)
-    assert world.responses[request_id] == []
-    world.wait(1)
-    assert world.committed_in_transaction(request_id) == "CONCURRENT_TRANSACTIONS"
-    assert len(world.verifications) == 6
+    stage = stage_with()
+    stage.transaction_error = Errors.CONCURRENT_TRANSACTIONS
+    request_id = stage.send_in_transaction({"t1-0": 8})
+    stage.wait(99)
+    assert request_id not in stage.answers
+    stage.wait(1)
+    assert stage.committed_in_transaction(request_id) == "CONCURRENT_TRANSACTIONS"
+    assert len(stage.verifications) == 6
 
 
 def test_retries_of_the_verification_end_with_the_resignation() -> None:
-    world = world_with()
-    world.transaction_error = Errors.CONCURRENT_TRANSACTIONS
-    request_id = world.send_in_transaction({"t1-0": 8})
-    world.resign()
-    world.wait(20)
-    assert world.committed_in_transaction(request_id) == "NOT_COORDINATOR"
+    stage = stage_with()
+    stage.transaction_error = Errors.CONCURRENT_TRANSACTIONS
+    request_id = stage.send_in_transaction({"t1-0": 8})
+    stage.resign()
+    stage.wait(20)
+    assert stage.committed_in_transaction(request_id) == "NOT_COORDINATOR"
 
 
 # ---- other cases -----------------------------------------------------------------------------------------------------
 
 
 def test_offset_delete_considers_the_subscriptions_of_all_members() -> None:
-    world = world_with()
-    world.commit({"t1-0": 5, "t2-0": 7})
-    world.join_as_new("A", given=protocols(range=["t1"]))
-    world.join_as_new("B", given=protocols(range=["t2", "t3"]))
-    world.wait(0)
-    assert world.delete("t1-0", "t2-0") == "GROUP_SUBSCRIBED_TO_TOPIC GROUP_SUBSCRIBED_TO_TOPIC"
+    stage = stage_with()
+    stage.commit({"t1-0": 5, "t2-0": 7})
+    stage.join_as_new("A", given=protocols(range=["t1"]))
+    stage.join_as_new("B", given=protocols(range=["t2", "t3"]))
+    stage.wait(0)
+    assert stage.delete("t1-0", "t2-0") == "GROUP_SUBSCRIBED_TO_TOPIC GROUP_SUBSCRIBED_TO_TOPIC"
 
 
 def test_commit_to_a_topic_without_name_and_id_is_unknown_topic_id() -> None:
-    world = world_with()
+    stage = stage_with()
     partition = OffsetCommitRequest.Partition(partition_index=0, committed_offset=1)
     request = OffsetCommitRequest(
         group_id=GROUP, topics=(OffsetCommitRequest.Topic(topic_id=ZERO_TOPIC_ID, partitions=(partition,)),)
     )
-    answer = world.ask(request, OffsetCommitResponse)
+    answer = stage.ask(request, OffsetCommitResponse)
     assert answer.topics[0].partitions[0].error_code is Errors.UNKNOWN_TOPIC_ID

@@ -7,22 +7,22 @@ from shareq.model.actor import ClientContext
 from shareq.model.errors import Errors
 from shareq.model.messages.cluster import ListGroupsRequest, ListGroupsResponse
 from shareq.model.messages.share_group import ShareGroupDescribeRequest, ShareGroupDescribeResponse
-from tests.coordinator.share_group.world import World
+from tests.coordinator.share_group.stage import Stage
 
 
-def two_groups() -> World:
+def two_groups() -> Stage:
     """A stable group "g" with member A subscribed to t1 and t2, and an empty group "g2"."""
-    world = World(t1=2, t2=1)
-    world.heartbeat("A", 0, ["t2", "t1"], rack="r1", client=ClientContext("app", "/10.0.0.1"))
-    world.wait(1000)
-    world.heartbeat("A", 2, client=ClientContext("app", "/10.0.0.1"))
-    world.heartbeat("B", 0, ["t1"], group="g2")
-    world.heartbeat("B", -1, group="g2")
-    return world
+    stage = Stage(t1=2, t2=1)
+    stage.heartbeat("A", 0, ["t2", "t1"], rack="r1", client=ClientContext("app", "/10.0.0.1"))
+    stage.wait(1000)
+    stage.heartbeat("A", 2, client=ClientContext("app", "/10.0.0.1"))
+    stage.heartbeat("B", 0, ["t1"], group="g2")
+    stage.heartbeat("B", -1, group="g2")
+    return stage
 
 
-def listed(world: World, states: tuple[str, ...] = (), types: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    response = world.ask(ListGroupsRequest(states_filter=states, types_filter=types), ListGroupsResponse)
+def listed(stage: Stage, states: tuple[str, ...] = (), types: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    response = stage.ask(ListGroupsRequest(states_filter=states, types_filter=types), ListGroupsResponse)
     assert response.error_code is Errors.NONE
     return sorted((g.group_id, g.protocol_type, g.group_type, g.group_state) for g in response.groups)
 
@@ -50,17 +50,17 @@ def test_describe_an_empty_group() -> None:
 
 def test_deleted_topic_is_not_described() -> None:
     """BEHAVIOUR.md 47."""
-    world = two_groups()
-    world.delete_topic("t1")
-    (member,) = world.describe().members
+    stage = two_groups()
+    stage.delete_topic("t1")
+    (member,) = stage.describe().members
     assert [topic.topic_name for topic in member.assignment.topic_partitions] == ["t2"]
 
 
 def test_each_group_is_described_or_refused_alone() -> None:
     """BEHAVIOUR.md 47."""
-    world = two_groups()
+    stage = two_groups()
     request = ShareGroupDescribeRequest(group_ids=("g", "", "nope", "g"), include_authorized_operations=True)
-    response = world.ask(request, ShareGroupDescribeResponse)
+    response = stage.ask(request, ShareGroupDescribeResponse)
     errors = [group.error_code for group in response.groups]
     assert errors == [Errors.NONE, Errors.INVALID_GROUP_ID, Errors.GROUP_ID_NOT_FOUND, Errors.NONE]
     assert response.groups[0].authorized_operations == ALL_GROUP_OPERATIONS
@@ -69,19 +69,19 @@ def test_each_group_is_described_or_refused_alone() -> None:
 
 def test_describe_at_another_broker_or_with_share_version_0() -> None:
     """BEHAVIOUR.md 47."""
-    world = two_groups()
-    world.resign()
-    assert world.describe().error_code is Errors.NOT_COORDINATOR
-    world.change_image(share_version=0)
-    assert world.describe().error_code is Errors.UNSUPPORTED_VERSION
+    stage = two_groups()
+    stage.resign()
+    assert stage.describe().error_code is Errors.NOT_COORDINATOR
+    stage.change_image(share_version=0)
+    assert stage.describe().error_code is Errors.UNSUPPORTED_VERSION
 
 
 def test_only_committed_state_is_described() -> None:
     """BEHAVIOUR.md 47."""
-    world = two_groups()
-    world.appending = False
-    request_id = world.send(ShareGroupDescribeRequest(group_ids=("g",)))
-    assert world.answer(request_id, ShareGroupDescribeResponse).groups[0].group_epoch == 3
+    stage = two_groups()
+    stage.appending = False
+    request_id = stage.send(ShareGroupDescribeRequest(group_ids=("g",)))
+    assert stage.answer(request_id, ShareGroupDescribeResponse).groups[0].group_epoch == 3
 
 
 G, G2 = ("g", "share", "share", "Stable"), ("g2", "share", "share", "Empty")
@@ -110,6 +110,6 @@ def test_list_groups_filters_by_state_and_type(
 
 def test_list_groups_lists_the_groups_of_this_broker() -> None:
     """BEHAVIOUR.md 48."""
-    world = two_groups()
-    world.resign()
-    assert listed(world) == []
+    stage = two_groups()
+    stage.resign()
+    assert listed(stage) == []

@@ -19,57 +19,57 @@ from shareq.model.events import (
 )
 from shareq.model.messages.cluster import DeleteGroupsRequest, ListGroupsRequest, ListGroupsResponse, MetadataRequest
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from tests.coordinator.share_group.stage import GROUP, Stage
 from tests.coordinator.share_group.test_initialize import settled
-from tests.coordinator.share_group.world import GROUP, World
 
 
 def test_members_epochs_and_assignments_survive_a_failover() -> None:
     """BEHAVIOUR.md 43."""
-    world = settled(t1=2)
-    world.heartbeat("B", 0, ["t1"])
-    before = world.describe()
-    world.fail_over()
-    assert world.describe() == before
-    assert world.heartbeat("A", 3) == "3 null"
+    stage = settled(t1=2)
+    stage.heartbeat("B", 0, ["t1"])
+    before = stage.describe()
+    stage.fail_over()
+    assert stage.describe() == before
+    assert stage.heartbeat("A", 3) == "3 null"
 
 
 def test_assignment_interval_survives_a_failover() -> None:
     """BEHAVIOUR.md 43."""
-    world = settled(t1=2)
-    world.heartbeat("B", 0, ["t1"])
-    world.fail_over()
-    assert world.heartbeat("A", 3) == "3 null"
-    assert world.beat("A", 3) == "4 {t1:1}"
+    stage = settled(t1=2)
+    stage.heartbeat("B", 0, ["t1"])
+    stage.fail_over()
+    assert stage.heartbeat("A", 3) == "3 null"
+    assert stage.beat("A", 3) == "4 {t1:1}"
 
 
 def test_loaded_members_have_a_full_new_session() -> None:
     """BEHAVIOUR.md 43."""
-    world = settled(t1=1)
-    world.wait(44_000)
-    world.fail_over()
-    world.wait(44_999)
-    assert len(world.describe().members) == 1
-    world.wait(1)
-    assert len(world.describe().members) == 0
+    stage = settled(t1=1)
+    stage.wait(44_000)
+    stage.fail_over()
+    stage.wait(44_999)
+    assert len(stage.describe().members) == 1
+    stage.wait(1)
+    assert len(stage.describe().members) == 0
 
 
 def test_metadata_is_refreshed_after_a_load() -> None:
     """BEHAVIOUR.md 43."""
-    world = settled(t1=1)
-    world.resign()
-    world.grow_topic("t1", 2)
-    world.elect()
-    assert world.beat("A", 3) == "4 null"
-    assert world.initialized() == ["t1:1@0 epoch 4"]
+    stage = settled(t1=1)
+    stage.resign()
+    stage.grow_topic("t1", 2)
+    stage.elect()
+    assert stage.beat("A", 3) == "4 null"
+    assert stage.initialized() == ["t1:1@0 epoch 4"]
 
 
 def test_previous_epoch_is_accepted_after_a_response_was_lost_in_a_failover() -> None:
     """BEHAVIOUR.md 10. The heartbeat was committed, but its response was lost."""
-    world = World(t1=1)
-    world.heartbeat("A", 0, ["t1"])
-    assert world.beat("A", 2) == "3 {t1:0}"
-    world.fail_over()
-    assert world.heartbeat("A", 2) == "3 null"
+    stage = Stage(t1=1)
+    stage.heartbeat("A", 0, ["t1"])
+    assert stage.beat("A", 2) == "3 {t1:0}"
+    stage.fail_over()
+    assert stage.heartbeat("A", 2) == "3 null"
 
 
 def heartbeat(member: str, epoch: int, *topics: str) -> ShareGroupHeartbeatRequest:
@@ -80,94 +80,94 @@ def heartbeat(member: str, epoch: int, *topics: str) -> ShareGroupHeartbeatReque
 
 def test_requests_that_wait_for_a_commit_are_answered_when_the_leader_resigns() -> None:
     """BEHAVIOUR.md 12."""
-    world = settled(t1=1)
-    world.appending = False
-    ids = [world.send(heartbeat(member, 0, "t1")) for member in "BC"]
-    world.resign()
+    stage = settled(t1=1)
+    stage.appending = False
+    ids = [stage.send(heartbeat(member, 0, "t1")) for member in "BC"]
+    stage.resign()
     for request_id in ids:
-        answer = world.answer(request_id, ShareGroupHeartbeatResponse)
+        answer = stage.answer(request_id, ShareGroupHeartbeatResponse)
         assert answer.error_code is Errors.NOT_COORDINATOR
 
 
 def test_queued_heartbeats_see_the_commit_before_them() -> None:
     """BEHAVIOUR.md 12."""
-    world = settled(t1=2)
-    world.wait(1000)
-    world.appending = False
-    ids = [world.send(heartbeat(member, 0, "t1")) for member in "BC"]
-    world.release()
-    epochs = [world.answer(i, ShareGroupHeartbeatResponse).member_epoch for i in ids]
+    stage = settled(t1=2)
+    stage.wait(1000)
+    stage.appending = False
+    ids = [stage.send(heartbeat(member, 0, "t1")) for member in "BC"]
+    stage.release()
+    epochs = [stage.answer(i, ShareGroupHeartbeatResponse).member_epoch for i in ids]
     assert epochs == [4, 4]
-    assert world.describe().group_epoch == 5
+    assert stage.describe().group_epoch == 5
 
 
 def test_commit_after_the_write_timeout_takes_effect() -> None:
     """BEHAVIOUR.md 12. The client has got COORDINATOR_NOT_AVAILABLE."""
-    world = World(t1=1)
-    world.appending = False
-    request_id = world.send(heartbeat("A", 0, "t1"))
-    world.wait(5000)
-    assert world.answer(request_id, ShareGroupHeartbeatResponse).error_code is Errors.COORDINATOR_NOT_AVAILABLE
-    world.release()
-    assert world.heartbeat("A", 0, ["t1"]) == "3 {t1:0}"
-    assert len(world.describe().members) == 1
+    stage = Stage(t1=1)
+    stage.appending = False
+    request_id = stage.send(heartbeat("A", 0, "t1"))
+    stage.wait(5000)
+    assert stage.answer(request_id, ShareGroupHeartbeatResponse).error_code is Errors.COORDINATOR_NOT_AVAILABLE
+    stage.release()
+    assert stage.heartbeat("A", 0, ["t1"]) == "3 {t1:0}"
+    assert len(stage.describe().members) == 1
 
 
 def test_requests_during_a_load_are_refused() -> None:
     """BEHAVIOUR.md 6, 48."""
-    world = settled(t1=1)
-    world.resign()
-    world.epoch += 1
+    stage = settled(t1=1)
+    stage.resign()
+    stage.epoch += 1
     for partition in range(3):  # elected, and the log is never read
-        world.coordinator.handle(ShardElected(partition, world.epoch), world.now_ms)
-    assert world.heartbeat("A", 3) == "COORDINATOR_LOAD_IN_PROGRESS"
-    listed = world.ask(ListGroupsRequest(), ListGroupsResponse)
+        stage.coordinator.handle(ShardElected(partition, stage.epoch), stage.now_ms)
+    assert stage.heartbeat("A", 3) == "COORDINATOR_LOAD_IN_PROGRESS"
+    listed = stage.ask(ListGroupsRequest(), ListGroupsResponse)
     assert listed.error_code is Errors.COORDINATOR_LOAD_IN_PROGRESS
 
 
 def test_deletion_lost_in_a_failover_can_be_repeated() -> None:
-    world = settled(t1=1)
-    world.heartbeat("A", -1)
-    world.persisting = False
-    world.send(DeleteGroupsRequest(groups_names=(GROUP,)))
-    world.fail_over()
-    world.persisting = True
-    assert world.describe().group_state == "Empty"
-    world.send(DeleteGroupsRequest(groups_names=(GROUP,)))
-    assert world.describe().error_code is Errors.GROUP_ID_NOT_FOUND
+    stage = settled(t1=1)
+    stage.heartbeat("A", -1)
+    stage.persisting = False
+    stage.send(DeleteGroupsRequest(groups_names=(GROUP,)))
+    stage.fail_over()
+    stage.persisting = True
+    assert stage.describe().group_state == "Empty"
+    stage.send(DeleteGroupsRequest(groups_names=(GROUP,)))
+    assert stage.describe().error_code is Errors.GROUP_ID_NOT_FOUND
 
 
 def test_sessions_of_a_resigned_shard_expire_without_records() -> None:
-    world = settled(t1=1)
-    world.resign()
-    world.wait(100_000)
-    assert world.written() == []
-    assert world.coordinator.wake_at_ms is None
+    stage = settled(t1=1)
+    stage.resign()
+    stage.wait(100_000)
+    assert stage.written() == []
+    assert stage.coordinator.wake_at_ms is None
 
 
 def test_unknown_request_raises_type_error() -> None:
     with pytest.raises(TypeError, match="MetadataRequest"):
-        World().send(MetadataRequest())
+        Stage().send(MetadataRequest())
 
 
 def test_unchanged_images_and_early_ticks_have_no_effect() -> None:
-    world = settled(t1=1)
-    world.wait(10)
-    world.handle(ImageChanged(world.image))
-    assert (world.heartbeat("A", 3), world.written()) == ("3 null", [])
+    stage = settled(t1=1)
+    stage.wait(10)
+    stage.handle(ImageChanged(stage.image))
+    assert (stage.heartbeat("A", 3), stage.written()) == ("3 null", [])
 
 
 # ---- events ----------------------------------------------------------------------------------------------------------
 
 
 def test_journal_has_the_events_of_a_group() -> None:
-    world = World(t1=1)
-    world.events.clear()
-    world.heartbeat("A", 0, ["t1"])
-    world.beat("A", 2)
-    world.heartbeat("A", 9)
-    world.heartbeat("A", -1)
-    world.send(DeleteGroupsRequest(groups_names=(GROUP,)))
+    stage = Stage(t1=1)
+    stage.events.clear()
+    stage.heartbeat("A", 0, ["t1"])
+    stage.beat("A", 2)
+    stage.heartbeat("A", 9)
+    stage.heartbeat("A", -1)
+    stage.send(DeleteGroupsRequest(groups_names=(GROUP,)))
     expected: list[Event] = [
         MemberJoined("g", "A", "", ("t1",)),
         GroupEpochBumped("g", 2, "member joined"),
@@ -185,23 +185,23 @@ def test_journal_has_the_events_of_a_group() -> None:
         HeartbeatReceived("g", "A", -1, 0),
         GroupDeleted("g"),
     ]
-    assert world.events == expected
+    assert stage.events == expected
 
 
 def test_untraced_coordinator_emits_no_events() -> None:
-    world = World(t1=1, traced=False)
-    world.heartbeat("A", 0, ["t1"])
-    world.beat("A", 2)
-    world.heartbeat("A", -1)
-    world.fail_over()
-    assert world.events == []
+    stage = Stage(t1=1, traced=False)
+    stage.heartbeat("A", 0, ["t1"])
+    stage.beat("A", 2)
+    stage.heartbeat("A", -1)
+    stage.fail_over()
+    assert stage.events == []
 
 
 def test_load_event_has_the_record_count() -> None:
-    world = settled(t1=1)
-    world.events.clear()
-    world.fail_over()
-    loaded = [event for event in world.events if isinstance(event, CoordinatorLoaded)]
+    stage = settled(t1=1)
+    stage.events.clear()
+    stage.fail_over()
+    loaded = [event for event in stage.events if isinstance(event, CoordinatorLoaded)]
     assert sum(event.record_count for event in loaded) == 11
 
 

@@ -17,19 +17,19 @@ from shareq.model.messages.share_group import (
     DescribeShareGroupOffsetsResponse,
 )
 from shareq.model.messages.share_state import DeleteShareGroupStateRequest
+from tests.coordinator.share_group.stage import GROUP, Stage
 from tests.coordinator.share_group.test_initialize import settled
-from tests.coordinator.share_group.world import GROUP, World
 
 Offsets = Mapping[str, Mapping[int, int]]
 
 
-def empty_group(**topics: int) -> World:
+def empty_group(**topics: int) -> Stage:
     """A group without members whose share-partitions are initialized, at epoch 4."""
-    world = settled(**topics)
-    world.heartbeat("A", -1)
-    world.written()
-    world.persisted.clear()
-    return world
+    stage = settled(**topics)
+    stage.heartbeat("A", -1)
+    stage.written()
+    stage.persisted.clear()
+    return stage
 
 
 def short(response: DescribeShareGroupOffsetsResponse) -> list[str]:
@@ -45,18 +45,18 @@ def short(response: DescribeShareGroupOffsetsResponse) -> list[str]:
     return lines
 
 
-def describe(world: World, topics: Mapping[str, tuple[int, ...]] | None = None, group: str = GROUP) -> list[str]:
+def describe(stage: Stage, topics: Mapping[str, tuple[int, ...]] | None = None, group: str = GROUP) -> list[str]:
     build = DescribeShareGroupOffsetsRequest
     listed = None
     if topics is not None:
         listed = tuple(build.Topic(topic_name=name, partitions=indexes) for name, indexes in topics.items())
     request = build(groups=(build.Group(group_id=group, topics=listed),))
-    return short(world.ask(request, DescribeShareGroupOffsetsResponse))
+    return short(stage.ask(request, DescribeShareGroupOffsetsResponse))
 
 
-def alter(world: World, offsets: Offsets, group: str = GROUP) -> int:
+def alter(stage: Stage, offsets: Offsets, group: str = GROUP) -> int:
     build = AlterShareGroupOffsetsRequest
-    return world.send(
+    return stage.send(
         build(
             group_id=group,
             topics=tuple(
@@ -70,9 +70,9 @@ def alter(world: World, offsets: Offsets, group: str = GROUP) -> int:
     )
 
 
-def altered(world: World, request_id: int) -> str:
+def altered(stage: Stage, request_id: int) -> str:
     """The response as `t1:0 NONE, t1:1 ...`, or the error at the top level."""
-    response = world.answer(request_id, AlterShareGroupOffsetsResponse)
+    response = stage.answer(request_id, AlterShareGroupOffsetsResponse)
     if response.error_code:
         assert response.responses == ()
         return response.error_code.name
@@ -81,27 +81,27 @@ def altered(world: World, request_id: int) -> str:
     )
 
 
-def delete(world: World, *topics: str, group: str = GROUP) -> str:
+def delete(stage: Stage, *topics: str, group: str = GROUP) -> str:
     build = DeleteShareGroupOffsetsRequest
     request = build(group_id=group, topics=tuple(build.Topic(topic_name=name) for name in topics))
-    response = world.ask(request, DeleteShareGroupOffsetsResponse)
+    response = stage.ask(request, DeleteShareGroupOffsetsResponse)
     if response.error_code:
         assert response.responses == ()
         return response.error_code.name
     return ", ".join(f"{topic.topic_name} {topic.error_code.name}" for topic in response.responses)
 
 
-def delete_groups(world: World, *groups: str) -> list[str]:
-    response = world.ask(DeleteGroupsRequest(groups_names=groups), DeleteGroupsResponse)
+def delete_groups(stage: Stage, *groups: str) -> list[str]:
+    response = stage.ask(DeleteGroupsRequest(groups_names=groups), DeleteGroupsResponse)
     assert tuple(result.group_id for result in response.results) == groups
     return [result.error_code.name for result in response.results]
 
 
-def deleted_at_persister(world: World) -> list[str]:
+def deleted_at_persister(stage: Stage) -> list[str]:
     """The Delete requests since the last call: `t1:0 t1:1`."""
-    sent = [request for request in world.persisted if isinstance(request, DeleteShareGroupStateRequest)]
-    world.persisted.clear()
-    return [" ".join(f"{world.name(t.topic_id)}:{p.partition}" for t in r.topics for p in t.partitions) for r in sent]
+    sent = [request for request in stage.persisted if isinstance(request, DeleteShareGroupStateRequest)]
+    stage.persisted.clear()
+    return [" ".join(f"{stage.name(t.topic_id)}:{p.partition}" for t in r.topics for p in t.partitions) for r in sent]
 
 
 # ---- describe --------------------------------------------------------------------------------------------------------
@@ -120,49 +120,49 @@ def deleted_at_persister(world: World) -> list[str]:
 )
 def test_lag(summary: tuple[int, int], end: int | None, expected: str) -> None:
     """BEHAVIOUR.md 50."""
-    world = settled(t1=1)
-    world.summaries["t1", 0] = summary
+    stage = settled(t1=1)
+    stage.summaries["t1", 0] = summary
     if end is not None:
-        world.ends["t1", 0] = end
-    assert describe(world) == [expected]
+        stage.ends["t1", 0] = end
+    assert describe(stage) == [expected]
 
 
 def test_describe_a_partition_without_a_leader() -> None:
     """BEHAVIOUR.md 51."""
-    world = settled()
-    world.create_topic("t1", 1, leader=-1)
-    world.summaries["t1", 0] = (0, 0)
-    assert describe(world, {"t1": (0,)}) == ["t1:0 0/0/-1 LEADER_NOT_AVAILABLE"]
+    stage = settled()
+    stage.create_topic("t1", 1, leader=-1)
+    stage.summaries["t1", 0] = (0, 0)
+    assert describe(stage, {"t1": (0,)}) == ["t1:0 0/0/-1 LEADER_NOT_AVAILABLE"]
 
 
 def test_describe_shows_no_error_for_a_persister_error_of_one_partition() -> None:
     """BEHAVIOUR.md 51."""
-    world = settled(t1=2)
-    world.summaries.update({("t1", 0): (5, 0), ("t1", 1): (5, 0)})
-    world.ends.update({("t1", 0): 6, ("t1", 1): 6})
-    world.persister = lambda _, index: Errors.INVALID_REQUEST if index else Errors.NONE
-    assert describe(world) == ["t1:0 5/7/1", "t1:1 -1/0/-1"]
-    (call,) = world.calls
+    stage = settled(t1=2)
+    stage.summaries.update({("t1", 0): (5, 0), ("t1", 1): (5, 0)})
+    stage.ends.update({("t1", 0): 6, ("t1", 1): 6})
+    stage.persister = lambda _, index: Errors.INVALID_REQUEST if index else Errors.NONE
+    assert describe(stage) == ["t1:0 5/7/1", "t1:1 -1/0/-1"]
+    (call,) = stage.calls
     assert isinstance(call.request, ListOffsetsRequest)
     assert [partition.partition_index for partition in call.request.topics[0].partitions] == [0]
 
 
 def test_describe_shows_a_failed_call_of_the_persister_as_the_groups_error() -> None:
     """BEHAVIOUR.md 51."""
-    world = settled(t1=1)
-    world.persister_error = Errors.COORDINATOR_NOT_AVAILABLE
-    assert describe(world) == ["COORDINATOR_NOT_AVAILABLE"]
+    stage = settled(t1=1)
+    stage.persister_error = Errors.COORDINATOR_NOT_AVAILABLE
+    assert describe(stage) == ["COORDINATOR_NOT_AVAILABLE"]
 
 
 def test_describe_sends_one_request_to_each_leader() -> None:
     """BEHAVIOUR.md 50."""
-    world = settled()
-    world.create_topic("t1", 2, leader=1)
-    world.create_topic("t2", 1, leader=2)
+    stage = settled()
+    stage.create_topic("t1", 2, leader=1)
+    stage.create_topic("t2", 1, leader=2)
     for at in (("t1", 0), ("t1", 1), ("t2", 0)):
-        world.summaries[at], world.ends[at] = (0, 0), 9
-    assert describe(world, {"t1": (0, 1), "t2": (0,)}) == ["t1:0 0/7/9", "t1:1 0/7/9", "t2:0 0/7/9"]
-    assert [call.node for call in world.calls] == [1, 2]
+        stage.summaries[at], stage.ends[at] = (0, 0), 9
+    assert describe(stage, {"t1": (0, 1), "t2": (0,)}) == ["t1:0 0/7/9", "t1:1 0/7/9", "t2:0 0/7/9"]
+    assert [call.node for call in stage.calls] == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -184,10 +184,10 @@ def test_describe_unknown_groups_and_topics_without_an_error(
 
 def test_describe_all_topics_needs_the_coordinator_explicit_topics_any_broker() -> None:
     """BEHAVIOUR.md 49."""
-    world = settled(t1=1)
-    world.resign()
-    assert describe(world) == ["NOT_COORDINATOR"]
-    assert describe(world, {"t1": (0,)}) == ["t1:0 -1/7/-1"]
+    stage = settled(t1=1)
+    stage.resign()
+    assert describe(stage) == ["NOT_COORDINATOR"]
+    assert describe(stage, {"t1": (0,)}) == ["t1:0 -1/7/-1"]
 
 
 def test_unknown_topic_is_described_with_the_zero_id() -> None:
@@ -204,45 +204,45 @@ def test_unknown_topic_is_described_with_the_zero_id() -> None:
 
 def test_alter_raises_the_group_epoch_and_uses_it_as_state_epoch() -> None:
     """BEHAVIOUR.md 53. Kafka raises it only after 4.4; without that a late initialization could undo an alteration."""
-    world = empty_group(t1=2)
-    world.persisting = False
-    request_id = alter(world, {"t1": {0: 42}})
-    assert world.written() == ["R11(5)", "R15(initializing {t1:0}, initialized {t1:0,1})"]
-    world.release()
-    assert altered(world, request_id) == "t1:0 NONE"
-    assert world.initialized() == ["t1:0@42 epoch 5"]
-    assert world.written() == ["R15(initialized {t1:0,1})"]
-    assert world.describe().group_epoch == 5
-    alter(world, {"t1": {0: 42}})
-    assert world.initialized() == ["t1:0@42 epoch 6"], "a second alteration initializes again"
+    stage = empty_group(t1=2)
+    stage.persisting = False
+    request_id = alter(stage, {"t1": {0: 42}})
+    assert stage.written() == ["R11(5)", "R15(initializing {t1:0}, initialized {t1:0,1})"]
+    stage.release()
+    assert altered(stage, request_id) == "t1:0 NONE"
+    assert stage.initialized() == ["t1:0@42 epoch 5"]
+    assert stage.written() == ["R15(initialized {t1:0,1})"]
+    assert stage.describe().group_epoch == 5
+    alter(stage, {"t1": {0: 42}})
+    assert stage.initialized() == ["t1:0@42 epoch 6"], "a second alteration initializes again"
 
 
 @pytest.mark.parametrize("offset", [-5, 0, 10**12])
 def test_alter_accepts_any_offset(offset: int) -> None:
     """BEHAVIOUR.md 53."""
-    world = empty_group(t1=1)
-    assert altered(world, alter(world, {"t1": {0: offset}})) == "t1:0 NONE"
-    assert world.initialized() == [f"t1:0@{offset} epoch 5"]
+    stage = empty_group(t1=1)
+    assert altered(stage, alter(stage, {"t1": {0: offset}})) == "t1:0 NONE"
+    assert stage.initialized() == [f"t1:0@{offset} epoch 5"]
 
 
 def test_alter_creates_a_group_with_share_partitions_only() -> None:
     """BEHAVIOUR.md hard case 29."""
-    world = World(t1=3)
-    assert altered(world, alter(world, {"t1": {0: 7}})) == "t1:0 NONE"
-    assert world.written() == ["R11(2)", "R15(initializing {t1:0})", "R15(initialized {t1:0})"]
-    described = world.describe()
+    stage = Stage(t1=3)
+    assert altered(stage, alter(stage, {"t1": {0: 7}})) == "t1:0 NONE"
+    assert stage.written() == ["R11(2)", "R15(initializing {t1:0})", "R15(initialized {t1:0})"]
+    described = stage.describe()
     assert (described.group_state, described.group_epoch, described.assignment_epoch) == ("Empty", 2, 1)
-    world.initialized()
-    world.heartbeat("A", 0, ["t1"])
-    assert world.initialized() == ["t1:1@0 t1:2@0 epoch 3"]
+    stage.initialized()
+    stage.heartbeat("A", 0, ["t1"])
+    assert stage.initialized() == ["t1:1@0 t1:2@0 epoch 3"]
 
 
 def test_lag_after_alter_counts_from_the_new_start() -> None:
     """BEHAVIOUR.md hard case 28."""
-    world = empty_group(t1=1)
-    assert altered(world, alter(world, {"t1": {0: 40}})) == "t1:0 NONE"
-    world.summaries["t1", 0], world.ends["t1", 0] = (40, 0), 100
-    assert describe(world) == ["t1:0 40/7/60"]
+    stage = empty_group(t1=1)
+    assert altered(stage, alter(stage, {"t1": {0: 40}})) == "t1:0 NONE"
+    stage.summaries["t1", 0], stage.ends["t1", 0] = (40, 0), 100
+    assert describe(stage) == ["t1:0 40/7/60"]
 
 
 @pytest.mark.parametrize(
@@ -261,58 +261,58 @@ def test_lag_after_alter_counts_from_the_new_start() -> None:
 )
 def test_alter_unknown_topics_and_partitions(offsets: Offsets, expected: str, records: int) -> None:
     """BEHAVIOUR.md 52."""
-    world = World(t1=2)
-    assert altered(world, alter(world, offsets)) == expected
-    assert len(world.written()) == records
-    assert world.describe().error_code is (Errors.NONE if records else Errors.GROUP_ID_NOT_FOUND)
+    stage = Stage(t1=2)
+    assert altered(stage, alter(stage, offsets)) == expected
+    assert len(stage.written()) == records
+    assert stage.describe().error_code is (Errors.NONE if records else Errors.GROUP_ID_NOT_FOUND)
 
 
 def test_alter_is_refused() -> None:
     """BEHAVIOUR.md 52."""
-    world = settled(t1=1)
-    assert altered(world, alter(world, {"t1": {0: 1}, "nope": {0: 1}})) == "NON_EMPTY_GROUP"
-    assert altered(world, alter(world, {"t1": {0: 1}}, group="")) == "INVALID_GROUP_ID"
-    world.resign()
-    assert altered(world, alter(world, {"t1": {0: 1}})) == "NOT_COORDINATOR"
-    world.delete_topic("__consumer_offsets")
-    assert altered(world, alter(world, {"t1": {0: 1}}, group="")) == "COORDINATOR_NOT_AVAILABLE"
-    world.change_image(share_version=0)
-    assert altered(world, alter(world, {"t1": {0: 1}})) == "UNSUPPORTED_VERSION"
+    stage = settled(t1=1)
+    assert altered(stage, alter(stage, {"t1": {0: 1}, "nope": {0: 1}})) == "NON_EMPTY_GROUP"
+    assert altered(stage, alter(stage, {"t1": {0: 1}}, group="")) == "INVALID_GROUP_ID"
+    stage.resign()
+    assert altered(stage, alter(stage, {"t1": {0: 1}})) == "NOT_COORDINATOR"
+    stage.delete_topic("__consumer_offsets")
+    assert altered(stage, alter(stage, {"t1": {0: 1}}, group="")) == "COORDINATOR_NOT_AVAILABLE"
+    stage.change_image(share_version=0)
+    assert altered(stage, alter(stage, {"t1": {0: 1}})) == "UNSUPPORTED_VERSION"
 
 
 def test_alter_initializes_nothing_if_one_partition_fails() -> None:
     """BEHAVIOUR.md 53."""
-    world = World(t1=2)
-    world.persister = lambda _, index: Errors.FENCED_STATE_EPOCH if index else Errors.NONE
-    assert altered(world, alter(world, {"t1": {0: 5, 1: 5}})) == "t1:0 NONE, t1:1 FENCED_STATE_EPOCH"
-    assert world.written() == ["R11(2)", "R15(initializing {t1:0,1})"]
-    world.persister = lambda _, index: Errors.NONE
-    world.initialized()
-    world.heartbeat("A", 0, ["t1"])
-    assert world.initialized() == []
-    world.wait(30_000)
-    world.heartbeat("A", 3)
-    assert world.initialized() == ["t1:0@0 t1:1@0 epoch 3"]
+    stage = Stage(t1=2)
+    stage.persister = lambda _, index: Errors.FENCED_STATE_EPOCH if index else Errors.NONE
+    assert altered(stage, alter(stage, {"t1": {0: 5, 1: 5}})) == "t1:0 NONE, t1:1 FENCED_STATE_EPOCH"
+    assert stage.written() == ["R11(2)", "R15(initializing {t1:0,1})"]
+    stage.persister = lambda _, index: Errors.NONE
+    stage.initialized()
+    stage.heartbeat("A", 0, ["t1"])
+    assert stage.initialized() == []
+    stage.wait(30_000)
+    stage.heartbeat("A", 3)
+    assert stage.initialized() == ["t1:0@0 t1:1@0 epoch 3"]
 
 
 def test_alter_shows_a_failed_call_at_the_top_level() -> None:
     """BEHAVIOUR.md 53."""
-    world = World(t1=1)
-    world.persister_error = Errors.COORDINATOR_LOAD_IN_PROGRESS
-    assert altered(world, alter(world, {"t1": {0: 5}})) == "COORDINATOR_LOAD_IN_PROGRESS"
-    assert world.written() == ["R11(2)", "R15(initializing {t1:0})"]
+    stage = Stage(t1=1)
+    stage.persister_error = Errors.COORDINATOR_LOAD_IN_PROGRESS
+    assert altered(stage, alter(stage, {"t1": {0: 5}})) == "COORDINATOR_LOAD_IN_PROGRESS"
+    assert stage.written() == ["R11(2)", "R15(initializing {t1:0})"]
 
 
 def test_alter_is_answered_once_if_its_commit_is_later_than_the_write_timeout() -> None:
     """BEHAVIOUR.md 12, 53."""
-    world = empty_group(t1=1)
-    world.appending = False
-    request_id = alter(world, {"t1": {0: 5}})
-    world.wait(5000)
-    assert altered(world, request_id) == "COORDINATOR_NOT_AVAILABLE"
-    world.release()
-    assert altered(world, request_id) == "COORDINATOR_NOT_AVAILABLE"
-    assert world.initialized() == ["t1:0@5 epoch 5"]
+    stage = empty_group(t1=1)
+    stage.appending = False
+    request_id = alter(stage, {"t1": {0: 5}})
+    stage.wait(5000)
+    assert altered(stage, request_id) == "COORDINATOR_NOT_AVAILABLE"
+    stage.release()
+    assert altered(stage, request_id) == "COORDINATOR_NOT_AVAILABLE"
+    assert stage.initialized() == ["t1:0@5 epoch 5"]
 
 
 # ---- delete offsets --------------------------------------------------------------------------------------------------
@@ -320,27 +320,27 @@ def test_alter_is_answered_once_if_its_commit_is_later_than_the_write_timeout() 
 
 def test_delete_offsets_in_two_phases() -> None:
     """BEHAVIOUR.md 54, 55."""
-    world = empty_group(t1=2, t2=1)
-    assert delete(world, "t1") == "t1 NONE"
-    assert deleted_at_persister(world) == ["t1:0 t1:1"]
-    assert world.written() == ["R15(initialized {t2:0}, deleting t1)", "R15(initialized {t2:0})"]
-    world.heartbeat("A", 0, ["t1", "t2"])
-    assert world.initialized() == ["t1:0@-1 t1:1@-1 epoch 5"]
+    stage = empty_group(t1=2, t2=1)
+    assert delete(stage, "t1") == "t1 NONE"
+    assert deleted_at_persister(stage) == ["t1:0 t1:1"]
+    assert stage.written() == ["R15(initialized {t2:0}, deleting t1)", "R15(initialized {t2:0})"]
+    stage.heartbeat("A", 0, ["t1", "t2"])
+    assert stage.initialized() == ["t1:0@-1 t1:1@-1 epoch 5"]
 
 
 def test_delete_offsets_repeats_a_failed_topic_with_all_its_partitions() -> None:
     """BEHAVIOUR.md 54, 55."""
-    world = empty_group(t1=2, t2=1)
-    t1 = world.image.topics["t1"].topic_id
-    world.persister = lambda topic, index: Errors.NETWORK_EXCEPTION if (topic, index) == (t1, 1) else Errors.NONE
-    assert delete(world, "t1", "t2") == "t1 NETWORK_EXCEPTION, t2 NONE"
-    assert world.written() == ["R15(deleting t1,t2)", "R15(deleting t1)"]
-    deleted_at_persister(world)
-    world.grow_topic("t1", 3)
-    world.persister = lambda topic, index: Errors.NONE
-    assert delete(world, "t1") == "t1 NONE"
-    assert deleted_at_persister(world) == ["t1:0 t1:1 t1:2"]
-    assert world.written() == ["R15(deleting t1)", "R15()"]
+    stage = empty_group(t1=2, t2=1)
+    t1 = stage.image.topics["t1"].topic_id
+    stage.persister = lambda topic, index: Errors.NETWORK_EXCEPTION if (topic, index) == (t1, 1) else Errors.NONE
+    assert delete(stage, "t1", "t2") == "t1 NETWORK_EXCEPTION, t2 NONE"
+    assert stage.written() == ["R15(deleting t1,t2)", "R15(deleting t1)"]
+    deleted_at_persister(stage)
+    stage.grow_topic("t1", 3)
+    stage.persister = lambda topic, index: Errors.NONE
+    assert delete(stage, "t1") == "t1 NONE"
+    assert deleted_at_persister(stage) == ["t1:0 t1:1 t1:2"]
+    assert stage.written() == ["R15(deleting t1)", "R15()"]
 
 
 @pytest.mark.parametrize(
@@ -360,45 +360,45 @@ def test_delete_offsets_of_topics_without_share_partitions(
     topics: tuple[str, ...], expected: str, records: list[str]
 ) -> None:
     """BEHAVIOUR.md 54, 55."""
-    world = empty_group(t1=1)
-    world.create_topic("t2", 1)
-    assert (delete(world, *topics), world.written()) == (expected, records)
+    stage = empty_group(t1=1)
+    stage.create_topic("t2", 1)
+    assert (delete(stage, *topics), stage.written()) == (expected, records)
 
 
 def test_delete_offsets_of_a_topic_that_is_only_initializing() -> None:
     """BEHAVIOUR.md 54."""
-    world = World(t1=1)
-    world.persister_error = Errors.NETWORK_EXCEPTION
-    alter(world, {"t1": {0: 5}})
-    assert delete(world, "t1") == "t1 UNKNOWN_TOPIC_OR_PARTITION"
+    stage = Stage(t1=1)
+    stage.persister_error = Errors.NETWORK_EXCEPTION
+    alter(stage, {"t1": {0: 5}})
+    assert delete(stage, "t1") == "t1 UNKNOWN_TOPIC_OR_PARTITION"
 
 
 def test_delete_offsets_of_a_group_without_share_partitions() -> None:
     """BEHAVIOUR.md 54."""
-    world = World()
-    world.heartbeat("A", 0, ["later"])
-    world.heartbeat("A", -1)
-    assert delete(world, "later") == ""
+    stage = Stage()
+    stage.heartbeat("A", 0, ["later"])
+    stage.heartbeat("A", -1)
+    assert delete(stage, "later") == ""
 
 
 def test_delete_offsets_is_refused() -> None:
     """BEHAVIOUR.md 54."""
-    world = settled(t1=1)
-    assert delete(world, "t1") == "NON_EMPTY_GROUP"
-    assert delete(world, "t1", group="other") == "GROUP_ID_NOT_FOUND"
-    assert delete(world, "t1", group="") == "INVALID_GROUP_ID"
-    world.resign()
-    assert delete(world, "t1") == "NOT_COORDINATOR"
-    world.change_image(share_version=0)
-    assert delete(world, "t1") == "UNSUPPORTED_VERSION"
+    stage = settled(t1=1)
+    assert delete(stage, "t1") == "NON_EMPTY_GROUP"
+    assert delete(stage, "t1", group="other") == "GROUP_ID_NOT_FOUND"
+    assert delete(stage, "t1", group="") == "INVALID_GROUP_ID"
+    stage.resign()
+    assert delete(stage, "t1") == "NOT_COORDINATOR"
+    stage.change_image(share_version=0)
+    assert delete(stage, "t1") == "UNSUPPORTED_VERSION"
 
 
 def test_delete_offsets_shows_a_failed_call_at_the_top_level() -> None:
     """BEHAVIOUR.md 55."""
-    world = empty_group(t1=1)
-    world.persister_error = Errors.COORDINATOR_NOT_AVAILABLE
-    assert delete(world, "t1") == "COORDINATOR_NOT_AVAILABLE"
-    assert world.written() == ["R15(deleting t1)"]
+    stage = empty_group(t1=1)
+    stage.persister_error = Errors.COORDINATOR_NOT_AVAILABLE
+    assert delete(stage, "t1") == "COORDINATOR_NOT_AVAILABLE"
+    assert stage.written() == ["R15(deleting t1)"]
 
 
 # ---- delete groups ---------------------------------------------------------------------------------------------------
@@ -406,66 +406,66 @@ def test_delete_offsets_shows_a_failed_call_at_the_top_level() -> None:
 
 def test_delete_a_group() -> None:
     """BEHAVIOUR.md 56."""
-    world = empty_group(t1=2)
-    assert delete_groups(world, GROUP) == ["NONE"]
-    assert deleted_at_persister(world) == ["t1:0 t1:1"]
-    assert world.written() == ["R15(deleting t1)", "R12T", "R15T", "R11T"]
-    assert delete_groups(world, GROUP) == ["GROUP_ID_NOT_FOUND"]
-    world.fail_over()
-    assert world.describe().error_code is Errors.GROUP_ID_NOT_FOUND
-    assert world.heartbeat("A", 0, ["t1"]) == "2 {}"
+    stage = empty_group(t1=2)
+    assert delete_groups(stage, GROUP) == ["NONE"]
+    assert deleted_at_persister(stage) == ["t1:0 t1:1"]
+    assert stage.written() == ["R15(deleting t1)", "R12T", "R15T", "R11T"]
+    assert delete_groups(stage, GROUP) == ["GROUP_ID_NOT_FOUND"]
+    stage.fail_over()
+    assert stage.describe().error_code is Errors.GROUP_ID_NOT_FOUND
+    assert stage.heartbeat("A", 0, ["t1"]) == "2 {}"
 
 
 def test_delete_a_group_with_all_share_partitions_of_its_three_lists() -> None:
     """BEHAVIOUR.md 56."""
-    world = empty_group(t1=1, t2=2, t3=1)
-    world.persister_error = Errors.NETWORK_EXCEPTION
-    alter(world, {"t1": {0: 5}})
-    delete(world, "t2")
-    deleted_at_persister(world)
-    assert delete_groups(world, GROUP) == ["NETWORK_EXCEPTION"]
-    world.persister_error = Errors.NONE
-    assert delete_groups(world, GROUP) == ["NONE"]
-    assert deleted_at_persister(world) == ["t2:0 t2:1 t1:0 t3:0", "t1:0 t2:0 t2:1 t3:0"]
+    stage = empty_group(t1=1, t2=2, t3=1)
+    stage.persister_error = Errors.NETWORK_EXCEPTION
+    alter(stage, {"t1": {0: 5}})
+    delete(stage, "t2")
+    deleted_at_persister(stage)
+    assert delete_groups(stage, GROUP) == ["NETWORK_EXCEPTION"]
+    stage.persister_error = Errors.NONE
+    assert delete_groups(stage, GROUP) == ["NONE"]
+    assert deleted_at_persister(stage) == ["t2:0 t2:1 t1:0 t3:0", "t1:0 t2:0 t2:1 t3:0"]
 
 
 def test_group_whose_deletion_failed_stays_and_can_be_deleted_again() -> None:
     """BEHAVIOUR.md 56."""
-    world = empty_group(t1=1)
-    world.persister = lambda topic, index: Errors.NETWORK_EXCEPTION
-    assert delete_groups(world, GROUP) == ["NETWORK_EXCEPTION"]
-    assert world.written() == ["R15(deleting t1)"]
-    world.persister = lambda topic, index: Errors.NONE
-    assert delete_groups(world, GROUP) == ["NONE"]
-    assert deleted_at_persister(world) == ["t1:0", "t1:0"]
+    stage = empty_group(t1=1)
+    stage.persister = lambda topic, index: Errors.NETWORK_EXCEPTION
+    assert delete_groups(stage, GROUP) == ["NETWORK_EXCEPTION"]
+    assert stage.written() == ["R15(deleting t1)"]
+    stage.persister = lambda topic, index: Errors.NONE
+    assert delete_groups(stage, GROUP) == ["NONE"]
+    assert deleted_at_persister(stage) == ["t1:0", "t1:0"]
 
 
 def test_member_that_joins_during_a_deletion_keeps_the_group() -> None:
     """BEHAVIOUR.md 56."""
-    world = empty_group(t1=1)
-    world.persisting = False
-    request_id = world.send(DeleteGroupsRequest(groups_names=(GROUP,)))
-    world.heartbeat("A", 0, ["t1"])
-    world.release()
-    result = world.answer(request_id, DeleteGroupsResponse).results[0]
+    stage = empty_group(t1=1)
+    stage.persisting = False
+    request_id = stage.send(DeleteGroupsRequest(groups_names=(GROUP,)))
+    stage.heartbeat("A", 0, ["t1"])
+    stage.release()
+    result = stage.answer(request_id, DeleteGroupsResponse).results[0]
     assert result.error_code is Errors.NON_EMPTY_GROUP
-    assert world.beat("A", 5) == "6 {t1:0}"
+    assert stage.beat("A", 5) == "6 {t1:0}"
 
 
 def test_each_group_of_a_deletion_has_its_own_result() -> None:
     """BEHAVIOUR.md 56."""
-    world = settled(t1=1)
-    world.heartbeat("A", 0, ["later"], group="g2")
-    world.heartbeat("A", -1, group="g2")
-    world.written()
-    assert delete_groups(world, "g2", GROUP, "nope", "g2") == [
+    stage = settled(t1=1)
+    stage.heartbeat("A", 0, ["later"], group="g2")
+    stage.heartbeat("A", -1, group="g2")
+    stage.written()
+    assert delete_groups(stage, "g2", GROUP, "nope", "g2") == [
         "NONE",
         "NON_EMPTY_GROUP",
         "GROUP_ID_NOT_FOUND",
         "GROUP_ID_NOT_FOUND",
     ]
-    assert world.written() == ["R12T", "R15T", "R11T"]
+    assert stage.written() == ["R12T", "R15T", "R11T"]
 
 
 def test_delete_groups_without_groups_has_no_results() -> None:
-    assert delete_groups(World()) == []
+    assert delete_groups(Stage()) == []

@@ -247,8 +247,8 @@ def test_records_of_unknown_types_are_skipped(kind: int, value: bytes | None) ->
 
 def test_unreadable_log_leaves_the_shard_failed() -> None:
     """BEHAVIOUR.md 42."""
-    world = settled(t1=1)
-    world.log[world.shard_of()].append(CoordinatorRecord(b"\0\x0b\0\1g", b"\0\7"))
-    world.fail_over()
-    assert world.coordinator._runtime.state(world.shard_of()) is ShardState.FAILED
-    assert world.heartbeat("A", 3) == "NOT_COORDINATOR"
+    stage = settled(t1=1)
+    stage.logs[stage.shard_of()].append(CoordinatorRecord(b"\0\x0b\0\1g", b"\0\7"))
+    stage.fail_over()
+    assert stage.coordinator._runtime.state(stage.shard_of()) is ShardState.FAILED
+    assert stage.heartbeat("A", 3) == "NOT_COORDINATOR"

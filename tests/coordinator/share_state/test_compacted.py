@@ -14,7 +14,7 @@ from shareq.model.events import StateRecordWritten
 from shareq.model.ids import SharePartitionKey
 from shareq.model.image import ClusterImage
 from shareq.model.state_designs import StateDesign
-from tests.coordinator.share_state.support import HOME, KEY, OTHER, TOPIC, Stage, batches, image, topic_image
+from tests.coordinator.share_state.stage import HOME, KEY, OTHER, TOPIC, Stage, batches, image, topic_image
 
 HOUR_MS = 3_600_000
 
@@ -195,7 +195,7 @@ def test_there_is_no_pruning_and_no_cold_snapshot() -> None:
     made.initialize(3, 100)
     made.write("100-104/2/1", so=100, le=0)
     assert made.coordinator.wake_at_ms is None
-    made.wait(HOUR_MS)
+    made.wait_until(HOUR_MS)
     assert not made.deletions
     assert kinds(made) == ["C0", "C1"]
 

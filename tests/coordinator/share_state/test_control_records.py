@@ -22,7 +22,7 @@ from shareq.model.log_looks import LogSeen
 from shareq.model.messages.share_state import StateBatch
 from shareq.model.records import RecordBatch
 from shareq.model.state_batches import combine
-from tests.coordinator.share_state.support import batches
+from tests.coordinator.share_state.stage import batches
 
 TOPIC = topic_id_from_bytes(bytes.fromhex("00112233445566778899aabbccddeeff"))
 KEY = SharePartitionKey("G1", TOPIC, 0)

@@ -16,7 +16,7 @@ from shareq.model.errors import Errors
 from shareq.model.events import StateLogPruned
 from shareq.model.ids import SharePartitionKey, topic_id_from_bytes
 from shareq.model.image import ClusterImage
-from tests.coordinator.share_state.support import (
+from tests.coordinator.share_state.stage import (
     HOME,
     KEY,
     OTHER,
@@ -95,7 +95,7 @@ def test_cold_snapshot_keeps_the_rest_of_the_state() -> None:
     stage.initialize(3, 7)
     stage.read(5)
     stage.write("8-9/2/1", so=7, dcc=2)
-    stage.wait(1000)
+    stage.wait_until(1000)
     assert stage.written()[-1] == StateSnapshot(KEY, 1, 3, 5, 7, 0, 1000, batches("8-9/2/1"), 2)
 
 
@@ -105,7 +105,7 @@ def test_cold_snapshots_of_a_shard_are_one_atomic_batch() -> None:
     stage.initialize(key=A)
     stage.initialize(key=B)
     stage.holding = True
-    stage.wait(1000)
+    stage.wait_until(1000)
     (append,) = stage.held
     assert len(append.records) == 2
 
@@ -114,12 +114,12 @@ def test_next_round_begins_one_interval_after_the_end_of_the_last() -> None:
     stage = Stage(cluster(cold=1000))
     stage.initialize()
     stage.holding = True
-    stage.wait(1000)
+    stage.wait_until(1000)
     stage.now_ms = 1700
     stage.release(Errors.NOT_ENOUGH_REPLICAS)
-    stage.wait(2699)
+    stage.wait_until(2699)
     assert stage.held == []
-    stage.wait(2700)
+    stage.wait_until(2700)
     assert len(stage.held) == 1
 
 
@@ -131,20 +131,20 @@ def test_log_is_pruned_up_to_the_oldest_latest_snapshot() -> None:
     stage = Stage(cluster(prune=1000, limit=0), traced=True)
     stage.events.clear()
     stage.initialize(key=A)
-    stage.wait(1000)
+    stage.wait_until(1000)
     assert stage.deletions == [], "a snapshot at offset 0 makes nothing redundant"
     stage.write(key=A)
     stage.initialize(key=B)
-    stage.wait(2000)
+    stage.wait_until(2000)
     assert [(d.topic_partition.partition, d.offset) for d in stage.deletions] == [(0, 1)]
     stage.events.clear()
     stage.delete_records()
     assert stage.events == [StateLogPruned(0, 1)]
-    stage.wait(3000)
+    stage.wait_until(3000)
     assert stage.deletions == [], "the same offset is not pruned twice"
     stage.write(key=A)
     stage.write(key=B)
-    stage.wait(4000)
+    stage.wait_until(4000)
     assert [d.offset for d in stage.deletions] == [3]
 
 
@@ -154,11 +154,11 @@ def test_failed_deletion_is_repeated_in_the_next_round(error: Errors) -> None:
     stage = Stage(cluster(prune=1000, limit=0), traced=True)
     stage.initialize()
     stage.write()
-    stage.wait(1000)
+    stage.wait_until(1000)
     stage.events.clear()
     stage.delete_records(error)
     assert stage.events == []
-    stage.wait(2000)
+    stage.wait_until(2000)
     assert [d.offset for d in stage.deletions] == [1]
 
 
@@ -167,15 +167,15 @@ def test_deletion_without_an_answer_fails_after_30_seconds() -> None:
     stage = Stage(cluster(prune=1000, limit=0))
     stage.initialize()
     stage.write()
-    stage.wait(1000)
+    stage.wait_until(1000)
     lost = stage.deletions.pop()
-    stage.wait(31999)
+    stage.wait_until(31999)
     assert stage.deletions == [], "the round is not over before 31,000, and the next one is an interval later"
-    stage.wait(32000)
+    stage.wait_until(32000)
     assert [d.offset for d in stage.deletions] == [1]
-    stage.send(RecordsDeleted(lost.id, Errors.NONE))
+    stage.handle(RecordsDeleted(lost.id, Errors.NONE))
     stage.delete_records()
-    stage.wait(33000)
+    stage.wait_until(33000)
     assert stage.deletions == []
 
 
@@ -184,11 +184,11 @@ def test_reelection_forgets_the_pruned_offset() -> None:
     stage = Stage(cluster(prune=1000, limit=0))
     stage.initialize()
     stage.write()
-    stage.wait(1000)
+    stage.wait_until(1000)
     stage.delete_records()
     stage.resign(0)
     stage.elect(0)
-    stage.wait(2000)
+    stage.wait_until(2000)
     assert [d.offset for d in stage.deletions] == [1]
 
 
@@ -196,7 +196,7 @@ def test_deletion_that_ends_after_the_resignation_is_not_traced() -> None:
     stage = Stage(cluster(prune=1000, limit=0), traced=True)
     stage.initialize()
     stage.write()
-    stage.wait(1000)
+    stage.wait_until(1000)
     stage.resign(0)
     stage.events.clear()
     stage.delete_records()
@@ -208,10 +208,10 @@ def test_jobs_start_and_stop_with_share_version() -> None:
     assert stage.coordinator.wake_at_ms is None
     stage.initialize()
     stage.write()
-    stage.wait(5000)
+    stage.wait_until(5000)
     stage.change(cluster(share_version=1, cold=1000, prune=1000, limit=0))
     assert stage.coordinator.wake_at_ms == 6000
-    stage.wait(6000)
+    stage.wait_until(6000)
     assert (len(stage.deletions), len(stage.written())) == (1, 3)
     stage.change(cluster(share_version=0, cold=1000, prune=1000, limit=0))
     assert stage.coordinator.wake_at_ms is None
@@ -222,7 +222,7 @@ def test_restarted_jobs_ignore_earlier_rounds() -> None:
     stage.initialize()
     stage.write()
     stage.holding = True
-    stage.wait(1000)
+    stage.wait_until(1000)
     on, off = stage.image, replace(stage.image, share_version=0)
     stage.change(off)
     stage.now_ms = 1500
@@ -300,7 +300,7 @@ def test_loading_shard_writes_tombstones_after_the_load() -> None:
     stage.elect(HOME)
     stage.change(image(topic_image("u", OTHER, 4)))
     assert not isinstance(stage.written()[-1], StateTombstone)
-    stage.send(RecordsRead(stage.loads.pop().id, Errors.NONE, log, len(log), True))
+    stage.handle(RecordsRead(stage.loads.pop().id, Errors.NONE, log, len(log), True))
     assert isinstance(stage.written()[-1], StateTombstone)
 
 
@@ -310,10 +310,10 @@ def test_failed_append_of_tombstones_is_repeated() -> None:
     stage.initialize()
     stage.append_error = Errors.NOT_ENOUGH_REPLICAS
     stage.change(only_other())
-    stage.wait(20_000)
+    stage.wait_until(20_000)
     assert remaining_keys(stage) == [KEY]
     stage.append_error = Errors.NONE
-    stage.wait(20_000 + RETRY_MS)
+    stage.wait_until(20_000 + RETRY_MS)
     assert remaining_keys(stage) == []
 
 
@@ -322,9 +322,9 @@ def test_tombstones_wait_for_a_slow_append_without_a_timeout() -> None:
     stage = Stage(cluster())
     stage.initialize()
     stage.holding = True
-    stage.begin(named(Initialize, KEY, state_epoch=4, start_offset=1))
+    stage.send(named(Initialize, KEY, state_epoch=4, start_offset=1))
     stage.change(only_other())
-    stage.wait(60_000)
+    stage.wait_until(60_000)
     stage.holding = False
     stage.release()
     assert remaining_keys(stage) == []

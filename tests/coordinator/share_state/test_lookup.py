@@ -19,7 +19,7 @@ from shareq.model.ids import (
     topic_id_from_bytes,
 )
 from shareq.model.image import NO_LEADER, ClusterImage
-from tests.coordinator.share_state.support import TOPIC, image
+from tests.coordinator.share_state.stage import TOPIC, image
 
 T = "ABEiM0RVZneImaq7zN3u_w"
 

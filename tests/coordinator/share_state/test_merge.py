@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from shareq.model.messages.share_state import StateBatch
 from shareq.model.state_batches import combine
 from tests.budgets import cases
-from tests.coordinator.share_state.support import batches
+from tests.coordinator.share_state.stage import batches
 
 
 @pytest.mark.parametrize(

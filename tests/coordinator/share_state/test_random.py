@@ -22,7 +22,7 @@ from shareq.model.ids import SharePartitionKey
 from shareq.model.messages.share_state import StateBatch
 from shareq.model.state_designs import StateDesign
 from tests.budgets import cases
-from tests.coordinator.share_state.support import (
+from tests.coordinator.share_state.stage import (
     TOPIC,
     Delete,
     Initialize,
@@ -176,7 +176,7 @@ class Driver:
         expected = self.model.error(kind, key, fields)
         answer = self.model.answer(kind, key)
         stage.holding = True
-        request_id = stage.begin(named(kind, key, **fields))
+        request_id = stage.send(named(kind, key, **fields))
         outcome = rng.choices(("commit", "fail", "late", "lost"), (85, 5, 5, 5))[0] if stage.held else "unwritten"
         committed = getattr(self, outcome)()
         stage.holding = False
@@ -188,7 +188,7 @@ class Driver:
             self.model.apply(kind, key, fields)
         if outcome == "lost":
             self.fail_over()
-        stage.wait(stage.now_ms + rng.randrange(4))
+        stage.wait(rng.randrange(4))
         while stage.deletions:
             stage.delete_records(rng.choice((Errors.NONE, Errors.NOT_COORDINATOR)))
 
@@ -207,7 +207,7 @@ class Driver:
 
     def late(self) -> bool:
         """The append times out, then succeeds or fails."""
-        self.stage.wait(self.stage.now_ms + 20)
+        self.stage.wait(20)
         succeeds = self.rng.random() < 0.5
         while self.stage.held:
             self.stage.release(Errors.NONE if succeeds else Errors.NOT_ENOUGH_REPLICAS)
@@ -346,12 +346,12 @@ def test_each_concurrent_request_has_one_response_and_failover_keeps_the_state(s
     for _ in range(STEPS // 2):
         kind = rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
         key = rng.choice(KEYS)
-        stage.begin(named(kind, key, **driver.fields(kind, key)))
+        stage.send(named(kind, key, **driver.fields(kind, key)))
         event = rng.random()
         if event < 0.7 and stage.held:
             end_random_append(stage, rng)
         elif event < 0.75:
-            stage.wait(stage.now_ms + rng.randrange(6000))
+            stage.wait(rng.randrange(6000))
         elif event < 0.76:
             lost = rng.randrange(2)
             stage.held = [append for append in stage.held if append.topic_partition.partition != lost]

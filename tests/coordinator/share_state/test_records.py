@@ -22,7 +22,7 @@ from shareq.coordinator.share_state.records import (
 from shareq.model.ids import SharePartitionKey, topic_id_from_bytes
 from shareq.model.messages.share_state import StateBatch
 from tests.budgets import cases
-from tests.coordinator.share_state.support import KEY, batches
+from tests.coordinator.share_state.stage import KEY, batches
 
 KEY_HEX = "0002 6731 00112233445566778899aabbccddeeff 00000003"
 CREATED = 1700000000000

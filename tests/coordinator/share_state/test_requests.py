@@ -11,7 +11,7 @@ from shareq.model.actor import Incoming, RecordsRead, Respond
 from shareq.model.errors import Errors
 from shareq.model.ids import SharePartitionKey, TopicId
 from shareq.model.messages.base import Request
-from tests.coordinator.share_state.support import (
+from tests.coordinator.share_state.stage import (
     HOME,
     KEY,
     OTHER,
@@ -99,7 +99,7 @@ def test_response_waits_for_all_partitions() -> None:
     """BEHAVIOUR.md 6."""
     stage = Stage()
     stage.holding = True
-    request_id = stage.begin(request(Initialize, (TOPIC, (0, 1)), (OTHER, (2,))))
+    request_id = stage.send(request(Initialize, (TOPIC, (0, 1)), (OTHER, (2,))))
     assert len(stage.held) == 3
     stage.release()
     stage.release(Errors.NOT_ENOUGH_REPLICAS)
@@ -160,9 +160,9 @@ def test_reads_wait_for_earlier_writes() -> None:
     stage = Stage()
     stage.initialize(3, 0)
     stage.holding = True
-    write = stage.begin(named(Write, state_epoch=3, leader_epoch=5, start_offset=9, state_batches=batches("9-9/2/1")))
-    summary = stage.begin(named(Summary))
-    elsewhere = stage.begin(named(Summary, SharePartitionKey("g2", OTHER, 0)))
+    write = stage.send(named(Write, state_epoch=3, leader_epoch=5, start_offset=9, state_batches=batches("9-9/2/1")))
+    summary = stage.send(named(Summary))
+    elsewhere = stage.send(named(Summary, SharePartitionKey("g2", OTHER, 0)))
     assert elsewhere in stage.answers, "another shard does not wait"
     assert not {write, summary} & stage.answers.keys()
     stage.release()
@@ -174,10 +174,10 @@ def test_write_committed_after_the_write_timeout_takes_effect() -> None:
     stage = Stage(image(topic_image("t", TOPIC, 4), write_timeout_ms=700))
     stage.initialize(3, 0)
     stage.holding = True
-    late = stage.begin(named(Write, state_epoch=3, leader_epoch=5, start_offset=9))
-    stage.wait(699)
+    late = stage.send(named(Write, state_epoch=3, leader_epoch=5, start_offset=9))
+    stage.wait_until(699)
     assert late not in stage.answers
-    stage.wait(700)
+    stage.wait_until(700)
     assert results_of(stage.answers[late]) == [(TOPIC, 3, Errors.COORDINATOR_NOT_AVAILABLE)]
     stage.holding = False
     stage.release()
@@ -196,11 +196,11 @@ def test_error_of_each_shard_state() -> None:
     assert error() is Errors.NOT_COORDINATOR
     stage.elect(HOME)
     assert error() is Errors.COORDINATOR_LOAD_IN_PROGRESS
-    stage.send(RecordsRead(stage.loads.pop().id, Errors.NONE, [(0, b"\x00\x01", None)], 1, True))
+    stage.handle(RecordsRead(stage.loads.pop().id, Errors.NONE, [(0, b"\x00\x01", None)], 1, True))
     assert error() is Errors.NOT_COORDINATOR
     stage.elect(HOME)
     assert error() is Errors.COORDINATOR_LOAD_IN_PROGRESS
-    stage.send(RecordsRead(stage.loads.pop().id, Errors.NONE, [(0, b"\x00\x09", None)], 1, True))
+    stage.handle(RecordsRead(stage.loads.pop().id, Errors.NONE, [(0, b"\x00\x09", None)], 1, True))
     assert error() is Errors.NONE
     stage.resign(HOME)
     assert error() is Errors.NOT_COORDINATOR

@@ -14,7 +14,7 @@ from shareq.model.errors import Errors
 from shareq.model.events import StateRecordWritten
 from shareq.model.ids import SharePartitionKey, topic_id_from_bytes
 from shareq.model.messages.share_state import StateBatch
-from tests.coordinator.share_state.support import (
+from tests.coordinator.share_state.stage import (
     KEY,
     TOPIC,
     Delete,

@@ -16,7 +16,7 @@ from shareq.coordinator.share_state.records import (
 )
 from shareq.coordinator.share_state.state import KeyState, PruningOffsets, StateShard
 from shareq.model.ids import SharePartitionKey
-from tests.coordinator.share_state.support import KEY, TOPIC, batches, image
+from tests.coordinator.share_state.stage import KEY, TOPIC, batches, image
 
 TEXT = "100-104/2/1 105-109/0/2"
 SNAPSHOT = StateSnapshot(KEY, 2, 5, 7, 100, 1000, 2000, batches(TEXT), 5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from shareq.coordinator.transactions import TransactionCoordinator
@@ -9,20 +10,14 @@ from shareq.coordinator.transactions.records import Transaction, decode_transact
 from shareq.model.actor import (
     NEWEST_VERSION,
     Answer,
-    Appended,
     AppendRecords,
     Call,
     ClientContext,
     Effect,
     ImageChanged,
-    Incoming,
     Message,
     ReadRecords,
     RecordsRead,
-    Respond,
-    ShardElected,
-    ShardResigned,
-    Tick,
 )
 from shareq.model.configs import BrokerConfig
 from shareq.model.errors import Errors
@@ -48,7 +43,7 @@ from shareq.model.messages.transactions import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from shareq.model.records import CoordinatorRecord
+from tests.coordinator.stage import CoordinatorStage
 
 ID = "payments"
 """The transactional id of most tests."""
@@ -86,98 +81,67 @@ def image(**topics: int) -> ClusterImage:
 NO_STATE_TOPIC = ClusterImage(brokers=image().brokers)
 
 
-class Stage:
-    """Performs the effects of the coordinator. While `holding_markers`, requests for markers wait for
-    `release_markers`; while `holding`, appends wait for `release`; with an `append_error` every append fails.
+class Stage(CoordinatorStage):
+    """Leaders write markers; while `holding_markers`, the requests for them wait for `release_markers`. While
+    `holding`, appends wait for `release`.
 
     `marked`: partition, commit, producer id and epoch of each written marker. `calls`: all requests to other brokers.
     """
 
+    coordinator: TransactionCoordinator
+
     def __init__(self, *, load: bool = True, traced: bool = False) -> None:
         self.traced = traced
-        self.now_ms = 1_700_000_000_000
-        self.image = image()
-        self.logs: dict[int, list[CoordinatorRecord]] = {}
-        self.append_error = Errors.NONE
         self.holding = False
-        self.held: list[AppendRecords] = []
         self.holding_markers = False
         self.marker_errors: dict[TopicPartition, Errors] = {}
         self.held_markers: list[Call] = []
         self.marked: list[tuple[TopicPartition, bool, int, int]] = []
         self.calls: list[Call] = []
-        self.answers: dict[int, Any] = {}
-        self.events: list[Effect] = []
         self.next_block = BLOCK
         self.ids_error = Errors.NONE
-        self.epoch = 0
-        self._last_id = 0
-        self.coordinator = TransactionCoordinator(1, traced=traced)
-        self.start(load=load)
-
-    def start(self, *, load: bool = True) -> None:
-        """Start a new coordinator on the existing logs."""
-        self.coordinator = TransactionCoordinator(1, traced=self.traced)
-        self.held_markers.clear()
-        self.held.clear()
+        super().__init__(image(), PARTITIONS, 1_700_000_000_000)
         self.handle(ImageChanged(self.image))
         if load:
             self.elect()
 
-    def elect(self) -> None:
-        """Elect the broker in all partitions, with the next leader epoch."""
-        self.epoch += 1
-        for partition in range(PARTITIONS):
-            self.handle(ShardElected(partition, self.epoch))
+    def new_coordinator(self) -> TransactionCoordinator:
+        self.held_markers.clear()
+        return TransactionCoordinator(1, traced=self.traced)
 
-    def resign(self) -> None:
-        for partition in range(PARTITIONS):
-            self.handle(ShardResigned(partition))
+    # ---- effects -----------------------------------------------------------------------------------------------------
 
-    # ---- messages and effects ----------------------------------------------------------------------------------------
-
-    def handle(self, message: Message) -> None:
-        for effect in self.coordinator.handle(message, self.now_ms):
-            self._carry_out(effect)
-
-    def _carry_out(self, effect: Effect) -> None:
-        if isinstance(effect, Respond):
-            assert effect.id not in self.answers, f"two responses to request {effect.id}"
-            self.answers[effect.id] = effect.response
-        elif isinstance(effect, AppendRecords):
-            self.held.append(effect) if self.holding else self._append(effect)
+    def perform(self, effect: Effect) -> Iterable[Message]:
+        if isinstance(effect, AppendRecords) and self.holding:
+            self.held.append(effect)
         elif isinstance(effect, ReadRecords):
             log = self.logs.get(effect.topic_partition.partition, [])
             records = [(offset, record.key, record.value) for offset, record in enumerate(log)]
-            self.handle(RecordsRead(effect.id, Errors.NONE, records, len(log), done=True))
+            yield RecordsRead(effect.id, Errors.NONE, records, len(log), done=True)
         elif isinstance(effect, Call):
             self.calls.append(effect)
-            self._call(effect)
+            yield from self._call(effect)
         else:
-            self.events.append(effect)
+            yield from super().perform(effect)
 
-    def _append(self, effect: AppendRecords) -> None:
-        log = self.logs.setdefault(effect.topic_partition.partition, [])
-        base_offset = len(log)
-        if not self.append_error:
-            log.extend(effect.records)
-        self.handle(Appended(effect.id, self.append_error, base_offset))
-
-    def _call(self, call: Call) -> None:
+    def _call(self, call: Call) -> Iterable[Answer]:
         if isinstance(call.request, AllocateProducerIdsRequest):
             if self.ids_error:
-                self.handle(Answer(call.id, None, self.ids_error))
+                yield Answer(call.id, None, self.ids_error)
                 return
             response = AllocateProducerIdsResponse(producer_id_start=self.next_block, producer_id_len=BLOCK)
             self.next_block += BLOCK
-            self.handle(Answer(call.id, response))
+            yield Answer(call.id, response)
         elif self.holding_markers:
             self.held_markers.append(call)
         else:
-            self.write_markers(call)
+            yield self.markers_written(call)
 
     def write_markers(self, call: Call) -> None:
         """Write the markers of a request and answer it, as the leader does."""
+        self.handle(self.markers_written(call))
+
+    def markers_written(self, call: Call) -> Answer:
         request = call.request
         assert isinstance(request, WriteTxnMarkersRequest)
         (marker,) = request.markers
@@ -192,14 +156,14 @@ class Stage:
                 results.append(WriteTxnMarkersResponse.Partition(partition_index=index, error_code=error))
             topics.append(WriteTxnMarkersResponse.Topic(name=topic.name, partitions=tuple(results)))
         written = WriteTxnMarkersResponse.Marker(producer_id=marker.producer_id, topics=tuple(topics))
-        self.handle(Answer(call.id, WriteTxnMarkersResponse(markers=(written,))))
+        return Answer(call.id, WriteTxnMarkersResponse(markers=(written,)))
 
     def release(self) -> None:
         """Perform the held appends in order, and all later ones at once."""
         self.holding = False
         held, self.held = self.held, []
         for effect in held:
-            self._append(effect)
+            self.handle(self.append(effect, self.append_error))
 
     def release_markers(self) -> None:
         """Write the held markers in order, and all later ones at once."""
@@ -208,25 +172,10 @@ class Stage:
         for call in held:
             self.write_markers(call)
 
-    def advance(self, ms: int) -> None:
-        """Let time pass, with a Tick at each `wake_at_ms` of the coordinator."""
-        end_ms = self.now_ms + ms
-        while (wake_at_ms := self.coordinator.wake_at_ms) is not None and wake_at_ms <= end_ms:
-            self.now_ms = max(self.now_ms, wake_at_ms)
-            self.handle(Tick())
-        self.now_ms = end_ms
-
     # ---- requests ----------------------------------------------------------------------------------------------------
 
-    def send(self, request: Request, version: int = NEWEST_VERSION) -> int:
-        """Send a request; returns its id, the key of the response in `answers`."""
-        self._last_id += 1
-        request_id = self._last_id
-        self.handle(Incoming(request_id, request, ClientContext(api_version=version)))
-        return request_id
-
     def ask(self, request: Request, version: int = NEWEST_VERSION) -> Any:
-        return self.answers[self.send(request, version)]
+        return self.answers[self.send(request, ClientContext(api_version=version))]
 
     def init(
         self, producer_id: int = -1, producer_epoch: int = -1, *, id_: str | None = ID, timeout_ms: int = 60_000

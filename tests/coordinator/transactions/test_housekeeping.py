@@ -28,7 +28,7 @@ def ongoing_stage(timeout_ms: int, at_ms: int = 0) -> Stage:
     """A stage with an open transaction of this timeout, begun `at_ms` after the start of the coordinator."""
     stage = Stage()
     stage.init(timeout_ms=timeout_ms)
-    stage.advance(at_ms)
+    stage.wait(at_ms)
     stage.add(ORDERS)
     return stage
 
@@ -50,26 +50,26 @@ def ongoing_stage(timeout_ms: int, at_ms: int = 0) -> Stage:
 def test_timed_out_transaction_is_aborted_at_the_next_round(timeout_ms: int, begun_ms: int, aborted_ms: int) -> None:
     """BEHAVIOUR.md 34."""
     stage = ongoing_stage(timeout_ms, begun_ms)
-    stage.advance(aborted_ms - begun_ms - 1)
+    stage.wait(aborted_ms - begun_ms - 1)
     assert stage.known().state is S.ONGOING
-    stage.advance(1)
+    stage.wait(1)
     assert stage.known().state is S.COMPLETE_ABORT
     assert stage.marked == [(ORDERS, False, BLOCK, 1)]
 
 
 def test_transaction_that_ends_in_time_is_not_aborted() -> None:
     stage = ongoing_stage(15_000)
-    stage.advance(14_000)
+    stage.wait(14_000)
     stage.end()
-    stage.advance(60_000)
+    stage.wait(60_000)
     assert [t.state for t in stage.history() if t] == [S.EMPTY, S.ONGOING, S.PREPARE_COMMIT, S.COMPLETE_COMMIT]
 
 
 def test_adding_partitions_does_not_extend_the_timeout() -> None:
     stage = ongoing_stage(15_000)
-    stage.advance(14_000)
+    stage.wait(14_000)
     stage.add(OFFSETS)
-    stage.advance(6_000)
+    stage.wait(6_000)
     assert stage.known().state is S.COMPLETE_ABORT
 
 
@@ -84,28 +84,28 @@ def test_abort_rounds_pause_without_open_transactions() -> None:
 
 def test_transaction_timeout_continues_after_a_failover() -> None:
     stage = ongoing_stage(15_000)
-    stage.advance(12_000)
+    stage.wait(12_000)
     stage.start()
-    stage.advance(ROUND_MS - 1)
+    stage.wait(ROUND_MS - 1)
     assert stage.known().state is S.ONGOING
-    stage.advance(1)
+    stage.wait(1)
     assert stage.known().state is S.COMPLETE_ABORT
 
 
 def test_failed_append_of_an_abort_is_repeated_in_the_next_round() -> None:
     stage = ongoing_stage(1)
     stage.append_error = Errors.NOT_ENOUGH_REPLICAS
-    stage.advance(ROUND_MS)
+    stage.wait(ROUND_MS)
     assert stage.known().state is S.ONGOING
     stage.append_error = Errors.NONE
-    stage.advance(ROUND_MS)
+    stage.wait(ROUND_MS)
     assert stage.known().state is S.COMPLETE_ABORT
 
 
 def test_producer_of_a_timed_out_transaction_is_fenced() -> None:
     """BEHAVIOUR.md 30 to 32, 34."""
     stage = ongoing_stage(1)
-    stage.advance(ROUND_MS)
+    stage.wait(ROUND_MS)
     assert stage.add(ORDERS) is Errors.PRODUCER_FENCED
     assert stage.end(0, commit=True).error_code is Errors.INVALID_TXN_STATE
     aborted = stage.end(0, commit=False)
@@ -121,9 +121,9 @@ def test_producer_of_a_timed_out_transaction_is_fenced() -> None:
 def test_transactional_id_at_rest_expires_after_a_week(state: S) -> None:
     """BEHAVIOUR.md 34."""
     stage = stage_in(state)
-    stage.advance(7 * DAY_MS - 1)
+    stage.wait(7 * DAY_MS - 1)
     assert len(stage.history()) == 1
-    stage.advance(1)
+    stage.wait(1)
     assert stage.history()[-1] is None
     assert (stage.init().producer_id, stage.init().producer_epoch) == (BLOCK, 1)
 
@@ -134,7 +134,7 @@ def test_expired_transactional_id_leaves_no_state() -> None:
     shard = stage.coordinator._runtime.shard(HOME)
     assert shard is not None
     assert shard.last_epochs
-    stage.advance(8 * DAY_MS)
+    stage.wait(8 * DAY_MS)
     assert (shard.transactions, shard.last_epochs, shard.open) == ({}, {}, set())
 
 
@@ -142,17 +142,17 @@ def test_expired_transactional_id_leaves_no_state() -> None:
 def test_transactional_id_in_prepare_does_not_expire(state: S) -> None:
     """BEHAVIOUR.md 34."""
     stage = stage_in(state)
-    stage.advance(30 * DAY_MS)
+    stage.wait(30 * DAY_MS)
     assert stage.known().state is state
 
 
 def test_init_producer_id_restarts_the_expiration() -> None:
     stage = stage_in(S.EMPTY)
-    stage.advance(6 * DAY_MS)
+    stage.wait(6 * DAY_MS)
     stage.init()
-    stage.advance(6 * DAY_MS)
+    stage.wait(6 * DAY_MS)
     assert stage.known().state is S.EMPTY
-    stage.advance(DAY_MS)
+    stage.wait(DAY_MS)
     assert stage.history()[-1] is None
 
 
@@ -170,7 +170,7 @@ def describe(stage: Stage, id_: str = ID) -> State:
 def test_described_transaction_has_its_partitions() -> None:
     stage = Stage()
     stage.init(timeout_ms=5_000)
-    stage.advance(70)
+    stage.wait(70)
     stage.add(ORDERS, OFFSETS)
     topic = DescribeTransactionsResponse.Topic
     assert describe(stage) == State(
@@ -218,7 +218,7 @@ def many() -> Stage:
     stage.add(ORDERS, id_="b", producer_id=BLOCK + 1)
     stage.add(ORDERS, id_="c", producer_id=BLOCK + 2)
     stage.end(id_="c", producer_id=BLOCK + 2)
-    stage.advance(5_000)
+    stage.wait(5_000)
     return stage
 
 
@@ -283,7 +283,7 @@ def test_journal_has_the_changes_of_a_transactional_id() -> None:
     stage.add(ORDERS)  # already in the transaction: no event
     stage.add(OFFSETS)
     stage.end()
-    stage.advance(8 * DAY_MS)
+    stage.wait(8 * DAY_MS)
     assert traced_changes(stage) == [
         ("Empty", 0, 0),
         ("Ongoing", 0, 1),

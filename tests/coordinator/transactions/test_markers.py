@@ -104,10 +104,10 @@ def test_failed_marker_is_retried(error: Errors) -> None:
     stage = Stage()
     stage.marker_errors = {MORE: error}
     committed_stage(ORDERS, MORE, holding=False, stage=stage)
-    stage.advance(3 * RETRY_BACKOFF_MS)
+    stage.wait(3 * RETRY_BACKOFF_MS)
     assert marker_requests(stage) == [(1, {ORDERS, MORE}), (1, {MORE}), (1, {MORE}), (1, {MORE})]
     stage.marker_errors = {}
-    stage.advance(RETRY_BACKOFF_MS)
+    stage.wait(RETRY_BACKOFF_MS)
     assert stage.known().state is S.COMPLETE_COMMIT
     assert stage.coordinator.wake_at_ms is None or stage.coordinator.wake_at_ms > stage.now_ms + RETRY_BACKOFF_MS
 
@@ -118,7 +118,7 @@ def test_failed_request_is_retried(error: Errors) -> None:
     stage = committed_stage(ORDERS)
     fail(stage, stage.held_markers[0], error)
     assert stage.held_markers == []
-    stage.advance(RETRY_BACKOFF_MS)
+    stage.wait(RETRY_BACKOFF_MS)
     assert len(stage.held_markers) == 1
     stage.release_markers()
     assert stage.known().state is S.COMPLETE_COMMIT
@@ -129,7 +129,7 @@ def test_partition_missing_in_the_response_is_retried() -> None:
     stage = committed_stage(ORDERS)
     call = stage.held_markers.pop()
     stage.handle(Answer(call.id, WriteTxnMarkersResponse()))
-    stage.advance(RETRY_BACKOFF_MS)
+    stage.wait(RETRY_BACKOFF_MS)
     assert marker_requests(stage) == [(1, {ORDERS}), (1, {ORDERS})]
 
 
@@ -145,7 +145,7 @@ def test_marker_waits_for_a_leader() -> None:
     stage.handle(ImageChanged(without_leader(stage.image, ORDERS)))
     committed_stage(ORDERS, BILLS, holding=False, stage=stage)
     assert marker_requests(stage) == [(2, {BILLS})]
-    stage.advance(10 * RETRY_BACKOFF_MS)
+    stage.wait(10 * RETRY_BACKOFF_MS)
     assert stage.known().state is S.PREPARE_COMMIT
     stage.handle(ImageChanged(stage.image))
     assert stage.known().state is S.COMPLETE_COMMIT
@@ -174,7 +174,7 @@ def test_fenced_coordinator_stops_sending_markers() -> None:
     stage = Stage()
     stage.marker_errors = {ORDERS: Errors.TRANSACTION_COORDINATOR_FENCED}
     committed_stage(ORDERS, BILLS, holding=False, stage=stage)
-    stage.advance(60_000)
+    stage.wait(60_000)
     assert marker_requests(stage) == [(1, {ORDERS}), (2, {BILLS})]
     assert stage.known().state is S.PREPARE_COMMIT
 
@@ -191,7 +191,7 @@ def test_failed_append_of_a_completion_is_retried(error: Errors) -> None:
     stage.release_markers()
     assert stage.known().state is S.PREPARE_COMMIT
     stage.append_error = Errors.NONE
-    stage.advance(RETRY_BACKOFF_MS)
+    stage.wait(RETRY_BACKOFF_MS)
     assert stage.known().state is S.COMPLETE_COMMIT
     assert marker_requests(stage) == [(1, {ORDERS})]
 
@@ -209,9 +209,9 @@ def test_decisions_found_at_load_are_completed_despite_a_slow_log() -> None:
     stage.image = without_topic(stage.image, "orders")
     stage.holding_markers, stage.holding = False, True
     stage.start()
-    stage.advance(60_000)
+    stage.wait(60_000)
     stage.release()
-    stage.advance(1000)
+    stage.wait(1000)
     for id_ in (first, second):
         known = stage.history(id_)[-1]
         assert known is not None
@@ -236,7 +236,7 @@ def test_marker_responses_after_the_resignation_are_ignored() -> None:
     stage.resign()
     history = stage.history()
     stage.release_markers()
-    stage.advance(60_000)
+    stage.wait(60_000)
     assert stage.history() == history
 
 

@@ -119,7 +119,7 @@ class TransactionMachine(RuleBasedStateMachine):
     def release_markers(self) -> None:
         """A completion that was not recorded is recorded with the next attempt."""
         self.stage.release_markers()
-        self.stage.advance(RETRY_BACKOFF_MS)
+        self.stage.wait(RETRY_BACKOFF_MS)
         self.completing, self.decision = False, None
 
     @precondition(lambda self: self.decision is not None)
@@ -142,7 +142,7 @@ class TransactionMachine(RuleBasedStateMachine):
     @rule()
     def time_out(self) -> None:
         """The transaction timeout of one minute passes: an open transaction is aborted."""
-        self.stage.advance(80_000)
+        self.stage.wait(80_000)
         if self.completing:
             self.completing, self.decision = False, None
         if self.reached is not None:
@@ -177,7 +177,7 @@ class TransactionMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         """At the end an open transaction times out, and nothing is pending."""
         self.stage.release_markers()
-        self.stage.advance(80_000)
+        self.stage.wait(80_000)
         if self.stage.history():
             assert self.stage.known().state in AT_REST
         check_transaction_coordinator(self.stage.coordinator)

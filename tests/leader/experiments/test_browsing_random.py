@@ -20,8 +20,8 @@ from shareq.trace.analysis.fold import apply_entry
 from shareq.trace.analysis.kept_back import kept_back
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal import Entry
-from tests.leader.experiments.browsing_harness import ENABLED, browse_apart
-from tests.leader.leader_harness import TOPIC_ID, SentRequest
+from tests.leader.experiments.browsing import ENABLED, browse_apart
+from tests.leader.stage import TOPIC_ID, SentRequest
 from tests.leader.test_share_leader_random import PARTITIONS, RandomRun
 
 BACKOFF = {"shareq.release.backoff.ms": "2000", "shareq.release.backoff.max.ms": "9000"}
@@ -38,34 +38,34 @@ class BrowsedRun(RandomRun):
         self.browses = browses
         self.folds = [SharePartitionState("g", "t", partition) for partition in range(PARTITIONS)]
         self.seen: list[Any] = []
-        for log in self.harness.logs:
+        for log in self.stage.logs:
             log.keys = "ABCA-DEAFG" * 1000
 
     def collect(self) -> None:
         """The run takes the events of each step away."""
-        for event in self.harness.events:
+        for event in self.stage.events:
             self.seen.append(event)
             if getattr(event, "topic", None) == "t":
-                self.folds[event.partition].log_start = self.harness.logs[event.partition].start
-                apply_entry(self.folds[event.partition], Entry(len(self.seen), self.harness.now_ms, 0, event))
+                self.folds[event.partition].log_start = self.stage.logs[event.partition].start
+                apply_entry(self.folds[event.partition], Entry(len(self.seen), self.stage.now_ms, 0, event))
         super().collect()
         if self.browses:
             self.look()
-            assert self.harness.events == []
+            assert self.stage.events == []
 
     def look(self) -> None:
-        chance, harness = self.chance, self.harness
+        chance, stage = self.chance, self.stage
         partition = chance.randrange(PARTITIONS)
-        log, fold = harness.logs[partition], self.folds[partition]
+        log, fold = stage.logs[partition], self.folds[partition]
         first = chance.choice((-1, chance.randint(log.start, log.end)))
-        page = browse_apart(harness, partition, from_offset=first, max_records=chance.choice((3, PAGE)))
+        page = browse_apart(stage, partition, from_offset=first, max_records=chance.choice((3, PAGE)))
         assert not page.error_code
         shown = {o: run for run in page.runs for o in range(run.first_offset, run.last_offset + 1)}
         if fold.loaded:
             self.check_fold(fold, page, shown)
             self.counts["in memory"] += 1
         else:
-            durable = harness.state(partition).records
+            durable = stage.state(partition).records
             for offset, run in shown.items():
                 assert (run.state, run.delivery_count) in (durable.get(offset, (0, 0)), (DONE, 0))
             self.counts["durable"] += 1
@@ -73,7 +73,7 @@ class BrowsedRun(RandomRun):
     def check_fold(self, fold: SharePartitionState, page: BrowseShareGroupResponse, shown: dict[int, Any]) -> None:
         """Every offset of the page has the state of the fold; what the fold does not have is new."""
         assert (page.spso, page.speo) == (fold.spso, fold.window_end - 1)
-        led = self.harness.leader._partitions.get(SharePartitionKey("g", TOPIC_ID, fold.partition))
+        led = self.stage.leader._partitions.get(SharePartitionKey("g", TOPIC_ID, fold.partition))
         assert led is not None
         window = led.share_partition.window
         below_log_start = window.floor < window.spso  # a record may be held there, which the fold does not have
@@ -103,7 +103,7 @@ class BrowsedRun(RandomRun):
 
 def responses(run: RandomRun) -> list[Any]:
     """The responses of the run's own requests, in order."""
-    exchanges: list[SentRequest] = list(run.harness.exchanges.values())
+    exchanges: list[SentRequest] = list(run.stage.exchanges.values())
     return [e.response for e in exchanges if not isinstance(e.response, BrowseShareGroupResponse)]
 
 
@@ -118,8 +118,8 @@ def test_a_browse_changes_nothing_and_shows_what_the_journal_has(seed: int, run:
         browsed.step()
     assert browsed.counts["in memory"] > 50
     assert browsed.seen == plain.seen
-    assert browsed.harness.writes == plain.harness.writes
-    assert browsed.harness.leader.wake_at_ms == plain.harness.leader.wake_at_ms
+    assert browsed.stage.writes == plain.stage.writes
+    assert browsed.stage.leader.wake_at_ms == plain.stage.leader.wake_at_ms
     assert responses(browsed) == responses(plain)
     if group:
         assert browsed.counts["AVAILABLE RESTS"], "some page had a resting record"

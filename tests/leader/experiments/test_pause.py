@@ -14,28 +14,28 @@ from shareq.model.events import ExpiredRecordsSkipped, RecordsChanged
 from shareq.model.experiments import priorities_of
 from shareq.model.ids import TopicPartition
 from shareq.model.states import RecordEvent
-from tests.leader.experiments.browsing_harness import ENABLED, browse, shown
-from tests.leader.leader_harness import LeaderHarness, Member
+from tests.leader.experiments.browsing import ENABLED, browse, shown
+from tests.leader.stage import Member, Stage
 from tests.leader.test_share_leader_random import RandomRun
 
 DELIVERY = "shareq.delivery.enable"
 
 
-def pause(harness: LeaderHarness, paused: bool = True) -> None:
+def pause(stage: Stage, paused: bool = True) -> None:
     changes = {DELIVERY: str(not paused).lower()}
-    harness.set_image(group_configs={g: {**old, **changes} for g, old in harness.image.group_configs.items()})
+    stage.set_image(group_configs={g: {**old, **changes} for g, old in stage.image.group_configs.items()})
 
 
 @pytest.fixture
-def harness() -> LeaderHarness:
-    return LeaderHarness(broker=ENABLED, traced=True)
+def stage() -> Stage:
+    return Stage(broker=ENABLED, traced=True)
 
 
 @pytest.fixture
-def member(harness: LeaderHarness) -> Member:
+def member(stage: Stage) -> Member:
     """A member that holds 0-1 of 0-3."""
-    harness.produce(0, 1, 1, 1, 1)
-    member = harness.member("m")
+    stage.produce(0, 1, 1, 1, 1)
+    member = stage.member("m")
     assert member.fetch("0", max_records=2).acquired == {0: [(0, 1, 1)]}
     return member
 
@@ -43,58 +43,54 @@ def member(harness: LeaderHarness) -> Member:
 # ---- pause -----------------------------------------------------------------------------------------------------------
 
 
-def test_5_1_a_fetch_of_a_paused_group_waits_and_is_answered_without_records(
-    harness: LeaderHarness, member: Member
-) -> None:
-    pause(harness)
+def test_5_1_a_fetch_of_a_paused_group_waits_and_is_answered_without_records(stage: Stage, member: Member) -> None:
+    pause(stage)
     waiting = member.fetch(max_wait_ms=500)
-    harness.produce(0, 1)
-    harness.pass_time(499)
+    stage.produce(0, 1)
+    stage.pass_time(499)
     assert waiting.waiting
-    harness.pass_time(1)
+    stage.pass_time(1)
     assert waiting.acquired == {}
 
 
-def test_5_1_a_waiting_fetch_gets_records_when_the_pause_ends(harness: LeaderHarness, member: Member) -> None:
-    pause(harness)
+def test_5_1_a_waiting_fetch_gets_records_when_the_pause_ends(stage: Stage, member: Member) -> None:
+    pause(stage)
     waiting = member.fetch(max_wait_ms=5000)
-    pause(harness, False)
+    pause(stage, False)
     assert waiting.acquired == {0: [(2, 3, 1)]}
 
 
-def test_5_1_a_read_that_is_under_way_when_the_pause_begins_acquires_nothing(
-    harness: LeaderHarness, member: Member
-) -> None:
-    harness.hold_reads = True
+def test_5_1_a_read_that_is_under_way_when_the_pause_begins_acquires_nothing(stage: Stage, member: Member) -> None:
+    stage.hold_reads = True
     fetch = member.fetch(max_wait_ms=500)
-    pause(harness)
-    harness.release_logs()
+    pause(stage)
+    stage.release_logs()
     assert fetch.acquired == {}
 
 
-def test_5_2_acknowledgements_and_the_ends_of_locks_go_on(harness: LeaderHarness, member: Member) -> None:
+def test_5_2_acknowledgements_and_the_ends_of_locks_go_on(stage: Stage, member: Member) -> None:
     """The window drains: what is finished is durable, and what is returned stays available."""
-    pause(harness)
+    pause(stage)
     assert member.acknowledge({0: "0:1"}).errors[0] == 0
-    harness.pass_time(30_000)
-    assert harness.state().start_offset == 1
-    assert harness.state().records == {1: (0, 1)}
-    assert shown(browse(harness, from_offset=0)) == "0 done, 1 AV(1) paused, 2-3 AV(0) paused"
+    stage.pass_time(30_000)
+    assert stage.state().start_offset == 1
+    assert stage.state().records == {1: (0, 1)}
+    assert shown(browse(stage, from_offset=0)) == "0 done, 1 AV(1) paused, 2-3 AV(0) paused"
 
 
 def test_5_2_nothing_expires_while_the_group_is_paused() -> None:
-    harness = LeaderHarness(broker=ENABLED, group={"shareq.record.ttl.ms": "1000"}, traced=True)
-    harness.stamped = True
-    harness.produce(0, 5)
-    harness.pass_time(1000)
-    pause(harness)
-    member = harness.member("m")
+    stage = Stage(broker=ENABLED, group={"shareq.record.ttl.ms": "1000"}, traced=True)
+    stage.stamped = True
+    stage.produce(0, 5)
+    stage.pass_time(1000)
+    pause(stage)
+    member = stage.member("m")
     member.fetch("0", max_wait_ms=100)
-    harness.pass_time(100)
-    assert not [e for e in harness.events if isinstance(e, (RecordsChanged, ExpiredRecordsSkipped))]
-    pause(harness, False)
+    stage.pass_time(100)
+    assert not [e for e in stage.events if isinstance(e, (RecordsChanged, ExpiredRecordsSkipped))]
+    pause(stage, False)
     member.fetch(max_wait_ms=100)
-    assert [(e.first, e.end) for e in harness.events if isinstance(e, ExpiredRecordsSkipped)] == [(0, 5)]
+    assert [(e.first, e.end) for e in stage.events if isinstance(e, ExpiredRecordsSkipped)] == [(0, 5)]
 
 
 class PausedRun(RandomRun):
@@ -105,7 +101,7 @@ class PausedRun(RandomRun):
     def step(self) -> None:
         if self.rng.random() < 0.05:
             self.paused = not self.paused
-            pause(self.harness, self.paused)
+            pause(self.stage, self.paused)
             self.collect()
         was_paused = self.paused
         self.acquired = 0
@@ -114,7 +110,7 @@ class PausedRun(RandomRun):
         assert not (was_paused and self.acquired), "a record was acquired in a pause"
 
     def collect(self) -> None:
-        acquired: list[Any] = [e for e in self.harness.events if isinstance(e, RecordsChanged)]
+        acquired: list[Any] = [e for e in self.stage.events if isinstance(e, RecordsChanged)]
         self.acquired = sum(e.cause == RecordEvent.ACQUIRE for e in acquired)
         super().collect()
 
@@ -125,11 +121,11 @@ def test_5_1_no_record_is_acquired_in_a_pause_and_all_are_finished_after_it(seed
     totals: Counter[str] = Counter()
     for run in range(int(os.environ.get("SHAREQ_RUNS", "2"))):
         random_run = PausedRun(seed + run, broker=ENABLED, group={"shareq.key.ordering": ordering})
-        for log in random_run.harness.logs:
+        for log in random_run.stage.logs:
             log.keys = "ABCA-DEAFG" * 2000
         for _ in range(300):
             random_run.step()
-        pause(random_run.harness, False)
+        pause(random_run.stage, False)
         random_run.finish()
         totals += random_run.counts
     assert totals["paused"] > 50

@@ -17,7 +17,7 @@ from shareq.model.states import RecordEvent, RecordState
 from shareq.trace.analysis.fold import apply_entry
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal import Entry
-from tests.leader.experiments.browsing_harness import ENABLED
+from tests.leader.experiments.browsing import ENABLED
 from tests.leader.test_share_leader_random import PARTITIONS, RandomRun
 
 TTL_MS = 20_000
@@ -30,19 +30,19 @@ class ExpiringRun(RandomRun):
 
     def __init__(self, seed: int, group: dict[str, str]) -> None:
         super().__init__(seed, broker=ENABLED, group=group)
-        self.harness.stamped = True
+        self.stage.stamped = True
         self.folds = [SharePartitionState("g", "t", partition) for partition in range(PARTITIONS)]
         self.orders = 0
-        for log in self.harness.logs:
+        for log in self.stage.logs:
             log.keys = "ABCA-DEAFG" * 2000
 
     def collect(self) -> None:
-        for event in self.harness.events:
+        for event in self.stage.events:
             self.orders += 1
             if getattr(event, "topic", None) == "t" and hasattr(event, "partition"):
                 fold = self.folds[event.partition]
-                fold.log_start = self.harness.logs[event.partition].start
-                apply_entry(fold, Entry(self.orders, self.harness.now_ms, 0, event))
+                fold.log_start = self.stage.logs[event.partition].start
+                apply_entry(fold, Entry(self.orders, self.stage.now_ms, 0, event))
                 self.check(event)
         super().collect()
 
@@ -55,9 +55,9 @@ class ExpiringRun(RandomRun):
             acquired, expired = False, isinstance(event, ExpiredRecordsSkipped)
         if not acquired and not expired:
             return
-        log = self.harness.logs[event.partition]
+        log = self.stage.logs[event.partition]
         ages = [
-            self.harness.now_ms - batch.max_timestamp
+            self.stage.now_ms - batch.max_timestamp
             for batch in log.batches
             if batch.base_offset < event.end and batch.last_offset >= event.first
         ]
@@ -68,7 +68,7 @@ class ExpiringRun(RandomRun):
 
     @property
     def instant(self) -> bool:
-        """True if no time has passed in the step: else the event is older than the harness says."""
+        """True if no time has passed in the step: else the event is older than the stage says."""
         return self.doing not in ("time", "finish")
 
     doing = ""

@@ -15,7 +15,7 @@ from shareq_widgets.instant import instant_of
 from shareq_widgets.pictures import states_content
 from shareq_widgets.pictures.locks_content import content as locks_content
 from shareq_widgets.pictures.record import RecordContent, content
-from tests.leader.experiments.staging_harness import OTHER, StagingHarness, staged_batches
+from tests.leader.experiments.stage import OTHER, StagingStage, staged_batches
 
 ORIGIN_MS = 1_000
 
@@ -23,17 +23,17 @@ ORIGIN_MS = 1_000
 class Staged:
     """A traced share-partition whose events are in a journal."""
 
-    def __init__(self, harness: StagingHarness) -> None:
-        self.harness = harness
+    def __init__(self, stage: StagingStage) -> None:
+        self.stage = stage
         self.journal = Journal(ORIGIN_MS)
         self.journal.record(ORIGIN_MS, -1, TopicCreated("t", "B" * 22, 1))
         self.step(0)
 
     def step(self, now_ms: int) -> None:
         """Record what has happened, and set the clock."""
-        for event in self.harness.partition.take_events():
-            self.journal.record(ORIGIN_MS + self.harness.now_ms, 0, event)
-        self.harness.now_ms = now_ms
+        for event in self.stage.partition.take_events():
+            self.journal.record(ORIGIN_MS + self.stage.now_ms, 0, event)
+        self.stage.now_ms = now_ms
 
     def timeline(self) -> PartitionTimeline:
         timeline = PartitionTimeline(self.journal, "g", "t", 0)
@@ -50,12 +50,12 @@ class Staged:
 
 def staged() -> Staged:
     """0-1 accepted, 2 rejected in a transaction, 3 accepted in another one, 4 held."""
-    harness = StagingHarness(traced=True, limit=1)
-    story = Staged(harness)
-    harness.fetch("m", "0-4")
+    stage = StagingStage(traced=True, limit=1)
+    story = Staged(stage)
+    stage.fetch("m", "0-4")
     story.step(100)
-    harness.staged("m", "0-1:1,2:3")
-    harness.staged("m", "3:1", OTHER)
+    stage.staged("m", "0-1:1,2:3")
+    stage.staged("m", "3:1", OTHER)
     story.step(200)
     return story
 
@@ -82,7 +82,7 @@ def test_a_staged_record_is_held_and_not_complete() -> None:
 
 def test_a_commit_is_the_verdict_that_was_staged() -> None:
     story = staged()
-    story.harness.commit()
+    story.stage.commit()
     story.step(300)
     assert story.moves()[1:] == [
         (0, 2, RecordEvent.ACCEPT, RecordState.ACKNOWLEDGED, False),
@@ -99,10 +99,10 @@ def test_a_commit_is_the_verdict_that_was_staged() -> None:
 
 def test_an_abort_returns_the_record_or_archives_it_at_the_limit() -> None:
     story = staged()
-    story.harness.abort()
+    story.stage.abort()
     story.step(250)
-    story.harness.limited(5)
-    story.harness.abort(OTHER)
+    story.stage.limited(5)
+    story.stage.abort(OTHER)
     story.step(300)
     assert story.moves()[1:] == [
         (0, 2, RecordEvent.TXN_ABORT, RecordState.ARCHIVED, True),
@@ -117,21 +117,21 @@ def test_an_abort_returns_the_record_or_archives_it_at_the_limit() -> None:
 
 
 def test_a_failed_write_is_shown_as_one_that_failed() -> None:
-    harness = StagingHarness(traced=True)
-    story = Staged(harness)
-    harness.fetch("m", "0-4")
-    harness.fail(harness.stage("m", "0-4:1"))
+    stage = StagingStage(traced=True)
+    story = Staged(stage)
+    stage.fetch("m", "0-4")
+    stage.fail(stage.prepare("m", "0-4:1"))
     story.step(100)
     moves = RecordMoves(story.timeline()).between(0, len(story.journal)).moves
     assert [(m.event, m.target, m.failed) for m in moves[1:]] == [(RecordEvent.ACCEPT, RecordState.ACKNOWLEDGED, True)]
 
 
 def test_a_new_leader_shows_what_is_staged_without_a_holder() -> None:
-    story = Staged(StagingHarness(traced=True, staged=staged_batches("0-1:ACK,2:AR")))
+    story = Staged(StagingStage(traced=True, staged=staged_batches("0-1:ACK,2:AR")))
     record = story.record(0)
     assert record.place.why.startswith("a member's accept is staged in a transaction")
     assert not locks_content(instant_of(GroupHistory(story.journal, "g"))).rows
-    story.harness.commit()
+    story.stage.commit()
     story.step(100)
     assert [move[2:4] for move in story.moves()] == [
         (RecordEvent.ACCEPT, RecordState.ACKNOWLEDGED),

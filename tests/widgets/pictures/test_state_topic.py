@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from random import Random
 from typing import Any
 
 import pytest
 
 from shareq import Cluster, Producer, ShareConsumer
-from shareq.model.errors import Errors, KafkaException
+from shareq.model.errors import Errors
 from shareq.model.events import (
     DurableStateRead,
     Event,
@@ -32,7 +31,7 @@ from shareq_widgets.instant import Instant, instant_of
 from shareq_widgets.pictures.state_topic import content, draw
 from shareq_widgets.pictures.state_topic_content import StateTopicContent
 from shareq_widgets.svg import to_svg
-from tests.broker.test_random_faults import PLACES, WEIGHTS, FaultyCluster
+from tests.broker.stage import PLACES, LedgerStage
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded
 from tests.trace.test_durable_state import by_offset
 from tests.widgets.pictures.layout import check_layout
@@ -296,12 +295,11 @@ def test_a_write_under_way_is_dashed_and_counts_its_time() -> None:
 
 @pytest.mark.parametrize("run", range(3))
 def test_the_content_at_random_moments_follows_from_the_journal(seed: int, run: int) -> None:
-    faulty = FaultyCluster(seed + 100 + run)
+    stage = LedgerStage(seed + 100 + run)
     for _ in range(80):
-        with suppress(KafkaException):  # client calls can fail under faults
-            getattr(faulty, faulty.rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0])()
-    at, rng = at_end(faulty.cluster), Random(run)
-    journal = faulty.cluster.journal
+        stage.step()
+    at, rng = at_end(stage.cluster), Random(run)
+    journal = stage.cluster.journal
     for _ in range(25):
         until, (topic, partition) = rng.randrange(at.until + 1), rng.choice(PLACES)
         found = content(at._replace(until=until), topic, partition)

@@ -14,8 +14,8 @@ from shareq.coordinator.share_group.experiments.assignors import ASSIGNORS, assi
 from shareq.coordinator.share_group.experiments.partition_weights import PartitionWeights
 from shareq.coordinator.share_group.target import assignor_input
 from shareq.model.events import GroupEpochBumped
+from tests.coordinator.share_group.stage import GROUP, Stage
 from tests.coordinator.share_group.test_random import TOPICS, Trial, run
-from tests.coordinator.share_group.world import GROUP, World
 
 REVIEWS = {"pieces uneven", "assignor changed"}
 LAGS = 0, 1, 10, 1000
@@ -28,10 +28,10 @@ class CutTrial(Trial):
     calm = True
     """False while an append may be held that was computed from an earlier state."""
 
-    def make_world(self) -> World:
-        world = World(t1=2, traced=True, configs={"shareq.experiments.enable": True})
-        world.configure_group(shareq_assignor=self.assignor)
-        return world
+    def make_stage(self) -> Stage:
+        stage = Stage(t1=2, traced=True, configs={"shareq.experiments.enable": True})
+        stage.configure_group(shareq_assignor=self.assignor)
+        return stage
 
     def more_actions(self) -> list[Callable[[], None]]:
         return [self.change_lags] * 3 + [self.change_assignor]
@@ -40,46 +40,46 @@ class CutTrial(Trial):
         """New lags; some cannot be read."""
         for name in TOPICS:
             for index in range(12):
-                self.world.summaries[name, index] = (0, 0) if self.rng.random() < 0.9 else (-1, -1)
-                self.world.ends[name, index] = self.rng.choice(LAGS)
+                self.stage.summaries[name, index] = (0, 0) if self.rng.random() < 0.9 else (-1, -1)
+                self.stage.ends[name, index] = self.rng.choice(LAGS)
 
     def change_assignor(self) -> None:
         self.assignor = self.rng.choice(["", *ASSIGNORS])
         self.configure(shareq_assignor_lag_interval_ms=self.rng.choice([1000, 10_000]))
 
     def configure(self, **configs: object) -> None:
-        self.world.configure_group(shareq_assignor=self.assignor, **configs)
+        self.stage.configure_group(shareq_assignor=self.assignor, **configs)
 
     # ---- A3 ----------------------------------------------------------------------------------------------------------
 
     def step(self) -> None:
-        self.calm = self.world.appending and not self.world.held
+        self.calm = self.stage.appending and not self.stage.held
         super().step()
 
     def check(self) -> None:
         """While the targets of a review's bump are outstanding, they differ from the present ones."""
         super().check()
-        bumped = [event.reason for event in self.world.events if isinstance(event, GroupEpochBumped)]
-        self.world.events.clear()
+        bumped = [event.reason for event in self.stage.events if isinstance(event, GroupEpochBumped)]
+        self.stage.events.clear()
         group = self.group()
         if group is None or group.assignment_epoch == group.group_epoch:
             return
         if self.calm and len(bumped) == 1 and bumped[0] in REVIEWS:
-            weights = self.world.coordinator._context.own(PartitionWeights).of(GROUP)
-            given = assignor_input(group, group.subscriptions, self.world.image, weights)
-            assert assignor_of(GROUP, self.world.image).assign(given) != group.targets
+            weights = self.stage.coordinator._context.own(PartitionWeights).of(GROUP)
+            given = assignor_input(group, group.subscriptions, self.stage.image, weights)
+            assert assignor_of(GROUP, self.stage.image).assign(given) != group.targets
 
     def settle(self) -> None:
         """At the end nothing changes, and nothing is written."""
         self.assignor = "cut"
         super().settle()
-        written = [len(log) for log in self.world.log.values()]
+        written = [len(log) for log in self.stage.logs.values()]
         for _ in range(8):
-            self.world.wait(5000)
+            self.stage.wait(5000)
             for client in self.clients.values():
                 client.request_id = self.send(client.request())
             self.collect()
-        assert [len(log) for log in self.world.log.values()] == written
+        assert [len(log) for log in self.stage.logs.values()] == written
 
     # ---- A1, A2 ------------------------------------------------------------------------------------------------------
 
@@ -87,7 +87,7 @@ class CutTrial(Trial):
         equal = len({frozenset(client.topics) for client in self.clients.values()}) == 1
         partitions = pairs = 0
         for name in TOPICS:
-            topic = self.world.image.topics.get(name)
+            topic = self.stage.image.topics.get(name)
             if topic is None:
                 continue
             count = len(topic.partitions)

@@ -7,46 +7,46 @@ from shareq.model.errors import Errors
 from shareq.model.events import GroupEpochBumped
 from shareq.model.ids import TopicId, TopicIdPartition
 from shareq.model.messages.share_state import ReadShareGroupStateSummaryRequest
-from tests.coordinator.share_group.world import World
+from tests.coordinator.share_group.stage import Stage
 
 EXPERIMENTS = {"shareq.experiments.enable": True, "group.share.assignment.interval.ms": 0}
 INTERVAL_MS = 10_000
 CUT = {"shareq_assignor": "cut"}
 
 
-def world_of(members: str, **configs: object) -> World:
+def stage_of(members: str, **configs: object) -> Stage:
     """Members that have joined and have their assignment."""
-    world = World(t1=2, configs=EXPERIMENTS)
-    world.configure_group(**configs)
+    stage = Stage(t1=2, configs=EXPERIMENTS)
+    stage.configure_group(**configs)
     for member in members:
-        world.heartbeat(member, 0, ["t1"])
-    beat_all(world, members)
-    world.calls.clear()
-    world.persisted.clear()
-    world.written()
-    return world
+        stage.heartbeat(member, 0, ["t1"])
+    beat_all(stage, members)
+    stage.calls.clear()
+    stage.persisted.clear()
+    stage.written()
+    return stage
 
 
-def beat_all(world: World, members: str) -> str:
+def beat_all(stage: Stage, members: str) -> str:
     """Every member sends heartbeats until it has its target: the assignments in order, such as {t1:0}{t1:0,1}."""
     for _ in range(2):
-        answers = [world.heartbeat(member, 0, ["t1"]) for member in members]
+        answers = [stage.heartbeat(member, 0, ["t1"]) for member in members]
     return "".join(answer.partition(" ")[2] for answer in answers)
 
 
-def set_lags(world: World, *lags: int) -> None:
+def set_lags(stage: Stage, *lags: int) -> None:
     for index, lag in enumerate(lags):
-        world.summaries["t1", index] = (0, 0)
-        world.ends["t1", index] = lag
+        stage.summaries["t1", index] = (0, 0)
+        stage.ends["t1", index] = lag
 
 
-def epoch(world: World) -> int:
-    return world.describe().group_epoch
+def epoch(stage: Stage) -> int:
+    return stage.describe().group_epoch
 
 
-def bumps(world: World) -> list[str]:
+def bumps(stage: Stage) -> list[str]:
     """The reasons of all bumps by reviews."""
-    found = [event.reason for event in world.events if isinstance(event, GroupEpochBumped)]
+    found = [event.reason for event in stage.events if isinstance(event, GroupEpochBumped)]
     return [reason for reason in found if reason in ("pieces uneven", "assignor changed")]
 
 
@@ -64,46 +64,46 @@ def bumps(world: World) -> list[str]:
 )
 def test_a_group_has_its_own_assignor(assignor: str, assignment: str) -> None:
     """1.1. The brokers have another one; empty is theirs."""
-    world = World(t1=2, configs=EXPERIMENTS | {"group.share.assignors": "all_to_all"})
-    world.configure_group(shareq_assignor=assignor)
+    stage = Stage(t1=2, configs=EXPERIMENTS | {"group.share.assignors": "all_to_all"})
+    stage.configure_group(shareq_assignor=assignor)
     for member in "AB":
-        world.heartbeat(member, 0, ["t1"])
-    assert "".join(sorted(beat_all(world, "AB"))) == "".join(sorted(assignment))
-    assert world.describe().assignor_name == (assignor or "all_to_all")
+        stage.heartbeat(member, 0, ["t1"])
+    assert "".join(sorted(beat_all(stage, "AB"))) == "".join(sorted(assignment))
+    assert stage.describe().assignor_name == (assignor or "all_to_all")
 
 
 def test_without_experiments_the_assignor_is_that_of_the_brokers() -> None:
     """0.1. A value that was stored while the experiments were on has no effect."""
-    world = World(t1=2)
-    world.configure_group(**CUT)
-    world.heartbeat("A", 0, ["t1"])
-    world.beat("A", 0, ["t1"])
-    world.wait(60_000)
-    assert world.describe().assignor_name == "simple"
-    assert world.calls == []
-    assert not [request for request in world.persisted if isinstance(request, ReadShareGroupStateSummaryRequest)]
+    stage = Stage(t1=2)
+    stage.configure_group(**CUT)
+    stage.heartbeat("A", 0, ["t1"])
+    stage.beat("A", 0, ["t1"])
+    stage.wait(60_000)
+    assert stage.describe().assignor_name == "simple"
+    assert stage.calls == []
+    assert not [request for request in stage.persisted if isinstance(request, ReadShareGroupStateSummaryRequest)]
 
 
 def test_a_new_assignor_assigns_at_the_next_heartbeat() -> None:
     """1.5."""
-    world = world_of("AB")
-    before = epoch(world)
-    world.configure_group(shareq_assignor="all_to_all")
-    world.wait(0)
-    assert epoch(world) == before + 1
-    assert beat_all(world, "AB") == "{t1:0,1}{t1:0,1}"
-    world.configure_group()
-    world.wait(0)
-    assert sorted(beat_all(world, "AB")) == sorted("{t1:0}{t1:1}")
-    assert bumps(world) == ["assignor changed"] * 2
+    stage = stage_of("AB")
+    before = epoch(stage)
+    stage.configure_group(shareq_assignor="all_to_all")
+    stage.wait(0)
+    assert epoch(stage) == before + 1
+    assert beat_all(stage, "AB") == "{t1:0,1}{t1:0,1}"
+    stage.configure_group()
+    stage.wait(0)
+    assert sorted(beat_all(stage, "AB")) == sorted("{t1:0}{t1:1}")
+    assert bumps(stage) == ["assignor changed"] * 2
 
 
 def test_a_new_assignor_of_the_brokers_assigns_at_the_next_heartbeat() -> None:
     """1.5."""
-    world = world_of("AB")
-    world.configure(group_share_assignors="all_to_all")
-    world.wait(0)
-    assert beat_all(world, "AB") == "{t1:0,1}{t1:0,1}"
+    stage = stage_of("AB")
+    stage.configure(group_share_assignors="all_to_all")
+    stage.wait(0)
+    assert beat_all(stage, "AB") == "{t1:0,1}{t1:0,1}"
 
 
 @pytest.mark.parametrize(
@@ -116,11 +116,11 @@ def test_a_new_assignor_of_the_brokers_assigns_at_the_next_heartbeat() -> None:
 )
 def test_a_configuration_that_changes_no_target_bumps_nothing(configs: dict[str, object]) -> None:
     """1.5, A3."""
-    world = world_of("AB")
-    world.configure_group(**configs)
-    world.wait(0)
-    assert beat_all(world, "AB")
-    assert world.written() == []
+    stage = stage_of("AB")
+    stage.configure_group(**configs)
+    stage.wait(0)
+    assert beat_all(stage, "AB")
+    assert stage.written() == []
 
 
 # ---- 1.6 to 1.8: the lags --------------------------------------------------------------------------------------------
@@ -128,38 +128,38 @@ def test_a_configuration_that_changes_no_target_bumps_nothing(configs: dict[str,
 
 def test_a_group_is_cut_by_its_lags() -> None:
     """1.7. All four members work on the partition that has four fifths of the lag."""
-    world = world_of("ABCD", **CUT)
-    set_lags(world, 319, 79)
-    world.wait(INTERVAL_MS)
-    assert beat_all(world, "ABCD") == "{t1:0}{t1:0}{t1:0}{t1:0,1}"
-    set_lags(world, 79, 319)
-    world.wait(INTERVAL_MS)
-    assert beat_all(world, "ABCD") == "{t1:0,1}{t1:1}{t1:1}{t1:1}"
-    assert bumps(world) == ["pieces uneven"] * 2
+    stage = stage_of("ABCD", **CUT)
+    set_lags(stage, 319, 79)
+    stage.wait(INTERVAL_MS)
+    assert beat_all(stage, "ABCD") == "{t1:0}{t1:0}{t1:0}{t1:0,1}"
+    set_lags(stage, 79, 319)
+    stage.wait(INTERVAL_MS)
+    assert beat_all(stage, "ABCD") == "{t1:0,1}{t1:1}{t1:1}{t1:1}"
+    assert bumps(stage) == ["pieces uneven"] * 2
 
 
 def test_lags_are_read_at_once_and_then_at_each_interval() -> None:
     """1.7. One request to the persister, and one to each leader."""
-    world = World(t1=2, configs=EXPERIMENTS)
-    world.configure_group(shareq_assignor="cut", shareq_assignor_lag_interval_ms=2000)
-    world.heartbeat("A", 0, ["t1"])
-    set_lags(world, 1, 1)
-    world.wait(0)
-    assert len(world.calls) == 1
-    world.wait(1999)
-    assert len(world.calls) == 1
-    world.wait(1)
-    assert len(world.calls) == 2
-    assert sum(isinstance(request, ReadShareGroupStateSummaryRequest) for request in world.persisted) == 2
+    stage = Stage(t1=2, configs=EXPERIMENTS)
+    stage.configure_group(shareq_assignor="cut", shareq_assignor_lag_interval_ms=2000)
+    stage.heartbeat("A", 0, ["t1"])
+    set_lags(stage, 1, 1)
+    stage.wait(0)
+    assert len(stage.calls) == 1
+    stage.wait(1999)
+    assert len(stage.calls) == 1
+    stage.wait(1)
+    assert len(stage.calls) == 2
+    assert sum(isinstance(request, ReadShareGroupStateSummaryRequest) for request in stage.persisted) == 2
 
 
 def test_a_shorter_interval_holds_at_once() -> None:
     """1.5."""
-    world = world_of("AB", shareq_assignor="cut", shareq_assignor_lag_interval_ms=3_600_000)
-    set_lags(world, 99, 0)
-    world.configure_group(shareq_assignor="cut", shareq_assignor_lag_interval_ms=1000)
-    world.wait(0)
-    assert bumps(world) == ["pieces uneven"]
+    stage = stage_of("AB", shareq_assignor="cut", shareq_assignor_lag_interval_ms=3_600_000)
+    set_lags(stage, 99, 0)
+    stage.configure_group(shareq_assignor="cut", shareq_assignor_lag_interval_ms=1000)
+    stage.wait(0)
+    assert bumps(stage) == ["pieces uneven"]
 
 
 @pytest.mark.parametrize(
@@ -172,64 +172,64 @@ def test_a_shorter_interval_holds_at_once() -> None:
 )
 def test_uneven_pieces_alone_bump(lags: tuple[int, int], bumped: bool) -> None:
     """1.6, A3. Without a bump nothing is written."""
-    world = world_of("AB", **CUT)
-    before = epoch(world)
-    set_lags(world, *lags)
-    world.wait(INTERVAL_MS)
-    assert epoch(world) == before + bumped
-    assert world.written() == [f"R11({before + 1})"] * bumped
+    stage = stage_of("AB", **CUT)
+    before = epoch(stage)
+    set_lags(stage, *lags)
+    stage.wait(INTERVAL_MS)
+    assert epoch(stage) == before + bumped
+    assert stage.written() == [f"R11({before + 1})"] * bumped
 
 
 def test_a_lag_that_cannot_be_read_leaves_its_weight() -> None:
     """1.8. The leader of a partition does not answer; then the persister does not."""
-    world = world_of("ABCD", **CUT)
-    set_lags(world, 299, 99)
-    world.wait(INTERVAL_MS)
-    beat_all(world, "ABCD")
-    before = epoch(world)
-    del world.ends["t1", 0], world.ends["t1", 1]
-    world.wait(INTERVAL_MS)
-    world.persister_error = Errors.COORDINATOR_NOT_AVAILABLE
-    world.wait(INTERVAL_MS)
-    assert epoch(world) == before
-    world.heartbeat("E", 0, ["t1"])
-    assert beat_all(world, "ABCDE") == "{t1:0}{t1:0}{t1:0}{t1:0,1}{t1:1}"
+    stage = stage_of("ABCD", **CUT)
+    set_lags(stage, 299, 99)
+    stage.wait(INTERVAL_MS)
+    beat_all(stage, "ABCD")
+    before = epoch(stage)
+    del stage.ends["t1", 0], stage.ends["t1", 1]
+    stage.wait(INTERVAL_MS)
+    stage.persister_error = Errors.COORDINATOR_NOT_AVAILABLE
+    stage.wait(INTERVAL_MS)
+    assert epoch(stage) == before
+    stage.heartbeat("E", 0, ["t1"])
+    assert beat_all(stage, "ABCDE") == "{t1:0}{t1:0}{t1:0}{t1:0,1}{t1:1}"
 
 
 def test_a_group_without_members_is_not_read() -> None:
     """1.7."""
-    world = world_of("A", **CUT)
-    world.heartbeat("A", -1)
-    world.wait(INTERVAL_MS)
-    world.calls.clear()
-    world.persisted.clear()
-    world.wait(10 * INTERVAL_MS)
-    assert (world.calls, world.persisted) == ([], [])
+    stage = stage_of("A", **CUT)
+    stage.heartbeat("A", -1)
+    stage.wait(INTERVAL_MS)
+    stage.calls.clear()
+    stage.persisted.clear()
+    stage.wait(10 * INTERVAL_MS)
+    assert (stage.calls, stage.persisted) == ([], [])
 
 
 def test_a_bump_that_cannot_be_recorded_is_repeated() -> None:
     """1.9."""
-    world = world_of("AB", **CUT)
-    set_lags(world, 999, 0)
-    before = epoch(world)
-    world.append_error = Errors.KAFKA_STORAGE_ERROR
-    world.wait(INTERVAL_MS)
-    assert epoch(world) == before
-    world.append_error = Errors.NONE
-    world.wait(500)
-    assert epoch(world) == before + 1
+    stage = stage_of("AB", **CUT)
+    set_lags(stage, 999, 0)
+    before = epoch(stage)
+    stage.append_error = Errors.KAFKA_STORAGE_ERROR
+    stage.wait(INTERVAL_MS)
+    assert epoch(stage) == before
+    stage.append_error = Errors.NONE
+    stage.wait(500)
+    assert epoch(stage) == before + 1
 
 
 def test_an_outstanding_assignment_is_not_bumped_again() -> None:
     """1.9. The next heartbeat computes the targets anyway, with the weights as they are then."""
-    world = world_of("AB", **CUT)
-    set_lags(world, 999, 0)
-    world.wait(2 * INTERVAL_MS)
-    assert bumps(world) == ["pieces uneven"]
-    set_lags(world, 0, 999)
-    world.wait(INTERVAL_MS)
-    assert bumps(world) == ["pieces uneven"]
-    assert beat_all(world, "AB") == "{t1:0,1}{t1:1}"
+    stage = stage_of("AB", **CUT)
+    set_lags(stage, 999, 0)
+    stage.wait(2 * INTERVAL_MS)
+    assert bumps(stage) == ["pieces uneven"]
+    set_lags(stage, 0, 999)
+    stage.wait(INTERVAL_MS)
+    assert bumps(stage) == ["pieces uneven"]
+    assert beat_all(stage, "AB") == "{t1:0,1}{t1:1}"
 
 
 # ---- 1.10: failover --------------------------------------------------------------------------------------------------
@@ -237,39 +237,39 @@ def test_an_outstanding_assignment_is_not_bumped_again() -> None:
 
 def test_a_new_coordinator_reads_the_lags_and_keeps_even_pieces() -> None:
     """1.10, A3."""
-    world = world_of("ABCD", **CUT)
-    set_lags(world, 319, 79)
-    world.wait(INTERVAL_MS)
-    beat_all(world, "ABCD")
-    before = epoch(world)
-    world.fail_over()
-    world.wait(0)
-    assert epoch(world) == before
-    set_lags(world, 79, 319)
-    world.wait(INTERVAL_MS)
-    assert epoch(world) == before + 1
+    stage = stage_of("ABCD", **CUT)
+    set_lags(stage, 319, 79)
+    stage.wait(INTERVAL_MS)
+    beat_all(stage, "ABCD")
+    before = epoch(stage)
+    stage.fail_over()
+    stage.wait(0)
+    assert epoch(stage) == before
+    set_lags(stage, 79, 319)
+    stage.wait(INTERVAL_MS)
+    assert epoch(stage) == before + 1
 
 
 def test_a_change_during_a_failover_holds_after_the_load() -> None:
     """1.10."""
-    world = world_of("AB", **CUT)
-    world.resign()
-    world.configure_group(shareq_assignor="all_to_all")
-    world.elect()
-    world.wait(0)
-    assert beat_all(world, "AB") == "{t1:0,1}{t1:0,1}"
+    stage = stage_of("AB", **CUT)
+    stage.resign()
+    stage.configure_group(shareq_assignor="all_to_all")
+    stage.elect()
+    stage.wait(0)
+    assert beat_all(stage, "AB") == "{t1:0,1}{t1:0,1}"
 
 
 def test_a_review_under_way_ends_with_its_coordinator() -> None:
     """1.10."""
-    world = world_of("AB", **CUT)
-    set_lags(world, 999, 0)
-    world.appending = False
-    world.wait(INTERVAL_MS)
-    world.fail_over()
-    world.appending = True
-    world.wait(0)
-    assert bumps(world) == ["pieces uneven"]
+    stage = stage_of("AB", **CUT)
+    set_lags(stage, 999, 0)
+    stage.appending = False
+    stage.wait(INTERVAL_MS)
+    stage.fail_over()
+    stage.appending = True
+    stage.wait(0)
+    assert bumps(stage) == ["pieces uneven"]
 
 
 # ---- weights ---------------------------------------------------------------------------------------------------------

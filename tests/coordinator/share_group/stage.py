@@ -4,7 +4,6 @@ Records and responses are shown as short text, as in the tables of BEHAVIOUR.md.
 """
 
 import random
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -30,20 +29,13 @@ from shareq.model.actor import (
     Call,
     ClientContext,
     Effect,
-    ImageChanged,
-    Incoming,
     Message,
     Persist,
     ReadRecords,
     RecordsRead,
-    Respond,
-    ShardElected,
-    ShardResigned,
-    Tick,
 )
 from shareq.model.configs import BrokerConfig
 from shareq.model.errors import Errors
-from shareq.model.events import Event
 from shareq.model.ids import GROUP_METADATA_TOPIC, TopicId, partition_for, topic_id_from_bytes
 from shareq.model.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from shareq.model.messages.base import Request, Response
@@ -56,13 +48,13 @@ from shareq.model.messages.share_group import (
 )
 from shareq.model.messages.share_state import (
     DeleteShareGroupStateRequest,
-    DeleteShareGroupStateResponse,
     InitializeShareGroupStateRequest,
-    InitializeShareGroupStateResponse,
     ReadShareGroupStateSummaryRequest,
     ReadShareGroupStateSummaryResponse,
 )
 from shareq.model.records import CoordinatorRecord
+from shareq.persister.combined_response import RESPONSES
+from tests.coordinator.stage import CoordinatorStage
 
 R = TypeVar("R", bound=Response)
 GROUP = "g"
@@ -71,65 +63,49 @@ SHARDS = 3
 PartitionError = Callable[[TopicId, int], Errors]
 
 
-class World:
-    """`persister`: the error for each share-partition. `persister_error`: the error of a whole call. While `persisting`
-    or `appending` is False, the effects wait in `held` for `release`.
+class Stage(CoordinatorStage):
+    """A group coordinator. `persister`: the error for each share-partition. `persister_error`: the error of a whole
+    call. While `persisting` or `appending` is False, the effects wait in `held` for `release`.
     """
 
+    coordinator: GroupCoordinator
+
     def __init__(self, *, configs: Mapping[str, object] | None = None, traced: bool = True, **topics: int) -> None:
-        self.now_ms = 1_000_000
         self.rng = random.Random(1)
-        self.log: dict[int, list[CoordinatorRecord]] = {partition: [] for partition in range(SHARDS)}
-        self.epoch = 0
         self.appending = True
-        self.append_error = Errors.NONE
         self.persisting = True
         self.persister: PartitionError = lambda topic_id, partition: Errors.NONE
         self.persister_error = Errors.NONE
         self.summaries: dict[tuple[str, int], tuple[int, int]] = {}
         self.ends: dict[tuple[str, int], int] = {}
-        self.held: deque[Effect] = deque()
         self.calls: list[Call] = []
         self.persisted: list[Request] = []
-        self.events: list[Event] = []
-        self.responses: dict[int, list[Response]] = {}
-        self.last_id = 0
         self.next_topic = 64
-        self.image = ClusterImage(
+        self.traced = traced
+        self._written: list[CoordinatorRecord] = []
+        image = ClusterImage(
             version=1,
             brokers={i: BrokerImage(broker_id=i, host=f"b{i}", port=9092, rack=f"r{i}") for i in (1, 2)},
             broker_config=BrokerConfig(configs),
         )
-        self.traced = traced
-        self.coordinator = self._new_coordinator()
+        super().__init__(image, SHARDS, 1_000_000)
+        self.logs = {partition: [] for partition in range(SHARDS)}
         self.create_topic(GROUP_METADATA_TOPIC, SHARDS)
         for name, count in topics.items():
             self.create_topic(name, count)
         self.elect()
-        self._written: list[CoordinatorRecord] = []
 
-    def _new_coordinator(self) -> GroupCoordinator:
+    def new_coordinator(self) -> GroupCoordinator:
         return GroupCoordinator(BROKER, random.Random(2), traced=self.traced)
 
-    # ---- messages and effects ----------------------------------------------------------------------------------------
+    # ---- effects -----------------------------------------------------------------------------------------------------
 
-    def handle(self, message: Message) -> None:
-        """Pass a message to the coordinator, and perform all effects that follow."""
-        todo = deque(self.coordinator.handle(message, self.now_ms))
-        while todo:
-            for answer in self._carry_out(todo.popleft()):
-                todo.extend(self.coordinator.handle(answer, self.now_ms))
-
-    def _carry_out(self, effect: Effect) -> Iterable[Message]:
+    def perform(self, effect: Effect) -> Iterable[Message]:
         match effect:
-            case Respond(request_id, response):
-                self.responses[request_id].append(response)
             case AppendRecords() if not self.appending:
                 self.held.append(effect)
-            case AppendRecords():
-                yield self._append(effect)
             case ReadRecords(read_id, at, offset):
-                stored = self.log[at.partition]
+                stored = self.logs[at.partition]
                 chunk = [(i, *stored[i]) for i in range(offset, min(offset + 4, len(stored)))]
                 end = offset + len(chunk)
                 yield RecordsRead(read_id, Errors.NONE, chunk, end, end == len(stored))
@@ -141,59 +117,28 @@ class World:
                 self.calls.append(effect)
                 yield self._list_offsets(effect)
             case _:
-                assert isinstance(effect, Event), effect
-                self.events.append(effect)
+                yield from super().perform(effect)
 
-    def _append(self, effect: AppendRecords) -> Appended:
-        if self.append_error:
-            return Appended(effect.id, self.append_error)
-        log = self.log[effect.topic_partition.partition]
-        base = len(log)
-        log.extend(effect.records)
-        self._written.extend(effect.records)
-        return Appended(effect.id, Errors.NONE, base)
+    def append(self, effect: AppendRecords, error: Errors) -> Appended:
+        if not error:
+            self._written.extend(effect.records)
+        return super().append(effect, error)
 
     def _persist(self, effect: Persist) -> Answer:
         request = effect.request
         self.persisted.append(request)
         if self.persister_error:
             return Answer(effect.id, None, self.persister_error)
-        if isinstance(request, InitializeShareGroupStateRequest):
-            initialized = InitializeShareGroupStateResponse
-            response: Response = initialized(
-                results=tuple(
-                    initialized.Topic(
-                        topic_id=topic.topic_id,
-                        partitions=tuple(
-                            initialized.Partition(
-                                partition=p.partition, error_code=self.persister(topic.topic_id, p.partition)
-                            )
-                            for p in topic.partitions
-                        ),
-                    )
-                    for topic in request.topics
-                )
-            )
-        elif isinstance(request, DeleteShareGroupStateRequest):
-            deleted = DeleteShareGroupStateResponse
-            response = deleted(
-                results=tuple(
-                    deleted.Topic(
-                        topic_id=topic.topic_id,
-                        partitions=tuple(
-                            deleted.Partition(
-                                partition=p.partition, error_code=self.persister(topic.topic_id, p.partition)
-                            )
-                            for p in topic.partitions
-                        ),
-                    )
-                    for topic in request.topics
-                )
-            )
-        else:
-            assert isinstance(request, ReadShareGroupStateSummaryRequest)
-            response = self._summarize(request)
-        return Answer(effect.id, response)
+        if isinstance(request, ReadShareGroupStateSummaryRequest):
+            return Answer(effect.id, self._summarize(request))
+        assert isinstance(request, InitializeShareGroupStateRequest | DeleteShareGroupStateRequest)
+        answer = RESPONSES[type(request)]
+        topics = []
+        for topic in request.topics:
+            errors = {p.partition: self.persister(topic.topic_id, p.partition) for p in topic.partitions}
+            partitions = tuple(answer.Partition(partition=p, error_code=error) for p, error in errors.items())
+            topics.append(answer.Topic(topic_id=topic.topic_id, partitions=partitions))
+        return Answer(effect.id, answer(results=tuple(topics)))
 
     def _summarize(self, request: ReadShareGroupStateSummaryRequest) -> ReadShareGroupStateSummaryResponse:
         """`summaries`: (start offset, delivery complete count) by (topic, partition); leader epoch 7."""
@@ -237,16 +182,16 @@ class World:
         """Perform the held effects in order, and all later ones at once."""
         self.appending = self.persisting = True
         while self.held:
-            effect = self.held.popleft()
-            for answer in self._carry_out(effect):
+            effect = self.held.pop(0)
+            for answer in self.perform(effect):
                 self.handle(answer)
 
     def release_next(self) -> None:
         """Perform the first held effect; effects that follow from it may be held again."""
-        effect = self.held.popleft()
+        effect = self.held.pop(0)
         appending, persisting = self.appending, self.persisting
         self.appending = self.persisting = True
-        answers = list(self._carry_out(effect))
+        answers = list(self.perform(effect))
         self.appending, self.persisting = appending, persisting
         for answer in answers:
             self.handle(answer)
@@ -257,8 +202,7 @@ class World:
     # ---- environment -------------------------------------------------------------------------------------------------
 
     def change_image(self, **changes: Any) -> None:
-        self.image = replace(self.image, version=self.image.version + 1, _effective={}, **changes)
-        self.handle(ImageChanged(self.image))
+        self.change(replace(self.image, version=self.image.version + 1, _effective={}, **changes))
 
     def create_topic(self, name: str, count: int, leader: int = BROKER) -> TopicId:
         topic_id = topic_id_from_bytes(self.next_topic.to_bytes(16, "big"))
@@ -293,44 +237,17 @@ class World:
         overrides = {key.replace("_", "."): str(value) for key, value in values.items()}
         self.change_image(group_configs={**self.image.group_configs, GROUP: overrides})
 
-    def elect(self) -> None:
-        self.epoch += 1
-        for partition in range(SHARDS):
-            self.handle(ShardElected(partition, self.epoch))
-
-    def resign(self) -> None:
-        for partition in range(SHARDS):
-            self.handle(ShardResigned(partition))
-
     def fail_over(self) -> None:
         """Start a new coordinator on the log. Held effects are lost."""
         self.resign()
-        self.held.clear()
-        self.coordinator = self._new_coordinator()
-        self.handle(ImageChanged(self.image))
-        self.elect()
-
-    def wait(self, duration_ms: int) -> None:
-        """Let time pass, with a Tick at each `wake_at_ms` of the coordinator."""
-        until_ms = self.now_ms + duration_ms
-        while (wake := self.coordinator.wake_at_ms) is not None and wake <= until_ms:
-            self.now_ms = max(self.now_ms, wake)
-            self.handle(Tick())
-        self.now_ms = until_ms
+        self.start()
 
     # ---- requests ----------------------------------------------------------------------------------------------------
 
-    def send(self, request: Request, client: ClientContext = IN_PROCESS) -> int:
-        self.last_id += 1
-        self.responses[self.last_id] = []
-        self.handle(Incoming(self.last_id, request, client))
-        return self.last_id
-
     def answer(self, request_id: int, kind: type[R]) -> R:
-        answers = self.responses[request_id]
-        assert len(answers) == 1, f"{len(answers)} responses to request {request_id}"
-        assert isinstance(answers[0], kind)
-        return answers[0]
+        answer = self.answers[request_id]
+        assert isinstance(answer, kind)
+        return answer
 
     def ask(self, request: Request, kind: type[R], client: ClientContext = IN_PROCESS) -> R:
         return self.answer(self.send(request, client), kind)

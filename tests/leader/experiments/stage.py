@@ -10,7 +10,7 @@ from shareq.leader.share_partition import PreparedWrite
 from shareq.model.errors import Errors
 from shareq.model.experiments import Experiments
 from shareq.model.messages.share_state import Producer, StagedBatch
-from tests.leader.share_partition_harness import KEY, SharePartitionHarness, acknowledgements, state_batches
+from tests.leader.share_partition_stage import KEY, SharePartitionStage, acknowledgements, state_batches
 
 P = Producer(7, 5)
 LATER = Producer(7, 6)
@@ -22,7 +22,7 @@ def staged_batches(text: str, producer: Producer = P) -> list[StagedBatch]:
     return [StagedBatch(*producer, *batch) for batch in state_batches(text)]
 
 
-class StagingHarness(SharePartitionHarness):
+class StagingStage(SharePartitionStage):
     """Its partition stages; the start offset is durable, unless `fresh`. `staged`: what a load finds staged."""
 
     partition: StagingSharePartition
@@ -38,7 +38,7 @@ class StagingHarness(SharePartitionHarness):
         if not fresh and not staged:
             self.ok(self.partition.write_start(0))
 
-    def stage(self, member: str, text: str, producer: Producer = P) -> PreparedWrite:
+    def prepare(self, member: str, text: str, producer: Producer = P) -> PreparedWrite:
         """Stage; the returned write is in flight."""
         write = self.partition.stage(producer, member, acknowledgements(text), self.config, self.now_ms)
         assert isinstance(write, PreparedWrite), write
@@ -46,7 +46,7 @@ class StagingHarness(SharePartitionHarness):
 
     def staged(self, member: str, text: str, producer: Producer = P) -> None:
         """Stage, durably."""
-        assert not self.ok(self.stage(member, text, producer)), "a staged write never moves the SPSO"
+        assert not self.ok(self.prepare(member, text, producer)), "a staged write never moves the SPSO"
 
     def refused(self, member: str, text: str, producer: Producer = P) -> Errors:
         error = self.partition.stage(producer, member, acknowledgements(text), self.config, self.now_ms)

@@ -1,4 +1,4 @@
-"""A harness for the default persister: its calls are kept until the test answers them."""
+"""The test environment of the default persister: its calls are kept until the test answers them."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class RandomLog:
         self.batches = [batch for batch in self.batches if batch.last_offset >= self.start]
 
 
-class Rig:
+class OracleStage:
     """SharePartition and oracle, the log, the persister and the clock. Each step compares both.
 
     `experimental`: the group has a random back-off and a random time to live, and members sometimes request delays.
@@ -412,12 +412,12 @@ class Rig:
 # ---- random steps ----------------------------------------------------------------------------------------------------
 
 
-def random_acknowledgement(rng: Random, rig: Rig) -> tuple[str, list[AcknowledgementBatch]]:
+def random_acknowledgement(rng: Random, stage: OracleStage) -> tuple[str, list[AcknowledgementBatch]]:
     """Ascending batches, mostly of records that the member holds, sometimes of others."""
     member = rng.choice(MEMBERS)
-    held = sorted(offset for offset, rec in rig.oracle.recs.items() if rec.member == member and rec.write is None)
+    held = sorted(offset for offset, rec in stage.oracle.recs.items() if rec.member == member and rec.write is None)
     batches: list[AcknowledgementBatch] = []
-    position = rig.oracle.spso - 5
+    position = stage.oracle.spso - 5
     for _ in range(rng.choice((1, 1, 2, 4))):
         candidates = [offset for offset in held if offset >= position]
         if candidates and rng.random() < 0.9:
@@ -434,34 +434,34 @@ def random_acknowledgement(rng: Random, rig: Rig) -> tuple[str, list[Acknowledge
         if rng.random() < 0.01:
             types = (5,)
         batch = AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=types)
-        if rig.experimental and rng.random() < 0.3:
+        if stage.experimental and rng.random() < 0.3:
             batch = replace(batch, release_delay_ms=rng.choice((0, 7, 20, 21, 91)))
         batches.append(batch)
         position = last + (rng.random() < 0.95)
     return member, batches
 
 
-def random_step(rng: Random, rig: Rig) -> None:
+def random_step(rng: Random, stage: OracleStage) -> None:
     choice = rng.random()
     if choice < 0.30:
         mode = rng.choice(tuple(AcquireMode))
-        rig.fetch(rng.choice(MEMBERS), mode, rng.choice((1, 3, 10, 50)), rng.choice((1, 4, 20)))
+        stage.fetch(rng.choice(MEMBERS), mode, rng.choice((1, 3, 10, 50)), rng.choice((1, 4, 20)))
     elif choice < 0.62:
-        rig.acknowledge(*random_acknowledgement(rng, rig))
+        stage.acknowledge(*random_acknowledgement(rng, stage))
     elif choice < 0.84:
-        rig.settle()
+        stage.settle()
     elif choice < 0.92:
-        rig.tick(rng.choice((0, 5, 20, 60)))
+        stage.tick(rng.choice((0, 5, 20, 60)))
     elif choice < 0.94:
-        rig.release(rng.choice(MEMBERS))
+        stage.release(rng.choice(MEMBERS))
     elif choice < 0.955:
-        rig.log.trim(rig.oracle.spso + rng.randrange(-3, 15))
+        stage.log.trim(stage.oracle.spso + rng.randrange(-3, 15))
     elif choice < 0.965:
-        rig.deliver_letters(rng.randrange(1, 8))
+        stage.deliver_letters(rng.randrange(1, 8))
     elif choice < 0.98:
-        rig.log.compact(rig.oracle.spso)
+        stage.log.compact(stage.oracle.spso)
     elif choice < 0.99:
         limit, renew, queue = rng.choice((2, 3, 5, 7)), rng.random() < 0.7, rng.random() < 0.5
-        rig.reconfigure(delivery_count_limit=limit, renew=renew, queue=queue)
+        stage.reconfigure(delivery_count_limit=limit, renew=renew, queue=queue)
     else:
-        rig.reload()
+        stage.reload()

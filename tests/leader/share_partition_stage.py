@@ -1,10 +1,10 @@
 """A share-partition with a clock; events and state in the shorthand of BEHAVIOUR.md's examples.
 
-    harness = SharePartitionHarness()
-    harness.fetch("m", "0-4,5-9")                # two record batches in the log; returns "0-9(1)"
-    harness.acknowledge("m", "0-4:1,5-9:2")      # accept five, release five; the write succeeds
-    harness.state                                # "5-9 AV(1)"
-    write = harness.ack("m", "5-9:1")            # the write is in flight: harness.ok(write), harness.fail(write)
+    stage = SharePartitionStage()
+    stage.fetch("m", "0-4,5-9")                # two record batches in the log; returns "0-9(1)"
+    stage.acknowledge("m", "0-4:1,5-9:2")      # accept five, release five; the write succeeds
+    stage.state                                # "5-9 AV(1)"
+    write = stage.ack("m", "5-9:1")            # the write is in flight: stage.ok(write), stage.fail(write)
 
 Ranges are inclusive, as in the protocol. Types: 0 gap, 1 accept, 2 release, 3 reject, 4 renew; one, or one per offset.
 """
@@ -83,7 +83,7 @@ def span(first: int, last: int) -> str:
     return f"{first}-{last}" if last > first else str(first)
 
 
-class SharePartitionHarness:
+class SharePartitionStage:
     """One share-partition, its clock and its configuration; `stored` is the durable state that it loads."""
 
     def __init__(

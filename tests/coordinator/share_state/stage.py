@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, cast
 
 from shareq.coordinator.share_state import ShareCoordinator, StateRecord, decode_state_record
 from shareq.model.actor import (
-    Appended,
     AppendRecords,
     DeleteRecordsBefore,
     Effect,
     ImageChanged,
-    Incoming,
     Message,
     ReadRecords,
     RecordsDeleted,
     RecordsRead,
-    Respond,
-    ShardElected,
-    ShardResigned,
-    Tick,
 )
 from shareq.model.configs import BrokerConfig
 from shareq.model.errors import Errors
@@ -34,8 +29,8 @@ from shareq.model.messages.share_state import (
     StateBatch,
     WriteShareGroupStateRequest,
 )
-from shareq.model.records import CoordinatorRecord
 from shareq.model.state_designs import PERSISTER_CLASS, StateDesign
+from tests.coordinator.stage import CoordinatorStage
 
 TOPIC = topic_id_from_bytes(bytes.fromhex("00112233445566778899aabbccddeeff"))
 OTHER = topic_id_from_bytes(bytes.fromhex("ffeeddccbbaa99887766554433221100"))
@@ -99,84 +94,42 @@ def partition_of(key: SharePartitionKey, count: int = 50) -> int:
     return partition_for(str(key), count)
 
 
-class Stage:
-    """Passes messages to the coordinator and performs its effects. While `holding`, appends wait for `release`; without
-    `load`, reads of the log wait in `loads`."""
+class Stage(CoordinatorStage):
+    """While `holding`, appends wait for `release`; without `load`, reads of the log wait in `loads`."""
+
+    coordinator: ShareCoordinator
 
     def __init__(self, first: ClusterImage | None = None, *, traced: bool = False, load: bool = True) -> None:
-        self.image = first or image(topic_image("t", TOPIC, 4), topic_image("u", OTHER, 4))
         self.traced = traced
-        self.now_ms = 0
-        self.logs: dict[int, list[CoordinatorRecord]] = {}
         self.starts: dict[int, int] = {}
         self.removed: dict[int, set[int]] = {}
         self.holding = False
-        self.held: list[AppendRecords] = []
         self.loads: list[ReadRecords] = []
         self.deletions: list[DeleteRecordsBefore] = []
-        self.answers: dict[int, Any] = {}
-        self.events: list[Effect] = []
-        self.append_error = Errors.NONE
-        self.epoch = 0
-        self.last_id = 0
         self.load = load
-        self.coordinator = ShareCoordinator(1, traced=traced)
-        self.start()
-
-    def start(self) -> None:
-        """Start a new coordinator on the existing logs, as leader of all partitions."""
-        self.coordinator = ShareCoordinator(1, traced=self.traced)
-        self.held.clear()
-        self.send(ImageChanged(self.image))
-        if self.load:
+        made = first or image(topic_image("t", TOPIC, 4), topic_image("u", OTHER, 4))
+        super().__init__(made, len(made.topics[SHARE_STATE_TOPIC].partitions))
+        self.handle(ImageChanged(made))
+        if load:
             self.elect()
 
-    def elect(self, *partitions: int) -> None:
-        self.epoch += 1
-        count = len(self.image.topics[SHARE_STATE_TOPIC].partitions)
-        for partition in partitions or range(count):
-            self.send(ShardElected(partition, self.epoch))
-
-    def resign(self, partition: int) -> None:
-        self.send(ShardResigned(partition))
-
-    def change(self, new: ClusterImage) -> None:
-        self.image = new
-        self.send(ImageChanged(new))
+    def new_coordinator(self) -> ShareCoordinator:
+        return ShareCoordinator(1, traced=self.traced)
 
     # ---- effects -----------------------------------------------------------------------------------------------------
 
-    def send(self, *messages: Message) -> None:
-        todo = list(messages)
-        while todo:
-            effects = self.coordinator.handle(todo.pop(0), self.now_ms)
-            todo.extend(answer for effect in effects if (answer := self.perform(effect)) is not None)
-
-    def perform(self, effect: Effect) -> Message | None:
-        if isinstance(effect, AppendRecords):
-            if not self.holding:
-                return self.append(effect, self.append_error)
+    def perform(self, effect: Effect) -> Iterable[Message]:
+        if isinstance(effect, AppendRecords) and self.holding:
             self.held.append(effect)
         elif isinstance(effect, ReadRecords):
             if self.load:
-                return self.chunk(effect)
-            self.loads.append(effect)
+                yield self.chunk(effect)
+            else:
+                self.loads.append(effect)
         elif isinstance(effect, DeleteRecordsBefore):
             self.deletions.append(effect)
-        elif isinstance(effect, Respond):
-            assert effect.id not in self.answers, f"two responses to request {effect.id}"
-            self.answers[effect.id] = effect.response
         else:
-            self.events.append(effect)
-        return None
-
-    def append(self, effect: AppendRecords, error: Errors) -> Appended:
-        partition = effect.topic_partition.partition
-        if error:
-            return Appended(effect.id, error)
-        log = self.logs.setdefault(partition, [])
-        log.extend(effect.records)
-        return Appended(effect.id, Errors.NONE, len(log) - len(effect.records))
+            yield from super().perform(effect)
 
     def chunk(self, effect: ReadRecords, size: int = 3) -> RecordsRead:
         """The next `size` records of a log."""
@@ -195,33 +148,23 @@ class Stage:
 
     def release(self, error: Errors = Errors.NONE, index: int = 0) -> None:
         """End one of the held appends."""
-        self.send(self.append(self.held.pop(index), error))
+        self.handle(self.append(self.held.pop(index), error))
 
     def delete_records(self, error: Errors = Errors.NONE) -> None:
         """Perform or fail the first requested deletion."""
         effect = self.deletions.pop(0)
         if not error:
             self.starts[effect.topic_partition.partition] = effect.offset
-        self.send(RecordsDeleted(effect.id, error))
+        self.handle(RecordsDeleted(effect.id, error))
 
-    def wait(self, now_ms: int) -> None:
-        """Let time pass until `now_ms`, with a Tick at each `wake_at_ms` of the coordinator."""
-        while (wake_at_ms := self.coordinator.wake_at_ms) is not None and wake_at_ms <= now_ms:
-            self.now_ms = max(self.now_ms, wake_at_ms)
-            self.send(Tick())
-        self.now_ms = now_ms
+    def wait_until(self, now_ms: int) -> None:
+        self.wait(now_ms - self.now_ms)
 
     # ---- requests ----------------------------------------------------------------------------------------------------
 
-    def begin(self, request: Request) -> int:
-        """Send a request; returns its id, the key of the response in `answers`."""
-        self.last_id += 1
-        self.send(Incoming(self.last_id, request))
-        return self.last_id
-
     def ask(self, request: Request) -> Any:
         """Send a request that is answered at once; returns the response."""
-        return self.answers[self.begin(request)]
+        return self.answers[self.send(request)]
 
     def one(self, request: Request) -> Any:
         """Send a request for one share-partition; returns its result."""
@@ -252,6 +195,6 @@ class Stage:
 
     def written(self, key: SharePartitionKey = KEY) -> list[StateRecord]:
         """The decoded records in the log of the key's partition."""
-        log = self.logs.get(partition_of(key, len(self.image.topics[SHARE_STATE_TOPIC].partitions)), [])
+        log = self.logs.get(partition_of(key, self.shards), [])
         decoded = [decode_state_record(*record) for record in log]
         return [record for record in decoded if record is not None]

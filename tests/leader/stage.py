@@ -1,8 +1,8 @@
 """A small broker around a share-partition leader: logs, a persister whose responses can be delayed or fail, a clock.
 
-    harness = LeaderHarness(partitions=2)
-    harness.produce(0, 10)                    # a batch of ten records
-    member = harness.member("m")
+    stage = Stage(partitions=2)
+    stage.produce(0, 10)                      # a batch of ten records
+    member = stage.member("m")
     member.fetch("01")                        # session epoch 0, partitions 0 and 1
     member.fetch(acks={0: "0-9:1"}).acquired  # {}: no record is left
 
@@ -36,15 +36,12 @@ from shareq.model.actor import (
 )
 from shareq.model.configs import BrokerConfig
 from shareq.model.errors import Errors
-from shareq.model.ids import SharePartitionKey, TopicId, TopicIdPartition, TopicPartition
+from shareq.model.ids import SharePartitionKey, TopicId, TopicPartition
 from shareq.model.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
-from shareq.model.messages.base import Response
 from shareq.model.messages.share_fetch import (
     AcknowledgementBatch,
     ShareAcknowledgeRequest,
-    ShareAcknowledgeResponse,
     ShareFetchRequest,
-    ShareFetchResponse,
 )
 from shareq.model.messages.share_state import (
     ReadShareGroupStateRequest,
@@ -54,6 +51,7 @@ from shareq.model.messages.share_state import (
     WriteShareGroupStateResponse,
 )
 from shareq.model.records import AbortedTransaction, RecordBatch
+from shareq.persister.combined_response import RESPONSES
 
 TOPIC_ID = TopicId("T" * 22)
 BROKER_ID = 0
@@ -207,7 +205,7 @@ class SentRequest:
         return {index: part.acknowledge_error_code for index, part in self.parts.items()}
 
 
-class LeaderHarness:
+class Stage:
     """The broker. With `hold`, the persister keeps requests in `held` until `release` is called."""
 
     def __init__(
@@ -353,36 +351,26 @@ class LeaderHarness:
     def persist(self, effect: Persist) -> Answer:
         error = self.persister_errors.popleft() if self.persister_errors else Errors.NONE
         request = effect.request
-        response: Response
-        if isinstance(request, ReadShareGroupStateRequest):
-            response = ReadShareGroupStateResponse(
-                results=tuple(
-                    ReadShareGroupStateResponse.Topic(
-                        topic_id=topic.topic_id,
-                        partitions=tuple(self._read(request.group_id, p.partition, error) for p in topic.partitions),
-                    )
-                    for topic in request.topics
-                )
-            )
-        else:
-            assert isinstance(request, WriteShareGroupStateRequest)
-            for part in request.topics[0].partitions:
-                self.writes.append(part)
-                if not error:
-                    self.state(part.partition, request.group_id).write(part)
-            response = WriteShareGroupStateResponse(
-                results=tuple(
-                    WriteShareGroupStateResponse.Topic(
-                        topic_id=topic.topic_id,
-                        partitions=tuple(
-                            WriteShareGroupStateResponse.Partition(partition=p.partition, error_code=error)
-                            for p in topic.partitions
-                        ),
-                    )
-                    for topic in request.topics
-                )
-            )
-        return Answer(effect.id, response)
+        assert isinstance(request, ReadShareGroupStateRequest | WriteShareGroupStateRequest)
+        response = RESPONSES[type(request)]
+        topics = []
+        for topic in request.topics:
+            parts = tuple(self._persisted(request.group_id, part, error) for part in topic.partitions)
+            topics.append(response.Topic(topic_id=topic.topic_id, partitions=parts))
+        return Answer(effect.id, response(results=tuple(topics)))
+
+    def _persisted(
+        self,
+        group_id: str,
+        part: ReadShareGroupStateRequest.Partition | WriteShareGroupStateRequest.Partition,
+        error: Errors,
+    ) -> ReadShareGroupStateResponse.Partition | WriteShareGroupStateResponse.Partition:
+        if isinstance(part, ReadShareGroupStateRequest.Partition):
+            return self._read(group_id, part.partition, error)
+        self.writes.append(part)
+        if not error:
+            self.state(part.partition, group_id).write(part)
+        return WriteShareGroupStateResponse.Partition(partition=part.partition, error_code=error)
 
     def _read(self, group_id: str, partition: int, error: Errors) -> ReadShareGroupStateResponse.Partition:
         state = self.state(partition, group_id)
@@ -399,8 +387,8 @@ class LeaderHarness:
 class Member:
     """A client that counts its session epoch."""
 
-    def __init__(self, harness: LeaderHarness, member_id: str, group_id: str, connection_id: int) -> None:
-        self.harness = harness
+    def __init__(self, stage: Stage, member_id: str, group_id: str, connection_id: int) -> None:
+        self.stage = stage
         self.member_id = member_id
         self.group_id = group_id
         self.connection_id = connection_id
@@ -436,7 +424,7 @@ class Member:
             forgotten_topics_data=(forgotten,) if forget else (),
             **fields,
         )
-        return self.harness.send(request, self.connection_id)
+        return self.stage.send(request, self.connection_id)
 
     def renew(self, acks: Mapping[int, str]) -> SentRequest:
         return self.fetch(acks=acks, is_renew_ack=True, max_wait_ms=0, min_bytes=0, max_bytes=0, max_records=0)
@@ -453,7 +441,7 @@ class Member:
             is_renew_ack=renew,
             topics=(ShareAcknowledgeRequest.Topic(topic_id=TOPIC_ID, partitions=parts),) if parts else (),
         )
-        return self.harness.send(request, self.connection_id)
+        return self.stage.send(request, self.connection_id)
 
     def close(self, acks: Mapping[int, str] | None = None) -> SentRequest:
         return self.acknowledge(acks or {}, epoch=-1)
@@ -462,18 +450,3 @@ class Member:
 def offsets(runs: Iterable[tuple[int, int, int]]) -> list[int]:
     """All offsets of the acquired runs."""
     return [offset for first, last, _ in runs for offset in range(first, last + 1)]
-
-
-__all__ = [
-    "TOPIC_ID",
-    "FakeLog",
-    "FakeState",
-    "LeaderHarness",
-    "Member",
-    "SentRequest",
-    "ShareAcknowledgeResponse",
-    "ShareFetchResponse",
-    "TopicIdPartition",
-    "ack_batches",
-    "offsets",
-]

@@ -7,30 +7,30 @@ from typing import Any
 
 from shareq.model.messages.share_browse import DONE, BrowseShareGroupRequest, BrowseShareGroupResponse, KeptBack
 from shareq.model.states import RecordState
-from tests.leader.leader_harness import TOPIC_ID, LeaderHarness, SentRequest
-from tests.leader.share_partition_harness import NAMES, span
+from tests.leader.share_partition_stage import NAMES, span
+from tests.leader.stage import TOPIC_ID, SentRequest, Stage
 
 ENABLED = {"shareq.experiments.enable": True}
 
 
-def send_browse(harness: LeaderHarness, partition: int = 0, *, group_id: str = "g", **fields: Any) -> SentRequest:
+def send_browse(stage: Stage, partition: int = 0, *, group_id: str = "g", **fields: Any) -> SentRequest:
     """A request that may have to wait."""
     given = {"topic_id": TOPIC_ID, "partition": partition, **fields}
-    return harness.send(BrowseShareGroupRequest(group_id=group_id, **given))
+    return stage.send(BrowseShareGroupRequest(group_id=group_id, **given))
 
 
-def browse(harness: LeaderHarness, partition: int = 0, **fields: Any) -> BrowseShareGroupResponse:
-    response = send_browse(harness, partition, **fields).response
+def browse(stage: Stage, partition: int = 0, **fields: Any) -> BrowseShareGroupResponse:
+    response = send_browse(stage, partition, **fields).response
     assert isinstance(response, BrowseShareGroupResponse)
     return response
 
 
-def browse_apart(harness: LeaderHarness, partition: int, **fields: Any) -> BrowseShareGroupResponse:
-    """A page at once, whatever the harness keeps waiting or lets fail."""
-    kept = harness.hold, harness.hold_reads, harness.persister_errors
-    harness.hold, harness.hold_reads, harness.persister_errors = False, False, deque()
-    page = browse(harness, partition, **fields)
-    harness.hold, harness.hold_reads, harness.persister_errors = kept
+def browse_apart(stage: Stage, partition: int, **fields: Any) -> BrowseShareGroupResponse:
+    """A page at once, whatever the stage keeps waiting or lets fail."""
+    kept = stage.hold, stage.hold_reads, stage.persister_errors
+    stage.hold, stage.hold_reads, stage.persister_errors = False, False, deque()
+    page = browse(stage, partition, **fields)
+    stage.hold, stage.hold_reads, stage.persister_errors = kept
     return page
 
 
