@@ -28,6 +28,8 @@ _ACCIDENTS = (
     (re.compile(r"(?m)^ *streams\..*\n"), ""),  # configurations of streams groups, which shareq does not offer
     (re.compile(r"(?m)^ *(group\.type|errors\.deadletterqueue\.unavailable)=.*\n"), ""),  # keys that only shareq has
     (re.compile(r"(?m)^\s+at .*\n"), ""),
+    # Of two runs in one JVM, the logger of either may not be configured yet.
+    (re.compile(r"(?m)^TIME (?:WARN|ERROR) .*\n?(?:^[\w.]+Exception.*\n?)*"), ""),
     (re.compile(r" +"), " "),  # columns are as wide as the longest value
 )
 

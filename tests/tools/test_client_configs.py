@@ -22,6 +22,7 @@ from shareq.model.client_quotas import QUOTA_KEYS
 from shareq.model.scram import ScramCredential
 from shareq.tools.rows import java_number
 from shareq.wire.server import Server
+from tests.polling import eventually
 from tests.tools.java_tools import JavaTools
 from tests.tools.side_by_side import Beside
 
@@ -139,7 +140,9 @@ def test_configurations_of_apache_kafka(
     entity = tuple(word.format(user=fresh("alice"), app=fresh("app")) for word in entity)
     key, _, value = config.partition("=")
     alter = ("--alter", *entity, "--add-config", config)
+    has_it = lambda: f"{key}=" in configs_of_kafka.invoke("--describe", *entity).stdout  # noqa: E731
     assert configs_of_kafka.invoke(*alter).stdout == configs_of_kafka.java(*alter).stdout != ""
+    eventually(has_it, True)
     described = configs_of_kafka.same("--describe", *entity)
     assert f"{key}=" in described[0][-1]
     assert "pass:word" not in str(described)
@@ -148,6 +151,7 @@ def test_configurations_of_apache_kafka(
         assert row["value"] == float(value)
     done = configs_of_kafka.invoke("--alter", *entity, "--delete-config", key)
     assert done.returncode == 0, done.stderr
+    eventually(has_it, False)
     assert configs_of_kafka.same("--describe", *entity) == []
 
 
