@@ -104,6 +104,7 @@ def test_a_new_cluster_is_steered(browser_page: Page, hosts: set[str | None], th
     expect(strip.locator(".sq-chips")).to_contain_text(f"lag {RECORDS}")
     use(browser_page, "advance", 150)
     expect(strip).to_have_attribute("data-window-end", str(RECORDS))
+    expect(strip.locator(".sq-run")).to_have_count(RECORDS)
     assert cells(strip) == dict.fromkeys(range(RECORDS), ("acquired", 1))
     browser_page.screenshot(path=Path(os.environ.get("SHAREQ_PICTURES", tmp_path)) / f"show-{theme}.png")
     use(browser_page, "advance", 10_000)

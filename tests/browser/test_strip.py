@@ -38,6 +38,7 @@ def expected_cells(order: int) -> dict[int, tuple[str, int]]:
 
 def expect_order(strip: Locator, order: int) -> None:
     expect(strip).to_have_attribute("data-order", str(order))
+    expect(strip.locator(".sq-run")).to_have_count(len(expected_cells(order)))
     assert cells(strip) == expected_cells(order)
 
 
