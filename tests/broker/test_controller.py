@@ -182,7 +182,6 @@ def test_a_change_of_a_group_validates_all_its_configurations(stage: ControllerS
 
 def test_a_clamped_group_value_logs_one_warning(stage: ControllerStage, caplog: pytest.LogCaptureFixture) -> None:
     """The warning is logged once per group, key and value, also if the bounds change again."""
-    """Once per group, key and value: another change of the bounds logs no second warning for the same value."""
     controller = stage.controller
     controller.alter_group_configs("g", {"share.delivery.count.limit": "7", "share.session.timeout.ms": "50000"})
     controller.alter_group_configs("h", {"share.delivery.count.limit": "7"})
