@@ -191,7 +191,7 @@ def test_a_failed_start_has_the_reason(kafka: LocalKafka, config: dict[str, obje
 
 def test_a_start_that_takes_too_long_ends(kafka: LocalKafka) -> None:
     slow = LocalKafka(timeout=0.001)
-    with pytest.raises(LocalKafkaError, match="broker 0 was not ready after 0.001 s"):
+    with pytest.raises(LocalKafkaError, match=r"broker 0 was not ready after 0\.001 s"):
         slow.start()
     assert slow.brokers_alive == ()
 
