@@ -55,7 +55,7 @@ site: $(VENV)/.site  ## the course as a static site in build/site, with Python i
 	@$(PY) -m binder.site.build build/site $(SERVER)
 
 test: $(VENV)/.test widgets/node_modules/.installed jars  ## the first ring: style, types, all deterministic tests, a thread through the real parts
-	$(call say,the first ring of tests: about eleven minutes)
+	$(call say,the first ring of tests: about ten minutes)
 	@chromium="$$($(PY) -m tests.browser.chromium)" || exit 1; \
 	SHAREQ_CHROMIUM="$$chromium" $(PY) -m tests.rings.run first
 
