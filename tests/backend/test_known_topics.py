@@ -155,6 +155,18 @@ def test_added_partitions_stay() -> None:
     assert backend.asked == []
 
 
+def test_a_topic_that_has_not_changed_stays_the_same_object() -> None:
+    """Its image is not made again."""
+    brokers = Brokers(0)
+    brokers.know({"kept": (OLD, 2), "grown": (NEW, 2)})
+    brokers.show(0)
+    before = brokers.topics.by_name
+    brokers.know({"kept": (OLD, 2), "grown": (NEW, 3)})
+    brokers.show(0)
+    assert brokers.topics.by_name["kept"] is before["kept"]
+    assert brokers.topics.by_name["grown"] is not before["grown"]
+
+
 def test_the_only_broker_need_not_be_asked() -> None:
     backend = Brokers(1)
     backend.know({"t": (OLD, 1)})
