@@ -12,6 +12,7 @@ from shareq.trace import Plot
 from shareq.trace.views.palette import SERIES
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
 MARKERS = "osD^vPX*<>"
@@ -75,6 +76,12 @@ def draw(table: Any, x: str, y: str, *, color: str | None, facets: Sequence[str]
         axis.set_title(name, fontsize="medium")
     for axis in axes[len(panels) :]:
         axis.remove()
+    if entries := _legend_entries(axes[: len(panels)]):
+        lines, labels = list(entries.values()), list(entries)
+        if ax is None:  # beside the panels, where it covers no line
+            figure.legend(lines, labels, loc="outside right upper", fontsize="small")
+        else:
+            ax.legend(lines, labels, fontsize="small")
     heads = [f"{y} by {x}, medians", *(texts or ["no run has this figure"])]
     return Plot(figure, axes[: len(panels)], "\n".join(heads), shown=ax is None)
 
@@ -95,6 +102,13 @@ def _panel(axis: Axes, lines: Mapping[Any, Line], ticks: Sequence[Any], label: s
         texts.append(f"{name}: {', '.join(points)}")
     if not numeric:
         axis.set_xticks(range(len(ticks)), [str(at) for at in ticks])
-    if len(lines) > 1:
-        axis.legend(fontsize="small")
     return texts
+
+
+def _legend_entries(axes: Sequence[Axes]) -> dict[str, Artist]:
+    """A line of each name in the panels; empty if there is only one name."""
+    found: dict[str, Artist] = {}
+    for axis in axes:
+        for line, name in zip(*axis.get_legend_handles_labels(), strict=True):
+            found.setdefault(str(name), line)
+    return found if len(found) > 1 else {}

@@ -171,6 +171,8 @@ def test_the_other_varied_parameters_are_panels() -> None:
             assert np.asarray(line.get_ydata()).tolist() == [
                 frame[most, service, lock_ms, consumers] for consumers in (1, 3)
             ]
+    (legend,) = plot.figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["lock_duration_ms 1000", "lock_duration_ms 5000"]
     assert len(plot.text.splitlines()) == 1 + 8
     assert plot.text.splitlines()[1].startswith(f"{names[0]}, lock_duration_ms 1000: 1: ")
     with pytest.raises(ConfigException, match="ax: one panel cannot show max_poll_records, service, too"):

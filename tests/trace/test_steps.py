@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import zip_longest
 from random import Random
 from typing import Any
 
 import pytest
 
-from shareq import Cluster, Producer, ShareConsumer
+from shareq import AcknowledgeType, Cluster, Producer, ShareConsumer
 from shareq.model.events import (
     Event,
     LeaderElected,
@@ -173,6 +174,13 @@ def test_a_step_ends_where_a_call_of_the_leader_ends(seed: int) -> None:
     ],
 )
 def test_what_a_step_says(latency_ms: int, texts: list[str]) -> None:
+    ends, steps = steps_of_a_commit(latency_ms, AcknowledgeType.ACCEPT)
+    assert [step["text"] for step in steps][-len(texts) :] == texts
+    assert [step["first"] for step in steps] == [1, *(end + 1 for end in ends[:-1])]
+
+
+def steps_of_a_commit(latency_ms: int, *verdicts: AcknowledgeType) -> tuple[list[int], list[dict[str, Any]]]:
+    """The ends of all steps, and the steps, of a member that takes three records; the last verdict is that of the rest."""
     with Cluster(seed=1, latency_ms=latency_ms) as cluster:
         cluster.create_topic("t")
         cluster.configure_group("g", {"share.auto.offset.reset": "earliest"})
@@ -180,15 +188,20 @@ def test_what_a_step_says(latency_ms: int, texts: list[str]) -> None:
         with Producer(conf) as producer:
             for value in "abc":
                 producer.produce("t", value)
-        with ShareConsumer({**conf, "group.id": "g", "client.id": "c"}) as consumer:
+        mode = {"share.acknowledgement.mode": "explicit"}
+        with ShareConsumer({**conf, **mode, "group.id": "g", "client.id": "c"}) as consumer:
             consumer.subscribe(["t"])
-            assert len(consumer.poll(30)) == 3
+            for message, verdict in zip_longest(consumer.poll(30), verdicts, fillvalue=verdicts[-1]):
+                consumer.acknowledge(message, verdict)
             consumer.commit_sync()
             watching = view(cluster, "g", "t")
             ends = walk(watching.next_step, watching.total())
-            steps = [watching.snapshot(end)["step"] for end in ends]
-    assert [step["text"] for step in steps][-len(texts) :] == texts
-    assert [step["first"] for step in steps] == [1, *(end + 1 for end in ends[:-1])]
+            return ends, [watching.snapshot(end)["step"] for end in ends]
+
+
+def test_the_outcome_of_a_write_stands_once_in_a_step() -> None:
+    _, steps = steps_of_a_commit(0, AcknowledgeType.RELEASE, AcknowledgeType.ACCEPT)
+    assert steps[-1]["text"] == "c released 0, c accepted 1–2; the state write succeeded"
 
 
 def test_there_is_no_step_inside_a_step() -> None:

@@ -12,6 +12,8 @@ from shareq.trace.journal.event_text import Name, event_text
 CAUSES = 3
 """The most causal events that a sentence names."""
 
+OUTCOMES = ("the state write succeeded", "the state write failed")
+
 _UNDER_WAY = ", state write under way"
 
 
@@ -23,11 +25,22 @@ def step_text(entries: Sequence[Entry], name: Name) -> str:
     settled = [entry.event for entry in entries if isinstance(entry.event, StateWriteSettled)]
     if settled:
         failed = any(event.error for event in settled if isinstance(event, StateWriteSettled))
-        outcome = "the state write failed" if failed else "the state write succeeded"
+        outcome = OUTCOMES[failed]
         texts = [text.replace(_UNDER_WAY, f", {outcome}") for text in texts]
+    texts, common = _without_common_outcome(texts)
     if len(causal) > CAUSES:
         texts.append(f"and {len(causal) - CAUSES} more events")
+    texts += common
     if moves := [entry for entry in entries if isinstance(entry.event, WindowMoved) and entry not in causal]:
         texts.append(event_text(moves[-1].broker_id, moves[-1].event, name))
     first, *others = texts
     return "; ".join([first, *others]) if ", " in first or not others else f"{first}, {'; '.join(others)}"
+
+
+def _without_common_outcome(texts: list[str]) -> tuple[list[str], list[str]]:
+    """The texts without the outcome of a state write that several of them end with, and that outcome once."""
+    for outcome in OUTCOMES:
+        tail = f", {outcome}"
+        if sum(text.endswith(tail) for text in texts) > 1:
+            return [text.removesuffix(tail) for text in texts], [outcome]
+    return texts, []
