@@ -7,10 +7,11 @@ ClientQuotasImage.
 from __future__ import annotations
 
 from collections import Counter
+from ipaddress import ip_address
 
 from shareq.broker.controller import Controller
 from shareq.broker.placement import NO_ERROR, ErrorWithMessage
-from shareq.model.client_quotas import CLIENT_ID, IP, QUOTA_KEYS, USER, WHOLE_NUMBERS, Entity
+from shareq.model.client_quotas import ADDRESS_QUOTA_KEYS, CLIENT_ID, IP, QUOTA_KEYS, USER, WHOLE_NUMBERS, Entity
 from shareq.model.errors import Errors
 from shareq.model.image import ClusterImage
 from shareq.model.messages.quotas import (
@@ -36,7 +37,7 @@ def alter_client_quotas(request: AlterClientQuotasRequest, controller: Controlle
     for entry in request.entries:
         names = tuple(sorted(((one.entity_type, one.entity_name) for one in entry.entity), key=str))
         error = _refusal_of_entity(names) if names not in errors else _invalid(f"Ignoring duplicate entity {names}")
-        errors[names] = error if error[0] else _refusal_of_ops(entry.ops)
+        errors[names] = error if error[0] else _refusal_of_ops(names, entry.ops)
         if errors[names] == NO_ERROR:
             changes[names] = {op.key: None if op.remove else op.value for op in entry.ops}
         else:
@@ -68,18 +69,26 @@ def _refusal_of_entity(names: Entity) -> ErrorWithMessage:
             return _invalid(f"Empty {kind} not supported")
     if IP in kinds and len(kinds) > 1:
         return _invalid("Invalid empty client quota entity")
-    if IP in kinds:
-        return _invalid("quotas of an ip are not supported: max.connection.creation.rate limits new connections")
-    return NO_ERROR
+    address = dict(names).get(IP)
+    return NO_ERROR if address is None else _refusal_of_address(address)
 
 
-def _refusal_of_ops(ops: tuple[Op, ...]) -> ErrorWithMessage:
+def _refusal_of_address(address: str) -> ErrorWithMessage:
+    try:
+        usual = str(ip_address(address))
+    except ValueError:
+        return _invalid(f"{address} is not a valid IP address")
+    return NO_ERROR if usual == address else _invalid(f"ip {address}: must be written {usual}")
+
+
+def _refusal_of_ops(names: Entity, ops: tuple[Op, ...]) -> ErrorWithMessage:
     named = Counter(op.key for op in ops)
+    known = ADDRESS_QUOTA_KEYS if IP in dict(names) else QUOTA_KEYS
     for op in ops:
         if named[op.key] > 1:
             return _invalid(f"Duplicate quota key {op.key}")
-        if op.key not in QUOTA_KEYS:
-            return _invalid(f"Invalid configuration key {op.key}: must be one of {', '.join(sorted(QUOTA_KEYS))}")
+        if op.key not in known:
+            return _invalid(f"Invalid configuration key {op.key}: must be one of {', '.join(sorted(known))}")
         if op.remove:
             continue
         if not 0 < op.value < float("inf"):

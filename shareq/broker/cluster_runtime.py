@@ -96,7 +96,9 @@ class ClusterRuntime:
             b: BrokerImage(broker_id=b, host="127.0.0.1", port=_FIRST_PORT + b, rack=rack)
             for b, rack in enumerate(racks)
         }
-        self.controller = Controller(images, config, self.fork_rng(), publish=self._publish, record=self.record)
+        self.controller = Controller(
+            images, config, self.fork_rng(), now_ms=loop.time_ms, publish=self._publish, record=self.record
+        )
         self.brokers: dict[int, Broker] = {}
         self.front = _Front(self)
         self._watchers: list[Callable[[int, bool], None]] = []

@@ -31,6 +31,8 @@ READ_AT_START = frozenset(
     {
         *(config.key for config in AUTHORIZER_CONFIGS),
         "connections.max.idle.ms",
+        "controller.quota.window.num",
+        "controller.quota.window.size.seconds",
         ENABLE,
         "group.share.persister.class.name",
         "quota.window.num",

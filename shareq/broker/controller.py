@@ -15,6 +15,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from shareq.broker.mutation_quotas import MutationQuotas
 from shareq.broker.placement import (
     NO_ERROR,
     ErrorWithMessage,
@@ -67,10 +68,12 @@ class Controller:
         config: BrokerConfig,
         rng: random.Random,
         *,
+        now_ms: Callable[[], int],
         publish: Callable[[ClusterImage], None],
         record: Callable[[Event], None],
     ) -> None:
         self._rng = rng
+        self.mutation_quotas = MutationQuotas(now_ms)
         self._producer_ids = itertools.count(0, PRODUCER_IDS_PER_BLOCK)
         self._publish = publish
         self._record = record

@@ -219,9 +219,9 @@ def _about_users(controller: Controller) -> dict[type[Request], Route]:
 def _about_topics(controller: Controller, data: DataPlane) -> dict[type[Request], Answer]:
     return {
         MetadataRequest: lambda request, client: metadata.metadata(request, controller, client.api_version),
-        CreateTopicsRequest: lambda request, _: topics.create_topics(request, controller),
-        DeleteTopicsRequest: lambda request, _: topics.delete_topics(request, controller),
-        CreatePartitionsRequest: lambda request, _: topics.create_partitions(request, controller),
+        CreateTopicsRequest: lambda request, client: topics.create_topics(request, controller, client),
+        DeleteTopicsRequest: lambda request, client: topics.delete_topics(request, controller, client),
+        CreatePartitionsRequest: lambda request, client: topics.create_partitions(request, controller, client),
         ElectLeadersRequest: lambda request, _: topics.elect_leaders(request, controller),
         DescribeAclsRequest: lambda request, _: acls.describe_acls(request, controller.image),
         CreateAclsRequest: lambda request, _: acls.create_acls(request, controller),

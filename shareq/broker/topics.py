@@ -8,7 +8,9 @@ from collections.abc import Callable
 
 from shareq.broker.configs import topic_configs
 from shareq.broker.controller import Controller
-from shareq.broker.placement import MAX_NEW_PARTITIONS, ErrorWithMessage, Replicas
+from shareq.broker.mutation_quotas import Mutations
+from shareq.broker.placement import MAX_NEW_PARTITIONS, NO_ERROR, ErrorWithMessage, Replicas
+from shareq.model.actor import IN_PROCESS, ClientContext
 from shareq.model.errors import Errors
 from shareq.model.ids import ZERO_TOPIC_ID, TopicId
 from shareq.model.image import ClusterImage, TopicImage
@@ -24,6 +26,9 @@ from shareq.model.messages.topics import (
 )
 
 PREFERRED_ELECTION, UNCLEAN_ELECTION = 0, 1
+
+CREATE_TOPICS_STRICT, DELETE_TOPICS_STRICT, CREATE_PARTITIONS_STRICT = 6, 5, 3
+"""The versions of requests from which on clients know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 
 _TOO_MANY: ErrorWithMessage = (
     Errors.POLICY_VIOLATION,
@@ -42,7 +47,10 @@ def _twice(names: list[str]) -> set[str]:
 # ---- CreateTopics, CreatePartitions ----------------------------------------------------------------------------------
 
 
-def create_topics(request: CreateTopicsRequest, controller: Controller) -> CreateTopicsResponse:
+def create_topics(
+    request: CreateTopicsRequest, controller: Controller, client: ClientContext = IN_PROCESS
+) -> CreateTopicsResponse:
+    mutations = _mutations(controller, client, CREATE_TOPICS_STRICT)
     twice = _twice([requested.name for requested in request.topics])
     once = {requested.name: requested for requested in request.topics}
     usual = controller.image.broker_config["num.partitions"]
@@ -55,8 +63,12 @@ def create_topics(request: CreateTopicsRequest, controller: Controller) -> Creat
         elif name in twice:
             results.append(_refused(name, (Errors.INVALID_REQUEST, f"topic {name!r}: named twice in the request")))
         else:
-            results.append(_create(requested, controller, described, validate_only=request.validate_only))
-    return CreateTopicsResponse(topics=tuple(results))
+            results.append(_create(requested, controller, described, mutations, validate_only=request.validate_only))
+    return CreateTopicsResponse(throttle_time_ms=mutations.throttle_ms, topics=tuple(results))
+
+
+def _mutations(controller: Controller, client: ClientContext, strict_version: int) -> Mutations:
+    return controller.mutation_quotas.mutations(client, controller.image, strict=client.api_version >= strict_version)
 
 
 def _new_partitions(requested: CreateTopicsRequest.Topic, usual: int) -> int:
@@ -66,7 +78,12 @@ def _new_partitions(requested: CreateTopicsRequest.Topic, usual: int) -> int:
 
 
 def _create(
-    requested: CreateTopicsRequest.Topic, controller: Controller, described: Described, *, validate_only: bool
+    requested: CreateTopicsRequest.Topic,
+    controller: Controller,
+    described: Described,
+    mutations: Mutations,
+    *,
+    validate_only: bool,
 ) -> CreateTopicsResponse.Topic:
     nulls = [key for key, value in requested.configs if value is None]
     if nulls and requested.name not in controller.image.topics:
@@ -80,9 +97,13 @@ def _create(
         requested.replication_factor,
         {key: value for key, value in requested.configs if value is not None},
         assigned=assigned,
-        validate_only=validate_only,
+        validate_only=validate_only or mutations.exhausted,
     )
-    return _refused(requested.name, outcome) if topic is None else _created(topic, controller.image, described)
+    if topic is not None:
+        outcome = mutations.record(len(topic.partitions))
+    if topic is None or outcome[0]:
+        return _refused(requested.name, outcome)
+    return _created(topic, controller.image, described)
 
 
 def _assignments(requested: CreateTopicsRequest.Topic) -> tuple[ErrorWithMessage | None, list[Replicas]]:
@@ -119,7 +140,10 @@ def _created(topic: TopicImage, image: ClusterImage, described: Described) -> Cr
     )
 
 
-def create_partitions(request: CreatePartitionsRequest, controller: Controller) -> CreatePartitionsResponse:
+def create_partitions(
+    request: CreatePartitionsRequest, controller: Controller, client: ClientContext = IN_PROCESS
+) -> CreatePartitionsResponse:
+    mutations = _mutations(controller, client, CREATE_PARTITIONS_STRICT)
     twice = _twice([requested.name for requested in request.topics])
     known = controller.image.topics
     grown = [t.count - (len(known[t.name].partitions) if t.name in known else 0) for t in request.topics]
@@ -131,17 +155,24 @@ def create_partitions(request: CreatePartitionsRequest, controller: Controller) 
             outcome = _TOO_MANY
         elif name not in twice:
             assigned = None if requested.assignments is None else [a.broker_ids for a in requested.assignments]
-            outcome = controller.create_partitions(name, requested.count, assigned, validate_only=request.validate_only)
+            old = len(known[name].partitions) if name in known else 0
+            validate_only = request.validate_only or mutations.exhausted
+            outcome = controller.create_partitions(name, requested.count, assigned, validate_only=validate_only)
+            if not outcome[0]:
+                outcome = mutations.record(requested.count - old)
         results.append(CreatePartitionsResponse.Topic(name=name, error_code=outcome[0], error_message=outcome[1]))
-    return CreatePartitionsResponse(results=tuple(results))
+    return CreatePartitionsResponse(throttle_time_ms=mutations.throttle_ms, results=tuple(results))
 
 
 # ---- DeleteTopics ----------------------------------------------------------------------------------------------------
 
 
-def delete_topics(request: DeleteTopicsRequest, controller: Controller) -> DeleteTopicsResponse:
+def delete_topics(
+    request: DeleteTopicsRequest, controller: Controller, client: ClientContext = IN_PROCESS
+) -> DeleteTopicsResponse:
     """Delete topics by name or by id. A topic that is named twice, even by name and by id, is not deleted."""
     image = controller.image
+    mutations = _mutations(controller, client, DELETE_TOPICS_STRICT)
     meant = Counter(_meant(requested, image) for requested in request.topics)
     results: dict[DeleteTopicsRequest.Topic, DeleteTopicsResponse.Topic] = {}
     for requested in request.topics:
@@ -156,12 +187,15 @@ def delete_topics(request: DeleteTopicsRequest, controller: Controller) -> Delet
         elif name is None:
             error, why = Errors.UNKNOWN_TOPIC_ID, f"no topic has the id {topic_id}"
         else:
-            error, reason = controller.delete_topic(name)
+            known = image.topics.get(name)
+            error, reason = NO_ERROR if known is None else mutations.record(len(known.partitions))
+            if not error:
+                error, reason = controller.delete_topic(name)
             why = reason or ""
         results[requested] = DeleteTopicsResponse.Topic(
             name=name, topic_id=topic_id, error_code=error, error_message=why or None
         )
-    return DeleteTopicsResponse(responses=tuple(results.values()))
+    return DeleteTopicsResponse(throttle_time_ms=mutations.throttle_ms, responses=tuple(results.values()))
 
 
 def _meant(requested: DeleteTopicsRequest.Topic, image: ClusterImage) -> tuple[str | None, TopicId]:

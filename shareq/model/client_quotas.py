@@ -1,6 +1,7 @@
-"""Client quotas as data: how much users and client ids may use, and which quota counts for a client.
+"""Client quotas as data: how much users, client ids and addresses may use, and which quota counts for a client.
 
-Source: KIP-13, KIP-124 (request_percentage), KIP-546; Kafka's QuotaConfigs and DefaultQuotaCallback.
+Source: KIP-13, KIP-124 (request_percentage), KIP-546, KIP-599 (controller_mutation_rate), KIP-612
+(connection_creation_rate); Kafka's QuotaConfig and DefaultQuotaCallback.
 """
 
 from __future__ import annotations
@@ -17,12 +18,18 @@ IP: Final = "ip"
 PRODUCER_BYTE_RATE: Final = "producer_byte_rate"
 CONSUMER_BYTE_RATE: Final = "consumer_byte_rate"
 REQUEST_PERCENTAGE: Final = "request_percentage"
+CONTROLLER_MUTATION_RATE: Final = "controller_mutation_rate"
+CONNECTION_CREATION_RATE: Final = "connection_creation_rate"
 
-WHOLE_NUMBERS: Final = frozenset({PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE})
-"""The quotas in bytes a second. The others, in percent of the time of one processor, may have fractions."""
+WHOLE_NUMBERS: Final = frozenset({PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, CONNECTION_CREATION_RATE})
+"""The quotas in bytes and connections a second. The others, in percent of the time of one processor and in partitions
+a second, may have fractions."""
 
-QUOTA_KEYS: Final = frozenset({*WHOLE_NUMBERS, REQUEST_PERCENTAGE})
-"""What can be limited."""
+QUOTA_KEYS: Final = frozenset({PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE})
+"""The quotas of users and client ids."""
+
+ADDRESS_QUOTA_KEYS: Final = frozenset({CONNECTION_CREATION_RATE})
+"""The quotas of addresses."""
 
 Entity = tuple[tuple[str, str | None], ...]
 """Whom a quota is for: types and names, sorted by type. The name None stands for all without a quota of their own."""
@@ -46,6 +53,15 @@ def altered_quotas(quotas: Quotas, changes: QuotaChanges) -> Quotas:
         merged = {**altered.get(one, {}), **values}
         altered[one] = {key: value for key, value in sorted(merged.items()) if value is not None}
     return MappingProxyType({one: MappingProxyType(values) for one, values in altered.items() if values})
+
+
+def quota_of_address(quotas: Quotas, address: str) -> float | None:
+    """How many connections a second an address may open: its own quota, else the default of all addresses."""
+    for names in (entity(ip=address), entity(ip=None)):
+        limit = quotas.get(names, {}).get(CONNECTION_CREATION_RATE)
+        if limit is not None:
+            return limit
+    return None
 
 
 class Quota(NamedTuple):

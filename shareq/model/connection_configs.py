@@ -16,6 +16,8 @@ PER_IP_OVERRIDES = "max.connections.per.ip.overrides"
 CREATION_RATE = "max.connection.creation.rate"
 WINDOW_NUM = "quota.window.num"
 WINDOW_SECONDS = "quota.window.size.seconds"
+CONTROLLER_WINDOW_NUM = "controller.quota.window.num"
+CONTROLLER_WINDOW_SECONDS = "controller.quota.window.size.seconds"
 
 CONNECTION_CONFIGS = (
     ConfigDef("socket.request.max.bytes", 104857600, "The largest request in bytes.", 1, INT_MAX),
@@ -40,6 +42,8 @@ CONNECTION_CONFIGS = (
     ),
     ConfigDef(WINDOW_NUM, 11, "The windows over which the use of client quotas is measured.", 1, INT_MAX),
     ConfigDef(WINDOW_SECONDS, 1, "The length of such a window.", 1, INT_MAX),
+    ConfigDef(CONTROLLER_WINDOW_NUM, 11, "The windows whose quota of new partitions can be used at once.", 1, INT_MAX),
+    ConfigDef(CONTROLLER_WINDOW_SECONDS, 1, "The length of such a window.", 1, INT_MAX),
 )
 
 

@@ -13,16 +13,13 @@ import click
 
 from shareq.admin import Admin, UserScramCredentialDeletion, UserScramCredentialUpsertion
 from shareq.admin.credentials import Alteration
-from shareq.model.client_quotas import CLIENT_ID, IP, QUOTA_KEYS, USER
+from shareq.model.client_quotas import ADDRESS_QUOTA_KEYS, CLIENT_ID, IP, QUOTA_KEYS, USER
 from shareq.model.errors import Errors
 from shareq.model.scram import MAX_ITERATIONS, MIN_ITERATIONS, ScramCredentialInfo, ScramMechanism
 from shareq.tools.rows import Row, java_number, print_json
 
 QUOTA_TYPES = {"users": USER, "clients": CLIENT_ID, "ips": IP}
 """Entity types of the tool, and those of the protocol."""
-
-ADDRESS_QUOTA = "connection_creation_rate"
-CONTROLLER_QUOTA = "controller_mutation_rate"
 
 Entity = Mapping[str, str | None]
 """Names by the protocol's type; the name "" stands for the default, None for every name."""
@@ -52,7 +49,7 @@ def alter(admin: Admin, entity: Entity, add: Mapping[str, str], delete: tuple[st
     """Set and remove quotas, or credentials of a user; returns what was done, without passwords."""
     if {*add, *delete} & {*_MECHANISMS}:
         return _alter_credentials(admin, entity, add, delete, timeout_s)
-    known = {ADDRESS_QUOTA} if IP in entity else {*QUOTA_KEYS, CONTROLLER_QUOTA}
+    known = ADDRESS_QUOTA_KEYS if IP in entity else QUOTA_KEYS
     unknown = sorted({*add, *delete} - known)
     if unknown:
         allowed = [*sorted(known), *(_MECHANISMS if {*entity} == {USER} else ())]

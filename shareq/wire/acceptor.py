@@ -28,7 +28,8 @@ _WILDCARD = "host={host!r}: clients connect to this name, so it must not be a wi
 class Acceptor:
     """A port that follows its broker. `make(address)` creates the protocol object of a new connection from an address.
     `admission`: the limits of connections; the owner counts the end of each connection there. `context`: that of TLS.
-    `failed(address, reason)` is called for a peer that does not get through the handshake.
+    `failed(address, reason)` is called for a peer that does not get through the handshake. `refusal_ms(address)`: the
+    time after which a new connection from there is closed without having been read, 0 if it may come.
 
     A closing `asyncio.Server` drops connections that it has accepted but not passed on: their sockets stay open, and
     the peers wait for ever. Here every accepted connection gets its protocol.
@@ -43,10 +44,13 @@ class Acceptor:
         *,
         context: ssl.SSLContext | None = None,
         failed: Callable[[str, str], None] | None = None,
+        refusal_ms: Callable[[str], int] | None = None,
     ) -> None:
         self._make = make
         self._context = context
         self._failed = failed
+        self._refusal_ms = refusal_ms
+        self._refused: dict[socket.socket, asyncio.TimerHandle] = {}
         self._admission = admission
         self._turn = asyncio.Lock()
         self._arriving: set[asyncio.Task[None]] = set()
@@ -115,6 +119,10 @@ class Acceptor:
             _log.warning("port %s cannot accept connections: %s; trying again", self.port, problem)
             self._pause(listening, loop, REOPEN_AFTER_S)
             return
+        if self._refusal_ms is not None and (refusal_ms := self._refusal_ms(address)):
+            # Closed at once, it would be there again at once.
+            self._refused[opened] = loop.call_later(refusal_ms / 1000, self._end, opened)
+            return
         if admission is not None and not admission.enter(address):
             _log.debug("port %s: %s has too many connections", self.port, address)
             opened.close()
@@ -122,6 +130,10 @@ class Acceptor:
         arriving = loop.create_task(self._arrive(opened, address))
         self._arriving.add(arriving)
         arriving.add_done_callback(self._arriving.discard)
+
+    def _end(self, refused: socket.socket) -> None:
+        self._refused.pop(refused).cancel()
+        refused.close()
 
     async def _arrive(self, opened: socket.socket, address: str) -> None:
         try:
@@ -136,6 +148,8 @@ class Acceptor:
 
     def close(self) -> None:
         """Close the port; open connections stay."""
+        for refused in list(self._refused):
+            self._end(refused)
         if self._socket is None:
             return
         if self._loop is not None:

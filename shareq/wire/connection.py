@@ -277,7 +277,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         elif not isinstance(request, ProduceRequest) or request.acks != 0:
             size = self._write(header, request, response)
         else:
-            self._throttle.count(request, self._context, self._request_size, 0)
+            self._throttle.count(request, response, self._context, self._request_size, 0)
             if errors := errors_of(response):
                 self.close(f"a Produce with acks=0 has failed: {errors[0].name}")
         if self._backend.observer is not None:
@@ -288,7 +288,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         pieces: list[bytes] = response_pieces(header, response)
         self._throttle.spent_s += perf_counter() - began
         size = sum(map(len, pieces))
-        if throttle_ms := self._throttle.count(request, self._context, self._request_size, size):
+        if throttle_ms := self._throttle.count(request, response, self._context, self._request_size, size):
             pieces = response_pieces(header, response, throttle_ms)
         lookup = self.listener.lookup
         if lookup is not None and getattr(response, "node_endpoints", True):  # most responses with records have none

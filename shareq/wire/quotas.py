@@ -6,11 +6,19 @@ A client may use its quota of all windows at once; beyond that it waits until it
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Mapping
 
 from shareq.model.actor import ClientContext
-from shareq.model.client_quotas import REQUEST_PERCENTAGE, Quota, Quotas, quota_of
+from shareq.model.client_quotas import (
+    CONNECTION_CREATION_RATE,
+    REQUEST_PERCENTAGE,
+    Quota,
+    Quotas,
+    quota_of,
+    quota_of_address,
+)
 from shareq.model.config_def import INT_MAX
 from shareq.model.connection_configs import WINDOW_NUM, WINDOW_SECONDS
 from shareq.wire.admission import Limit
@@ -93,6 +101,22 @@ class ClientQuotas:
                 excess_ms = min(excess_ms, self._limit(WINDOW_SECONDS) * 1000)
             longest = max(longest, excess_ms)
         return min(round(longest), INT_MAX)
+
+    def refusal_ms(self, address: str, now_ms: int) -> int:
+        """Count a new connection of an address; above 0 it is not counted, and is to be closed after that time, at most
+        a window."""
+        quotas = self._quotas()
+        limit = quota_of_address(quotas, address) if quotas else None
+        if limit is None:
+            return 0
+        rate = self._rate((CONNECTION_CREATION_RATE, address, ""), now_ms)
+        rate.record(1, now_ms)
+        excess_ms = rate.excess_ms(limit, now_ms)
+        if excess_ms <= 0:
+            return 0
+        rate.record(-1, now_ms)
+        window_ms: int = self._limit(WINDOW_SECONDS) * 1000
+        return min(math.ceil(excess_ms), window_ms)
 
     def _rate(self, whose: tuple[str, str, str], now_ms: int) -> Rate:
         found = self._rates.get(whose)

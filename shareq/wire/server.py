@@ -135,6 +135,7 @@ class Server(Closing):
             self._admissions[broker_id],
             context=listener.security.context,
             failed=partial(self._not_through, broker_id),
+            refusal_ms=lambda address: self.quotas(broker_id).refusal_ms(address, self.loop.time_ms()),
         )
 
     def _all_ports(self) -> Iterator[Acceptor]:

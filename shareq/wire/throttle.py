@@ -7,15 +7,17 @@ from dataclasses import replace
 
 from shareq.model.actor import ClientContext
 from shareq.model.client_quotas import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
-from shareq.model.messages.base import Request
+from shareq.model.messages.base import Request, Response
 from shareq.model.messages.data import ProduceRequest
 from shareq.model.messages.fetch import FetchRequest
 from shareq.model.messages.security import SaslAuthenticateRequest, SaslHandshakeRequest
 from shareq.model.messages.share_fetch import ShareFetchRequest
+from shareq.model.messages.topics import CreatePartitionsResponse, CreateTopicsResponse, DeleteTopicsResponse
 from shareq.wire.quotas import ClientQuotas
 from shareq.wire.served_cluster import Loop, Timer
 
 _FETCHES = (FetchRequest, ShareFetchRequest)
+_CHANGES = (CreateTopicsResponse, DeleteTopicsResponse, CreatePartitionsResponse)
 
 
 class Throttle:
@@ -42,9 +44,16 @@ class Throttle:
                 return replace(request, max_bytes=most_bytes)
         return request
 
-    def count(self, request: Request | None, client: ClientContext, request_size: int, response_size: int) -> int:
+    def count(
+        self,
+        request: Request | None,
+        response: Response,
+        client: ClientContext,
+        request_size: int,
+        response_size: int,
+    ) -> int:
         """Count what a request has used; above a quota the wait begins, of the returned time in ms. Requests of a login
-        are free."""
+        are free. The controller has counted changes of topics: their wait is in the response."""
         if request is None or isinstance(request, SaslHandshakeRequest | SaslAuthenticateRequest):
             return 0
         used = {REQUEST_PERCENTAGE: 100 * self.spent_s}
@@ -54,6 +63,8 @@ class Throttle:
             used[CONSUMER_BYTE_RATE] = response_size
         now_ms = self._loop.time_ms()
         throttle_ms = self._quotas.throttle_ms(client, used, now_ms)
+        if isinstance(response, _CHANGES):
+            throttle_ms = max(throttle_ms, response.throttle_time_ms)
         if throttle_ms > 0:
             self._loop.run(lambda: self._wait_until(now_ms + throttle_ms))
         return throttle_ms

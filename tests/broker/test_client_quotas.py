@@ -8,7 +8,13 @@ import pytest
 
 from shareq import Cluster
 from shareq.broker.client_quotas import alter_client_quotas, describe_client_quotas
-from shareq.model.client_quotas import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE, entity
+from shareq.model.client_quotas import (
+    CONNECTION_CREATION_RATE,
+    CONSUMER_BYTE_RATE,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+    entity,
+)
 from shareq.model.errors import Errors
 from shareq.model.events import ConfigChanged
 from shareq.model.messages.quotas import AlterClientQuotasRequest, DescribeClientQuotasRequest, MatchType
@@ -95,7 +101,11 @@ def test_filters(cluster: Cluster) -> None:
         ((("user", ""),), (), "Empty user not supported"),
         ((("user", "a"), ("user", None)), (), "duplicate entity entry user"),
         ((("ip", "::1"), ("user", "a")), (), "Invalid empty client quota entity"),
-        ((("ip", "::1"),), (), "quotas of an ip are not supported"),
+        ((("ip", "localhost"),), (), "localhost is not a valid IP address"),
+        ((("ip", "0:0::1"),), (), "ip 0:0::1: must be written ::1"),
+        ((("ip", "::1"),), ((PRODUCER_BYTE_RATE, 1.0),), "must be one of connection_creation_rate"),
+        ((("ip", None),), ((CONNECTION_CREATION_RATE, 0.5),), "connection_creation_rate must be a Long value"),
+        (ALICE, ((CONNECTION_CREATION_RATE, 1.0),), "Invalid configuration key connection_creation_rate"),
         (ALICE, (("bytes", 1.0),), "Invalid configuration key bytes"),
         (ALICE, ((PRODUCER_BYTE_RATE, 1.0), (PRODUCER_BYTE_RATE, None)), "Duplicate quota key producer_byte_rate"),
         (ALICE, ((PRODUCER_BYTE_RATE, 1.5),), "Configuration producer_byte_rate must be a Long value"),

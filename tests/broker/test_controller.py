@@ -28,6 +28,7 @@ class ControllerStage:
             images,
             BrokerConfig(config),
             random.Random(7),
+            now_ms=lambda: 0,
             publish=self.images.append,
             record=self.events.append,
         )

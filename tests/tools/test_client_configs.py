@@ -18,7 +18,7 @@ from shareq import (
     cli,
 )
 from shareq.kafka import LocalKafka
-from shareq.model.client_quotas import QUOTA_KEYS
+from shareq.model.client_quotas import ADDRESS_QUOTA_KEYS, QUOTA_KEYS
 from shareq.model.scram import ScramCredential
 from shareq.tools.rows import java_number
 from shareq.wire.server import Server
@@ -129,7 +129,7 @@ OF_KAFKA = [
     (("--ip", "127.0.0.9"), "connection_creation_rate=500"),
     (("--entity-type", "ips", "--entity-default"), "connection_creation_rate=900"),
 ]
-"""Entities of each kind, and a configuration of each: those that shareq's brokers refuse included."""
+"""Entities of each kind, and a configuration of each."""
 
 
 @pytest.mark.parametrize(("entity", "config"), OF_KAFKA)
@@ -146,7 +146,7 @@ def test_configurations_of_apache_kafka(
     described = configs_of_kafka.same("--describe", *entity)
     assert f"{key}=" in described[0][-1]
     assert "pass:word" not in str(described)
-    if key in QUOTA_KEYS:
+    if key in QUOTA_KEYS | ADDRESS_QUOTA_KEYS:
         (row,) = configs_of_kafka.objects("--describe", *entity)
         assert row["value"] == float(value)
     done = configs_of_kafka.invoke("--alter", *entity, "--delete-config", key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import zip_longest
+from itertools import chain, repeat
 from random import Random
 from typing import Any
 
@@ -180,7 +180,7 @@ def test_what_a_step_says(latency_ms: int, texts: list[str]) -> None:
 
 
 def steps_of_a_commit(latency_ms: int, *verdicts: AcknowledgeType) -> tuple[list[int], list[dict[str, Any]]]:
-    """The ends of all steps, and the steps, of a member that takes three records; the last verdict is that of the rest."""
+    """The ends of all steps, and the steps, of a member that takes three records; the last verdict is for the rest."""
     with Cluster(seed=1, latency_ms=latency_ms) as cluster:
         cluster.create_topic("t")
         cluster.configure_group("g", {"share.auto.offset.reset": "earliest"})
@@ -191,7 +191,7 @@ def steps_of_a_commit(latency_ms: int, *verdicts: AcknowledgeType) -> tuple[list
         mode = {"share.acknowledgement.mode": "explicit"}
         with ShareConsumer({**conf, **mode, "group.id": "g", "client.id": "c"}) as consumer:
             consumer.subscribe(["t"])
-            for message, verdict in zip_longest(consumer.poll(30), verdicts, fillvalue=verdicts[-1]):
+            for message, verdict in zip(consumer.poll(30), chain(verdicts, repeat(verdicts[-1])), strict=False):
                 consumer.acknowledge(message, verdict)
             consumer.commit_sync()
             watching = view(cluster, "g", "t")

@@ -31,9 +31,9 @@ class GreetAndClose(asyncio.Protocol):
         transport.close()
 
 
-def run(scenario: Callable[[Acceptor], Awaitable[None]]) -> None:
+def run(scenario: Callable[[Acceptor], Awaitable[None]], refusal_ms: Callable[[str], int] | None = None) -> None:
     async def main() -> None:
-        acceptor = Acceptor(HOST, 0, lambda _: GreetAndClose())
+        acceptor = Acceptor(HOST, 0, lambda _: GreetAndClose(), refusal_ms=refusal_ms)
         try:
             await acceptor.follow(True)
             await scenario(acceptor)
@@ -68,6 +68,27 @@ def test_a_connection_to_a_closing_port_is_closed(turns: int) -> None:
             socket.create_connection((HOST, acceptor.port), PATIENCE_S)
 
     run(scenario)
+
+
+@pytest.mark.parametrize("closes", [pytest.param(True, id="with the port"), pytest.param(False, id="after its time")])
+def test_a_refused_connection_is_not_read_and_ends(closes: bool) -> None:
+    addresses = []
+
+    def refusal_ms(address: str) -> int:
+        addresses.append(address)
+        return 3_600_000 if closes else 1
+
+    async def scenario(acceptor: Acceptor) -> None:
+        with socket.create_connection((HOST, acceptor.port), PATIENCE_S) as peer:
+            while not addresses:
+                await asyncio.sleep(0)
+            if closes:
+                await acceptor.follow(False)
+            assert await asyncio.to_thread(received_bytes, peer) == b""
+        assert not acceptor._refused
+
+    run(scenario, refusal_ms)
+    assert addresses == [HOST]
 
 
 class SocketWithoutDescriptors(socket.socket):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given
@@ -14,9 +15,12 @@ from shareq import Cluster, Producer
 from shareq.log.records import encode_batch
 from shareq.model.actor import ClientContext
 from shareq.model.client_quotas import (
+    CONNECTION_CREATION_RATE,
     CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
+    Entity,
     Quotas,
     altered_quotas,
     entity,
@@ -26,6 +30,7 @@ from shareq.model.messages.base import Request
 from shareq.model.messages.cluster import MetadataRequest
 from shareq.model.messages.data import ProduceRequest
 from shareq.model.messages.fetch import FetchRequest
+from shareq.model.messages.topics import CreateTopicsRequest
 from shareq.wire.quotas import ClientQuotas, Rate
 from shareq.wire.server import Server
 from tests.wire.raw import Raw
@@ -33,6 +38,7 @@ from tests.wire.raw import Raw
 METADATA = MetadataRequest(topics=())
 KAFKAS = {WINDOW_NUM: 11, WINDOW_SECONDS: 1}
 APP = ClientContext(client_id="app", principal="User:alice")
+APP_ID = entity(client_id="app")
 
 
 # ---- rates -----------------------------------------------------------------------------------------------------------
@@ -100,15 +106,27 @@ def test_rates_of_clients_that_are_gone_are_forgotten() -> None:
     assert len(quotas._rates) <= 1000
 
 
+def test_an_address_may_open_its_connections_of_ten_windows_at_once() -> None:
+    """The default is for each address alone; a connection that is refused does not count."""
+    own = {entity(ip=None): {CONNECTION_CREATION_RATE: 2.0}, entity(ip="::1"): {CONNECTION_CREATION_RATE: 1.0}}
+    quotas = quotas_of(altered_quotas({}, own))
+    assert [quotas.refusal_ms("10.0.0.1", 0) for _ in range(22)] == [0] * 20 + [500, 500]
+    assert [quotas.refusal_ms("::1", 0) for _ in range(11)] == [0] * 10 + [1000]
+    assert quotas.refusal_ms("10.0.0.2", 0) == 0
+    assert [quotas.refusal_ms("10.0.0.1", 500), quotas.refusal_ms("10.0.0.1", 500)] == [0, 500]
+    assert quotas_of({}).refusal_ms("10.0.0.1", 0) == 0
+
+
 # ---- a server --------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def served(**quotas: float) -> Iterator[tuple[Cluster, Server]]:
-    """The quotas are those of the client id `app`."""
-    with Cluster(brokers=1, seed=7) as cluster, Server(cluster) as server:
+def served(
+    quotas: Mapping[str, float], whose: Entity = APP_ID, config: Mapping[str, int] = MappingProxyType({})
+) -> Iterator[tuple[Cluster, Server]]:
+    with Cluster(brokers=1, seed=7, config=config) as cluster, Server(cluster) as server:
         cluster.create_topic("orders", 1)
-        cluster._runtime.controller.alter_client_quotas({entity(client_id="app"): quotas})
+        cluster._runtime.controller.alter_client_quotas({whose: quotas})
         yield cluster, server
         assert list(server.failures) == []
 
@@ -143,7 +161,7 @@ def fetch(cluster: Cluster, max_bytes: int = 1 << 20) -> FetchRequest:
 
 def test_a_connection_above_its_quota_waits_and_others_do_not() -> None:
     """BEHAVIOUR.md, 2.1, rule 11."""
-    with served(**{CONSUMER_BYTE_RATE: 100}) as (cluster, server):
+    with served({CONSUMER_BYTE_RATE: 100}) as (cluster, server):
         produce(cluster, 3000)
         with Raw(server.ports[0], client_id="app") as app, Raw(server.ports[0], client_id="free") as free:
             throttle_ms = throttle_of(app, fetch(cluster))
@@ -158,7 +176,7 @@ def test_a_connection_above_its_quota_waits_and_others_do_not() -> None:
 
 def test_a_fetch_gets_what_the_quota_allows_at_once() -> None:
     """BEHAVIOUR.md, 2.1, rule 11: the bytes of the windows but one; without it, one fetch would cost hours."""
-    with served(**{CONSUMER_BYTE_RATE: 200}) as (cluster, server):
+    with served({CONSUMER_BYTE_RATE: 200}) as (cluster, server):
         for _ in range(10):
             produce(cluster, 1000)
         with Raw(server.ports[0], client_id="app") as app:
@@ -167,7 +185,7 @@ def test_a_fetch_gets_what_the_quota_allows_at_once() -> None:
 
 def test_a_producer_without_acks_waits_too() -> None:
     """BEHAVIOUR.md, 2.1, rule 11."""
-    with served(**{PRODUCER_BYTE_RATE: 10}) as (cluster, server), Raw(server.ports[0], client_id="app") as app:
+    with served({PRODUCER_BYTE_RATE: 10}) as (cluster, server), Raw(server.ports[0], client_id="app") as app:
         app.send(production(cluster, 1000, acks=0))
         sent = app.send(METADATA)
         with Raw(server.ports[0]) as free:
@@ -179,7 +197,7 @@ def test_a_producer_without_acks_waits_too() -> None:
 
 
 def test_a_connection_that_ends_while_it_waits_is_forgotten() -> None:
-    with served(**{CONSUMER_BYTE_RATE: 1}) as (cluster, server):
+    with served({CONSUMER_BYTE_RATE: 1}) as (cluster, server):
         produce(cluster, 100)
         with Raw(server.ports[0], client_id="app") as app:
             assert throttle_of(app, fetch(cluster)) > 0
@@ -192,9 +210,44 @@ def test_a_connection_that_ends_while_it_waits_is_forgotten() -> None:
 def test_time_of_requests_is_limited() -> None:
     """BEHAVIOUR.md, 2.1, rule 11."""
     with (
-        served(**{REQUEST_PERCENTAGE: 1e-9}) as (_, server),
+        served({REQUEST_PERCENTAGE: 1e-9}) as (_, server),
         Raw(server.ports[0], client_id="app") as app,
         Raw(server.ports[0]) as free,
     ):
         assert throttle_of(app, METADATA) == 1000
         assert throttle_of(free, METADATA) == 0
+
+
+def test_a_client_waits_whose_changes_of_topics_are_refused() -> None:
+    """BEHAVIOUR.md, 2.1, rule 11. The response has the error and the time."""
+
+    def creation(name: str, count: int) -> CreateTopicsRequest:
+        return CreateTopicsRequest(topics=(CreateTopicsRequest.Topic(name=name, num_partitions=count),))
+
+    with (
+        served({CONTROLLER_MUTATION_RATE: 2}) as (cluster, server),
+        Raw(server.ports[0], client_id="app") as app,
+        Raw(server.ports[0], client_id="free") as free,
+    ):
+        assert throttle_of(app, creation("large", 24)) == 0
+        assert throttle_of(app, creation("next", 1)) == 1000
+        sent = app.send(METADATA)
+        assert throttle_of(free, creation("other", 1)) == 0
+        assert app.silent
+        cluster.advance(1000)
+        assert app.receive()[0] == sent
+        assert throttle_of(app, creation("next", 1)) == 0
+        assert {*cluster.image.topics} == {"orders", "large", "other", "next"}
+
+
+def test_a_connection_above_the_quota_of_its_address_is_closed() -> None:
+    """BEHAVIOUR.md, 2.1, rule 11: nothing that it sends is read."""
+    with served({CONNECTION_CREATION_RATE: 1}, entity(ip="127.0.0.1"), {WINDOW_NUM: 2}) as (cluster, server):
+        port = server.ports[0]
+        with Raw(port) as first, Raw(port) as above:
+            assert first.ask(METADATA).brokers
+            above.send(METADATA)
+            assert above.closed_by_server()
+        cluster.advance(2000)
+        with Raw(port) as next_one:
+            assert next_one.ask(METADATA).brokers

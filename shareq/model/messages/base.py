@@ -94,6 +94,6 @@ class Request:
 
 
 class Response:
-    """Base of all responses. `throttle_time_ms` is left out: the server writes it, as quotas are counted there."""
+    """Base of all responses. Most leave `throttle_time_ms` out: the server counts most quotas, and writes it."""
 
     __slots__ = ()

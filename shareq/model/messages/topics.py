@@ -60,6 +60,7 @@ class CreateTopicsResponse(Response):
         replication_factor: int = -1
         configs: tuple[CreateTopicsResponse.Config, ...] | None = ()
 
+    throttle_time_ms: int = 0
     topics: tuple[Topic, ...] = ()
 
 
@@ -87,6 +88,7 @@ class DeleteTopicsResponse(Response):
         error_code: Errors = Errors.NONE
         error_message: str | None = None
 
+    throttle_time_ms: int = 0
     responses: tuple[Topic, ...] = ()
 
 
@@ -119,6 +121,7 @@ class CreatePartitionsResponse(Response):
         error_code: Errors = Errors.NONE
         error_message: str | None = None
 
+    throttle_time_ms: int = 0
     results: tuple[Topic, ...] = ()
 
 

@@ -66,7 +66,9 @@ class _WriterCompiler:
             self._tags([field for field in shape.tagged if field.attribute], value)
 
     def _field(self, field: WireField, value: str, flexible: bool) -> None:
-        if field.letter:
+        if field.name == "throttle_time":
+            self._run.append((field.letter, f"throttle_ms or {value}"))
+        elif field.letter:
             self._run.append((field.letter, f"uuid({value})" if field.kind == "uuid" else value))
         elif field.is_array or field.shape is None:
             self._sized(field, value, flexible)
