@@ -61,6 +61,8 @@ def created(raw: Raw, name: str, **configs: str) -> str:
     assert made.error_code is Errors.NONE
     metadata = MetadataRequest(topics=(MetadataRequest.Topic(name=name),), allow_auto_topic_creation=True)
     eventually(lambda: raw.ask(metadata, 1).topics[0].error_code, Errors.NONE)
+    # Kafka's brokers lead a partition some moments after they show it.
+    eventually(lambda: fetched(raw, name, 4), ("NONE", []))
     return name
 
 
