@@ -28,8 +28,8 @@ def step_text(entries: Sequence[Entry], name: Name) -> str:
         outcome = OUTCOMES[failed]
         texts = [text.replace(_UNDER_WAY, f", {outcome}") for text in texts]
     texts, common = _without_common_outcome(texts)
-    if len(causal) > CAUSES:
-        texts.append(f"and {len(causal) - CAUSES} more events")
+    if (more := len(causal) - CAUSES) > 0:
+        texts.append(f"and {more} more event{'s' if more > 1 else ''}")
     texts += common
     if moves := [entry for entry in entries if isinstance(entry.event, WindowMoved) and entry not in causal]:
         texts.append(event_text(moves[-1].broker_id, moves[-1].event, name))
