@@ -9,7 +9,7 @@ from dataclasses import replace
 from shareq.broker.controller import Controller
 from shareq.broker.placement import MAX_NEW_PARTITIONS, refuse_name
 from shareq.coordinator.share_state import find_share_coordinator
-from shareq.model.actor import NEWEST_VERSION, ClientContext
+from shareq.model.actor import IN_PROCESS, ClientContext
 from shareq.model.errors import Errors
 from shareq.model.ids import (
     GROUP_METADATA_TOPIC,
@@ -81,13 +81,13 @@ DEAD_REPLICAS = 1
 """The first version with replicas on dead brokers. Before, they are left out, and an error tells of them."""
 
 
-def metadata(request: MetadataRequest, controller: Controller, api_version: int = NEWEST_VERSION) -> MetadataResponse:
+def metadata(request: MetadataRequest, controller: Controller, client: ClientContext = IN_PROCESS) -> MetadataResponse:
     """Live brokers, and topics by name or id; None means all topics.
 
     A missing topic that is requested by name may be created; this response still has UNKNOWN_TOPIC_OR_PARTITION.
     Versions before 12 have fields for ids, but setting them is an error.
     """
-    image = controller.image
+    image, api_version = controller.image, client.api_version
     if api_version < BY_ID and any(t.name is None or t.topic_id != ZERO_TOPIC_ID for t in request.topics or ()):
         topics = [_refused(requested) for requested in request.topics or ()]
     else:
@@ -107,7 +107,7 @@ def metadata(request: MetadataRequest, controller: Controller, api_version: int 
         ),
     )
     if request.allow_auto_topic_creation and image.broker_config["auto.create.topics.enable"]:
-        _create_missing(response.topics, controller)
+        _create_missing(response.topics, controller, client)
     return response
 
 
@@ -169,18 +169,21 @@ def _with_live_replicas(topic: MetadataResponse.Topic, image: ClusterImage) -> M
     return replace(topic, partitions=tuple(shown(partition) for partition in topic.partitions))
 
 
-def _create_missing(topics: Iterable[MetadataResponse.Topic], controller: Controller) -> None:
-    """Create missing topics; a topic that cannot be created stays UNKNOWN_TOPIC_OR_PARTITION. As many partitions as in
-    a CreateTopics are too many: then no topic is created."""
+def _create_missing(topics: Iterable[MetadataResponse.Topic], controller: Controller, client: ClientContext) -> None:
+    """Create missing topics; one that cannot be created, or is above the client's quota, stays
+    UNKNOWN_TOPIC_OR_PARTITION. As many partitions as in a CreateTopics are too many: then no topic is created."""
     missing = [t.name for t in topics if t.name is not None and t.error_code is Errors.UNKNOWN_TOPIC_OR_PARTITION]
     of_clients = [name for name in missing if name not in INTERNAL_TOPICS]
     if len(of_clients) * controller.image.broker_config["num.partitions"] > MAX_NEW_PARTITIONS:
         return
+    mutations = controller.mutation_quotas.mutations(client, controller.image, strict=True)
     for name in missing:
         if name in INTERNAL_TOPICS:
             controller.create_internal_topic(name)
         else:
-            controller.create_topic(name)
+            _, topic = controller.create_topic(name, validate_only=mutations.exhausted)
+            if topic is not None:
+                mutations.record(len(topic.partitions))
 
 
 # ---- descriptions for admins -----------------------------------------------------------------------------------------

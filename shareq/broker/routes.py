@@ -218,7 +218,7 @@ def _about_users(controller: Controller) -> dict[type[Request], Route]:
 
 def _about_topics(controller: Controller, data: DataPlane) -> dict[type[Request], Answer]:
     return {
-        MetadataRequest: lambda request, client: metadata.metadata(request, controller, client.api_version),
+        MetadataRequest: lambda request, client: metadata.metadata(request, controller, client),
         CreateTopicsRequest: lambda request, client: topics.create_topics(request, controller, client),
         DeleteTopicsRequest: lambda request, client: topics.delete_topics(request, controller, client),
         CreatePartitionsRequest: lambda request, client: topics.create_partitions(request, controller, client),

@@ -8,10 +8,12 @@ import pytest
 
 from shareq import Cluster
 from shareq.broker import topics
+from shareq.broker.metadata import metadata
 from shareq.broker.mutation_quotas import Bucket, MutationQuotas
 from shareq.model.actor import BROKER, ClientContext
 from shareq.model.client_quotas import CONTROLLER_MUTATION_RATE, Entity, entity
 from shareq.model.errors import Errors
+from shareq.model.messages.cluster import MetadataRequest
 from shareq.model.messages.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 
 APP = ClientContext(client_id="app", principal="User:alice")
@@ -116,6 +118,19 @@ def test_a_change_that_is_not_valid_has_its_own_error_and_costs_nothing(stage: S
 def test_a_validation_counts_as_in_kafka(stage: Stage) -> None:
     stage.create(a=23, validate_only=True)
     assert stage.create(a=1, validate_only=True) == ({"a": REFUSED}, 500)
+
+
+def test_topics_that_metadata_requests_create_count(stage: Stage) -> None:
+    def ask(name: str, client: ClientContext = APP) -> None:
+        request = MetadataRequest(topics=(MetadataRequest.Topic(name=name),), allow_auto_topic_creation=True)
+        metadata(request, stage.controller, client)
+
+    stage.create(a=22)
+    for name in ("b", "c"):
+        ask(name)
+    assert {*stage.cluster.image.topics} == {"a", "b"}
+    ask("c", APP._replace(client_id="other"))
+    assert {*stage.cluster.image.topics} == {"a", "b", "c"}
 
 
 def test_others_and_brokers_are_not_limited(stage: Stage) -> None:
