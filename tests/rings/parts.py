@@ -23,9 +23,9 @@ LANES = 5
 """Deterministic parts at a time on two cores: many tests wait for clients."""
 
 
-THREADS = 3
-"""Threads through real parts at a time: at most one Apache Kafka, one Spark and one Chromium are alive. Each waits for
-the others' processes for a part of its time."""
+REAL_LANES = 3
+"""Parts with real processes at a time: one uses Apache Kafka, one Spark, one Chromium. Each waits for these processes
+for a part of its time."""
 
 
 class Part(NamedTuple):
@@ -136,8 +136,8 @@ def _halves(room: str) -> list[tuple[str, list[str]]]:
 
 
 FIRST_LESSONS = ("00", "01", "02", "12")
-JVM_LESSONS = ("07", "11", "13")
-"""Lessons that start an Apache Kafka or a Spark."""
+REAL_LESSONS = {"07": "Kafka", "11": "Spark", "13": "Kafka"}
+"""Lesson -> the real part that it starts."""
 
 
 def _notebooks(name: str, *paths: Path, real: str = "") -> Part:
@@ -164,7 +164,7 @@ def first() -> list[Phase]:
     ]
     rooms, checks = _rooms(SHORT, "first"), _checks()
     quick = [*rooms[:2], *checks, lessons, *rooms[2:]]  # the longest first
-    return [Phase(quick, LANES), Phase(threads, THREADS)]
+    return [Phase(quick, LANES), Phase(threads, REAL_LANES)]
 
 
 KAFKA_ROOMS = ("pairings", "wire", "tools", "backend", "proxy", "kafka", "observer", "broker", "house")
@@ -172,10 +172,10 @@ STANDALONE = "tests/spark/test_standalone.py"
 
 
 def whole() -> list[Phase]:
-    """Everything. At most two JVMs are alive: parts that start some follow each other, browser and lessons beside."""
+    """Everything. Parts that start an Apache Kafka follow each other, beside them those of Spark and of the browser."""
     limit_s = 30 * MINUTE
     lessons = {
-        number: _notebooks(f"lesson {number}", path, real="JVM" if number in JVM_LESSONS else "")
+        number: _notebooks(f"lesson {number}", path, real=REAL_LESSONS.get(number, ""))
         for number, path in _notebook_files().items()
     }
 
@@ -184,27 +184,27 @@ def whole() -> list[Phase]:
 
     kafka = "kafka and not browser and not spark"
     others = (f"--ignore=tests/{room}" for room in ("browser", *KAFKA_ROOMS))
-    jvm = [
-        *(part(f"kafka: {room}", kafka, f"tests/{room}", real="JVM") for room in KAFKA_ROOMS),
-        part("kafka: others", kafka, "tests", *others, real="JVM"),
+    java = [
+        *(part(f"kafka: {room}", kafka, f"tests/{room}", real="Kafka") for room in KAFKA_ROOMS),
+        part("kafka: others", kafka, "tests", *others, real="Kafka"),
         part(
             "spark: session",
             "spark and not browser",
             "tests",
             f"--ignore={STANDALONE}",
             "--ignore=tests/browser",
-            real="JVM",
+            real="Spark",
         ),
-        part("spark: standalone", "spark", STANDALONE, real="JVM"),
-        part("browser: kafka", "browser and kafka", "tests/browser", real="JVM"),
-        *(lessons[number] for number in JVM_LESSONS),
+        part("spark: standalone", "spark", STANDALONE, real="Spark"),
+        part("browser: kafka", "browser and kafka", "tests/browser", real="Kafka"),
+        *(lessons[number] for number in REAL_LESSONS),
     ]
     beside = [
         part("browser", "browser and not kafka", "tests/browser", real="browser"),
         part("site", "site", "tests/site", real="browser"),
-        *(lesson for number, lesson in lessons.items() if number not in JVM_LESSONS),
+        *(lesson for number, lesson in lessons.items() if number not in REAL_LESSONS),
     ]
-    return [Phase([*_rooms(DETERMINISTIC, "all"), *_checks()], LANES), Phase([*jvm, *beside], 2)]
+    return [Phase([*_rooms(DETERMINISTIC, "all"), *_checks()], LANES), Phase([*java, *beside], REAL_LANES)]
 
 
 RINGS = {"first": first, "all": whole}
