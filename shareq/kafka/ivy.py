@@ -56,6 +56,8 @@ def retrieve(version: str, tools: str, folder: Path, cache: Path) -> None:
         assert process.stdout is not None
         try:
             output = _follow(process.stdout, f"Apache Kafka {version}")
+            if _missing(output):
+                raise IvyFailed(_why(output))
         except BaseException:
             process.terminate()
             raise
@@ -141,7 +143,9 @@ def _mirror(settings: Path) -> str | None:
 
 
 def _follow(lines: Iterable[str], title: str) -> str:
-    """Read Ivy's output to its end. The progress bar's total counts the modules found, its position the jars."""
+    """Read Ivy's output, to its end or to the first module that the repository does not have: Ivy would look for all
+    others first. The progress bar's total counts the modules found, its position the jars.
+    """
     from tqdm.auto import tqdm
 
     output = []
@@ -153,7 +157,14 @@ def _follow(lines: Iterable[str], title: str) -> str:
                 bar.set_postfix_str(line.split()[1].partition("#")[2], refresh=True)
             elif "[SUCCESSFUL ]" in line:
                 bar.update()
+            elif _missing(line):
+                break
     return "".join(output)
+
+
+def _missing(output: str) -> list[str]:
+    """The modules that the repository does not have."""
+    return re.findall(r"\tmodule not found: (\S+)", output)
 
 
 def _without_checksum(output: str) -> list[str]:
@@ -179,6 +190,6 @@ def _why(output: str) -> str:
             "network; set HTTPS_PROXY; name a mirror in ~/.m2/settings.xml, or an Ivy settings file in "
             "SHAREQ_IVY_SETTINGS; or unpack Apache Kafka yourself and set KAFKA_HOME to its folder."
         )
-    if missing := re.findall(r":: (\S+#\S+): not found", output):
+    if missing := _missing(output):
         return f"the repository does not have {', '.join(missing)}. Remedy: choose another version."
     return "Ivy failed:\n" + "\n".join(output.splitlines()[-12:])

@@ -27,6 +27,8 @@ def code_cells(path: Path) -> list[Any]:
 
 MOST_BYTES = 650_000
 """The most bytes of a notebook: GitHub shows none of more than a megabyte or two, and each version stays in Git."""
+LONGEST_LINE = 110
+"""The most characters of a line of code: more are cut where JupyterLab has 1,150 pixels."""
 PICTURE_CALLS = ("strip(", "control_room(")
 """What begins the last line of a cell that shows a view."""
 OF_NOTHING = ("empty (not loaded)", "no members", "Control room of")
@@ -70,6 +72,10 @@ class TestNotebook:
         notebook = nbformat.read(path, as_version=4)
         assert "widgets" not in notebook.metadata
         assert [data for cell in code_cells(path) for data in data_of(cell) if WIDGET in data] == []
+
+    def test_its_lines_fit_a_narrow_page(self, path: Path) -> None:
+        lines = [line for cell in code_cells(path) for line in cell.source.splitlines()]
+        assert [line for line in lines if len(line) > LONGEST_LINE] == []
 
     def test_each_view_has_a_picture_for_all_readers(self, path: Path) -> None:
         for cell in code_cells(path):

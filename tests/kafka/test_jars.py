@@ -376,7 +376,7 @@ def test_the_real_ivy_reports_a_missing_network(monkeypatch: pytest.MonkeyPatch,
             id="no such host",
         ),
         pytest.param(
-            "\t\t:: org.apache.kafka#kafka_2.13;4.99.0: not found\n",
+            "WARN: \tmodule not found: org.apache.kafka#kafka_2.13;4.99.0\n",
             "the repository does not have org.apache.kafka#kafka_2.13;4.99.0. Remedy: choose another version.",
             id="no such version",
         ),
@@ -386,14 +386,29 @@ def test_the_real_ivy_reports_a_missing_network(monkeypatch: pytest.MonkeyPatch,
 def test_failures_of_ivy_have_a_reason_and_a_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str, why: str
 ) -> None:
-    java = tmp_path / "java"
-    java.write_text(f"#!/bin/sh\ncat <<'EOF'\n{output}EOF\nexit 1\n")
-    java.chmod(0o755)
-    monkeypatch.setattr(ivy, "find_java", lambda: Java(tmp_path, java, 17, "PATH"))
-    monkeypatch.setattr(ivy, "_ivy_jar", lambda: Path("ivy.jar"))
+    _install_ivy(tmp_path, monkeypatch, output, "exit 1")
     with pytest.raises(KafkaNotFound) as error:
         kafka_jars()
     assert str(error.value).startswith(f"Apache Kafka 4.4.0 could not be fetched: {why}")
+
+
+def test_ivy_is_ended_at_the_first_module_that_the_repository_does_not_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _install_ivy(
+        tmp_path, monkeypatch, "WARN: \tmodule not found: org.apache.kafka#kafka_2.13;4.99.0\n", "exec sleep 600"
+    )
+    with pytest.raises(KafkaNotFound, match=r"kafka_2\.13;4\.99\.0\. Remedy: choose another version"):
+        kafka_jars()
+
+
+def _install_ivy(folder: Path, monkeypatch: pytest.MonkeyPatch, output: str, then: str) -> None:
+    """Put a program in place of Java with Ivy; `then` is what it runs after its output."""
+    java = folder / "java"
+    java.write_text(f"#!/bin/sh\ncat <<'EOF'\n{output}EOF\n{then}\n")
+    java.chmod(0o755)
+    monkeypatch.setattr(ivy, "find_java", lambda: Java(folder, java, 17, "PATH"))
+    monkeypatch.setattr(ivy, "_ivy_jar", lambda: Path("ivy.jar"))
 
 
 def test_progress_counts_found_and_fetched_jars(capsys: pytest.CaptureFixture[str]) -> None:

@@ -135,6 +135,23 @@ def test_each_frame_has_its_picture_its_sentence_and_its_time(cluster: Cluster, 
         assert any(text.startswith(shown.rstrip("…")) for shown in texts if len(shown) > 8)
 
 
+def test_a_long_sentence_has_two_lines_and_its_picture_stands_below(monkeypatch: pytest.MonkeyPatch) -> None:
+    def drawn(sentence: str) -> tuple[list[tuple[str, float]], list[str]]:
+        monkeypatch.setattr("shareq_widgets.storyboard.caption", lambda *_: ("t 0:01", sentence, False))
+        root = ET.fromstring(storyboard(shown(eventful("aataa"))) or "")
+        texts = [("".join(node.itertext()), float(node.attrib["y"])) for node in root.findall(f"{SVG}text")]
+        return texts, [node.attrib["transform"] for node in root.findall(f"{SVG}g")]
+
+    short, places = drawn("ann accepted 0")
+    words = " ".join(["ann accepted 0–9;"] * 10)
+    long, moved = drawn(words)
+    lines = [text for text, _ in long if text.startswith("ann") or text.endswith("0–9;")]
+    assert " ".join(lines[:2]) == words
+    assert [y for text, y in long if text in lines[:2]][:2] == [71, 87]
+    assert ("ann accepted 0", 71) in short
+    assert (places[0], moved[0]) == ("translate(0 90)", "translate(0 106)")
+
+
 def test_a_frame_is_the_picture_of_that_moment(cluster: Cluster) -> None:
     player = strip(cluster, **PLACE)
     made = storyboard(player)

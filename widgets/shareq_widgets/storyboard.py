@@ -13,7 +13,7 @@ from shareq_widgets.position import Snapshot
 from shareq_widgets.showable import Showable
 from shareq_widgets.stored import MOST_BYTES
 from shareq_widgets.svg import FONT
-from shareq_widgets.text_fit import clipped, text_width
+from shareq_widgets.text_fit import clipped, text_width, wrapped
 from shareq_widgets.words import clock_text
 
 FEWEST: Final = 3
@@ -30,6 +30,8 @@ FEW_STEPS: Final = 60
 WIDTH: Final = 1084
 _HEAD: Final = 44
 _CAPTION: Final = 46
+_LINE: Final = 16
+"""From the first line of a caption to the second and last."""
 _GAP: Final = 12
 
 
@@ -45,6 +47,15 @@ class _Picture(NamedTuple):
     markup: str
     height: float
     frame: Frame
+
+
+class _Heading(NamedTuple):
+    """The time of a frame, its sentence, true if it needs attention, and the sentence in lines."""
+
+    time: str
+    text: str
+    hot: bool
+    lines: list[str]
 
 
 def storyboard(player: Showable, *, theme: str = "light") -> str | None:
@@ -162,13 +173,14 @@ def _drawn(player: Showable, pictures: list[_Picture], theme: str) -> str:
     parts, y, captions = [], float(_HEAD), []
     for row in range(0, len(pictures), columns):
         shown = pictures[row : row + columns]
-        for column, picture in enumerate(shown):
-            x = column * (width + _GAP)
-            number, heading = row + column + 1, caption(player, picture.frame.snapshot)
-            captions.append(f"{number}. {heading[0]}: {heading[1]}")
+        headings = [_heading(player, picture.frame.snapshot, width) for picture in shown]
+        top = _CAPTION + _LINE * (max(len(heading.lines) for heading in headings) - 1)
+        for column, (picture, heading) in enumerate(zip(shown, headings, strict=True)):
+            x, number = column * (width + _GAP), row + column + 1
+            captions.append(f"{number}. {heading.time}: {heading.text}")
             parts.append(_framed(number, heading, (x, y, width), colours))
-            parts.append(f'<g transform="translate({x:g} {y + _CAPTION:g})">{picture.markup}</g>')
-        y += _CAPTION + max(picture.height for picture in shown) + _GAP
+            parts.append(f'<g transform="translate({x:g} {y + top:g})">{picture.markup}</g>')
+        y += top + max(picture.height for picture in shown) + _GAP
     words = player.words_at(player.view.snapshot())
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y:g}" width="{WIDTH}" height="{y:g}" '
@@ -186,18 +198,26 @@ def caption(player: Showable, snapshot: Snapshot) -> tuple[str, str, bool]:
     return f"t {clock_text(snapshot['now_ms'] - snapshot['origin_ms'])}", what + why, hot
 
 
-def _framed(
-    number: int, heading: tuple[str, str, bool], place: tuple[float, float, float], colours: dict[str, str]
-) -> str:
-    """The line above a frame. `place`: x, y and width."""
-    (time, text, hot), (x, y, width) = heading, place
+def _heading(player: Showable, snapshot: Snapshot, width: float) -> _Heading:
+    time, text, hot = caption(player, snapshot)
     room = width - 44 - text_width(time) - 24
-    ink = colours["alarm" if hot else "ink"]
+    first, *others = wrapped(text, room, strong=True) or [""]
+    lines = [first, clipped(" ".join(others), room / 1.1)] if others else [first]
+    return _Heading(time, text, hot, lines)
+
+
+def _framed(number: int, heading: _Heading, place: tuple[float, float, float], colours: dict[str, str]) -> str:
+    """The lines above a frame. `place`: x, y and width."""
+    x, y, width = place
+    ink, time = colours["alarm" if heading.hot else "ink"], escape(heading.time)
+    lines = "".join(
+        f'<text x="{x + 46:g}" y="{y + 27 + _LINE * row:g}" font-weight="700" fill="{ink}">{escape(line)}</text>'
+        for row, line in enumerate(heading.lines)
+    )
     return (
         f'<path d="M{x:g} {y:g}h{width:g}" stroke="{colours["line"]}"/>'
         f'<circle cx="{x + 26:g}" cy="{y + 23:g}" r="10" fill="{colours["ink"]}"/>'
         f'<text x="{x + 26:g}" y="{y + 27:g}" text-anchor="middle" font-weight="700" '
-        f'fill="{colours["bg"]}">{number}</text>'
-        f'<text x="{x + 46:g}" y="{y + 27:g}" font-weight="700" fill="{ink}">{escape(clipped(text, room / 1.1))}</text>'
-        f'<text x="{x + width - 12:g}" y="{y + 27:g}" text-anchor="end" fill="{colours["soft"]}">{escape(time)}</text>'
+        f'fill="{colours["bg"]}">{number}</text>{lines}'
+        f'<text x="{x + width - 12:g}" y="{y + 27:g}" text-anchor="end" fill="{colours["soft"]}">{time}</text>'
     )
