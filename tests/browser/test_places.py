@@ -22,7 +22,7 @@ from shareq.sim.race import RaceSetting, run_race
 from shareq_widgets import ControlRoom, control_room, race
 from shareq_widgets.pictures.race import verdict
 from tests.browser.busy import Everything, cells_of, described, everything, pictures_of
-from tests.browser.pages import notebook, run_all
+from tests.browser.pages import READY_MS, notebook, run_all
 from tests.browser.test_every_control import USES, fresh, unfold, use
 from tests.browser.test_views import SEEN, until_equal
 
@@ -44,6 +44,7 @@ page, such as a missing setting, command or extension of JupyterLab."""
 def clean_page(browser: Browser) -> Iterator[Page]:
     """A page on which a view must cause no error, neither raised nor in the console."""
     context = browser.new_context(viewport={"width": 1400, "height": HEIGHT}, reduced_motion="reduce")
+    context.set_default_timeout(READY_MS)
     page, errors = context.new_page(), []
     page.on("pageerror", lambda error: errors.append(f"{error}\n{error.stack}"))
     page.on(

@@ -69,6 +69,30 @@ def test_rows_are_made_when_their_fold_is_opened(panel: Panel) -> None:
     assert row(panel, LOCK)[1] is slider
 
 
+def test_all_folds_opened_at_once_send_less_than_the_queues_of_a_kernel_hold(
+    panel: Panel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ZeroMQ drops what is above 1,000 messages: a change that follows would never be seen."""
+    sent: list[str] = []
+
+    def count(name: str) -> None:
+        call = getattr(ipywidgets.Widget, name)
+
+        def counted(*given: Any, **more: Any) -> None:
+            sent.append(name)
+            call(*given, **more)
+
+        monkeypatch.setattr(ipywidgets.Widget, name, counted)
+
+    count("open")
+    count("send_state")
+    while closed := [fold for fold in panel._folds.values() if fold.selected_index is None]:
+        for fold in closed:
+            fold.selected_index = 0
+    assert len(panel._rows) > 80
+    assert 300 < len(sent) < 1_000
+
+
 def test_a_new_consumer_leaves_the_other_folds_as_they_are(panel: Panel) -> None:
     """A fold that is shown anew drops what a person is typing in it."""
     before = {title: fold.children for title, fold in panel._folds.items()}

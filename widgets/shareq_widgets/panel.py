@@ -14,7 +14,7 @@ from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq_widgets.inputs import on_change, on_click
 from shareq_widgets.labels import labelled
 from shareq_widgets.panel_hint import hint
-from shareq_widgets.panel_row import Row, breakable
+from shareq_widgets.panel_row import Maker, Row, breakable
 from shareq_widgets.steering import STORIES, Control, Steering, Story
 from shareq_widgets.steering.dynamic_configs import GROUP
 from shareq_widgets.steering.panel import BROKERS, CLOCK, CONSUMERS, RECORDS
@@ -55,6 +55,7 @@ class Panel(ipywidgets.VBox):
     ) -> None:
         self.steering = steering
         self.story = story
+        self._make = Maker()
         self._controls: dict[str, Control] = {}
         self._rows: dict[str, Row] = {}
         """The rows of the folds that are open, or have been: a hundred rows would take a second to make."""
@@ -77,12 +78,10 @@ class Panel(ipywidgets.VBox):
         self._clock_shown: tuple[int, ...] = ()
         self._advance = ipywidgets.Button(description="advance 1 s", tooltip=f"cluster.advance({A_SECOND})")
         on_click(self._advance, lambda: self.act(self.steering["advance"], A_SECOND))
-        standing = ipywidgets.Box([self._clock, self._advance])
-        standing.add_class("sq-standing")
-        hints = ipywidgets.VBox([self._hint, self._code])
-        hints.add_class("sq-hints")
-        self._top = ipywidgets.VBox([*([standing] if steering.cluster.loop.virtual else []), hints])
-        self._top.add_class("sq-top")
+        standing = self._make(ipywidgets.Box, [self._clock, self._advance], classes="sq-standing")
+        hints = self._make(ipywidgets.VBox, [self._hint, self._code], classes="sq-hints")
+        top = [*([standing] if steering.cluster.loop.virtual else []), hints]
+        self._top = self._make(ipywidgets.VBox, top, classes="sq-top")
         self._folds: dict[str, ipywidgets.Accordion] = {}
         self._listed: dict[str, list[str]] = {}
         """The names of the controls in a fold."""
@@ -166,7 +165,7 @@ class Panel(ipywidgets.VBox):
     def _row(self, name: str, text: str = "") -> ipywidgets.Widget:
         """The widgets of a control; `text`: on its button, if not its name."""
         if name not in self._rows:
-            self._rows[name] = Row(self._controls[name], self.act, text)
+            self._rows[name] = Row(self._controls[name], self.act, self._make, text)
         return self._rows[name].widget
 
     def _lay_out(self) -> None:
@@ -177,8 +176,8 @@ class Panel(ipywidgets.VBox):
         for area, found in by_area.items():
             names = [control.name for control in found]
             self._fold(area, names, partial(self._content, found), opened=area in OPEN)
-        heading = ipywidgets.HTML("<b>Stories</b>: begin with 1")
-        stories, moves = _box([heading, *self._stories.values()]), _box([self._next, self._leave])
+        heading = self._make(ipywidgets.HTML, "<b>Stories</b>: begin with 1")
+        stories, moves = self._box([heading, *self._stories.values()]), self._box([self._next, self._leave])
         steps = [moves, self._step] if self.story is not None else []  # a longer text must not move the buttons
         shown = [self._folds[area] for area in by_area]
         self.children = (self._top, *steps, *([stories] if self._stories else []), *shown, self._labels)
@@ -196,18 +195,19 @@ class Panel(ipywidgets.VBox):
                 parts.append(self._line_of(subject, names))
             else:
                 parts += map(self._row, names)
-        return _box(parts)
+        return self._box(parts)
 
     def _box_of(self, names: list[str]) -> ipywidgets.Widget:
-        return _box([self._row(name) for name in names])
+        return self._box([self._row(name) for name in names])
+
+    def _box(self, children: list[ipywidgets.Widget]) -> ipywidgets.Box:
+        return self._make(ipywidgets.Box, children, classes="sq-controls")
 
     def _line_of(self, subject: str, names: list[str]) -> ipywidgets.Widget:
         """The buttons of a subject in one line, behind its name."""
         buttons = [self._row(name, name.removesuffix(f" {subject}")) for name in names]
-        line = ipywidgets.Box([ipywidgets.HTML(escape(subject)), *buttons])
-        for name in ("sq-control", "sq-subject"):
-            line.add_class(name)
-        return line
+        children = [self._make(ipywidgets.HTML, escape(subject)), *buttons]
+        return self._make(ipywidgets.Box, children, classes="sq-control sq-subject")
 
     def _fold(
         self, title: str, names: list[str], content: Callable[[], ipywidgets.Widget], *, opened: bool
@@ -217,7 +217,7 @@ class Panel(ipywidgets.VBox):
         typing there."""
         if title not in self._folds:
             index = 0 if opened else None
-            fold = ipywidgets.Accordion(children=(_box([]),), titles=(title,), selected_index=index)
+            fold = ipywidgets.Accordion(children=(self._box([]),), titles=(title,), selected_index=index)
             on_change(fold, lambda _: self._fill(title), "selected_index")
             self._folds[title] = fold
         if self._listed.get(title) != names:
@@ -266,12 +266,4 @@ def _numbered(name: str) -> str:
 
 def _html(name: str) -> ipywidgets.HTML:
     """A text with a class of its own."""
-    text = ipywidgets.HTML()
-    text.add_class(name)
-    return text
-
-
-def _box(children: list[ipywidgets.Widget]) -> ipywidgets.Box:
-    box = ipywidgets.Box(children)
-    box.add_class("sq-controls")
-    return box
+    return ipywidgets.HTML(_dom_classes=(name,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from math import log10
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import ipywidgets
 
@@ -14,6 +14,8 @@ from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq_widgets.inputs import on_change, on_click
 from shareq_widgets.steering import Control
 from shareq_widgets.steering.control import BUTTON, SLIDER
+
+W = TypeVar("W", bound=ipywidgets.DOMWidget)
 
 UNITS: Final = {"minutes": "min", "records/s": "/s", "x": "×"}
 """Units that are shorter behind a field than in words."""
@@ -29,15 +31,37 @@ NO_WORD: Final = '""'
 """The label of a choice that is the empty text."""
 
 
+class Maker:
+    """Makes the widgets of a panel: those of a kind share a layout and a style, and have all their traits from the
+    beginning.
+
+    Each layout, each style and each later change is a message to the page. The folds of a panel have some hundred
+    widgets, and of a burst of 2,000 messages ZeroMQ drops what its queues cannot hold: the page would never show it.
+    """
+
+    def __init__(self) -> None:
+        self._looks: dict[tuple[type, str | None], dict[str, Any]] = {}
+
+    def __call__(self, kind: type[W], *children: Any, classes: str = "", width: str | None = None, **traits: Any) -> W:
+        """A widget of a kind. `classes`: of CSS, separated by spaces; `width`: of CSS, instead of the kind's own."""
+        looks = self._looks.get((kind, width), {} if width is None else {"layout": {"width": width}})
+        made: W = kind(*children, _dom_classes=tuple(classes.split()), **looks, **traits)
+        names = ("layout", "style") if made.has_trait("style") else ("layout",)
+        self._looks[kind, width] = {name: getattr(made, name) for name in names}
+        return made
+
+
 @used_by_one_thread
 class Row:
     """The widgets of one control. `act` is called with the control and a value. `text`: on the button, if not the name.
+    `make` makes the widgets.
 
     A whole number is typed beside its slider, also outside the slider's range: the control refuses it with a reason.
     """
 
-    def __init__(self, control: Control, act: Callable[[Control, Any], None], text: str = "") -> None:
+    def __init__(self, control: Control, act: Callable[[Control, Any], None], make: Maker, text: str = "") -> None:
         self.control = control
+        self._make = make
         self._act = act
         self._updating = False
         self._chosen = False
@@ -45,60 +69,54 @@ class Row:
         self._refused = False
         """True while the field shows a value that was refused, and the reason stands below it."""
         self._in_force: Any = None
-        self._answer = ipywidgets.HTML()
-        self._answer.add_class("sq-answer")
+        self._answer = make(ipywidgets.HTML, classes="sq-answer")
         self._exact: ipywidgets.IntText | None = None
-        self._field = self._make_field(control)
+        beginning: dict[str, Any] = {"tooltip": _tooltip(control), "disabled": not control.available}
+        self._field = self._make_field(control, beginning)
         if control.kind == SLIDER and control.whole:
-            self._exact = ipywidgets.IntText(continuous_update=False, layout={"width": _room(control)})
-            self._exact.add_class("sq-exact")
+            traits: dict[str, Any] = {"value": control.value or 0, "continuous_update": False, **beginning}
+            self._exact = make(ipywidgets.IntText, classes="sq-exact", width=_room(control), **traits)
             on_change(self._exact, self._typed)
             on_change(self._field, self._slid)
-        self._button = ipywidgets.Button(description=text or control.name, tooltip=_tooltip(control))
+        self._button = make(ipywidgets.Button, description=text or control.name, **beginning)
         on_click(self._button, self._send)
         if self._field is not None:
             on_change(self._field, self._changed)
         self.widget = self._lay_out(control)
         self.update(control)
 
-    def _make_field(self, control: Control) -> Any:
-        """The slider or the list of choices; None of a button."""
+    def _make_field(self, control: Control, beginning: dict[str, Any]) -> Any:
+        """The slider or the list of choices; None of a button. `beginning`: its tooltip, and whether it is disabled."""
         if control.kind == BUTTON:
             return None
         if control.kind != SLIDER:
-            return ipywidgets.Dropdown(options=[(str(choice) or NO_WORD, choice) for choice in control.choices])
+            options = [(str(choice) or NO_WORD, choice) for choice in control.choices]
+            value = control.value if control.value in control.choices else None
+            return self._make(ipywidgets.Dropdown, options=options, value=value, **beginning)
         low, high = control.low or 0, control.high or 0
+        value = min(max(low if control.value is None else control.value, low), high)
+        traits = {"value": value, "continuous_update": False, **beginning}
         if control.log and low > 0:
-            return ipywidgets.FloatLogSlider(
-                min=log10(low),
-                max=log10(high),
-                step=0.05,
-                continuous_update=False,
-                readout=not control.whole,
-                readout_format=".3g",
-            )
+            traits |= {"min": log10(low), "max": log10(high), "step": 0.05}
+            traits |= {"readout": not control.whole, "readout_format": ".3g"}
+            return self._make(ipywidgets.FloatLogSlider, **traits)
         if control.whole:
-            return ipywidgets.IntSlider(min=low, max=high, continuous_update=False, readout=False)
-        return ipywidgets.FloatSlider(min=low, max=high, continuous_update=False)
+            return self._make(ipywidgets.IntSlider, min=low, max=high, readout=False, **traits)
+        return self._make(ipywidgets.FloatSlider, min=low, max=high, **traits)
 
     def _lay_out(self, control: Control) -> ipywidgets.Widget:
         """The button, or the name, with the field beside it."""
         if self._field is None:
             return self._button
-        self._field.tooltip = _tooltip(control)
-        label = ipywidgets.HTML(f'<span title="{escape(_tooltip(control))}">{breakable(control.name)}</span>')
+        name = f'<span title="{escape(_tooltip(control))}">{breakable(control.name)}</span>'
         exact: list[ipywidgets.Widget] = [] if self._exact is None else [self._exact]
         beside = len(control.name) <= BESIDE and not control.momentary
         if control.unit and control.kind == SLIDER:
             unit = (UNITS | RECORDS if beside else UNITS).get(control.unit, control.unit)
-            exact.append(ipywidgets.HTML(f'<span class="sq-unit">{unit}</span>'))
-        if self._exact is not None:
-            self._exact.tooltip = _tooltip(control)
-        row = ipywidgets.Box([self._button if control.momentary else label, self._field, *exact, self._answer])
-        row.add_class("sq-control")
-        if beside:
-            row.add_class("sq-beside")
-        return row
+            exact.append(self._make(ipywidgets.HTML, f'<span class="sq-unit">{unit}</span>'))
+        first = self._button if control.momentary else self._make(ipywidgets.HTML, name)
+        classes = "sq-control sq-beside" if beside else "sq-control"
+        return self._make(ipywidgets.Box, [first, self._field, *exact, self._answer], classes=classes)
 
     def update(self, control: Control) -> None:
         """Show the value and the availability of the control."""
