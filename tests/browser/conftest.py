@@ -15,15 +15,12 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser.chromium import installed
-from tests.browser.pages import run_all
+from tests.browser.pages import READY_MS, new_page, run_all
 
 _ROOT = Path(__file__).parents[2]
 _START_DEADLINE_S = 180
 _STOP_DEADLINE_S = 20
-_PATIENCE_MS = 60_000
-"""Longest wait for a change of a page: Playwright's default of 5 s is too short on a busy machine."""
-
-expect.set_options(timeout=_PATIENCE_MS)
+expect.set_options(timeout=READY_MS)  # Playwright's 5 s are too short on a busy machine
 
 
 @pytest.fixture(scope="session")
@@ -52,15 +49,9 @@ def launched(chromium_path: str) -> Iterator[Browser]:
 
 @pytest.fixture
 def browser_page(browser: Browser) -> Iterator[Page]:
-    """An empty page of its own context. An error in the page's own scripts fails the test."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, device_scale_factor=2)
-    context.set_default_timeout(_PATIENCE_MS)
-    page = context.new_page()
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    yield page
-    context.close()
-    assert errors == []
+    """An empty page, see `new_page`."""
+    with new_page(browser) as page:
+        yield page
 
 
 @pytest.fixture(scope="session")

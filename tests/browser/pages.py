@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 READY_MS = 60_000
+"""The longest wait for a change of a page."""
 
 
 def notebook(folder: Path, name: str, *cells: str) -> None:
@@ -54,6 +55,19 @@ def run_all(page: Page, address: str) -> None:
     page.evaluate(RUN_ALL)
     page.wait_for_function("() => window.allCellsRan !== undefined", timeout=READY_MS)
     assert page.evaluate("() => window.allCellsRan"), page.locator(".jp-OutputArea").all_inner_texts()
+
+
+@contextmanager
+def new_page(browser: Browser) -> Iterator[Page]:
+    """An empty page of its own context. An error in the page's own scripts fails the test."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, device_scale_factor=2)
+    context.set_default_timeout(READY_MS)
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    yield page
+    context.close()
+    assert errors == [], errors  # a fixture's assertion is not explained
 
 
 @contextmanager

@@ -1,33 +1,65 @@
-"""The partition strip in a real JupyterLab: clicks, keys, scrubbing, and both themes."""
+"""The partition strip in a real JupyterLab: clicks, keys, scrubbing, and both themes. The tests share a page."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from shareq.trace.views.palette import DARK, LIGHT
 from shareq_widgets.words import clock_text
-from tests.browser.pages import cells, execute, notebook, open_strip, themed
+from tests.browser.pages import cells, execute, new_page, notebook, run_all, themed
 from tests.widgets.fakes import ORIGIN_MS, payments
 
 pytestmark = pytest.mark.browser
 
 SOURCE = "from tests.widgets.fakes import FakeCluster, payments, wide; cluster = FakeCluster(payments(), 10)"
-SHOW = "from shareq_widgets import strip; strip(cluster, group='payments', topic='orders', view=cluster.view)"
+PLACE = "import ipywidgets; place = ipywidgets.VBox(); place"
+SHOW = """
+from shareq_widgets import strip
+place.children = (strip(cluster, group='payments', topic='orders', view=cluster.view),)
+"""
+CLEAR = "shown, place.children = place.children, ()\nfor each in shown: each.close()"
 SNAPSHOTS = payments().snapshots
 
 
+@pytest.fixture(scope="module")
+def page(browser: Browser, jupyterlab: str, jupyterlab_folder: Path) -> Iterator[Page]:
+    """A page with an empty place: the tests share it and its kernel."""
+    notebook(jupyterlab_folder, "strip.ipynb", PLACE)
+    with new_page(browser) as page:
+        run_all(page, f"{jupyterlab}lab/tree/strip.ipynb?reset")
+        yield page
+        page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
+
+
 @pytest.fixture
-def strip(browser_page: Page, jupyterlab: str, jupyterlab_folder: Path) -> Iterator[Locator]:
-    notebook(jupyterlab_folder, "strip.ipynb", SOURCE, SHOW)
-    yield open_strip(browser_page, jupyterlab, "strip.ipynb")
-    browser_page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
+def show(page: Page) -> Iterator[Callable[..., Locator]]:
+    """A function that runs code, which names a `cluster`, and shows its strip."""
+    strip = page.locator(".sq-strip")
+
+    def shown(*sources: str) -> Locator:
+        for source in (*map(dedent, sources), SHOW):
+            execute(page, source)
+        expect(strip).to_have_attribute("data-mode", re.compile("cells|runs"))
+        strip.scroll_into_view_if_needed()
+        return strip
+
+    page.emulate_media(reduced_motion="no-preference")
+    page.mouse.move(0, 0)
+    yield shown
+    execute(page, CLEAR)
+    expect(strip).to_have_count(0)
+
+
+@pytest.fixture
+def strip(show: Callable[..., Locator]) -> Locator:
+    return show(SOURCE)
 
 
 def expected_cells(order: int) -> dict[int, tuple[str, int]]:
@@ -42,9 +74,9 @@ def expect_order(strip: Locator, order: int) -> None:
     assert cells(strip) == expected_cells(order)
 
 
-def test_step_and_back_change_the_cells(strip: Locator, browser_page: Page, tmp_path: Path) -> None:
+def test_step_and_back_change_the_cells(strip: Locator, page: Page, tmp_path: Path) -> None:
     expect_order(strip, 10)
-    execute(browser_page, "cluster.arrive()")
+    execute(page, "cluster.arrive()")
     expect_order(strip, 11)
     strip.get_by_text("◀ step").click()
     expect_order(strip, 10)
@@ -85,9 +117,8 @@ def test_run_on_lets_the_cluster_run(strip: Locator) -> None:
 STEPS = "from tests.widgets.fakes import FakeView; cluster.view = FakeView(payments().snapshots, [0, 4, 9, 12])"
 
 
-def test_internals_split_a_step_into_its_events(browser_page: Page, jupyterlab: str, jupyterlab_folder: Path) -> None:
-    notebook(jupyterlab_folder, "steps.ipynb", SOURCE, STEPS, SHOW)
-    strip = open_strip(browser_page, jupyterlab, "steps.ipynb")
+def test_internals_split_a_step_into_its_events(show: Callable[..., Locator]) -> None:
+    strip = show(SOURCE, STEPS)
     strip.press("Home")
     for key, order in [("ArrowRight", 4), ("ArrowRight", 9), ("ArrowLeft", 4)]:
         strip.press(key)
@@ -96,7 +127,6 @@ def test_internals_split_a_step_into_its_events(browser_page: Page, jupyterlab: 
     expect(strip.get_by_text("internals")).to_have_attribute("aria-pressed", "true")
     strip.press("ArrowRight")
     expect_order(strip, 5)
-    browser_page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
 
 
 def test_keyboard(strip: Locator) -> None:
@@ -147,46 +177,46 @@ def expect_left(strip: Locator, offset: int, left: float, *, least: float | None
     strip.page.wait_for_function(f"([strip, bounds]) => ({X})(strip, bounds)", arg=[handle, bounds])
 
 
-def test_dragging_the_plot_moves_it_along_the_log(strip: Locator, browser_page: Page) -> None:
+def test_dragging_the_plot_moves_it_along_the_log(strip: Locator, page: Page) -> None:
     x, y, width, height = box_of(strip)
     before = left_of(strip, 105)
-    browser_page.mouse.move(x + width / 2, y + height / 2)
-    browser_page.mouse.down()
-    browser_page.mouse.move(x + width / 2 - 60, y + height / 2, steps=4)
-    browser_page.mouse.up()
+    page.mouse.move(x + width / 2, y + height / 2)
+    page.mouse.down()
+    page.mouse.move(x + width / 2 - 60, y + height / 2, steps=4)
+    page.mouse.up()
     expect_left(strip, 105, before - 60)
-    browser_page.mouse.move(x + width / 2, y + height / 2)  # released: a movement only shows the tooltip
+    page.mouse.move(x + width / 2, y + height / 2)  # released: a movement only shows the tooltip
     expect_left(strip, 105, before - 60)
     strip.focus()
     strip.press("f")
     expect_left(strip, 105, before)
 
 
-def test_the_wheel_zooms_at_the_pointer_with_ctrl_and_pans_with_shift(strip: Locator, browser_page: Page) -> None:
+def test_the_wheel_zooms_at_the_pointer_with_ctrl_and_pans_with_shift(strip: Locator, page: Page) -> None:
     x, y, _, height = box_of(strip)
     cell = strip.locator(".sq-run rect").first
     at = left_of(strip, 105)
-    browser_page.mouse.move(x + at, y + height / 2)
-    browser_page.keyboard.down("Control")
-    browser_page.mouse.wheel(0, 60)
-    browser_page.keyboard.up("Control")
+    page.mouse.move(x + at, y + height / 2)
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, 60)
+    page.keyboard.up("Control")
     expect(cell).not_to_have_attribute("width", "30")
     expect_left(strip, 105, at)
-    browser_page.keyboard.down("Shift")
-    browser_page.mouse.wheel(0, 40)
-    browser_page.keyboard.up("Shift")
+    page.keyboard.down("Shift")
+    page.mouse.wheel(0, 40)
+    page.keyboard.up("Shift")
     expect_left(strip, 105, at - 10, least=at - 50)
 
 
-def test_wheel_without_modifier_scrolls_the_page(strip: Locator, browser_page: Page) -> None:
+def test_wheel_without_modifier_scrolls_the_page(strip: Locator, page: Page) -> None:
     x, y, _, height = box_of(strip)
     before = left_of(strip, 105)
     strip.evaluate(
         "strip => { window.spared = 0; strip.addEventListener('wheel', e => window.spared += !e.defaultPrevented); }"
     )
-    browser_page.mouse.move(x + 200, y + height / 2)
-    browser_page.mouse.wheel(0, 10)
-    browser_page.wait_for_function("() => window.spared === 1")
+    page.mouse.move(x + 200, y + height / 2)
+    page.mouse.wheel(0, 10)
+    page.wait_for_function("() => window.spared === 1")
     assert left_of(strip, 105) == before
 
 
@@ -203,17 +233,14 @@ def test_scrub(strip: Locator) -> None:
     expect_order(strip, 7)
 
 
-def test_near_marks_are_one_and_idle_time_is_folded(
-    browser_page: Page, jupyterlab: str, jupyterlab_folder: Path, tmp_path: Path
-) -> None:
+def test_near_marks_are_one_and_idle_time_is_folded(show: Callable[..., Locator], tmp_path: Path) -> None:
     source = """
     from tests.widgets.fakes import FakeCluster, History
     story = History().acquire("m-a", 100, 106).settle(100, 101, "available", "lock_timeout")
     story.settle(101, 102, "available", "lock_timeout").settle(102, 103, "available", "lock_timeout", 900_000)
     cluster = FakeCluster(story, 4)
     """
-    notebook(jupyterlab_folder, "folds.ipynb", dedent(source), SHOW)
-    strip = open_strip(browser_page, jupyterlab, "folds.ipynb")
+    strip = show(source)
     expect(strip.locator(".sq-folds span")).to_have_attribute("title", "15:00.000 without an event, folded")
     marks = strip.locator(".sq-marks button")
     expect(marks).to_have_count(2)
@@ -221,7 +248,6 @@ def test_near_marks_are_one_and_idle_time_is_folded(
     strip.screenshot(path=tmp_path / "folds.png")
     marks.first.click()
     expect(strip).to_have_attribute("data-order", "2")
-    browser_page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
 
 
 def test_play_reaches_the_end_and_pause_stops(strip: Locator) -> None:
@@ -251,8 +277,8 @@ def test_strip_has_roles_and_labels_for_screen_readers(strip: Locator) -> None:
     expect(strip.locator("output.sq-sentence")).to_have_attribute("aria-live", "polite")
 
 
-def test_an_event_from_another_cell_moves_a_live_strip(strip: Locator, browser_page: Page) -> None:
-    execute(browser_page, "cluster.arrive()")
+def test_an_event_from_another_cell_moves_a_live_strip(strip: Locator, page: Page) -> None:
+    execute(page, "cluster.arrive()")
     expect_order(strip, 11)
 
 
@@ -262,17 +288,17 @@ ORDERS = """strip => {
 }"""
 
 
-def test_a_live_strip_plays_what_just_happened(strip: Locator, browser_page: Page) -> None:
+def test_a_live_strip_plays_what_just_happened(strip: Locator, page: Page) -> None:
     """With reduced motion it shows the end at once."""
     strip.evaluate(ORDERS)
-    execute(browser_page, "for _ in range(4): cluster.arrive()")
+    execute(page, "for _ in range(4): cluster.arrive()")
     expect_order(strip, 14)
-    assert browser_page.evaluate("window.seen") == ["10", "11", "12", "13", "14"]
-    browser_page.emulate_media(reduced_motion="reduce")
+    assert page.evaluate("window.seen") == ["10", "11", "12", "13", "14"]
+    page.emulate_media(reduced_motion="reduce")
     expect(strip).to_have_attribute("data-animate", "false")
-    execute(browser_page, "for _ in range(3): cluster.arrive()")
+    execute(page, "for _ in range(3): cluster.arrive()")
     expect_order(strip, 17)
-    assert browser_page.evaluate("window.seen") == ["10", "11", "12", "13", "14", "17"]
+    assert page.evaluate("window.seen") == ["10", "11", "12", "13", "14", "17"]
 
 
 BAND = """strip => {
@@ -282,29 +308,28 @@ BAND = """strip => {
 }"""
 
 
-def test_follows_the_theme_of_jupyterlab(strip: Locator, browser_page: Page, tmp_path: Path) -> None:
+def test_follows_the_theme_of_jupyterlab(strip: Locator, page: Page, tmp_path: Path) -> None:
     for theme, palette in [("dark", DARK), ("light", LIGHT)] * 2:
-        with themed(browser_page, theme):
+        with themed(page, theme):
             expect(strip).to_have_attribute("data-theme", theme)
             expect(strip).to_have_css("background-color", f"rgb{tuple(bytes.fromhex(palette['bg'][1:]))}")
             assert bytes(strip.evaluate(BAND)).hex() == palette["band"][1:]
             strip.screenshot(path=tmp_path / f"{theme}.png")
 
 
-def test_reduced_motion_draws_at_once(strip: Locator, browser_page: Page) -> None:
-    browser_page.emulate_media(reduced_motion="reduce")
+def test_reduced_motion_draws_at_once(strip: Locator, page: Page) -> None:
+    page.emulate_media(reduced_motion="reduce")
     for button, order in [("◀ step", 9), ("step ▶", 10)]:
         strip.get_by_text(button).click()
         expect_order(strip, order)
         assert strip.locator(".sq-flow").count() == 0
 
 
-def test_a_wide_window_is_drawn_as_blocks_and_zooms_to_cells(
-    browser_page: Page, jupyterlab: str, jupyterlab_folder: Path, tmp_path: Path
-) -> None:
-    wide = "from tests.widgets.fakes import FakeCluster, wide; cluster = FakeCluster(wide(4000), 1)"
-    notebook(jupyterlab_folder, "wide.ipynb", wide, SHOW)
-    strip = open_strip(browser_page, jupyterlab, "wide.ipynb")
+WIDE = "from tests.widgets.fakes import FakeCluster, wide; cluster = FakeCluster(wide(4000), 1)"
+
+
+def test_a_wide_window_is_drawn_as_blocks_and_zooms_to_cells(show: Callable[..., Locator], tmp_path: Path) -> None:
+    strip = show(WIDE)
     expect(strip).to_have_attribute("data-mode", "runs")
     assert strip.locator(".sq-run").count() == 0
     strip.screenshot(path=tmp_path / "wide.png")
@@ -318,10 +343,8 @@ def test_a_wide_window_is_drawn_as_blocks_and_zooms_to_cells(
     expect(strip).to_have_attribute("data-mode", "runs")
 
 
-def test_the_overview_is_dragged_to_another_place(browser_page: Page, jupyterlab: str, jupyterlab_folder: Path) -> None:
-    source = "from tests.widgets.fakes import FakeCluster, payments, wide; cluster = FakeCluster(wide(4000), 1)"
-    notebook(jupyterlab_folder, "overview.ipynb", source, SHOW)
-    strip = open_strip(browser_page, jupyterlab, "overview.ipynb")
+def test_the_overview_is_dragged_to_another_place(show: Callable[..., Locator], page: Page) -> None:
+    strip = show(WIDE)
     for _ in range(24):
         strip.press("+")
     expect(strip).to_have_attribute("data-mode", "cells")
@@ -330,11 +353,10 @@ def test_the_overview_is_dragged_to_another_place(browser_page: Page, jupyterlab
     overview.scroll_into_view_if_needed()
     box = overview.bounding_box()
     assert box is not None
-    browser_page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + box["height"] / 2)
-    browser_page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + box["height"] / 2)
+    page.mouse.down()
     for share in (0.75, 0.25):
-        browser_page.mouse.move(box["x"] + box["width"] * share, box["y"] + box["height"] / 2)
+        page.mouse.move(box["x"] + box["width"] * share, box["y"] + box["height"] / 2)
         middle = spso + round(share * (window_end - spso))
         expect(strip.locator(f"[data-offset='{middle}']")).to_be_attached()
-    browser_page.mouse.up()
-    browser_page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
+    page.mouse.up()
