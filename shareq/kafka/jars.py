@@ -120,7 +120,7 @@ def _cached(version: str) -> KafkaJars:
 
 def _fetch(version: str, folder: Path) -> None:
     """Fill `folder`. Ivy's cache keeps the downloads of an interrupted attempt for the next one."""
-    draft, ivy_cache = folder.with_suffix(".part"), folder.with_suffix(".ivy")
+    draft, ivy_cache = folder.with_name(f"{folder.name}.part"), folder.with_name(f"{folder.name}.ivy")
     shutil.rmtree(draft, ignore_errors=True)
     try:
         ivy.retrieve(version, TOOLS_VERSION.get(version, version), draft, ivy_cache)

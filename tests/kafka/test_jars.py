@@ -38,6 +38,7 @@ class Fetching:
 
     def __init__(self) -> None:
         self.versions: list[str] = []
+        self.places: list[Path] = []
         self.interrupted = False
         self.go_on = threading.Event()
         self.go_on.set()
@@ -46,6 +47,7 @@ class Fetching:
         del tools
         assert not folder.exists(), "a new attempt must begin with an empty folder"
         self.versions.append(version)
+        self.places += (folder, cache)
         folder.mkdir()
         cache.mkdir(exist_ok=True)
         (folder / "kafka.jar").touch()
@@ -142,6 +144,12 @@ def test_jars_are_fetched_once(fetching: Fetching, cache: Path) -> None:
     assert kafka_jars() == kafka_jars() == KafkaJars(cache / "kafka-4.4.0", "4.4.0", "cache")
     assert fetching.versions == ["4.4.0"]
     assert {entry.name for entry in cache.iterdir()} == {"kafka-4.4.0", "kafka-4.4.0.lock"}
+
+
+def test_two_patch_releases_may_be_fetched_at_the_same_time(fetching: Fetching) -> None:
+    """Each has a lock, a draft and a cache of its own."""
+    kafka_jars("4.3.0"), kafka_jars("4.3.1")
+    assert len(set(fetching.places)) == 4
 
 
 def test_an_interrupted_fetch_leaves_no_partial_folder(fetching: Fetching, cache: Path) -> None:

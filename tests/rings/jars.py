@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from shareq.jvm import cache_folder
@@ -16,8 +17,13 @@ LIMIT_S, TRIES, PAUSE_S = 240, 2, 10
 FETCH = "from shareq.kafka.jars import kafka_jars, tools_jars; kafka_jars(); tools_jars()"
 
 
-def megabytes(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.rglob("*.jar") if file.is_file()) >> 20
+def arrived(cache: Path) -> str:
+    """What Ivy has fetched so far: descriptions of modules, `*.original`, and jars."""
+    sizes: list[int] = []
+    for file in cache.rglob("*"):
+        with suppress(FileNotFoundError):  # it was a draft
+            sizes += [file.stat().st_size] if file.suffix in {".jar", ".original"} else []
+    return f"{len(sizes)} files, {sum(sizes) >> 20} MB"
 
 
 def fetched() -> bool:
@@ -28,9 +34,7 @@ def fetched() -> bool:
             try:
                 return process.wait(PAUSE_S) == 0
             except subprocess.TimeoutExpired:
-                print(
-                    f"   Apache Kafka's jars: {megabytes(cache_folder())} MB after {passed + PAUSE_S:.0f} s", flush=True
-                )
+                print(f"   Apache Kafka's jars: {arrived(cache_folder())} after {passed + PAUSE_S:.0f} s", flush=True)
         process.kill()
     print(f"   not complete after {LIMIT_S} s", flush=True)
     return False
