@@ -1,10 +1,12 @@
 """Fetches the jars of Apache Kafka that tests need: `python -m tests.rings.jars`. A line says how far it is.
 
-A download that takes longer than its limit is ended and tried once more: what has arrived is in the cache.
+A download that stands still is ended, with its Java, and tried once more: what has arrived is in the cache.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -13,7 +15,7 @@ from pathlib import Path
 
 from shareq.jvm import cache_folder
 
-LIMIT_S, TRIES, PAUSE_S = 240, 2, 10
+STILL_S, TRIES, PAUSE_S = 90, 2, 10
 FETCH = "from shareq.kafka.jars import kafka_jars, tools_jars; kafka_jars(); tools_jars()"
 
 
@@ -27,16 +29,19 @@ def arrived(cache: Path) -> str:
 
 
 def fetched() -> bool:
-    """One try, in a process of its own."""
-    start = time.monotonic()
-    with subprocess.Popen([sys.executable, "-c", FETCH], stdin=subprocess.DEVNULL) as process:
-        while (passed := time.monotonic() - start) < LIMIT_S:
+    """One try, in a process group of its own: a Java that went on would write into the files of the next try."""
+    start = moved = time.monotonic()
+    seen = ""
+    with subprocess.Popen([sys.executable, "-c", FETCH], stdin=subprocess.DEVNULL, start_new_session=True) as process:
+        while time.monotonic() - moved < STILL_S:
             try:
                 return process.wait(PAUSE_S) == 0
             except subprocess.TimeoutExpired:
-                print(f"   Apache Kafka's jars: {arrived(cache_folder())} after {passed + PAUSE_S:.0f} s", flush=True)
-        process.kill()
-    print(f"   not complete after {LIMIT_S} s", flush=True)
+                now, before, seen = time.monotonic(), seen, arrived(cache_folder())
+                moved = moved if seen == before else now
+                print(f"   Apache Kafka's jars: {seen} after {now - start:.0f} s", flush=True)
+        os.killpg(process.pid, signal.SIGKILL)
+    print(f"   nothing arrived for {STILL_S} s", flush=True)
     return False
 
 
