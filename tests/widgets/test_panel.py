@@ -93,6 +93,11 @@ def test_all_folds_opened_at_once_send_less_than_the_queues_of_a_kernel_hold(
     assert 300 < len(sent) < 1_000
 
 
+def test_a_virtual_clock_shows_no_other_speed_than_its_own(panel: Panel) -> None:
+    slider = panel._rows["speed"].widget.children[1]
+    assert (slider.value, slider.disabled) == (1, True)
+
+
 def test_a_new_consumer_leaves_the_other_folds_as_they_are(panel: Panel) -> None:
     """A fold that is shown anew drops what a person is typing in it."""
     before = {title: fold.children for title, fold in panel._folds.items()}

@@ -94,8 +94,9 @@ class Row:
             value = control.value if control.value in control.choices else None
             return self._make(ipywidgets.Dropdown, options=options, value=value, **beginning)
         low, high = control.low or 0, control.high or 0
-        value = min(max(low if control.value is None else control.value, low), high)
-        traits = {"value": value, "continuous_update": False, **beginning}
+        traits = {"continuous_update": False, **beginning}
+        if control.value is not None:
+            traits["value"] = min(max(control.value, low), high)
         if control.log and low > 0:
             traits |= {"min": log10(low), "max": log10(high), "step": 0.05}
             traits |= {"readout": not control.whole, "readout_format": ".3g"}
