@@ -33,14 +33,16 @@ def fetched() -> bool:
     start = moved = time.monotonic()
     seen = ""
     with subprocess.Popen([sys.executable, "-c", FETCH], stdin=subprocess.DEVNULL, start_new_session=True) as process:
-        while time.monotonic() - moved < STILL_S:
-            try:
-                return process.wait(PAUSE_S) == 0
-            except subprocess.TimeoutExpired:
+        try:
+            while time.monotonic() - moved < STILL_S:
+                with suppress(subprocess.TimeoutExpired):
+                    return process.wait(PAUSE_S) == 0
                 now, before, seen = time.monotonic(), seen, arrived(cache_folder())
                 moved = moved if seen == before else now
                 print(f"   Apache Kafka's jars: {seen} after {now - start:.0f} s", flush=True)
-        os.killpg(process.pid, signal.SIGKILL)
+        finally:  # also at Ctrl-C, which the group does not get
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
     print(f"   nothing arrived for {STILL_S} s", flush=True)
     return False
 

@@ -17,8 +17,9 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jars, "PAUSE_S", 0.05)
 
 
-def test_a_download_that_stands_still_is_ended_with_all_its_processes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_download_that_stands_still_or_is_interrupted_is_ended_with_all_its_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], interrupted: bool
 ) -> None:
     """A child stands for Ivy's Java; as long as it has not begun, something arrives."""
     note, numbers = tmp_path / "child", count()
@@ -31,9 +32,19 @@ child.wait()
 """
     monkeypatch.setattr(jars, "FETCH", fetch)
     monkeypatch.setattr(jars, "STILL_S", 0.5)
-    monkeypatch.setattr(jars, "arrived", lambda _: "" if note.exists() else f"{next(numbers)} files")
-    assert not jars.fetched()
-    assert "nothing arrived for 0.5 s" in capsys.readouterr().out
+
+    def arrived(_: Path) -> str:
+        if note.exists() and interrupted:
+            raise KeyboardInterrupt
+        return "" if note.exists() else f"{next(numbers)} files"
+
+    monkeypatch.setattr(jars, "arrived", arrived)
+    if interrupted:
+        with pytest.raises(KeyboardInterrupt):
+            jars.fetched()
+    else:
+        assert not jars.fetched()
+        assert "nothing arrived for 0.5 s" in capsys.readouterr().out
     child = int(note.read_text())
     _, alive = psutil.wait_procs([process for process in psutil.process_iter() if process.pid == child], timeout=10)
     assert alive == []
