@@ -29,9 +29,10 @@ from tests.browser.pages import (
     click_ms,
     execute,
     kernel_value,
+    new_page,
     notebook,
+    run_all,
     wait_for_pictures,
-    wide_page,
 )
 
 pytestmark = [pytest.mark.bench, pytest.mark.benchmark(timer=REPORTED), pytest.mark.timeout(600)]
@@ -60,18 +61,14 @@ class Frames(NamedTuple):
 
 @contextmanager
 def opened(browser: Browser, jupyterlab: str, folder: Path, name: str, *cells: str) -> Iterator[Page]:
-    """A page with a notebook that has run its cells."""
+    """A page of its own with a notebook that has run its cells."""
     notebook(folder, f"{name}.ipynb", SETUP, *cells)
-    with wide_page(browser, jupyterlab, f"{name}.ipynb", HEIGHT) as page:
-        page.wait_for_function(IDLE)
+    with new_page(browser) as page:
+        page.set_viewport_size({"width": 1400, "height": HEIGHT})
+        run_all(page, f"{jupyterlab}lab/tree/{name}.ipynb?reset")
+        page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
         yield page
-
-
-IDLE = """() => {
-    const cells = [...window.jupyterapp.shell.currentWidget.content.widgets];
-    return cells.every(({model}) => model.type !== "code" || model.executionCount);
-}"""
-"""True when all cells have run."""
+        page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
 
 
 @pytest.fixture(autouse=True)

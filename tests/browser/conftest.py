@@ -6,16 +6,15 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from time import monotonic
 
-import nbformat
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
 from tests.browser.chromium import installed
-from tests.browser.pages import READY_MS, new_page, run_all
+from tests.browser.pages import READY_MS, SIZE, new_page, opened, run_cells
 
 _ROOT = Path(__file__).parents[2]
 _START_DEADLINE_S = 180
@@ -79,22 +78,32 @@ def jupyterlab_server(folder: Path, home: Path) -> Iterator[str]:
             _stop(server)
 
 
+@pytest.fixture(scope="session")
+def lab(browser: Browser, jupyterlab: str) -> Iterator[Page]:
+    """A page with JupyterLab without its side bar, loaded once: a load takes nine seconds of processor time. Tests open
+    their notebooks in it one after the other, see `opened`."""
+    with new_page(browser) as page:
+        page.goto(f"{jupyterlab}lab?reset")
+        page.wait_for_function("() => window.jupyterapp?.restored.then(() => true)")
+        page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
+        yield page
+
+
 @pytest.fixture
-def run_notebook(jupyterlab: str, jupyterlab_folder: Path, browser_page: Page) -> Callable[..., Page]:
-    """A function that opens a notebook with these code cells, runs all of them and returns the page.
+def run_notebook(lab: Page, jupyterlab_folder: Path) -> Iterator[Callable[..., Page]]:
+    """A function that opens a notebook with these code cells in `lab`, runs all of them and returns the page.
 
     When it returns, the outputs that the kernel has sent are in the page; wait for a widget with a locator.
     """
+    with ExitStack() as closing:
 
-    def run(*sources: str) -> Page:
-        path = jupyterlab_folder / f"notebook_{len(list(jupyterlab_folder.glob('*.ipynb')))}.ipynb"
-        python = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-        cells = [nbformat.v4.new_code_cell(source) for source in sources]
-        nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=python), path)
-        run_all(browser_page, f"{jupyterlab}lab/tree/{path.name}?reset")
-        return browser_page
+        def run(*sources: str, size: ViewportSize = SIZE) -> Page:
+            page = closing.enter_context(opened(lab, jupyterlab_folder, *sources))
+            page.set_viewport_size(size)
+            run_cells(page)
+            return page
 
-    return run
+        yield run
 
 
 def _command(folder: Path) -> list[str]:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Error, Locator, Page, ViewportSize, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 READY_MS = 60_000
 """The longest wait for a change of a page."""
+SIZE: ViewportSize = {"width": 1280, "height": 900}
+SCALE = 2 if "SHAREQ_PICTURES" in os.environ else 1
+"""Pixels of a picture for one of the page: those of the README are sharp on every screen."""
 
 
 def notebook(folder: Path, name: str, *cells: str) -> None:
@@ -25,18 +29,6 @@ def notebook(folder: Path, name: str, *cells: str) -> None:
     (folder / name).write_text(json.dumps({"cells": made, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}))
 
 
-def open_strip(page: Page, address: str, name: str) -> Locator:
-    """Open the notebook, run all of it, and wait until its strip shows cells or blocks."""
-    page.goto(f"{address}lab/tree/{name}?reset")
-    page.locator(".jp-Notebook .jp-Cell").first.wait_for(timeout=READY_MS)
-    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=READY_MS)
-    page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
-    strip = page.locator(".sq-strip")
-    expect(strip).to_have_attribute("data-mode", re.compile("cells|runs"), timeout=READY_MS)
-    strip.scroll_into_view_if_needed()
-    return strip
-
-
 # A command before the kernel is ready makes JupyterLab open a dialog that asks for a kernel and blocks.
 KERNEL_IS_READY = """() => {
     const session = window.jupyterapp?.shell.currentWidget?.sessionContext;
@@ -44,45 +36,83 @@ KERNEL_IS_READY = """() => {
 }"""
 RUN_ALL = """() => {
     const done = ok => { window.allCellsRan = ok; };
+    window.allCellsRan = undefined;
     window.jupyterapp.commands.execute("notebook:run-all-cells").then(done, () => done(false));
+}"""
+OPEN = "path => window.jupyterapp.commands.execute('docmanager:open', {path}).then(() => null)"
+CLOSE = """async () => {
+    for (const panel of [...window.jupyterapp.shell.widgets("main")].filter(panel => panel.sessionContext)) {
+        await panel.sessionContext.shutdown();
+        panel.dispose();  // without the question that a close of an unsaved notebook asks
+    }
 }"""
 
 
 def run_all(page: Page, address: str) -> None:
-    """Open a notebook, run all its cells, and wait until they have run. A cell that fails is an AssertionError."""
+    """Load a page with a notebook and run its cells, see `run_cells`."""
     page.goto(address)
     page.wait_for_function(KERNEL_IS_READY, timeout=READY_MS)
+    run_cells(page)
+
+
+def run_cells(page: Page) -> None:
+    """Run all cells of the notebook and wait until they have run. A cell that fails is an AssertionError."""
     page.evaluate(RUN_ALL)
     page.wait_for_function("() => window.allCellsRan !== undefined", timeout=READY_MS)
     assert page.evaluate("() => window.allCellsRan"), page.locator(".jp-OutputArea").all_inner_texts()
 
 
 @contextmanager
+def opened(lab: Page, folder: Path, *sources: str) -> Iterator[Page]:
+    """JupyterLab's page with a new notebook of these code cells, not run yet, whose kernel is ready. The notebook is
+    closed afterwards and its kernel ends. An error in the page's own scripts fails the test."""
+    name = f"notebook_{len(list(folder.glob('*.ipynb')))}.ipynb"
+    notebook(folder, name, *sources)
+    errors: list[str] = []
+
+    def note(error: Error) -> None:
+        errors.append(error.stack or str(error))
+
+    lab.on("pageerror", note)
+    lab.set_viewport_size(SIZE)
+    lab.emulate_media(reduced_motion="no-preference")
+    lab.mouse.move(0, 0)
+    try:
+        lab.evaluate(OPEN, name)
+        lab.wait_for_function(KERNEL_IS_READY, timeout=READY_MS)
+        yield lab
+    finally:
+        lab.evaluate(CLOSE)
+        lab.remove_listener("pageerror", note)
+    assert errors == [], errors  # a fixture's assertion is not explained
+
+
+@contextmanager
+def tall_page(lab: Page, folder: Path, height: int, *sources: str) -> Iterator[Page]:
+    """JupyterLab's page, 1,400 px wide, with a new notebook of these cells, all of which have run: see `opened`."""
+    with opened(lab, folder, *sources) as page:
+        page.set_viewport_size({"width": 1400, "height": height})
+        run_cells(page)
+        yield page
+
+
+def strip_in(page: Page) -> Locator:
+    """The strip of a page, in sight, once it shows cells or blocks."""
+    strip = page.locator(".sq-strip")
+    expect(strip).to_have_attribute("data-mode", re.compile("cells|runs"), timeout=READY_MS)
+    strip.scroll_into_view_if_needed()
+    return strip
+
+
+@contextmanager
 def new_page(browser: Browser) -> Iterator[Page]:
     """An empty page of its own context. An error in the page's own scripts fails the test."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, device_scale_factor=2)
+    context = browser.new_context(viewport=SIZE, device_scale_factor=SCALE)
     context.set_default_timeout(READY_MS)
     page = context.new_page()
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     yield page
-    context.close()
-    assert errors == [], errors  # a fixture's assertion is not explained
-
-
-@contextmanager
-def wide_page(browser: Browser, address: str, name: str, height: int) -> Iterator[Page]:
-    """A page of 1,400 px with a notebook, without the side bar, running all cells. An error in its scripts fails."""
-    context = browser.new_context(viewport={"width": 1400, "height": height})
-    context.set_default_timeout(READY_MS)
-    page, errors = context.new_page(), []
-    page.on("pageerror", lambda error: errors.append(error.stack or str(error)))
-    page.goto(f"{address}lab/tree/{name}?reset")
-    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=READY_MS)
-    for command in ("application:toggle-left-area", "notebook:run-all-cells"):
-        page.evaluate(f"window.jupyterapp.commands.execute('{command}')")
-    yield page
-    page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
     context.close()
     assert errors == [], errors  # a fixture's assertion is not explained
 

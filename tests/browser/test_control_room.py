@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.pages import execute, kernel_value, notebook, wide_page
+from tests.browser.pages import execute, kernel_value, tall_page
 from tests.browser.test_views import until_equal
 
 pytestmark = pytest.mark.browser
@@ -26,10 +26,9 @@ RECORDS = "sum(cluster.log('jobs', p).log_end_offset for p in (0, 1))"
 
 
 @pytest.fixture(scope="module")
-def lab_page(browser: Browser, jupyterlab: str, jupyterlab_folder: Path) -> Iterator[Page]:
+def lab_page(lab: Page, jupyterlab_folder: Path) -> Iterator[Page]:
     """The page with the room. An error in its scripts fails the tests."""
-    notebook(jupyterlab_folder, "room.ipynb", *CELLS)
-    with wide_page(browser, jupyterlab, "room.ipynb", TALL) as page:
+    with tall_page(lab, jupyterlab_folder, TALL, *CELLS) as page:
         expect(page.locator(".sq-room .sq-view")).to_have_count(7)
         yield page
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from shareq.broker import Cluster
 from shareq_widgets.steering import STORIES, Story
-from tests.browser.pages import execute, kernel_value, notebook, wide_page
+from tests.browser.pages import execute, kernel_value, tall_page
 
 pytestmark = pytest.mark.browser
 
@@ -117,10 +117,9 @@ def course(cluster: Cluster) -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def lab_page(browser: Browser, jupyterlab: str, jupyterlab_folder: Path) -> Iterator[Page]:
+def lab_page(lab: Page, jupyterlab_folder: Path) -> Iterator[Page]:
     """A page with an empty place. An error in its scripts fails the tests."""
-    notebook(jupyterlab_folder, "controls.ipynb", *CELLS)
-    with wide_page(browser, jupyterlab, "controls.ipynb", TALL) as page:
+    with tall_page(lab, jupyterlab_folder, TALL, *CELLS) as page:
         page.wait_for_function("() => document.querySelector('.jp-OutputArea-output .widget-vbox')")
         yield page
 

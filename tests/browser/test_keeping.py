@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Download, Locator, Page, expect
 
-from tests.browser.pages import execute, kernel_value, notebook, wide_page
+from tests.browser.pages import execute, kernel_value, tall_page
 
 pytestmark = pytest.mark.browser
 
@@ -23,10 +23,9 @@ TITLE = "control-room-of-crew-on-jobs-0"
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser, jupyterlab: str, jupyterlab_folder: Path) -> Iterator[Page]:
+def page(lab: Page, jupyterlab_folder: Path) -> Iterator[Page]:
     """The page with a room, and with a view alone below it."""
-    notebook(jupyterlab_folder, "keeping.ipynb", *CELLS)
-    with wide_page(browser, jupyterlab, "keeping.ipynb", TALL) as page:
+    with tall_page(lab, jupyterlab_folder, TALL, *CELLS) as page:
         page.context.grant_permissions(["clipboard-read", "clipboard-write"])
         expect(page.locator(".sq-view")).to_have_count(8)
         yield page

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, CDPSession, Page, expect
+from playwright.sync_api import CDPSession, Page, expect
 
-from tests.browser.pages import execute, notebook, wide_page
+from tests.browser.pages import execute, tall_page
 from tests.browser.test_every_control import unfold
 from tests.browser.test_views import until_equal
 
@@ -22,10 +22,9 @@ NAMED = {"button", "slider", "combobox", "spinbutton", "image", "textbox", "chec
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser, jupyterlab: str, jupyterlab_folder: Path) -> Iterator[Page]:
+def page(lab: Page, jupyterlab_folder: Path) -> Iterator[Page]:
     """The page with each view alone, and the control room with all folds open."""
-    notebook(jupyterlab_folder, "keyboard.ipynb", CODE)
-    with wide_page(browser, jupyterlab, "keyboard.ipynb", HEIGHT) as page:
+    with tall_page(lab, jupyterlab_folder, HEIGHT, CODE) as page:
         expect(page.locator(".sq-room .sq-view")).to_have_count(7)
         execute(page, "all_views.room.panel.steering.do('add consumer', 'accept'); all_views.room.panel.refresh()")
         expect(page.locator(".sq-panel").get_by_text("consumer D")).to_be_visible()

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from shareq import AcknowledgeType, Admin, NewTopic, Producer, ShareConsumer
-from tests.browser.pages import READY_MS, cells, notebook, open_strip
+from tests.browser.pages import READY_MS, cells, strip_in
 from tests.kafka.fixtures import Reachable
 from tests.polling import configure
 
@@ -77,18 +77,14 @@ def test_strip_follows_apache_kafka_and_shows_unknown_records(
     *,
     other_process: tuple[str, str, ShareConsumer],
     kafka: Reachable,
-    browser_page: Page,
-    jupyterlab: str,
-    jupyterlab_folder: Path,
+    run_notebook: Callable[..., Page],
     tmp_path: Path,
     theme: str,
 ) -> None:
     group, topic, consumer = other_process
-    name, words = f"observed-{theme}.ipynb", {"ADDRESS": kafka.bootstrap_servers, "GROUP": group, "TOPIC": topic}
+    words = {"ADDRESS": kafka.bootstrap_servers, "GROUP": group, "TOPIC": topic}
     show, consume = (_filled(source, {**words, "THEME": theme}) for source in (OBSERVE, CONSUME))
-    browser_page.set_viewport_size({"width": 1500, "height": 1000})
-    notebook(jupyterlab_folder, name, show, consume)
-    strip = open_strip(browser_page, jupyterlab, name)
+    strip = strip_in(run_notebook(show, consume, size={"width": 1500, "height": 1000}))
     expect(strip.locator("[data-member='anna']")).to_have_count(BATCH - 1, timeout=READY_MS)
     shown = cells(strip)
     assert [shown[offset] for offset in range(BATCH) if offset != 2] == [*FIRST[:2], *FIRST[3:BATCH]]
@@ -103,7 +99,6 @@ def test_strip_follows_apache_kafka_and_shows_unknown_records(
         consumer.acknowledge_offset(topic, 0, offset, ACCEPT)
     assert set(consumer.commit_sync().values()) == {None}
     expect(strip).to_have_attribute("data-spso", "2", timeout=READY_MS)
-    browser_page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
 
 
 def _filled(source: str, words: dict[str, str]) -> str:

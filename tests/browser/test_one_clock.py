@@ -49,11 +49,9 @@ ADVANCE = "advance 1 s"
 
 
 @pytest.fixture
-def page(run_notebook: Callable[..., Page], browser_page: Page) -> Page:
+def page(run_notebook: Callable[..., Page]) -> Page:
     """A page with the room, its panel and all views in sight."""
-    browser_page.set_viewport_size({"width": 1600, "height": 1600})
-    page = run_notebook(ROOM)
-    page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
+    page = run_notebook(ROOM, size={"width": 1600, "height": 1600})
     wait_for_pictures(page, 7)
     expect(page.locator(".sq-panel").get_by_role("button", name=ADVANCE)).to_be_visible()
     return page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from playwright.sync_api import Page, expect
 from shareq.sim.race import RaceSetting, run_race
 from shareq.trace.views.palette import DARK
 from shareq_widgets.pictures.race import verdict
-from tests.browser.pages import execute, kernel_value, notebook, themed
+from tests.browser.pages import execute, kernel_value, themed
 
 pytestmark = pytest.mark.browser
 
@@ -20,34 +21,29 @@ FREE = "svg => svg.parentElement.parentElement.clientWidth - svg.getBoundingClie
 """The width that a drawing leaves of its place, px."""
 
 
-def test_race(browser_page: Page, jupyterlab: str, jupyterlab_folder: Path, tmp_path: Path) -> None:
-    notebook(jupyterlab_folder, "race.ipynb", *CELLS)
-    browser_page.goto(f"{jupyterlab}lab/tree/race.ipynb?reset")
-    browser_page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
-    for command in ("application:toggle-left-area", "notebook:run-all-cells"):
-        browser_page.evaluate(f"window.jupyterapp.commands.execute('{command}')")
-    race = browser_page.locator(".sq-race")
+def test_race(run_notebook: Callable[..., Page], tmp_path: Path) -> None:
+    page = run_notebook(*CELLS)
+    race = page.locator(".sq-race")
     wide, narrow = race.locator(".sq-race-860 svg"), race.locator(".sq-race-380 svg")
     expect(wide).to_be_visible()
     expect(narrow).to_be_hidden()
     expect(race.locator(".sq-race-text")).to_contain_text(verdict(run_race(RaceSetting(records=60))))
     race.get_by_role("slider").first.press("ArrowRight")
     expect(race.locator(".sq-race-text")).to_contain_text(verdict(run_race(RaceSetting(records=60, workers=5))))
-    assert kernel_value(browser_page, "view.setting.workers") == 5
-    execute(browser_page, "view.shown = 0.0")
+    assert kernel_value(page, "view.setting.workers") == 5
+    execute(page, "view.shown = 0.0")
     expect(wide).to_contain_text("0 of 60 done")
     race.get_by_role("button").first.click()
     expect(wide).to_contain_text("finished in")
-    with themed(browser_page, "dark"):
+    with themed(page, "dark"):
         expect(wide).to_have_css("background-color", f"rgb{tuple(bytes.fromhex(DARK['bg'][1:]))}")
-    browser_page.set_viewport_size({"width": 1_700, "height": 900})
+    page.set_viewport_size({"width": 1_700, "height": 900})
     expect(race.locator(".sq-race-1180 svg")).to_be_visible()
     expect(wide).to_be_hidden()
-    browser_page.set_viewport_size({"width": 760, "height": 900})
+    page.set_viewport_size({"width": 760, "height": 900})
     expect(race.locator(".sq-race-560 svg")).to_be_visible()
     assert race.locator(".sq-race-560 svg").evaluate(FREE) < 1
-    browser_page.set_viewport_size({"width": 520, "height": 900})
+    page.set_viewport_size({"width": 520, "height": 900})
     expect(narrow).to_be_visible()
     expect(wide).to_be_hidden()
     race.screenshot(path=tmp_path / "race.png")
-    browser_page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")

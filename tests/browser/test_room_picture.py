@@ -52,13 +52,9 @@ PLACES = """() => {
 """By area: the distances of its top and its bottom from those of the page, and its width, px."""
 
 
-def test_a_room_fits_a_large_screen_and_its_strip_stays_in_sight(
-    run_notebook: Callable[..., Page], browser_page: Page
-) -> None:
+def test_a_room_fits_a_large_screen_and_its_strip_stays_in_sight(run_notebook: Callable[..., Page]) -> None:
     """Of 1,000 px, JupyterLab has 121 around the notebook."""
-    browser_page.set_viewport_size({"width": 1600, "height": 1000})
-    page = run_notebook(ROOM.replace("THEME", "light"))
-    page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
+    page = run_notebook(ROOM.replace("THEME", "light"), size={"width": 1600, "height": 1000})
     expect(page.locator(".sq-room .sq-area-panel.sq-panel")).to_be_visible()
     fits = f"() => Object.values(({PLACES})()).every(([top, below]) => top >= 0 && below <= 0)"
     page.wait_for_function(fits)
@@ -94,12 +90,10 @@ SCALES = """() => {
 
 
 def test_a_room_has_legend_and_lanes_where_they_have_room_and_scales_no_picture_up(
-    run_notebook: Callable[..., Page], browser_page: Page
+    run_notebook: Callable[..., Page],
 ) -> None:
     """In 1,600 x 1,000 px they would move the raster below the window, which a narrow room does anyway."""
-    browser_page.set_viewport_size({"width": 1600, "height": 1000})
-    page = run_notebook(ROOM.replace("THEME", "light"))
-    page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
+    page = run_notebook(ROOM.replace("THEME", "light"), size={"width": 1600, "height": 1000})
     expect(page.locator(".sq-room .sq-area-panel.sq-panel")).to_be_visible()
     lane = page.locator(".sq-area-strip text[text-anchor=end]", has_text="D †")
     expect(page.locator(".sq-area-strip .sq-cell").first).to_be_visible()
@@ -119,13 +113,9 @@ def test_a_room_has_legend_and_lanes_where_they_have_room_and_scales_no_picture_
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_room_shows_the_crash_of_a_consumer(
-    run_notebook: Callable[..., Page], browser_page: Page, tmp_path: Path, theme: str
-) -> None:
-    browser_page.set_viewport_size({"width": 1560, "height": 1720})
-    page = run_notebook(ROOM.replace("THEME", theme))
+def test_a_room_shows_the_crash_of_a_consumer(run_notebook: Callable[..., Page], tmp_path: Path, theme: str) -> None:
+    page = run_notebook(ROOM.replace("THEME", theme), size={"width": 1560, "height": 1720})
     with themed(page, theme):
-        page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
         room = page.locator(".sq-room")
         strip, locks, group = (room.locator(f".sq-area-{area}") for area in ("strip", "left", "right"))
         expect(strip.locator(".sq-view")).to_have_attribute("data-spso", "45")

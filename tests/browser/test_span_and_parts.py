@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.pages import execute, kernel_value, notebook, wait_for_pictures, wide_page
+from tests.browser.pages import execute, kernel_value, tall_page, wait_for_pictures
 from tests.browser.test_views import LAID_OUT, until_equal
 
 pytestmark = pytest.mark.browser
@@ -22,10 +22,9 @@ TALL = 3_000
 
 
 @pytest.fixture(scope="module")
-def lab_page(browser: Browser, jupyterlab: str, jupyterlab_folder: Path) -> Iterator[Page]:
+def lab_page(lab: Page, jupyterlab_folder: Path) -> Iterator[Page]:
     """A page that shows raster, charts, messages and locks, all on the screen."""
-    notebook(jupyterlab_folder, "span.ipynb", *CELLS)
-    with wide_page(browser, jupyterlab, "span.ipynb", TALL) as page:
+    with tall_page(lab, jupyterlab_folder, TALL, *CELLS) as page:
         wait_for_pictures(page, len(NAMES))
         yield page
 

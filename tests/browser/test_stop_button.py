@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.pages import READY_MS, notebook
+from tests.browser.pages import opened
 
 pytestmark = pytest.mark.browser
 
@@ -54,15 +54,13 @@ def run_cell(page: Page, index: int) -> None:
 
 
 @pytest.mark.parametrize("address", ["cluster.bootstrap_servers", "cluster.serve().bootstrap_servers"])
-def test_the_cell_after_the_stop_button_works(
-    browser_page: Page, jupyterlab: str, jupyterlab_folder: Path, address: str
-) -> None:
-    page, name = browser_page, f"stop-{'serve()' in address}.ipynb"
-    notebook(jupyterlab_folder, name, SETUP.replace("ADDRESS", address), LOOP, NEXT)
-    page.goto(f"{jupyterlab}lab/tree/{name}?reset")
-    page.locator(".jp-Notebook .jp-Cell").first.wait_for(timeout=READY_MS)
+def test_the_cell_after_the_stop_button_works(lab: Page, jupyterlab_folder: Path, address: str) -> None:
+    with opened(lab, jupyterlab_folder, SETUP.replace("ADDRESS", address), LOOP, NEXT) as page:
+        press_and_go_on(page)
+
+
+def press_and_go_on(page: Page) -> None:
     idle = page.get_by_text("Python 3 (ipykernel) | Idle")
-    idle.wait_for(timeout=READY_MS)
     outputs = [page.locator(".jp-Notebook .jp-Cell").nth(index).locator(".jp-OutputArea") for index in range(3)]
     run_cell(page, 0)
     for number in range(1, PRESSES + 1):
@@ -73,4 +71,3 @@ def test_the_cell_after_the_stop_button_works(
         idle.wait_for()  # until then the kernel drops requests
         run_cell(page, 2)
         expect(outputs[2]).to_contain_text(f"round {number} is complete: True")
-    page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")

@@ -9,11 +9,11 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from shareq.trace.views.palette import DARK, LIGHT
 from shareq_widgets.words import clock_text
-from tests.browser.pages import cells, execute, new_page, notebook, run_all, themed
+from tests.browser.pages import cells, execute, opened, run_cells, themed
 from tests.widgets.fakes import ORIGIN_MS, payments
 
 pytestmark = pytest.mark.browser
@@ -29,13 +29,11 @@ SNAPSHOTS = payments().snapshots
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser, jupyterlab: str, jupyterlab_folder: Path) -> Iterator[Page]:
+def page(lab: Page, jupyterlab_folder: Path) -> Iterator[Page]:
     """A page with an empty place: the tests share it and its kernel."""
-    notebook(jupyterlab_folder, "strip.ipynb", PLACE)
-    with new_page(browser) as page:
-        run_all(page, f"{jupyterlab}lab/tree/strip.ipynb?reset")
+    with opened(lab, jupyterlab_folder, PLACE) as page:
+        run_cells(page)
         yield page
-        page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
 
 
 @pytest.fixture

@@ -6,13 +6,14 @@ With SHAREQ_PICTURES=FOLDER the pictures of the README are written there.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from shareq.trace import view
-from tests.browser.pages import cells, execute, notebook, open_strip
+from tests.browser.pages import cells, execute, strip_in
 from tests.browser.story import payments
 
 pytestmark = pytest.mark.browser
@@ -28,12 +29,8 @@ def picture(tmp_path: Path, name: str) -> Path:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_run_on_advances_the_cluster(
-    browser_page: Page, jupyterlab: str, jupyterlab_folder: Path, tmp_path: Path, theme: str
-) -> None:
-    browser_page.set_viewport_size({"width": 1500, "height": 1000})
-    notebook(jupyterlab_folder, f"live-{theme}.ipynb", SOURCE, SHOW.replace("THEME", theme))
-    strip = open_strip(browser_page, jupyterlab, f"live-{theme}.ipynb")
+def test_run_on_advances_the_cluster(run_notebook: Callable[..., Page], tmp_path: Path, theme: str) -> None:
+    strip = strip_in(run_notebook(SOURCE, SHOW.replace("THEME", theme), size={"width": 1500, "height": 1000}))
     end = view(payments(), "payments", "orders", 0).total()
     expect(strip).to_have_attribute("data-order", str(end))
     assert [cells(strip)[offset] for offset in UNDER_WAY] == [("acquired", 1), ("acquired", 1)]
@@ -51,7 +48,6 @@ def test_run_on_advances_the_cluster(
         strip.get_by_text("◀ step").click()
         expect(strip.locator(".sq-sentence")).not_to_have_text(sentence)
     assert [cells(strip)[offset] for offset in UNDER_WAY] == [("acquired", 1), ("acquired", 1)]
-    browser_page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
 
 
 RUNNING = """
@@ -78,12 +74,10 @@ consumer.commit_sync()
 """The locks last six minutes of real time, so that none expires while the page loads, and then a second and a half."""
 
 
-def test_locks_time_out_on_a_running_clock_without_input(
-    browser_page: Page, jupyterlab: str, jupyterlab_folder: Path
-) -> None:
+def test_locks_time_out_on_a_running_clock_without_input(run_notebook: Callable[..., Page]) -> None:
     """Without any input the clock moves, and the strip shows when the locks time out."""
-    notebook(jupyterlab_folder, "running.ipynb", RUNNING, SHOW.replace("THEME", "auto"))
-    strip = open_strip(browser_page, jupyterlab, "running.ipynb")
+    page = run_notebook(RUNNING, SHOW.replace("THEME", "auto"))
+    strip = strip_in(page)
     begun = int(strip.get_attribute("data-order") or "")
     held = {offset for offset, (state, _) in cells(strip).items() if state == "acquired"}
     assert held
@@ -91,11 +85,10 @@ def test_locks_time_out_on_a_running_clock_without_input(
     shown = clock.inner_text()
     expect(clock).not_to_have_text(shown)
     assert int(strip.get_attribute("data-order") or "") >= begun
-    execute(browser_page, FROM_NOW_ON)
+    execute(page, FROM_NOW_ON)
     expect(strip.locator(".sq-run[data-state='acquired']")).to_have_count(0)
     assert int(strip.get_attribute("data-order") or "") > begun
     assert all(cells(strip)[offset][0] != "acquired" for offset in held if offset in cells(strip))
-    browser_page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
 
 
 BUSY = """
@@ -109,18 +102,15 @@ RUN = """code => {
 }"""
 
 
-def test_a_busy_cell_does_not_freeze_the_strip_of_a_running_clock(
-    browser_page: Page, jupyterlab: str, jupyterlab_folder: Path
-) -> None:
+def test_a_busy_cell_does_not_freeze_the_strip_of_a_running_clock(run_notebook: Callable[..., Page]) -> None:
     """While a cell runs, the locks time out in the strip, and its buttons work: the cell ends with the click."""
     show = SHOW.replace("THEME", "auto").replace("; strip", "; shown = strip") + "; shown"
-    notebook(jupyterlab_folder, "busy.ipynb", RUNNING, show)
-    strip = open_strip(browser_page, jupyterlab, "busy.ipynb")
+    page = run_notebook(RUNNING, show)
+    strip = strip_in(page)
     expect(strip.locator(".sq-run[data-state='acquired']").first).to_be_visible()
-    browser_page.evaluate(RUN, FROM_NOW_ON + BUSY)
+    page.evaluate(RUN, FROM_NOW_ON + BUSY)
     expect(strip.locator(".sq-run[data-state='acquired']")).to_have_count(0)
-    assert browser_page.evaluate("window.cell") == "runs"
+    assert page.evaluate("window.cell") == "runs"
     strip.get_by_text("◀ step").click()
-    browser_page.wait_for_function("window.cell === 'ok'")
+    page.wait_for_function("window.cell === 'ok'")
     expect(strip.get_by_text("● live")).to_have_attribute("aria-pressed", "false")
-    browser_page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")

@@ -97,18 +97,15 @@ room
 def test_a_room_shows_the_death_of_a_consumer_of_another_program(
     *,
     run_notebook: Callable[..., Page],
-    browser_page: Page,
     kafka: Reachable,
     tmp_path: Path,
 ) -> None:
-    browser_page.set_viewport_size({"width": 1560, "height": 1720})
     setup = SETUP
     for name, value in {"ADDRESS": kafka.bootstrap_servers, "GROUP": "tapped-crew", "TOPIC": "tapped-jobs"}.items():
         setup = setup.replace(name, value)
-    page = run_notebook(setup, STORY, ROOM)
+    page = run_notebook(setup, STORY, ROOM, size={"width": 1560, "height": 1720})
     room = page.locator(".sq-room")
     try:
-        page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
         expect(room.locator(".sq-area-strip .sq-head")).to_contain_text("seen through a tap")
         group = room.locator(".sq-area-right")
         for name in ("ann", "bob", "java"):

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from shareq.trace.views.palette import DARK, LIGHT
 from tests.browser.busy import VIEWS
-from tests.browser.pages import READY_MS, execute, kernel_value, notebook, themed, wide_page
+from tests.browser.pages import READY_MS, execute, kernel_value, tall_page, themed
 
 pytestmark = pytest.mark.browser
 
@@ -27,10 +27,9 @@ TALL = 4_000
 
 
 @pytest.fixture(scope="module")
-def lab_page(browser: Browser, jupyterlab: str, jupyterlab_folder: Path) -> Iterator[Page]:
+def lab_page(lab: Page, jupyterlab_folder: Path) -> Iterator[Page]:
     """The page with all views. An error in its scripts fails the tests."""
-    notebook(jupyterlab_folder, "views.ipynb", *CELLS)
-    with wide_page(browser, jupyterlab, "views.ipynb", TALL) as page:
+    with tall_page(lab, jupyterlab_folder, TALL, *CELLS) as page:
         expect(page.locator(".sq-picture")).to_have_count(len(VIEWS))
         yield page
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from playwright.sync_api import Page, expect
 from shareq.sim.what_if import Setting, stored_table
 from shareq.trace.views.palette import DARK
 from shareq_widgets.pictures.what_if_words import WhatIfContent, verdict
-from tests.browser.pages import execute, kernel_value, notebook, themed
+from tests.browser.pages import execute, kernel_value, themed
 
 pytestmark = pytest.mark.browser
 
@@ -33,41 +34,36 @@ def words(chosen: Setting, current: Setting, workload: str = "mixed") -> str:
     return verdict(WhatIfContent(stored_table(), workload, chosen, current, "crew"))
 
 
-def test_what_if(browser_page: Page, jupyterlab: str, jupyterlab_folder: Path, tmp_path: Path) -> None:
-    notebook(jupyterlab_folder, "what_if.ipynb", SETUP, "view")
-    browser_page.goto(f"{jupyterlab}lab/tree/what_if.ipynb?reset")
-    browser_page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
-    for command in ("application:toggle-left-area", "notebook:run-all-cells"):
-        browser_page.evaluate(f"window.jupyterapp.commands.execute('{command}')")
-    view = browser_page.locator(".sq-what-if")
+def test_what_if(run_notebook: Callable[..., Page], tmp_path: Path) -> None:
+    page = run_notebook(SETUP, "view")
+    view = page.locator(".sq-what-if")
     text, code = view.locator(".sq-picture .sq-text"), view.locator(".sq-code")
     expect(text).to_contain_text(words(Setting(), Setting()))
-    now_x, chosen_x = browser_page.evaluate(MARKS)
+    now_x, chosen_x = page.evaluate(MARKS)
     assert now_x == chosen_x
     expect(code).to_have_text("# this setting is in force")
     expect(view.locator('[data-key="p99_ms value"]')).to_have_css("font-size", "16px")
 
     view.get_by_role("slider").first.press("ArrowLeft")
     expect(text).to_contain_text(words(Setting(20_000), Setting()))
-    now_x, chosen_x = browser_page.evaluate(MARKS)
+    now_x, chosen_x = page.evaluate(MARKS)
     assert chosen_x < now_x
     expect(code).to_have_text(f"cluster.configure_group('crew', {{'{LOCK}': 20000}})")
 
-    execute(browser_page, f"cluster.configure_group('crew', {{'{LOCK}': 60000}})")
+    execute(page, f"cluster.configure_group('crew', {{'{LOCK}': 60000}})")
     expect(text).to_contain_text(words(Setting(20_000), Setting(60_000)))
-    now_x, chosen_x = browser_page.evaluate(MARKS)
+    now_x, chosen_x = page.evaluate(MARKS)
     assert chosen_x < now_x
     expect(view.locator('[data-key="p99_ms now mark text"]')).to_have_text("now: 60 s")
 
     view.get_by_role("button", name="apply to crew").click()
     expect(text).to_contain_text(words(Setting(20_000), Setting(20_000)))
     expect(code).to_have_text("# this setting is in force")
-    assert kernel_value(browser_page, "dict(cluster.image.group_configs['crew'])") == {LOCK: "20000"}
+    assert kernel_value(page, "dict(cluster.image.group_configs['crew'])") == {LOCK: "20000"}
 
     view.get_by_role("combobox").select_option("crashes")
     expect(text).to_contain_text(words(Setting(20_000), Setting(20_000), "crashes"))
-    with themed(browser_page, "dark"):
+    with themed(page, "dark"):
         ground = f"rgb{tuple(bytes.fromhex(DARK['bg'][1:]))}"
         expect(view.locator(".sq-picture")).to_have_css("background-color", ground)
         view.screenshot(path=tmp_path / "what_if.png")
-    browser_page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
