@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+from shareq.leader.fetch_states import FetchEvent, FetchState, LockEvent, LockState
 from shareq.leader.group_fetch_queues import GroupFetchQueues
 from shareq.leader.leader_context import LeaderContext
 from shareq.leader.led_partition import LedPartition
@@ -58,19 +59,19 @@ class FetchScheduler:
 
     def max_wait_passed(self, fetch: ShareFetch) -> None:
         """MaxWaitMs have passed: make a last attempt without a minimum, or make the attempt under way the last."""
-        fetch.final = True
+        fetch.step(FetchEvent.DECIDED)
         if not fetch.reads:
             self._attempt(fetch)
 
     def abort(self, fetch: ShareFetch) -> None:
         """The session has ended: end the fetch without records, so that it acquires nothing."""
         fetch.fetched.clear()
-        if fetch.fetching:
+        if fetch.state is not FetchState.ENDED:
             self._end(fetch)
 
     def _end(self, fetch: ShareFetch) -> None:
         self._unlock(fetch)
-        fetch.fetching = False
+        fetch.step(FetchEvent.ENDED)
         if fetch.waiting:
             for led in fetch.leds:
                 led.leave(fetch)
@@ -85,22 +86,21 @@ class FetchScheduler:
             self._zero_minimum[fetch] = None
         self._context.deadlines.set(fetch, self._context.now_ms + fetch.limits.max_wait_ms)
         for led in fetch.leds:
-            if led.owner is fetch and led.fresh:
+            if led.lock is LockState.HELD and led.owner is fetch:
                 led.tried[fetch] = None
-            else:
-                led.untried[fetch] = None
-                if led.dropped:
-                    fetch.fetched[led.at] = FetchedPartition(led.dropped)
-                    fetch.final = True
-                elif led.owner is None and not led.idle:
-                    self._woken.append(led)
+                continue
+            led.untried[fetch] = None
+            if led.lock is LockState.DROPPED:
+                fetch.fetched[led.at] = FetchedPartition(led.dropped)
+                fetch.step(FetchEvent.DECIDED)
+            elif led.lock is LockState.FREE:
+                self._woken.append(led)
 
     # ---- events ------------------------------------------------------------------------------------------------------
 
     def wake(self, led: LedPartition) -> None:
         """A share-partition has changed: every fetch that waits for it may try again."""
-        led.idle = False
-        led.fresh = False
+        led.step(LockEvent.CHANGED)
         for fetch in reversed(led.tried):  # tried fetches have waited longer than untried ones
             led.untried[fetch] = None
             led.untried.move_to_end(fetch, last=False)
@@ -112,7 +112,7 @@ class FetchScheduler:
         """A share-partition was dropped: end each fetch that waits for it with the error."""
         for fetch in [*led.untried, *led.tried]:
             fetch.fetched[led.at] = FetchedPartition(led.dropped)
-            fetch.final = True
+            fetch.step(FetchEvent.DECIDED)
             if not fetch.reads:
                 self._end(fetch)
 
@@ -125,11 +125,11 @@ class FetchScheduler:
                 continue
             led = self._woken.popleft()
             config = self._context.config(led.key.group_id)
-            while led.untried and led.owner is None and led.ready(config):
+            while led.untried and led.ready(config):
                 fetch, _ = led.untried.popitem(last=False)
                 led.tried[fetch] = None
                 if fetch.reads:
-                    fetch.again = True
+                    fetch.step(FetchEvent.CHANGED)
                 else:
                     self._attempt(fetch)
             if self._zero_minimum and led.owner is None and led.acquirable(config):
@@ -138,7 +138,7 @@ class FetchScheduler:
     def _end_zero_minimum(self, led: LedPartition) -> None:
         """End the fetches with a minimum of 0 bytes: an acquirable share-partition meets it."""
         for fetch in [fetch for fetch in self._zero_minimum if led in fetch.leds and not fetch.reads]:
-            fetch.final = True
+            fetch.step(FetchEvent.DECIDED)
             self._attempt(fetch)
 
     def _attempt_first(self, group_id: str) -> None:
@@ -151,7 +151,7 @@ class FetchScheduler:
 
     def _attempt(self, fetch: ShareFetch) -> None:
         """Try all share-partitions of a fetch, now or when the fetch is first in its group's queue."""
-        if fetch.min_bytes > 1 and not fetch.final and not self._queues.enter(fetch):
+        if fetch.min_bytes > 1 and fetch.state is not FetchState.LAST and not self._queues.enter(fetch):
             if not fetch.waiting:
                 self._wait(fetch)
             return
@@ -171,7 +171,7 @@ class FetchScheduler:
             fetch.position += 1
             if led.dropped:
                 fetch.fetched[led.at] = FetchedPartition(led.dropped)
-            elif led.owner is None and led.ready(config):
+            elif led.ready(config):
                 self._read(fetch, led, max(1, fetch.bytes_left // (count - fetch.position + 1)), config)
         fetch.wave *= 2
         if not fetch.unread:
@@ -187,7 +187,7 @@ class FetchScheduler:
         if fetch.min_bytes <= 1:
             end_offset = max(share_partition.spso + config.partition_max_record_locks, share_partition.window_end)
         led.owner = fetch
-        led.fresh = True
+        led.step(LockEvent.TAKEN)
         read = PartitionRead(fetch, led, share_partition.next_fetch_offset, max_bytes)
         fetch.reads.append(read)
         fetch.unread += 1
@@ -217,8 +217,9 @@ class FetchScheduler:
         fetch.bytes_left += read.max_bytes - read.size
         if fetch.unread:
             return
-        fetch.final = fetch.final or self._satisfied(fetch)
-        if fetch.final:
+        if fetch.state is not FetchState.LAST and self._satisfied(fetch):
+            fetch.step(FetchEvent.DECIDED)
+        if fetch.state is FetchState.LAST:
             self._take(fetch)
         if fetch.position < len(fetch.leds) and fetch.records_left > 0:
             self._next_wave(fetch)
@@ -228,7 +229,7 @@ class FetchScheduler:
     def _note_log_end(self, read: PartitionRead, answer: LogRead, end: int) -> None:
         """Use a read's answer about offsets without records: the log's end, and records that the log has lost."""
         led = read.led
-        if led.fresh:
+        if led.lock is LockState.HELD:
             led.log_end = end
         empty = not answer.batches and not led.dropped
         if empty and led.share_partition.note_missing(read.offset, end, self._context.now_ms):
@@ -245,16 +246,17 @@ class FetchScheduler:
 
     def _finish_attempt(self, fetch: ShareFetch) -> None:
         """The attempt has visited every share-partition: end the fetch, or let it wait."""
-        if not fetch.final and fetch.min_bytes <= 0:
+        if fetch.state is not FetchState.LAST and fetch.min_bytes <= 0:
             config = self._context.config(fetch.group_id)
-            fetch.final = any(led.owner in (None, fetch) and led.acquirable(config) for led in fetch.leds)
-        if not fetch.final and not fetch.waiting:
+            if any(led.owner in (None, fetch) and led.acquirable(config) for led in fetch.leds):
+                fetch.step(FetchEvent.DECIDED)
+        if fetch.state is not FetchState.LAST and not fetch.waiting:
             self._wait(fetch)
-        if fetch.final:
+        if fetch.state is FetchState.LAST:
             self._end(fetch)
             return
         self._unlock(fetch)
-        if fetch.again:
+        if fetch.state is FetchState.AGAIN:
             self._attempt(fetch)
 
     def _unlock(self, fetch: ShareFetch) -> None:
@@ -264,6 +266,7 @@ class FetchScheduler:
             led = read.led
             assert led.owner is fetch
             led.owner = None
+            led.step(LockEvent.RELEASED)
             if led.untried:
                 self._woken.append(led)
         fetch.reads.clear()

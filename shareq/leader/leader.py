@@ -176,7 +176,7 @@ class ShareLeader:
 
     def _respond_if_done(self, pending: PendingRequest) -> None:
         """Respond unless a fetch or a state write is still under way."""
-        if pending.fetching or pending.writes:
+        if not pending.complete:
             return
         context, request, session = self._context, pending.request, pending.session
         lock_duration_ms = context.config(pending.group_id).record_lock_duration_ms

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
+from shareq.leader.fetch_states import LOCK_TRANSITIONS, LockEvent, LockState
 from shareq.leader.share_partition import SharePartition
 from shareq.model.configs import GroupConfig
 from shareq.model.errors import Errors
 from shareq.model.ids import SharePartitionKey, TopicIdPartition, TopicPartition
-from shareq.model.states import PartitionLoadState
+from shareq.model.states import LoadEvent, PartitionLoadState
 
 
 class LedPartition:
     """One share-partition on its leader.
 
     `owner` is the fetch (`share_fetch.ShareFetch`, which imports this module) that holds the fetch lock: only it may
-    read and acquire, and only it releases the lock. Waiting fetches are `untried` if they have not tried since the last
-    change, else `tried`; the next one stands first. `idle`: nothing can be fetched until something changes. `fresh`:
-    nothing has changed since the read under way began. `log_end`: the end of the log at the last read, None after it
-    has grown. `writes`: state writes under way. `letters_id`: the id of its dead letters, None before the first one.
+    read and acquire, and only it releases the lock. `lock`: the state of the lock. Waiting fetches are `untried` if
+    they have not tried since the last change, else `tried`; the next one stands first. `log_end`: the end of the log at
+    the last read, None after it has grown. `writes`: state writes under way. `letters_id`: the id of its dead letters,
+    None before the first one.
     `letters_out`: records on their way to the dead-letter queue; `letters_stopped`: no more of them are sent.
     `dropped`: the error with which this share-partition was dropped.
     """
@@ -27,13 +28,12 @@ class LedPartition:
     __slots__ = (
         "at",
         "dropped",
-        "fresh",
-        "idle",
         "key",
         "leader_epoch",
         "letters_id",
         "letters_out",
         "letters_stopped",
+        "lock",
         "log_end",
         "owner",
         "share_partition",
@@ -51,12 +51,11 @@ class LedPartition:
         self.topic_partition = TopicPartition(topic, key.partition)
         self.leader_epoch = leader_epoch
         self.share_partition = kind(key, topic, leader_epoch=leader_epoch, traced=traced)
-        self.share_partition.status = PartitionLoadState.INITIALIZING
+        self.share_partition.step(LoadEvent.READ)
         self.owner: Any = None
         self.untried: OrderedDict[Any, None] = OrderedDict()
         self.tried: dict[Any, None] = {}
-        self.idle = False
-        self.fresh = False
+        self.lock = LockState.FREE
         self.log_end: int | None = None
         self.writes = 0
         self.letters_id: int | None = None
@@ -74,11 +73,17 @@ class LedPartition:
 
     def ready(self, config: GroupConfig) -> bool:
         """True if a fetch that takes the lock now can read records and acquire them."""
-        if self.idle:
+        if self.lock is not LockState.FREE:
             return False
         has_more = self.log_end is None or self.share_partition.next_fetch_offset < self.log_end
-        self.idle = not (has_more and self.acquirable(config))
-        return not self.idle
+        if has_more and self.acquirable(config):
+            return True
+        self.step(LockEvent.EXHAUSTED)
+        return False
+
+    def step(self, event: LockEvent) -> None:
+        """Change the state of the fetch lock. KeyError for an event that cannot occur in this state."""
+        self.lock = LOCK_TRANSITIONS[self.lock, event]
 
     def leave(self, fetch: object) -> None:
         """Remove a fetch from the queues."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from shareq.leader.experiments.kinds import kind_of_share_partition
+from shareq.leader.fetch_states import LockEvent
 from shareq.leader.leader_context import LeaderContext
 from shareq.leader.led_partition import LedPartition
 from shareq.leader.share_partition import PreparedWrite
@@ -32,7 +33,7 @@ from shareq.model.messages.share_state import (
     WriteShareGroupStateRequest,
     WriteShareGroupStateResponse,
 )
-from shareq.model.states import PartitionLoadState
+from shareq.model.states import LoadEvent, PartitionLoadState
 
 DROPPING = frozenset({Errors.GROUP_ID_NOT_FOUND, Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.NOT_LEADER_OR_FOLLOWER})
 """After these errors the state in memory may be stale: the share-partition is dropped, and loaded again when needed."""
@@ -192,8 +193,8 @@ class LedPartitions:
         if not neighbours:
             del self._by_log[led.topic_partition]
         led.dropped = error
-        led.idle = True
-        led.share_partition.status = PartitionLoadState.FENCED
+        led.step(LockEvent.DROPPED)
+        led.share_partition.step(LoadEvent.FENCED)
         self._context.deadlines.cancel(led)
         self.generation += 1
         under_way = led.writes or led.letters_out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from shareq.leader.fetch_states import FETCH_TRANSITIONS, FetchEvent, FetchState
 from shareq.leader.led_partition import LedPartition
 from shareq.leader.share_requests import FetchedPartition
 from shareq.leader.share_sessions import PendingRequest, ShareSession
@@ -49,15 +50,12 @@ class ShareFetch(PendingRequest):
     """A ShareFetch under way.
 
     `leds`: its share-partitions in the order of turns; `position`: the number that the attempt has visited; `reads`:
-    those that it has locked; `unread`: reads without an answer. `final`: acquire the records read, because the minimum
-    is met or MaxWaitMs have passed. `again`: a visited share-partition changed during the attempt. `waiting`: the fetch
-    is in the queues. `max_bytes`: the request's limit, capped by the broker's `fetch.max.bytes`.
+    those that it has locked, empty between two attempts; `unread`: reads without an answer. `waiting`: the fetch is in
+    the queues. `max_bytes`: the request's limit, capped by the broker's `fetch.max.bytes`.
     """
 
     __slots__ = (
-        "again",
         "bytes_left",
-        "final",
         "leds",
         "limits",
         "max_bytes",
@@ -66,6 +64,7 @@ class ShareFetch(PendingRequest):
         "position",
         "reads",
         "records_left",
+        "state",
         "unread",
         "waiting",
         "wave",
@@ -75,17 +74,24 @@ class ShareFetch(PendingRequest):
         self, request_id: int, request: ShareFetchRequest, session: ShareSession, mode: AcquireMode, max_bytes: int
     ) -> None:
         super().__init__(request_id, request, session)
-        self.fetching = True
         self.limits = request
         self.mode = mode
         self.max_bytes = min(request.max_bytes, max_bytes)
         self.min_bytes = min(request.min_bytes, self.max_bytes)
         self.records_left = request.max_records
-        self.final = request.max_wait_ms <= 0
+        self.state = FetchState.LAST if request.max_wait_ms <= 0 else FetchState.OPEN
         self.waiting = False
         self.reads: list[PartitionRead] = []
         self.leds: list[LedPartition] = []
         self.start_over()
+
+    @property
+    def complete(self) -> bool:
+        return self.state is FetchState.ENDED and not self.writes
+
+    def step(self, event: FetchEvent) -> None:
+        """Change the state. KeyError for an event that cannot occur in this state."""
+        self.state = FETCH_TRANSITIONS[self.state, event]
 
     def take_session_partitions(self) -> None:
         """Take the session's partitions as they are now, in the order of turns."""
@@ -101,7 +107,7 @@ class ShareFetch(PendingRequest):
 
     def start_over(self) -> None:
         """Return to the first share-partition for a new attempt."""
-        self.again = False
+        self.step(FetchEvent.ATTEMPT)
         self.position = 0
         self.unread = 0
         self.wave = 1

@@ -30,7 +30,15 @@ from shareq.model.ids import SharePartitionKey
 from shareq.model.messages.share_fetch import AcknowledgementBatch, AcquiredRecords
 from shareq.model.messages.share_state import StagedBatch, StateBatch
 from shareq.model.records import AbortedTransaction, KeyRun, RecordBatch
-from shareq.model.states import AcquireMode, IsolationLevel, PartitionLoadState, RecordEvent, RecordState
+from shareq.model.states import (
+    LOAD_TRANSITIONS,
+    AcquireMode,
+    IsolationLevel,
+    LoadEvent,
+    PartitionLoadState,
+    RecordEvent,
+    RecordState,
+)
 
 __all__ = ["PreparedWrite", "SharePartition"]
 
@@ -89,15 +97,19 @@ class SharePartition:
         """
         window = self._window
         if not window.load(start_offset, state_batches, config.delivery_count_limit):
-            self.status = PartitionLoadState.FAILED
+            self.step(LoadEvent.INVALID)
             return False
-        self.status = PartitionLoadState.ACTIVE
+        self.step(LoadEvent.LOADED)
         self.state_epoch = state_epoch
         if self._recorder is not None:
             bounds = (window.spso, window.window_end)
             self._recorder.loaded(bounds, self.runs(), state_epoch, self.leader_epoch, config)
         self._writes.note_letters(window.spso, window.window_end)
         return True
+
+    def step(self, event: LoadEvent) -> None:
+        """Change `status`. KeyError for an event that cannot occur in it."""
+        self.status = LOAD_TRANSITIONS[self.status, event]
 
     # ---- queries -----------------------------------------------------------------------------------------------------
 

@@ -130,7 +130,7 @@ class ShareSession:
 class PendingRequest:
     """A request without a response yet. It is complete when its state writes have settled and its fetch has ended."""
 
-    __slots__ = ("acks", "fetched", "fetching", "group_id", "id", "member_id", "request", "session", "writes")
+    __slots__ = ("acks", "fetched", "group_id", "id", "member_id", "request", "session", "writes")
 
     def __init__(self, request_id: int, request: ShareRequest, session: ShareSession) -> None:
         self.id = request_id
@@ -139,8 +139,12 @@ class PendingRequest:
         self.group_id, self.member_id = session.key
         self.acks: dict[TopicIdPartition, AcknowledgeResult] = {}
         self.fetched: dict[TopicIdPartition, FetchedPartition] = {}
-        self.fetching = False
         self.writes = 0
+
+    @property
+    def complete(self) -> bool:
+        """True if the response can be sent."""
+        return not self.writes
 
 
 def has_room(request: ShareRequest, session: ShareSession | None, image: ClusterImage) -> bool:

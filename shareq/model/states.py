@@ -156,6 +156,31 @@ class PartitionLoadState(StrEnum):
     FENCED = "fenced"
 
 
+class LoadEvent(StrEnum):
+    """The events that change it: the durable state is being read, has been loaded, is invalid; it was dropped."""
+
+    READ = "read"
+    LOADED = "loaded"
+    INVALID = "invalid"
+    FENCED = "fenced"
+
+
+_EMPTY, _INITIALIZING, _ACTIVE, _FAILED, _FENCED = PartitionLoadState
+
+LOAD_TRANSITIONS: dict[tuple[PartitionLoadState, LoadEvent], PartitionLoadState] = {
+    (_EMPTY, LoadEvent.READ): _INITIALIZING,
+    (_EMPTY, LoadEvent.LOADED): _ACTIVE,
+    (_EMPTY, LoadEvent.INVALID): _FAILED,
+    (_INITIALIZING, LoadEvent.LOADED): _ACTIVE,
+    (_INITIALIZING, LoadEvent.INVALID): _FAILED,
+    (_INITIALIZING, LoadEvent.FENCED): _FENCED,
+    (_ACTIVE, LoadEvent.FENCED): _FENCED,
+    (_FAILED, LoadEvent.FENCED): _FENCED,
+}
+"""The next status by status and event; pairs without an entry cannot occur. A share-partition that is only browsed
+goes from EMPTY to ACTIVE at once."""
+
+
 class AcquireMode(IntEnum):
     """KIP-1206: an acquisition may exceed the limit up to the end of the record batch, or not
     (`share.acquire.mode`)."""

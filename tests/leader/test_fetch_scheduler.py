@@ -304,6 +304,22 @@ def test_loss_of_a_visited_partition_during_a_read_is_reported() -> None:
     assert member.fetch().acquired == {1: [(0, 4, 1)]}
 
 
+def test_loss_of_a_partition_after_its_own_read_is_reported() -> None:
+    """The fetch holds the lock of the lost partition, and reads another one before it would wait. BEHAVIOUR.md, 53."""
+    stage = Stage(partitions=2)
+    member = stage.member("m")
+    member.fetch("01", max_wait_ms=0)
+    for partition in (0, 1):
+        stage.produce(partition, 1)
+    stage.hold_reads = True
+    exchange = member.fetch(min_bytes=1000)
+    stage.release_logs()
+    assert [read.topic_partition.partition for read in stage.held_logs] == [1]
+    stage.set_leader(0, 1, 1)
+    stage.release_logs()
+    assert exchange.errors == {0: E.NOT_LEADER_OR_FOLLOWER}
+
+
 def test_loss_of_a_partition_during_a_retry_is_reported() -> None:
     stage = Stage(partitions=2)
     exchange = stage.member("m").fetch("01", min_bytes=1000)

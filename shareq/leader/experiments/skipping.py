@@ -6,6 +6,7 @@ from __future__ import annotations
 from shareq.leader.experiments.browsing import BrowsingShareLeader
 from shareq.leader.experiments.errands import Errand
 from shareq.leader.experiments.expiring_share_partition import ExpiringSharePartition
+from shareq.leader.fetch_states import LockEvent
 from shareq.leader.led_partition import LedPartition
 from shareq.model.actor import FindOffset, LogRead, OffsetFound, ReadLog
 from shareq.model.time_of_day import TimeOfDay, same_time
@@ -27,7 +28,7 @@ class SkippingShareLeader(BrowsingShareLeader):
         share_partition.set_day_ahead(context.day_ms - context.now_ms)
         if not share_partition.may_skip(read.batches, config, context.day_ms):
             return False
-        led.idle = True
+        led.step(LockEvent.EXHAUSTED)
         if not share_partition.skipping:
             share_partition.begin_skip()
             ttl_ms = config.experiments.record_ttl_ms if config.experiments else 0

@@ -25,7 +25,7 @@ from shareq.model.states import (
     STAGED,
     TXN_COMMIT,
     AcknowledgeType,
-    PartitionLoadState,
+    LoadEvent,
     RecordEvent,
     RecordState,
 )
@@ -71,7 +71,7 @@ class StagingSharePartition(SharePartition):
     ) -> bool:
         """Staged records are loaded as ACQUIRED, without a holder."""
         if not all(map(_is_valid, staged)):
-            self.status = PartitionLoadState.FAILED
+            self.step(LoadEvent.INVALID)
             return False
         if not staged:
             return super().load(state_epoch, start_offset, state_batches, config=config)

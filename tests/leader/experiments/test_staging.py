@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from shareq.leader.experiments.staging_share_partition import StagingSharePartition
 from shareq.model.errors import Errors
 from shareq.model.experiments import Experiments
 from shareq.model.messages.share_state import StagedBatch
 from tests.leader.experiments.stage import LATER, OTHER, P, StagingStage, staged_batches
-from tests.leader.share_partition_stage import show
+from tests.leader.share_partition_stage import KEY, show
 
 
 def held(**more: Any) -> StagingStage:
@@ -281,9 +282,10 @@ def test_7_11_what_has_changed_since_is_not_staged(stored: str, marks: str, next
     ids=["empty", "negative", "available", "acquired", "unknown", "never delivered"],
 )
 def test_7_11_an_invalid_staged_batch_fails_the_load(batch: tuple[int, int, int, int]) -> None:
-    stage = StagingStage()
-    assert not stage.partition.load(3, 0, [], config=stage.config, staged=[StagedBatch(*P, *batch)])
-    assert stage.partition.status == "failed"
+    config = StagingStage().config
+    partition = StagingSharePartition(KEY, "t", leader_epoch=1, traced=False)
+    assert not partition.load(3, 0, [], config=config, staged=[StagedBatch(*P, *batch)])
+    assert partition.status == "failed"
 
 
 def test_7_11_a_loaded_reject_goes_to_the_dead_letter_queue_at_the_commit() -> None:
