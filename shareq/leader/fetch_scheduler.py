@@ -12,7 +12,6 @@ Rules: BEHAVIOUR.md, "Fetching".
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 
 from shareq.leader.fetch_states import FetchEvent, FetchState, LockEvent, LockState
@@ -31,16 +30,14 @@ from shareq.model.states import IsolationLevel
 
 
 class FetchScheduler:
-    """The fetches of this broker. `ended(fetch)` is called once, at the end of the fetch."""
+    """The fetches of this broker. One that has ended is in the context's `done`."""
 
-    def __init__(self, context: LeaderContext, ended: Callable[[ShareFetch], None]) -> None:
-        self.partitions: LedPartitions  # set by ShareLeader
+    def __init__(self, context: LeaderContext, partitions: LedPartitions) -> None:
         self.skip: Callable[[LedPartition, LogRead], bool] | None = None
         """Of the experiments: called with what was read; True if nothing of it is to be acquired."""
         self._context = context
-        self._ended = ended
+        self._partitions = partitions
         self._reads: dict[int, PartitionRead] = {}
-        self._woken: deque[LedPartition] = deque()
         self._queues = GroupFetchQueues()
         self._zero_minimum: dict[ShareFetch, None] = {}  # waiting fetches with a minimum of 0 bytes
 
@@ -77,7 +74,7 @@ class FetchScheduler:
                 led.leave(fetch)
             self._context.deadlines.cancel(fetch)
             self._zero_minimum.pop(fetch, None)
-        self._ended(fetch)
+        self._context.done[fetch] = None
 
     def _wait(self, fetch: ShareFetch) -> None:
         """Queue at every share-partition. The fetch does not retry those that have not changed since its last read."""
@@ -94,21 +91,11 @@ class FetchScheduler:
                 fetch.fetched[led.at] = FetchedPartition(led.dropped)
                 fetch.step(FetchEvent.DECIDED)
             elif led.lock is LockState.FREE:
-                self._woken.append(led)
+                self._context.woken.append(led)
 
     # ---- events ------------------------------------------------------------------------------------------------------
 
-    def wake(self, led: LedPartition) -> None:
-        """A share-partition has changed: every fetch that waits for it may try again."""
-        led.step(LockEvent.CHANGED)
-        for fetch in reversed(led.tried):  # tried fetches have waited longer than untried ones
-            led.untried[fetch] = None
-            led.untried.move_to_end(fetch, last=False)
-        led.tried.clear()
-        if led.untried:
-            self._woken.append(led)
-
-    def lost(self, led: LedPartition) -> None:
+    def _end_lost(self, led: LedPartition) -> None:
         """A share-partition was dropped: end each fetch that waits for it with the error."""
         for fetch in [*led.untried, *led.tried]:
             fetch.fetched[led.at] = FetchedPartition(led.dropped)
@@ -117,13 +104,16 @@ class FetchScheduler:
                 self._end(fetch)
 
     def offer(self) -> None:
-        """Attempt waiting fetches after the changes that the current message has caused."""
-        advanced_groups = self._queues.advanced_groups
-        while self._woken or advanced_groups:
+        """End and attempt waiting fetches after the changes that the current message has caused."""
+        woken, lost, advanced_groups = self._context.woken, self._context.lost, self._queues.advanced_groups
+        while woken or lost or advanced_groups:
+            if lost:
+                self._end_lost(lost.popleft())
+                continue
             if advanced_groups:
                 self._attempt_first(advanced_groups.popleft())
                 continue
-            led = self._woken.popleft()
+            led = woken.popleft()
             config = self._context.config(led.key.group_id)
             while led.untried and led.ready(config):
                 fetch, _ = led.untried.popitem(last=False)
@@ -233,7 +223,7 @@ class FetchScheduler:
             led.log_end = end
         empty = not answer.batches and not led.dropped
         if empty and led.share_partition.note_missing(read.offset, end, self._context.now_ms):
-            self.partitions.changed(led)
+            self._partitions.changed(led)
 
     def _satisfied(self, fetch: ShareFetch) -> bool:
         """True if the minimum is met. A read error ends the fetch at once, too."""
@@ -268,7 +258,7 @@ class FetchScheduler:
             led.owner = None
             led.step(LockEvent.RELEASED)
             if led.untried:
-                self._woken.append(led)
+                self._context.woken.append(led)
         fetch.reads.clear()
 
     # ---- taking ------------------------------------------------------------------------------------------------------
@@ -282,11 +272,11 @@ class FetchScheduler:
                 fetch.fetched[led.at] = FetchedPartition(led.dropped)
             elif answer.error is Errors.OFFSET_OUT_OF_RANGE:
                 led.share_partition.advance_log_start(answer.log_start_offset)
-                self.partitions.changed(led)
+                self._partitions.changed(led)
             elif answer.error:
                 fetch.fetched[led.at] = FetchedPartition(answer.error)
                 if answer.error in DROPPING:
-                    self.partitions.drop(led, answer.error, f"the log could not be read: {answer.error.name}")
+                    self._partitions.drop(led, answer.error, f"the log could not be read: {answer.error.name}")
             elif answer.batches and fetch.records_left > 0:
                 self._acquire(fetch, read, answer)
         self._unlock(fetch)
@@ -309,7 +299,7 @@ class FetchScheduler:
             keys=answer.keys,
             now_ms=context.now_ms,
         )
-        self.partitions.changed(led)
+        self._partitions.changed(led)
         if acquired:
             fetch.fetched[led.at] = FetchedPartition(Errors.NONE, tuple(records), tuple(acquired))
             fetch.records_left -= sum([run.last_offset - run.first_offset + 1 for run in acquired])

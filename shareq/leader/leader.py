@@ -81,15 +81,8 @@ class ShareLeader:
         self.wake_at_ms: int | None = None
         self._context = LeaderContext(broker_id, traced=traced, sole=sole, time_of_day=time_of_day)
         self._sessions = ShareSessionCache()
-        self._fetches = FetchScheduler(self._context, ended=self._respond_if_done)
-        self._partitions = LedPartitions(
-            self._context,
-            wake=self._fetches.wake,
-            lost=self._fetches.lost,
-            acknowledged=self._acknowledged,
-            in_use=self._sessions.has_group,
-        )
-        self._fetches.partitions = self._partitions
+        self._partitions = LedPartitions(self._context, self._sessions)
+        self._fetches = FetchScheduler(self._context, self._partitions)
         self._handlers: dict[type, Callable[[Any], None]] = {
             Incoming: self._incoming,
             LogRead: self._fetches.log_read,
@@ -115,10 +108,20 @@ class ShareLeader:
         context = self._context
         context.now_ms = now_ms
         self._handlers[type(message)](message)
-        self._fetches.offer()
+        self._finish()
         self.wake_at_ms = context.deadlines.next_ms()
         effects, context.effects = context.effects, []
         return effects
+
+    def _finish(self) -> None:
+        """Do what the message has caused: waiting fetches end or are attempted, and requests are answered."""
+        self._fetches.offer()
+        done = self._context.done
+        while done:
+            pending = next(iter(done))
+            del done[pending]
+            if pending.complete:
+                self._respond(pending)
 
     # ---- requests ----------------------------------------------------------------------------------------------------
 
@@ -149,7 +152,7 @@ class ShareLeader:
             self._resolve(session, rights)
             self._fetches.start(pending)
         else:
-            self._respond_if_done(pending)
+            self._context.done[pending] = None
 
     def _find_session(self, incoming: Incoming, request: ShareRequest) -> ShareSession | None:
         """The session of the request, updated by it; None if the request was refused."""
@@ -174,10 +177,7 @@ class ShareLeader:
     def _respond_error(self, request_id: int, request: ShareRequest, error: Errors) -> None:
         self._context.effects.append(Respond(request_id, error_response(request, error)))
 
-    def _respond_if_done(self, pending: PendingRequest) -> None:
-        """Respond unless a fetch or a state write is still under way."""
-        if not pending.complete:
-            return
+    def _respond(self, pending: PendingRequest) -> None:
         context, request, session = self._context, pending.request, pending.session
         lock_duration_ms = context.config(pending.group_id).record_lock_duration_ms
         response: ShareResponse
@@ -200,8 +200,7 @@ class ShareLeader:
         batches: tuple[AcknowledgementBatch, ...],
         rights: Rights | None,
     ) -> AcknowledgeResult:
-        """Acknowledge in one partition, all batches or none. If a write is needed, `_acknowledged` sets the result
-        later."""
+        """Acknowledge in one partition, all batches or none. If a write is needed, its end sets the result later."""
         context = self._context
         topic = context.image.topics_by_id.get(at.topic_id)
         if topic is None:
@@ -224,11 +223,6 @@ class ShareLeader:
         if outcome is not None:
             self._partitions.write(led, outcome, pending)
         return ACKNOWLEDGED
-
-    def _acknowledged(self, pending: PendingRequest, led: LedPartition, error: Errors) -> None:
-        """The state write of one partition has settled."""
-        pending.acks[led.at] = acknowledge_result(error)
-        self._respond_if_done(pending)
 
     # ---- sessions ----------------------------------------------------------------------------------------------------
 
@@ -311,6 +305,7 @@ class ShareLeader:
     def _image_changed(self, message: ImageChanged) -> None:
         self._context.image = message.image
         self._partitions.image_changed()
+        self._finish()
         if message.image.share_version < 1:
             for session in self._sessions.all():
                 self._end_session(session, "share groups were switched off", release=False)
@@ -318,7 +313,7 @@ class ShareLeader:
     def _log_grew(self, message: LogGrew) -> None:
         for led in self._partitions.of_log(message.topic_partition):
             led.log_end = None
-            self._fetches.wake(led)
+            self._partitions.wake(led)
 
     def _tick(self, _: Tick) -> None:
         """Handle every deadline that has passed. Handlers set later deadlines only, so this ends."""

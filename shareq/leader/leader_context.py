@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from shareq.leader.deadlines import Deadlines
@@ -14,17 +15,34 @@ from shareq.model.time_of_day import TimeOfDay, same_time
 if TYPE_CHECKING:
     from shareq.leader.led_partition import LedPartition
     from shareq.leader.share_fetch import ShareFetch
+    from shareq.leader.share_sessions import PendingRequest
 
 
 class LeaderContext:
     """One per actor. `now_ms` and `effects` belong to the message that is being handled.
+
+    What the message has caused, in order, for the parts above: `woken`: share-partitions whose waiting fetches may try;
+    `lost`: dropped ones, whose waiting fetches end; `done`: requests of which a part is done.
 
     `sole`: no other broker can have led a partition between two images that show this one as its leader, and only
     images show that this one leads no more. `time_of_day` gives the time of day at a time of the actor, to compare
     with timestamps of records.
     """
 
-    __slots__ = ("_ids", "broker_id", "deadlines", "effects", "image", "now_ms", "sole", "time_of_day", "traced")
+    __slots__ = (
+        "_ids",
+        "broker_id",
+        "deadlines",
+        "done",
+        "effects",
+        "image",
+        "lost",
+        "now_ms",
+        "sole",
+        "time_of_day",
+        "traced",
+        "woken",
+    )
 
     def __init__(self, broker_id: int, *, traced: bool, sole: bool = False, time_of_day: TimeOfDay = same_time) -> None:
         self.time_of_day = time_of_day
@@ -34,6 +52,9 @@ class LeaderContext:
         self.image = ClusterImage()
         self.now_ms = 0
         self.effects: list[Effect] = []
+        self.woken: deque[LedPartition] = deque()
+        self.lost: deque[LedPartition] = deque()
+        self.done: dict[PendingRequest, None] = {}
         self.deadlines: Deadlines[LedPartition | ShareFetch | Respond] = Deadlines()
         self._ids = 0
 

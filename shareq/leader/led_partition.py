@@ -85,6 +85,14 @@ class LedPartition:
         """Change the state of the fetch lock. KeyError for an event that cannot occur in this state."""
         self.lock = LOCK_TRANSITIONS[self.lock, event]
 
+    def change(self) -> None:
+        """Something has changed: every waiting fetch may try again."""
+        self.step(LockEvent.CHANGED)
+        for fetch in reversed(self.tried):  # tried fetches have waited longer than untried ones
+            self.untried[fetch] = None
+            self.untried.move_to_end(fetch, last=False)
+        self.tried.clear()
+
     def leave(self, fetch: object) -> None:
         """Remove a fetch from the queues."""
         self.untried.pop(fetch, None)

@@ -6,7 +6,6 @@ BEHAVIOUR.md, "Loading", "State writes" and "Dropping".
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from shareq.leader.experiments.kinds import kind_of_share_partition
@@ -14,7 +13,8 @@ from shareq.leader.fetch_states import LockEvent
 from shareq.leader.leader_context import LeaderContext
 from shareq.leader.led_partition import LedPartition
 from shareq.leader.share_partition import PreparedWrite
-from shareq.leader.share_sessions import PendingRequest
+from shareq.leader.share_requests import acknowledge_result
+from shareq.leader.share_sessions import PendingRequest, ShareSessionCache
 from shareq.leader.state_reads import UNKNOWN_START_OFFSET, read_request, reset_timestamp, state_in
 from shareq.model.actor import (
     Answer,
@@ -73,26 +73,13 @@ class _Lookup(NamedTuple):
 class LedPartitions:
     """All share-partitions led here, by key.
 
-    `wake(led)` is called when more records may be available to waiting fetches, `lost(led)` when it has been dropped,
-    `acknowledged(pending, led, error)` when a request's write has settled; `in_use(group_id)` is true if a group has a
-    session here. `generation` grows when partitions that sessions have resolved may be stale.
+    `generation` grows when partitions that sessions have resolved may be stale.
     """
 
-    def __init__(
-        self,
-        context: LeaderContext,
-        *,
-        wake: Callable[[LedPartition], None],
-        lost: Callable[[LedPartition], None],
-        acknowledged: Callable[[PendingRequest, LedPartition, Errors], None],
-        in_use: Callable[[str], bool],
-    ) -> None:
+    def __init__(self, context: LeaderContext, sessions: ShareSessionCache) -> None:
         self.generation = 0
         self._context = context
-        self._wake = wake
-        self._lost = lost
-        self._acknowledged = acknowledged
-        self._in_use = in_use
+        self._sessions = sessions
         self._leds: dict[SharePartitionKey, LedPartition] = {}
         self._by_log: dict[TopicPartition, list[LedPartition]] = {}
         self._draining: dict[SharePartitionKey, LedPartition] = {}
@@ -205,11 +192,11 @@ class LedPartitions:
         if self._context.traced:
             dropped = SharePartitionDropped(led.key.group_id, *led.topic_partition, reason)
             self._context.effects.append(dropped)
-        self._lost(led)
+        self._context.lost.append(led)
 
     def drop_unused(self, group_id: str) -> None:
         """Drop the share-partitions of a group that has no session here; those that load, when they are loaded."""
-        if not self._in_use(group_id):
+        if not self._sessions.has_group(group_id):
             for led in self.of_group(group_id):
                 if led.share_partition.status is not PartitionLoadState.INITIALIZING:
                     reason = "no member of the group is connected"
@@ -282,7 +269,8 @@ class LedPartitions:
                 self.drop(led, client_code, f"a state write failed: {error.name}")
         if write.pending is not None:
             write.pending.writes -= 1
-            self._acknowledged(write.pending, led, client_code)
+            write.pending.acks[led.at] = acknowledge_result(client_code)
+            context.done[write.pending] = None
 
     def _drained(self, led: LedPartition) -> None:
         """After the last write and letter of a dropped share-partition, read the state for its successor."""
@@ -337,7 +325,13 @@ class LedPartitions:
         context = self._context
         led.share_partition.unblock(context.config(led.key.group_id), context.now_ms)
         self.watch(led)
-        self._wake(led)
+        self.wake(led)
+
+    def wake(self, led: LedPartition) -> None:
+        """More records may be available to waiting fetches."""
+        led.change()
+        if led.untried:
+            self._context.woken.append(led)
 
     def watch(self, led: LedPartition) -> None:
         """Emit the share-partition's events, and set the deadline for its next lock."""
