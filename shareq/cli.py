@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from shareq import __version__
 from shareq.client.properties import client_properties, properties_of
-from shareq.end_signals import end_signals
 from shareq.extras import install_command
 from shareq.model.errors import ConfigException, KafkaException, in_words
+from shareq.signals.end_signals import end_signals
 
 if TYPE_CHECKING:
     from shareq.wire.server import Server

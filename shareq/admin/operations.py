@@ -10,7 +10,7 @@ from shareq.admin.core import AdminCore, Operation, OperationTask
 from shareq.client.config import ClientConfig, merged
 from shareq.client.patience import await_sign
 from shareq.client.shell import LONGEST_S, UntilClosed, perform, timeout_ms
-from shareq.client.uninterrupted import uninterrupted
+from shareq.signals.uninterrupted import uninterrupted
 from shareq.transports import transport_for
 
 T = TypeVar("T")

@@ -21,10 +21,10 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
-from shareq.client.interruptible import InterruptibleCondition
-from shareq.client.uninterrupted import acquire, uninterrupted
 from shareq.model.errors import ConfigException
 from shareq.model.numbers import plain
+from shareq.signals.interruptible import InterruptibleCondition
+from shareq.signals.uninterrupted import acquire, uninterrupted
 
 VIRTUAL_ORIGIN_MS = 1_767_225_600_000
 """Where virtual time starts: 2026-01-01T00:00:00Z. A fixed origin keeps notebooks and seeds reproducible."""

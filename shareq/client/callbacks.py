@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dis import opmap
 from typing import Any, TypeVar
 
-from shareq.client.uninterrupted import is_handler, uninterrupted
+from shareq.signals.uninterrupted import is_handler, uninterrupted
 
 T = TypeVar("T")
 

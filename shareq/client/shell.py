@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import ClassVar, Self, TypeVar
 
 from shareq.client.calls import Calls
-from shareq.client.uninterrupted import uninterrupted
 from shareq.model.actor import Effect
 from shareq.model.closing import Closing
 from shareq.model.errors import (
@@ -22,6 +21,7 @@ from shareq.model.errors import (
 )
 from shareq.model.numbers import plain
 from shareq.model.transport import Connection
+from shareq.signals.uninterrupted import uninterrupted
 
 T = TypeVar("T")
 

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 import click
 
-from shareq.end_signals import end_signals
 from shareq.jvm import JavaNotFound
 from shareq.kafka import LocalKafka, tools
 from shareq.kafka.jars import KafkaNotFound
 from shareq.kafka.local import LocalKafkaError
 from shareq.model.errors import ConfigException
+from shareq.signals.end_signals import end_signals
 from shareq.wire.client_examples import client_examples_text
 
 _CHECK_S = 0.5

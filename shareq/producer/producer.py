@@ -12,7 +12,6 @@ from shareq.client.arguments import INT32_MAX, INT64_MAX, text
 from shareq.client.config import merged
 from shareq.client.shell import UntilClosed, failed_for_good, perform, timeout_ms
 from shareq.client.topic_partition import TopicPartition
-from shareq.client.uninterrupted import uninterrupted
 from shareq.log.records import Headers
 from shareq.model.errors import Errors, KafkaError, KafkaException
 from shareq.model.transport import Connection
@@ -22,6 +21,7 @@ from shareq.producer.partition_queue import RECORD_OVERHEAD_BYTES, Delivery, Del
 from shareq.producer.record_arguments import checked_arguments, content_bytes, headers_size, record_headers
 from shareq.producer.transaction import ProducerTransactionEvent, ProducerTransactionState, abort_required
 from shareq.producer.transaction_offsets import ConsumerGroupMetadata, committed_offsets
+from shareq.signals.uninterrupted import uninterrupted
 from shareq.transports import transport_for
 
 _log = logging.getLogger("shareq.producer")

@@ -11,10 +11,10 @@ from pathlib import Path
 import click
 
 from shareq.client.properties import client_properties
-from shareq.end_signals import end_signals
 from shareq.extras import require
 from shareq.model.errors import ConfigException, KafkaException, in_words
 from shareq.proxy.tap import tap as open_tap
+from shareq.signals.end_signals import end_signals
 from shareq.trace.journal.growing_file import growing
 from shareq.wire.client.tls import client_context
 

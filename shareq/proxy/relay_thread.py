@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any
 from weakref import WeakSet
 
-from shareq.client.uninterrupted import SLICE_S, uninterrupted
 from shareq.model.errors import IllegalStateException
 from shareq.observer.timed_journal import TimedJournal
 from shareq.proxy.backlog import Backlog, Read
@@ -22,6 +21,7 @@ from shareq.proxy.journal_readers import JournalReaders
 from shareq.proxy.link import Link, Waiting
 from shareq.proxy.ports import Ports, brokers_of
 from shareq.proxy.watch import Watch
+from shareq.signals.uninterrupted import SLICE_S, uninterrupted
 from shareq.wire.address import Address
 from shareq.wire.apis import API_BY_KEY
 from shareq.wire.client.client_host import TcpClientHost

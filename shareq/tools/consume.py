@@ -15,10 +15,10 @@ import click
 
 from shareq.client.message import Message
 from shareq.client.properties import client_properties, properties_of
-from shareq.client.uninterrupted import uninterrupted
 from shareq.consumer import ShareConsumer
-from shareq.end_signals import interrupted_by_signals
 from shareq.model.states import AcknowledgeType
+from shareq.signals.end_signals import interrupted_by_signals
+from shareq.signals.uninterrupted import uninterrupted
 from shareq.tools.connection import Connection, client_options, pairs_of
 from shareq.tools.formatters import Formatter, formatter_of
 

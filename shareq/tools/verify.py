@@ -20,9 +20,9 @@ from shareq.client.message import Message
 from shareq.client.properties import client_properties
 from shareq.client.topic_partition import TopicPartition
 from shareq.consumer import ShareConsumer
-from shareq.end_signals import interrupted_by_signals
 from shareq.model.errors import KafkaError, KafkaException
 from shareq.model.states import AcknowledgeType
+from shareq.signals.end_signals import interrupted_by_signals
 from shareq.tools.connection import Connection, client_options
 from shareq.tools.hints import without_hints
 

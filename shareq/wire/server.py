@@ -16,13 +16,13 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
-from shareq.client.uninterrupted import SLICE_S, uninterrupted
 from shareq.model.closing import Closing
 from shareq.model.errors import ConfigException
 from shareq.model.events import AuthenticationFailed
 from shareq.model.html import html, strong, table
 from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from shareq.model.printable import printable
+from shareq.signals.uninterrupted import SLICE_S, uninterrupted
 from shareq.wire.acceptor import Acceptor
 from shareq.wire.address import Address
 from shareq.wire.admission import Admission, RequestMemory

@@ -104,7 +104,7 @@ LONGEST = (
 """The parts that take longest: begun first, so that the last parts to end are short ones."""
 
 SMALL = {
-    "cores": ("admin", "consumer", "coordinator", "log", "model", "persister", "producer"),
+    "cores": ("admin", "consumer", "coordinator", "log", "model", "persister", "producer", "signals"),
     "processes": ("kafka", "rings", "team"),
 }
 """Part -> rooms whose tests share one process: to start one, with what its tests import, takes two seconds."""

@@ -15,7 +15,6 @@ from pathlib import Path
 import click
 
 from shareq.client.properties import client_properties
-from shareq.end_signals import end_signals
 from shareq.extras import install_command
 from shareq.model.errors import ConfigException, Errors, KafkaException, in_words
 from shareq.model.printable import printable
@@ -24,6 +23,7 @@ from shareq.observer.health.lines import Lines
 from shareq.observer.health.monitor import MIN_INTERVAL_MS, Monitor, monitor
 from shareq.observer.health.report import Kind, Report
 from shareq.observer.prometheus import ALERTS, DASHBOARD, example
+from shareq.signals.end_signals import end_signals
 
 Show = Callable[[Report], None]
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from shareq.client.uninterrupted import uninterrupted
 from shareq.model.actor import Actor, Effect
+from shareq.signals.uninterrupted import uninterrupted
 from shareq.wire.client.addresses import parse_bootstrap_servers
 from shareq.wire.client.client_host import TcpClientHost
 from shareq.wire.client.socket_settings import SocketSettings

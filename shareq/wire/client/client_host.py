@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable, Iterable
 
 from shareq.client.calls import Backoff
-from shareq.client.interruptible import InterruptibleCondition
-from shareq.client.uninterrupted import SLICE_S, acquire, uninterrupted
 from shareq.model.actor import ANY_NODE, Actor, Answer, Call, Effect, Message, Tick
 from shareq.model.errors import ClientFailedException, Errors, KafkaError, KafkaException
 from shareq.model.messages.fetch import FetchRequest
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
 from shareq.model.transport import emit
+from shareq.signals.interruptible import InterruptibleCondition
+from shareq.signals.uninterrupted import SLICE_S, acquire, uninterrupted
 from shareq.wire.address import Address
 from shareq.wire.client import io_thread
 from shareq.wire.client.addresses import BrokerDirectory

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Protocol
 
-from shareq.client.uninterrupted import SLICE_S, uninterrupted
+from shareq.signals.uninterrupted import SLICE_S, uninterrupted
 
 
 class SupportsClose(Protocol):

@@ -7,9 +7,9 @@ from contextlib import contextmanager, suppress
 
 import click
 
-from shareq.end_signals import end_signals
 from shareq.extras import require
 from shareq.model.errors import ConfigException, KafkaException, in_words
+from shareq.signals.end_signals import end_signals
 from shareq_widgets.look import THEMES
 from shareq_widgets.show.source import NothingToShow, Shown, Wishes, find
 

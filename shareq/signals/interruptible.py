@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from shareq.client.uninterrupted import SLICE_S, acquire, uninterrupted
+from shareq.signals.uninterrupted import SLICE_S, acquire, uninterrupted
 
 
 class InterruptibleCondition(threading.Condition):

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from shareq.client.interruptible import InterruptibleCondition
-from shareq.client.uninterrupted import SLICE_S, uninterrupted
+from shareq.signals.interruptible import InterruptibleCondition
+from shareq.signals.uninterrupted import SLICE_S, uninterrupted
 
 
 class Recorded(InterruptibleCondition):

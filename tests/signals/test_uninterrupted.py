@@ -12,7 +12,7 @@ import pytest
 
 from shareq.broker.loop import VirtualLoop, WallLoop
 from shareq.client.callbacks import CallbackQueue
-from shareq.client.uninterrupted import SLICE_S, uninterrupted
+from shareq.signals.uninterrupted import SLICE_S, uninterrupted
 from tests.client.interrupting import interrupted, places, steps_of
 
 NUMBERS = [signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGUSR1]
