@@ -18,7 +18,7 @@ from shareq import __version__
 from shareq.client.properties import client_properties, properties_of
 from shareq.extras import install_command
 from shareq.model.errors import ConfigException, KafkaException, in_words
-from shareq.signals.end_signals import end_signals
+from shareq.signals.end_signals import end_signals, repeat
 
 if TYPE_CHECKING:
     from shareq.wire.server import Server
@@ -209,8 +209,7 @@ def serve(
             with file as flush, wire.Server(cluster, **place, observer=observer, security=security) as server:
                 gc.freeze()  # modules stay loaded: the collector need not scan them while clients wait
                 _announce(server, sum(cluster.front.brokers.values()), backend)
-                while not ended.wait(FLUSH_S):
-                    flush()
+                repeat(flush, FLUSH_S, ended)
     click.echo("shareq has stopped.")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import click
 
@@ -13,7 +14,7 @@ from shareq.kafka import LocalKafka, tools
 from shareq.kafka.jars import KafkaNotFound
 from shareq.kafka.local import LocalKafkaError
 from shareq.model.errors import ConfigException
-from shareq.signals.end_signals import end_signals
+from shareq.signals.end_signals import end_signals, repeat
 from shareq.wire.client_examples import client_examples_text
 
 _CHECK_S = 0.5
@@ -46,10 +47,14 @@ def start(brokers: str, port: int, version: str | None, configs: tuple[str, ...]
             click.echo(f"Apache Kafka {local.version} serves at {local.bootstrap_servers}; logs in {local.logs}")
             click.echo(f"\n{client_examples_text(local.bootstrap_servers)}\n")
             click.echo("Ctrl-C stops it.")
-            while not ended.wait(_CHECK_S):
-                if not local.brokers_alive:
-                    raise LocalKafkaError(f"Kafka has ended unexpectedly:\n{local.tail()}")
+            repeat(partial(_check, local), _CHECK_S, ended)
     click.echo("Apache Kafka has stopped; its data is removed.")
+
+
+def _check(local: LocalKafka) -> None:
+    """LocalKafkaError with the end of its log if a broker has ended."""
+    if not local.brokers_alive:
+        raise LocalKafkaError(f"Kafka has ended unexpectedly:\n{local.tail()}")
 
 
 @kafka.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

@@ -14,7 +14,7 @@ from shareq.client.properties import client_properties
 from shareq.extras import require
 from shareq.model.errors import ConfigException, KafkaException, in_words
 from shareq.proxy.tap import tap as open_tap
-from shareq.signals.end_signals import end_signals
+from shareq.signals.end_signals import end_signals, repeat
 from shareq.trace.journal.growing_file import growing
 from shareq.wire.client.tls import client_context
 
@@ -99,8 +99,7 @@ def tap(
         ):
             click.echo(f"shareq taps {bootstrap_servers} at {opened.bootstrap_servers}\n\nCtrl-C stops it.")
             with _page(opened.bootstrap_servers, no_browser=no_browser) if show else nullcontext():
-                while not ended.wait(FLUSH_S):
-                    flush()
+                repeat(flush, FLUSH_S, ended)
     except (ConfigException, OSError) as problem:
         raise click.ClickException(in_words(problem)) from problem
     except KafkaException as problem:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
@@ -19,6 +19,12 @@ def end_signals() -> Iterator[threading.Event]:
     finally:
         for one, handler in former:
             signal.signal(one, handler)
+
+
+def repeat(action: Callable[[], object], every_s: float, ended: threading.Event) -> None:
+    """Call `action` at intervals until `ended` is set."""
+    while not ended.wait(every_s):
+        action()
 
 
 @contextmanager
