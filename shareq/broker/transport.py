@@ -218,7 +218,7 @@ class Client(Protocol):
 
 
 @runtime_checkable
-class Member(Protocol):
+class HasMemberId(Protocol):
     """A client that can be a member of a share group: ShareConsumer."""
 
     def member_id(self) -> str: ...
@@ -226,7 +226,7 @@ class Member(Protocol):
 
 def client_fault(client: Client, text: str, fault: str) -> FaultInjected:
     """The event of a fault of this client."""
-    return FaultInjected(text, client.member_id() if isinstance(client, Member) else None, fault)
+    return FaultInjected(text, client.member_id() if isinstance(client, HasMemberId) else None, fault)
 
 
 def open_connection(client: Client, cluster: ClusterAccess) -> InProcessConnection:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from shareq.leader.in_flight_state import Change, InFlightState, new_state
+from shareq.leader.in_flight_state import InFlightChange, InFlightState, new_state
 from shareq.leader.window import Window
 from shareq.model.configs import GroupConfig
 from shareq.model.errors import Errors
@@ -27,7 +27,7 @@ class Acknowledgement:
     """
 
     def __init__(self, window: Window, member_id: str, *, write_id: int, config: GroupConfig, now_ms: int) -> None:
-        self.changes: list[Change] = []
+        self.changes: list[InFlightChange] = []
         self.renewed: list[tuple[int, int, InFlightState]] = []
         self.deadline_ms = now_ms + config.record_lock_duration_ms
         self._window = window

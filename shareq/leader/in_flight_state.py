@@ -85,5 +85,5 @@ def acquired(delivery_count: int, member_id: str, deadline_ms: int) -> InFlightS
     return InFlightState(RecordState.ACQUIRED, RecordState.ACQUIRED, delivery_count, member_id, deadline_ms)
 
 
-Change = tuple[int, int, InFlightState, InFlightState]
+InFlightChange = tuple[int, int, InFlightState, InFlightState]
 """(first, end, old, new): all of [first, end) has the state `old` and is to get `new`."""

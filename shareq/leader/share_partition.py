@@ -19,7 +19,7 @@ from shareq.leader.acknowledge import Acknowledgement
 from shareq.leader.acquire import Acquisition
 from shareq.leader.acquisition_locks import AcquisitionLocks
 from shareq.leader.event_recorder import EventRecorder
-from shareq.leader.in_flight_state import Change, InFlightState
+from shareq.leader.in_flight_state import InFlightChange, InFlightState
 from shareq.leader.state_writes import PreparedWrite, StateWrites
 from shareq.leader.window import Window
 from shareq.model.actor import DeadLetter
@@ -255,7 +255,7 @@ class SharePartition:
         """
         window, event = self._window, RecordEvent.SESSION_RELEASE
         self._writes.dead_letters |= config.dead_letter_queue
-        changes: list[Change] = []
+        changes: list[InFlightChange] = []
         for first, end, in_flight in window.states.runs():
             if in_flight.member_id == member_id and in_flight.write_id is None:
                 for f, e in window.split(first, end):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from shareq.leader.in_flight_state import Change, archiving
+from shareq.leader.in_flight_state import InFlightChange, archiving
 from shareq.leader.window import Window
 from shareq.model.actor import DeadLetter
 from shareq.model.configs import GroupConfig
@@ -50,7 +50,7 @@ class StateWrites:
 
     def __init__(self, window: Window) -> None:
         self._window = window
-        self._under_way: dict[int, list[Change]] = {}
+        self._under_way: dict[int, list[InFlightChange]] = {}
         self._unwritten: list[tuple[int, int]] = []
         self._archiving: dict[int, list[tuple[int, int]]] = {}
         self.dead_letters = False
@@ -58,7 +58,7 @@ class StateWrites:
         self.unwritten_since_ms: int | None = None
         self.next_id = 0
 
-    def prepare(self, changes: list[Change]) -> PreparedWrite:
+    def prepare(self, changes: list[InFlightChange]) -> PreparedWrite:
         """Mark the records with the write that is to change them."""
         window = self._window
         window.tag(changes)
@@ -82,7 +82,7 @@ class StateWrites:
         """A write of all noted ranges that no member holds now, each offset once; None if no write is due."""
         if self.unwritten_since_ms is None:
             return None
-        stored: list[Change] = []
+        stored: list[InFlightChange] = []
         spso = position = self._window.spso
         below = [(first, min(end, spso)) for first, end in self._unwritten if first < spso]
         for first, end in sorted(self._unwritten):
@@ -99,7 +99,7 @@ class StateWrites:
         return self._begin([], stored, below)
 
     def _begin(
-        self, changes: list[Change], stored: Sequence[Change], below: Sequence[tuple[int, int]] = ()
+        self, changes: list[InFlightChange], stored: Sequence[InFlightChange], below: Sequence[tuple[int, int]] = ()
     ) -> PreparedWrite:
         """`below`: ranges below the SPSO that have changed, too, and need not be stored."""
         window, write_id = self._window, self.next_id
@@ -137,7 +137,7 @@ class StateWrites:
                 expired = event is RecordEvent.EXPIRED
                 self.letters.append(DeadLetter(f, e, count, event is RecordEvent.REJECT, expired))
 
-    def _abandon(self, changes: list[Change], config: GroupConfig, now_ms: int) -> None:
+    def _abandon(self, changes: list[InFlightChange], config: GroupConfig, now_ms: int) -> None:
         """Hold the records as before; release those whose lock has expired meanwhile.
 
         Records without the write's id were archived by the log start or by compaction, and stay archived.
@@ -152,7 +152,7 @@ class StateWrites:
                         self.note_unwritten([(first, end)], now_ms)
 
 
-def state_batches(changes: Sequence[Change]) -> tuple[StateBatch, ...]:
+def state_batches(changes: Sequence[InFlightChange]) -> tuple[StateBatch, ...]:
     """The state batches of a write: one batch for adjacent ranges with the same target state and count."""
     batches: list[StateBatch] = []
     at, state, count = -1, RecordState.AVAILABLE, -1

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from shareq.leader.event_recorder import EventRecorder
-from shareq.leader.in_flight_state import Change, InFlightState, settled, without_holder
+from shareq.leader.in_flight_state import InFlightChange, InFlightState, settled, without_holder
 from shareq.leader.run_map import FLOOR, RunMap
 from shareq.model.configs import GroupConfig
 from shareq.model.messages.share_state import StateBatch
@@ -143,7 +143,7 @@ class Window:
         """The records of [first, end) are AVAILABLE now. `leader/experiments` keeps some of them back."""
         self.available.assign(first, end, new)
 
-    def tag(self, changes: list[Change]) -> None:
+    def tag(self, changes: list[InFlightChange]) -> None:
         """Mark held records with a write under way. None of the ranges lies across the SPSO."""
         if self.recorder is not None:
             for first, end, old, new in changes:
@@ -155,9 +155,9 @@ class Window:
         done = [end - first for first, end, _, new in changes if first >= spso and new.to_state in TERMINAL]
         self.delivery_complete_count += sum(done)
 
-    def commit(self, changes: list[Change]) -> None:
+    def commit(self, changes: list[InFlightChange]) -> None:
         """The write of these changes has succeeded: records that still carry its id reach their target state."""
-        finals: list[Change] = []
+        finals: list[InFlightChange] = []
         to_state, count, final, back = None, -1, None, False
         for first, end, _, tagged in changes:
             if final is None or tagged[1] is not to_state or tagged[2] != count or to_state is _ARCHIVING:

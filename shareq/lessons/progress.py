@@ -89,7 +89,7 @@ def store(record: Record) -> None:
         warnings.warn(f"the progress is not stored: {error}", stacklevel=2)
 
 
-class Row(NamedTuple):
+class LessonRow(NamedTuple):
     """A lesson: exercises that were passed, of how many; predictions that were right, of those that were made."""
 
     lesson: str
@@ -172,7 +172,9 @@ def _code(claim: str, word: str) -> str:
     return hmac.new(word.strip().encode(), claim.encode(), "sha256").hexdigest()[:_CODE_LENGTH]
 
 
-def _row(lesson: str, title: str, record: Record) -> Row:
+def _row(lesson: str, title: str, record: Record) -> LessonRow:
     keys = exercises_of(lesson)
     predictions = [right for key, right in record.predictions.items() if key.split(".")[0] == lesson]
-    return Row(lesson, title, sum(key in record.passed for key in keys), len(keys), sum(predictions), len(predictions))
+    return LessonRow(
+        lesson, title, sum(key in record.passed for key in keys), len(keys), sum(predictions), len(predictions)
+    )

@@ -23,7 +23,7 @@ COLUMNS: dict[str, str] = {
 }
 """Name -> "int", "float", "str" or "bool", in the order of a row."""
 
-Row = dict[str, Any]
+SweepRow = dict[str, Any]
 
 
 class SweepRun(NamedTuple):
@@ -37,7 +37,7 @@ class SweepRun(NamedTuple):
         """The identity of this run: all parameters and the seed."""
         return (*(getattr(self.scenario, name) for name in PARAMETERS), self.seed)
 
-    def row(self) -> Row:
+    def row(self) -> SweepRow:
         """Run it. If the run fails, the row has the `error` and no figures."""
         try:
             return {**run(self.scenario, self.seed).row(), "error": None}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from shareq.model.errors import ConfigException
-from shareq.sim.sweep_grid import COLUMNS, PARAMETERS, Row
+from shareq.sim.sweep_grid import COLUMNS, PARAMETERS, SweepRow
 
 
 def schema() -> Any:
@@ -21,7 +21,7 @@ def schema() -> Any:
     return pa.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
 
 
-def table_of(rows: Iterable[Row]) -> Any:
+def table_of(rows: Iterable[SweepRow]) -> Any:
     """An Arrow table of rows."""
     import pyarrow as pa
 

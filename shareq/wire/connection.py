@@ -48,7 +48,7 @@ UNSENT_BYTES = 1 << 20
 """The broker gets no request of a peer that leaves more than this unread."""
 
 
-class Backend(Protocol):
+class Service(Protocol):
     """The part of a server that a connection uses."""
 
     loop: Loop
@@ -100,7 +100,7 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def __init__(
         self,
-        backend: Backend,
+        service: Service,
         listener: Listener,
         broker_id: int,
         connection_id: int,
@@ -114,8 +114,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         self.address = address
         self.name = ""
         self.peer = ""
-        self.active_ms = backend.loop.time_ms()
-        self._backend = backend
+        self.active_ms = service.loop.time_ms()
+        self._service = service
         self._frames = FrameReader(max_frame_bytes, MOST_BYTES_WITHOUT_RECORDS)
         self._kept: deque[bytes] = deque()
         self._kept_bytes = 0
@@ -133,7 +133,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._begun = False
         self._peer_reads = True
         self._reading = True
-        self._throttle = Throttle(backend.quotas(broker_id), backend.loop, lambda: backend.answered(self))
+        self._throttle = Throttle(service.quotas(broker_id), service.loop, lambda: service.answered(self))
 
     # ---- callbacks of asyncio ----------------------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         transport.set_write_buffer_limits(high=UNSENT_BYTES)
         host, port = (transport.get_extra_info("peername") or ("", 0))[:2]
         self.name = self.peer = str(Address(host, port))
-        self._backend.opened(self)
+        self._service.opened(self)
         principal = self.listener.principal(transport)
         self._context = ClientContext(
             client_host=f"/{host}", connection_id=self.connection_id, principal=principal or ANONYMOUS
@@ -154,22 +154,22 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def refused(self, mechanism: str, user: str, reason: str) -> None:
         """The client has not authenticated."""
-        self._backend.refused(AuthenticationFailed(self.broker_id, self.address, mechanism, user, reason))
+        self._service.refused(AuthenticationFailed(self.broker_id, self.address, mechanism, user, reason))
 
     def get_buffer(self, sizehint: int) -> memoryview:
         del sizehint
-        return self._backend.inbox
+        return self._service.inbox
 
     def buffer_updated(self, nbytes: int) -> None:
         if self._transport is None:
             return
-        self.active_ms = self._backend.loop.time_ms()
-        frames = self._frames.feed(self._backend.inbox[:nbytes])
+        self.active_ms = self._service.loop.time_ms()
+        frames = self._frames.feed(self._service.inbox[:nbytes])
         if frames or self._frames.failure is not None:
             self._kept.extend(frames)
             self._kept_bytes += sum(map(len, frames))
             self._begun = False
-            if self._backend.turns.waits(self):
+            if self._service.turns.waits(self):
                 self.regulate()
             else:
                 self.resume()
@@ -181,7 +181,7 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._peer_reads = True
-        self.active_ms = self._backend.loop.time_ms()
+        self.active_ms = self._service.loop.time_ms()
         self.resume()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -190,10 +190,10 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._throttle.cancel()
         self._kept.clear()
         self._outbox.clear()
-        self._backend.memory.forget(self)
-        self._backend.memory.hold(-self._held_bytes)
+        self._service.memory.forget(self)
+        self._service.memory.hold(-self._held_bytes)
         self._held_bytes = 0
-        self._backend.lost(self)
+        self._service.lost(self)
 
     # ---- requests and answers ----------------------------------------------------------------------------------------
 
@@ -202,11 +202,11 @@ class ServerConnection(asyncio.BufferedProtocol):
         try:
             self._work()
         except Exception as failure:
-            self._backend.report(failure)
+            self._service.report(failure)
             self.close("the server failed with an unhandled error")
 
     def _work(self) -> None:
-        turns = self._backend.turns
+        turns = self._service.turns
         turns.begin()
         self._send()
         first = True
@@ -232,17 +232,17 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._began = perf_counter()
         self._throttle.spent_s = 0.0
         try:
-            header, request = decode_request(frame, self._backend.passed_apis, self._backend.hidden_apis)
+            header, request = decode_request(frame, self._service.passed_apis, self._service.hidden_apis)
         except (MalformedFrame, UnsupportedVersion) as problem:
             self.close(str(problem))
             return
         self._header, self._request, self._request_size = header, request, len(frame)
         if isinstance(request, ApiVersionsRequest):
-            self._answer = Answer(0, self._backend.api_versions(request, header.api_version, self.broker_id))
+            self._answer = Answer(0, self._service.api_versions(request, header.api_version, self.broker_id))
             return
         self._entering = True
         try:
-            self._backend.loop.run(self._pass_to_broker)
+            self._service.loop.run(self._pass_to_broker)
         finally:
             self._entering = False
             self._throttle.spent_s = perf_counter() - self._began
@@ -257,14 +257,14 @@ class ServerConnection(asyncio.BufferedProtocol):
             context = self._context = context._replace(api_version=header.api_version, client_id=client_id)
             self.name = client_id or self.peer
         request = self._throttle.limited(request, context)
-        self._backend.network.call(self, Call(0, self.broker_id, request, PATIENCE_MS), context)
+        self._service.network.call(self, Call(0, self.broker_id, request, PATIENCE_MS), context)
 
     def deliver(self, message: Answer) -> None:
         """Take the broker's response: mostly during the call, in the server's thread, else later, in any thread."""
         self._answer = message
         if not self._entering:
-            self.active_ms = self._backend.loop.time_ms()
-            self._backend.answered(self)
+            self.active_ms = self._service.loop.time_ms()
+            self._service.answered(self)
 
     def _finish(self, answer: Answer) -> None:
         header, request, response = self._header, self._request, answer.response
@@ -280,8 +280,8 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._throttle.count(request, response, self._context, self._request_size, 0)
             if errors := errors_of(response):
                 self.close(f"a Produce with acks=0 has failed: {errors[0].name}")
-        if self._backend.observer is not None:
-            self._report(self._backend.observer, header, answer, size)
+        if self._service.observer is not None:
+            self._report(self._service.observer, header, answer, size)
 
     def _write(self, header: RequestHeader, request: Request | None, response: Response) -> int:
         began = perf_counter()
@@ -308,7 +308,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             text = ", ".join(error.name for error in errors_of(answer.response)) or "ok"
         observer(
             ServedRequest(
-                time_ms=self._backend.loop.now_ms(),
+                time_ms=self._service.loop.now_ms(),
                 peer=self.peer,
                 broker_id=self.broker_id,
                 client_id=header.client_id or "",
@@ -328,7 +328,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         left = UNSENT_BYTES
         while self._outbox.size and self._peer_reads:
             if left <= 0:
-                self._backend.turns.wait(self)
+                self._service.turns.wait(self)
                 return
             data = self._outbox.take()
             left -= len(data)
@@ -352,7 +352,7 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def _count_memory(self) -> None:
         """Count the requests that have arrived, and the one that has begun, in the memory of all requests."""
-        memory, begun_bytes = self._backend.memory, self._frames.begun_bytes
+        memory, begun_bytes = self._service.memory, self._frames.begun_bytes
         held = self._kept_bytes + (self._request_size if self._header is not None else 0)
         if self._begun:
             held += begun_bytes

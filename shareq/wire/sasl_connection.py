@@ -16,7 +16,7 @@ from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsRe
 from shareq.model.messages.base import Request, Response
 from shareq.model.messages.security import SaslAuthenticateRequest, SaslHandshakeRequest
 from shareq.wire.codec.limits import MOST_BYTES_WITHOUT_RECORDS
-from shareq.wire.connection import Backend, Listener, ServerConnection
+from shareq.wire.connection import Listener, ServerConnection, Service
 from shareq.wire.errors import MalformedFrame, RequestHeader, UnsupportedVersion
 from shareq.wire.frames import decode_request
 from shareq.wire.security.channel_security import Login
@@ -34,7 +34,7 @@ class SaslConnection(ServerConnection):
 
     def __init__(
         self,
-        backend: Backend,
+        service: Service,
         listener: Listener,
         broker_id: int,
         connection_id: int,
@@ -44,7 +44,7 @@ class SaslConnection(ServerConnection):
         login: Login,
     ) -> None:
         limits = login.limits
-        super().__init__(backend, listener, broker_id, connection_id, limits.max_bytes, address=address)
+        super().__init__(service, listener, broker_id, connection_id, limits.max_bytes, address=address)
         self._session = SaslSession(login.mechanisms, limits.max_reauth_ms)
         self._max_frame_bytes = max_frame_bytes
         self._failure_delay_ms = limits.failure_delay_ms
@@ -53,13 +53,13 @@ class SaslConnection(ServerConnection):
         session = self._session
         if session.state is not SaslState.COMPLETE or self._logs_in_again(frame):
             self._log_in(frame)
-        elif session.expired(self._backend.loop.time_ms()):
+        elif session.expired(self._service.loop.time_ms()):
             self.close("the client has not authenticated again in time")
         else:
             super()._begin(frame)
 
     def _logs_in_again(self, frame: bytes) -> bool:
-        return frame.startswith(_HANDSHAKE) and self._session.begins_again(self._backend.loop.time_ms())
+        return frame.startswith(_HANDSHAKE) and self._session.begins_again(self._service.loop.time_ms())
 
     def _log_in(self, frame: bytes) -> None:
         """A frame of the login."""
@@ -92,7 +92,7 @@ class SaslConnection(ServerConnection):
 
     def _tell_versions(self, request: ApiVersionsRequest) -> None:
         assert self._header is not None
-        response: ApiVersionsResponse = self._backend.api_versions(request, self._header.api_version, self.broker_id)
+        response: ApiVersionsResponse = self._service.api_versions(request, self._header.api_version, self.broker_id)
         if not response.error_code:
             self._session.versions_sent()
         self._answer = Answer(0, response)
@@ -102,7 +102,7 @@ class SaslConnection(ServerConnection):
         self._answered(self._session.handshake(request, self._header.api_version))
 
     def _authenticate(self, data: bytes) -> None:
-        response = self._session.authenticate(data, self._backend.loop.time_ms())
+        response = self._session.authenticate(data, self._service.loop.time_ms())
         if self._session.user is not None and self._session.state is SaslState.COMPLETE:
             self._context = self._context._replace(principal=f"User:{self._session.user}")
             self._frames.allow(self._max_frame_bytes, MOST_BYTES_WITHOUT_RECORDS)

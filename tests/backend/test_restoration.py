@@ -16,7 +16,7 @@ from shareq.broker.backend.restoration import OF_RECORDS, OF_STATES, Cleanup, Wh
 from shareq.coordinator.share_state import StateRecord, StateSnapshot, StateTombstone, StateUpdate
 from shareq.coordinator.share_state.compacted import CompactedShard
 from shareq.coordinator.share_state.records import SNAPSHOT, encode_key, encode_state_record
-from shareq.coordinator.share_state.state import Change, KeyState
+from shareq.coordinator.share_state.state import KeyState, StateChange
 from shareq.log.records import decode_key_values, encode_batch, parse_batch, restamp
 from shareq.model.ids import SHARE_STATE_TOPIC, SharePartitionKey
 from shareq.model.image import ClusterImage
@@ -260,7 +260,7 @@ def change(shard: CompactedShard, key: SharePartitionKey, rng: Random) -> list[S
     if key not in shard.states:
         return [c(0, f"{rng.randrange(100, 110)}-120/0/1", key=key)]
     first = rng.randrange(100, 110)
-    change = Change(
+    change = StateChange(
         0, -1, -1, batches(f"{first}-{first + rng.randrange(5)}/{rng.choice([0, 2, 4])}/{rng.randrange(1, 9)}")
     )
     return [shard.next_record(key, change, 0)]

@@ -17,7 +17,7 @@ from shareq.broker import Cluster
 from shareq.consumer import ShareConsumer
 from shareq.coordinator.share_state.control_shard import ControlShard
 from shareq.coordinator.share_state.records import StateRecord, StateSnapshot
-from shareq.coordinator.share_state.state import Change
+from shareq.coordinator.share_state.state import StateChange
 from shareq.log.memory import MemoryLog
 from shareq.log.records import decode_key_values, encode_batch
 from shareq.model.actor import RecordsRead
@@ -244,7 +244,7 @@ def log_of_many_writes() -> MemoryLog:
             assert not log.append(batch, now_ms=0, leader_epoch=0, validate=False).error
         first = 5 * n
         done = (StateBatch(first, first + 4, 2, 1),)
-        append(shard.write_records(key, Change(0, 5 * (n - n % 3), 0, done), 0))
+        append(shard.write_records(key, StateChange(0, 5 * (n - n % 3), 0, done), 0))
     return log
 
 

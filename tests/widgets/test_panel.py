@@ -12,7 +12,7 @@ from shareq.model.errors import ConfigException
 from shareq_widgets import control_room
 from shareq_widgets.idle import Idle
 from shareq_widgets.panel import Panel
-from shareq_widgets.panel_row import Row
+from shareq_widgets.panel_row import PanelRow
 from shareq_widgets.steering import STORIES, Steering
 
 LOCK = "share.record.lock.duration.ms of crew"
@@ -25,7 +25,7 @@ def panel() -> Panel:
     return Panel(Steering(cluster, "crew", ["jobs"]))
 
 
-def row(panel: Panel, name: str) -> tuple[Row, Any, Any]:
+def row(panel: Panel, name: str) -> tuple[PanelRow, Any, Any]:
     """The row of a control with its slider and its field. Its fold is opened."""
     panel._folds[panel.steering[name].area].selected_index = 0
     found = panel._rows[name]
@@ -125,7 +125,7 @@ def test_a_moved_slider_shows_its_number(panel: Panel) -> None:
     assert (field.value, panel.steering[LOCK].value) == (20_000, 20_000)
 
 
-def answer(found: Row) -> str:
+def answer(found: PanelRow) -> str:
     """What stands below the field of a row."""
     return str(found.widget.children[-1].value)
 

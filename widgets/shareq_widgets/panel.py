@@ -14,7 +14,7 @@ from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq_widgets.inputs import on_change, on_click
 from shareq_widgets.labels import labelled
 from shareq_widgets.panel_hint import hint
-from shareq_widgets.panel_row import Maker, Row, breakable
+from shareq_widgets.panel_row import Maker, PanelRow, breakable
 from shareq_widgets.steering import STORIES, Control, Steering, Story
 from shareq_widgets.steering.dynamic_configs import GROUP
 from shareq_widgets.steering.panel import BROKERS, CLOCK, CONSUMERS, RECORDS
@@ -57,7 +57,7 @@ class Panel(ipywidgets.VBox):
         self.story = story
         self._make = Maker()
         self._controls: dict[str, Control] = {}
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, PanelRow] = {}
         """The rows of the folds that are open, or have been: a hundred rows would take a second to make."""
         self.changed: Callable[[], None] = lambda: None
         """Called after each use of a control."""
@@ -165,7 +165,7 @@ class Panel(ipywidgets.VBox):
     def _row(self, name: str, text: str = "") -> ipywidgets.Widget:
         """The widgets of a control; `text`: on its button, if not its name."""
         if name not in self._rows:
-            self._rows[name] = Row(self._controls[name], self.act, self._make, text)
+            self._rows[name] = PanelRow(self._controls[name], self.act, self._make, text)
         return self._rows[name].widget
 
     def _lay_out(self) -> None:

@@ -52,7 +52,7 @@ class Maker:
 
 
 @used_by_one_thread
-class Row:
+class PanelRow:
     """The widgets of one control. `act` is called with the control and a value. `text`: on the button, if not the name.
     `make` makes the widgets.
 

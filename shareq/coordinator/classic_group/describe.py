@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shareq.coordinator.classic_group.state import ClassicGroup, ClassicGroupState, Member
+from shareq.coordinator.classic_group.state import ClassicGroup, ClassicGroupMember, ClassicGroupState
 from shareq.coordinator.group.context import Context
 from shareq.coordinator.group.describe import describe_each, operations_of
 from shareq.coordinator.group.shard import GroupShard
@@ -57,7 +57,7 @@ def _described(group: ClassicGroup, operations: int) -> Described:
     )
 
 
-def _described_member(member: Member, protocol_name: str | None) -> DescribeGroupsResponse.Member:
+def _described_member(member: ClassicGroupMember, protocol_name: str | None) -> DescribeGroupsResponse.Member:
     return DescribeGroupsResponse.Member(
         member_id=member.member_id,
         group_instance_id=member.group_instance_id,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import replace
 
-from shareq.coordinator.classic_group.state import ClassicGroup, ClassicGroupState, Member
+from shareq.coordinator.classic_group.state import ClassicGroup, ClassicGroupMember, ClassicGroupState
 from shareq.coordinator.classic_group.transition import Transition, join_response
 from shareq.coordinator.group.context import Context
 from shareq.coordinator.group.group import Group, GroupType
@@ -142,9 +142,9 @@ class _Join:
         transition.rebalance()
         return None
 
-    def _member(self, member_id: str) -> Member:
+    def _member(self, member_id: str) -> ClassicGroupMember:
         request, client = self.request, self.client
-        return Member(
+        return ClassicGroupMember(
             member_id,
             request.group_instance_id,
             client.client_id,
@@ -155,7 +155,7 @@ class _Join:
             awaiting_join=self.joined,
         )
 
-    def _replace(self, transition: Transition, former: Member, member_id: str) -> JoinGroupResponse | None:
+    def _replace(self, transition: Transition, former: ClassicGroupMember, member_id: str) -> JoinGroupResponse | None:
         """Replace a static member that rejoins. In a stable group it gets its old assignment without a rebalance."""
         group, leader_id = transition.group, transition.group.leader_id
         member = self._member(member_id)._replace(

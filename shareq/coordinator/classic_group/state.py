@@ -58,7 +58,7 @@ TRANSITIONS: dict[tuple[ClassicGroupState, ClassicGroupEvent], ClassicGroupState
 """The next state by state and event. Pairs without an entry cannot occur."""
 
 
-class Member(NamedTuple):
+class ClassicGroupMember(NamedTuple):
     """A member. `awaiting_join` and `awaiting_sync`: the responses to its waiting JoinGroup and SyncGroup.
 
     `is_new`: its first JoinGroup is not answered yet, so it cannot send heartbeats.
@@ -129,7 +129,7 @@ class ClassicGroup(WithoutMemberEpochs):
         self.protocol_type = ""
         self.protocol_name: str | None = None
         self.leader_id: str | None = None
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, ClassicGroupMember] = {}
         self.pending: frozenset[str] = frozenset()
         self.pending_sync: frozenset[str] = frozenset()
         self.initial_delay: InitialDelay | None = None
@@ -161,7 +161,7 @@ class ClassicGroup(WithoutMemberEpochs):
     def all_joined(self) -> bool:
         return not self.pending and all(member.awaiting_join for member in self.members.values())
 
-    def static_member(self, instance_id: str | None) -> Member | None:
+    def static_member(self, instance_id: str | None) -> ClassicGroupMember | None:
         """The present owner of the instance id."""
         if instance_id is None:
             return None
@@ -292,7 +292,7 @@ def restored(group_id: str, value: records.GroupMetadata) -> ClassicGroup:
         protocols = (JoinGroupRequest.Protocol(name=value.protocol or "", metadata=member.subscription),)
         rebalance_ms = member.session_timeout_ms if member.rebalance_timeout_ms == -1 else member.rebalance_timeout_ms
         times = rebalance_ms, member.session_timeout_ms
-        group.members[member.member_id] = Member(*member[:4], *times, protocols, member.assignment)
+        group.members[member.member_id] = ClassicGroupMember(*member[:4], *times, protocols, member.assignment)
     group.state = _STABLE if group.members else _EMPTY
     group.topics = group.subscribed()
     return group

@@ -13,9 +13,9 @@ from shareq.coordinator.classic_group.protocol import assigned_partitions
 from shareq.coordinator.classic_group.state import (
     ClassicGroup,
     ClassicGroupEvent,
+    ClassicGroupMember,
     ClassicGroupState,
     InitialDelay,
-    Member,
 )
 from shareq.coordinator.group.context import Context
 from shareq.coordinator.group.deadlines import DeadlineKey, DeadlineKind
@@ -67,7 +67,7 @@ class Transition:
 
     # ---- deadlines ---------------------------------------------------------------------------------------------------
 
-    def restart_session(self, member: Member, duration_ms: int | None = None) -> None:
+    def restart_session(self, member: ClassicGroupMember, duration_ms: int | None = None) -> None:
         """Restart the member's session; it expires after `duration_ms`, by default the session timeout."""
         due = DeadlineKey(DeadlineKind.CLASSIC_SESSION, self.group.group_id, member.member_id)
         self._deadlines[due] = member.session_timeout_ms if duration_ms is None else duration_ms
@@ -82,7 +82,7 @@ class Transition:
 
     # ---- members -----------------------------------------------------------------------------------------------------
 
-    def add(self, member: Member, protocol_type: str) -> None:
+    def add(self, member: ClassicGroupMember, protocol_type: str) -> None:
         """Add a new member whose JoinGroup waits. The first member becomes leader."""
         group = self.group
         group.pending -= {member.member_id}
@@ -95,7 +95,7 @@ class Transition:
         group.members[member.member_id] = member
         self.restart_session(member, NEW_MEMBER_JOIN_TIMEOUT_MS)
 
-    def update(self, member: Member) -> None:
+    def update(self, member: ClassicGroupMember) -> None:
         """Store the changed member. Its earlier waiting request is answered with REBALANCE_IN_PROGRESS."""
         former = self.group.members[member.member_id]
         if former.awaiting_join and former.awaiting_join is not member.awaiting_join:
@@ -104,7 +104,7 @@ class Transition:
             self._answer_sync(former, Errors.REBALANCE_IN_PROGRESS)
         self.group.members[member.member_id] = member
 
-    def replace(self, former: Member, member: Member) -> None:
+    def replace(self, former: ClassicGroupMember, member: ClassicGroupMember) -> None:
         """Replace a static member that rejoins under a new member id; requests waiting under the old id are fenced."""
         group = self.group
         self._dismiss(former, Errors.FENCED_INSTANCE_ID)
@@ -130,18 +130,18 @@ class Transition:
         if group.leader_id == member_id:
             group.leader_id = next(iter(group.members), None)
 
-    def _dismiss(self, member: Member, error: Errors) -> None:
+    def _dismiss(self, member: ClassicGroupMember, error: Errors) -> None:
         self._answer_join(member, error)
         self._answer_sync(member, error)
         self.synced(member.member_id)
 
-    def _answer_join(self, member: Member, error: Errors) -> None:
+    def _answer_join(self, member: ClassicGroupMember, error: Errors) -> None:
         if member.awaiting_join:
             member_id = "" if error is Errors.UNKNOWN_MEMBER_ID else member.member_id
             response = JoinGroupResponse(error_code=error, member_id=member_id)
             self._answers.append(partial(member.awaiting_join.keep, response))
 
-    def _answer_sync(self, member: Member, error: Errors) -> None:
+    def _answer_sync(self, member: ClassicGroupMember, error: Errors) -> None:
         if member.awaiting_sync:
             self._answers.append(partial(member.awaiting_sync.keep, SyncGroupResponse(error_code=error)))
 
@@ -242,7 +242,7 @@ class Transition:
         group.leader_id = leader.member_id
         return True
 
-    def _joined(self, member: Member) -> None:
+    def _joined(self, member: ClassicGroupMember) -> None:
         group = self.group
         if member.awaiting_join:
             self._answers.append(partial(member.awaiting_join.keep, join_response(group, member.member_id)))
@@ -251,7 +251,7 @@ class Transition:
         group.members[member.member_id] = member._replace(is_new=False, awaiting_join=None)
         self.restart_session(member)
 
-    def _trace_joined(self, member: Member) -> None:
+    def _trace_joined(self, member: ClassicGroupMember) -> None:
         topics = tuple(sorted(self.group.topics or ()))
         self._events.append(MemberJoined(self.group.group_id, member.member_id, member.client_id, topics))
 
@@ -296,7 +296,7 @@ def join_response(group: ClassicGroup, member_id: str, *, skip_assignment: bool 
     )
 
 
-def sync_response(group: ClassicGroup, member: Member) -> SyncGroupResponse:
+def sync_response(group: ClassicGroup, member: ClassicGroupMember) -> SyncGroupResponse:
     """The response with the member's assignment."""
     return SyncGroupResponse(
         protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment

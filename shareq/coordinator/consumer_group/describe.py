@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shareq.coordinator.consumer_group.member import Member
+from shareq.coordinator.consumer_group.member import ConsumerGroupMember
 from shareq.coordinator.consumer_group.refusal import refuse_group
 from shareq.coordinator.consumer_group.state import ConsumerGroup
 from shareq.coordinator.consumer_group.target import preferred_assignor
@@ -58,7 +58,7 @@ def _described(group: ConsumerGroup, image: ClusterImage, operations: int) -> De
     )
 
 
-def _member(member: Member, target: Assignment, image: ClusterImage) -> Response.Member:
+def _member(member: ConsumerGroupMember, target: Assignment, image: ClusterImage) -> Response.Member:
     """One member. Partitions that it has not revoked yet count as assigned."""
     owned: dict[TopicId, list[int]] = {}
     for topic_id, partition in member.owned():

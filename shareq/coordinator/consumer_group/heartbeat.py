@@ -11,7 +11,7 @@ from typing import Any
 
 from shareq.coordinator.consumer_group import refusal as refuse
 from shareq.coordinator.consumer_group.leave import MEMBER_RECORDS, restart_deadlines
-from shareq.coordinator.consumer_group.member import Held, Member
+from shareq.coordinator.consumer_group.member import ConsumerGroupMember, Held
 from shareq.coordinator.consumer_group.reconcile import Target, reconcile
 from shareq.coordinator.consumer_group.records import (
     CurrentMemberAssignment,
@@ -98,7 +98,7 @@ class Heartbeat:
         self.group = shard.find(ConsumerGroup, request.group_id) or ConsumerGroup(request.group_id)
         self.group_epoch = self.group.group_epoch
         self.records: list[CoordinatorRecord] = []
-        self.replaced: Member | None = None
+        self.replaced: ConsumerGroupMember | None = None
         self.before = self._sender()
         self.client = client
         self.member = _updated(self.before, request, client)
@@ -115,7 +115,7 @@ class Heartbeat:
         changed = _partitions_of(self.member.assigned) != _partitions_of(assigned_before)
         self.response = self._response(with_assignment=full or changed)
 
-    def _sender(self) -> Member:
+    def _sender(self) -> ConsumerGroupMember:
         """The sender before the heartbeat. A new member has neither subscription nor assignment; one that replaces a
         static member has those of the former, with epoch 0."""
         group, request = self.group, self.request
@@ -124,7 +124,7 @@ class Heartbeat:
             if self.replaced:
                 return self.replaced._replace(member_id=request.member_id, member_epoch=0, previous_member_epoch=0)
         member_id = request.member_id or random_id(self.context.rng)
-        return group.members.get(member_id) or Member(member_id)
+        return group.members.get(member_id) or ConsumerGroupMember(member_id)
 
     @property
     def is_new(self) -> bool:
@@ -256,7 +256,9 @@ class Heartbeat:
             yield MemberReconciled(group_id, member.member_id, member.member_epoch, assigned)
 
 
-def _updated(member: Member, request: ConsumerGroupHeartbeatRequest, client: ClientContext) -> Member:
+def _updated(
+    member: ConsumerGroupMember, request: ConsumerGroupHeartbeatRequest, client: ClientContext
+) -> ConsumerGroupMember:
     """The member with the fields of the request. None and -1 mean unchanged."""
     fields: dict[str, Any] = {
         "instance_id": request.instance_id,

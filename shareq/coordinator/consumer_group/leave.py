@@ -3,7 +3,7 @@ timeout."""
 
 from __future__ import annotations
 
-from shareq.coordinator.consumer_group.member import NOTHING, STATIC_LEAVE_EPOCH, Member, MemberState
+from shareq.coordinator.consumer_group.member import NOTHING, STATIC_LEAVE_EPOCH, ConsumerGroupMember, MemberState
 from shareq.coordinator.consumer_group.records import (
     CurrentMemberAssignment,
     Metadata,
@@ -51,7 +51,7 @@ def leave(
     return ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
 
 
-def _leave_statically(context: Context, group: ConsumerGroup, member: Member) -> Workflow[Errors]:
+def _leave_statically(context: Context, group: ConsumerGroup, member: ConsumerGroupMember) -> Workflow[Errors]:
     """Record epoch -2. The assignment epochs become 0: a member that rejoins owns the partitions from its epoch 0
     on."""
     assigned = {topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in member.assigned.items()}
@@ -62,7 +62,9 @@ def _leave_statically(context: Context, group: ConsumerGroup, member: Member) ->
     return error
 
 
-def restart_deadlines(context: Context, group_id: str, before: Member | None, member: Member) -> None:
+def restart_deadlines(
+    context: Context, group_id: str, before: ConsumerGroupMember | None, member: ConsumerGroupMember
+) -> None:
     """Restart the member's session, and its rebalance timeout if it has partitions to revoke and made progress."""
     now_ms = context.now_ms
     session_ms = context.image.group_config(group_id).consumer_session_timeout_ms
@@ -76,7 +78,7 @@ def restart_deadlines(context: Context, group_id: str, before: Member | None, me
         context.deadlines.restart(due, now_ms + member.rebalance_timeout_ms)
 
 
-def _progress(member: Member) -> tuple[object, ...]:
+def _progress(member: ConsumerGroupMember) -> tuple[object, ...]:
     return member.member_epoch, member.state, member.assigned, member.revoking
 
 
@@ -101,7 +103,7 @@ class _Removal:
 
     __slots__ = ("context", "epoch", "group_id", "member_id", "reason", "records")
 
-    def __init__(self, context: Context, group: ConsumerGroup, member: Member, reason: str) -> None:
+    def __init__(self, context: Context, group: ConsumerGroup, member: ConsumerGroupMember, reason: str) -> None:
         self.context, self.reason = context, reason
         self.group_id, self.member_id, self.epoch = group.group_id, member.member_id, group.group_epoch + 1
         regex = member.subscribed_topic_regex

@@ -31,7 +31,7 @@ class MemberState(IntEnum):
     UNKNOWN = 127
 
 
-class Member(NamedTuple):
+class ConsumerGroupMember(NamedTuple):
     """One member. `previous_member_epoch` is accepted after a lost response. `revoking`: partitions that the member has
     to revoke; it owns them until it reports that it does not."""
 

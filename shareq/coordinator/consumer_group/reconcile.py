@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
-from shareq.coordinator.consumer_group.member import NOTHING, Held, Member, MemberState
+from shareq.coordinator.consumer_group.member import NOTHING, ConsumerGroupMember, Held, MemberState
 from shareq.coordinator.group.assignment import Assignment
 from shareq.model.ids import TopicId
 
@@ -33,7 +33,9 @@ IsOwned = Callable[[TopicId, int], bool]
 """True if any member, this one included, owns the partition."""
 
 
-def reconcile(member: Member, target: Target, owned: Owned | None, is_owned: IsOwned, *, resubscribed: bool) -> Member:
+def reconcile(
+    member: ConsumerGroupMember, target: Target, owned: Owned | None, is_owned: IsOwned, *, resubscribed: bool
+) -> ConsumerGroupMember:
     """The member after one step; the same object if there is no step to take.
 
     `owned`: the partitions that the member reports to own. None: it does not report them, so revocation is not
@@ -52,7 +54,7 @@ def _still_owns(owned: Owned | None, revoking: Held) -> bool:
     return any(not revoking.get(topic_id, {}).keys().isdisjoint(partitions) for topic_id, partitions in owned.items())
 
 
-def _without_unsubscribed(member: Member, target: Target, owned: Owned | None) -> Member:
+def _without_unsubscribed(member: ConsumerGroupMember, target: Target, owned: Owned | None) -> ConsumerGroupMember:
     """Revoke partitions of topics that the member no longer subscribes to, without waiting for a new target."""
     gone = {topic_id: held for topic_id, held in member.assigned.items() if topic_id not in target.topic_ids}
     if not gone:
@@ -68,7 +70,7 @@ def _without_unsubscribed(member: Member, target: Target, owned: Owned | None) -
     return member._replace(state=MemberState.UNREVOKED_PARTITIONS, revoking=revoking)
 
 
-def _next(member: Member, target: Target, owned: Owned | None, is_owned: IsOwned) -> Member:
+def _next(member: ConsumerGroupMember, target: Target, owned: Owned | None, is_owned: IsOwned) -> ConsumerGroupMember:
     """Keep assigned partitions of the target and revoke the others; if none is left to revoke, move to the target's
     epoch and assign the target's free partitions."""
     kept: dict[TopicId, dict[int, int]] = {}

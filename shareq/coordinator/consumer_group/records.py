@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from shareq.coordinator.consumer_group.member import Held, Member, MemberState
+from shareq.coordinator.consumer_group.member import ConsumerGroupMember, Held, MemberState
 from shareq.coordinator.runtime.codec import Reader, Writer
 from shareq.coordinator.runtime.record_codec import DecodedRecord, RecordCodec
 from shareq.model.ids import TopicId
@@ -57,7 +57,7 @@ class MemberMetadata(NamedTuple):
     server_assignor: str | None
 
     @classmethod
-    def of(cls, member: Member) -> MemberMetadata:
+    def of(cls, member: ConsumerGroupMember) -> MemberMetadata:
         return cls(
             member.instance_id,
             member.rack_id,
@@ -89,7 +89,7 @@ class CurrentMemberAssignment(NamedTuple):
     revoking: Held
 
     @classmethod
-    def of(cls, member: Member) -> CurrentMemberAssignment:
+    def of(cls, member: ConsumerGroupMember) -> CurrentMemberAssignment:
         epochs = member.member_epoch, member.previous_member_epoch
         return cls(*epochs, member.state, member.assigned, member.revoking)
 

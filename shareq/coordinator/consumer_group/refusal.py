@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from shareq.coordinator.consumer_group.assignors import ASSIGNORS
-from shareq.coordinator.consumer_group.member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH, Member, MemberState
+from shareq.coordinator.consumer_group.member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH, ConsumerGroupMember, MemberState
 from shareq.coordinator.consumer_group.state import ConsumerGroup
 from shareq.coordinator.expressions import ExpressionError, compile_expression
 from shareq.coordinator.group.group import GroupType
@@ -117,7 +117,7 @@ def refuse_leave(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -
     return None if request.member_id in group.members else unknown_member(group, request.member_id)
 
 
-def _refuse_static(holder: Member | None, request: ConsumerGroupHeartbeatRequest) -> Refusal | None:
+def _refuse_static(holder: ConsumerGroupMember | None, request: ConsumerGroupHeartbeatRequest) -> Refusal | None:
     """`holder`: the present owner of the instance id. A new member gets the id after the owner has left with epoch
     -2."""
     member_id, instance_id = request.member_id, request.instance_id
@@ -134,7 +134,7 @@ def _refuse_static(holder: Member | None, request: ConsumerGroupHeartbeatRequest
     return None
 
 
-def refuse_epoch(member: Member, request: ConsumerGroupHeartbeatRequest) -> Refusal | None:
+def refuse_epoch(member: ConsumerGroupMember, request: ConsumerGroupHeartbeatRequest) -> Refusal | None:
     """FENCED_MEMBER_EPOCH unless the epoch is the member's. The previous one is accepted if the reported partitions are
     a subset of the assigned ones: the response with the new epoch was lost."""
     epoch, owned = request.member_epoch, owned_partitions(request)
@@ -154,7 +154,7 @@ def refuse_epoch(member: Member, request: ConsumerGroupHeartbeatRequest) -> Refu
     )
 
 
-def _has(member: Member, owned: Owned) -> bool:
+def _has(member: ConsumerGroupMember, owned: Owned) -> bool:
     return all(member.assigned.get(topic_id, {}).keys() >= set(partitions) for topic_id, partitions in owned.items())
 
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from shareq.coordinator.consumer_group import records
-from shareq.coordinator.consumer_group.member import LEAVE_EPOCH, NOTHING, Member
+from shareq.coordinator.consumer_group.member import LEAVE_EPOCH, NOTHING, ConsumerGroupMember
 from shareq.coordinator.consumer_group.records import RecordType, RegularExpression, decode, tombstone
 from shareq.coordinator.group.assignment import Assignment
 from shareq.coordinator.group.group import Committer, Group, GroupType, claim, find
@@ -66,7 +66,7 @@ class ConsumerGroup:
         self.metadata_hash = 0
         self.assignment_epoch = 1
         self.assignment_timestamp_ms = 0
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, ConsumerGroupMember] = {}
         self.static_members: dict[str, str] = {}
         """Member ids by instance id."""
         self.targets: dict[str, Assignment] = {}
@@ -140,7 +140,9 @@ class ConsumerGroup:
 
     # ---- questions ---------------------------------------------------------------------------------------------------
 
-    def subscribed_names(self, without: Member | None = None, added: Member | None = None) -> frozenset[str]:
+    def subscribed_names(
+        self, without: ConsumerGroupMember | None = None, added: ConsumerGroupMember | None = None
+    ) -> frozenset[str]:
         """The topics that members subscribe to, by name or by expression, as if `without` had left and `added` joined.
 
         An expression that is not resolved yet matches nothing.
@@ -156,11 +158,11 @@ class ConsumerGroup:
         known = self.expressions.get(regex) if regex else None
         return known.topics if known else ()
 
-    def names_of(self, member: Member) -> frozenset[str]:
+    def names_of(self, member: ConsumerGroupMember) -> frozenset[str]:
         """The topics that a member subscribes to."""
         return member.subscribed_topic_names.union(self.resolved(member.subscribed_topic_regex))
 
-    def static_member(self, instance_id: str) -> Member | None:
+    def static_member(self, instance_id: str) -> ConsumerGroupMember | None:
         return self.members.get(self.static_members.get(instance_id, ""))
 
     def is_owned(self, topic_id: TopicId, partition: int) -> bool:
@@ -178,7 +180,7 @@ class ConsumerGroup:
             self._put(before, None)
             return
         fields = {**value._asdict(), "subscribed_topic_names": frozenset(value.subscribed_topic_names)}
-        self._put(before, (before or Member(member_id))._replace(**fields))
+        self._put(before, (before or ConsumerGroupMember(member_id))._replace(**fields))
 
     def replay_current_assignment(self, member_id: str, value: records.CurrentMemberAssignment | None) -> None:
         before = self.members.get(member_id)
@@ -187,9 +189,9 @@ class ConsumerGroup:
                 left = before._replace(member_epoch=LEAVE_EPOCH, previous_member_epoch=LEAVE_EPOCH)
                 self._put(before, left._replace(assigned=NOTHING, revoking=NOTHING))
             return
-        self._put(before, (before or Member(member_id))._replace(**value._asdict()))
+        self._put(before, (before or ConsumerGroupMember(member_id))._replace(**value._asdict()))
 
-    def _put(self, before: Member | None, after: Member | None) -> None:
+    def _put(self, before: ConsumerGroupMember | None, after: ConsumerGroupMember | None) -> None:
         """Replace, add (`before` None) or delete (`after` None) a member, and update owners and counts."""
         if before:
             for topic_id, partition in before.owned():
@@ -205,7 +207,7 @@ class ConsumerGroup:
             _count(self.topic_counts, self.regex_counts, after, 1)
         self._put_static(before, after)
 
-    def _put_static(self, before: Member | None, after: Member | None) -> None:
+    def _put_static(self, before: ConsumerGroupMember | None, after: ConsumerGroupMember | None) -> None:
         """Update the owner of an instance id. A member that already lost its instance id to another does not remove
         it."""
         old_id, new_id = before and before.instance_id, after and after.instance_id
@@ -246,7 +248,7 @@ class ConsumerGroup:
             self.expressions[regex] = value
 
 
-def _count(names: Counter[str], regexes: Counter[str], member: Member | None, by: int) -> None:
+def _count(names: Counter[str], regexes: Counter[str], member: ConsumerGroupMember | None, by: int) -> None:
     """Add `by` for each subscription of the member; zeros are removed."""
     if member is None:
         return

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from shareq.coordinator.consumer_group.assignors import ASSIGNORS, AssignorInput, Subscriber
-from shareq.coordinator.consumer_group.member import Member
+from shareq.coordinator.consumer_group.member import ConsumerGroupMember
 from shareq.coordinator.consumer_group.records import TargetAssignmentMember, TargetAssignmentMetadata, encode
 from shareq.coordinator.consumer_group.state import ConsumerGroup
 from shareq.coordinator.group.assignment import EMPTY_ASSIGNMENT, Assignment
@@ -18,13 +18,13 @@ from shareq.model.records import CoordinatorRecord
 DEFAULT_ASSIGNOR = next(iter(ASSIGNORS))
 
 
-def preferred_assignor(members: Mapping[str, Member]) -> str:
+def preferred_assignor(members: Mapping[str, ConsumerGroupMember]) -> str:
     """The assignor that most members request; the default if no member requests one."""
     votes = Counter(member.server_assignor for member in members.values() if member.server_assignor)
     return max(ASSIGNORS, key=lambda name: votes[name])
 
 
-def topic_ids_of(group: ConsumerGroup, member: Member, image: ClusterImage) -> frozenset[TopicId]:
+def topic_ids_of(group: ConsumerGroup, member: ConsumerGroupMember, image: ClusterImage) -> frozenset[TopicId]:
     """The existing topics that a member subscribes to."""
     topics = map(image.topics.get, group.names_of(member))
     return frozenset(topic.topic_id for topic in topics if topic is not None)
@@ -37,7 +37,11 @@ class TargetAssignment(NamedTuple):
 
     @classmethod
     def compute(
-        cls, group: ConsumerGroup, sender: Member, replaced: Member | None, image: ClusterImage
+        cls,
+        group: ConsumerGroup,
+        sender: ConsumerGroupMember,
+        replaced: ConsumerGroupMember | None,
+        image: ClusterImage,
     ) -> TargetAssignment:
         """Compute the targets of the group's members with the sender added or updated, and without the static member
         that the sender replaces."""

@@ -8,7 +8,7 @@ from shareq.coordinator.group.describe import describe_each, operations_of
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.share_group.experiments.assignors import assignor_name
 from shareq.coordinator.share_group.refusal import group_not_found
-from shareq.coordinator.share_group.state import Member, ShareGroup
+from shareq.coordinator.share_group.state import ShareGroup, ShareGroupMember
 from shareq.model.errors import Errors
 from shareq.model.image import ClusterImage
 from shareq.model.messages.share_group import (
@@ -54,7 +54,7 @@ def _described(group: ShareGroup, image: ClusterImage, operations: int) -> Descr
     )
 
 
-def _described_member(member: Member, image: ClusterImage) -> ShareGroupDescribeResponse.Member:
+def _described_member(member: ShareGroupMember, image: ClusterImage) -> ShareGroupDescribeResponse.Member:
     return ShareGroupDescribeResponse.Member(
         member_id=member.member_id,
         rack_id=member.rack_id,

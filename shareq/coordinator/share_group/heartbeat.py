@@ -24,7 +24,7 @@ from shareq.coordinator.share_group.initialize import (
 from shareq.coordinator.share_group.partitions import SharePartitions
 from shareq.coordinator.share_group.records import CurrentMemberAssignment, MemberMetadata, Metadata, Value, encode
 from shareq.coordinator.share_group.refusal import refuse_member
-from shareq.coordinator.share_group.state import Member, ShareGroup, existing, to_topic_partitions
+from shareq.coordinator.share_group.state import ShareGroup, ShareGroupMember, existing, to_topic_partitions
 from shareq.coordinator.share_group.target import TargetAssignment
 from shareq.model.actor import ClientContext
 from shareq.model.configs import INT_MAX
@@ -82,7 +82,7 @@ class Heartbeat:
         self.group = shard.find(ShareGroup, request.group_id) or ShareGroup(request.group_id)
         self.group_epoch = self.group.group_epoch
         self.before = self.group.members.get(request.member_id)
-        self.member = _updated(self.before or Member(request.member_id), request, client)
+        self.member = _updated(self.before or ShareGroupMember(request.member_id), request, client)
         self.subscribed: Collection[str] = self.group.subscriptions.keys()
         self.reason = ""
         self.refreshed = False
@@ -224,11 +224,11 @@ class Heartbeat:
             yield MemberReconciled(group_id, member.member_id, member.member_epoch, assigned)
 
 
-def _updated(member: Member, request: ShareGroupHeartbeatRequest, client: ClientContext) -> Member:
+def _updated(member: ShareGroupMember, request: ShareGroupHeartbeatRequest, client: ClientContext) -> ShareGroupMember:
     """The member with the values of the request; the same object if none differs. None: unchanged."""
     names = member.subscribed_topic_names
     if request.subscribed_topic_names is not None:
         names = frozenset(request.subscribed_topic_names)
     rack_id = member.rack_id if request.rack_id is None else request.rack_id
     fields = rack_id, client.client_id, client.client_host, names
-    return member if fields == member[1:5] else Member(member.member_id, *fields, *member[5:])
+    return member if fields == member[1:5] else ShareGroupMember(member.member_id, *fields, *member[5:])

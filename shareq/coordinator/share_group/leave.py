@@ -9,7 +9,7 @@ from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.runtime.turn import Append, Retry
 from shareq.coordinator.share_group.records import Metadata, RecordType, TargetAssignmentMetadata, encode, tombstone
 from shareq.coordinator.share_group.refusal import refuse_member, refused
-from shareq.coordinator.share_group.state import LEAVE_EPOCH, NO_TOPICS, Member, ShareGroup
+from shareq.coordinator.share_group.state import LEAVE_EPOCH, NO_TOPICS, ShareGroup, ShareGroupMember
 from shareq.model.events import GroupEpochBumped, MemberLeft
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from shareq.model.workflow import Workflow
@@ -53,7 +53,7 @@ class _Removal:
 
     __slots__ = ("context", "epoch", "group_id", "member_id", "reason", "records")
 
-    def __init__(self, context: Context, group: ShareGroup, member: Member, reason: str) -> None:
+    def __init__(self, context: Context, group: ShareGroup, member: ShareGroupMember, reason: str) -> None:
         self.context, self.reason = context, reason
         self.group_id, self.member_id, self.epoch = group.group_id, member.member_id, group.group_epoch + 1
         names = group.subscribed_after(member.subscribed_topic_names, NO_TOPICS)

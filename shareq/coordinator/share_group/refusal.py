@@ -6,7 +6,7 @@ from shareq.coordinator.group.group import GroupType
 from shareq.coordinator.group.refusal import Refusal
 from shareq.coordinator.group.reserved import reserved_for_others
 from shareq.coordinator.group.shard import GroupShard
-from shareq.coordinator.share_group.state import LEAVE_EPOCH, Member, ShareGroup
+from shareq.coordinator.share_group.state import LEAVE_EPOCH, ShareGroup, ShareGroupMember
 from shareq.model.errors import Errors
 from shareq.model.image import ClusterImage
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
@@ -67,7 +67,7 @@ def _refuse_stranger(request: ShareGroupHeartbeatRequest, size: int, image: Clus
     return None
 
 
-def _fenced(epoch: int, member: Member) -> Refusal:
+def _fenced(epoch: int, member: ShareGroupMember) -> Refusal:
     relation = "greater" if epoch > member.member_epoch else "smaller"
     return Refusal(
         Errors.FENCED_MEMBER_EPOCH,

@@ -25,7 +25,7 @@ LEAVE_EPOCH = -1
 NO_TOPICS: frozenset[str] = frozenset()
 
 
-class Member(NamedTuple):
+class ShareGroupMember(NamedTuple):
     """A member: its subscription, epochs and assignment. `previous_member_epoch` accepts a retry after a lost
     response."""
 
@@ -81,7 +81,7 @@ class ShareGroup(WithoutMemberEpochs):
         self.metadata_hash = 0
         self.assignment_epoch = 1
         self.assignment_timestamp_ms = 0
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, ShareGroupMember] = {}
         self.targets: dict[str, Assignment] = {}
         self.subscriptions: dict[str, int] = {}
         """The number of subscribed members by topic name."""
@@ -172,7 +172,7 @@ class ShareGroup(WithoutMemberEpochs):
             return
         names = frozenset(value.subscribed_topic_names)
         self._subscribe(before, names)
-        self.members[member_id] = (member or Member(member_id))._replace(
+        self.members[member_id] = (member or ShareGroupMember(member_id))._replace(
             rack_id=value.rack_id,
             client_id=value.client_id,
             client_host=value.client_host,
@@ -215,7 +215,7 @@ class ShareGroup(WithoutMemberEpochs):
         member = self.members.get(member_id)
         if value is not None:
             epoch, previous, assigned = value.member_epoch, value.previous_member_epoch, value.assigned_partitions
-            self.members[member_id] = (member or Member(member_id))._replace(
+            self.members[member_id] = (member or ShareGroupMember(member_id))._replace(
                 member_epoch=epoch, previous_member_epoch=previous, assigned=_to_assignment(assigned)
             )
         elif member:

@@ -10,13 +10,17 @@ from shareq.coordinator.share_group.assignor import AssignableTopic, AssignorInp
 from shareq.coordinator.share_group.experiments.assignors import assignor_of
 from shareq.coordinator.share_group.partitions import SharePartitions
 from shareq.coordinator.share_group.records import TargetAssignmentMember, TargetAssignmentMetadata, encode
-from shareq.coordinator.share_group.state import Member, ShareGroup, to_topic_partitions
+from shareq.coordinator.share_group.state import ShareGroup, ShareGroupMember, to_topic_partitions
 from shareq.model.image import ClusterImage
 from shareq.model.records import CoordinatorRecord
 
 
 def assignor_input(
-    group: ShareGroup, subscribed: Iterable[str], image: ClusterImage, weights: Weights, sender: Member | None = None
+    group: ShareGroup,
+    subscribed: Iterable[str],
+    image: ClusterImage,
+    weights: Weights,
+    sender: ShareGroupMember | None = None,
 ) -> AssignorInput:
     """The committed group, with the sender's new metadata if there is a sender; `subscribed`: the names of the topics
     of all members."""
@@ -39,7 +43,12 @@ class TargetAssignment(NamedTuple):
 
     @classmethod
     def compute(
-        cls, group: ShareGroup, sender: Member, subscribed: Iterable[str], image: ClusterImage, weights: Weights
+        cls,
+        group: ShareGroup,
+        sender: ShareGroupMember,
+        subscribed: Iterable[str],
+        image: ClusterImage,
+        weights: Weights,
     ) -> TargetAssignment:
         """Compute the targets for the committed group, with the sender's new metadata."""
         given = assignor_input(group, subscribed, image, weights, sender)

@@ -19,7 +19,7 @@ from shareq.coordinator.share_state.records import (
     decode_state_record,
     encode_state_record,
 )
-from shareq.coordinator.share_state.state import Change, StateShard
+from shareq.coordinator.share_state.state import StateChange, StateShard
 from shareq.model.ids import SharePartitionKey
 from shareq.model.image import ClusterImage
 from shareq.model.state_designs import CHECKPOINT_EPOCHS
@@ -85,7 +85,7 @@ class CompactedShard(StateShard):
     def next_epoch(self, key: SharePartitionKey) -> int:
         return super().next_epoch(key) % CHECKPOINT_EPOCHS
 
-    def next_record(self, key: SharePartitionKey, change: Change, now_ms: int) -> StateRecord:
+    def next_record(self, key: SharePartitionKey, change: StateChange, now_ms: int) -> StateRecord:
         """A delta; a checkpoint if that is not larger, if the maximum of deltas or of their bytes has followed the last
         one, or if no index is free."""
         checkpoint = self.snapshot(key, change, now_ms)

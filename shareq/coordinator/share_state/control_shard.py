@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from shareq.coordinator.share_state.compacted import DELTAS_PER_CHECKPOINT, FRAMING_BYTES
 from shareq.coordinator.share_state.control_records import NO_OFFSET, decode_control_record, encode_control_record
 from shareq.coordinator.share_state.records import StateRecord, StateSnapshot, StateTombstone, StateUpdate
-from shareq.coordinator.share_state.state import Change, KeyState, StateShard
+from shareq.coordinator.share_state.state import KeyState, StateChange, StateShard
 from shareq.model.ids import SharePartitionKey, TopicIdPartition
 from shareq.model.image import ClusterImage
 from shareq.model.log_looks import LogSeen
@@ -62,7 +62,7 @@ class ControlShard(StateShard):
         del key, leader_epoch, now_ms
         return []
 
-    def write_records(self, key: SharePartitionKey, change: Change, now_ms: int) -> list[StateRecord]:
+    def write_records(self, key: SharePartitionKey, change: StateChange, now_ms: int) -> list[StateRecord]:
         """A delta, or a checkpoint; nothing if the state stays as it is."""
         state = self.states[key]
         wanted = folded(max(state.start_offset, change.start_offset), state.state_batches, change.state_batches)
@@ -84,7 +84,7 @@ class ControlShard(StateShard):
         return [delta]
 
     def _checkpoint(self, key: SharePartitionKey, state: Folded, now_ms: int) -> StateSnapshot:
-        change = Change(self.leader_epoch, state[0], NO_OFFSET, ())
+        change = StateChange(self.leader_epoch, state[0], NO_OFFSET, ())
         return self.snapshot(key, change, now_ms)._replace(state_batches=state[1])
 
     def checkpoints_anew(self, now_ms: int) -> list[StateRecord]:

@@ -18,7 +18,7 @@ from shareq.coordinator.share_state.records import (
     StateTombstone,
     StateUpdate,
 )
-from shareq.coordinator.share_state.state import Change, KeyState, StateShard
+from shareq.coordinator.share_state.state import KeyState, StateChange, StateShard
 from shareq.model.errors import Errors
 from shareq.model.events import StateRecordWritten
 from shareq.model.ids import SharePartitionKey
@@ -203,7 +203,7 @@ def delete(
 # ---- writes ----------------------------------------------------------------------------------------------------------
 
 
-def advance(state: KeyState, requested: WriteShareGroupStateRequest.Partition) -> Change:
+def advance(state: KeyState, requested: WriteShareGroupStateRequest.Partition) -> StateChange:
     """The change of a write. The start offset never moves back, in whatever order writes arrive.
 
     The delivery complete count counts from the start offset, so it is taken from the side with the greater start
@@ -214,7 +214,7 @@ def advance(state: KeyState, requested: WriteShareGroupStateRequest.Partition) -
         start_offset, count = requested.start_offset, requested.delivery_complete_count
     elif requested.start_offset == start_offset:
         count = max(count, requested.delivery_complete_count)
-    return Change(state.leader_epoch, start_offset, count, requested.state_batches)
+    return StateChange(state.leader_epoch, start_offset, count, requested.state_batches)
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ class KeyState:
     update_count: int = 0
 
 
-class Change(NamedTuple):
+class StateChange(NamedTuple):
     """The content of the record of a write."""
 
     leader_epoch: int
@@ -113,27 +113,27 @@ class StateShard:
         state = self.states[key]
         if state.leader_epoch_fence == leader_epoch:
             return []
-        change = Change(leader_epoch, state.start_offset, state.delivery_complete_count, ())
+        change = StateChange(leader_epoch, state.start_offset, state.delivery_complete_count, ())
         return [self.next_record(key, change, now_ms)]
 
-    def write_records(self, key: SharePartitionKey, change: Change, now_ms: int) -> list[StateRecord]:
+    def write_records(self, key: SharePartitionKey, change: StateChange, now_ms: int) -> list[StateRecord]:
         """The records of a write."""
         return [self.next_record(key, change, now_ms)]
 
-    def next_record(self, key: SharePartitionKey, change: Change, now_ms: int) -> StateRecord:
+    def next_record(self, key: SharePartitionKey, change: StateChange, now_ms: int) -> StateRecord:
         """An update, or a snapshot if the maximum of updates has followed the last snapshot."""
         if self.states[key].update_count < self.updates_per_snapshot:
             return self.update(key, change)
         return self.snapshot(key, change, now_ms)
 
-    def update(self, key: SharePartitionKey, change: Change, delta_index: int = NO_INDEX) -> StateUpdate:
+    def update(self, key: SharePartitionKey, change: StateChange, delta_index: int = NO_INDEX) -> StateUpdate:
         """The change alone."""
         leader_epoch, start_offset, count, batches = change
         added = combine((), batches, start_offset)
         epoch = self.states[key].snapshot_epoch
         return StateUpdate(key, epoch, leader_epoch, start_offset, added, count, delta_index)
 
-    def snapshot(self, key: SharePartitionKey, change: Change, now_ms: int) -> StateSnapshot:
+    def snapshot(self, key: SharePartitionKey, change: StateChange, now_ms: int) -> StateSnapshot:
         """The whole state after the change."""
         state = self.states[key]
         return StateSnapshot(

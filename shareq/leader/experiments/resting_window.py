@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from shareq.leader.event_recorder import EventRecorder
-from shareq.leader.in_flight_state import Change, InFlightState, settled, without_holder
+from shareq.leader.in_flight_state import InFlightChange, InFlightState, settled, without_holder
 from shareq.leader.window import Window
 from shareq.model.experiments import Experiments
 from shareq.model.states import RESTED, SETTLED, RecordEvent, RecordState
@@ -56,7 +56,7 @@ class RestingWindow(Window):
         self.rule = RestRule(0, Experiments())
         self.rests: list[tuple[int, int, int]] = []
 
-    def commit(self, changes: list[Change]) -> None:
+    def commit(self, changes: list[InFlightChange]) -> None:
         for first, end, _, tagged in changes:
             for f, e, in_flight in self.states.overlap(first, end):
                 if in_flight.write_id == tagged.write_id:

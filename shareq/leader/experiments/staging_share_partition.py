@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from shareq.leader.acknowledge import Acknowledgement
-from shareq.leader.in_flight_state import Change, InFlightState, without_holder
+from shareq.leader.in_flight_state import InFlightChange, InFlightState, without_holder
 from shareq.leader.share_partition import SharePartition
 from shareq.leader.state_writes import PreparedWrite, state_batches
 from shareq.model.configs import GroupConfig
@@ -56,7 +56,7 @@ class StagingSharePartition(SharePartition):
         super().__init__(key, topic, leader_epoch=leader_epoch, traced=traced)
         self.start_is_durable = False
         self._transactions: dict[Producer, _Transaction] = {}
-        self._writes_of: dict[int, tuple[Producer, list[Change]]] = {}
+        self._writes_of: dict[int, tuple[Producer, list[InFlightChange]]] = {}
 
     # ---- loading -----------------------------------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ class StagingSharePartition(SharePartition):
                 self._unstage(write_id, changes, config, now_ms)
         return False
 
-    def _unstage(self, write_id: int, changes: Sequence[Change], config: GroupConfig, now_ms: int) -> None:
+    def _unstage(self, write_id: int, changes: Sequence[InFlightChange], config: GroupConfig, now_ms: int) -> None:
         window = self._window
         for change_first, change_end, _, _ in changes:
             for first, end, in_flight in window.states.overlap(change_first, change_end):

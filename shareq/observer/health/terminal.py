@@ -33,7 +33,7 @@ _FRAME_LINES = 5
 fit."""
 
 
-class Row(NamedTuple):
+class TerminalRow(NamedTuple):
     """A share-partition, or a whole group. `cells`: the columns after the group."""
 
     group: str
@@ -64,21 +64,21 @@ def screen(report: Report, height: int) -> RenderableType:
     return Group(*parts)
 
 
-def _rows(group: GroupReport, now_ms: int) -> Iterator[Row]:
+def _rows(group: GroupReport, now_ms: int) -> Iterator[TerminalRow]:
     for p in group.partitions:
-        yield Row(group.group, cells(p, now_ms), p.verdict, p.lag_records or 0)
+        yield TerminalRow(group.group, cells(p, now_ms), p.verdict, p.lag_records or 0)
     if not group.partitions:
-        yield Row(group.group, total_cells(group), group.verdict, group.lag_records)
+        yield TerminalRow(group.group, total_cells(group), group.verdict, group.lag_records)
 
 
-def _summary(group: GroupReport, now_ms: int) -> Iterator[Row]:
+def _summary(group: GroupReport, now_ms: int) -> Iterator[TerminalRow]:
     """A row for the whole group, and those of its partitions that a person should look at."""
-    yield Row(group.group, total_cells(group), group.verdict, group.lag_records)
+    yield TerminalRow(group.group, total_cells(group), group.verdict, group.lag_records)
     if len(group.partitions) > 1:
         yield from (row for row in _rows(group, now_ms) if row.verdict in (Verdict.STUCK, Verdict.UNATTENDED))
 
 
-def most_urgent(rows: list[Row], room: int) -> list[Row]:
+def most_urgent(rows: list[TerminalRow], room: int) -> list[TerminalRow]:
     """At most `room` rows: those with the worst verdicts and the largest lags, in the order in which they were."""
     if len(rows) <= room:
         return rows
@@ -96,7 +96,7 @@ def _head(report: Report) -> Text:
     return head
 
 
-def _table(report: Report, rows: list[Row]) -> Table:
+def _table(report: Report, rows: list[TerminalRow]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in COLUMNS:
         table.add_column(name, justify="left" if name in _LEFT else "right", no_wrap=name not in _LEFT)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shareq.coordinator.consumer_group.member import Member, MemberState
+from shareq.coordinator.consumer_group.member import ConsumerGroupMember, MemberState
 from shareq.coordinator.consumer_group.reconcile import Target, reconcile
 from shareq.model.ids import TopicId, topic_id_from_bytes
 
@@ -24,14 +24,18 @@ def held(text: str) -> dict[TopicId, dict[int, int]]:
     return result
 
 
-def member(state: MemberState, epoch: int, assigned: str = "", revoking: str = "", previous: int = 1) -> Member:
-    return Member(
+def member(
+    state: MemberState, epoch: int, assigned: str = "", revoking: str = "", previous: int = 1
+) -> ConsumerGroupMember:
+    return ConsumerGroupMember(
         "m", member_epoch=epoch, previous_member_epoch=previous, state=state, assigned=held(assigned),
         revoking=held(revoking),
     )  # fmt: skip
 
 
-def after(before: Member, target: str, owned: str | None, others: str, *, epoch: int, resubscribed: bool) -> Member:
+def after(
+    before: ConsumerGroupMember, target: str, owned: str | None, others: str, *, epoch: int, resubscribed: bool
+) -> ConsumerGroupMember:
     """The member after one step. `target`, `owned` and `others` (owned by other members): partitions of t1 such as
     `0,1`; t2 is not subscribed."""
     reported = None if owned is None else {T1: [int(x) for x in owned.split(",") if x]}
@@ -88,7 +92,7 @@ STEPS = [
     pytest.param(*row[1:], id=row[0]) for row in STEPS
 ])  # fmt: skip
 def test_one_reconciliation_step(
-    before: Member, target: str, owned: str | None, others: str, expected: Member | None
+    before: ConsumerGroupMember, target: str, owned: str | None, others: str, expected: ConsumerGroupMember | None
 ) -> None:
     """BEHAVIOUR.md 19."""
     result = after(before, target, owned, others, epoch=3, resubscribed=False)
@@ -110,7 +114,9 @@ RESUBSCRIBED = [
 @pytest.mark.parametrize(("before", "owned", "expected"), [
     pytest.param(*row[1:], id=row[0]) for row in RESUBSCRIBED
 ])  # fmt: skip
-def test_unsubscribed_topic_is_revoked_at_once(before: Member, owned: str | None, expected: Member | None) -> None:
+def test_unsubscribed_topic_is_revoked_at_once(
+    before: ConsumerGroupMember, owned: str | None, expected: ConsumerGroupMember | None
+) -> None:
     """BEHAVIOUR.md 20."""
     result = after(before, "0,1,2", owned, "", epoch=3, resubscribed=True)
     assert result == (before if expected is None else expected)

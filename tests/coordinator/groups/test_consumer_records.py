@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shareq.coordinator.consumer_group.member import Held, Member, MemberState
+from shareq.coordinator.consumer_group.member import ConsumerGroupMember, Held, MemberState
 from shareq.coordinator.consumer_group.records import (
     CurrentMemberAssignment,
     MemberMetadata,
@@ -157,7 +157,7 @@ def test_replay_restores_the_group_its_owners_and_subscription_counts() -> None:
     assert group is not None
     subscription = frozenset({"a"}), "x.*", "range"
     assert group.members == {
-        "m": Member(
+        "m": ConsumerGroupMember(
             "m", "i", None, 1000, "c", "/h", *subscription, 3, 2, MemberState.STABLE, {ID: {0: 3}}, {ID: {1: 2}}
         )
     }

@@ -12,7 +12,7 @@ from shareq.coordinator.runtime.shard import UnreadableRecordError
 from shareq.coordinator.share_state.control_records import decode_control_record, encode_control_record
 from shareq.coordinator.share_state.control_shard import ControlShard, Folded, folded
 from shareq.coordinator.share_state.records import StateRecord, StateSnapshot, StateTombstone, StateUpdate
-from shareq.coordinator.share_state.state import Change
+from shareq.coordinator.share_state.state import StateChange
 from shareq.log.config import LogConfig
 from shareq.log.memory import MemoryLog
 from shareq.log.records import decode, encode_batch
@@ -117,7 +117,7 @@ class Log:
 
     def write(self, start: int, text: str) -> str:
         """Write; the kind of the record: C with its epoch, D, or nothing."""
-        made = self.append(self.shard.write_records(KEY, Change(4, start, -1, batches(text)), 0))
+        made = self.append(self.shard.write_records(KEY, StateChange(4, start, -1, batches(text)), 0))
         return "".join(f"C{r.snapshot_epoch}" if isinstance(r, StateSnapshot) else "D" for r in made)
 
     @property
@@ -216,7 +216,7 @@ def run(rng: random.Random, shard: type[ControlShard]) -> None:
         for _ in range(rng.randrange(3)):
             first = start + rng.randrange(20)
             text.append(StateBatch(first, first + rng.randrange(4), rng.choice((0, 2, 4)), rng.randint(1, 3)))
-        log.append(log.shard.write_records(KEY, Change(4, start, -1, tuple(text)), 0))
+        log.append(log.shard.write_records(KEY, StateChange(4, start, -1, tuple(text)), 0))
         start, known = folded(start, known, text)
         if rng.random() < 0.2:
             log.shard = log.load()
@@ -226,7 +226,7 @@ def run(rng: random.Random, shard: type[ControlShard]) -> None:
 class AlwaysDeltas(ControlShard):
     """Writes a delta although the start jumps."""
 
-    def write_records(self, key: SharePartitionKey, change: Change, now_ms: int) -> list[StateRecord]:
+    def write_records(self, key: SharePartitionKey, change: StateChange, now_ms: int) -> list[StateRecord]:
         found = super().write_records(key, change, now_ms)
         added = combine((), change.state_batches, self.states[key].start_offset)
         return [StateUpdate(key, self.states[key].snapshot_epoch, 4, -1, added) for _ in found]
@@ -298,7 +298,7 @@ class Partition:
         added = StateBatch(
             first, min(first + self.rng.randrange(3), end - 1), self.rng.choice((0, 2, 4)), self.rng.randint(1, 3)
         )
-        self.append(self.shard.write_records(key, Change(4, start, -1, (added,)), 0))
+        self.append(self.shard.write_records(key, StateChange(4, start, -1, (added,)), 0))
         self.known[key] = folded(start, known, (added,))
 
     def delete(self) -> None:

@@ -16,7 +16,7 @@ from shareq.coordinator.share_state.records import (
     StateUpdate,
     encode_state_record,
 )
-from shareq.coordinator.share_state.state import Change, KeyState, StateShard
+from shareq.coordinator.share_state.state import KeyState, StateChange, StateShard
 from shareq.model.errors import Errors
 from shareq.model.ids import SharePartitionKey
 from shareq.model.messages.share_state import StateBatch
@@ -302,7 +302,7 @@ def test_few_delta_indices_and_wrapping_epochs_lose_nothing(
 class Unguarded(CompactedShard):
     """Indices are used again without a checkpoint: compaction removes deltas that count."""
 
-    def next_record(self, key: SharePartitionKey, change: Change, now_ms: int) -> StateRecord:
+    def next_record(self, key: SharePartitionKey, change: StateChange, now_ms: int) -> StateRecord:
         self.indices[key].used.clear()
         return super().next_record(key, change, now_ms)
 

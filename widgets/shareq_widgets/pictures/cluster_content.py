@@ -58,7 +58,7 @@ class ClientContent(NamedTuple):
         return self.state not in (*SILENT, "gone")
 
 
-class Change(NamedTuple):
+class ClusterChange(NamedTuple):
     """A broker's start or stop: `what` alone; or an election: `what`, such as "broker 2 leads", and `names`, the
     partitions that it is about.
 
@@ -90,7 +90,7 @@ class ClusterContent(NamedTuple):
     brokers: tuple[BrokerContent, ...]
     leaderless: tuple[PartitionContent, ...]
     members: tuple[ClientContent, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[ClusterChange, ...]
     messages: tuple[MessageContent, ...]
     traceable: bool = False
 
@@ -187,9 +187,9 @@ def _broker(
     )
 
 
-def _changes(instant: Instant, since: int, roles: _Roles) -> list[Change]:
+def _changes(instant: Instant, since: int, roles: _Roles) -> list[ClusterChange]:
     """The newest changes, oldest first."""
-    found: list[Change] = []
+    found: list[ClusterChange] = []
     for entry in reversed(instant.history.cluster_entries(since, instant.until)):
         change = _change(entry, roles)
         if change is not None:
@@ -199,17 +199,19 @@ def _changes(instant: Instant, since: int, roles: _Roles) -> list[Change]:
     return found[::-1]
 
 
-def _change(entry: Entry, roles: _Roles) -> Change | None:
+def _change(entry: Entry, roles: _Roles) -> ClusterChange | None:
     """The change of an entry; the first leader of a new partition is none."""
     event = entry.event
     if isinstance(event, (BrokerStarted, BrokerStopped)):
         killed = isinstance(event, BrokerStopped) and event.killed
-        return Change(entry.order, event_text(entry.broker_id, event), killed)
+        return ClusterChange(entry.order, event_text(entry.broker_id, event), killed)
     election = roles.election(event) if isinstance(event, LeaderElected) and event.leader_epoch > 0 else None
     if election is None or not isinstance(event, LeaderElected):
         return None
     at = (event.topic, event.partition)
-    return Change(entry.order, election[0], event.leader < 0, election[1], at if at in roles.partitions else None)
+    return ClusterChange(
+        entry.order, election[0], event.leader < 0, election[1], at if at in roles.partitions else None
+    )
 
 
 def _place(letter: str) -> tuple[int, str]:

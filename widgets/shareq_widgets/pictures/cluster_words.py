@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from shareq.trace.journal.event_text import count_text, list_text
-from shareq_widgets.pictures.cluster_content import BrokerContent, Change, ClusterContent
+from shareq_widgets.pictures.cluster_content import BrokerContent, ClusterChange, ClusterContent
 
 NAMES = 4
 """Number of partitions that a line names; further ones are counted."""
@@ -52,9 +52,9 @@ class News(NamedTuple):
     alarming: bool
 
 
-def news_of(changes: Sequence[Change]) -> list[News]:
+def news_of(changes: Sequence[ClusterChange]) -> list[News]:
     """The changes in lines, with one line for all elections of the same kind; the alarming ones first."""
-    by_kind: dict[str, list[Change]] = {}
+    by_kind: dict[str, list[ClusterChange]] = {}
     for change in changes:
         by_kind.setdefault(change.what, []).append(change)
     lines = []

@@ -29,7 +29,7 @@ from shareq_widgets.pictures.messages_content import (
     recent,
 )
 from shareq_widgets.pictures.messages_filter import Party, draw_buttons
-from shareq_widgets.pictures.messages_rows import Row, rows
+from shareq_widgets.pictures.messages_rows import MessageRow, rows
 from shareq_widgets.pictures.time_plot import clock, duration
 from shareq_widgets.text_fit import SMALL, clipped, text_width, wrapped
 
@@ -174,7 +174,7 @@ class _Diagram:
         xs = sorted({column.x for column in self._columns.values()})
         return min((b - a for a, b in pairwise(xs)), default=self._width / 2)
 
-    def _draw_work(self, row: Row) -> None:
+    def _draw_work(self, row: MessageRow) -> None:
         """The box of a broker that works for one or several exchanges: from the first request to the last response."""
         one = row.one
         if row.is_response or one.last_event is None:
@@ -199,12 +199,12 @@ class _Diagram:
         place = bisect_right(self._orders, order)
         return self._orders[place] if place < len(self._orders) else None
 
-    def _ends(self, row: Row) -> tuple[float, float]:
+    def _ends(self, row: MessageRow) -> tuple[float, float]:
         """Where the arrow of a message begins and ends."""
         source, target = self._columns[row.one.source].x, self._columns[row.one.target].x
         return (target, source) if row.is_response else (source, target)
 
-    def _draw_arrow(self, row: Row, y: float) -> None:
+    def _draw_arrow(self, row: MessageRow, y: float) -> None:
         """The arrow of a request or a response, above the words of its neighbours."""
         hot = _is_hot(row)
         with self._drawing.about(*_subjects(row)):
@@ -214,10 +214,10 @@ class _Diagram:
                 stroke_dasharray="5 2" if row.is_response else None,
             )  # fmt: skip
 
-    def _text(self, row: Row) -> str:
+    def _text(self, row: MessageRow) -> str:
         return (row.times or self._shared_letter(row.one)) + _text(row.one, is_response=row.is_response)
 
-    def _title(self, row: Row) -> str:
+    def _title(self, row: MessageRow) -> str:
         """Time, sender, receiver, API and words; of several exchanges, all their members."""
         one, at = row.one, clock(row.time_ms - self._content.origin_ms)
         members = ", ".join(self._names[each.source] for each in row.exchanges)
@@ -233,7 +233,7 @@ class _Diagram:
         (sender,) = (other for other in self._content.participants if other.key == one.source)
         return f"{sender.letter}: " if sender.letter else ""
 
-    def _draw_words(self, row: Row, y: float) -> None:
+    def _draw_words(self, row: MessageRow, y: float) -> None:
         """The words above the arrow: at its middle, or away from its head if they are longer than a short arrow; they
         do not pass it. Their outline covers the lifelines behind them."""
         (x1, x2), text, hot = self._ends(row), self._texts[row.key], _is_hot(row)
@@ -271,16 +271,16 @@ class _Diagram:
             )  # fmt: skip
 
 
-def _is_hot(row: Row) -> bool:
+def _is_hot(row: MessageRow) -> bool:
     """True for a message with an error, and for a request that was lost."""
     return bool(row.one.errors) if row.is_response else row.one.lost
 
 
-def _subjects(row: Row) -> list[str]:
+def _subjects(row: MessageRow) -> list[str]:
     return [selection.message(each.number) for each in row.exchanges]
 
 
-def _places(rows: Sequence[Row], content: MessagesContent, y: float) -> list[float]:
+def _places(rows: Sequence[MessageRow], content: MessagesContent, y: float) -> list[float]:
     """The y of each message, the first one's is given: a line for each, and the pauses between them."""
     ys = []
     span_ms = max(content.now_ms - content.from_ms, 1)

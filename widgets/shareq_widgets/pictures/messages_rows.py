@@ -11,7 +11,7 @@ from shareq_widgets.pictures.messages_columns import Column
 from shareq_widgets.pictures.messages_content import MessagesContent, ShownExchange
 
 
-class Row(NamedTuple):
+class MessageRow(NamedTuple):
     """A request or a response of each of `exchanges`: one, or several equal ones. `order` and `time_ms`: of the first
     request, or of the last response."""
 
@@ -35,13 +35,13 @@ class Row(NamedTuple):
         return f"{len(self.exchanges)} × " if len(self.exchanges) > 1 else ""
 
 
-def rows(content: MessagesContent, columns: Mapping[str, Column]) -> list[Row]:
+def rows(content: MessagesContent, columns: Mapping[str, Column]) -> list[MessageRow]:
     """The messages in their order. Equal exchanges of a shared column without another message between them are one."""
-    single = [Row(*one.sent, (one,), False) for one in content.exchanges]
-    single += [Row(*one.answered, (one,), True) for one in content.exchanges if one.answered]
+    single = [MessageRow(*one.sent, (one,), False) for one in content.exchanges]
+    single += [MessageRow(*one.answered, (one,), True) for one in content.exchanges if one.answered]
     single.sort(key=lambda row: row.order)
     kept = () if content.detail is None else (content.detail.number,)
-    found: list[Row] = []
+    found: list[MessageRow] = []
     for likeness, group in groupby(single, key=lambda row: _likeness(row.one, columns, kept)):
         run = list(group)
         found += run if likeness is None else _folded(run)
@@ -57,7 +57,7 @@ def _likeness(one: ShownExchange, columns: Mapping[str, Column], kept: Container
     return one.api, columns[one.target].key, one.label, one.answer
 
 
-def _folded(run: Sequence[Row]) -> Iterator[Row]:
+def _folded(run: Sequence[MessageRow]) -> Iterator[MessageRow]:
     """The rows of equal exchanges: one request and one response for those that are complete in the run."""
     ends = {row.one.number for row in run if row.is_response}
     whole = tuple(row.one for row in run if not row.is_response and row.one.number in ends)
@@ -66,5 +66,5 @@ def _folded(run: Sequence[Row]) -> Iterator[Row]:
         return
     numbers = {one.number for one in whole}
     yield from (row for row in run if row.one.number not in numbers)
-    yield Row(*whole[0].sent, whole, False)
-    yield Row(*max(one.answered for one in whole if one.answered), whole, True)
+    yield MessageRow(*whole[0].sent, whole, False)
+    yield MessageRow(*max(one.answered for one in whole if one.answered), whole, True)
