@@ -16,9 +16,11 @@ from shareq.model.actor import MAX_OFFSET, Answer, LogRead, ReadLog
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId, TopicPartition
 from shareq.model.image import ClusterImage, PartitionImage, TopicImage
+from shareq.model.messages.data import DeleteRecordsRequest, DeleteRecordsResponse
 from shareq.model.messages.fetch import FetchRequest, FetchResponse
 from shareq.model.records import RecordBatch
 from shareq.model.states import IsolationLevel
+from tests.backend.test_unanswered import OneNode
 from tests.client.fake import batch
 
 TOPIC = TopicImage(name="t", topic_id=TopicId("T" * 22), partitions=())
@@ -37,6 +39,7 @@ class OneLog:
         self.error: Errors | None = Errors.NONE
         """That of each response; None: there is no response."""
         self.grown = 0
+        self.deletes_during_reads = False
         self.reads = LogReads(0, self, self.loop, stale=self._stale, moved=lambda *_: None)  # type: ignore[arg-type]
         self.reads.image = ClusterImage(topics={"t": TOPIC}, topics_by_id={TOPIC.topic_id: TOPIC})
 
@@ -61,6 +64,8 @@ class OneLog:
         del node
         if lane != READS:
             return
+        if self.deletes_during_reads:
+            self.reads.forget()
         if self.error is None:
             self.loop.post(done, Answer(1, None, Errors.NETWORK_EXCEPTION))
             return
@@ -131,6 +136,36 @@ def test_what_was_read_is_kept_for_a_short_time() -> None:
     assert len(log.limits) == 2
     log.advance(2 * SWEEP_MS)
     assert not log.reads._kept
+
+
+def test_what_was_read_before_records_were_deleted_is_forgotten() -> None:
+    log = OneLog()
+    log.append(100)
+    log.read(0, 20)
+    log.reads.forget()
+    log.read(20, 40)
+    assert len(log.limits) == 2
+
+
+def test_a_deletion_through_the_process_is_noticed_before_its_response(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = OneNode(DeleteRecordsResponse(topics=()))
+    forgotten: list[LogReads] = []
+
+    def forget(reads: LogReads) -> None:
+        forgotten.append(reads)
+
+    monkeypatch.setattr(LogReads, "forget", forget)
+    node.ask(DeleteRecordsRequest(topics=()))
+    assert len(forgotten) == 1
+
+
+def test_a_read_under_way_while_records_are_deleted_serves_no_other_one() -> None:
+    log = OneLog()
+    log.append(100)
+    log.deletes_during_reads = True
+    assert offsets(log.read(0, 20)) == [(0, 99)]
+    log.read(20, 40)
+    assert len(log.limits) == 2
 
 
 def test_a_read_of_committed_records_needs_a_request_of_its_own() -> None:

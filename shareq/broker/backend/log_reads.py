@@ -119,6 +119,7 @@ class LogReads:
         self._moved = moved
         self._reads: list[_Read] = []
         self._kept: dict[TopicIdPartition, _Kept] = {}
+        self._deletions = 0
         self._sweeps = False
         self._sizes: dict[TopicIdPartition, _Sizes] = {}
         self._watch = LogWatch(node, client, loop, stale=stale, grown=self._grown, waits=waits)
@@ -128,6 +129,11 @@ class LogReads:
         self._closed = True
         self._reads.clear()
         self._watch.close()
+
+    def forget(self) -> None:
+        """Records were deleted: what was read before that serves no further read."""
+        self._kept.clear()
+        self._deletions += 1
 
     def image_changed(self, image: ClusterImage, leader: int) -> None:
         """Forget the sizes of records in partitions that `leader`, the node of these reads, does not lead any more."""
@@ -181,7 +187,8 @@ class LogReads:
         partitions = [(read.at, read.effect.offset, self._limit(read)) for read in reads.values()]
         total = sum(limit for _, _, limit in partitions)
         request = fetch_request(partitions, total, level, max_wait_ms=0)
-        self._client.call(self._node, request, lambda answer: self._fetched(reads, answer), lane=READS)
+        before = self._deletions
+        self._client.call(self._node, request, lambda answer: self._fetched(reads, before, answer), lane=READS)
 
     def _limit(self, read: _Read) -> int:
         """The bytes that a read can use; the backend returns a first batch that is larger whole."""
@@ -216,7 +223,8 @@ class LogReads:
         if self._kept:
             self._sweep_at(now_ms + SWEEP_MS)
 
-    def _fetched(self, reads: dict[TopicIdPartition, _Read], answer: Answer) -> None:
+    def _fetched(self, reads: dict[TopicIdPartition, _Read], deletions: int, answer: Answer) -> None:
+        """`deletions`: how many were known when the request was sent."""
         found = fetched_partitions(answer)
         for at, read in reads.items():
             partition = found.get(at)
@@ -225,7 +233,8 @@ class LogReads:
                 self._stale()
             if partition is not None and not error:
                 self._moved(at, partition.log_start_offset, partition.high_watermark)
-                self._keep(at, partition, read.effect.isolation_level)
+                if deletions == self._deletions:
+                    self._keep(at, partition, read.effect.isolation_level)
                 read.done(_log_read(read.effect, partition))
             elif error is Errors.OFFSET_OUT_OF_RANGE:
                 self._find_bounds(read)

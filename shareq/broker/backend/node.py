@@ -42,6 +42,7 @@ from shareq.model.ids import TopicIdPartition
 from shareq.model.image import ClusterImage
 from shareq.model.messages.base import Request
 from shareq.model.messages.cluster import MetadataRequest
+from shareq.model.messages.data import DeleteRecordsRequest
 from shareq.model.messages.passed import PassedRequest
 from shareq.model.messages.share_browse import BrowseShareGroupRequest
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
@@ -164,6 +165,8 @@ class BackendNode:
         def take(answer: Answer) -> None:
             response = answer.response
             if response is not None:
+                if asked is DeleteRecordsRequest:
+                    self._reads.forget()
                 done(answer._replace(response=to_client(request, response, self._view())))
             elif repeated and answer.error.retriable:
                 again = lambda: send() if self._client.has_lane(lane) else done(answer)  # noqa: E731
