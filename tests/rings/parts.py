@@ -24,8 +24,8 @@ LANES = 5
 
 
 REAL_LANES = 3
-"""Parts with real processes at a time: one uses Apache Kafka, one Spark, one Chromium. Each waits for these processes
-for a part of its time."""
+"""Parts with real processes at a time: at most two use Apache Kafka, one Spark, one Chromium. Each waits for these
+processes for a part of its time."""
 
 
 class Part(NamedTuple):
@@ -136,7 +136,9 @@ def _halves(room: str) -> list[tuple[str, list[str]]]:
 
 
 FIRST_LESSONS = ("00", "01", "02", "12")
-REAL_LESSONS = {"07": "Kafka", "11": "Spark", "13": "Kafka"}
+KAFKA, OTHER_KAFKA = "Kafka", "another Kafka"
+
+REAL_LESSONS = {"07": KAFKA, "11": "Spark", "13": OTHER_KAFKA}
 """Lesson -> the real part that it starts."""
 
 
@@ -167,44 +169,50 @@ def first() -> list[Phase]:
     return [Phase(quick, LANES), Phase(threads, REAL_LANES)]
 
 
-KAFKA_ROOMS = ("pairings", "wire", "tools", "backend", "proxy", "kafka", "observer", "broker", "house")
+KAFKA_ROOMS = {
+    "pairings": KAFKA,
+    "backend": OTHER_KAFKA,
+    "wire": KAFKA,
+    "tools": OTHER_KAFKA,
+    "proxy": KAFKA,
+    "kafka": OTHER_KAFKA,
+    "observer": KAFKA,
+    "broker": OTHER_KAFKA,
+    "house": KAFKA,
+}
+"""Room whose tests start an Apache Kafka -> which of the two it is, the longest first."""
 STANDALONE = "tests/spark/test_standalone.py"
 
 
 def whole() -> list[Phase]:
-    """Everything. Parts that start an Apache Kafka follow each other, beside them those of Spark and of the browser."""
+    """Everything, the longest parts first."""
     limit_s = 30 * MINUTE
     lessons = {
         number: _notebooks(f"lesson {number}", path, real=REAL_LESSONS.get(number, ""))
         for number, path in _notebook_files().items()
     }
 
-    def part(name: str, select: str, *paths: str, real: str = "") -> Part:
+    def part(name: str, select: str, *paths: str, real: str) -> Part:
         return _pytest(name, "-m", select, *paths, ring="all", limit_s=limit_s, real=real)
 
-    kafka = "kafka and not browser and not spark"
+    kafka, spark = "kafka and not browser and not spark", "spark and not browser"
+    rooms = [part(f"kafka: {room}", kafka, f"tests/{room}", real=real) for room, real in KAFKA_ROOMS.items()]
     others = (f"--ignore=tests/{room}" for room in ("browser", *KAFKA_ROOMS))
-    java = [
-        *(part(f"kafka: {room}", kafka, f"tests/{room}", real="Kafka") for room in KAFKA_ROOMS),
-        part("kafka: others", kafka, "tests", *others, real="Kafka"),
-        part(
-            "spark: session",
-            "spark and not browser",
-            "tests",
-            f"--ignore={STANDALONE}",
-            "--ignore=tests/browser",
-            real="Spark",
-        ),
-        part("spark: standalone", "spark", STANDALONE, real="Spark"),
-        part("browser: kafka", "browser and kafka", "tests/browser", real="Kafka"),
-        *(lessons[number] for number in REAL_LESSONS),
-    ]
-    beside = [
+    elsewhere = ("tests", f"--ignore={STANDALONE}", "--ignore=tests/browser")
+    real = [
+        rooms[0],
+        part("spark: session", spark, *elsewhere, real="Spark"),
         part("browser", "browser and not kafka", "tests/browser", real="browser"),
+        *rooms[1:3],
+        part("spark: standalone", spark, STANDALONE, real="Spark"),
+        *rooms[3:],
+        part("kafka: others", kafka, "tests", *others, real=OTHER_KAFKA),
+        part("browser: kafka", "browser and kafka", "tests/browser", real=KAFKA),
+        *(lessons[number] for number in REAL_LESSONS),
         part("site", "site", "tests/site", real="browser"),
         *(lesson for number, lesson in lessons.items() if number not in REAL_LESSONS),
     ]
-    return [Phase([*_rooms(DETERMINISTIC, "all"), *_checks()], LANES), Phase([*java, *beside], REAL_LANES)]
+    return [Phase([*_rooms(DETERMINISTIC, "all"), *_checks()], LANES), Phase(real, REAL_LANES)]
 
 
 RINGS = {"first": first, "all": whole}
