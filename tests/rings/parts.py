@@ -200,12 +200,12 @@ def whole() -> list[Phase]:
     others = (f"--ignore=tests/{room}" for room in ("browser", *KAFKA_ROOMS))
     elsewhere = ("tests", f"--ignore={STANDALONE}", "--ignore=tests/browser")
     real = [
-        rooms[0],
+        *rooms[:2],
         part("spark: session", spark, *elsewhere, real="Spark"),
         part("browser", "browser and not kafka", "tests/browser", real="browser"),
-        *rooms[1:3],
+        *rooms[2:4],
         part("spark: standalone", spark, STANDALONE, real="Spark"),
-        *rooms[3:],
+        *rooms[4:],
         part("kafka: others", kafka, "tests", *others, real=OTHER_KAFKA),
         part("browser: kafka", "browser and kafka", "tests/browser", real=KAFKA),
         *(lessons[number] for number in REAL_LESSONS),
