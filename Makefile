@@ -60,7 +60,7 @@ test: $(VENV)/.test widgets/node_modules/.installed jars  ## the first ring: sty
 	SHAREQ_CHROMIUM="$$chromium" $(PY) -m tests.rings.run first
 
 test-all: $(VENV)/.test widgets/node_modules/.installed jars  ## all rings: every client, release, tool, view and lesson (FROM=part)
-	$(call say,all rings of tests: an hour or more)
+	$(call say,all rings of tests: about half an hour)
 	@chromium="$$($(PY) -m tests.browser.chromium)" || exit 1; \
 	SHAREQ_CHROMIUM="$$chromium" $(PY) -m tests.rings.run all $(if $(FROM),--from '$(FROM)')
 
