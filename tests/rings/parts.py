@@ -24,8 +24,8 @@ LANES = 5
 
 
 REAL_LANES = 3
-"""Parts with real processes at a time: at most two use Apache Kafka, one Spark, one Chromium. Each waits for these
-processes for a part of its time."""
+"""Parts with real processes at a time: two start JVMs, at most one of them Spark, and one starts Chromium. Each waits
+for these processes for a part of its time."""
 
 
 class Part(NamedTuple):
@@ -136,9 +136,10 @@ def _halves(room: str) -> list[tuple[str, list[str]]]:
 
 
 FIRST_LESSONS = ("00", "01", "02", "12")
-KAFKA, OTHER_KAFKA = "Kafka", "another Kafka"
+KAFKA, SPARK = "Kafka", "Spark"
+"""Of the parts that start JVMs, those with the same word follow each other."""
 
-REAL_LESSONS = {"07": KAFKA, "11": "Spark", "13": OTHER_KAFKA}
+REAL_LESSONS = {"07": KAFKA, "11": SPARK, "13": KAFKA}
 """Lesson -> the real part that it starts."""
 
 
@@ -169,18 +170,8 @@ def first() -> list[Phase]:
     return [Phase(quick, LANES), Phase(threads, REAL_LANES)]
 
 
-KAFKA_ROOMS = {
-    "pairings": KAFKA,
-    "backend": OTHER_KAFKA,
-    "wire": KAFKA,
-    "tools": OTHER_KAFKA,
-    "proxy": KAFKA,
-    "kafka": OTHER_KAFKA,
-    "observer": KAFKA,
-    "broker": OTHER_KAFKA,
-    "house": KAFKA,
-}
-"""Room whose tests start an Apache Kafka -> which of the two it is, the longest first."""
+KAFKA_ROOMS = ("pairings", "wire", "proxy", "kafka", "tools", "observer", "house", "broker")
+"""Rooms whose tests start an Apache Kafka, the longest first, but for the backend's: these follow Spark's."""
 STANDALONE = "tests/spark/test_standalone.py"
 
 
@@ -196,17 +187,17 @@ def whole() -> list[Phase]:
         return _pytest(name, "-m", select, *paths, ring="all", limit_s=limit_s, real=real)
 
     kafka, spark = "kafka and not browser and not spark", "spark and not browser"
-    rooms = [part(f"kafka: {room}", kafka, f"tests/{room}", real=real) for room, real in KAFKA_ROOMS.items()]
-    others = (f"--ignore=tests/{room}" for room in ("browser", *KAFKA_ROOMS))
+    rooms = [part(f"kafka: {room}", kafka, f"tests/{room}", real=KAFKA) for room in KAFKA_ROOMS]
+    others = (f"--ignore=tests/{room}" for room in ("browser", "backend", *KAFKA_ROOMS))
     elsewhere = ("tests", f"--ignore={STANDALONE}", "--ignore=tests/browser")
     real = [
-        *rooms[:2],
-        part("spark: session", spark, *elsewhere, real="Spark"),
+        rooms[0],
+        part("spark: session", spark, *elsewhere, real=SPARK),
         part("browser", "browser and not kafka", "tests/browser", real="browser"),
-        *rooms[2:4],
-        part("spark: standalone", spark, STANDALONE, real="Spark"),
-        *rooms[4:],
-        part("kafka: others", kafka, "tests", *others, real=OTHER_KAFKA),
+        *rooms[1:],
+        part("kafka: backend", kafka, "tests/backend", real=SPARK),
+        part("spark: standalone", spark, STANDALONE, real=SPARK),
+        part("kafka: others", kafka, "tests", *others, real=KAFKA),
         part("browser: kafka", "browser and kafka", "tests/browser", real=KAFKA),
         *(lessons[number] for number in REAL_LESSONS),
         part("site", "site", "tests/site", real="browser"),
