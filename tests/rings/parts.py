@@ -136,10 +136,10 @@ def _halves(room: str) -> list[tuple[str, list[str]]]:
 
 
 FIRST_LESSONS = ("00", "01", "02", "12")
-KAFKA, SPARK = "Kafka", "Spark"
-"""Of the parts that start JVMs, those with the same word follow each other."""
+JVM, OTHER_JVM = "a JVM", "another JVM"
+"""Of the parts that start JVMs, those with the same word follow each other: Spark's are all of the other."""
 
-REAL_LESSONS = {"07": KAFKA, "11": SPARK, "13": KAFKA}
+REAL_LESSONS = {"07": JVM, "11": OTHER_JVM, "13": JVM}
 """Lesson -> the real part that it starts."""
 
 
@@ -187,18 +187,18 @@ def whole() -> list[Phase]:
         return _pytest(name, "-m", select, *paths, ring="all", limit_s=limit_s, real=real)
 
     kafka, spark = "kafka and not browser and not spark", "spark and not browser"
-    rooms = [part(f"kafka: {room}", kafka, f"tests/{room}", real=KAFKA) for room in KAFKA_ROOMS]
+    rooms = [part(f"kafka: {room}", kafka, f"tests/{room}", real=JVM) for room in KAFKA_ROOMS]
     others = (f"--ignore=tests/{room}" for room in ("browser", "backend", *KAFKA_ROOMS))
     elsewhere = ("tests", f"--ignore={STANDALONE}", "--ignore=tests/browser")
     real = [
         rooms[0],
-        part("spark: session", spark, *elsewhere, real=SPARK),
+        part("spark: session", spark, *elsewhere, real=OTHER_JVM),
         part("browser", "browser and not kafka", "tests/browser", real="browser"),
         *rooms[1:],
-        part("kafka: backend", kafka, "tests/backend", real=SPARK),
-        part("spark: standalone", spark, STANDALONE, real=SPARK),
-        part("kafka: others", kafka, "tests", *others, real=KAFKA),
-        part("browser: kafka", "browser and kafka", "tests/browser", real=KAFKA),
+        part("kafka: backend", kafka, "tests/backend", real=OTHER_JVM),
+        part("spark: standalone", spark, STANDALONE, real=OTHER_JVM),
+        part("kafka: others", kafka, "tests", *others, real=JVM),
+        part("browser: kafka", "browser and kafka", "tests/browser", real=JVM),
         *(lessons[number] for number in REAL_LESSONS),
         part("site", "site", "tests/site", real="browser"),
         *(lesson for number, lesson in lessons.items() if number not in REAL_LESSONS),
