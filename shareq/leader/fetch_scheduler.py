@@ -28,6 +28,12 @@ from shareq.model.experiments import priorities_of
 from shareq.model.records import RecordBatch
 from shareq.model.states import IsolationLevel
 
+# Bound once: Python 3.11 runs a function for each access to a member of an enumeration.
+_FREE, _HELD, _DROPPED = LockState.FREE, LockState.HELD, LockState.DROPPED
+_TAKEN, _RELEASED = LockEvent.TAKEN, LockEvent.RELEASED
+_AGAIN, _LAST, _ENDED = FetchState.AGAIN, FetchState.LAST, FetchState.ENDED
+_CHANGED, _DECIDED, _ENDED_EVENT = FetchEvent.CHANGED, FetchEvent.DECIDED, FetchEvent.ENDED
+
 
 class FetchScheduler:
     """The fetches of this broker. One that has ended is in the context's `done`."""
@@ -56,19 +62,19 @@ class FetchScheduler:
 
     def max_wait_passed(self, fetch: ShareFetch) -> None:
         """MaxWaitMs have passed: make a last attempt without a minimum, or make the attempt under way the last."""
-        fetch.step(FetchEvent.DECIDED)
+        fetch.step(_DECIDED)
         if not fetch.reads:
             self._attempt(fetch)
 
     def abort(self, fetch: ShareFetch) -> None:
         """The session has ended: end the fetch without records, so that it acquires nothing."""
         fetch.fetched.clear()
-        if fetch.state is not FetchState.ENDED:
+        if fetch.state is not _ENDED:
             self._end(fetch)
 
     def _end(self, fetch: ShareFetch) -> None:
         self._unlock(fetch)
-        fetch.step(FetchEvent.ENDED)
+        fetch.step(_ENDED_EVENT)
         if fetch.waiting:
             for led in fetch.leds:
                 led.leave(fetch)
@@ -83,14 +89,14 @@ class FetchScheduler:
             self._zero_minimum[fetch] = None
         self._context.deadlines.set(fetch, self._context.now_ms + fetch.limits.max_wait_ms)
         for led in fetch.leds:
-            if led.lock is LockState.HELD and led.owner is fetch:
+            if led.lock is _HELD and led.owner is fetch:
                 led.tried[fetch] = None
                 continue
             led.untried[fetch] = None
-            if led.lock is LockState.DROPPED:
+            if led.lock is _DROPPED:
                 fetch.fetched[led.at] = FetchedPartition(led.dropped)
-                fetch.step(FetchEvent.DECIDED)
-            elif led.lock is LockState.FREE:
+                fetch.step(_DECIDED)
+            elif led.lock is _FREE:
                 self._context.woken.append(led)
 
     # ---- events ------------------------------------------------------------------------------------------------------
@@ -99,7 +105,7 @@ class FetchScheduler:
         """A share-partition was dropped: end each fetch that waits for it with the error."""
         for fetch in [*led.untried, *led.tried]:
             fetch.fetched[led.at] = FetchedPartition(led.dropped)
-            fetch.step(FetchEvent.DECIDED)
+            fetch.step(_DECIDED)
             if not fetch.reads:
                 self._end(fetch)
 
@@ -119,7 +125,7 @@ class FetchScheduler:
                 fetch, _ = led.untried.popitem(last=False)
                 led.tried[fetch] = None
                 if fetch.reads:
-                    fetch.step(FetchEvent.CHANGED)
+                    fetch.step(_CHANGED)
                 else:
                     self._attempt(fetch)
             if self._zero_minimum and led.owner is None and led.acquirable(config):
@@ -128,7 +134,7 @@ class FetchScheduler:
     def _end_zero_minimum(self, led: LedPartition) -> None:
         """End the fetches with a minimum of 0 bytes: an acquirable share-partition meets it."""
         for fetch in [fetch for fetch in self._zero_minimum if led in fetch.leds and not fetch.reads]:
-            fetch.step(FetchEvent.DECIDED)
+            fetch.step(_DECIDED)
             self._attempt(fetch)
 
     def _attempt_first(self, group_id: str) -> None:
@@ -141,7 +147,7 @@ class FetchScheduler:
 
     def _attempt(self, fetch: ShareFetch) -> None:
         """Try all share-partitions of a fetch, now or when the fetch is first in its group's queue."""
-        if fetch.min_bytes > 1 and fetch.state is not FetchState.LAST and not self._queues.enter(fetch):
+        if fetch.min_bytes > 1 and fetch.state is not _LAST and not self._queues.enter(fetch):
             if not fetch.waiting:
                 self._wait(fetch)
             return
@@ -177,7 +183,7 @@ class FetchScheduler:
         if fetch.min_bytes <= 1:
             end_offset = max(share_partition.spso + config.partition_max_record_locks, share_partition.window_end)
         led.owner = fetch
-        led.step(LockEvent.TAKEN)
+        led.step(_TAKEN)
         read = PartitionRead(fetch, led, share_partition.next_fetch_offset, max_bytes)
         fetch.reads.append(read)
         fetch.unread += 1
@@ -207,9 +213,9 @@ class FetchScheduler:
         fetch.bytes_left += read.max_bytes - read.size
         if fetch.unread:
             return
-        if fetch.state is not FetchState.LAST and self._satisfied(fetch):
-            fetch.step(FetchEvent.DECIDED)
-        if fetch.state is FetchState.LAST:
+        if fetch.state is not _LAST and self._satisfied(fetch):
+            fetch.step(_DECIDED)
+        if fetch.state is _LAST:
             self._take(fetch)
         if fetch.position < len(fetch.leds) and fetch.records_left > 0:
             self._next_wave(fetch)
@@ -219,7 +225,7 @@ class FetchScheduler:
     def _note_log_end(self, read: PartitionRead, answer: LogRead, end: int) -> None:
         """Use a read's answer about offsets without records: the log's end, and records that the log has lost."""
         led = read.led
-        if led.lock is LockState.HELD:
+        if led.lock is _HELD:
             led.log_end = end
         empty = not answer.batches and not led.dropped
         if empty and led.share_partition.note_missing(read.offset, end, self._context.now_ms):
@@ -236,17 +242,17 @@ class FetchScheduler:
 
     def _finish_attempt(self, fetch: ShareFetch) -> None:
         """The attempt has visited every share-partition: end the fetch, or let it wait."""
-        if fetch.state is not FetchState.LAST and fetch.min_bytes <= 0:
+        if fetch.state is not _LAST and fetch.min_bytes <= 0:
             config = self._context.config(fetch.group_id)
             if any(led.owner in (None, fetch) and led.acquirable(config) for led in fetch.leds):
-                fetch.step(FetchEvent.DECIDED)
-        if fetch.state is not FetchState.LAST and not fetch.waiting:
+                fetch.step(_DECIDED)
+        if fetch.state is not _LAST and not fetch.waiting:
             self._wait(fetch)
-        if fetch.state is FetchState.LAST:
+        if fetch.state is _LAST:
             self._end(fetch)
             return
         self._unlock(fetch)
-        if fetch.state is FetchState.AGAIN:
+        if fetch.state is _AGAIN:
             self._attempt(fetch)
 
     def _unlock(self, fetch: ShareFetch) -> None:
@@ -256,7 +262,7 @@ class FetchScheduler:
             led = read.led
             assert led.owner is fetch
             led.owner = None
-            led.step(LockEvent.RELEASED)
+            led.step(_RELEASED)
             if led.untried:
                 self._context.woken.append(led)
         fetch.reads.clear()

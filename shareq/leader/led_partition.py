@@ -12,6 +12,10 @@ from shareq.model.errors import Errors
 from shareq.model.ids import SharePartitionKey, TopicIdPartition, TopicPartition
 from shareq.model.states import LoadEvent, PartitionLoadState
 
+# Bound once: Python 3.11 runs a function for each access to a member of an enumeration.
+_FREE, _CHANGED, _EXHAUSTED = LockState.FREE, LockEvent.CHANGED, LockEvent.EXHAUSTED
+_ACTIVE = PartitionLoadState.ACTIVE
+
 
 class LedPartition:
     """One share-partition on its leader.
@@ -68,17 +72,17 @@ class LedPartition:
         share_partition, experiments = self.share_partition, config.experiments
         if experiments is not None and not experiments.delivery_enable:
             return False
-        active = share_partition.status is PartitionLoadState.ACTIVE
+        active = share_partition.status is _ACTIVE
         return active and share_partition.can_acquire(config.partition_max_record_locks)
 
     def ready(self, config: GroupConfig) -> bool:
         """True if a fetch that takes the lock now can read records and acquire them."""
-        if self.lock is not LockState.FREE:
+        if self.lock is not _FREE:
             return False
         has_more = self.log_end is None or self.share_partition.next_fetch_offset < self.log_end
         if has_more and self.acquirable(config):
             return True
-        self.step(LockEvent.EXHAUSTED)
+        self.step(_EXHAUSTED)
         return False
 
     def step(self, event: LockEvent) -> None:
@@ -87,11 +91,12 @@ class LedPartition:
 
     def change(self) -> None:
         """Something has changed: every waiting fetch may try again."""
-        self.step(LockEvent.CHANGED)
-        for fetch in reversed(self.tried):  # tried fetches have waited longer than untried ones
-            self.untried[fetch] = None
-            self.untried.move_to_end(fetch, last=False)
-        self.tried.clear()
+        self.step(_CHANGED)
+        if self.tried:
+            for fetch in reversed(self.tried):  # tried fetches have waited longer than untried ones
+                self.untried[fetch] = None
+                self.untried.move_to_end(fetch, last=False)
+            self.tried.clear()
 
     def leave(self, fetch: object) -> None:
         """Remove a fetch from the queues."""

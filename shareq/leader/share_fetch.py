@@ -15,6 +15,9 @@ from shareq.model.states import AcquireMode
 TURNS = 8
 """With priorities, one of so many fetches of a session takes the share-partitions in turn."""
 
+# Bound once: Python 3.11 runs a function for each access to a member of an enumeration.
+_ENDED, _ATTEMPT = FetchState.ENDED, FetchEvent.ATTEMPT
+
 
 class PartitionRead:
     """One share-partition's read in an attempt. The fetch lock is held from the read until the records are acquired.
@@ -87,7 +90,7 @@ class ShareFetch(PendingRequest):
 
     @property
     def complete(self) -> bool:
-        return self.state is FetchState.ENDED and not self.writes
+        return self.state is _ENDED and not self.writes
 
     def step(self, event: FetchEvent) -> None:
         """Change the state. KeyError for an event that cannot occur in this state."""
@@ -107,7 +110,7 @@ class ShareFetch(PendingRequest):
 
     def start_over(self) -> None:
         """Return to the first share-partition for a new attempt."""
-        self.step(FetchEvent.ATTEMPT)
+        self.step(_ATTEMPT)
         self.position = 0
         self.unread = 0
         self.wave = 1
