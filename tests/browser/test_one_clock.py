@@ -85,12 +85,17 @@ def check_one_clock(frames: list[dict[str, Any]], end: str) -> None:
 
 @pytest.mark.parametrize("clicks", [1, 2])
 def test_each_frame_shows_one_moment_of_what_is_played(page: Page, clicks: int) -> None:
-    """The second click is one during the play of the first."""
-    expect_at(page, "00:12.000")
-    end = f"00:{12 + clicks}.000"
-    frames = sampled(page, clicks, end)
-    check_one_clock(frames, end)
-    assert len({moment for frame in frames for moment in frame["moments"]}) > 4
+    """The second click is one during the play of the first. A browser without processor time draws no frame between
+    the first and the last: the room plays on until it has drawn some."""
+    for seconds in range(12, 12 + 20 * clicks, clicks):
+        expect_at(page, f"00:{seconds}.000")
+        end = f"00:{seconds + clicks}.000"
+        frames = sampled(page, clicks, end)
+        check_one_clock(frames, end)
+        if len({moment for frame in frames for moment in frame["moments"]}) > 4:
+            break
+    else:
+        pytest.fail("no frame between the first and the last of a play")
     assert f"The clock goes to {end}." in {frame["panel"] for frame in frames}
 
 
