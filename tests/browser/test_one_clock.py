@@ -31,7 +31,9 @@ SAMPLE = """() => {
     const text = selector => document.querySelector(`.sq-room ${selector}`).textContent;
     const views = [...document.querySelectorAll(".sq-room .sq-view")];
     window.sampled = [];
+    window.sampling = true;
     const sample = () => setTimeout(() => {
+        if (!window.sampling) return;
         window.sampled.push({
             moments: [...new Set(views.map(view => `${view.dataset.moment} at ${view.dataset.now}`))],
             texts: [...views.map(view => view.querySelector(".sq-text")?.textContent)],
@@ -39,12 +41,12 @@ SAMPLE = """() => {
             time: text(".sq-area-strip .sq-chip:last-child").match(/[0-9:.]+/)[0],
             panel: text(".sq-standing .widget-html"),
         });
-        window.sampling = requestAnimationFrame(sample);
+        requestAnimationFrame(sample);
     });
     sample();
 }"""
 """After each frame: the moments that the views show, their texts, the time of the strip, and the clock of the panel."""
-END = "() => { cancelAnimationFrame(window.sampling); return window.sampled; }"
+END = "() => { window.sampling = false; return window.sampled; }"
 ADVANCE = "advance 1 s"
 
 
