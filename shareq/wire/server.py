@@ -325,7 +325,7 @@ class Server(Closing):
         self._answered.append(connection)
         if not self._handing_over:
             self._handing_over = True
-            self._soon(self._hand_over)
+            self._io.afterwards(self._hand_over)
 
     def _soon(self, call: Callable[..., object], *args: object) -> None:
         """Call in the server's thread. A no-op once it has ended."""

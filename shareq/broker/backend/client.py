@@ -157,7 +157,7 @@ class BackendClient:
         """Keep an answer for the event loop. The caller holds the lane's lock, under which the loop's lock must not be
         taken: the loop takes a lane's lock to send."""
         self._answers.append((done, answer))
-        self._io.soon(self._hand_over)
+        self._io.afterwards(self._hand_over)
 
     def _hand_over(self) -> None:
         if self._answers and not self._closed:

@@ -77,7 +77,7 @@ class FrameSocket:
         self._frames = FrameReader()
         self._open = True
         io.open.add(self)
-        io.loop.add_reader(opened, self._readable)
+        io.loop.add_reader(opened, io.read, self._readable)
 
     def write(self, data: bytes) -> None:
         """Send as many bytes as the socket takes, the rest when it has room."""

@@ -10,6 +10,7 @@ import asyncio
 import atexit
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Protocol
@@ -28,6 +29,8 @@ class IoThread:
         # All threads write to sockets, so sockets are only watched for readiness; Windows' default loop cannot do that.
         self.loop = asyncio.SelectorEventLoop()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._afterwards: deque[tuple[Callable[..., object], tuple[object, ...]]] = deque()
+        self._reading = False
         self.open: set[SupportsClose] = set()
         """Sockets of clients that did not close them, to be closed when the thread ends. Used only in the thread."""
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -58,6 +61,31 @@ class IoThread:
         else:
             with suppress(RuntimeError):
                 self.loop.call_soon_threadsafe(call, *args)
+
+    def read(self, readable: Callable[[], object]) -> None:
+        """Read a socket, then make the calls of `afterwards`, in their order. Only from inside the thread."""
+        self._reading = True
+        try:
+            self._call(readable)
+            while self._afterwards:
+                call, args = self._afterwards.popleft()
+                self._call(call, *args)
+        finally:
+            self._reading = False
+
+    def _call(self, call: Callable[..., object], *args: object) -> None:
+        try:
+            call(*args)
+        except Exception as failure:
+            self.loop.call_exception_handler({"message": f"unhandled error in {call}", "exception": failure})
+
+    def afterwards(self, call: Callable[..., object], *args: object) -> None:
+        """Call in the thread, without the locks of the caller: when the read under way has ended, which saves a turn of
+        asyncio's loop, else as `soon` does."""
+        if self._reading and self.inside:
+            self._afterwards.append((call, args))
+        else:
+            self.soon(call, *args)
 
     def start(self, doing: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Start a task. Only from inside the thread."""
