@@ -74,6 +74,7 @@ from shareq.model.messages.share_state import (
     ReadShareGroupStateSummaryRequest,
     WriteShareGroupStateRequest,
 )
+from shareq.model.messages.share_transactions import EndShareTransactionRequest, TxnShareAcknowledgeRequest
 from shareq.model.messages.topics import (
     AlterConfigsRequest,
     CreatePartitionsRequest,
@@ -103,6 +104,9 @@ Route = Host | Answer
 BETWEEN_BROKERS: frozenset[type[Request]] = frozenset({AllocateProducerIdsRequest, WriteTxnMarkersRequest})
 """Requests between brokers, which clients cannot send."""
 
+_OF_EXPERIMENTS = (BrowseShareGroupRequest, TxnShareAcknowledgeRequest, EndShareTransactionRequest)
+"""Requests to leaders that exist only where the experiments are enabled."""
+
 
 class Hosts(NamedTuple):
     """The hosts of the actors that answer requests."""
@@ -120,7 +124,7 @@ def routes(hosts: Hosts, produce: Answer, controller: Controller, data: DataPlan
     return {
         ProduceRequest: produce,
         **_to_actors(hosts),
-        **({BrowseShareGroupRequest: hosts.leader} if controller.image.broker_config[ENABLE] else {}),
+        **(dict.fromkeys(_OF_EXPERIMENTS, hosts.leader) if controller.image.broker_config[ENABLE] else {}),
         **_about_logs(controller, data),
         **_about_the_cluster(controller, data),
         **_about_users(controller),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import index
 from typing import NamedTuple, SupportsIndex
 
 from shareq.client.callbacks import CallbackQueue
 from shareq.client.calls import Calls
 from shareq.client.message import Message
+from shareq.client.share_group import Place
 from shareq.client.topic_partition import TopicPartition
 from shareq.consumer.acknowledgements import Acknowledgements, MemberIdentity, PendingCommit, counts_of, runs_of
 from shareq.consumer.fetch_buffer import AcquiredPiece, FetchBuffer, UnpackedPiece
@@ -18,7 +19,7 @@ from shareq.consumer.unacknowledged import UnacknowledgedPartition, Unacknowledg
 from shareq.model.errors import Errors, IllegalStateException, KafkaError, KafkaException
 from shareq.model.events import AcknowledgementsSent, RecordsDelivered
 from shareq.model.experiments import LONGEST_BACKOFF_MS
-from shareq.model.ids import TopicIdPartition
+from shareq.model.ids import TopicId, TopicIdPartition
 from shareq.model.states import VERDICTS, AcknowledgeType
 
 Lost = Callable[[TopicIdPartition, str, int], bool]
@@ -55,6 +56,13 @@ def check_release_delay(ack_type: int, delay_ms: object) -> None:
         raise ValueError(f"delay_ms={delay_ms}: must be 0..{LONGEST_BACKOFF_MS}")
     if ack_type != AcknowledgeType.RELEASE:
         raise ValueError(f"delay_ms={delay_ms}: only RELEASE (2) has a delay, and ack_type={ack_type!r}")
+
+
+def _not_in_flight(topic: str | None, partition: int | None, offset: int | None) -> str:
+    return (
+        f"{topic} [{partition}] offset {offset} is not in flight: no poll returned it, it was acknowledged and "
+        "sent already, or it is a gap"
+    )
 
 
 class CommitResult(NamedTuple):
@@ -211,10 +219,24 @@ class Acknowledger:
         self._absorb_renewals()
         entry = self._records.find(topic, partition)
         if entry is None or offset is None or not entry.acknowledge(offset, verdict):
-            raise IllegalStateException(
-                f"{topic} [{partition}] offset {offset} is not in flight: no poll returned it, it was acknowledged and "
-                "sent already, or it is a gap"
-            )
+            raise IllegalStateException(_not_in_flight(topic, partition, offset))
+
+    def hand_over(self, wanted: Mapping[Place, Collection[int]]) -> dict[Place, TopicId]:
+        """Drop records that a producer acknowledges in its transaction: offsets by topic and partition. Returns the
+        topic ids. IllegalStateException, and nothing is dropped, if one of them is not held."""
+        self._absorb_renewals()
+        if self._buffer.fresh:
+            self._keep_acquired_again()
+        topic_ids: dict[Place, TopicId] = {}
+        for (topic, partition), offsets in wanted.items():
+            entry = self._records.find(topic, partition)
+            held = () if entry is None else [o for o in offsets if entry.holds(o) or o in entry.renewed]
+            if entry is None or len(held) < len(offsets):
+                raise IllegalStateException(_not_in_flight(topic, partition, min(set(offsets).difference(held))))
+            topic_ids[topic, partition] = entry.key.topic_id
+        for (topic, partition), offsets in wanted.items():
+            self._records.hand_over(topic, partition, offsets)
+        return topic_ids
 
     def take(self, *, deadline_ms: int | None = None, commit: PendingCommit | None = None) -> bool:
         """Send the acknowledgements; in implicit mode, accept all held records. False if there is nothing to send."""

@@ -13,6 +13,7 @@ from shareq.client.calls import Backoff, Calls, earliest
 from shareq.client.config import ClientConfig
 from shareq.client.message import Message
 from shareq.client.metadata import Metadata
+from shareq.client.share_group import HandOver, ShareGroupMetadata
 from shareq.client.topic_partition import TopicPartition
 from shareq.consumer.acknowledgements import Acknowledgements, MemberIdentity, PendingCommit
 from shareq.consumer.acknowledger import Acknowledger
@@ -268,6 +269,11 @@ class ShareConsumerCore:
     @property
     def member_id(self) -> str:
         return self._membership.member_id
+
+    def share_group_metadata(self, hand_over: HandOver) -> ShareGroupMetadata:
+        """The group, the member and its epoch as of the last heartbeat."""
+        membership = self._membership
+        return ShareGroupMetadata(membership.group_id, membership.member_id, membership.member_epoch, hand_over)
 
     @property
     def acquisition_lock_timeout_ms(self) -> int | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import index
 from typing import Any
 
 from shareq.client.arguments import text
 from shareq.client.config import merged
 from shareq.client.message import Message
+from shareq.client.share_group import Place, ShareGroupMetadata
 from shareq.client.shell import Gate, UntilClosed, failed_for_good, perform, timeout_ms
 from shareq.client.topic_partition import TopicPartition
 from shareq.consumer.acknowledger import CommitResult, acknowledge_type, check_release_delay
@@ -17,6 +18,7 @@ from shareq.consumer.config import consumer_config
 from shareq.consumer.core import ShareConsumerCore
 from shareq.consumer.messages import Messages
 from shareq.model.errors import KafkaError, KafkaException
+from shareq.model.ids import TopicId
 from shareq.model.numbers import plain
 from shareq.model.states import AcknowledgeType
 from shareq.transports import transport_for
@@ -290,6 +292,21 @@ class ShareConsumer(UntilClosed):
     def member_id(self) -> str:
         """The member id of this consumer. It never changes."""
         return self._core.member_id
+
+    def share_group_metadata(self) -> ShareGroupMetadata:
+        """The group, this member and its present epoch, for a producer that acknowledges records of this consumer in
+        its transaction: `Producer.send_share_acknowledgements_to_transaction` (an experiment). Call it for each
+        transaction: a member's epoch changes with its assignment."""
+        self._check_open()
+        with self._gate:
+            return self._core.share_group_metadata(self._hand_over)
+
+    def _hand_over(self, offsets: Mapping[Place, Collection[int]]) -> Mapping[Place, TopicId]:
+        """Hand records over to a producer: their acknowledgement is its affair from now on."""
+        self._check_open()
+        with self._gate:
+            self._put_back()
+            return perform(self._connection, self._core.calls, lambda _: self._acknowledger.hand_over(offsets))
 
     def metrics(self) -> dict[str, float]:
         """Values by the names of Kafka's share consumer metrics; NaN without a measurement."""

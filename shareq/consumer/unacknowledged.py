@@ -19,7 +19,7 @@ arrives. Only calls of the application use this module, so `acknowledge` needs n
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from shareq.client.message import Message
@@ -129,6 +129,16 @@ class UnacknowledgedPartition:
         self.verdicts[offset] = verdict
         return True
 
+    def hand_over(self, offsets: Collection[int]) -> None:
+        """Drop held or renewed records: a producer acknowledges them."""
+        for offset in offsets:
+            self.verdicts.pop(offset, None)
+            self.delays.pop(offset, None)
+            self.renewed.pop(offset, None)
+        self._hold(subtract_ranges(self.ranges, [(offset, offset + 1) for offset in sorted(offsets)]))
+        if not self.record_count:
+            self._messages = []
+
     def put_back(self) -> None:
         """Undo `add` and `hand_out_renewed` of an interrupted poll. No record was held when it began."""
         self._firsts, self._ends, self._gaps, self._messages = [], [], [], []
@@ -202,6 +212,13 @@ class UnacknowledgedRecords:
             yield entry, *entry.take(default)
             if entry.empty:
                 del self._partitions[at]
+
+    def hand_over(self, topic: str, partition: int, offsets: Collection[int]) -> None:
+        """Drop records of a partition, all of which are held or renewed."""
+        entry = self._partitions[topic, partition]
+        entry.hand_over(offsets)
+        if entry.empty:
+            del self._partitions[topic, partition]
 
     @property
     def unacknowledged(self) -> int:

@@ -1,6 +1,6 @@
 """The share-partition leader: in-flight records, acquisition locks, share sessions, fetches and acknowledgements."""
 
-from shareq.leader.experiments.skipping import SkippingShareLeader
+from shareq.leader.experiments.staging import StagingShareLeader
 from shareq.leader.leader import ShareLeader
 from shareq.model.configs import BrokerConfig
 from shareq.model.experiments import ENABLE
@@ -14,5 +14,5 @@ def make_share_leader(
 ) -> ShareLeader:
     """The share-partition leader of a broker with this configuration: with experiments if they are enabled. `sole`: see
     `LeaderContext`."""
-    kind = SkippingShareLeader if config[ENABLE] else ShareLeader
+    kind = StagingShareLeader if config[ENABLE] else ShareLeader
     return kind(broker_id, traced=traced, sole=sole, time_of_day=time_of_day)

@@ -323,8 +323,10 @@ class ShareLeader:
                 isolated(context.effects, self._partitions.expire, due)
             elif isinstance(due, ShareFetch):
                 isolated(context.effects, self._fetches.max_wait_passed, due)
-            else:
+            elif isinstance(due, Respond):
                 context.effects.append(due)
+            else:
+                isolated(context.effects, due)
 
 
 def _may_read(rights: Rights, topic: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from shareq.leader.deadlines import Deadlines
@@ -55,7 +56,7 @@ class LeaderContext:
         self.woken: deque[LedPartition] = deque()
         self.lost: deque[LedPartition] = deque()
         self.done: dict[PendingRequest, None] = {}
-        self.deadlines: Deadlines[LedPartition | ShareFetch | Respond] = Deadlines()
+        self.deadlines: Deadlines[LedPartition | ShareFetch | Respond | Callable[[], None]] = Deadlines()
         self._ids = 0
 
     @property

@@ -29,6 +29,8 @@ from shareq.model.errors import Errors
 from shareq.model.events import SharePartitionDropped
 from shareq.model.ids import SharePartitionKey, TopicPartition
 from shareq.model.messages.share_state import (
+    NO_PRODUCER,
+    Producer,
     ReadShareGroupStateResponse,
     WriteShareGroupStateRequest,
     WriteShareGroupStateResponse,
@@ -95,6 +97,10 @@ class LedPartitions:
     def of_log(self, log: TopicPartition) -> list[LedPartition]:
         """The share-partitions of all groups on one log."""
         return self._by_log.get(log, [])
+
+    def all(self) -> list[LedPartition]:
+        """All share-partitions in memory."""
+        return list(self._leds.values())
 
     def of_group(self, group_id: str) -> list[LedPartition]:
         """The share-partitions of one group."""
@@ -230,9 +236,13 @@ class LedPartitions:
         """Send a prepared write to the persister. `timeout`: an expired lock caused it, and no request waits for it."""
         call_id = self._context.next_id()
         self._writes[call_id] = _Write(led, write.write_id, pending, timeout)
-        led.writes += 1
         if pending is not None:
             pending.writes += 1
+        self._context.effects.append(self.persist(call_id, led, write))
+
+    def persist(self, call_id: int, led: LedPartition, write: PreparedWrite, by: Producer = NO_PRODUCER) -> Persist:
+        """The effect of a prepared write, by a producer in its transaction. The answer is to be given to `settle`."""
+        led.writes += 1
         part = WriteShareGroupStateRequest.Partition(
             partition=led.key.partition,
             state_epoch=led.share_partition.state_epoch,
@@ -240,10 +250,11 @@ class LedPartitions:
             start_offset=write.start_offset,
             delivery_complete_count=write.delivery_complete_count,
             state_batches=write.state_batches,
+            producer_id=by.id,
+            producer_epoch=by.epoch,
         )
         topic = WriteShareGroupStateRequest.Topic(topic_id=led.key.topic_id, partitions=(part,))
-        request = WriteShareGroupStateRequest(group_id=led.key.group_id, topics=(topic,))
-        self._context.effects.append(Persist(call_id, request))
+        return Persist(call_id, WriteShareGroupStateRequest(group_id=led.key.group_id, topics=(topic,)))
 
     def answered(self, answer: Answer) -> None:
         """The persister's answer to a read or a write; answers may arrive in any order."""
@@ -254,23 +265,27 @@ class LedPartitions:
             self._written(self._writes.pop(answer.id), answer)
 
     def _written(self, write: _Write, answer: Answer) -> None:
-        led, context = write.led, self._context
-        error = _write_error(led, answer)
+        error = self.settle(write.led, write.write_id, answer, timeout=write.timeout)
+        if write.pending is not None:
+            write.pending.writes -= 1
+            write.pending.acks[write.led.at] = acknowledge_result(client_error(error))
+            self._context.done[write.pending] = None
+
+    def settle(self, led: LedPartition, write_id: int, answer: Answer, *, timeout: bool = False) -> Errors:
+        """Settle a write with the persister's answer; its error."""
+        context, error = self._context, _write_error(led, answer)
         client_code = client_error(error)
         led.writes -= 1
         if not led.letters_stopped:
-            led.share_partition.settle(write.write_id, error, context.config(led.key.group_id), context.now_ms)
+            led.share_partition.settle(write_id, error, context.config(led.key.group_id), context.now_ms)
             self._send_letters(led)
         if led.dropped:
             self._drained(led)
         else:
             self.changed(led)
-            if client_code in DROPPING and not write.timeout:
+            if client_code in DROPPING and not timeout:
                 self.drop(led, client_code, f"a state write failed: {error.name}")
-        if write.pending is not None:
-            write.pending.writes -= 1
-            write.pending.acks[led.at] = acknowledge_result(client_code)
-            context.done[write.pending] = None
+        return error
 
     def _drained(self, led: LedPartition) -> None:
         """After the last write and letter of a dropped share-partition, read the state for its successor."""
@@ -283,6 +298,11 @@ class LedPartitions:
                 self._read_state(successor)
 
     # ---- the dead-letter queue ---------------------------------------------------------------------------------------
+
+    def finished(self, led: LedPartition) -> None:
+        """Records have reached their states without a write of this leader: send the letters, wake fetches."""
+        self._send_letters(led)
+        self.changed(led)
 
     def _send_letters(self, led: LedPartition) -> None:
         """Send the records that are durable as ARCHIVING to the dead-letter queue."""

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from shareq.coordinator.share_state.records import StateRecord, decode_state_record
 from shareq.coordinator.share_state.state import KeyState, StateShard
-from shareq.log.records import decode_key_values
+from shareq.log.records import ControlType, decode_control, decode_key_values
 from shareq.model.ids import ZERO_TOPIC_ID, SharePartitionKey, TopicId, partition_for
 from shareq.model.image import ClusterImage
 from shareq.model.records import RecordBatch
@@ -20,6 +20,13 @@ from shareq.model.records import RecordBatch
 def _partition_of(key: SharePartitionKey, count: int) -> int:
     """Kept, as each poll asks for all keys."""
     return partition_for(str(key), count)
+
+
+def _end_transaction(shard: StateShard, batch: RecordBatch) -> None:
+    """Replay a marker: it ends what a transaction has staged (an experiment)."""
+    kind = decode_control(batch) if batch.record_count else None
+    if kind is not None:
+        shard.replay_marker(batch.producer_id, kind is ControlType.COMMIT, 0)
 
 
 class StateLog:
@@ -59,12 +66,18 @@ class StateLog:
         found: list[StateRecord] = []
         for batch in batches:
             begin = self.positions.get(partition, 0)
+            if batch.is_control and batch.base_offset >= begin:
+                _end_transaction(shard, batch)
             for offset, key, value in () if batch.is_control else decode_key_values(batch):
                 record = decode_state_record(key, value) if offset >= begin else None
-                if record is not None and record.key.group_id in self.groups:
+                if record is None or record.key.group_id not in self.groups:
+                    continue
+                if batch.is_transactional:
+                    shard.replay_transactional(offset, key, value, batch.producer_id, 0)
+                else:
                     shard.replay(offset, key, value, 0)
-                    self.folded(partition, record, batch.max_timestamp)
-                    found.append(record)
+                self.folded(partition, record, batch.max_timestamp)
+                found.append(record)
             self.positions[partition] = max(begin, batch.last_offset + 1)
         if self.positions.get(partition, 0) >= high_watermark:
             self._read.add(partition)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from itertools import repeat
 from math import ceil
+from typing import TypeVar
 
 from shareq.client.callbacks import CallbackQueue
 from shareq.client.calls import Backoff, Calls, earliest
@@ -25,7 +26,9 @@ from shareq.producer.partition_queue import NEVER_MS, Delivery, PartitionQueue, 
 from shareq.producer.produced_topic import ProducedTopic
 from shareq.producer.sender import Sender
 from shareq.producer.transaction import ProducerIdentity, ProducerTransactionEvent, ProducerTransactionState
-from shareq.producer.transaction_offsets import CommittedOffset, ConsumerGroupMetadata, TransactionOffsetCommit
+from shareq.producer.transaction_additions import TransactionAdditions
+
+A = TypeVar("A")
 
 PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 """Errors of records that the application itself has purged."""
@@ -46,8 +49,6 @@ class ProducerCore:
         """The size of all records with a result."""
         self.scheduled = False
         """True if a flush of the inbox is scheduled."""
-        self.offsets: TransactionOffsetCommit | None = None
-        """The offsets for the open transaction; None until `send_offsets` is called."""
         self.calls = Calls(config["request.timeout.ms"])
         self._backoff = backoff = Backoff(rng, config["retry.backoff.ms"], config["retry.backoff.max.ms"])
         self._config = config
@@ -69,6 +70,7 @@ class ProducerCore:
             timeout_ms=config["transaction.timeout.ms"],
             on_change=self._restart_sequences,
         )
+        self.additions = TransactionAdditions(self.calls, backoff, self.identity, self._metadata)
         self._sender = Sender(self.calls, backoff, self._metadata, self.identity, config, on_settled=self._settled)
         self._batch_bytes: int = config["batch.size"]
         self._batch_records: int = config["batch.num.messages"]
@@ -87,7 +89,7 @@ class ProducerCore:
             self.identity.wake_at_ms(wanted=self._sender.busy, drained=self._drained),
             self._metadata.wake_at_ms,
             self._sender.wake_at_ms,
-            self.offsets.wake_at_ms if self.offsets is not None else None,
+            self.additions.wake_at_ms,
         )
 
     def handle(self, message: Message, now_ms: int) -> list[Effect]:
@@ -110,8 +112,7 @@ class ProducerCore:
             self._sender.fail(self.identity.error, now_ms)
         self.identity.pump(now_ms, wanted=self._sender.busy, drained=self._drained)
         self._sender.pump(now_ms)
-        if self.offsets is not None:
-            self.offsets.pump(now_ms)
+        self.additions.pump(now_ms)
         self._metadata.pump(now_ms)
 
     # ---- records -----------------------------------------------------------------------------------------------------
@@ -329,7 +330,7 @@ class ProducerCore:
         return any(topic.unplaced for topic in self._topics.values())
 
     def _drained(self) -> bool:
-        return not self.undelivered
+        return not self.undelivered and self.additions.settled
 
     def purge(self, now_ms: int, *, in_queue: bool, in_flight: bool) -> None:
         """Fail waiting records, records in flight, or both, on behalf of the application."""
@@ -370,22 +371,19 @@ class ProducerCore:
 
         def step(now_ms: int) -> None:
             self.identity.move(event)
-            self.offsets = None
+            self.additions.step()
             if self.identity.state is ProducerTransactionState.ABORTING:
                 self.purge(now_ms, in_queue=True, in_flight=False)
             self.flush(now_ms)
 
         return step
 
-    def send_offsets(
-        self, group: ConsumerGroupMetadata, offsets: Mapping[tuple[str, int], CommittedOffset]
-    ) -> Callable[[int], TransactionOffsetCommit]:
-        """Add a group's offsets to the open transaction."""
+    def adding(self, add: Callable[[], A]) -> Callable[[int], A]:
+        """A step that adds something to the open transaction, by a method of `additions`, and sends it."""
 
-        def step(now_ms: int) -> TransactionOffsetCommit:
-            self.identity.check_open("send_offsets_to_transaction")
-            self.offsets = commit = TransactionOffsetCommit(self.calls, self._backoff, self.identity, group, offsets)
+        def step(now_ms: int) -> A:
+            added = add()
             self._pump(now_ms)
-            return commit
+            return added
 
         return step

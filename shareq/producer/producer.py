@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from threading import Lock
 from types import TracebackType
 from typing import Any
 
 from shareq.client.arguments import INT32_MAX, INT64_MAX, text
 from shareq.client.config import merged
-from shareq.client.shell import UntilClosed, failed_for_good, perform, timeout_ms
-from shareq.client.topic_partition import TopicPartition
+from shareq.client.shell import failed_for_good, timeout_ms
 from shareq.log.records import Headers
 from shareq.model.errors import Errors, KafkaError, KafkaException
 from shareq.model.transport import Connection
@@ -19,8 +18,8 @@ from shareq.producer.config import producer_config
 from shareq.producer.core import ProducerCore
 from shareq.producer.partition_queue import RECORD_OVERHEAD_BYTES, Delivery, DeliveryCallback
 from shareq.producer.record_arguments import checked_arguments, content_bytes, headers_size, record_headers
-from shareq.producer.transaction import ProducerTransactionEvent, ProducerTransactionState, abort_required
-from shareq.producer.transaction_offsets import ConsumerGroupMetadata, committed_offsets
+from shareq.producer.transaction import ProducerTransactionEvent, ProducerTransactionState
+from shareq.producer.transactional_calls import TransactionalCalls
 from shareq.signals.uninterrupted import uninterrupted
 from shareq.transports import transport_for
 
@@ -59,7 +58,7 @@ class _BlockingCall:
             uninterrupted.__exit__()
 
 
-class Producer(UntilClosed):
+class Producer(TransactionalCalls):
     """Writes records to topics; see `produce`.
 
         with Producer({"bootstrap.servers": address}) as producer:
@@ -284,75 +283,6 @@ class Producer(UntilClosed):
             left_ms = None if deadline_ms is None else max(0, deadline_ms - connection.now_ms())
             if not connection.wait(lambda: bool(core.deliveries) or self._has_warnings() or done(), left_ms):
                 return False
-
-    def _run(self, call: Callable[[int], None]) -> None:
-        perform(self._connection, self._core.calls, call)
-
-    # ---- transactions ------------------------------------------------------------------------------------------------
-
-    def init_transactions(self, timeout: float = -1) -> None:
-        """Get a producer id. Fences earlier producers with the same transactional.id and aborts their transaction."""
-        self._transact(ProducerTransactionEvent.INIT, timeout)
-
-    def begin_transaction(self) -> None:
-        """Start a transaction: all further records are part of it."""
-        self._transact(ProducerTransactionEvent.BEGIN, 0)
-
-    def commit_transaction(self, timeout: float = -1) -> None:
-        """Deliver all records, then commit them. May be called again after a time-out.
-
-        KafkaException if a record could not be delivered: the transaction must be aborted.
-        """
-        self._transact(ProducerTransactionEvent.COMMIT, timeout)
-        if self._core.identity.state is ProducerTransactionState.ABORTABLE:
-            raise abort_required()
-
-    def abort_transaction(self, timeout: float = -1) -> None:
-        """Purge waiting records and abort the transaction: read_committed readers see none of its records."""
-        self._transact(ProducerTransactionEvent.ABORT, timeout)
-
-    def send_offsets_to_transaction(
-        self, positions: Iterable[TopicPartition], group_metadata: ConsumerGroupMetadata | bytes, timeout: float = -1
-    ) -> None:
-        """Commit a consumer group's offsets as part of the open transaction.
-
-        `positions`: the next offset to consume of each partition, as TopicPartitions of shareq or confluent-kafka.
-        `group_metadata`: a ConsumerGroupMetadata, or the result of confluent-kafka's
-        `Consumer.consumer_group_metadata()`. Share groups have no such offsets; they acknowledge records.
-        KafkaException: after _TIMED_OUT call again; a fatal error ends the producer; after any other error abort.
-        """
-        self._check_open()
-        offsets, group = committed_offsets(positions), ConsumerGroupMetadata.of(group_metadata)
-        step = self._core.send_offsets(group, offsets)
-        with self._waiting:
-            commit = perform(self._connection, self._core.calls, step)
-            done = self._serve_until(lambda: commit.done, timeout)
-        if not done:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "offsets are still in progress: call again"))
-        if commit.error is not None:
-            raise KafkaException(commit.error)
-
-    def _transact(self, event: ProducerTransactionEvent, timeout: float) -> None:
-        self._check_open()
-        identity = self._core.identity
-        with self._waiting:
-            if self._unreturned is not event:
-                self._run(self._step(event))
-            settled = self._serve_until(lambda: identity.settled, timeout)
-        self._unreturned = None
-        if not settled:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"{event} is still in progress: call again"))
-        if identity.error is not None:
-            raise KafkaException(identity.error)
-
-    def _step(self, event: ProducerTransactionEvent) -> Callable[[int], None]:
-        step = self._core.transaction(event)
-
-        def begin(now_ms: int) -> None:
-            step(now_ms)
-            self._unreturned = event
-
-        return begin
 
     def _check_may_produce(self) -> None:
         self._check_open()

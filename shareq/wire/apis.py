@@ -26,6 +26,7 @@ from shareq.model.messages import (
     share_fetch,
     share_group,
     share_state,
+    share_transactions,
     tap_journal,
     topics,
     transactions,
@@ -121,7 +122,11 @@ APIS = (
 )
 """All APIs, by API key."""
 
-EXPERIMENTS = (Api(share_browse.BrowseShareGroupRequest, share_browse.BrowseShareGroupResponse, 0, 0),)
+EXPERIMENTS = (
+    Api(share_browse.BrowseShareGroupRequest, share_browse.BrowseShareGroupResponse, 0, 0),
+    Api(share_transactions.TxnShareAcknowledgeRequest, share_transactions.TxnShareAcknowledgeResponse, 0, 0),
+    Api(share_transactions.EndShareTransactionRequest, share_transactions.EndShareTransactionResponse, 0, 0),
+)
 """The APIs of experiments, which Kafka does not have: offered only where the experiments are enabled."""
 
 TAP = (Api(tap_journal.ReadJournalRequest, tap_journal.ReadJournalResponse, 0, 0),)

@@ -30,6 +30,7 @@ from shareq.model.messages import (
     share_fetch,
     share_group,
     share_state,
+    share_transactions,
 )
 from shareq.model.messages import cluster as discovery
 from shareq.model.messages import topics as administration
@@ -77,6 +78,7 @@ _TRANSACTIONS: dict[type[Request], Rule] = {
     of_transactions.AddOffsetsToTxnRequest: transactions.add_offsets,
     of_transactions.EndTxnRequest: transactions.end,
     of_transactions.TxnOffsetCommitRequest: transactions.commit_offsets,
+    share_transactions.TxnShareAcknowledgeRequest: transactions.acknowledge_share,
     of_transactions.DescribeTransactionsRequest: transactions.describe,
     of_transactions.ListTransactionsRequest: transactions.list_all,
 }
@@ -114,6 +116,9 @@ _CLUSTER: dict[type[Request], Rule] = {
 
 _BETWEEN_BROKERS: dict[type[Request], Rule] = {
     of_transactions.WriteTxnMarkersRequest: on_cluster(_CLUSTER_ACTION, cluster.no_markers),
+    share_transactions.EndShareTransactionRequest: on_cluster(
+        _CLUSTER_ACTION, failed(share_transactions.EndShareTransactionResponse)
+    ),
     of_transactions.AllocateProducerIdsRequest: on_cluster(
         _CLUSTER_ACTION, failed(of_transactions.AllocateProducerIdsResponse)
     ),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from shareq.broker.authorization.groups import share_groups_are_off
 from shareq.broker.authorization.logs import named, with_topics
 from shareq.broker.authorization.rulings import Filtered, Ruling
 from shareq.model.acls import AclOperation, ResourceType
 from shareq.model.errors import Errors
+from shareq.model.messages.share_transactions import TxnShareAcknowledgeRequest, TxnShareAcknowledgeResponse
 from shareq.model.messages.transactions import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
@@ -102,6 +104,21 @@ def commit_offsets(request: TxnOffsetCommitRequest, rights: Rights) -> Ruling:
     )
     refused = _not_committed(denied, Errors.TOPIC_AUTHORIZATION_FAILED)
     return with_topics(request, allowed, refused) if allowed else TxnOffsetCommitResponse(topics=refused)
+
+
+def acknowledge_share(request: TxnShareAcknowledgeRequest, rights: Rights) -> Ruling:
+    """WRITE on the transactional id, READ on the group and on all topics: a part of it is of no use, as the transaction
+    has to be aborted."""
+    if share_groups_are_off(rights):
+        return request
+    if not _may_write(rights, request.transactional_id):
+        return TxnShareAcknowledgeResponse(error_code=_DENIED)
+    if not rights.may(AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return TxnShareAcknowledgeResponse(error_code=Errors.GROUP_AUTHORIZATION_FAILED)
+    known = [rights.image.topics_by_id.get(topic.topic_id) for topic in request.topics]
+    names = [topic.name for topic in known if topic is not None]
+    _, denied = rights.split(AclOperation.READ, ResourceType.TOPIC, names, lambda name: name)
+    return TxnShareAcknowledgeResponse(error_code=Errors.TOPIC_AUTHORIZATION_FAILED) if denied else request
 
 
 def _not_committed(

@@ -36,6 +36,7 @@ from shareq.model.actor import (
     StopDeadLetters,
 )
 from shareq.model.configs import BrokerConfig
+from shareq.model.errors import Errors
 from shareq.model.events import Event, LogStartMoved, RecordsAppended
 from shareq.model.experiments import ENABLE
 from shareq.model.ids import TopicIdPartition
@@ -46,6 +47,7 @@ from shareq.model.messages.data import DeleteRecordsRequest
 from shareq.model.messages.passed import PassedRequest
 from shareq.model.messages.share_browse import BrowseShareGroupRequest
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
+from shareq.model.messages.share_transactions import EndShareTransactionRequest, TxnShareAcknowledgeRequest
 
 REQUEST_TIMEOUT_MS = 600_000
 """The time-out of a client's request at the backend: a rebalance takes minutes."""
@@ -120,8 +122,11 @@ class BackendNode:
     # ---- requests ----------------------------------------------------------------------------------------------------
 
     def receive(self, exchange_id: int, request: Request, client: ClientContext) -> None:
-        """Answer a request here, or pass it to the backend's broker."""
-        if isinstance(request, self._of_share_groups):
+        """Answer a request here, or pass it to the backend's broker. Markers of the backend's transactions do not reach
+        the share coordinators here, so nothing can be acknowledged in one."""
+        if isinstance(request, TxnShareAcknowledgeRequest | EndShareTransactionRequest):
+            self._network.fail(self, exchange_id, Errors.UNSUPPORTED_VERSION)
+        elif isinstance(request, self._of_share_groups):
             self._when_held(partial(self._receive, exchange_id, request, client))
         else:
             self._serve(exchange_id, request, client, self._answer)

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic
 
 from shareq.coordinator.runtime.shard import REFUSAL, ShardEvent, ShardState, ShardT, coordinator_error
-from shareq.coordinator.runtime.slot import ShardTask, Slot, replay, replay_marker
+from shareq.coordinator.runtime.slot import ShardTask, Slot, replay
 from shareq.coordinator.runtime.turn import NO_PARTITION, Append, BackgroundTurn, Look, Retry, Turn
 from shareq.model.actor import (
     Answer,
@@ -235,8 +235,7 @@ class ShardRuntime(Workflows, Generic[ShardT]):
         assert slot.appending is None, "a turn has one append"
         slot.appending = append
         self._watch(task.turn)
-        producer = append.producer_id, append.producer_epoch
-        self.effects.append(AppendRecords(self._wait(slot), slot.at, tuple(append.records), *producer))
+        self.effects.append(AppendRecords(self._wait(slot), slot.at, tuple(append.records), *append[1:]))
         return LATER
 
     def _begin_retry(self, retry: Retry, task: ShardTask) -> Any:
@@ -317,21 +316,22 @@ class ShardRuntime(Workflows, Generic[ShardT]):
         slot = self._waiting.pop(message.id, None)
         if slot is None:
             return
-        task, append = slot.holder, slot.appending
+        task, append, slot.appending = slot.holder, slot.appending, None
         assert task is not None
         assert append is not None
-        slot.appending = None
         if not message.error:
             for offset, (key, value) in enumerate(append.records, message.base_offset):
                 replay(slot.shard, (offset, key, value), append.producer_id, self.now_ms)
+        if slot.late_markers:
+            slot.replay_late_markers(self.now_ms)
         task.turn.is_over = True
         task.resume(coordinator_error(message.error))
 
     def _marker_written(self, message: MarkerWritten) -> None:
         """Replay the marker in an active shard; a shard that is loading reads it from its log."""
-        shard = self.shard(message.partition)
-        if shard is not None:
-            replay_marker(shard, message, self.now_ms)
+        slot = self._slots.get(message.partition)
+        if slot is not None and slot.state is ShardState.ACTIVE:
+            slot.marker_written(message, self.now_ms)
 
     def _expire(self) -> None:
         """Report COORDINATOR_NOT_AVAILABLE for turns past their deadline. A workflow in its append is not closed."""

@@ -73,7 +73,8 @@ class ShardTask(Task[Any]):
 class Slot(Generic[ShardT]):
     """A shard with its lifecycle state, the workflow whose turn it is (`holder`) and the queued turns.
 
-    `at`: its log. `waits_for`: the id of the read or append under way. `epoch`: the leader epoch.
+    `at`: its log. `waits_for`: the id of the read or append under way. `epoch`: the leader epoch. `late_markers`: those
+    that are to be replayed after the append under way, which precedes them in the log.
     """
 
     __slots__ = (
@@ -82,6 +83,7 @@ class Slot(Generic[ShardT]):
         "epoch",
         "holder",
         "is_draining",
+        "late_markers",
         "partition",
         "queue",
         "record_count",
@@ -101,10 +103,25 @@ class Slot(Generic[ShardT]):
         self.appending: Append | None = None
         self.queue: deque[Turn] = deque()
         self.is_draining = False
+        self.late_markers: list[MarkerWritten] = []
         self.record_count = 0
 
     def step(self, event: ShardEvent) -> None:
         self.state = TRANSITIONS[self.state, event]
+
+    def marker_written(self, marker: MarkerWritten, now_ms: int) -> None:
+        """Replay a marker, after the append under way if that is of the same producer: the result of an append may be
+        delayed, and a marker is written only after it."""
+        if self.appending is not None and self.appending.producer_id == marker.producer_id:
+            self.late_markers.append(marker)
+        else:
+            replay_marker(self.shard, marker, now_ms)
+
+    def replay_late_markers(self, now_ms: int) -> None:
+        """The append under way has ended."""
+        markers, self.late_markers = self.late_markers, []
+        for marker in markers:
+            replay_marker(self.shard, marker, now_ms)
 
     def replay_chunk(self, message: RecordsRead, now_ms: int) -> bool:
         """Replay a chunk of the log, records and markers in the order of offsets. False if a record is invalid."""

@@ -74,6 +74,7 @@ class CompactedShard(StateShard):
     """One partition of a compacted state topic."""
 
     whole = "checkpoint"
+    stages = False
     first_span = FIRST_SPAN
 
     def __init__(self, image: Callable[[], ClusterImage]) -> None:

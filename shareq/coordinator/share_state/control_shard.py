@@ -41,6 +41,7 @@ class ControlShard(StateShard):
     """The share state of one topic-partition. `seen()`: its log, as it was when the present request began."""
 
     whole, change = "checkpoint", "delta"
+    stages = False
 
     def __init__(
         self, image: Callable[[], ClusterImage], at: TopicIdPartition, leader_epoch: int, seen: Callable[[], LogSeen]

@@ -13,9 +13,11 @@ from typing import Any, TypeVar
 from shareq.coordinator.runtime.runtime import ShardRuntime
 from shareq.coordinator.runtime.turn import Append, Turn
 from shareq.coordinator.share_state.compacted import CompactedShard
+from shareq.coordinator.share_state.ends import committed_update, end_at_leader, snapshot_if_due
 from shareq.coordinator.share_state.housekeeping import Housekeeping, delete_state_of_deleted_topics
 from shareq.coordinator.share_state.lookup import state_partition_count
 from shareq.coordinator.share_state.rules import RPCS, Rpc, events_of, failed
+from shareq.coordinator.share_state.staged import EndedTransaction
 from shareq.coordinator.share_state.state import StateShard
 from shareq.model.actor import (
     Effect,
@@ -100,10 +102,21 @@ class ShareCoordinator:
         return {} if shard is None else {key: state.leader_epoch_fence for key, state in shard.states.items()}
 
     def _new_shard(self, partition: int) -> StateShard:
-        del partition
         design = design_of(self._image.broker_config[PERSISTER_CLASS])
-        shard = CompactedShard if design is StateDesign.COMPACTED_TOPIC else StateShard
-        return shard(lambda: self._image)
+        if design is StateDesign.COMPACTED_TOPIC:
+            return CompactedShard(lambda: self._image)
+        return StateShard(lambda: self._image, partial(self._transaction_ended, partition))
+
+    def _transaction_ended(self, partition: int, ended: EndedTransaction) -> None:
+        """A marker has ended what a transaction had staged. While a shard loads this has happened before, and leaders
+        that may have missed it read the state again."""
+        runtime, shard = self._runtime, self._runtime.shard(partition)
+        if shard is None:
+            return
+        if runtime.traced:
+            runtime.effects += committed_update(ended, shard)
+        runtime.start(end_at_leader(ended, shard))
+        runtime.start(snapshot_if_due(runtime, partition, ended))
 
     def _on_load(self, partition: int, shard: StateShard) -> Iterable[Workflow[object]]:
         del shard
@@ -152,7 +165,7 @@ class ShareCoordinator:
         shard = yield Turn(self._partition_for(key), failure)
         ruling = rpc.compute(key, requested, shard, runtime.day_ms)
         if ruling.records:
-            error = yield Append([shard.encode(record) for record in ruling.records])
+            error = yield Append([shard.encode(record) for record in ruling.records], *ruling.producer)
             if error:
                 return failure(error)
             if runtime.traced:

@@ -141,7 +141,7 @@ class Housekeeping:
     def _begin_pruning(self, job: Round, now_ms: int) -> list[Effect]:
         effects: list[Effect] = []
         for partition, shard in self._runtime.active():
-            offset = shard.pruning.redundant_before
+            offset = shard.redundant_before
             if offset > 0 and offset != self._pruned.get(partition):
                 id_ = self._runtime.next_id()
                 self._pruning[id_] = partition, offset

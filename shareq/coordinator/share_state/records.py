@@ -3,6 +3,9 @@
 A key is its type (int16) and the fields of the key message in non-flexible form; a value is its version (int16) and a
 flexible message. Big-endian. Source: Kafka's ShareSnapshotKey/Value.json and ShareUpdateKey/Value.json, KIP-932.
 
+A staged update (an experiment) is one within a producer's transaction; a tagged field of shareq marks it, which Kafka
+ignores as it does any unknown tag.
+
 On a compacted topic a snapshot is a checkpoint, and an update is a delta: its key ends with an index (uint16), so that
 compaction keeps several deltas of a share-partition. The values are the same.
 """
@@ -41,9 +44,16 @@ class StateSnapshot(NamedTuple):
     delivery_complete_count: int = -1
 
 
+class Stage(NamedTuple):
+    """Of a staged update: the state epoch, without which it has no effect, and the epoch of the producer."""
+
+    state_epoch: int
+    producer_epoch: int
+
+
 class StateUpdate(NamedTuple):
     """A change of the state after the snapshot with this epoch. `start_offset` -1: unchanged. `delta_index`: that of a
-    delta on a compacted topic, else NO_INDEX."""
+    delta on a compacted topic, else NO_INDEX. With a `stage` it takes effect with the marker of a commit."""
 
     key: SharePartitionKey
     snapshot_epoch: int
@@ -52,6 +62,7 @@ class StateUpdate(NamedTuple):
     state_batches: tuple[StateBatch, ...] = ()
     delivery_complete_count: int = -1
     delta_index: int = NO_INDEX
+    stage: Stage | None = None
 
 
 class StateTombstone(NamedTuple):
@@ -73,6 +84,9 @@ _BATCH_FIELDS = struct.Struct(">qqbh")
 _VERSION = 0
 _VERSION_BYTES = struct.pack(">h", _VERSION)
 _COUNT_TAG = 0
+_STAGE_TAG = 10_000
+"""Kafka's own tags count from 0."""
+_STAGE = struct.Struct(">ih")
 _COUNTED = struct.Struct(">bbbi")
 """A tag section with the delivery complete count only: number of tags, tag, size, count."""
 
@@ -103,8 +117,12 @@ def encode_snapshot(record: StateSnapshot) -> bytes:
 
 def encode_update(record: StateUpdate) -> bytes:
     """The record value of an update."""
-    _, snapshot_epoch, leader_epoch, start_offset, batches, count, _ = record
-    return _encode_value(_UPDATE.pack(snapshot_epoch, leader_epoch, start_offset), batches, count)
+    _, snapshot_epoch, leader_epoch, start_offset, batches, count, _, stage = record
+    head = _UPDATE.pack(snapshot_epoch, leader_epoch, start_offset)
+    if stage is None:
+        return _encode_value(head, batches, count)
+    plain = _encode_value(head, batches, -1)
+    return plain.removesuffix(b"\0") + Writer().tags([(_STAGE_TAG, _STAGE.pack(*stage))]).finish()
 
 
 def encode_state_record(record: StateRecord) -> CoordinatorRecord:
@@ -150,9 +168,10 @@ def decode_state_record(key: bytes, value: bytes | None) -> StateRecord | None:
         )
     if key_type == UPDATE:
         snapshot_epoch, leader_epoch, start_offset = _UPDATE.unpack(reader.take(_UPDATE.size))
-        return StateUpdate(name, snapshot_epoch, leader_epoch, start_offset, *_decode_tail(reader), index)
+        batches, count, stage = _decode_tail(reader)
+        return StateUpdate(name, snapshot_epoch, leader_epoch, start_offset, batches, count, index, stage)
     epochs_and_times = _SNAPSHOT.unpack(reader.take(_SNAPSHOT.size))
-    batches, delivery_complete_count = _decode_tail(reader)
+    batches, delivery_complete_count, _ = _decode_tail(reader)
     return StateSnapshot._make((name, *epochs_and_times, batches, delivery_complete_count))
 
 
@@ -170,9 +189,9 @@ def decode_key(key: bytes) -> tuple[int, SharePartitionKey | None, int]:
     return key_type, name, _INDEX.unpack(index)[0] if len(index) == _INDEX.size else NO_INDEX
 
 
-def _decode_tail(reader: Reader) -> tuple[tuple[StateBatch, ...], int]:
-    """State batches and the delivery complete count. Fast path: batches without tags, and the count as the only tag, as
-    shareq and Kafka write them."""
+def _decode_tail(reader: Reader) -> tuple[tuple[StateBatch, ...], int, Stage | None]:
+    """State batches, the delivery complete count, and the stage of a staged update. Fast path: batches without tags,
+    and the count as the only tag, as shareq and Kafka write them."""
     count = reader.uvarint() - 1
     if count < 0:
         raise UnreadableRecordError("the array of state batches is null")
@@ -183,9 +202,11 @@ def _decode_tail(reader: Reader) -> tuple[tuple[StateBatch, ...], int]:
         batches = tuple(_decode_batch(reader) for _ in range(count))
     tags = reader.peek(_COUNTED.size)
     if len(tags) == _COUNTED.size and tags.startswith(_COUNTED_HEAD):
-        return batches, _COUNTED.unpack(tags)[3]
-    delivery_complete_count = reader.tags().get(_COUNT_TAG)
-    return batches, -1 if delivery_complete_count is None else Reader(delivery_complete_count).int32()
+        return batches, _COUNTED.unpack(tags)[3], None
+    fields = reader.tags()
+    count_field, stage_field = fields.get(_COUNT_TAG), fields.get(_STAGE_TAG)
+    stage = None if stage_field is None else Stage._make(_STAGE.unpack(Reader(stage_field).take(_STAGE.size)))
+    return batches, -1 if count_field is None else Reader(count_field).int32(), stage
 
 
 def _decode_batch(reader: Reader) -> StateBatch:

@@ -24,10 +24,12 @@ from shareq.model.events import StateRecordWritten
 from shareq.model.ids import SharePartitionKey
 from shareq.model.messages.base import Request
 from shareq.model.messages.share_state import (
+    NO_PRODUCER,
     DeleteShareGroupStateRequest,
     DeleteShareGroupStateResponse,
     InitializeShareGroupStateRequest,
     InitializeShareGroupStateResponse,
+    Producer,
     ReadShareGroupStateRequest,
     ReadShareGroupStateResponse,
     ReadShareGroupStateSummaryRequest,
@@ -71,10 +73,12 @@ def refusal(
 
 
 class Ruling(NamedTuple, Generic[R]):
-    """The result for one partition, and the records to commit before it is returned."""
+    """The result for one partition, and the records to commit before it is returned; with a producer, in its
+    transaction."""
 
     response: R
     records: Sequence[StateRecord] = ()
+    producer: Producer = NO_PRODUCER
 
 
 def append_states(
@@ -88,12 +92,15 @@ def append_states(
 
 
 def events_of(records: Iterable[StateRecord], shard: type[StateShard] = StateShard) -> list[StateRecordWritten]:
-    """The journal's events of a shard's records. The deletion of a delta changes no state and has no event."""
-    return [
-        _event_of(record, shard)
-        for record in records
-        if not isinstance(record, StateTombstone) or record.delta_index == NO_INDEX
-    ]
+    """The journal's events of a shard's records. The deletion of a delta changes no state and has no event; a staged
+    update gets one when its transaction is committed."""
+    return [_event_of(record, shard) for record in records if _changes_state(record)]
+
+
+def _changes_state(record: StateRecord) -> bool:
+    if isinstance(record, StateUpdate):
+        return record.stage is None
+    return isinstance(record, StateSnapshot) or record.delta_index == NO_INDEX
 
 
 def _event_of(record: StateRecord, shard: type[StateShard]) -> StateRecordWritten:
@@ -145,7 +152,11 @@ def read(
     state = shard.states[key]
     start_offset, batches = shard.read_state(state)
     response = ReadShareGroupStateResponse.Partition(
-        partition=key.partition, state_epoch=state.state_epoch, start_offset=start_offset, state_batches=batches
+        partition=key.partition,
+        state_epoch=state.state_epoch,
+        start_offset=start_offset,
+        state_batches=batches,
+        staged_batches=shard.staged.batches(key) if shard.staged else (),
     )
     return Ruling(response, shard.leader_records(key, requested.leader_epoch, now_ms))
 
@@ -154,15 +165,29 @@ def write(
     key: SharePartitionKey, requested: WriteShareGroupStateRequest.Partition, shard: StateShard, now_ms: int
 ) -> Ruling[WriteShareGroupStateResponse.Partition]:
     """Record the start offset and the state batches of a leader. The epochs of the state stay: only an initialization
-    changes the state epoch, only a read the leader epoch (KAFKA-19456)."""
+    changes the state epoch, only a read the leader epoch (KAFKA-19456). With a producer, the batches are staged in its
+    transaction."""
     response = WriteShareGroupStateResponse.Partition
     error = refusal(
         shard, key, leader_epoch=requested.leader_epoch, state_epoch=requested.state_epoch, initialized=True
     )
     if error:
         return Ruling(failed(response, key.partition, error))
+    if requested.producer_id != NO_PRODUCER.id:
+        return _stage(key, requested, shard)
     change = advance(shard.states[key], requested)
     return Ruling(response(partition=key.partition), shard.write_records(key, change, now_ms))
+
+
+def _stage(
+    key: SharePartitionKey, requested: WriteShareGroupStateRequest.Partition, shard: StateShard
+) -> Ruling[WriteShareGroupStateResponse.Partition]:
+    response = WriteShareGroupStateResponse.Partition
+    if not shard.stages:
+        return Ruling(failed(response, key.partition, Errors.UNSUPPORTED_VERSION))
+    producer = Producer(requested.producer_id, requested.producer_epoch)
+    staged = shard.staged_update(key, requested.state_batches, producer)
+    return Ruling(response(partition=key.partition), [staged], producer)
 
 
 def read_summary(

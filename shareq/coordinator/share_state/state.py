@@ -11,8 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from shareq.coordinator.runtime.shard import UnreadableRecordError
 from shareq.coordinator.share_state.records import (
     NO_INDEX,
+    Stage,
     StateRecord,
     StateSnapshot,
     StateTombstone,
@@ -20,11 +22,13 @@ from shareq.coordinator.share_state.records import (
     decode_state_record,
     encode_state_record,
 )
+from shareq.coordinator.share_state.staged import EndedTransaction, StagedUpdates
 from shareq.model.ids import SharePartitionKey
 from shareq.model.image import ClusterImage
-from shareq.model.messages.share_state import StateBatch
+from shareq.model.messages.share_state import Producer, StateBatch
 from shareq.model.records import CoordinatorRecord
 from shareq.model.state_batches import combine
+from shareq.model.states import TERMINAL
 
 
 @dataclass(slots=True)
@@ -60,11 +64,13 @@ class StateChange(NamedTuple):
 class PruningOffsets:
     """The offset below which the log can be pruned: the oldest of the keys' latest snapshots.
 
-    Offsets are added in ascending order, so the first entry of the ordered dict is the oldest.
+    Offsets are added in ascending order, so the first entry of the ordered dict is the oldest. `committed`: for each
+    key the first record of the transactions that were committed since its latest snapshot, which does not contain them.
     """
 
     def __init__(self) -> None:
         self._latest: OrderedDict[SharePartitionKey, int] = OrderedDict()
+        self.committed: dict[SharePartitionKey, int] = {}
         self.redundant_before = 0
         """Records below this offset are redundant; 0 for none. Only snapshots and tombstones change it."""
 
@@ -72,6 +78,7 @@ class PruningOffsets:
         """A snapshot of `key` was replayed at `offset`."""
         self._latest[key] = offset
         self._latest.move_to_end(key)
+        self.committed.pop(key, None)
         self.redundant_before = max(0, next(iter(self._latest.values())))
 
     def tombstone(self, key: SharePartitionKey, offset: int) -> None:
@@ -80,20 +87,31 @@ class PruningOffsets:
         del self._latest[key]
 
 
+def _on_no_end(ended: EndedTransaction) -> None:
+    """What a reader of the log does at the end of a transaction."""
+
+
 class StateShard:
-    """One partition of the state topic. `image()` returns the present metadata image."""
+    """One partition of the state topic. `image()` returns the present metadata image. `on_end` is called after the
+    replay of a marker, for each share-partition in which the transaction had staged something."""
 
     whole, change = "snapshot", "update"
     """The kinds of its records in the journal: of a whole state, and of a change."""
+    stages = True
+    """Writes may belong to a producer's transaction."""
 
     def encode(self, record: StateRecord) -> CoordinatorRecord:
         """The key and value of a record."""
         return encode_state_record(record)
 
-    def __init__(self, image: Callable[[], ClusterImage]) -> None:
+    def __init__(
+        self, image: Callable[[], ClusterImage], on_end: Callable[[EndedTransaction], object] = _on_no_end
+    ) -> None:
         self.image = image
         self.states: dict[SharePartitionKey, KeyState] = {}
         self.pruning = PruningOffsets()
+        self.staged = StagedUpdates()
+        self._on_end = on_end
 
     @property
     def updates_per_snapshot(self) -> int:
@@ -148,6 +166,12 @@ class StateShard:
             delivery_complete_count=change.delivery_complete_count,
         )
 
+    def staged_update(self, key: SharePartitionKey, batches: tuple[StateBatch, ...], producer: Producer) -> StateUpdate:
+        """The record of a write in the producer's transaction: it has neither a start offset nor a count."""
+        state = self.states[key]
+        stage = Stage(state.state_epoch, producer.epoch)
+        return StateUpdate(key, state.snapshot_epoch, -1, -1, combine((), batches, -1), stage=stage)
+
     def deletion(self, key: SharePartitionKey) -> list[StateRecord]:
         """The records that delete the key; none if it has no state."""
         return [StateTombstone(key)] if key in self.states else []
@@ -162,6 +186,13 @@ class StateShard:
         """The number of offsets from the start on that the lag does not count."""
         return state.delivery_complete_count
 
+    @property
+    def redundant_before(self) -> int:
+        """The offset below which the log can be pruned. Records of open transactions are needed until their end, those
+        of committed ones until the next snapshot of their key."""
+        needed = (*self.pruning.committed.values(), *self.staged.first_records())
+        return min((self.pruning.redundant_before, *needed))
+
     # ---- the fold ----------------------------------------------------------------------------------------------------
 
     def replay(self, offset: int, key: bytes, value: bytes | None, now_ms: int) -> None:
@@ -169,13 +200,48 @@ class StateShard:
         del now_ms
         record = decode_state_record(key, value)
         if isinstance(record, StateUpdate):
-            self._replay_update(record)
+            if record.stage is None:
+                self._replay_update(record)
         elif isinstance(record, StateSnapshot):
             self._replay_snapshot(record)
             self.pruning.snapshot(record.key, offset)
+            if self.staged:
+                self.staged.drop(record.key, record.state_epoch)
         elif record is not None and record.delta_index == NO_INDEX:
             self.states.pop(record.key, None)
+            self.staged.drop(record.key)
             self.pruning.tombstone(record.key, offset)
+
+    def replay_transactional(self, offset: int, key: bytes, value: bytes | None, producer_id: int, now_ms: int) -> None:
+        """Keep a staged update until the marker of its transaction."""
+        del now_ms
+        record = decode_state_record(key, value)
+        if not isinstance(record, StateUpdate) or record.stage is None:
+            raise UnreadableRecordError(f"record {offset} of producer {producer_id} is not a staged update")
+        self.staged.add(offset, record.key, Producer(producer_id, record.stage.producer_epoch), record)
+
+    def replay_marker(self, producer_id: int, committed: bool, now_ms: int) -> None:
+        """End the producer's transaction: its staged updates take effect, or are dropped."""
+        del now_ms
+        ended = self.staged.end(producer_id, committed)
+        for one in ended if committed else ():
+            self._commit(one)
+        for one in ended:
+            self._on_end(one)
+
+    def _commit(self, ended: EndedTransaction) -> None:
+        """Combine what was staged, and count what has become final by it. Without the state, or after an
+        initialization, it has no effect."""
+        state = self.states.get(ended.key)
+        if state is None or state.state_epoch != ended.state_epoch:
+            return
+        former = state.state_batches
+        state.state_batches = combine(former, ended.batches, state.start_offset)
+        if state.delivery_complete_count >= 0:
+            state.delivery_complete_count += _final_offsets(state.state_batches) - _final_offsets(former)
+        state.update_count += ended.updates
+        first = self.pruning.committed.get(ended.key, ended.first_record)
+        self.pruning.committed[ended.key] = min(first, ended.first_record)
 
     def _replay_snapshot(self, record: StateSnapshot) -> None:
         """Replace the state; the fences keep their maxima. Only a snapshot that was due resets the count of updates:
@@ -212,3 +278,8 @@ class StateShard:
         state.delivery_complete_count = record.delivery_complete_count
         state.state_batches = combine(state.state_batches, record.state_batches, state.start_offset)
         state.update_count += 1
+
+
+def _final_offsets(batches: tuple[StateBatch, ...]) -> int:
+    """The number of offsets that are acknowledged or archived."""
+    return sum(batch.last_offset - batch.first_offset + 1 for batch in batches if batch.delivery_state in TERMINAL)

@@ -18,6 +18,7 @@ from shareq.coordinator.transactions.records import Transaction, encode_transact
 from shareq.coordinator.transactions.state import TransactionShard
 from shareq.coordinator.transactions.states import TRANSITIONS, TransactionEvent, TransactionState
 from shareq.model.errors import Errors
+from shareq.model.ids import SHARE_STATE_TOPIC
 from shareq.model.messages.transactions import EndTxnRequest, EndTxnResponse
 from shareq.model.records import NO_PRODUCER_ID
 from shareq.model.workflow import Workflow
@@ -75,6 +76,8 @@ def verdict_on(known: Transaction | None, request: EndTxnRequest, version: int) 
         return Errors.INVALID_PRODUCER_ID_MAPPING
     same = not rotated and request.producer_epoch == known.producer_epoch
     if version < BUMPING_VERSION:
+        if any(at.topic == SHARE_STATE_TOPIC for at in known.partitions):
+            return Errors.UNSUPPORTED_VERSION  # what is staged there belongs to one epoch, and not to the next too
         return KEEPING[known.state][not request.committed] if same else _FENCED
     retry = rotated or request.producer_epoch == known.producer_epoch - 1
     if not (same or retry):

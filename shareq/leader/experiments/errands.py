@@ -1,16 +1,18 @@
-"""Errands: work of a leader that waits for logs and the persister, and not for a fetch. An errand is a generator: it
-yields what it asks for, and gets the answer."""
+"""Errands: work of a leader that waits for logs, the persister, other brokers or time, and not for a fetch. An errand
+is a generator: it yields what it asks for, and gets the answer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any
 
 from shareq.leader.leader_context import LeaderContext
 from shareq.model.actor import Answer, Effect, LogRead, OffsetFound
+from shareq.model.workflow import Pause
 
-Ask = Callable[[int], Effect]
-"""Makes the effect of this id, whose result the errand waits for."""
+Ask = Callable[[int], Effect] | Pause
+"""Makes the effect of this id, whose result the errand waits for; or a time to wait."""
 
 Errand = Generator[Ask, Any, None]
 
@@ -45,6 +47,9 @@ class Errands:
         try:
             ask = errand.send(message)
         except StopIteration:
+            return
+        if isinstance(ask, Pause):
+            self._context.deadlines.set(partial(self._go_on, errand, None), self._context.now_ms + ask.ms)
             return
         call_id = self._context.next_id()
         self._waiting[call_id] = errand

@@ -8,7 +8,7 @@ is done, or counted, before the transaction ends.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from shareq.leader.acknowledge import Acknowledgement
@@ -115,22 +115,14 @@ class StagingSharePartition(SharePartition):
         """Stage acknowledgements in the producer's transaction, all or none. Returns the write, which belongs into that
         transaction, an error, or None if there is nothing to write. ValueError before `write_start` has settled.
 
-        Errors: those of `acknowledge`; INVALID_REQUEST for other types than ACCEPT and REJECT; INVALID_PRODUCER_EPOCH
-        if a later epoch of the producer has staged records here.
+        Errors: those of `acknowledge`; INVALID_REQUEST for other types than ACCEPT and REJECT; INVALID_RECORD_STATE for
+        offsets below the SPSO; INVALID_PRODUCER_EPOCH if a later epoch of the producer has staged records here.
         """
         if not self.start_is_durable:
             raise ValueError("the start offset is not durable: write_start comes first")
-        if not all(_TYPES.issuperset(batch.acknowledge_types) for batch in batches):
-            return self._refused(member_id, Errors.INVALID_REQUEST)
-        if any(id_ == producer.id and epoch > producer.epoch for id_, epoch in self._transactions):
-            return self._refused(member_id, Errors.INVALID_PRODUCER_EPOCH)
-        acknowledgement = Acknowledgement(
-            self._window, member_id, write_id=self._writes.next_id, config=config, now_ms=now_ms
-        )
-        error = acknowledgement.check(batches)
-        if error:
-            return self._refused(member_id, error)
-        changes = acknowledgement.changes
+        changes = self._checked(producer, member_id, batches, config, now_ms)
+        if isinstance(changes, Errors):
+            return self._refused(member_id, changes)
         if not changes:
             return None
         write = PreparedWrite(self._next_write_id(), UNCHANGED, UNCHANGED, state_batches(changes))
@@ -144,6 +136,42 @@ class StagingSharePartition(SharePartition):
         if self._recorder is not None:
             self._recorder.prepared(*write)
         return write
+
+    def stage_error(
+        self,
+        producer: Producer,
+        member_id: str,
+        batches: Sequence[AcknowledgementBatch],
+        config: GroupConfig,
+        now_ms: int,
+    ) -> Errors:
+        """The error that `stage` would return now; nothing is staged."""
+        changes = self._checked(producer, member_id, batches, config, now_ms)
+        return self._refused(member_id, changes) if isinstance(changes, Errors) else Errors.NONE
+
+    def _checked(
+        self,
+        producer: Producer,
+        member_id: str,
+        batches: Sequence[AcknowledgementBatch],
+        config: GroupConfig,
+        now_ms: int,
+    ) -> Errors | list[InFlightChange]:
+        """The changes of acknowledgements to stage, or their error.
+
+        An acknowledgement outside of transactions has no effect below the SPSO, and no error. In a transaction it has:
+        another member may have finished the record there.
+        """
+        if not all(_TYPES.issuperset(batch.acknowledge_types) for batch in batches):
+            return Errors.INVALID_REQUEST
+        if any(id_ == producer.id and epoch > producer.epoch for id_, epoch in self._transactions):
+            return Errors.INVALID_PRODUCER_EPOCH
+        if any(batch.first_offset < self._window.spso for batch in batches):
+            return Errors.INVALID_RECORD_STATE
+        acknowledgement = Acknowledgement(
+            self._window, member_id, write_id=self._writes.next_id, config=config, now_ms=now_ms
+        )
+        return acknowledgement.check(batches) or acknowledgement.changes
 
     def settle(self, write_id: int, error: Errors, config: GroupConfig, now_ms: int) -> bool:
         """A write that has staged its records changes no record. One that has failed stages none: they are held as
@@ -213,9 +241,11 @@ class StagingSharePartition(SharePartition):
         staged: Iterable[StagedBatch],
         config: GroupConfig,
         now_ms: int,
+        among: Collection[Producer],
     ) -> bool:
-        """End the transactions that have ended according to the durable state, which was read again: their end may have
-        been lost with a coordinator. Returns True if the SPSO moved.
+        """End those of the transactions that have ended according to the durable state, which was read again: their end
+        may have been lost with a coordinator. `among`: the transactions that `settled` had before the read began; it
+        says nothing about others. Returns True if the SPSO moved.
 
         A transaction that is not staged there any more was committed if its records have their final state, else
         aborted. One with a write under way is left alone: it is not known whether the read contains that.
@@ -223,7 +253,7 @@ class StagingSharePartition(SharePartition):
         open_ = {batch.producer for batch in staged}
         moved = False
         for producer, transaction in list(self._transactions.items()):
-            if producer not in open_ and not transaction.unsettled:
+            if producer in among and producer not in open_ and not transaction.unsettled:
                 batches = [batch for found in transaction.batches.values() for batch in found]
                 committed = any(_contains(stored, batch) for batch in batches)
                 moved = self.end_transaction(producer, committed, config, now_ms) or moved
@@ -235,6 +265,11 @@ class StagingSharePartition(SharePartition):
     def staged_by(self) -> tuple[Producer, ...]:
         """The producers with an open transaction in which records of this share-partition are staged."""
         return tuple(self._transactions)
+
+    @property
+    def settled(self) -> frozenset[Producer]:
+        """Those of them that have no write under way."""
+        return frozenset(producer for producer, found in self._transactions.items() if not found.unsettled)
 
     def _transaction(self, producer: Producer) -> _Transaction:
         return self._transactions.setdefault(producer, _Transaction())

@@ -24,6 +24,7 @@ from shareq.model.messages.api_versions import ANY_NODE
 from shareq.model.messages.base import Request
 from shareq.model.messages.share_browse import BrowseShareGroupRequest
 from shareq.model.messages.share_fetch import RULE_DELAY
+from shareq.model.messages.share_transactions import EndShareTransactionRequest, TxnShareAcknowledgeRequest
 from shareq.model.messages.tap_journal import ReadJournalRequest
 
 RELEASE_DELAY_TAG = 10_000
@@ -91,6 +92,7 @@ _TYPES: Mapping[str, Any] = MappingProxyType(
         "timedelta_i32": i32Timedelta,
         "records": Records,
         "bytes": bytes,
+        "bool": bool,
     }
 )
 
@@ -157,6 +159,69 @@ def _browse_response() -> Any:
     )
 
 
+def _txn_acknowledge_request() -> Any:
+    """The topics are those of ShareAcknowledge."""
+    acknowledge = newer_schema(79, 2, request=True)
+    topic, _ = get_args(next(one.type for one in fields(acknowledge) if one.name == "topics"))
+    return _struct(
+        "TxnShareAcknowledgeRequest",
+        EntityType.request,
+        RequestHeader,
+        TxnShareAcknowledgeRequest,
+        transactional_id="string",
+        producer_id="int64",
+        producer_epoch="int16",
+        group_id="string",
+        member_id="string",
+        member_epoch="int32",
+        topics=topic,
+    )
+
+
+def _txn_acknowledge_response() -> Any:
+    of_response = EntityType.nested, ResponseHeader, TxnShareAcknowledgeRequest
+    error: dict[str, Any] = {"error_code": "error_code", "error_message": "nullable string"}
+    partition = _struct("Partition", *of_response, partition_index="int32", **error)
+    topic = _struct("Topic", *of_response, topic_id="uuid", partitions=partition)
+    return _struct(
+        "TxnShareAcknowledgeResponse",
+        EntityType.response,
+        ResponseHeader,
+        TxnShareAcknowledgeRequest,
+        throttle_time="timedelta_i32",
+        **error,
+        responses=topic,
+    )
+
+
+def _end_share_transaction_request() -> Any:
+    return _struct(
+        "EndShareTransactionRequest",
+        EntityType.request,
+        RequestHeader,
+        EndShareTransactionRequest,
+        group_id="string",
+        topic_id="uuid",
+        partition="int32",
+        leader_epoch="int32",
+        producer_id="int64",
+        producer_epoch="int16",
+        committed="bool",
+    )
+
+
+def _end_share_transaction_response() -> Any:
+    return _struct(
+        "EndShareTransactionResponse",
+        EntityType.response,
+        ResponseHeader,
+        EndShareTransactionRequest,
+        throttle_time="timedelta_i32",
+        error_code="error_code",
+        error_message="nullable string",
+    )
+
+
 def _journal_request() -> Any:
     return _struct(
         "ReadJournalRequest",
@@ -202,6 +267,10 @@ _MADE: Mapping[tuple[int, int, bool], Callable[[], Any]] = MappingProxyType(
         **{(key, version, True): _with_release_delay(key, version) for key in (78, 79) for version in (1, 2)},
         (BrowseShareGroupRequest.API_KEY, 0, True): _browse_request,
         (BrowseShareGroupRequest.API_KEY, 0, False): _browse_response,
+        (TxnShareAcknowledgeRequest.API_KEY, 0, True): _txn_acknowledge_request,
+        (TxnShareAcknowledgeRequest.API_KEY, 0, False): _txn_acknowledge_response,
+        (EndShareTransactionRequest.API_KEY, 0, True): _end_share_transaction_request,
+        (EndShareTransactionRequest.API_KEY, 0, False): _end_share_transaction_response,
         (ReadJournalRequest.API_KEY, 0, True): _journal_request,
         (ReadJournalRequest.API_KEY, 0, False): _journal_response,
     }
