@@ -1,6 +1,7 @@
 """The acknowledgements of a transaction: `send_share_acknowledgements_to_transaction` (an experiment).
 
-TxnShareAcknowledge goes to the leaders of the share-partitions, which add what they write to the transaction. Rules: `leader/experiments/BEHAVIOUR.md`, "Transactional acknowledgements".
+TxnShareAcknowledge goes to the leaders of the share-partitions, which add what they write to the transaction. Rules:
+`leader/experiments/BEHAVIOUR.md`, "Transactional acknowledgements".
 """
 
 from __future__ import annotations

@@ -60,7 +60,8 @@ class StagingStage(SharePartitionStage):
         return self.partition.end_transaction(producer, False, self.config, self.now_ms)
 
     def reread(self, stored: str, staged: list[StagedBatch] | None = None) -> bool:
-        return self.partition.reread(state_batches(stored), staged or [], self.config, self.now_ms)
+        settled = self.partition.settled
+        return self.partition.reread(state_batches(stored), staged or [], self.config, self.now_ms, settled)
 
     def limited(self, limit: int) -> None:
         self.config = replace(self.config, delivery_count_limit=limit)

@@ -11,7 +11,7 @@ from shareq.model.errors import Errors
 from shareq.model.experiments import Experiments
 from shareq.model.messages.share_state import StagedBatch
 from tests.leader.experiments.stage import LATER, OTHER, P, StagingStage, staged_batches
-from tests.leader.share_partition_stage import KEY, show
+from tests.leader.share_partition_stage import KEY, acknowledgements, show
 
 
 def held(**more: Any) -> StagingStage:
@@ -36,11 +36,31 @@ def test_7_1_the_checks_are_those_of_an_acknowledgement_all_or_none() -> None:
     assert (stage.state, stage.partition.staged_by) == ("0-4 ACQ(1)@m", ())
 
 
-def test_7_1_nothing_is_written_for_records_below_the_spso() -> None:
+def test_7_1_without_acknowledgements_nothing_is_written() -> None:
+    stage = held()
+    assert stage.partition.stage(P, "m", [], stage.config, 0) is None
+
+
+def test_7_1_what_is_below_the_spso_is_refused() -> None:
+    """Outside of transactions that has no effect and no error; here another member's output may exist already."""
     stage = held()
     stage.acknowledge("m", "0-1:1")
-    assert stage.partition.stage(P, "m", [], stage.config, 0) is None
+    assert stage.outcome("m", "0:1") is None
+    assert stage.refused("m", "0:1") is Errors.INVALID_RECORD_STATE
+    assert stage.refused("m", "1-2:1") is Errors.INVALID_RECORD_STATE
     assert show(stage.prepare("m", "2:1")) == "start -1, dcc -1: 2 ACK(1)"
+
+
+def test_7_1_a_check_stages_nothing() -> None:
+    stage = held()
+
+    def error(member: str, text: str) -> Errors:
+        return stage.partition.stage_error(P, member, acknowledgements(text), stage.config, 0)
+
+    assert error("m", "0-2:1") is Errors.NONE
+    assert error("m", "0-2:2") is Errors.INVALID_REQUEST
+    assert error("n", "0-2:1") is Errors.INVALID_RECORD_STATE
+    assert (stage.state, stage.partition.staged_by) == ("0-4 ACQ(1)@m", ())
 
 
 def test_7_2_example_1_a_staged_record_is_in_flight_and_not_done() -> None:
@@ -340,3 +360,15 @@ def test_7_12_a_transaction_with_a_write_under_way_is_left_alone() -> None:
     stage.ok(write)
     stage.reread("0:ACK1")
     assert stage.spso == 2, "all of its records, once one is final"
+
+
+def test_7_12_a_read_says_nothing_about_what_was_staged_after_it_began() -> None:
+    stage = held()
+    stage.staged("m", "0:1")
+    before = stage.partition.settled
+    assert before == {P}
+    stage.staged("m", "1:1", OTHER)
+    stage.partition.reread([], [], stage.config, 0, before)
+    assert (stage.state, stage.marks) == ("0 AV(1), 1-4 ACQ(1)@m", "1 accept")
+    stage.prepare("m", "2:1", OTHER)
+    assert stage.partition.settled == frozenset()
