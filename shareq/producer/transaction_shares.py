@@ -144,7 +144,7 @@ class TransactionShareAcknowledgements:
         topic = self._metadata.topics.get(name)
         error = self._metadata.errors.get(name)
         if topic is None or topic is self._outdated.get(name):
-            if error and not error.retriable:
+            if error and (error in _LOST or not error.retriable):
                 self._refused(error, self._metadata.reason)
             self._metadata.want_names((name,))
             return NO_LEADER

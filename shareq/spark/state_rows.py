@@ -56,8 +56,9 @@ _FENCES = [("leader_epoch_fence", pa.int32()), ("state_epoch_fence", pa.int32())
 
 RECORDS = pa.schema([*_PLACE, *_KEY, *_STATE, ("error", pa.string())])
 """A record of the log. Kind: snapshot, update or tombstone; on a compacted topic snapshots are its checkpoints, delta
-and null delta the changes and their deletions; unknown: the key has another type, which Kafka ignores; unreadable:
-`error` is the cause. Columns that a kind does not have are null."""
+and null delta the changes and their deletions; staged: an update in a producer's transaction (an experiment); unknown:
+the key has another type, which Kafka ignores; unreadable: `error` is the cause. Columns that a kind does not have are
+null."""
 
 STATES = pa.schema([*_PLACE, *_KEY, ("complete", pa.bool_()), *_STATE, *_FENCES])
 """The state of a share-partition after a record of that kind; null after a tombstone. `complete`: all records of the
@@ -74,7 +75,9 @@ Names = Mapping[str, str]
 
 
 def kind_of(record: StateRecord) -> str:
-    """The kind of a decoded record."""
+    """The kind of a decoded record; "staged" is an update in a producer's transaction (an experiment)."""
+    if isinstance(record, StateUpdate) and record.stage is not None:
+        return "staged"
     is_about_a_delta = not isinstance(record, StateSnapshot) and record.delta_index != NO_INDEX
     return (_DELTA_KINDS if is_about_a_delta else _KINDS)[type(record)]
 
@@ -116,12 +119,14 @@ class StateFold:
     """One partition of the state topic, replayed record by record from its first one.
 
     A state consists of its key's last snapshot and the updates since. If records are missing, below the first one, in
-    between, or because they are unreadable, keys are incomplete until their next snapshot.
+    between, or because they are unreadable, keys are incomplete until their next snapshot. A key with staged updates is
+    incomplete, because the ends of their transactions are not among the records.
     """
 
     def __init__(self) -> None:
         self._shard = StateShard(ClusterImage)
         self._snapshots: dict[SharePartitionKey, int] = {}
+        self._staged: set[SharePartitionKey] = set()
         self._whole_from = 0
         self._next = 0
 
@@ -139,7 +144,10 @@ class StateFold:
             return None
         if record is not None:
             self._shard.replay(raw.offset, raw.key, raw.value, 0)
-            if isinstance(record, StateSnapshot) or kind_of(record) == "tombstone":
+            kind = kind_of(record)
+            if kind == "staged":
+                self._staged.add(record.key)
+            elif kind in ("snapshot", "tombstone"):
                 self._snapshots[record.key] = raw.offset
         return record
 
@@ -148,6 +156,8 @@ class StateFold:
         return self._shard.states.get(key)
 
     def is_complete(self, key: SharePartitionKey) -> bool:
+        if key in self._staged:
+            return False
         return self._whole_from == 0 or self._snapshots.get(key, -1) >= self._whole_from
 
 

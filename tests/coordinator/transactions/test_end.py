@@ -11,6 +11,7 @@ from shareq.coordinator.transactions.decisions import LAST_EPOCH
 from shareq.coordinator.transactions.records import Transaction, encode_transaction
 from shareq.coordinator.transactions.states import TransactionState
 from shareq.model.errors import Errors
+from shareq.model.ids import SHARE_STATE_TOPIC, TopicPartition
 from shareq.model.messages.transactions import EndTxnResponse
 from tests.coordinator.transactions.stage import BLOCK, HOME, ID, ORDERS, Stage
 
@@ -126,6 +127,15 @@ def test_result_of_versions_1_to_4_in_each_state(state: S, commit: bool, expecte
         assert stage.known().state is (S.PREPARE_COMMIT if commit else S.PREPARE_ABORT)
     else:
         assert len(stage.history()) == 1
+
+
+@pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
+def test_a_transaction_with_share_acknowledgements_needs_an_end_that_raises_the_epoch(commit: bool) -> None:
+    """leader/experiments/BEHAVIOUR.md 7.16."""
+    stage = stage_in(S.ONGOING, partitions=frozenset({ORDERS, TopicPartition(SHARE_STATE_TOPIC, 3)}))
+    assert stage.end(EPOCH, commit=commit, version=4) == EndTxnResponse(error_code=Errors.UNSUPPORTED_VERSION)
+    assert len(stage.history()) == 1
+    assert not stage.end(EPOCH, commit=commit).error_code
 
 
 @pytest.mark.parametrize("state", list(V4))

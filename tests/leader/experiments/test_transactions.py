@@ -195,7 +195,7 @@ def test_7_9_the_end_of_a_former_epoch_is_none_of_a_later_one() -> None:
     assert state(stage) == STAGED
 
 
-def test_7_14_an_end_waits_for_a_write_under_way() -> None:
+def test_7_18_an_end_waits_for_a_write_under_way() -> None:
     """The write may fail."""
     stage, _ = held()
     stage.stage("0:1")
@@ -209,7 +209,7 @@ def test_7_14_an_end_waits_for_a_write_under_way() -> None:
     assert state(stage) == "1-4 ACQ(1)@m"
 
 
-def test_7_14_an_end_waits_for_a_load() -> None:
+def test_7_18_an_end_waits_for_a_load() -> None:
     """It is not known whether the read contains the result."""
     stage = TransactionsStage()
     stage.produce(0, 5)
@@ -221,12 +221,12 @@ def test_7_14_an_end_waits_for_a_load() -> None:
     assert stage.end(True) is Errors.NONE
 
 
-def test_7_14_what_is_not_in_memory_is_read_with_the_result() -> None:
+def test_7_18_what_is_not_in_memory_is_read_with_the_result() -> None:
     stage = TransactionsStage()
     assert stage.end(True) is Errors.NONE
 
 
-def test_7_14_another_leader_or_an_earlier_one_refuses() -> None:
+def test_7_18_another_leader_or_an_earlier_one_refuses() -> None:
     stage, _ = held()
     stage.stage("0-2:1")
     assert stage.end(True, leader_epoch=1, durable=False) is Errors.NOT_LEADER_OR_FOLLOWER
