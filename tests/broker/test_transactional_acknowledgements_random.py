@@ -45,13 +45,16 @@ Place = tuple[int, int]
 
 
 class Loop:
-    """One client of the run. `open`: what it has staged in its open transaction, with the delivery counts."""
+    """One client of the run. `open`: what it has staged in its open transaction, with the delivery counts; `held`: the
+    records of its last poll that it has to acknowledge."""
 
     def __init__(self, cluster: Cluster, number: int, timeout_ms: int) -> None:
         conf = {"bootstrap.servers": cluster.bootstrap_servers}
         explicit = {"share.acknowledgement.mode": "explicit", "max.poll.records": 5}
         self.number = number
         self.open: dict[Place, int] = {}
+        self.held: list[Message] = []
+        self.in_transaction = False
         self.consumer = ShareConsumer({**conf, **explicit, "group.id": "g"})
         self.consumer.subscribe(["in"])
         timeouts = {"transaction.timeout.ms": timeout_ms, "message.timeout.ms": timeout_ms}
@@ -101,18 +104,17 @@ class TransactionRun:
             self.recover(loop, error)
 
     def work(self, loop: Loop) -> None:
-        if loop.open:
+        if loop.in_transaction:
             self.end(loop)
             return
-        messages = list(loop.consumer.poll(2))
+        loop.held = messages = list(loop.consumer.poll(2))
         self.check_delivery(loop, messages)
-        if not messages:
-            return
         taken = [message for message in messages if self.rng.random() < 0.8]
-        for message in messages:
-            if message not in taken:
-                loop.consumer.acknowledge(message, "RELEASE")
+        self.release(loop, [message for message in messages if message not in taken])
+        if not taken:
+            return
         loop.producer.begin_transaction()
+        loop.in_transaction = True
         pairs = []
         for message in taken:
             loop.producer.produce("out", message.value(), partition=self.rng.randrange(PARTITIONS))
@@ -120,14 +122,21 @@ class TransactionRun:
         cut = self.rng.choice([len(pairs), len(pairs), self.rng.randrange(len(pairs) + 1)])
         for part in (pairs[:cut], pairs[cut:]):
             metadata = loop.consumer.share_group_metadata()
+            loop.held = [message for message in loop.held if message not in [taken for taken, _ in part]]
             loop.producer.send_share_acknowledgements_to_transaction(part, metadata, 120)
             loop.open |= {place_of(message): message.delivery_count() or 0 for message, _ in part}
         self.done["staged"] += len(pairs)
         if self.rng.random() < 0.6:
             self.end(loop)
 
+    def release(self, loop: Loop, messages: list[Message]) -> None:
+        for message in messages:
+            loop.consumer.acknowledge(message, "RELEASE")
+            loop.held.remove(message)
+
     def end(self, loop: Loop) -> None:
         loop.open.clear()
+        loop.in_transaction = False
         if self.rng.random() < 0.8:
             loop.producer.commit_transaction(120)
             self.done["committed"] += 1
@@ -138,6 +147,8 @@ class TransactionRun:
     def recover(self, loop: Loop, error: KafkaException) -> None:
         """After a failure the producer can only abort, and after a fatal one not even that."""
         loop.open.clear()
+        loop.in_transaction = False
+        self.release(loop, list(loop.held))
         try:
             if not error.error.fatal() and loop.ready:
                 loop.producer.abort_transaction(120)

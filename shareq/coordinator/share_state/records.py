@@ -121,8 +121,10 @@ def encode_update(record: StateUpdate) -> bytes:
     head = _UPDATE.pack(snapshot_epoch, leader_epoch, start_offset)
     if stage is None:
         return _encode_value(head, batches, count)
-    plain = _encode_value(head, batches, -1)
-    return plain.removesuffix(b"\0") + Writer().tags([(_STAGE_TAG, _STAGE.pack(*stage))]).finish()
+    tags = [(_STAGE_TAG, _STAGE.pack(*stage))]
+    if count != -1:
+        tags.append((_COUNT_TAG, Writer().int32(count).finish()))
+    return _encode_value(head, batches, -1).removesuffix(b"\0") + Writer().tags(tags).finish()
 
 
 def encode_state_record(record: StateRecord) -> CoordinatorRecord:

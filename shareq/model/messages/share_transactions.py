@@ -1,4 +1,4 @@
-"""TxnShareAcknowledge (30002) and EndShareTransaction (30003): acknowledgements in a producer's transaction (an
+"""TxnShareAcknowledge (30003) and EndShareTransaction (30004): acknowledgements in a producer's transaction (an
 experiment)."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class TxnShareAcknowledgeRequest(Request):
     """From a producer to the leader of the share-partitions: stage acknowledgements of a member's records in the
     producer's transaction. The types are ACCEPT and REJECT."""
 
-    API_KEY: ClassVar[int] = 30002
+    API_KEY: ClassVar[int] = 30003
 
     transactional_id: str
     producer_id: int
@@ -52,7 +52,7 @@ class EndShareTransactionRequest(Request):
     """From the share coordinator to the leader of a share-partition: a transaction with staged acknowledgements has
     ended, durably. `leader_epoch`: that of the last leader that has read the state, which may have them in memory."""
 
-    API_KEY: ClassVar[int] = 30003
+    API_KEY: ClassVar[int] = 30004
 
     group_id: str
     topic_id: TopicId

@@ -12,6 +12,7 @@ from kio.serial import entity_reader
 
 from shareq.coordinator.runtime.shard import UnreadableRecordError
 from shareq.coordinator.share_state.records import (
+    Stage,
     StateRecord,
     StateSnapshot,
     StateTombstone,
@@ -149,9 +150,10 @@ STATE_BATCHES = st.lists(
     st.builds(StateBatch, INT64, INT64, st.integers(-128, 127), st.integers(-(1 << 15), (1 << 15) - 1)), max_size=200
 ).map(tuple)
 DELTA_INDEXES = st.integers(-1, 0xFFFF)
+STAGES = st.none() | st.builds(Stage, INT32, st.integers(-(1 << 15), (1 << 15) - 1))
 RECORDS: st.SearchStrategy[StateRecord] = st.one_of(
     st.builds(StateSnapshot, KEYS, INT32, INT32, INT32, INT64, INT64, INT64, STATE_BATCHES, INT32),
-    st.builds(StateUpdate, KEYS, INT32, INT32, INT64, STATE_BATCHES, INT32, DELTA_INDEXES),
+    st.builds(StateUpdate, KEYS, INT32, INT32, INT64, STATE_BATCHES, INT32, DELTA_INDEXES, STAGES),
     st.builds(StateTombstone, KEYS, DELTA_INDEXES),
 )
 

@@ -369,6 +369,6 @@ def test_7_12_a_read_says_nothing_about_what_was_staged_after_it_began() -> None
     assert before == {P}
     stage.staged("m", "1:1", OTHER)
     stage.partition.reread([], [], stage.config, 0, before)
-    assert (stage.state, stage.marks) == ("0 AV(1), 1-4 ACQ(1)@m", "1 accept")
+    assert (stage.state, stage.marks) == ("0 AV(1), 1 ACQ(1)@m>ACQ, 2-4 ACQ(1)@m", "1 accept")
     stage.prepare("m", "2:1", OTHER)
     assert stage.partition.settled == frozenset()
