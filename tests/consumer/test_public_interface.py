@@ -74,6 +74,7 @@ CALLS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any] | None]] = {
         lambda c: c.set_acknowledgement_commit_callback(None),
         lambda c: c.set_acknowledgement_commit_callback(3),
     ),
+    "share_group_metadata": (lambda c: c.share_group_metadata(), None),
     "acquisition_lock_timeout_ms": (lambda c: c.acquisition_lock_timeout_ms(), None),
 }
 methods = pytest.mark.parametrize("method", CALLS)

@@ -110,9 +110,9 @@ class Slot(Generic[ShardT]):
         self.state = TRANSITIONS[self.state, event]
 
     def marker_written(self, marker: MarkerWritten, now_ms: int) -> None:
-        """Replay a marker, after the append under way if that is of the same producer: the result of an append may be
-        delayed, and a marker is written only after it."""
-        if self.appending is not None and self.appending.producer_id == marker.producer_id:
+        """Replay a marker, after the append under way: its result may be late, and its records precede the marker in
+        the log. They may be of the same transaction, or a snapshot without it."""
+        if self.appending is not None:
             self.late_markers.append(marker)
         else:
             replay_marker(self.shard, marker, now_ms)

@@ -182,7 +182,8 @@ class StagingShareLeader(SkippingShareLeader):
             loading = Errors.COORDINATOR_LOAD_IN_PROGRESS
             return EndShareTransactionResponse(error_code=loading, error_message="a read or a write is under way")
         config = context.config(key.group_id)
-        share_partition.end_transaction(producer, request.committed, config, context.now_ms)
+        if share_partition.end_transaction(producer, request.committed, config, context.now_ms):
+            share_partition.store_start(context.now_ms)
         self._partitions.finished(led)
         return EndShareTransactionResponse()
 
@@ -216,7 +217,8 @@ class StagingShareLeader(SkippingShareLeader):
                 if state is not None and not state.error_code and state.state_epoch == share_partition.state_epoch:
                     config = context.config(led.key.group_id)
                     batches, staged = state.state_batches, state.staged_batches
-                    share_partition.reread(batches, staged, config, context.now_ms, settled)
+                    if share_partition.reread(batches, staged, config, context.now_ms, settled):
+                        share_partition.store_start(context.now_ms)
                     self._partitions.finished(led)
                     doubtful -= settled
                     continue

@@ -230,6 +230,12 @@ class StagingSharePartition(SharePartition):
         self._record_window()
         return moved
 
+    def store_start(self, now_ms: int) -> None:
+        """The SPSO has moved without a write: the next `expire` returns one, with the SPSO and the delivery complete
+        count. Nobody waits for it: the records are durable already."""
+        if self._writes.unwritten_since_ms is None:
+            self._writes.unwritten_since_ms = now_ms
+
     def _commit(self, first: int, end: int, in_flight: InFlightState, state: RecordState) -> None:
         final = without_holder(state, in_flight.delivery_count, in_flight.event)
         self._window.put(first, end, in_flight, final, cause=TXN_COMMIT, why=in_flight.event)
