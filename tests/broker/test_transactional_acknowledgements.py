@@ -56,9 +56,9 @@ class Loop:
         self.cluster = cluster
         self.consumer = consumer(cluster, mode, **conf)
         self.producer = transactional(cluster, name)
-        self.held: dict[int, Message] = {}
+        self.held: dict[int | None, Message] = {}
 
-    def poll(self, timeout: float = 20) -> list[tuple[int, int]]:
+    def poll(self, timeout: float = 20) -> list[tuple[int | None, int | None]]:
         """(offset, delivery count) of the next records."""
         messages = self.consumer.poll(timeout)
         self.held |= {message.offset(): message for message in messages}
@@ -514,6 +514,25 @@ def test_keys_the_lane_opens_at_the_marker() -> None:
         loop.stage(1)
         loop.producer.abort_transaction()
         assert loop.poll() == [(1, 2)]
+
+
+def test_7_11_keys_nothing_overtakes_what_is_staged_when_the_leader_moves() -> None:
+    """The new leader does not know the keys of what is staged."""
+    with Cluster(brokers=3, seed=7, config=ENABLED) as made:
+        made.create_topic("t", replication_factor=3)
+        made.create_topic("out", replication_factor=3)
+        made.configure_group("g", {"share.auto.offset.reset": "earliest", "shareq.key.ordering": "key"})
+        with Producer({"bootstrap.servers": made.bootstrap_servers}) as producer:
+            for key in "ABAB":
+                producer.produce("t", key, key=key)
+        loop = Loop(made)
+        assert loop.poll() == [(0, 1), (1, 1)]
+        loop.stage(0)
+        made.kill_broker(made.image.topics["t"].partitions[0].leader)
+        other = Loop(made, "other")
+        assert other.poll(5) == []
+        loop.producer.abort_transaction()
+        assert [offset for offset, _ in other.poll()] == [0, 1]
 
 
 def test_rest_and_time_to_live_do_not_touch_what_is_staged() -> None:

@@ -36,6 +36,7 @@ from shareq.model.messages.security import SaslAuthenticateRequest, SaslHandshak
 from shareq.model.messages.share_browse import BrowseShareGroupRequest
 from shareq.model.messages.share_fetch import ShareFetchResponse
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
+from shareq.model.messages.share_transactions import EndShareTransactionRequest, TxnShareAcknowledgeRequest
 from shareq.model.messages.topics import CreateTopicsRequest
 from shareq.model.messages.transactions import AllocateProducerIdsRequest, InitProducerIdRequest, WriteTxnMarkersRequest
 from tests.kafka.fixtures import kafka_or_skip
@@ -312,7 +313,7 @@ def test_every_request_has_a_rule_and_a_row() -> None:
     assert others == {
         *(AllocateProducerIdsRequest.__name__, WriteTxnMarkersRequest.__name__),
         *(SaslHandshakeRequest.__name__, SaslAuthenticateRequest.__name__),
-        BrowseShareGroupRequest.__name__,
+        *(BrowseShareGroupRequest.__name__, TxnShareAcknowledgeRequest.__name__, EndShareTransactionRequest.__name__),
     }
 
 

@@ -44,6 +44,11 @@ class KeyedSharePartition(ExpiringSharePartition):
         self._keyed.most = (config.experiments or Experiments()).key_max_in_flight
         return super().load(state_epoch, start_offset, state_batches, config=config, staged=staged)
 
+    def can_acquire(self, max_record_locks: int) -> bool:
+        """Nothing, until the transactions have ended that were open at the load: the keys of what they have staged are
+        not known, and no later record of these keys may overtake it."""
+        return not self.staged_at_load and super().can_acquire(max_record_locks)
+
     def acquire(
         self,
         batches: Sequence[RecordBatch],
@@ -55,7 +60,7 @@ class KeyedSharePartition(ExpiringSharePartition):
         **limits: Any,
     ) -> tuple[list[AcquiredRecords], list[RecordBatch]]:
         """Records of aborted transactions, which are archived, wait for no other record of their key."""
-        if not batches:
+        if not batches or self.staged_at_load:
             return [], []
         if aborted and config.isolation_level is IsolationLevel.READ_COMMITTED:
             keys = outside(keys, aborted_ranges(batches, aborted))

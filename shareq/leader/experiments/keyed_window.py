@@ -23,12 +23,14 @@ class KeyedWindow(RestingWindow):
     """`most`: the records of a key that may be held at once, set at the load. `begin` and `end` enclose an
     acquisition."""
 
-    __slots__ = ("_by_key", "_keys", "_touched", "lanes", "most", "unlearned")
+    __slots__ = ("_by_key", "_keys", "_staged_unlearned", "_touched", "lanes", "most", "unlearned")
 
     def __init__(self, recorder: EventRecorder | None) -> None:
         super().__init__(recorder)
         self.lanes: RunMap[Lane] = RunMap()
         self.unlearned: RunMap[bool] = RunMap()
+        self._staged_unlearned: RunMap[bool] = RunMap()
+        """Records that were staged at the load: unlearned again when they are AVAILABLE."""
         self.most = 1
         self._by_key: dict[bytes, Lane] = {}
         self._keys: Sequence[KeyRun] | None = None
@@ -76,7 +78,14 @@ class KeyedWindow(RestingWindow):
         if before is after and after is not _AVAILABLE:
             return
         if before is _AVAILABLE:
+            if self._keys is None and after is RecordState.ACQUIRED:
+                for f, e, _ in self.unlearned.overlap(first, end):
+                    self._staged_unlearned.assign(f, e, True)
             self.unlearned.assign(first, end, None)
+        elif after is _AVAILABLE:
+            for f, e, _ in self._staged_unlearned.overlap(first, end):
+                self._staged_unlearned.assign(f, e, None)
+                self.unlearned.assign(f, e, True)
         changed = self.lanes.overlap(first, end)
         for f, e, lane in changed:
             lane.move(f, e, before, after)
@@ -131,3 +140,4 @@ class KeyedWindow(RestingWindow):
     def _forget_below(self, offset: int) -> None:
         super()._forget_below(offset)
         self.lanes.assign(FLOOR, offset, None)
+        self._staged_unlearned.assign(FLOOR, offset, None)

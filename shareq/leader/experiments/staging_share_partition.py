@@ -50,11 +50,12 @@ class StagingSharePartition(SharePartition):
     """Has the interface of SharePartition, and stages. `start_is_durable`: the start offset is stored, so that a staged
     write, which stores none, may follow."""
 
-    __slots__ = ("_transactions", "_writes_of", "start_is_durable")
+    __slots__ = ("_loaded", "_transactions", "_writes_of", "start_is_durable")
 
     def __init__(self, key: SharePartitionKey, topic: str, *, leader_epoch: int, traced: bool) -> None:
         super().__init__(key, topic, leader_epoch=leader_epoch, traced=traced)
         self.start_is_durable = False
+        self._loaded: frozenset[Producer] = frozenset()
         self._transactions: dict[Producer, _Transaction] = {}
         self._writes_of: dict[int, tuple[Producer, list[InFlightChange]]] = {}
 
@@ -79,6 +80,7 @@ class StagingSharePartition(SharePartition):
         if not super().load(state_epoch, start_offset, combine(state_batches, kept, start_offset), config=config):
             return False
         self.start_is_durable = True
+        self._loaded = frozenset(batch.producer for batch in staged)
         for batch in staged:
             self._load_staged(batch)
         return True
@@ -271,6 +273,11 @@ class StagingSharePartition(SharePartition):
     def staged_by(self) -> tuple[Producer, ...]:
         """The producers with an open transaction in which records of this share-partition are staged."""
         return tuple(self._transactions)
+
+    @property
+    def staged_at_load(self) -> bool:
+        """True while a transaction is open that had staged records before the load."""
+        return not self._loaded.isdisjoint(self._transactions)
 
     @property
     def settled(self) -> frozenset[Producer]:

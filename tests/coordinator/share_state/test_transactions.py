@@ -255,7 +255,8 @@ def test_a_marker_that_overtakes_the_result_of_the_append_ends_it() -> None:
     """Appends may be answered late: the record precedes the marker in the log."""
     stage = prepared()
     stage.holding = True
-    fields = {"state_epoch": 3, "leader_epoch": 5, "start_offset": -1, "producer_id": P.id, "producer_epoch": P.epoch}
+    fields: dict[str, Any] = {"state_epoch": 3, "leader_epoch": 5, "start_offset": -1}
+    fields |= {"producer_id": P.id, "producer_epoch": P.epoch}
     stage.send(named(Write, **fields, state_batches=batches("5-5/2/1")))
     (held,) = stage.held
     done = stage.append(held, Errors.NONE)
@@ -265,6 +266,21 @@ def test_a_marker_that_overtakes_the_result_of_the_append_ends_it() -> None:
     assert stage.seen() == ("0-5/2/1", "", 0, 6)
     stage.start()
     assert stage.seen() == ("0-5/2/1", "", 0, 6)
+
+
+def test_a_marker_that_overtakes_the_result_of_a_snapshot_is_not_lost() -> None:
+    """The snapshot was made before the commit, and precedes the marker in the log."""
+    stage = with_snapshots()
+    stage.holding = True
+    fields: dict[str, Any] = {"state_epoch": 3, "leader_epoch": 5, "start_offset": 0, "delivery_complete_count": 3}
+    stage.send(named(Write, **fields, state_batches=batches("5-5/2/1")))
+    (held,) = stage.held
+    done = stage.append(held, Errors.NONE)
+    stage.mark(True)
+    stage.handle(done)
+    stage.holding = False
+    assert stage.seen() == ("0-5/2/1", "", 0, 6)
+    assert pruned(stage).seen() == ("0-5/2/1", "", 0, 6)
 
 
 # ---- the leader is notified ------------------------------------------------------------------------------------------
@@ -312,7 +328,7 @@ def test_without_a_leader_the_notification_waits() -> None:
     led, topic = stage.image, stage.image.topics["t"]
     parts = tuple(replace(p, leader=-1) for p in topic.partitions)
     gone = replace(topic, partitions=parts)
-    changed = replace(led, topics=led.topics | {"t": gone}, topics_by_id=led.topics_by_id | {TOPIC: gone})
+    changed = replace(led, topics={**led.topics, "t": gone}, topics_by_id={**led.topics_by_id, TOPIC: gone})
     stage.change(changed)
     stage.mark(True)
     stage.wait(5_000)
