@@ -78,10 +78,7 @@ class KeyedWindow(RestingWindow):
         if before is after and after is not _AVAILABLE:
             return
         if before is _AVAILABLE:
-            if self._keys is None and after is RecordState.ACQUIRED:
-                for f, e, _ in self.unlearned.overlap(first, end):
-                    self._staged_unlearned.assign(f, e, True)
-            self.unlearned.assign(first, end, None)
+            self._no_longer_available(first, end, after)
         elif after is _AVAILABLE:
             for f, e, _ in self._staged_unlearned.overlap(first, end):
                 self._staged_unlearned.assign(f, e, None)
@@ -95,6 +92,13 @@ class KeyedWindow(RestingWindow):
                 self._touched.append(lane)
         for _, _, lane in changed:  # a lane may have several of the records: all of them have moved now
             self._refresh(lane)
+
+    def _no_longer_available(self, first: int, end: int, after: RecordState) -> None:
+        """Outside of an acquisition, records become ACQUIRED because they were staged before the load."""
+        if self._keys is None and after is RecordState.ACQUIRED:
+            for f, e, _ in self.unlearned.overlap(first, end):
+                self._staged_unlearned.assign(f, e, True)
+        self.unlearned.assign(first, end, None)
 
     def _enter(self, first: int, end: int, new: InFlightState) -> None:
         """Records are new in the window: read from the log, or loaded without their keys. Finished ones have no
