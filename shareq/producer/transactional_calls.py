@@ -82,12 +82,27 @@ class TransactionalCalls(UntilClosed):
     ) -> None:
         """Acknowledge records of a share group as part of the open transaction (an experiment of shareq).
 
-            producer.begin_transaction()
-            messages = consumer.poll(1.0)
-            for message in messages:
-                producer.produce("results", work_on(message.value()))
-            producer.send_share_acknowledgements_to_transaction(messages, consumer.share_group_metadata())
-            producer.commit_transaction()
+            from shareq import Cluster, Producer, ShareConsumer
+
+            with Cluster(config={"shareq.experiments.enable": True}) as cluster:
+                cluster.create_topic("orders")
+                cluster.create_topic("results")
+                cluster.configure_group("work", {"share.auto.offset.reset": "earliest"})
+                conf = {"bootstrap.servers": cluster.bootstrap_servers}
+                with Producer(conf) as source:
+                    source.produce("orders", "one")
+                with Producer({**conf, "transactional.id": "loop"}) as producer:
+                    producer.init_transactions()
+                    with ShareConsumer({**conf, "group.id": "work"}) as consumer:
+                        consumer.subscribe(["orders"])
+                        messages = consumer.poll(20)
+                        producer.begin_transaction()
+                        for message in messages:
+                            producer.produce("results", message.value().upper())
+                        group = consumer.share_group_metadata()
+                        producer.send_share_acknowledgements_to_transaction(messages, group)
+                        producer.commit_transaction()
+                print(cluster.log("results", 0))
 
         `acknowledgements`: records that the consumer holds, as Messages, which are accepted, or pairs of a Message and
         "ACCEPT" or "REJECT". `group_metadata`: the consumer's `share_group_metadata()`. The consumer hands the records

@@ -4,6 +4,8 @@ shareq/leader/experiments/BEHAVIOUR.md, 7.20."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from inspect import getdoc
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -192,3 +194,9 @@ def test_without_a_leader_the_call_waits() -> None:
     fake.topics["t"] = [2]
     send(producer, leaders)
     assert leaders.nodes == [2]
+
+
+def test_the_example_of_the_documentation_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = (getdoc(Producer.send_share_acknowledgements_to_transaction) or "").splitlines()
+    exec(dedent("\n".join(line for line in lines if not line or line.startswith("    "))), {})
+    assert capsys.readouterr().out.startswith("MemoryLog([0, 2)")
