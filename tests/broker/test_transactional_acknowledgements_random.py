@@ -232,6 +232,7 @@ class TransactionRun:
                 metadata = loop.consumer.share_group_metadata()
                 loop.producer.send_share_acknowledgements_to_transaction(messages, metadata)
                 loop.producer.commit_transaction()
+                self.done["staged"] += len(messages)
         self.cluster.advance(5_000)
 
     def lag(self) -> int:
