@@ -28,6 +28,7 @@ RUNS = cases(4, 12, "SHAREQ_RUNS")
 ACTIONS = 120
 PARTITIONS = 2
 LOOPS = 3
+LOCK_MS = 30_000
 LIMIT = 25
 """The most deliveries of a record. Hardly any record reaches it, and is archived without an output."""
 
@@ -79,6 +80,7 @@ class TransactionRun:
         self.loops: dict[int, Loop] = {}
         self.done: Counter[str] = Counter()
         self.used_up: set[str] = set()
+        self.moved_ms = 0
         self.produce()
 
     # ---- actions -----------------------------------------------------------------------------------------------------
@@ -176,6 +178,7 @@ class TransactionRun:
             broker = self.rng.choice(self.cluster.brokers_alive)
             self.rng.choice([self.cluster.kill_broker, self.cluster.stop_broker])(broker)
             self.done["killed"] += 1
+            self.moved_ms = self.cluster.now_ms
 
     def start_broker(self) -> None:
         dead = sorted(set(self.cluster.image.brokers) - set(self.cluster.brokers_alive))
@@ -183,6 +186,7 @@ class TransactionRun:
             self.cluster.start_broker(self.rng.choice(dead))
         if self.rng.random() < 0.5:
             self.cluster.elect_preferred_leaders()
+        self.moved_ms = self.cluster.now_ms
 
     def disturb(self) -> None:
         topic = self.rng.choice([SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC, GROUP_METADATA_TOPIC])
@@ -242,9 +246,12 @@ class TransactionRun:
     # ---- the checker -------------------------------------------------------------------------------------------------
 
     def check_delivery(self, loop: Loop, messages: list[Message]) -> None:
-        """X3. A copy of an earlier delivery may still be in a client's buffer. After its time-out a transaction is
-        aborted, which its producer finds out later."""
+        """X3. A copy of an earlier delivery may still be in a client's buffer: it has a lower delivery count, or is of a
+        former leader, until its lock ends. After its time-out a transaction is aborted, which its producer finds out
+        later."""
         self.used_up |= {f"{place_of(message)}" for message in messages if message.delivery_count() == LIMIT}
+        if self.cluster.now_ms - self.moved_ms < LOCK_MS:
+            return
         for other in self.loops.values():
             if other is not loop and self.cluster.now_ms < other.begun_ms + other.timeout_ms:
                 for message in messages:
