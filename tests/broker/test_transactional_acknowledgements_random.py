@@ -246,9 +246,9 @@ class TransactionRun:
     # ---- the checker -------------------------------------------------------------------------------------------------
 
     def check_delivery(self, loop: Loop, messages: list[Message]) -> None:
-        """X3. A copy of an earlier delivery may still be in a client's buffer: it has a lower delivery count, or is of a
-        former leader, until its lock ends. After its time-out a transaction is aborted, which its producer finds out
-        later."""
+        """X3. A copy of an earlier delivery may still be in a client's buffer until its lock ends: it has a lower
+        delivery count, or is of a former leader. After its time-out a transaction is aborted, which its producer finds
+        out later."""
         self.used_up |= {f"{place_of(message)}" for message in messages if message.delivery_count() == LIMIT}
         if self.cluster.now_ms - self.moved_ms < LOCK_MS:
             return
