@@ -84,6 +84,17 @@ def abort_required() -> KafkaException:
     return KafkaException(KafkaError(Errors.INVALID_TXN_STATE, why))
 
 
+FATAL = frozenset(
+    {
+        Errors.INVALID_PRODUCER_EPOCH,
+        Errors.INVALID_PRODUCER_ID_MAPPING,
+        Errors.PRODUCER_FENCED,
+        Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
+"""Errors of additions to a transaction that end the producer."""
+
+
 class ProducerIdentity:
     """Producer id and epoch, requested when needed. Without idempotence there is no id.
 
@@ -256,3 +267,13 @@ class ProducerIdentity:
         """Enter the state FATAL, in which the producer can only be closed."""
         self.error = KafkaError(error, reason or None, fatal=True)
         self.state = _S.FATAL
+
+    def refused(self, error: Errors, reason: str | None, fatal: frozenset[Errors] = FATAL) -> KafkaError:
+        """The error of a call that adds to the transaction: the producer ends after those of `fatal`; after all others
+        the transaction must be aborted."""
+        if error in fatal:
+            self.fail(error, reason)
+            assert self.error is not None
+            return self.error
+        self.record_failed()
+        return KafkaError(error, f"{reason or error.name}: abort_transaction() is required")

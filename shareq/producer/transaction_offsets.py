@@ -16,21 +16,12 @@ from shareq.client.coordinator import CoordinatorLookup
 from shareq.model.errors import Errors, KafkaError
 from shareq.model.messages.base import Response
 from shareq.model.messages.transactions import TxnOffsetCommitRequest, TxnOffsetCommitResponse
-from shareq.producer.transaction import COORDINATOR_MOVED, ProducerIdentity
+from shareq.producer.transaction import COORDINATOR_MOVED, FATAL, ProducerIdentity
 
 _LIBRDKAFKA = b"CGMDv2:"
 """The first bytes of confluent-kafka's `Consumer.consumer_group_metadata()`."""
 
-_FATAL = frozenset(
-    {
-        Errors.INVALID_PRODUCER_EPOCH,
-        Errors.INVALID_PRODUCER_ID_MAPPING,
-        Errors.PRODUCER_FENCED,
-        Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        Errors.UNSUPPORTED_VERSION,
-    }
-)
-"""Errors that end the producer; after all other errors that are not retriable, the transaction must be aborted."""
+_FATAL = FATAL | {Errors.UNSUPPORTED_VERSION}
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +155,7 @@ class TransactionOffsetCommit:
 
     def _refused(self, error: Errors, reason: str | None) -> None:
         self.done = True
-        if error in _FATAL:
-            self._identity.fail(error, reason)
-            self.error = self._identity.error
-        else:
-            self._identity.record_failed()
-            self.error = KafkaError(error, f"{reason or error.name}: abort_transaction() is required")
+        self.error = self._identity.refused(error, reason, _FATAL)
 
 
 def _request(

@@ -27,16 +27,6 @@ from shareq.producer.transaction import ProducerIdentity
 ShareAcknowledgements = Mapping[Place, Mapping[int, int]]
 """Acknowledge types by offset, by topic and partition."""
 
-_FATAL = frozenset(
-    {
-        Errors.INVALID_PRODUCER_EPOCH,
-        Errors.INVALID_PRODUCER_ID_MAPPING,
-        Errors.PRODUCER_FENCED,
-        Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    }
-)
-"""Errors that end the producer. After all others that are not retried, the transaction must be aborted."""
-
 _LOST = frozenset({Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.UNKNOWN_TOPIC_ID, Errors.FENCED_LEADER_EPOCH})
 """Retriable errors after which a retry cannot succeed: the locks are void."""
 
@@ -231,12 +221,7 @@ class TransactionShareAcknowledgements:
         if self._over:
             return
         self._over = True
-        if error in _FATAL:
-            self._identity.fail(error, reason)
-            self.error = self._identity.error
-        else:
-            self._identity.record_failed()
-            self.error = KafkaError(error, f"{reason or error.name}: abort_transaction() is required")
+        self.error = self._identity.refused(error, reason)
 
 
 def _batches(types: Mapping[int, int]) -> Iterator[AcknowledgementBatch]:

@@ -6,7 +6,7 @@ readers of committed records see it.
 
 X1: an offset is in at most one committed transaction.
 X2: a record is acknowledged if and only if its output is committed.
-X3: what is staged is delivered to nobody.
+X3: a staged record is delivered to no member.
 X4: nothing is staged any more when all transactions are over.
 """
 

@@ -251,34 +251,29 @@ def test_a_compacted_topic_refuses_transactions() -> None:
     assert stage.seen() == ("", "", 0, 0)
 
 
-def test_a_marker_that_overtakes_the_result_of_the_append_ends_it() -> None:
-    """Appends may be answered late: the record precedes the marker in the log."""
-    stage = prepared()
+def write_overtaken_by_the_marker(stage: TransactionStage, **fields: Any) -> None:
+    """Write; the result of the append, whose record precedes the marker of `P` in the log, is late."""
     stage.holding = True
-    fields: dict[str, Any] = {"state_epoch": 3, "leader_epoch": 5, "start_offset": -1}
-    fields |= {"producer_id": P.id, "producer_epoch": P.epoch}
-    stage.send(named(Write, **fields, state_batches=batches("5-5/2/1")))
+    stage.send(named(Write, state_epoch=3, leader_epoch=5, state_batches=batches("5-5/2/1"), **fields))
     (held,) = stage.held
     done = stage.append(held, Errors.NONE)
     stage.mark(True)
     stage.handle(done)
     stage.holding = False
+
+
+def test_a_marker_that_overtakes_the_result_of_the_append_ends_it() -> None:
+    stage = prepared()
+    write_overtaken_by_the_marker(stage, start_offset=-1, producer_id=P.id, producer_epoch=P.epoch)
     assert stage.seen() == ("0-5/2/1", "", 0, 6)
     stage.start()
     assert stage.seen() == ("0-5/2/1", "", 0, 6)
 
 
 def test_a_marker_that_overtakes_the_result_of_a_snapshot_is_not_lost() -> None:
-    """The snapshot was made before the commit, and precedes the marker in the log."""
+    """The snapshot was made before the commit."""
     stage = with_snapshots()
-    stage.holding = True
-    fields: dict[str, Any] = {"state_epoch": 3, "leader_epoch": 5, "start_offset": 0, "delivery_complete_count": 3}
-    stage.send(named(Write, **fields, state_batches=batches("5-5/2/1")))
-    (held,) = stage.held
-    done = stage.append(held, Errors.NONE)
-    stage.mark(True)
-    stage.handle(done)
-    stage.holding = False
+    write_overtaken_by_the_marker(stage, start_offset=0, delivery_complete_count=3)
     assert stage.seen() == ("0-5/2/1", "", 0, 6)
     assert pruned(stage).seen() == ("0-5/2/1", "", 0, 6)
 
