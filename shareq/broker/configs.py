@@ -165,20 +165,25 @@ def config_text(value: object) -> str:
 
 
 def describe_configs(request: DescribeConfigsRequest, image: ClusterImage, broker_id: int) -> DescribeConfigsResponse:
-    results = []
-    for requested in request.resources:
-        (error, why), entries = _described(requested, image, broker_id)
-        keys = requested.configuration_keys
-        results.append(
-            DescribeConfigsResponse.Result(
-                resource_type=requested.resource_type,
-                resource_name=requested.resource_name,
-                configs=tuple(_config(entry, request) for entry in entries if not keys or entry.key in keys),
-                error_code=error,
-                error_message=why,
-            )
-        )
-    return DescribeConfigsResponse(results=tuple(results))
+    # A resource that is named several times is described once: a request may name it thousands of times.
+    results = {
+        requested: _result(requested, request, image, broker_id) for requested in dict.fromkeys(request.resources)
+    }
+    return DescribeConfigsResponse(results=tuple(results[requested] for requested in request.resources))
+
+
+def _result(
+    requested: DescribeConfigsRequest.Resource, request: DescribeConfigsRequest, image: ClusterImage, broker_id: int
+) -> DescribeConfigsResponse.Result:
+    (error, why), entries = _described(requested, image, broker_id)
+    keys = requested.configuration_keys
+    return DescribeConfigsResponse.Result(
+        resource_type=requested.resource_type,
+        resource_name=requested.resource_name,
+        configs=tuple(_config(entry, request) for entry in entries if not keys or entry.key in keys),
+        error_code=error,
+        error_message=why,
+    )
 
 
 def _described(

@@ -123,6 +123,19 @@ def test_all_configurations_of_a_resource_are_described(
     assert {config.name for config in describe_configs(requester, kind, name).configs} == expected
 
 
+def test_a_resource_that_is_named_many_times_is_described_once(requester: Requester) -> None:
+    """A request of 50 kB could otherwise occupy the server for seconds."""
+    resource, other = (
+        DescribeConfigsRequest.Resource(resource_type=TOPIC, resource_name="orders", configuration_keys=keys)
+        for keys in (None, ("retention.ms",))
+    )
+    answer = requester.ask(DescribeConfigsRequest(resources=(resource, other, resource)), 4, 0)
+    first, second, third = answer.results
+    assert first is third
+    assert first.configs
+    assert [config.name for config in second.configs] == ["retention.ms"]
+
+
 def test_unknown_keys_are_left_out_of_a_description(requester: Requester) -> None:
     found = describe_configs(requester, TOPIC, "orders", "retention.ms", "colour")
     assert [config.name for config in found.configs] == ["retention.ms"]
