@@ -21,8 +21,8 @@ from shareq.model.messages.share_group import (
     ShareGroupDescribeRequest,
 )
 from shareq.model.messages.topics import DescribeConfigsRequest, ResourceType
+from shareq.observer.passed_log import PassedLog
 from shareq.observer.poll_result import PartitionId, PollResult
-from shareq.observer.state_log import StateLog
 from shareq.observer.state_topic_reader import list_offsets_request, read_state_topic
 
 CONFIGS = (
@@ -47,7 +47,7 @@ class ClusterPoll:
         self._topics = None if topics is None else frozenset(topics)
         self._group_topics: frozenset[str] = frozenset()
         self._coordinator: int | None = None
-        self._log = StateLog((group,))
+        self._log = PassedLog((group,))
 
     def poll(self) -> Operation[PollResult]:
         result = PollResult()
@@ -154,6 +154,7 @@ class ClusterPoll:
         states = {at: self._log.state(key) for at, key in read.items()}
         # Copies: the next poll changes the states of the log, and the result may be used later.
         result.states = {at: None if state is None else replace(state) for at, state in states.items()}
+        result.passed = {at: self._log.take_passed(key) for at, key in read.items()}
 
     def _list_log_offsets(self, result: PollResult) -> Operation[None]:
         """Read the starts and ends of logs. After the state, so that no SPSO is above a log end in the result."""

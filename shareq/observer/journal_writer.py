@@ -25,6 +25,7 @@ from shareq.model.events import (
     Run,
 )
 from shareq.model.messages.share_group import ShareGroupDescribeResponse
+from shareq.model.messages.share_state import StateBatch
 from shareq.observer.log_writer import LogWriter
 from shareq.observer.poll_result import PartitionId, PollResult
 from shareq.observer.timed_journal import TimedJournal
@@ -76,7 +77,7 @@ class JournalWriter:
             for event in events_of(poll.records):
                 self._write(event)
             for at, state in poll.states.items():
-                self._write_state(at, state)
+                self._write_state(at, state, poll.passed.get(at, ()))
             for at, offset in poll.log_starts.items():
                 self._logs.write_log_start(at, offset)
             for at, end in poll.log_ends.items():
@@ -196,12 +197,12 @@ class JournalWriter:
 
     # ---- records -----------------------------------------------------------------------------------------------------
 
-    def _write_state(self, at: PartitionId, state: KeyState | None) -> None:
+    def _write_state(self, at: PartitionId, state: KeyState | None, passed: Iterable[StateBatch]) -> None:
         read = _durable_state(self._group, at, state)
         now = (self._logs.topic_id(at[0]), read)
         if self._states.get(at) != now:
             self._states[at] = now
-            self._write(read)
+            self._write(read._replace(passed=_runs(passed)))
 
     def _write_waiting(self, now_ms: int) -> None:
         """Write events of clients whose member is described now; discard those that have waited too long."""
@@ -224,6 +225,11 @@ class JournalWriter:
 def _durable_state(group: str, at: PartitionId, state: KeyState | None) -> DurableStateRead:
     if state is None:
         return DurableStateRead(group, *at, -1, (), -1, -1, -1, -1)
-    runs = tuple(Run(b.first_offset, b.last_offset + 1, *b[2:]) for b in state.state_batches)
     epochs = state.snapshot_epoch, state.state_epoch, state.leader_epoch
-    return DurableStateRead(group, *at, state.start_offset, runs, state.delivery_complete_count, *epochs)
+    return DurableStateRead(
+        group, *at, state.start_offset, _runs(state.state_batches), state.delivery_complete_count, *epochs
+    )
+
+
+def _runs(batches: Iterable[StateBatch]) -> tuple[Run, ...]:
+    return tuple(Run(b.first_offset, b.last_offset + 1, *b[2:]) for b in batches)

@@ -10,6 +10,7 @@ from shareq.coordinator.share_state.state import KeyState
 from shareq.model.errors import Errors
 from shareq.model.messages.cluster import MetadataResponse
 from shareq.model.messages.share_group import ShareGroupDescribeResponse
+from shareq.model.messages.share_state import StateBatch
 
 PartitionId = tuple[str, int]
 """(topic, partition)."""
@@ -42,7 +43,8 @@ class PollResult(Incomplete):
 
     `unreachable`: no broker answered. `topics`: None for a topic that does not exist. `group`: None if there is no such
     group, or it could not be described (then `group_described` is False). `states`: None for a share-partition without
-    durable state. `log_starts`, `log_ends`: those that are known.
+    durable state. `passed`: the finished runs below their start offsets that the topic has named since the last poll.
+    `log_starts`, `log_ends`: those that are known.
     """
 
     topics: dict[str, MetadataResponse.Topic | None] = field(default_factory=dict)
@@ -50,5 +52,6 @@ class PollResult(Incomplete):
     group_described: bool = False
     configs: dict[str, str] = field(default_factory=dict)
     states: dict[PartitionId, KeyState | None] = field(default_factory=dict)
+    passed: dict[PartitionId, tuple[StateBatch, ...]] = field(default_factory=dict)
     log_starts: dict[PartitionId, int] = field(default_factory=dict)
     log_ends: dict[PartitionId, int] = field(default_factory=dict)

@@ -151,7 +151,17 @@ NO_STATE: tuple[Any, ...] = (-1, (), -1, -1, -1, -1)
             id="updates are merged as the coordinator merges",
         ),
         pytest.param(
-            lambda k: [snapshot(k, 0, "0-3/2/1"), update(k, 4)], (4, (), 0, 0, 1, 0), id="the SPSO passes batches"
+            lambda k: [snapshot(k, 0, "0-3/2/1"), update(k, 4)],
+            (4, (), 0, 0, 1, 0, (Run(0, 4, 2, 1),)),
+            id="the SPSO passes batches",
+        ),
+        pytest.param(
+            lambda k: [
+                snapshot(k, 0),
+                *(update(k, 0, "0-0/2/1"), update(k, 1, "1-1/4/5", "2-2/0/1"), update(k, 2, "2-3/2/2"), update(k, 3)),
+            ],
+            (3, (Run(3, 4, 2, 2),), 0, 0, 1, 0, (Run(0, 1, 2, 1), Run(1, 2, 4, 5), Run(2, 3, 2, 2))),
+            id="the SPSO passes batches of several records",
         ),
         pytest.param(
             lambda k: [snapshot(k, 9, "9-9/2/1"), update(k, 9, "11-11/4/5", complete=2), snapshot(k, 3, epoch=1)],

@@ -240,8 +240,50 @@ def test_final_states_are_kept_below_the_spso() -> None:
     assert observed([*TEN, MIXED, read(8), read(0)]).snapshot()["past"] == []
 
 
+def passed(spso: int, *runs: tuple[int, int, int, int]) -> DurableStateRead:
+    """A read that names runs below the SPSO, and no others."""
+    return read(spso)._replace(passed=tuple(Run(*run) for run in runs))
+
+
+@pytest.mark.parametrize(
+    ("events", "past"),
+    [
+        pytest.param(
+            [*TEN, passed(4, (0, 1, ACKNOWLEDGED, 1), (1, 2, ARCHIVED, 5), (2, 4, ACKNOWLEDGED, 2))],
+            [[0, 1, "acknowledged", 1], [1, 2, "archived", 5], [2, 4, "acknowledged", 2]],
+            id="named between two reads",
+        ),
+        pytest.param(
+            [*TEN, read(0, (0, 2, ACKNOWLEDGED, 1)), passed(4, (0, 1, ACKNOWLEDGED, 1), (1, 4, ACKNOWLEDGED, 1))],
+            [[0, 2, "acknowledged", 1], [2, 4, "acknowledged", 1]],
+            id="each once, also if two reads name it",
+        ),
+        pytest.param([*TEN, passed(4, (1, 2, ARCHIVED, 5))], [[1, 2, "archived", 5]], id="others stay unknown"),
+        pytest.param(
+            [*START, grown(10), passed(4, (2, 4, ACKNOWLEDGED, 1))],
+            [[2, 4, "acknowledged", 1]],
+            id="at the first read",
+        ),
+        pytest.param(
+            [*TEN, read(8), passed(3, (0, 1, ACKNOWLEDGED, 1), (5, 8, ACKNOWLEDGED, 1))],
+            [[0, 1, "acknowledged", 1]],
+            id="those below an SPSO that has moved back",
+        ),
+    ],
+)
+def test_finished_records_that_the_spso_has_passed_between_two_reads_are_known(
+    events: list[Event], past: list[list[object]]
+) -> None:
+    assert observed(events).snapshot()["past"] == past
+
+
+def test_a_raster_counts_records_that_the_spso_has_passed_between_two_reads() -> None:
+    journal = observed([*TEN, passed(4, (0, 3, ACKNOWLEDGED, 1), (3, 4, ARCHIVED, 5)), grown(12, 10)]).source
+    assert "3 acknowledged, 1 archived" in raster(journal, GROUP, TOPIC).text
+
+
 def test_an_observers_journal_is_equal_after_writing_and_reading(tmp_path: Any) -> None:
-    seen = observed([*TEN, MIXED, held("a", 2, 3)])
+    seen = observed([*TEN, MIXED, held("a", 2, 3), passed(7, (2, 7, ACKNOWLEDGED, 1))])
     seen.source.to_jsonl(tmp_path / "journal.jsonl")
     again = view(Journal.from_jsonl(tmp_path / "journal.jsonl"), GROUP, TOPIC)
     assert again.snapshot() == seen.snapshot()

@@ -154,6 +154,10 @@ CASES: list[tuple[list[tuple[int, Event]], list[tuple[str, int | None, str | Non
         [(-1, DurableStateRead(*WHERE, 3, (Run(2, 3, ARCHIVED, 2),), 0, 0, 1, 0))],
         [(DURABLE, ARCHIVED, "a"), (PASSED, ARCHIVED, None)],
     ),
+    (
+        [(-1, DurableStateRead(*WHERE, 4, (), 0, 0, 1, 0, (Run(2, 3, ARCHIVED, 2), Run(3, 4, ACKNOWLEDGED, 1))))],
+        [(DURABLE, ARCHIVED, "a"), (PASSED, ARCHIVED, None)],
+    ),
 ]
 
 

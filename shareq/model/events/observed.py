@@ -15,7 +15,8 @@ class DurableStateRead(NamedTuple):
 
     `spso` -1: there is no state, or the start offset is not decided yet. `runs` are the durable runs, as of the last
     write: terminal runs are final; AVAILABLE runs were returned after `delivery_count` deliveries and may have been
-    acquired again since. `delivery_complete_count` -1: not counted.
+    acquired again since. `delivery_complete_count` -1: not counted. `passed`: terminal runs below the SPSO that were
+    written since the last event, and that a write after them has passed.
     """
 
     group_id: str
@@ -27,6 +28,12 @@ class DurableStateRead(NamedTuple):
     snapshot_epoch: int
     state_epoch: int
     leader_epoch: int
+    passed: tuple[Run, ...] = ()
+
+    @property
+    def named(self) -> tuple[Run, ...]:
+        """All runs, those that the SPSO has passed first."""
+        return self.passed + self.runs
 
 
 class RecordsHeld(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from shareq.model.events import (
@@ -15,7 +15,7 @@ from shareq.model.events import (
 )
 from shareq.model.events import Run as DurableRun
 from shareq.trace.analysis.observed_knowledge import Hold, Knowledge, durable_status
-from shareq.trace.analysis.runs import STATE_OF_CODE, StatusRun
+from shareq.trace.analysis.runs import STATE_OF_CODE, Runs, StatusRun
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal.entry_log import Entry
 
@@ -80,6 +80,7 @@ def _read(state: SharePartitionState, entry: Entry, event: DurableStateRead) -> 
     spso, terminal = _passed(event)
     known = state.knowledge or Knowledge()
     reset = state.loaded and spso < known.durable_spso
+    begin = state.spso if state.loaded and not reset else 0
     if reset or not state.loaded:
         state.past, state.spso = [], event.spso
     if reset:
@@ -87,7 +88,7 @@ def _read(state: SharePartitionState, entry: Entry, event: DurableStateRead) -> 
     dropped = [run for run in state.runs.drop_below(event.spso) if run[2].state.terminal]
     dropped += [(max(first, state.spso), end, status) for first, end, status in terminal if end > state.spso]
     state.loaded, state.partial, state.spso = spso >= 0, False, max(spso, state.spso, 0)
-    state.add_past(dropped)
+    state.add_past(_named(event.passed, begin, dropped) if event.passed else dropped)
     state.state_epoch, state.leader_epoch = event.state_epoch, event.leader_epoch
     state.knowledge = known._replace(durable=event.runs, durable_spso=spso)
     lay_out(state)
@@ -102,6 +103,17 @@ def _passed(event: DurableStateRead) -> tuple[int, list[StatusRun]]:
         passed.append((spso, end, durable_status(state, delivery_count)))
         spso = end
     return spso, passed
+
+
+def _named(passed: Iterable[DurableRun], begin: int, dropped: Iterable[StatusRun]) -> list[StatusRun]:
+    """The terminal runs from `begin` on that the SPSO has passed: those named between two reads, and known ones."""
+    found = Runs()
+    for first, end, state, delivery_count in passed:
+        if begin < end:
+            found.assign(max(first, begin), end, durable_status(state, delivery_count))
+    for run in dropped:
+        found.assign(*run)
+    return list(found)
 
 
 def _held(state: SharePartitionState, entry: Entry, event: RecordsHeld) -> None:

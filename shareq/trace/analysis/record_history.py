@@ -274,7 +274,7 @@ class RecordHistory:
             self._add(entry, event.cause, state, event.delivery_count, member_id=event.member_id)
 
     def _durable(self, entry: Entry, event: DurableStateRead) -> None:
-        found = [(run.state, run.delivery_count) for run in event.runs if run.first <= self._offset < run.end]
+        found = [(run.state, run.delivery_count) for run in event.named if run.first <= self._offset < run.end]
         if found and self._last_count() <= found[0][1]:
             state = STATE_OF_CODE[found[0][0]]
             if (state, found[0][1]) != (self._last_state(), self._last_count()):

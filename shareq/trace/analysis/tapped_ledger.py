@@ -96,7 +96,7 @@ class TappedLedger:
             self.state[self._slice(0, event.spso)] = UNKNOWN
         elif event.spso < before:  # the offsets of the group were reset
             self._counted[:] = 0
-        for run in event.runs:
+        for run in event.named:
             at = self._slice(run.first, run.end)
             if before is None:
                 self.deliveries[at] = self.delivery_count[at] = self._counted[at] = run.delivery_count

@@ -264,7 +264,7 @@ class _ObservedPainter(_Painter):
         if isinstance(event, HoldEnded):
             self._let_go(event, x)
         elif isinstance(event, DurableStateRead):
-            for first, end, state, delivery_count in event.runs:
+            for first, end, state, delivery_count in event.named:
                 if _NAMES[state] in self.outcomes:
                     self._settle(first, end, RecordStatus(RecordState(state), delivery_count))
 
