@@ -191,15 +191,21 @@ class JavaMember:
 
 @contextmanager
 def java_client(program: KafkaCommand) -> Iterator[Java]:
-    """Run ShareMembers.java with Kafka's jars. PySpark's Janino compiles it, so a Java without a compiler is enough."""
-    spark_jars = Path(pyspark.__file__).parent / "jars"
-    compiler = [str(found) for name in ("janino", "commons-compiler") for found in spark_jars.glob(f"{name}-*.jar")]
-    source = Path(__file__).parent / "ShareMembers.java"
-    command = program.tool("org.codehaus.janino.SimpleCompiler", (str(source), "ShareMembers"))
-    classpath = command.index("-cp") + 1
-    command[classpath] = ":".join([command[classpath], *compiler])
+    """Run ShareMembers.java."""
+    command = java_command(program, Path(__file__).parent / "ShareMembers.java")
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield Java(process)
         finally:
             process.kill()
+
+
+def java_command(program: KafkaCommand, source: Path, *arguments: str) -> list[str]:
+    """The command for a program with Kafka's jars. PySpark's Janino compiles it, so a Java without a compiler is
+    enough."""
+    spark_jars = Path(pyspark.__file__).parent / "jars"
+    compiler = [str(found) for name in ("janino", "commons-compiler") for found in spark_jars.glob(f"{name}-*.jar")]
+    command = program.tool("org.codehaus.janino.SimpleCompiler", (str(source), source.stem, *arguments))
+    classpath = command.index("-cp") + 1
+    command[classpath] = ":".join([command[classpath], *compiler])
+    return command

@@ -10,10 +10,11 @@ import struct
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
 from shareq import AcknowledgeType, Admin, Cluster, KafkaException, ledger, view
@@ -358,6 +359,22 @@ def test_no_kafka_answers() -> None:
 def test_wrong_arguments_are_named(cluster: Cluster, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigException, match=re.escape(message)):
         tap(address(cluster), **arguments)
+
+
+def test_an_address_with_a_protocol_and_numbers_of_a_dataframe() -> None:
+    """Test containers print such addresses."""
+    number: Any = np.int64
+    with served(1) as cluster:
+        with_protocol = f"PLAINTEXT://{address(cluster)}/"
+        with tap(with_protocol, interval_ms=number(50), capacity=number(10)) as first:
+            (port,) = map(int, PORTS.findall(first.bootstrap_servers))
+        with tap(with_protocol, port=number(port)) as again:
+            assert again.bootstrap_servers == f"127.0.0.1:{port}"
+            produce(again.bootstrap_servers, 0, 1)
+            with consumer(again.bootstrap_servers, "anna") as anna:
+                assert len(take(anna, 1)) == 1
+            with closing(view(with_protocol, GROUP, "orders")) as seen:
+                assert seen.snapshot()["spso"] == 0
 
 
 def test_a_closed_tap_keeps_its_journal(cluster: Cluster) -> None:
