@@ -9,8 +9,10 @@ own ratios.
 from __future__ import annotations
 
 import statistics
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -43,13 +45,42 @@ def test_latency(benchmark: Any, ways: tuple[Kafka, Serving], others: int) -> No
     times Kafka's in each row."""
     benchmark.group = f"backend: latency, p50, {others:,} other partitions served before"
     for way in ways if others else ():
-        consume_and_close(way, others)
-    rounds = alternate(benchmark, ways, lambda way: statistics.median(latencies_s(way, LATENCIES)))
+        read_all(way, others).close()
+    compare_latencies(benchmark, ways)
+
+
+@pytest.mark.benchmark(timer=REPORTED)
+@pytest.mark.parametrize("others", [10, 1000])
+def test_latency_beside(benchmark: Any, ways: tuple[Kafka, Serving], others: int) -> None:
+    """The same while a member of another group waits for records of so many partitions."""
+    benchmark.group = f"backend: latency, p50, {others:,} other partitions served meanwhile"
+    ended = threading.Event()
+    with ThreadPoolExecutor() as pool:
+        for consumer in [read_all(way, others) for way in ways]:
+            pool.submit(wait_for_records, consumer, ended)
+        try:
+            compare_latencies(benchmark, ways)
+        finally:
+            ended.set()
+
+
+def compare_latencies(benchmark: Any, ways: tuple[Kafka, Serving]) -> None:
+    p99s_s: dict[Any, list[float]] = {way: [] for way in ways}
+
+    def p50_s(way: Kafka | Serving) -> float:
+        found = sorted(latencies_s(way, LATENCIES))
+        p99s_s[way].append(found[len(found) * 99 // 100])
+        return statistics.median(found)
+
+    rounds = alternate(benchmark, ways, p50_s)
     benchmark.extra_info["Kafka p50, ms"] = round(1000 * statistics.median(native for native, _ in rounds), 2)
     benchmark.extra_info["times"] = round(statistics.median(ours / native for native, ours in rounds), 2)
+    for name, way in zip(("Kafka p99, ms", "p99, ms"), ways, strict=True):
+        benchmark.extra_info[name] = round(1000 * statistics.median(p99s_s[way]), 1)
 
 
-def consume_and_close(way: Kafka | Serving, partitions: int) -> None:
+def read_all(way: Kafka | Serving, partitions: int) -> ShareConsumer:
+    """A consumer that has read a new topic of so many partitions."""
     topic, group = fresh(way, partitions)
     left = 10 * partitions
     fill(way, topic, left)
@@ -57,6 +88,12 @@ def consume_and_close(way: Kafka | Serving, partitions: int) -> None:
     consumer.subscribe([topic])
     while left > 0:
         left -= len([message for message in consumer.poll(1.0) if not message.error()])
+    return consumer
+
+
+def wait_for_records(consumer: ShareConsumer, ended: threading.Event) -> None:
+    while not ended.is_set():
+        consumer.poll(0.5)
     consumer.close()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pytest
@@ -57,7 +57,7 @@ class Loop(NamedTuple):
             done += self._answer(self.consumer.poll(10))
         return time.perf_counter() - begun
 
-    def _answer(self, messages: list[Any]) -> int:
+    def _answer(self, messages: Sequence[Any]) -> int:
         if not messages:
             return 0
         if self.transactional:
