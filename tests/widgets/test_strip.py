@@ -77,6 +77,7 @@ def test_commands_of_the_browser(
         pytest.param({"do": "seek", "value": 99}, "order must be a whole number", id="seek past the end"),
         pytest.param({"do": "speed", "value": -1}, "speed must be from 0.25 to 10", id="negative speed"),
         pytest.param({"do": "_mirror"}, "unknown command '_mirror'", id="a private method"),
+        pytest.param({"do": "nearer"}, "unknown command 'nearer'", id="a command of the page"),
     ],
 )
 def test_bad_commands_have_an_error_and_a_response(

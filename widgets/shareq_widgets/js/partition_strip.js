@@ -1,16 +1,15 @@
 // The partition strip in the browser: it draws snapshots and decides nothing about records.
 
-/** @import { Model, Snapshot } from "./types.d.ts" */
+/** @import { Model, Snapshot, StripCommand } from "./types.d.ts" */
 
 import { Camera } from "./camera.js";
 import { keepWhole } from "./changes.js";
+import { ROWS } from "./commands.js";
 import { STATE, add, cellAt, clamp, describe, legendMarkup, put, setText } from "./draw.js";
 import { Player, button } from "./player.js";
 import { Scene } from "./scene.js";
 
-const ZOOMS = [["out", "−", "zoom out (-)"], ["fit", "fit", "fit the window (F)"], ["in", "+", "zoom in (+)"]];
 const CLICK = 4; // a pointer that moves less than this has clicked, px
-const KEYS = { "+": "in", "=": "in", "-": "out", f: "fit" };
 
 /**
  * The elements of the picture; content is filled in later.
@@ -25,7 +24,7 @@ function build({ root, plot, svg, after, bar }, lane_top) {
   const tip = add(plot, "div", { class: "sq-tip", hidden: true });
   const overview = add(after, "canvas", { class: "sq-overview", title: "the whole window: click or drag to go there", hidden: true });
   const legend = add(root, "div", { class: "sq-legend sq-soft" }), zoom = add(bar, "span", { class: "sq-zoom" });
-  for (const spec of ZOOMS) button(zoom, spec);
+  for (const [name, { strip }] of ROWS) if (strip) button(zoom, name);
   return { root, plot, svg, ground, lanes, places, cells, names, flows, tip, overview, legend };
 }
 
@@ -36,19 +35,17 @@ export class Strip extends Player {
     this.parts = build(this.page, this.look.sizes.lane_top);
     this.camera = new Camera(this.look.sizes);
     this.scene = new Scene(this.parts, this.look, this.camera, this.id, model.get("snapshot"), this.palette.light);
-    this.keys = { ...this.keys, ...KEYS };
+    /** @type {Record<StripCommand, () => void>} */
+    const zooms = {
+      out: () => this.camera.zoom(0.8),
+      fit: () => { if (this.snap) this.camera.fit(this.snap); },
+      in: () => this.camera.zoom(1.25),
+    };
+    Object.assign(this.presses, zooms);
     this.legended = "";
     /** @type {{ x: number, y: number } | null} */
     this.asked = null; // where the pointer rests on a record, whose tooltip is open
     this.point();
-  }
-  /** @override @param {string} name */
-  pressed(name) {
-    if (name === "in") this.camera.zoom(1.25);
-    else if (name === "out") this.camera.zoom(0.8);
-    else if (name === "fit") { if (this.snap) this.camera.fit(this.snap); }
-    else return false;
-    return true;
   }
 
   // ---- pointer: drag to pan, ctrl + wheel to zoom, hover for the tooltip

@@ -1,6 +1,8 @@
 // The data of the widgets' traits, in the form that Python sends: shareq/trace/views/view.py (snapshots),
 // shareq_widgets/look.py (sizes, shapes, colours) and shareq_widgets/words.py (texts). Offsets are half-open ranges.
 
+import type TABLE from "../commands.json";
+
 /** Its fields have names in draw.js: FIRST, END, ... A run below the SPSO ends after the count. */
 export type Run = [
   first: number, end: number, state: string, count: number,
@@ -311,7 +313,30 @@ export interface Context {
   el: HTMLElement;
 }
 
-export type Send = (name: string, value?: unknown) => void;
+/** A row of the table of commands, see shareq_widgets/commands.py. */
+export interface Command {
+  value?: string;
+  trait?: string;
+  keys?: string[];
+  text?: string;
+  on?: string;
+  title?: string;
+  choices?: number[];
+  moves?: boolean;
+  kernel?: boolean;
+  page?: boolean;
+  strip?: boolean;
+}
+
+type With<Column extends string> = { [Name in CommandName]: (typeof TABLE)[Name] extends Record<Column, unknown> ? Name : never }[CommandName];
+
+export type CommandName = keyof typeof TABLE;
+export type PageCommand = With<"page">;
+export type StripCommand = With<"strip">;
+/** The commands that a saved page carries out. */
+export type SavedCommand = Exclude<CommandName, With<"kernel"> | PageCommand | StripCommand>;
+
+export type Send = (name: CommandName, value?: unknown) => void;
 
 export type ElementOf<Tag extends string> = Tag extends keyof HTMLElementTagNameMap ? HTMLElementTagNameMap[Tag]
   : Tag extends keyof SVGElementTagNameMap ? SVGElementTagNameMap[Tag]
