@@ -9,11 +9,12 @@ import traitlets
 
 from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq.trace.views.group_timeline import GroupTimeline
+from shareq.trace.views.snapshot import Snapshot
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.instant import Instant
 from shareq_widgets.playback import Playback
 from shareq_widgets.player import STATIC, Player
-from shareq_widgets.position import Position, Snapshot, Span
+from shareq_widgets.position import Position, Span
 from shareq_widgets.selection import share_partition_of
 from shareq_widgets.svg import to_svg
 from shareq_widgets.words import sentence

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from shareq.trace.views.palette import DARK, LIGHT, STATES, SYMBOLS, UNKNOWNS
+from shareq.trace.views.snapshot import StripSnapshot
 
 SIZES: Final[dict[str, float]] = {
     "pitch": 33,  # from one cell to the next, at full size
@@ -95,7 +96,7 @@ def look() -> dict[str, Any]:
     return {"sizes": SIZES, "shapes": SHAPES, "marks": MARKS, "lock_alarm": LOCK_ALARM}
 
 
-def in_legend(snapshot: dict[str, Any]) -> list[str]:
+def in_legend(snapshot: StripSnapshot) -> list[str]:
     """The states in a legend. In an observed share-partition no record is known to be available."""
     if snapshot["observed"]:
         return [*[state for state in STATES if state not in ("available", "archiving")], *UNKNOWNS]

@@ -14,11 +14,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from shareq.model.numbers import plain
+from shareq.trace.views.snapshot import Snapshot
 from shareq_widgets.catch_up import Scene, catch_up
 from shareq_widgets.commands import COMMANDS
 from shareq_widgets.driving import drive
 from shareq_widgets.ending import end_message
-from shareq_widgets.position import Position, Snapshot, View
+from shareq_widgets.position import Position, View
 
 SPEEDS: Final = COMMANDS["speed"].choices
 EVENT_MIN_MS: Final = 150
@@ -65,7 +66,7 @@ class Playback:
         self._lasts_ms = 0.0
         self._wait_ms = 0.0
         self._scenes: deque[Scene] = deque()
-        self.snapshot: Snapshot = {}
+        self.snapshot: Snapshot
         self._until, self._at_end = 0, False
         """The moment of the journal that belongs to the snapshot; True if the snapshot was the live end when shown."""
         self._show_end()

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final
 import traitlets
 
 from shareq.trace.analysis.one_thread import used_by_one_thread
+from shareq.trace.views.snapshot import Snapshot
 from shareq_widgets import keeping, stored
 from shareq_widgets.commands import COMMANDS, OF_TRAITS
 from shareq_widgets.ending import message_of
@@ -22,7 +23,7 @@ from shareq_widgets.live import LiveWidget
 from shareq_widgets.look import THEMES, look, palette
 from shareq_widgets.moment import Moment, moment_of
 from shareq_widgets.playback import Playback
-from shareq_widgets.position import Position, Snapshot, Span, View, axis_of
+from shareq_widgets.position import Position, Span, View, axis_of
 
 STATIC: Final = Path(__file__).parent / "static"
 """The bundles of the modules in js/, made by `make bundle`."""

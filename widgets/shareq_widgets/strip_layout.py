@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import ceil, floor, log10
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from shareq.trace.views.snapshot import Member, StripSnapshot
 from shareq_widgets.look import LOCK_ALARM, SIZES, fit, in_width
 
 NEAR: Final = 84
@@ -66,7 +67,7 @@ def frame_of(first: int, window: int, width: float) -> Frame:
     return Frame(first - (ceil(columns) if pitch >= SIZES["pitch_cells"] else columns), pitch, width)
 
 
-def lines(snapshot: dict[str, Any], frame: Frame) -> Iterator[Line]:
+def lines(snapshot: StripSnapshot, frame: Frame) -> Iterator[Line]:
     """The sides of the window, and the ends of the log."""
     for x in dict.fromkeys(_sides(snapshot, frame)):
         yield Line(x, 6, FOOT + SIZES["band_below"], "flag")
@@ -75,12 +76,12 @@ def lines(snapshot: dict[str, Any], frame: Frame) -> Iterator[Line]:
             yield Line(frame.x(offset) - 1.5, 34, FOOT + 36, "edge")
 
 
-def labels(snapshot: dict[str, Any], frame: Frame) -> Iterator[Label]:
+def labels(snapshot: StripSnapshot, frame: Frame) -> Iterator[Label]:
     """The names of the flags, the ends of the log, and round offsets. Those out of view are named at the edge."""
     return (_kept(frame, label) for label in _labels(snapshot, frame))
 
 
-def _labels(snapshot: dict[str, Any], frame: Frame) -> Iterator[Label]:
+def _labels(snapshot: StripSnapshot, frame: Frame) -> Iterator[Label]:
     empty = snapshot["spso"] == snapshot["window_end"]
     left, right = _sides(snapshot, frame)
     low = f"SPSO {snapshot['spso']}{' · empty window' if empty else ''}"
@@ -91,8 +92,9 @@ def _labels(snapshot: dict[str, Any], frame: Frame) -> Iterator[Label]:
     if not empty:
         yield Label(right + (6 if outside else -6), 18, high, "start" if outside else "end", "strong")
     near = snapshot["log_start"] >= 0 and frame.x(snapshot["log_end"]) - frame.x(snapshot["log_start"]) < NEAR
-    for name, key, side, aside in (("log start", "log_start", "end", -4), ("log end", "log_end", "start", 4)):
-        if (offset := snapshot[key]) >= 0:
+    ends = ("log start", snapshot["log_start"], "end", -4), ("log end", snapshot["log_end"], "start", 4)
+    for name, offset, side, aside in ends:
+        if offset >= 0:
             x = frame.x(offset) - 1.5 + aside * near
             yield Label(x, FOOT + 48, f"{name} {offset}", side if near else "middle", "small")
     middle = (frame.pitch - SIZES["gap"]) / 2 if frame.cells else 0
@@ -103,7 +105,7 @@ def _labels(snapshot: dict[str, Any], frame: Frame) -> Iterator[Label]:
             yield Label(x, FOOT + 18, text, "middle", "small")
 
 
-def _sides(snapshot: dict[str, Any], frame: Frame) -> tuple[float, float]:
+def _sides(snapshot: StripSnapshot, frame: Frame) -> tuple[float, float]:
     left = frame.x(snapshot["spso"]) - 4
     empty = snapshot["spso"] == snapshot["window_end"]
     return left, left if empty else frame.x(snapshot["window_end"]) + 1
@@ -122,7 +124,7 @@ def _kept(frame: Frame, label: Label) -> Label:
     return label._replace(anchor="start" if x < edge else "end" if x > frame.width - edge else anchor)
 
 
-def _round_offsets(snapshot: dict[str, Any], frame: Frame) -> range:
+def _round_offsets(snapshot: StripSnapshot, frame: Frame) -> range:
     """Round offsets of the log in view, at legible distances."""
     exact = max(100, len(str(snapshot["window_end"])) * 7 + 40) / frame.pitch
     ten = 10 ** floor(log10(exact))
@@ -135,7 +137,7 @@ def _round_offsets(snapshot: dict[str, Any], frame: Frame) -> range:
 # ---- lanes -----------------------------------------------------------------------------------------------------------
 
 
-def lane_owners(snapshot: dict[str, Any]) -> tuple[list[dict[str, Any]], int]:
+def lane_owners(snapshot: StripSnapshot) -> tuple[list[Member], int]:
     """The members with a lane, those that hold records first if there are too many; and the number of the others."""
     members = [member for member in snapshot["members"] if member["alive"] or member["held"]]
     most = int(SIZES["lanes"])
@@ -149,7 +151,7 @@ def lane_y(row: int) -> float:
     return SIZES["lane_top"] + SIZES["lane"] * row
 
 
-def lane_labels(snapshot: dict[str, Any], members: list[dict[str, Any]], hidden: int, frame: Frame) -> Iterator[Label]:
+def lane_labels(snapshot: StripSnapshot, members: list[Member], hidden: int, frame: Frame) -> Iterator[Label]:
     """For each lane the name of its member, and what it holds or the time left on the first lock to expire."""
     left, right = in_width("gutter_left", frame.width), frame.width - in_width("gutter_right", frame.width)
     x = min(max(frame.x(snapshot["window_end"]) + 12, left + 8), right + 12)
@@ -164,7 +166,7 @@ def lane_labels(snapshot: dict[str, Any], members: list[dict[str, Any]], hidden:
         yield Label(left - 14, lane_y(len(members)) + 11, f"and {hidden} more", "end", "small")
 
 
-def _left_words(snapshot: dict[str, Any], member: dict[str, Any], *, narrow: bool) -> tuple[str, str, str]:
+def _left_words(snapshot: StripSnapshot, member: Member, *, narrow: bool) -> tuple[str, str, str]:
     """(text, anchor, style)."""
     if member["deadline_ms"] is not None:
         left_ms, hot = lock_left(snapshot, member["deadline_ms"])
@@ -180,7 +182,7 @@ def short(name: str, length: int) -> str:
     return name if len(name) <= length else f"{name[: length - 4]}…{name[-3:]}"
 
 
-def lock_left(snapshot: dict[str, Any], deadline_ms: int) -> tuple[int, bool]:
+def lock_left(snapshot: StripSnapshot, deadline_ms: int) -> tuple[int, bool]:
     """Lock time left, and whether that is an alarm."""
     left_ms = max(deadline_ms - snapshot["now_ms"], 0)
     return left_ms, left_ms * LOCK_ALARM < snapshot["lock_duration_ms"]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from shareq.trace.views.palette import UNKNOWNS
+from shareq.trace.views.snapshot import Snapshot, StripSnapshot
 from shareq_widgets.look import MARKS
 from shareq_widgets.time_scale import time_text
 
@@ -32,7 +33,7 @@ class Sentence(NamedTuple):
     hot: bool
 
 
-def where(snapshot: dict[str, Any]) -> str:
+def where(snapshot: StripSnapshot) -> str:
     """The partition, its leader, and where the knowledge of an observed one is from."""
     leader = f"leader broker {snapshot['leader']}" if snapshot["leader"] >= 0 else "no leader"
     if snapshot["observed"]:
@@ -46,7 +47,7 @@ def where(snapshot: dict[str, Any]) -> str:
     return f"{snapshot['topic']}-{snapshot['partition']} · {state}"
 
 
-def chips(snapshot: dict[str, Any]) -> list[Chip]:
+def chips(snapshot: StripSnapshot) -> list[Chip]:
     """The figures above the strip, without the time, which the renderer adds."""
     last, writes = last_attempts(snapshot), len(snapshot["writes"])
     shown = list(_from_outside(snapshot)) if snapshot["observed"] else [_in_flight(snapshot)]
@@ -64,20 +65,20 @@ def chips(snapshot: dict[str, Any]) -> list[Chip]:
     return shown
 
 
-def _kept(snapshot: dict[str, Any]) -> Chip:
+def _kept(snapshot: StripSnapshot) -> Chip:
     """For which group cleaning by groups keeps the log, and since when; the journal has the reason."""
     kept = snapshot["log_kept"]
     since = time_text(kept["since_ms"] - snapshot["origin_ms"], 0)
     return Chip("log kept", "" if kept["needed_by"] is None else f" for {kept['needed_by']}", f" since {since}")
 
 
-def _in_flight(snapshot: dict[str, Any]) -> Chip:
-    full = snapshot["in_flight"] >= snapshot["max_record_locks"]
-    bound = f" / {snapshot['max_record_locks']}" + (" · window full" if full else "")
-    return Chip("in flight ", str(snapshot["in_flight"]), bound, full)
+def _in_flight(snapshot: StripSnapshot) -> Chip:
+    in_flight, most = snapshot["in_flight"] or 0, snapshot["max_record_locks"]
+    full = in_flight >= most
+    return Chip("in flight ", str(in_flight), f" / {most}" + (" · window full" if full else ""), full)
 
 
-def _from_outside(snapshot: dict[str, Any]) -> Iterator[Chip]:
+def _from_outside(snapshot: StripSnapshot) -> Iterator[Chip]:
     """The numbers of unknown and returned records, and a warning if the observer cannot read everything."""
     if snapshot["disturbed"]:
         yield Chip("not all can be seen", hot=True)
@@ -89,14 +90,14 @@ def _from_outside(snapshot: dict[str, Any]) -> Iterator[Chip]:
             yield Chip(f"{state} ", f"{counts[state]:,}")
 
 
-def last_attempts(snapshot: dict[str, Any]) -> int:
+def last_attempts(snapshot: StripSnapshot) -> int:
     """The number of records in their last delivery: they are archived unless they are accepted."""
     limit = snapshot["delivery_count_limit"]
     return sum(run[1] - run[0] for run in snapshot["runs"] if run[2] == "acquired" and run[3] >= limit)
 
 
 def sentence(
-    snapshot: dict[str, Any], total: int, message: str = "", error: str = "", *, internals: bool = False
+    snapshot: Snapshot, total: int, message: str = "", error: str = "", *, internals: bool = False
 ) -> Sentence:
     """The displayed step, or a message or an error; with `internals`, or inside a step, the displayed event."""
     event = snapshot["event"]
@@ -109,7 +110,7 @@ def sentence(
     return Sentence(_place(snapshot, total, first), what, comma + why, hot)
 
 
-def _place(snapshot: dict[str, Any], total: int, first: int) -> str:
+def _place(snapshot: Snapshot, total: int, first: int) -> str:
     """The events of a sentence, and the time since them."""
     event, order = snapshot["event"], snapshot["order"]
     place = f"events {first}–{order} of {total}: " if first < order else f"event {order} of {total}: "
@@ -120,7 +121,7 @@ def _place(snapshot: dict[str, Any], total: int, first: int) -> str:
 
 
 def words(
-    snapshot: dict[str, Any], total: int, message: str = "", error: str = "", *, internals: bool = False
+    snapshot: StripSnapshot, total: int, message: str = "", error: str = "", *, internals: bool = False
 ) -> dict[str, Any]:
     """All texts, in the format of the browser."""
     return {

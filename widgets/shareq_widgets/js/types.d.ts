@@ -1,4 +1,4 @@
-// The data of the widgets' traits, in the form that Python sends: shareq/trace/views/view.py (snapshots),
+// The data of the widgets' traits, in the form that Python sends: shareq/trace/views/snapshot.py (snapshots),
 // shareq_widgets/look.py (sizes, shapes, colours) and shareq_widgets/words.py (texts). Offsets are half-open ranges.
 
 import type TABLE from "../commands.json";
