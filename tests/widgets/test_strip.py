@@ -36,7 +36,8 @@ def test_shows_the_live_end_at_first() -> None:
     widget, source = make()
     assert (widget.order, widget.total, widget.live, widget.playing, widget.speed) == (5, 5, True, False, 1.0)
     assert widget.snapshot["runs"] == source.view.snapshot()["runs"]
-    assert widget.palette["states"] == ["available", "acquired", "acknowledged", "archiving", "archived"]
+    assert widget.palette.keys() == {"light", "dark"}
+    assert widget.words["legend"] == ["available", "acquired", "acknowledged", "archived"]
 
 
 COMMANDS = [

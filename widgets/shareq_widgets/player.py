@@ -20,7 +20,7 @@ from shareq_widgets import keeping, stored
 from shareq_widgets.commands import COMMANDS, OF_TRAITS
 from shareq_widgets.ending import message_of
 from shareq_widgets.live import LiveWidget
-from shareq_widgets.look import THEMES, look, palette
+from shareq_widgets.look import THEMES, look
 from shareq_widgets.moment import Moment, moment_of
 from shareq_widgets.playback import Playback
 from shareq_widgets.position import Position, Span, View, axis_of
@@ -92,7 +92,7 @@ class Player(LiveWidget):
         self._ticked_ms = self._clock_ms()
         self._kept: keeping.Keepable = keeping.KeptView(self)
         self._moment = moment_of(playback.view.journal) if linked else Moment()
-        self.set_trait("palette", palette())
+        self.set_trait("palette", THEMES)
         self.set_trait("look", look())
         self.theme, self.controls = theme, controls
         self.selection = self._moment.selection

@@ -1,4 +1,4 @@
-"""What stands where in a strip: the range of offsets, flags, labels and lanes.
+"""What stands where in a strip: the range of offsets, flags, labels and lanes. The texts are those of `words`.
 
 `js/camera.js` and `js/scene.js` place the live strip by the same rules; `tests/browser/test_strip_forms.py` compares
 both.
@@ -10,13 +10,10 @@ from collections.abc import Iterator
 from math import ceil, floor, log10
 from typing import Final, NamedTuple
 
-from shareq.trace.views.snapshot import Member, StripSnapshot
+from shareq.trace.views.snapshot import StripSnapshot
 from shareq_widgets.look import LOCK_ALARM, SIZES, fit, in_width
+from shareq_widgets.words import Lane, ends, flags
 
-NEAR: Final = 84
-"""Two labels of ends of the log need so much room, px."""
-DIGIT: Final = 6.4
-"""The width of a digit of a small label, px."""
 FOOT: Final = SIZES["cell_top"] + SIZES["cell_height"]
 
 
@@ -82,26 +79,24 @@ def labels(snapshot: StripSnapshot, frame: Frame) -> Iterator[Label]:
 
 
 def _labels(snapshot: StripSnapshot, frame: Frame) -> Iterator[Label]:
-    empty = snapshot["spso"] == snapshot["window_end"]
     left, right = _sides(snapshot, frame)
-    low = f"SPSO {snapshot['spso']}{' · empty window' if empty else ''}"
-    high = f"SPEO {'at most ' if snapshot['observed'] else ''}{snapshot['window_end'] - 1}"
-    narrow = right - left < max(160, 8.4 * (len(low) + len(high)) + 24)  # both labels cannot stand inside
-    outside = narrow and not empty
+    low, high = flags(snapshot)
+    outside = bool(high) and right - left < max(160, 8.4 * len(low + high) + 24)  # both cannot stand inside
     yield Label(left + (-6 if outside else 6), 18, low, "end" if outside else "start", "strong")
-    if not empty:
+    if high:
         yield Label(right + (6 if outside else -6), 18, high, "start" if outside else "end", "strong")
-    near = snapshot["log_start"] >= 0 and frame.x(snapshot["log_end"]) - frame.x(snapshot["log_start"]) < NEAR
-    ends = ("log start", snapshot["log_start"], "end", -4), ("log end", snapshot["log_end"], "start", 4)
-    for name, offset, side, aside in ends:
-        if offset >= 0:
+    start, end = snapshot["log_start"], snapshot["log_end"]
+    near = start >= 0 and frame.x(end) - frame.x(start) < SIZES["ends_near"]
+    for name, offset, side, aside in zip(ends(snapshot), (start, end), ("end", "start"), (-4, 4), strict=True):
+        if name:
             x = frame.x(offset) - 1.5 + aside * near
-            yield Label(x, FOOT + 48, f"{name} {offset}", side if near else "middle", "small")
+            yield Label(x, FOOT + 48, name, side if near else "middle", "small")
     middle = (frame.pitch - SIZES["gap"]) / 2 if frame.cells else 0
     edges = [line.x for line in lines(snapshot, frame)]
     for offset in _round_offsets(snapshot, frame):
         x, text = frame.x(offset) + middle, str(offset)
-        if all(abs(x - edge) > len(text) * DIGIT / 2 + 1 for edge in edges):  # else a line would cross it, with a name
+        half = len(text) * SIZES["digit"] / 2 + 1
+        if all(abs(x - edge) > half for edge in edges):  # else a line would cross it, which has a name
             yield Label(x, FOOT + 18, text, "middle", "small")
 
 
@@ -137,49 +132,26 @@ def _round_offsets(snapshot: StripSnapshot, frame: Frame) -> range:
 # ---- lanes -----------------------------------------------------------------------------------------------------------
 
 
-def lane_owners(snapshot: StripSnapshot) -> tuple[list[Member], int]:
-    """The members with a lane, those that hold records first if there are too many; and the number of the others."""
-    members = [member for member in snapshot["members"] if member["alive"] or member["held"]]
-    most = int(SIZES["lanes"])
-    if len(members) <= most:
-        return members, 0
-    return sorted(members, key=lambda member: not member["held"])[:most], len(members) - most
-
-
 def lane_y(row: int) -> float:
     """The top of a lane."""
     return SIZES["lane_top"] + SIZES["lane"] * row
 
 
-def lane_labels(snapshot: StripSnapshot, members: list[Member], hidden: int, frame: Frame) -> Iterator[Label]:
+def lane_labels(snapshot: StripSnapshot, lanes: list[Lane], more: str, frame: Frame) -> Iterator[Label]:
     """For each lane the name of its member, and what it holds or the time left on the first lock to expire."""
     left, right = in_width("gutter_left", frame.width), frame.width - in_width("gutter_right", frame.width)
-    x = min(max(frame.x(snapshot["window_end"]) + 12, left + 8), right + 12)
-    for row, member in enumerate(members):
+    x, narrow = min(max(frame.x(snapshot["window_end"]) + 12, left + 8), right + 12), frame.width < SIZES["narrow"]
+    for row, lane in enumerate(lanes):
         y = lane_y(row) + 11
-        name = short(member["name"], int(in_width("name_length", frame.width)))
-        letter = "" if name == member["letter"] else f" {member['letter']}"
-        text = f"{name}{'' if member['alive'] else ' †'}{letter}"
-        yield Label(left - 14, y, text, "end", "" if member["held"] else "small")
-        yield Label(x, y, *_left_words(snapshot, member, narrow=frame.width < SIZES["narrow"]))
-    if hidden:
-        yield Label(left - 14, lane_y(len(members)) + 11, f"and {hidden} more", "end", "small")
-
-
-def _left_words(snapshot: StripSnapshot, member: Member, *, narrow: bool) -> tuple[str, str, str]:
-    """(text, anchor, style)."""
-    if member["deadline_ms"] is not None:
-        left_ms, hot = lock_left(snapshot, member["deadline_ms"])
-        return f"{left_ms / 1000:.1f} s{'' if narrow else ' of lock left'}", "start", "hot" if hot else ""
-    stale = not snapshot["loaded"] and not snapshot["observed"]
-    if member["held"]:
-        return f"{'held' if stale else 'holds'} {member['held']}", "start", "small"
-    return "not known" if snapshot["observed"] else "nothing" if narrow else "holds nothing", "start", "small"
-
-
-def short(name: str, length: int) -> str:
-    """A name of at most so many characters: names differ at the end."""
-    return name if len(name) <= length else f"{name[: length - 4]}…{name[-3:]}"
+        yield Label(left - 14, y, lane.name[narrow], "end", "" if lane.held else "small")
+        if lane.deadline_ms is None:
+            yield Label(x, y, lane.holds[narrow], "start", "small")
+        else:
+            left_ms, hot = lock_left(snapshot, lane.deadline_ms)
+            text = f"{left_ms / 1000:.1f} s{'' if narrow else ' of lock left'}"
+            yield Label(x, y, text, "start", "hot" if hot else "")
+    if more:
+        yield Label(left - 14, lane_y(len(lanes)) + 11, more, "end", "small")
 
 
 def lock_left(snapshot: StripSnapshot, deadline_ms: int) -> tuple[int, bool]:

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from shareq.model.printable import escape
 from shareq.trace.views.palette import STATES, SYMBOLS, UNKNOWNS
-from shareq.trace.views.snapshot import Member, Run, StripSnapshot
+from shareq.trace.views.snapshot import Run, StripSnapshot
 from shareq_widgets.look import SHAPES, SIZES, THEMES, in_legend, letter_size
 from shareq_widgets.strip_layout import (
     Frame,
@@ -18,19 +18,16 @@ from shareq_widgets.strip_layout import (
     frame_of,
     labels,
     lane_labels,
-    lane_owners,
     lane_y,
     lines,
     lock_left,
 )
 from shareq_widgets.svg import FONT, paint, patterns
 from shareq_widgets.text_fit import clipped, text_width
-from shareq_widgets.words import chips, clock_text, sentence, where
+from shareq_widgets.words import Lane, chips, clock_text, is_stale, lanes, sentence, where
 
 TOP: Final = 44
 """Room above the strip for the title and the chips."""
-NARROW: Final = 12
-"""The bar of a lock is at least so wide, px, to run down sideways."""
 TAIL, LEGEND = 34, 22
 """Room below the lanes for the sentence, and for each line of the legend."""
 
@@ -77,10 +74,10 @@ def draw(
     if width < 320:
         raise ValueError(f"width must be at least 320 pixels, not {width!r}")
     colours = THEMES[theme]
-    lanes, hidden = lane_owners(snapshot) if stage is None else (snapshot["members"][: int(SIZES["lanes"])], 0)
-    stage = stage or Stage(snapshot["spso"], snapshot["window_end"] - snapshot["spso"], len(lanes) + bool(hidden))
+    shown, more = lanes(snapshot, everyone=stage is not None)
+    stage = stage or Stage(snapshot["spso"], snapshot["window_end"] - snapshot["spso"], len(shown) + bool(more))
     frame = frame_of(stage.first, stage.window, width)
-    foot = lane_y(max(len(lanes), stage.members))
+    foot = lane_y(max(len(shown), stage.members))
     legend = [] if bare else _legend(snapshot, frame)
     top, tail = (0, 4) if bare else (TOP, TAIL + LEGEND * len(legend))
     height = round(top + foot + tail)
@@ -90,9 +87,9 @@ def draw(
         *_band(snapshot, frame, colours),
         *_stale(snapshot, (_cells if frame.cells else _blocks)(snapshot, frame, colours)),
         *_lines(snapshot, frame, colours),
-        *_stale(snapshot, _lanes(snapshot, lanes, frame, colours)),
+        *_stale(snapshot, _lanes(snapshot, shown, frame, colours)),
         *(_label(label, colours) for label in labels(snapshot, frame)),
-        *(_label(label, colours) for label in lane_labels(snapshot, lanes, hidden, frame)),
+        *(_label(label, colours) for label in lane_labels(snapshot, shown, more, frame)),
         *(() if bare else _tail(snapshot, foot, width, colours)),
         *(
             _text(16, foot + 40 + LEGEND * row, line.replace(" ", "\N{NO-BREAK SPACE}"), colours["soft"])
@@ -194,10 +191,10 @@ def _lines(snapshot: StripSnapshot, frame: Frame, colours: Colours) -> Iterator[
 
 def _stale(snapshot: StripSnapshot, parts: Iterator[str]) -> Iterator[str]:
     """Parts of the picture, faded if they show what a leader has had that lost the share-partition."""
-    if snapshot["loaded"] or snapshot["observed"]:
-        yield from parts
-    else:
+    if is_stale(snapshot):
         yield f'<g opacity=".45">{"".join(parts)}</g>'
+    else:
+        yield from parts
 
 
 def _cells(snapshot: StripSnapshot, frame: Frame, colours: Colours) -> Iterator[str]:
@@ -296,9 +293,9 @@ def _spans(runs: list[Run], frame: Frame) -> Iterator[tuple[float, float]]:
             yield round(left, 1), round(right, 1)
 
 
-def _lanes(snapshot: StripSnapshot, members: list[Member], frame: Frame, colours: Colours) -> Iterator[str]:
+def _lanes(snapshot: StripSnapshot, owners: list[Lane], frame: Frame, colours: Colours) -> Iterator[str]:
     """A bar for each range that a member holds, filled by its lock's time left."""
-    rows = {member["id"]: lane_y(row) for row, member in enumerate(members)}
+    rows = {lane.id: lane_y(row) for row, lane in enumerate(owners)}
     thin: dict[str, dict[tuple[int, float], str]] = {}
     for first, end, state, _, member, deadline_ms, *_ in snapshot["runs"]:
         if state != "acquired" or member not in rows:
@@ -307,7 +304,7 @@ def _lanes(snapshot: StripSnapshot, members: list[Member], frame: Frame, colours
         left_ms, hot = lock_left(snapshot, deadline_ms) if known else (snapshot["lock_duration_ms"], False)
         part, y, x = min(left_ms / snapshot["lock_duration_ms"], 1), rows[member], frame.x(first)
         colour, width = colours["alarm" if hot else "acquired"], frame.x(end) - x - SIZES["gap"] * frame.cells
-        if width < NARROW:
+        if width < SIZES["lane_bar_narrow"]:
             thin.setdefault(colour, {}).setdefault((round(x), y), _thin(x, y, width, part))  # one for each pixel
             continue
         bar = f'<rect x="{x:g}" y="{y:g}" height="{SIZES["lane_bar"]:g}" rx="4"'

@@ -1,4 +1,4 @@
-"""Texts of the strip: title, chips and a sentence, for the live view and the picture."""
+"""Texts of the strip, for the live view and the picture: those around it, and those in it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from shareq.trace.views.palette import UNKNOWNS
-from shareq.trace.views.snapshot import Snapshot, StripSnapshot
-from shareq_widgets.look import MARKS
+from shareq.trace.views.snapshot import Member, Snapshot, StripSnapshot
+from shareq_widgets.look import MARKS, SIZES, in_legend
 from shareq_widgets.time_scale import time_text
 
 IDLE = "no leader has its records in memory: it waits for a fetch"
@@ -31,6 +31,17 @@ class Sentence(NamedTuple):
     what: str
     why: str
     hot: bool
+
+
+class Lane(NamedTuple):
+    """The lane of a member. Texts are pairs: that of a wide picture, and of a narrow one. `holds`: what it holds, where
+    no end of a lock is known."""
+
+    id: str
+    name: tuple[str, str]
+    holds: tuple[str, str]
+    held: int
+    deadline_ms: int | None
 
 
 def where(snapshot: StripSnapshot) -> str:
@@ -124,12 +135,65 @@ def words(
     snapshot: StripSnapshot, total: int, message: str = "", error: str = "", *, internals: bool = False
 ) -> dict[str, Any]:
     """All texts, in the format of the browser."""
+    shown, more = lanes(snapshot)
     return {
         "title": snapshot["group"],
         "where": where(snapshot),
         "chips": [list(chip) for chip in chips(snapshot)],
         "sentence": list(sentence(snapshot, total, message, error, internals=internals)),
+        "flags": flags(snapshot),
+        "ends": ends(snapshot),
+        "lanes": [lane._asdict() for lane in shown],
+        "more": more,
+        "legend": in_legend(snapshot, archiving=any(run[2] == "archiving" for run in snapshot["runs"])),
     }
+
+
+def flags(snapshot: StripSnapshot) -> tuple[str, str]:
+    """The names of the sides of the window; an empty one has one side."""
+    if snapshot["spso"] == snapshot["window_end"]:
+        return f"SPSO {snapshot['spso']} · empty window", ""
+    return f"SPSO {snapshot['spso']}", f"SPEO {'at most ' if snapshot['observed'] else ''}{snapshot['window_end'] - 1}"
+
+
+def ends(snapshot: StripSnapshot) -> tuple[str, str]:
+    """The names of the ends of the log, "" for one that is not known."""
+    start, end = snapshot["log_start"], snapshot["log_end"]
+    return f"log start {start}" if start >= 0 else "", f"log end {end}" if end >= 0 else ""
+
+
+def is_stale(snapshot: StripSnapshot) -> bool:
+    """True if the records are those of a leader that has lost the share-partition."""
+    return not snapshot["loaded"] and not snapshot["observed"]
+
+
+def lanes(snapshot: StripSnapshot, *, everyone: bool = False) -> tuple[list[Lane], str]:
+    """The members that have lanes, those that hold records first if there are too many, and the number of the others in
+    words. `everyone`: also members that are gone; with too many the last ones have none."""
+    members, most = snapshot["members"], int(SIZES["lanes"])
+    if not everyone:
+        members = [member for member in members if member["alive"] or member["held"]]
+        if len(members) > most:
+            members = sorted(members, key=lambda member: not member["held"])
+    more = f"and {len(members) - most} more" if len(members) > most and not everyone else ""
+    return [_lane(snapshot, member) for member in members[:most]], more
+
+
+def _lane(snapshot: StripSnapshot, member: Member) -> Lane:
+    names = [short(member["name"], int(SIZES[size])) for size in ("name_length", "name_length_narrow")]
+    gone, letter = "" if member["alive"] else " †", member["letter"]
+    wide, narrow = (f"{name}{gone}" if name == letter else f"{name}{gone} {letter}" for name in names)
+    holds = "holds nothing", "nothing"
+    if member["held"]:
+        holds = (f"{'held' if is_stale(snapshot) else 'holds'} {member['held']}",) * 2
+    elif snapshot["observed"]:
+        holds = ("not known",) * 2
+    return Lane(member["id"], (wide, narrow), holds, member["held"], member["deadline_ms"])
+
+
+def short(name: str, length: int) -> str:
+    """A name of at most so many characters: names differ at the end."""
+    return name if len(name) <= length else f"{name[: length - 4]}…{name[-3:]}"
 
 
 def clock_text(ms: int) -> str:

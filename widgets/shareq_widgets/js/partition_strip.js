@@ -5,7 +5,7 @@
 import { Camera } from "./camera.js";
 import { keepWhole } from "./changes.js";
 import { ROWS } from "./commands.js";
-import { STATE, add, cellAt, clamp, describe, legendMarkup, put, setText } from "./draw.js";
+import { add, cellAt, clamp, describe, legendMarkup, put, setText } from "./draw.js";
 import { Player, button } from "./player.js";
 import { Scene } from "./scene.js";
 
@@ -34,7 +34,7 @@ export class Strip extends Player {
     super(model, host, "strip");
     this.parts = build(this.page, this.look.sizes.lane_top);
     this.camera = new Camera(this.look.sizes);
-    this.scene = new Scene(this.parts, this.look, this.camera, this.id, model.get("snapshot"), this.palette.light);
+    this.scene = new Scene(this.parts, this.look, this.camera, this.id, model.get("snapshot"), model.get("words"), this.palette.light);
     /** @type {Record<StripCommand, () => void>} */
     const zooms = {
       out: () => this.camera.zoom(0.8),
@@ -103,8 +103,8 @@ export class Strip extends Player {
     if (!this.snap || !this.camera.placed) return;
     const box = this.parts.plot.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
     const { cell_top, cell_height, lane, lane_top } = this.look.sizes, { topic, partition, log_end } = this.snap;
-    const offset = Math.floor(this.camera.offset(x)), member = this.scene.lanes[Math.floor((y - lane_top) / lane)];
-    const subject = y < cell_top + cell_height && offset >= 0 && offset < log_end ? `record:${topic}-${partition}:${offset}` : member && `member:${member.id}`;
+    const offset = Math.floor(this.camera.offset(x)), owner = this.scene.lanes[Math.floor((y - lane_top) / lane)];
+    const subject = y < cell_top + cell_height && offset >= 0 && offset < log_end ? `record:${topic}-${partition}:${offset}` : owner && `member:${owner.id}`;
     if (subject) this.send("select", subject === this.model.get("selection") ? "" : subject);
   }
   /** @param {PointerEvent} event */
@@ -139,7 +139,7 @@ export class Strip extends Player {
     if (!snap) return;
     if (snap !== before || this.width !== camera.width) camera.follow(snap, this.width);
     scene.selection = this.model.get("selection");
-    scene.take(snap, this.colours);
+    scene.take(snap, this.held.words, this.colours);
     put(this.page.root, { "data-spso": snap.spso, "data-window-end": snap.window_end, "data-observed": snap.observed });
     if (before && snap.order > before.order && snap.step?.first === before.order + 1 && !this.calm.matches) scene.flow(before);
   }
@@ -162,8 +162,8 @@ export class Strip extends Player {
   }
   /** @param {Snapshot} snap */
   legend(snap) {
-    const { camera, look, parts, palette } = this, face = `${camera.cells} ${snap.observed} ${snap.runs.some((run) => run[STATE] === "archiving")}`;
-    if (face !== this.legended) parts.legend.innerHTML = legendMarkup(palette, look, snap, camera.cells);
+    const { camera, look, parts } = this, { legend } = this.held.words, face = `${camera.cells} ${snap.observed} ${legend}`;
+    if (face !== this.legended) parts.legend.innerHTML = legendMarkup(legend, look, snap, camera.cells);
     this.legended = face;
   }
 }

@@ -74,14 +74,14 @@ export interface Sizes {
   lane_top: number;
   lane: number;
   lane_bar: number;
+  lane_bar_narrow: number;
+  digit: number;
+  ends_near: number;
   gutter_left: number;
   gutter_right: number;
   gutter_left_narrow: number;
   gutter_right_narrow: number;
-  name_length: number;
-  name_length_narrow: number;
   narrow: number;
-  lanes: number;
 }
 
 export interface Shape {
@@ -105,9 +105,6 @@ export type Colours = Record<string, string>;
 export interface Palette {
   light: Colours;
   dark: Colours;
-  states: string[];
-  unknowns: string[];
-  symbols: Record<string, string>;
 }
 
 /** The axis of the timeline, ms since the epoch, from `first_ms` to `last_ms`, or a span of it: a fold takes as much room as `folded_ms`. */
@@ -136,6 +133,21 @@ export interface Words {
   where: string;
   chips: Chip[];
   sentence: [place: string, what: string, why: string, hot: boolean];
+  /** Of a strip: the names of the sides of the window, and of the ends of the log; the lanes, the number of further members, and the states of the legend. */
+  flags: [low: string, high: string];
+  ends: [start: string, end: string];
+  lanes: Lane[];
+  more: string;
+  legend: string[];
+}
+
+/** See shareq_widgets/words.py. */
+export interface Lane {
+  id: string;
+  name: [wide: string, narrow: string];
+  holds: [wide: string, narrow: string];
+  held: number;
+  deadline_ms: number | null;
 }
 
 export interface Traits {
