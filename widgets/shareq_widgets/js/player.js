@@ -38,21 +38,21 @@ function build(host, name, id) {
   return { root, title, where, chips, plot, svg, after, time, ...bar };
 }
 
-/** @param {Element} root */
+/** The buttons and selects of the commands. @param {Element} root */
 function buildBar(root) {
   const bar = add(root, "div", { class: "sq-bar" });
   /** @type {Record<string, HTMLButtonElement>} */
   const buttons = {};
-  let speed = null;
+  /** @type {Record<string, HTMLSelectElement>} */
+  const selects = {};
   for (const [name, { choices, strip, text, title }] of ROWS) {
-    if (strip) continue;
-    if (text) buttons[name] = button(bar, name);
-    if (choices) speed = add(bar, "select", { title, "aria-label": title });
-    for (const value of choices ?? []) add(/** @type {Element} */ (speed), "option", { value }, `${value}×`);
+    if (text && !strip) buttons[name] = button(bar, name);
+    if (choices) selects[name] = add(bar, "select", { title, "aria-label": title });
+    for (const value of choices ?? []) add(selects[name], "option", { value }, `${value}×`);
   }
   const sentence = add(bar, "output", { class: "sq-sentence" });
   for (const tag of ["span", "b", "span"]) add(sentence, tag);
-  return { bar, buttons, speed: /** @type {HTMLSelectElement} */ (/** @type {unknown} */ (speed)), sentence };
+  return { bar, buttons, selects, sentence };
 }
 
 /** @param {Element} parent @param {CommandName} name */
@@ -168,7 +168,7 @@ export class Player {
     model.on("msg:custom", this.onAnswer);
     page.root.addEventListener("click", (event) => this.press(targetOf(event).closest("[data-do]")?.getAttribute("data-do")));
     page.root.addEventListener("keydown", (event) => this.key(event));
-    page.speed.addEventListener("change", () => this.send("speed", Number(page.speed.value)));
+    page.selects.speed.addEventListener("change", () => this.send("speed", Number(page.selects.speed.value)));
     page.time.addEventListener("change", this.onChange);
     document.addEventListener("visibilitychange", this.onState, { signal });
     system.addEventListener("change", this.onChange, { signal });
@@ -317,7 +317,7 @@ export class Player {
     }
     page.buttons.run_on.hidden = !model.get("drivable");
     page.buttons.whole.hidden = isWhole(model.get("axis"));
-    page.speed.value = String(model.get("speed"));
+    page.selects.speed.value = String(model.get("speed"));
     page.bar.hidden = page.time.hidden = !model.get("controls");
     this.shelf.take(model.get("keeps"));
   }
