@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from playwright.sync_api import Page, sync_playwright
 from crashed_consumer import CONSUMERS, RECORDS, Scene, Story, crashed_consumer
 from shareq.model.printable import escape
 from shareq.trace.views.palette import LIGHT
+from shareq.trace.views.snapshot import StripSnapshot
 from shareq_widgets.look import SIZES
 from shareq_widgets.strip_picture import TOP, Stage, draw
 from shareq_widgets.svg import FONT
@@ -41,7 +42,7 @@ TITLE: Final = 46
 """Height of the caption above the strip."""
 
 
-def snapshots(story: Story) -> list[tuple[dict[str, Any], Scene]]:
+def snapshots(story: Story) -> list[tuple[StripSnapshot, Scene]]:
     """The state of each picture; a picture is shown for FRAME_MS."""
     found = []
     for scene in story.scenes:
@@ -49,11 +50,12 @@ def snapshots(story: Story) -> list[tuple[dict[str, Any], Scene]]:
         for frame in range(frames):
             now_ms = scene.from_ms + (scene.until_ms - scene.from_ms) * (frame + 1) // frames
             shown = story.view.snapshot(story.view.at_time(now_ms))
-            found.append(({**shown, "now_ms": now_ms}, scene))
+            at: StripSnapshot = {**shown, "now_ms": now_ms}
+            found.append((at, scene))
     return found
 
 
-def page_of(snapshot: dict[str, Any], scene: Scene) -> str:
+def page_of(snapshot: StripSnapshot, scene: Scene) -> str:
     """The HTML of one frame: caption, strip, and a line through the name of a crashed consumer."""
     svg = draw(snapshot, width=WIDTH, stage=Stage(0, RECORDS, CONSUMERS))
     lane = TITLE + TOP + SIZES["lane_top"] + SIZES["lane"] + 7
@@ -79,7 +81,7 @@ def film(story: Story) -> tuple[list[Image.Image], list[int]]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, device_scale_factor=SCALE)
-        before: dict[str, Any] | None = None
+        before: StripSnapshot | None = None
         for snapshot, scene in snapshots(story):
             picture = photograph(page, page_of(snapshot, scene))
             if before is not None and before["order"] != snapshot["order"]:

@@ -49,7 +49,7 @@ class Incident:
     @property
     def lag(self) -> int:
         """Records that are not done."""
-        return int(self.bench.view.snapshot()["lag"])
+        return self.bench.view.snapshot()["lag"] or 0
 
     @property
     def lost(self) -> list[int]:

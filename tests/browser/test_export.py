@@ -48,7 +48,7 @@ def opened(page: Page, view: Player, folder: Path, **options: Any) -> Locator:
 
 def expect_cells(shown: Locator, view: Player, order: int) -> None:
     """The records in the window are those of the journal, once the strip has come to rest."""
-    snapshot = view.view.snapshot(order)  # between the events of one step, runs may end above the window
+    snapshot: Any = view.view.snapshot(order)  # between the events of one step, runs may end above the window
     spans = [(max(run[0], snapshot["spso"]), min(run[1], snapshot["window_end"]), run) for run in snapshot["runs"]]
     expected = {offset: (run[2], run[3]) for first, end, run in spans for offset in range(first, end)}
     expect(shown.locator(".sq-run")).to_have_count(len(expected))
@@ -58,7 +58,7 @@ def expect_cells(shown: Locator, view: Player, order: int) -> None:
 def expect_moment(shown: Locator, view: Player, order: int, *, internals: bool = False) -> None:
     """The cells and the sentence are those of the journal at that moment."""
     expect(shown).to_have_attribute("data-order", str(order))
-    snapshot = view.view.snapshot(order)
+    snapshot: Any = view.view.snapshot(order)
     expect(shown).to_have_attribute("data-now", str(snapshot["now_ms"]))
     expect_cells(shown, view, order)
     sentence = words(snapshot, view.view.total(), internals=internals)["sentence"]

@@ -94,8 +94,9 @@ def test_a_group_timeline_has_the_steps_of_the_group() -> None:
         assert order > before
         assert timeline.previous_step(order) == before
         moments.append(timeline.moment(order))
-        snapshot = timeline.snapshot(order)
-        assert snapshot["step"]["first"] == before + 1
+        step = timeline.snapshot(order)["step"]
+        assert step is not None
+        assert step["first"] == before + 1
         assert timeline.at_moment(timeline.moment(order)) == order
     assert moments == sorted(set(moments))
     texts = [timeline.sentence(number) for number in range(1, total + 1)]

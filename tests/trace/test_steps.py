@@ -179,7 +179,7 @@ def test_what_a_step_says(latency_ms: int, texts: list[str]) -> None:
     assert [step["first"] for step in steps] == [1, *(end + 1 for end in ends[:-1])]
 
 
-def steps_of_a_commit(latency_ms: int, *verdicts: AcknowledgeType) -> tuple[list[int], list[dict[str, Any]]]:
+def steps_of_a_commit(latency_ms: int, *verdicts: AcknowledgeType) -> tuple[list[int], list[Any]]:
     """The ends of all steps, and the steps, of a member that takes three records; the last verdict is for the rest."""
     with Cluster(seed=1, latency_ms=latency_ms) as cluster:
         cluster.create_topic("t")
@@ -210,7 +210,9 @@ def test_there_is_no_step_inside_a_step() -> None:
         journal.record(ORIGIN_MS + 5, 0, event)
     watching = view(journal, GROUP, TOPIC)
     total = watching.total()
-    assert watching.snapshot(total)["step"]["first"] == total - 1
+    step = watching.snapshot(total)["step"]
+    assert step is not None
+    assert step["first"] == total - 1
     assert watching.snapshot(total - 1)["step"] is None
 
 

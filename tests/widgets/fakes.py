@@ -30,7 +30,7 @@ class History:
         self.past: list[list[Any]] = []
         self.marks: list[dict[str, Any]] = []
         self.members = dict(NAMES)
-        self.snapshots: list[dict[str, Any]] = []
+        self.snapshots: list[Any] = []
         self._add(None)
 
     def acquire(self, member: str, first: int, end: int, after_ms: int = 400) -> History:
@@ -134,7 +134,7 @@ def _text(spso: int, window_end: int, inside: list[tuple[int, Record]]) -> str:
 class FakeView:
     """A view of given snapshots; each is a step, or `steps` are the orders at which steps end."""
 
-    def __init__(self, snapshots: list[dict[str, Any]], steps: list[int] | None = None) -> None:
+    def __init__(self, snapshots: list[Any], steps: list[int] | None = None) -> None:
         self.snapshots = snapshots
         self._steps = steps
         self.journal = Journal(ORIGIN_MS)
@@ -146,7 +146,7 @@ class FakeView:
     def total(self) -> int:
         return len(self.snapshots) - 1
 
-    def snapshot(self, order: int | None = None) -> dict[str, Any]:
+    def snapshot(self, order: int | None = None) -> Any:
         assert order is None or 0 <= order <= self.total()
         end = self.snapshots[-1]
         return {**(end if order is None else self.snapshots[order]), "total": self.total(), "marks": end["marks"]}
@@ -229,7 +229,7 @@ def payments() -> History:
     return history
 
 
-def every_state() -> dict[str, Any]:
+def every_state() -> Any:
     """One snapshot that holds every state, a gap and an unknown holder."""
     snapshot = dict(payments().snapshots[-1])
     end = snapshot["window_end"]

@@ -10,7 +10,7 @@ import pytest
 import shareq_widgets
 from shareq.trace.views.palette import DARK, LIGHT, STATES, SYMBOLS, UNKNOWNS
 from shareq_widgets import PartitionStrip
-from shareq_widgets.look import MARKS, SHAPES, SIZES, look, palette
+from shareq_widgets.look import MARKS, SHAPES, SIZES, THEMES, look
 
 HERE = Path(shareq_widgets.__file__).parent
 SCRIPTS = sorted((HERE / "js").glob("*.js"))
@@ -60,13 +60,7 @@ def test_sizes_that_scripts_name_are_defined(path: Path) -> None:
 
 
 def test_the_browser_gets_all_colours_sizes_and_shapes() -> None:
-    assert palette() == {
-        "light": LIGHT,
-        "dark": DARK,
-        "states": list(STATES),
-        "unknowns": list(UNKNOWNS),
-        "symbols": SYMBOLS,
-    }
+    assert {"light": LIGHT, "dark": DARK} == THEMES
     assert look().keys() == {"sizes", "shapes", "marks", "lock_alarm"}
 
 

@@ -22,7 +22,7 @@ SEEN: list[Event] = [*TEN, MIXED, held("b", 9, 10)]
 """`SPSO 2 | ? ✓ ✓ ◌1 ✕ ? ◌3 B | log end 10`."""
 
 
-def snapshot(*events: Event) -> dict[str, Any]:
+def snapshot(*events: Event) -> Any:
     return observed(list(events)).snapshot()
 
 

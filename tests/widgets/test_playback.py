@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shareq_widgets.catch_up import SCENES, catch_up
-from shareq_widgets.playback import EVENT_MAX_MS, EVENT_MIN_MS, QUIET_MS, STEPS_AT_ONCE, Playback
+from shareq_widgets.driving import QUIET_MS, STEPS_AT_ONCE
+from shareq_widgets.playback import EVENT_MAX_MS, EVENT_MIN_MS, Playback
 from tests.widgets.fakes import ORIGIN_MS, FakeCluster, FakeView, History, payments
 
 END = len(payments().snapshots) - 1
@@ -35,8 +36,8 @@ MOVES = [
     pytest.param(END, lambda p: p.back(), END - 1, False, id="back leaves the live end"),
     pytest.param(7, lambda p: p.seek(0), 0, False, id="to the beginning"),
     pytest.param(7, lambda p: p.seek(END), END, True, id="seek to the end follows it"),
-    pytest.param(7, lambda p: p.follow(True), END, True, id="live goes to the end"),
-    pytest.param(END, lambda p: p.follow(False), END, False, id="live off stays where it is"),
+    pytest.param(7, lambda p: p.set_live(True), END, True, id="live goes to the end"),
+    pytest.param(END, lambda p: p.set_live(False), END, False, id="live off stays where it is"),
     pytest.param(7, lambda p: p.play(), 7, False, id="play starts from here"),
     pytest.param(END, lambda p: p.play(), 0, False, id="play at the end of a journal starts again"),
     pytest.param(7, lambda p: p.pause(), 7, False, id="pause keeps the event"),
@@ -361,7 +362,7 @@ def test_a_changed_speed_applies_to_the_rest_of_the_wait() -> None:
 def test_following(live: bool, arrived: int, order: int, scale: float) -> None:
     playback, source = cluster(shown=5, scale=scale)
     playback.set_animate(False)
-    playback.follow(live)
+    playback.set_live(live)
     for _ in range(arrived):
         source.arrive()
     playback.tick(100)
@@ -450,7 +451,7 @@ def test_scenes_show_whole_steps() -> None:
     [
         pytest.param(lambda p: p.seek(2), 2, id="a seek"),
         pytest.param(lambda p: p.pause(), 5, id="a pause"),
-        pytest.param(lambda p: p.follow(True), 8, id="live shows the end"),
+        pytest.param(lambda p: p.set_live(True), 8, id="live shows the end"),
         pytest.param(lambda p: p.set_animate(False), 8, id="without animation the end is shown"),
     ],
 )
@@ -484,14 +485,14 @@ def test_live_while_playing_jumps_to_the_end(scale: float, playing: bool) -> Non
     playback, _ = cluster(shown=8, scale=scale)
     playback.seek(1)
     playback.play()
-    playback.follow(True)
+    playback.set_live(True)
     assert (playback.order, playback.playing, playback.live) == (8, playing, True)
 
 
 def test_live_while_running_on_runs_on() -> None:
     playback, _ = cluster(shown=8)
     playback.run_on()
-    playback.follow(True)
+    playback.set_live(True)
     run(playback, 40)
     assert (playback.running_on, playback.order > 8) == (True, True)
 
@@ -500,7 +501,7 @@ def test_live_off_while_playing_stops_at_the_shown_event() -> None:
     playback, source = cluster(shown=8)
     playback.seek(1)
     playback.play()
-    playback.follow(False)
+    playback.set_live(False)
     assert (playback.order, playback.playing, playback.live) == (1, False, False)
     for _ in range(20):
         playback.tick(100)
@@ -545,7 +546,7 @@ def test_the_time_until_the_next_tick(
 ) -> None:
     playback, owner = cluster(shown=5, scale=scale)
     playback.source = owner if source else None
-    playback.follow(live)
+    playback.set_live(live)
     if playing:
         playback.seek(2)
         playback.play()
@@ -573,8 +574,8 @@ def test_any_moves_keep_the_position_within_the_journal(moves: list[str], scale:
     playback, source = cluster(shown=5, scale=scale)
     actions: dict[str, Callable[[], Any]] = {
         "step": playback.step, "back": playback.back, "play": playback.play, "pause": playback.pause,
-        "tick": lambda: playback.tick(250), "follow": lambda: playback.follow(True),
-        "unfollow": lambda: playback.follow(False), "first": lambda: playback.seek(0),
+        "tick": lambda: playback.tick(250), "follow": lambda: playback.set_live(True),
+        "unfollow": lambda: playback.set_live(False), "first": lambda: playback.seek(0),
         "arrive": source.arrive, "run on": playback.run_on, "internals": lambda: playback.set_internals(True),
     }  # fmt: skip
     for name in moves:

@@ -31,5 +31,6 @@ def test_a_group_awaits_the_end_of_locks_and_of_silent_members() -> None:
     assert not awaits(history, cluster.now_ms)
     assert history.group(history.total).members == {}
     last = playback.snapshot["event"]
+    assert last is not None
     assert playback.message.startswith("Nothing more happens here but heartbeats")
     assert cluster.now_ms - last["time_ms"] < 30_000

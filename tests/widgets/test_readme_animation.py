@@ -9,6 +9,7 @@ from PIL import Image
 
 import readme_animation as animation
 from crashed_consumer import CONSUMERS, RECORDS, Scene, Story, crashed_consumer
+from shareq.trace.views.snapshot import StripSnapshot
 from shareq_widgets.look import SIZES
 from shareq_widgets.strip_picture import Stage, draw
 
@@ -18,14 +19,13 @@ def story() -> Story:
     return crashed_consumer()
 
 
-def held(snapshot: dict[str, Any]) -> dict[str, int]:
+def held(snapshot: Any) -> dict[str, int]:
     """Number of records that each member holds, by letter."""
     return {member["letter"]: member["held"] for member in snapshot["members"] if member["held"]}
 
 
-def at_end(story: Story, scene: Scene) -> dict[str, Any]:
-    snapshot: dict[str, Any] = story.view.snapshot(story.view.at_time(scene.until_ms - 1))
-    return snapshot
+def at_end(story: Story, scene: Scene) -> StripSnapshot:
+    return story.view.snapshot(story.view.at_time(scene.until_ms - 1))
 
 
 def test_each_scene_ends_in_the_state_that_its_caption_describes(story: Story) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from shareq.broker import Cluster
 from shareq.trace.journal import Journal
+from shareq.trace.views.snapshot import Event, StripSnapshot
 from shareq.trace.views.themed_svg import themed
 from shareq_widgets import cluster as cluster_view
 from shareq_widgets import group, locks, states, strip
@@ -75,7 +76,7 @@ def test_of_one_kind_the_moments_are_spread_in_time(kinds: str, count: int) -> N
 def test_a_failure_counts_more_than_archived_records(cluster: Cluster) -> None:
     for view in (strip(cluster, **PLACE), states(cluster, group="payments")):
         by_importance = sorted(moments(view), key=lambda frame: frame.importance)
-        [beginning, worst, *_] = [frame.snapshot for frame in by_importance]
+        [beginning, worst, *_] = [cast(Any, frame.snapshot) for frame in by_importance]
         assert beginning["event"]["time_ms"] <= worst["event"]["time_ms"]
         mark = min(view.snapshot["marks"], key=lambda mark: mark["rank"])
         assert mark["kind"] in ("broker_killed", "leader_moved")
@@ -89,7 +90,10 @@ def test_without_a_failure_the_climax_is_the_fullest_moment_not_the_beginning() 
         history.settle(first - 4, first - 2, "acknowledged", "accept", after_ms=1_000)
     frames = moments(shown(history))
     assert len(frames) > 2
-    held = [sum(run[1] - run[0] for run in frame.snapshot["runs"] if run[2] == "acquired") for frame in frames]
+    held = [
+        sum(run[1] - run[0] for run in cast(StripSnapshot, frame.snapshot)["runs"] if run[2] == "acquired")
+        for frame in frames
+    ]
     best = climax(shown(history)).snapshot["order"]
     assert best == max(frame.snapshot["order"] for frame, count in zip(frames, held, strict=True) if count == max(held))
     assert best > frames[0].snapshot["order"]
@@ -98,7 +102,8 @@ def test_without_a_failure_the_climax_is_the_fullest_moment_not_the_beginning() 
 def test_the_climax_is_a_failure_if_there_is_one(cluster: Cluster) -> None:
     player = strip(cluster, **PLACE)
     shown = climax(player)
-    events = [player.view.snapshot(order)["event"]["text"] for order in range(1, shown.snapshot["order"] + 1)]
+    shown_orders = range(1, shown.snapshot["order"] + 1)
+    events = [cast(Event, player.view.snapshot(order)["event"])["text"] for order in shown_orders]
     assert player.view.next_step(events.index("broker 0 was killed")) == shown.snapshot["order"]
 
 
@@ -158,7 +163,7 @@ def test_a_frame_is_the_picture_of_that_moment(cluster: Cluster) -> None:
     assert made is not None
     for frame in moments(player)[:-1]:
         snapshot = player.view.snapshot(frame.snapshot["order"])
-        assert draw(snapshot, bare=True) in made
+        assert draw(cast(StripSnapshot, snapshot), bare=True) in made
         assert f"t {clock_text(snapshot['now_ms'] - snapshot['origin_ms'])}" in made
 
 

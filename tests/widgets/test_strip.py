@@ -36,7 +36,8 @@ def test_shows_the_live_end_at_first() -> None:
     widget, source = make()
     assert (widget.order, widget.total, widget.live, widget.playing, widget.speed) == (5, 5, True, False, 1.0)
     assert widget.snapshot["runs"] == source.view.snapshot()["runs"]
-    assert widget.palette["states"] == ["available", "acquired", "acknowledged", "archiving", "archived"]
+    assert widget.palette.keys() == {"light", "dark"}
+    assert widget.words["legend"] == ["available", "acquired", "acknowledged", "archived"]
 
 
 COMMANDS = [
@@ -77,6 +78,7 @@ def test_commands_of_the_browser(
         pytest.param({"do": "seek", "value": 99}, "order must be a whole number", id="seek past the end"),
         pytest.param({"do": "speed", "value": -1}, "speed must be from 0.25 to 10", id="negative speed"),
         pytest.param({"do": "_mirror"}, "unknown command '_mirror'", id="a private method"),
+        pytest.param({"do": "nearer"}, "unknown command 'nearer'", id="a command of the page"),
     ],
 )
 def test_bad_commands_have_an_error_and_a_response(

@@ -30,10 +30,10 @@ BAND = f'fill="{LIGHT["band"]}" stroke="{LIGHT["bandline"]}"'
         pytest.param(ALL, id="every state"),
         pytest.param(SNAPSHOTS[0], id="empty window"),
         pytest.param(wide(2000).snapshots[-1], id="wide window"),
-        pytest.param({**ALL, "log_end": -1, "lag": None, "leader": -1}, id="unknown log end"),
+        pytest.param(ALL | {"log_end": -1, "lag": None, "leader": -1}, id="unknown log end"),
     ],
 )
-def test_well_formed_and_self_contained(snapshot: dict[str, Any], width: int, theme: str) -> None:
+def test_well_formed_and_self_contained(snapshot: Any, width: int, theme: str) -> None:
     svg = draw(snapshot, theme=theme, width=width)
     root = ET.fromstring(svg)
     assert root.get("width") == str(width)
@@ -46,7 +46,7 @@ def test_well_formed_and_self_contained(snapshot: dict[str, Any], width: int, th
 
 def test_the_records_and_locks_of_a_lost_leader_are_faded() -> None:
     loaded, lost, observed = (
-        draw({**ALL, **more}).count('<g opacity=".45">')
+        draw(ALL | more).count('<g opacity=".45">')
         for more in ({}, {"loaded": False}, {"loaded": False, "observed": True})
     )
     assert (lost, observed) == (loaded + 2, loaded)
@@ -106,7 +106,7 @@ def test_a_prepared_write_is_dashed_twice(to_state: str) -> None:
     ],
 )
 def test_delivery_count(pitch: float, limit: int, circles: int) -> None:
-    markup = cell_markup(Cell("run", "acknowledged", 2), {**ALL, "delivery_count_limit": limit}, pitch, LIGHT)
+    markup = cell_markup(Cell("run", "acknowledged", 2), ALL | {"delivery_count_limit": limit}, pitch, LIGHT)
     assert markup.count("<circle") == circles
     assert circles or ">2</text>" in markup
 
@@ -131,7 +131,7 @@ def test_fit(window: int, cells: bool) -> None:
 
 
 def test_the_ends_of_a_short_log_have_labels_apart() -> None:
-    places = re.findall(r'<text x="([\d.]+)"[^>]*text-anchor="(\w+)"[^>]*>(log \w+) 0<', draw({**ALL, **EMPTY_LOG}))
+    places = re.findall(r'<text x="([\d.]+)"[^>]*text-anchor="(\w+)"[^>]*>(log \w+) 0<', draw(ALL | EMPTY_LOG))
     assert [(anchor, end) for _, anchor, end in places] == [("end", "log start"), ("start", "log end")]
     assert float(places[0][0]) < float(places[1][0])
 
@@ -142,7 +142,7 @@ def test_the_ends_of_a_short_log_have_labels_apart() -> None:
 )
 def test_no_line_crosses_the_number_of_an_offset(spso: int, window_end: int, width: int) -> None:
     """The lines of the window and of the log's ends have names of their own."""
-    snapshot = {**ALL, "spso": spso, "window_end": window_end, "log_start": 0, "log_end": window_end + 100}
+    snapshot = ALL | {"spso": spso, "window_end": window_end, "log_start": 0, "log_end": window_end + 100}
     frame = frame_of(spso, window_end - spso, width)
     numbers = [label for label in labels(snapshot, frame) if label.text.isdecimal()]
     assert numbers or width == 320  # the only ones may be at the lines
@@ -153,7 +153,7 @@ def test_no_line_crosses_the_number_of_an_offset(spso: int, window_end: int, wid
 
 @pytest.mark.parametrize("width", [320, 480, 760, 1084])
 @pytest.mark.parametrize("snapshot", [ALL, wide(2000).snapshots[-1]], ids=["cells", "blocks"])
-def test_sentence_and_legend_end_inside_the_picture(snapshot: dict[str, Any], width: int) -> None:
+def test_sentence_and_legend_end_inside_the_picture(snapshot: Any, width: int) -> None:
     root = ET.fromstring(draw(snapshot, width=width))
     lines = [
         "".join(node.itertext()).replace("\N{NO-BREAK SPACE}", " ")
@@ -170,7 +170,7 @@ def test_members_without_records_and_those_without_a_lane_are_listed() -> None:
     idle = [
         {**one, "id": f"m{n}", "name": f"clerk-{n}", "held": 0, "deadline_ms": None, "alive": True} for n in range(12)
     ]
-    svg = draw({**ALL, "members": [*idle, {**idle[0], "id": "gone", "name": "gone", "alive": False}, one]})
+    svg = draw(ALL | {"members": [*idle, {**idle[0], "id": "gone", "name": "gone", "alive": False}, one]})
     assert svg.count(">holds nothing<") == 9
     assert ">and 3 more<" in svg
     assert ">gone" not in svg
@@ -178,8 +178,8 @@ def test_members_without_records_and_those_without_a_lane_are_listed() -> None:
 
 def test_a_name_keeps_its_end() -> None:
     member = {**ALL["members"][0], "name": "consumer-of-orders-17", "held": 1}
-    assert "consumer-o…-17 A" in draw({**ALL, "members": [member]})
-    assert "consu…-17 A" in draw({**ALL, "members": [member]}, width=480)
+    assert "consumer-o…-17 A" in draw(ALL | {"members": [member]})
+    assert "consu…-17 A" in draw(ALL | {"members": [member]}, width=480)
 
 
 def test_a_wide_window_stays_small() -> None:
@@ -187,7 +187,7 @@ def test_a_wide_window_stays_small() -> None:
 
 
 def test_names_are_escaped() -> None:
-    nasty = {**ALL, "group": "<script>&", "members": [{**ALL["members"][0], "name": '"><b', "held": 1}]}
+    nasty = ALL | {"group": "<script>&", "members": [{**ALL["members"][0], "name": '"><b', "held": 1}]}
     ET.fromstring(draw(nasty))
 
 
@@ -203,7 +203,7 @@ def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
         draw(ALL, **arguments)
 
 
-def _naive(snapshot: dict[str, Any], offset: int) -> Cell:
+def _naive(snapshot: Any, offset: int) -> Cell:
     """The cell of an offset, by a scan of all runs."""
     holders = {member["id"]: (member["letter"], member["colour"]) for member in snapshot["members"]}
     for first, end, state, count, member, _, _, to_state in snapshot["runs"]:
@@ -225,12 +225,12 @@ def test_an_acquired_cell_has_the_colour_of_its_holder(theme: str) -> None:
 
 
 @given(st.sampled_from([*SNAPSHOTS, ALL]), st.integers(80, 140))
-def test_cell_at_equals_a_scan_of_all_runs(snapshot: dict[str, Any], offset: int) -> None:
+def test_cell_at_equals_a_scan_of_all_runs(snapshot: Any, offset: int) -> None:
     assert cell_at(snapshot, offset) == _naive(snapshot, offset)
 
 
 def test_a_lock_past_its_deadline_has_no_time_left() -> None:
     late = max(member["deadline_ms"] or 0 for member in ALL["members"]) + 1
-    svg = draw({**ALL, "now_ms": late})
+    svg = draw(ALL | {"now_ms": late})
     assert ">0.0 s of lock left<" in svg
     assert not re.search(r'>-\d|width="-', svg)

@@ -26,7 +26,7 @@ WRITING = next(snapshot for snapshot in SNAPSHOTS if snapshot["writes"])
     ],
 )
 def test_where(changes: dict[str, Any], text: str) -> None:
-    assert where({**WRITING, **changes}) == text
+    assert where(WRITING | changes) == text
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_where(changes: dict[str, Any], text: str) -> None:
     ],
 )
 def test_chips(changes: dict[str, Any], text: str, hot: bool) -> None:
-    shown = {"".join(chip[:3]): chip.hot for chip in chips({**WRITING, **changes})}
+    shown = {"".join(chip[:3]): chip.hot for chip in chips(WRITING | changes)}
     assert shown.get(text) is hot
 
 
@@ -55,7 +55,7 @@ def test_chips(changes: dict[str, Any], text: str, hot: bool) -> None:
     ],
 )
 def test_chips_left_out(changes: dict[str, Any], gone: str) -> None:
-    assert not any(gone in "".join(chip[:3]) for chip in chips({**WRITING, **changes}))
+    assert not any(gone in "".join(chip[:3]) for chip in chips(WRITING | changes))
 
 
 KILLED = {"marks": [{"order": WRITING["order"], "time_ms": 0, "kind": "broker_killed", "text": "broker 2 killed"}]}
@@ -72,7 +72,7 @@ KILLED = {"marks": [{"order": WRITING["order"], "time_ms": 0, "kind": "broker_ki
     ],
 )
 def test_sentence(changes: dict[str, Any], messages: tuple[str, ...], what: str, why: str, hot: bool) -> None:
-    shown = sentence({**WRITING, **changes}, 512, *messages)
+    shown = sentence(WRITING | changes, 512, *messages)
     assert shown == (f"event {WRITING['order']} of 512: ", what, why, hot)
 
 
@@ -96,15 +96,15 @@ STEP = {"first": WRITING["order"] - 2, "text": "c accepted 1–2, the state writ
     ],
 )  # fmt: skip
 def test_where_a_sentence_stands(changes: dict[str, Any], internals: bool, place: str, what: str) -> None:
-    shown = sentence({**WRITING, **changes}, 512, internals=internals)
+    shown = sentence(WRITING | changes, 512, internals=internals)
     expected = place.format(first=WRITING["order"] - 2, order=WRITING["order"])
     assert (shown.place, shown.what) == (expected, what)
 
 
 def test_a_mark_inside_a_step_alarms() -> None:
     marked = {"marks": [{**KILLED["marks"][0], "order": WRITING["order"] - 1}]}
-    assert sentence({**WRITING, "step": STEP, **marked}, 512).hot
-    assert not sentence({**WRITING, **marked}, 512).hot
+    assert sentence(WRITING | marked | {"step": STEP}, 512).hot
+    assert not sentence(WRITING | marked, 512).hot
 
 
 @pytest.mark.parametrize(

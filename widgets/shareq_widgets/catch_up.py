@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
-Snapshot = dict[str, Any]
+from shareq.trace.views.snapshot import Snapshot
 
 SCENES: Final = 24
 """The maximum number of scenes; with more steps, the scenes are spread over all of them."""

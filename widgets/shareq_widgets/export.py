@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from gzip import compress
 from pathlib import Path
 from string import Template
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from shareq.model.printable import escape
+from shareq.trace.views.snapshot import StripSnapshot
 from shareq_widgets import room_picture
 from shareq_widgets.look import THEMES
 from shareq_widgets.playback import EVENT_MAX_MS, EVENT_MIN_MS
@@ -176,7 +177,8 @@ def _classes(players: Views) -> str:
     """Those of the control room, see `Screen`; none for a single view."""
     if len(players) == 1:
         return ""
-    return "sq-room sq-outside" if players["strip"].view.snapshot()["observed"] else "sq-room"
+    shown = cast(StripSnapshot, players["strip"].view.snapshot())
+    return "sq-room sq-outside" if shown["observed"] else "sq-room"
 
 
 def _note(players: Views, recordings: Mapping[str, Recording]) -> str:

@@ -9,11 +9,12 @@ import traitlets
 
 from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq.trace.views.group_timeline import GroupTimeline
+from shareq.trace.views.snapshot import Snapshot
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.instant import Instant
 from shareq_widgets.playback import Playback
 from shareq_widgets.player import STATIC, Player
-from shareq_widgets.position import Position, Snapshot, Span
+from shareq_widgets.position import Position, Span
 from shareq_widgets.selection import share_partition_of
 from shareq_widgets.svg import to_svg
 from shareq_widgets.words import sentence
@@ -166,14 +167,16 @@ class GroupPicture(Player):
         parts = sentence(snapshot, total, message, error, internals=internals)
         return {"title": self._named, "where": f"group {self._timeline.group}", "chips": [], "sentence": list(parts)}
 
-    def _command(self, name: Any, value: Any) -> None:
-        if name == "width":
-            with self.hold_sync():
-                self.width = value
-        elif name == "part":
-            self.without = tuple(part for part in self.parts if (part in self.without) != (part == value))
-        else:
-            super()._command(name, value)
+    def _own_commands(self) -> dict[str, Callable[[Any], None]]:
+        return super()._own_commands() | {"width": self._take_width, "part": self._toggle}
+
+    def _take_width(self, width: int) -> None:
+        with self.hold_sync():
+            self.width = width
+
+    def _toggle(self, part: str) -> None:
+        """Show a part of the picture, or leave it out."""
+        self.without = tuple(one for one in self.parts if (one in self.without) != (one == part))
 
     def show_selection(self, subject: str) -> None:
         super().show_selection(subject)

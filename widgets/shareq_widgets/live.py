@@ -29,7 +29,7 @@ class LiveWidget(FrontEndWidget):
     _mirroring = True
     """True while the traits are set to what the playback shows, and before they are for the first time."""
 
-    snapshot = OfNow(read_only=True).tag(sync=True)
+    snapshot: Any = OfNow(read_only=True).tag(sync=True)
     moment = traitlets.Tuple(read_only=True, help="see `Moment.mark`").tag(sync=True)
     drawn = traitlets.Int(0, read_only=True, help="the number of the moment that a page has drawn last")
 

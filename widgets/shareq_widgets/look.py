@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from shareq.trace.views.palette import DARK, LIGHT, STATES, SYMBOLS, UNKNOWNS
+from shareq.trace.views.palette import DARK, LIGHT, STATES, UNKNOWNS
+from shareq.trace.views.snapshot import StripSnapshot
 
 SIZES: Final[dict[str, float]] = {
     "pitch": 33,  # from one cell to the next, at full size
@@ -27,6 +28,9 @@ SIZES: Final[dict[str, float]] = {
     "lane_top": 146,
     "lane": 24,
     "lane_bar": 14,
+    "lane_bar_narrow": 12,  # a narrower bar runs down from the top, and not sideways
+    "digit": 6.4,  # width of a digit of a small label
+    "ends_near": 84,  # two labels of ends of the log need so much room
     "gutter_left": 116,
     "gutter_right": 124,
     "gutter_left_narrow": 102,  # gutters of a picture narrower than `narrow`: shorter names, seconds without words
@@ -85,21 +89,15 @@ LOCK_ALARM = 6
 """A lock is about to expire when less than one sixth of its duration is left: 5 s of the default 30 s."""
 
 
-def palette() -> dict[str, Any]:
-    """The colours for the browser: both themes, the order of the states and their symbols."""
-    return {**THEMES, "states": list(STATES), "unknowns": list(UNKNOWNS), "symbols": SYMBOLS}
-
-
 def look() -> dict[str, Any]:
     """The sizes and shapes for the browser."""
     return {"sizes": SIZES, "shapes": SHAPES, "marks": MARKS, "lock_alarm": LOCK_ALARM}
 
 
-def in_legend(snapshot: dict[str, Any]) -> list[str]:
+def in_legend(snapshot: StripSnapshot, *, archiving: bool = False) -> list[str]:
     """The states in a legend. In an observed share-partition no record is known to be available."""
-    if snapshot["observed"]:
-        return [*[state for state in STATES if state not in ("available", "archiving")], *UNKNOWNS]
-    return [state for state in STATES if state != "archiving"]
+    states = [state for state in STATES if archiving or state != "archiving"]
+    return [*states[1:], *UNKNOWNS] if snapshot["observed"] else states
 
 
 def in_width(size: str, width: float) -> float:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from shareq import observer
 from shareq.model.numbers import plain
 from shareq.trace.analysis.group_history import history_of
 from shareq.trace.analysis.one_thread import used_by_one_thread
+from shareq.trace.views.snapshot import Snapshot, StripSnapshot
 from shareq_widgets.look import THEMES
 from shareq_widgets.playback import Playback
 from shareq_widgets.player import STATIC, Player
-from shareq_widgets.position import Snapshot, View, time_scale_of
+from shareq_widgets.position import View, time_scale_of
 from shareq_widgets.quiet import awaits
 from shareq_widgets.strip_picture import draw
 from shareq_widgets.svg import size_of
@@ -31,7 +32,7 @@ class PartitionStrip(Player):
     def _words(
         self, snapshot: Snapshot, total: int, message: str = "", error: str = "", *, internals: bool = False
     ) -> dict[str, Any]:
-        return words(snapshot, total, message, error, internals=internals)
+        return words(cast(StripSnapshot, snapshot), total, message, error, internals=internals)
 
     def to_svg(self, theme: str = "light", width: int | None = None) -> str:
         """The shown snapshot as a self-contained SVG picture, for places where no widget runs."""
@@ -39,7 +40,7 @@ class PartitionStrip(Player):
         return draw(self.snapshot, theme=theme, width=self.width if width is None else width)
 
     def still(self, snapshot: Snapshot, _until: int, _since: int, theme: str, width: int) -> tuple[str, float]:
-        picture = draw(snapshot, theme=theme, width=width, bare=True)
+        picture = draw(cast(StripSnapshot, snapshot), theme=theme, width=width, bare=True)
         return picture, size_of(picture)[1]
 
     def __repr__(self) -> str:

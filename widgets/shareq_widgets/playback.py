@@ -14,11 +14,14 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from shareq.model.numbers import plain
+from shareq.trace.views.snapshot import Snapshot
 from shareq_widgets.catch_up import Scene, catch_up
+from shareq_widgets.commands import COMMANDS
+from shareq_widgets.driving import drive
 from shareq_widgets.ending import end_message
-from shareq_widgets.position import Position, Snapshot, View
+from shareq_widgets.position import Position, View
 
-SPEEDS: Final = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
+SPEEDS: Final = COMMANDS["speed"].choices
 EVENT_MIN_MS: Final = 150
 """The minimum duration of a step at speed 1: a burst at one instant stays readable."""
 EVENT_MAX_MS: Final = 1500
@@ -26,12 +29,6 @@ EVENT_MAX_MS: Final = 1500
 TICK_MIN_MS, TICK_MAX_MS = 20, 100
 IDLE_TICK_MS: Final = 500
 """The interval of checks whether other cells of the notebook have advanced a virtual cluster."""
-STEPS_AT_ONCE: Final = 2000
-"""The maximum number of steps of a virtual cluster in search of the partition's next event."""
-QUIET_MS: Final = 10_000
-"""The cluster's time without an event that ends a run: two heartbeat intervals, in which members report and join."""
-QUIET_AGAIN_MS: Final = 1_000
-"""The interval, of the cluster's time, of checks whether more than heartbeats is awaited."""
 STEPS_PER_TICK: Final = 50
 
 
@@ -69,7 +66,7 @@ class Playback:
         self._lasts_ms = 0.0
         self._wait_ms = 0.0
         self._scenes: deque[Scene] = deque()
-        self.snapshot: Snapshot = {}
+        self.snapshot: Snapshot
         self._until, self._at_end = 0, False
         """The moment of the journal that belongs to the snapshot; True if the snapshot was the live end when shown."""
         self._show_end()
@@ -117,6 +114,14 @@ class Playback:
     def drivable(self) -> bool:
         """True if the source can be stepped at its end, that is, for an open virtual cluster."""
         return self._time_scale == 0 and not self.closed and hasattr(self.source, "step")
+
+    def first(self) -> None:
+        """Go to the beginning."""
+        self.seek(0)
+
+    def last(self) -> None:
+        """Go to the end, and follow it."""
+        self.set_live(True)
 
     def seek(self, order: Any) -> None:
         """Show the state after `order` events and stop there; ValueError outside 0..total."""
@@ -234,22 +239,18 @@ class Playback:
 
     def set_internals(self, internals: Any) -> None:
         """Step and play by single events (True), or by causes (False)."""
-        if not isinstance(internals := plain(internals), bool):
-            raise ValueError(f"internals must be True or False, not {internals!r}")
-        self.internals = internals
+        self.internals = _truth("internals", internals)
         if self._next is not None:
             self._wait_ms = 0.0
             self._plan()
 
     def set_animate(self, animate: Any) -> None:
         """Play new events on a virtual clock (True), or show the end at once (False)."""
-        if not isinstance(animate := plain(animate), bool):
-            raise ValueError(f"animate must be True or False, not {animate!r}")
-        self.animate = animate
-        if not animate and self._scenes:
-            self.follow(True)
+        self.animate = _truth("animate", animate)
+        if not self.animate and self._scenes:
+            self.set_live(True)
 
-    def follow(self, live: bool) -> None:
+    def set_live(self, live: bool) -> None:
         """Follow the end (True), or stay at the displayed event while the journal grows (False)."""
         self.live = live
         self._next = None
@@ -336,23 +337,10 @@ class Playback:
         """The snapshot after the next step; while running on, drives the cluster if there is none yet."""
         order = self.order
         if order >= self.view.total() and self.running_on and self.drivable:
-            self._drive(order)
+            drive(self.source, self.view, order, self.time_ms, self._awaits)
         if order >= self.view.total():
             return None
         return self.view.snapshot(order + 1 if self.internals else self.view.next_step(order))
-
-    def _drive(self, order: int) -> None:
-        """Step the cluster until the step after `order` is complete, or only heartbeats are to come; within bounds."""
-        quiet_ms = self.time_ms + QUIET_MS
-        for _ in range(STEPS_AT_ONCE):
-            if (now_ms := self._now_ms()) >= quiet_ms and self.view.total() == order:
-                if not self._awaits(now_ms):
-                    return
-                quiet_ms = now_ms + QUIET_AGAIN_MS
-            if not self.source.step():
-                return
-            if self.view.total() > order and self._now_ms() > self.view.snapshot(order + 1)["now_ms"]:
-                return
 
     def _refresh(self) -> None:
         """Show the end again if it or a virtual clock has moved; the browser interpolates a running clock."""
@@ -395,3 +383,9 @@ class Playback:
         between = snapshot["now_ms"] > (event["time_ms"] if event else snapshot["origin_ms"])
         self._until = self.view.moment_at(snapshot["now_ms"]) if between else self.view.moment(snapshot["order"])
         self.snapshot, self._at_end, self.message = snapshot, False, ""
+
+
+def _truth(name: str, value: Any) -> bool:
+    if not isinstance(value := plain(value), bool):
+        raise ValueError(f"{name} must be True or False, not {value!r}")
+    return value

@@ -1,7 +1,8 @@
 """Base of all views: a position in a journal, the commands that move it, and the traits that a browser draws.
 
-The browser sends commands. The response to each is `{"next_ms": ...}`, the time until the next tick, so at most one
-message is in progress, however busy the kernel is. Views of one journal show one moment and selection, see `moment`.
+The browser sends commands, see `commands`. The response to each is `{"next_ms": ...}`, the time until the next tick, so
+at most one message is in progress, however busy the kernel is. Views of one journal show one moment and selection, see
+`moment`.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from typing import Any, ClassVar, Final
 import traitlets
 
 from shareq.trace.analysis.one_thread import used_by_one_thread
+from shareq.trace.views.snapshot import Snapshot
 from shareq_widgets import keeping, stored
+from shareq_widgets.commands import COMMANDS, OF_TRAITS
 from shareq_widgets.ending import message_of
 from shareq_widgets.live import LiveWidget
-from shareq_widgets.look import THEMES, look, palette
+from shareq_widgets.look import THEMES, look
 from shareq_widgets.moment import Moment, moment_of
 from shareq_widgets.playback import Playback
-from shareq_widgets.position import Position, Snapshot, Span, View, axis_of
+from shareq_widgets.position import Position, Span, View, axis_of
 
 STATIC: Final = Path(__file__).parent / "static"
 """The bundles of the modules in js/, made by `make bundle`."""
@@ -89,7 +92,7 @@ class Player(LiveWidget):
         self._ticked_ms = self._clock_ms()
         self._kept: keeping.Keepable = keeping.KeptView(self)
         self._moment = moment_of(playback.view.journal) if linked else Moment()
-        self.set_trait("palette", palette())
+        self.set_trait("palette", THEMES)
         self.set_trait("look", look())
         self.theme, self.controls = theme, controls
         self.selection = self._moment.selection
@@ -104,41 +107,41 @@ class Player(LiveWidget):
 
     def step(self) -> None:
         """Go one step forward: over all changes with one cause, or over one event with `internals`."""
-        self._do(self._playback.step)
+        self._do("step")
 
     def back(self) -> None:
         """Go one step back."""
-        self._do(self._playback.back)
+        self._do("back")
 
     def first(self) -> None:
         """Go to the beginning of the journal."""
-        self._do(self._playback.seek, 0)
+        self._do("first")
 
     def last(self) -> None:
         """Go to the end, and follow it."""
-        self._do(self._playback.follow, True)
+        self._do("last")
 
     def seek(self, order: int) -> None:
         """Go to the state after `order` events; ValueError outside 0..total."""
-        self._do(self._playback.seek, order)
+        self._do("seek", order)
 
     def seek_time(self, time_ms: int) -> None:
         """Go to `time_ms` (since the epoch, as in the journal), also between two events. ValueError outside the time
         axis."""
-        self._do(self._playback.seek_time, time_ms)
+        self._do("seek_time", time_ms)
 
     def play(self) -> None:
         """Play to the end of the recording at the browser's pace: nothing moves while no front end shows the view."""
-        self._do(self._playback.play)
+        self._do("play")
 
     def run_on(self) -> None:
         """Run a virtual cluster from the end on, until `pause()` or until it has no pending event. The browser sets the
         pace, as in `play`."""
-        self._do(self._playback.run_on)
+        self._do("run_on")
 
     def pause(self) -> None:
         """Stop playing."""
-        self._do(self._playback.pause)
+        self._do("pause")
 
     def tick(self, drawn: int | None = None) -> None:
         """Show the steps that are due by now. The front end calls this while playing or live, see `drawn`."""
@@ -148,7 +151,7 @@ class Player(LiveWidget):
         if self.hidden and not self._playback.moving:
             return
         if self._moment.may_move(self, now_ms):
-            self._do(self._playback.tick, elapsed_ms, always=False)
+            self._do("tick", elapsed_ms, always=False)
 
     def select(self, subject: str, record: str | None = None) -> None:
         """Mark a subject in all linked views, such as "member:ID" or "record:orders-0:104"; "" marks none.
@@ -218,24 +221,18 @@ class Player(LiveWidget):
 
     # ---- traits and messages -----------------------------------------------------------------------------------------
 
-    @traitlets.observe("order", "playing", "speed", "live", "internals", "animate", "selection")
+    @traitlets.observe(*OF_TRAITS)
     def _on_trait(self, change: dict[str, Any]) -> None:
-        """Run the command of a trait that was set or linked; restore the trait if the command is refused."""
-        if self._mirroring or not hasattr(self, "_playback") or not hasattr(self, "_moment"):
+        """Carry out the command of a trait that was set or linked; restore the trait if the command is refused."""
+        name, value = OF_TRAITS[change["name"]], change["new"]
+        if self._mirroring:
             return
-        playback, value = self._playback, change["new"]
-        if change["name"] == "selection":
+        if name == "select":
             self._select(value, change["old"])
-            return
-        commands: dict[str, Callable[[], None]] = {
-            "order": lambda: playback.seek(value),
-            "playing": playback.play if value else playback.pause,
-            "speed": lambda: playback.set_speed(value),
-            "live": lambda: playback.follow(value),
-            "internals": lambda: playback.set_internals(value),
-            "animate": lambda: playback.set_animate(value),
-        }
-        self._do(commands[change["name"]])
+        elif name == "play":
+            self._do("play" if value else "pause")
+        else:
+            self._do(name, value)
 
     def _select(self, subject: str, before: str) -> None:
         if subject == self._moment.selection:
@@ -259,40 +256,34 @@ class Player(LiveWidget):
                 self.send({"next_ms": self._playback.next_tick_ms()})
 
     def _command(self, name: Any, value: Any) -> None:
-        playback = self._playback
-        plain = {"step", "back", "first", "last", "play", "run_on", "pause"}
-        valued = {
-            "seek": playback.seek,
-            "seek_event": playback.seek_event,
-            "seek_time": playback.seek_time,
-            "speed": playback.set_speed,
-            "live": playback.follow,
-            "internals": playback.set_internals,
-            "animate": playback.set_animate,
-        }
-        direct: dict[str, Callable[..., None]] = {
+        """Carry out a command of the table. ValueError for another one, and for one that only a page knows."""
+        own = self._own_commands()
+        if name in own:
+            own[name](value)
+        elif name in COMMANDS and COMMANDS[name].moves:
+            self._do(name, *([value] if COMMANDS[name].value else []))
+        else:
+            known = sorted({*own, *(name for name, command in COMMANDS.items() if command.moves)})
+            raise ValueError(f"unknown command {name!r}: must be one of {', '.join(known)}")
+
+    def _own_commands(self) -> dict[str, Callable[[Any], None]]:
+        """Those that the view carries out, and not its playback."""
+        return {
             "tick": self.tick,
             "select": self.select,
             "zoom": lambda span: self.zoom(*(span or ())),
             "visible": self.take_report,
             "keep": lambda wish: self.send(*keeping.answer(self._kept, wish)),
         }
-        if name in plain:
-            getattr(self, name)()
-        elif name in valued:
-            self._do(valued[name], value)
-        elif name in direct:
-            direct[name](value)
-        else:
-            known = sorted(plain | valued.keys() | direct.keys())
-            raise ValueError(f"unknown command {name!r}: must be one of {', '.join(known)}")
 
-    def _do(self, command: Callable[..., None], *arguments: Any, always: bool = True) -> None:
-        """Run a command. Also if it is refused: update the traits; and, `always` or after a move, the linked views."""
+    def _do(self, name: str, *value: Any, always: bool = True) -> None:
+        """Let the playback carry out a command by its method: `set_NAME` for that of a trait with its name, else NAME.
+        Also if it is refused: update the traits; and, `always` or after a move, the linked views."""
         playback = self._playback
+        method = getattr(playback, f"set_{name}" if COMMANDS[name].trait == name else name)
         was_playing, before = playback.playing, playback.snapshot
         try:
-            command(*arguments)
+            method(*value)
         finally:
             if playback.playing and not was_playing:
                 self._ticked_ms = self._clock_ms()

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, Protocol
 
 from shareq.trace.analysis.time_axis import FOLDED_MS, TimeAxis
 from shareq.trace.journal import Journal
+from shareq.trace.views.snapshot import Snapshot
 
-Snapshot = dict[str, Any]
 Span = tuple[int, int]
 """The first and the last time, ms since the epoch."""
 

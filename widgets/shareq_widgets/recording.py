@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
+from shareq.trace.views.snapshot import Snapshot
 from shareq_widgets.changes import change
 from shareq_widgets.showable import Showable
 
@@ -66,10 +67,9 @@ def _orders(player: Showable, most: int) -> tuple[list[int], set[int]]:
     return sorted(marked | spread), set(steps)
 
 
-def _moments(player: Showable, orders: list[int], untils: list[int]) -> Iterator[tuple[dict[str, Any], int]]:
+def _moments(player: Showable, orders: list[int], untils: list[int]) -> Iterator[tuple[Snapshot, int]]:
     """A snapshot and its moment of the journal for each order; and the live end, if time has passed since then."""
     view = player.view
-    last: dict[str, Any] = {}
     for order, until in zip(orders, untils, strict=True):
         last = view.snapshot(order)
         yield last, until

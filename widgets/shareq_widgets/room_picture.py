@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from shareq.model.printable import escape
+from shareq.trace.views.snapshot import Snapshot
 from shareq_widgets.look import THEMES
 from shareq_widgets.showable import Showable
 from shareq_widgets.storyboard import WIDTH, caption, climax, storyboard
@@ -57,7 +58,7 @@ def summary(title: str, views: Views, theme: str = "light", *, heading: str = ""
 
     def then(view: Showable, width: int) -> Part:
         snapshot = view.view.snapshot(view.view.at_moment(frame.until))
-        at = {**snapshot, "now_ms": frame.snapshot["now_ms"]}
+        at: Snapshot = {**snapshot, "now_ms": frame.snapshot["now_ms"]}
         return Part(*view.still(at, frame.until, frame.until, theme, width))
 
     then_line = _line(f"All views at {time}: {text}", WIDTH, theme)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from shareq_widgets.position import Snapshot, View
+from shareq.trace.views.snapshot import Snapshot
+from shareq_widgets.position import View
 
 
 class Showable(Protocol):

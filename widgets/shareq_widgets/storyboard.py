@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from shareq.model.printable import escape
 from shareq.trace.views.marks import KINDS
+from shareq.trace.views.snapshot import Mark, Snapshot, StripSnapshot
 from shareq_widgets.look import THEMES
-from shareq_widgets.position import Snapshot
 from shareq_widgets.showable import Showable
 from shareq_widgets.stored import MOST_BYTES
 from shareq_widgets.svg import FONT
@@ -104,7 +104,8 @@ def importance(player: Showable) -> int:
 
 def _in_flight(snapshot: Snapshot) -> int:
     """The records of a share-partition that members hold; 0 of a snapshot of a group."""
-    return sum(run[1] - run[0] for run in snapshot.get("runs", ()) if run[2] == ACQUIRED)
+    runs = cast(StripSnapshot, snapshot)["runs"] if "runs" in snapshot else []
+    return sum(run[1] - run[0] for run in runs if run[2] == ACQUIRED)
 
 
 def _marked(player: Showable, after: int) -> list[int]:
@@ -117,7 +118,7 @@ def _marked(player: Showable, after: int) -> list[int]:
     found: dict[int, int] = {}
     kinds: dict[str, int] = {}
 
-    def order_of(mark: dict[str, Any]) -> tuple[int, int, int]:
+    def order_of(mark: Mark) -> tuple[int, int, int]:
         near = min((abs(mark["time_ms"] - time_ms) for time_ms in found.values()), default=0)
         return kinds.get(mark["kind"], 0), mark["rank"], -near
 

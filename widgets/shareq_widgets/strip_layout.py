@@ -1,4 +1,4 @@
-"""What stands where in a strip: the range of offsets, flags, labels and lanes.
+"""What stands where in a strip: the range of offsets, flags, labels and lanes. The texts are those of `words`.
 
 `js/camera.js` and `js/scene.js` place the live strip by the same rules; `tests/browser/test_strip_forms.py` compares
 both.
@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import ceil, floor, log10
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from shareq.trace.views.snapshot import StripSnapshot
 from shareq_widgets.look import LOCK_ALARM, SIZES, fit, in_width
+from shareq_widgets.words import Lane, ends, flags
 
-NEAR: Final = 84
-"""Two labels of ends of the log need so much room, px."""
-DIGIT: Final = 6.4
-"""The width of a digit of a small label, px."""
 FOOT: Final = SIZES["cell_top"] + SIZES["cell_height"]
 
 
@@ -66,7 +64,7 @@ def frame_of(first: int, window: int, width: float) -> Frame:
     return Frame(first - (ceil(columns) if pitch >= SIZES["pitch_cells"] else columns), pitch, width)
 
 
-def lines(snapshot: dict[str, Any], frame: Frame) -> Iterator[Line]:
+def lines(snapshot: StripSnapshot, frame: Frame) -> Iterator[Line]:
     """The sides of the window, and the ends of the log."""
     for x in dict.fromkeys(_sides(snapshot, frame)):
         yield Line(x, 6, FOOT + SIZES["band_below"], "flag")
@@ -75,35 +73,34 @@ def lines(snapshot: dict[str, Any], frame: Frame) -> Iterator[Line]:
             yield Line(frame.x(offset) - 1.5, 34, FOOT + 36, "edge")
 
 
-def labels(snapshot: dict[str, Any], frame: Frame) -> Iterator[Label]:
+def labels(snapshot: StripSnapshot, frame: Frame) -> Iterator[Label]:
     """The names of the flags, the ends of the log, and round offsets. Those out of view are named at the edge."""
     return (_kept(frame, label) for label in _labels(snapshot, frame))
 
 
-def _labels(snapshot: dict[str, Any], frame: Frame) -> Iterator[Label]:
-    empty = snapshot["spso"] == snapshot["window_end"]
+def _labels(snapshot: StripSnapshot, frame: Frame) -> Iterator[Label]:
     left, right = _sides(snapshot, frame)
-    low = f"SPSO {snapshot['spso']}{' · empty window' if empty else ''}"
-    high = f"SPEO {'at most ' if snapshot['observed'] else ''}{snapshot['window_end'] - 1}"
-    narrow = right - left < max(160, 8.4 * (len(low) + len(high)) + 24)  # both labels cannot stand inside
-    outside = narrow and not empty
+    low, high = flags(snapshot)
+    outside = bool(high) and right - left < max(160, 8.4 * len(low + high) + 24)  # both cannot stand inside
     yield Label(left + (-6 if outside else 6), 18, low, "end" if outside else "start", "strong")
-    if not empty:
+    if high:
         yield Label(right + (6 if outside else -6), 18, high, "start" if outside else "end", "strong")
-    near = snapshot["log_start"] >= 0 and frame.x(snapshot["log_end"]) - frame.x(snapshot["log_start"]) < NEAR
-    for name, key, side, aside in (("log start", "log_start", "end", -4), ("log end", "log_end", "start", 4)):
-        if (offset := snapshot[key]) >= 0:
+    start, end = snapshot["log_start"], snapshot["log_end"]
+    near = start >= 0 and frame.x(end) - frame.x(start) < SIZES["ends_near"]
+    for name, offset, side, aside in zip(ends(snapshot), (start, end), ("end", "start"), (-4, 4), strict=True):
+        if name:
             x = frame.x(offset) - 1.5 + aside * near
-            yield Label(x, FOOT + 48, f"{name} {offset}", side if near else "middle", "small")
+            yield Label(x, FOOT + 48, name, side if near else "middle", "small")
     middle = (frame.pitch - SIZES["gap"]) / 2 if frame.cells else 0
     edges = [line.x for line in lines(snapshot, frame)]
     for offset in _round_offsets(snapshot, frame):
         x, text = frame.x(offset) + middle, str(offset)
-        if all(abs(x - edge) > len(text) * DIGIT / 2 + 1 for edge in edges):  # else a line would cross it, with a name
+        half = len(text) * SIZES["digit"] / 2 + 1
+        if all(abs(x - edge) > half for edge in edges):  # else a line would cross it, which has a name
             yield Label(x, FOOT + 18, text, "middle", "small")
 
 
-def _sides(snapshot: dict[str, Any], frame: Frame) -> tuple[float, float]:
+def _sides(snapshot: StripSnapshot, frame: Frame) -> tuple[float, float]:
     left = frame.x(snapshot["spso"]) - 4
     empty = snapshot["spso"] == snapshot["window_end"]
     return left, left if empty else frame.x(snapshot["window_end"]) + 1
@@ -122,7 +119,7 @@ def _kept(frame: Frame, label: Label) -> Label:
     return label._replace(anchor="start" if x < edge else "end" if x > frame.width - edge else anchor)
 
 
-def _round_offsets(snapshot: dict[str, Any], frame: Frame) -> range:
+def _round_offsets(snapshot: StripSnapshot, frame: Frame) -> range:
     """Round offsets of the log in view, at legible distances."""
     exact = max(100, len(str(snapshot["window_end"])) * 7 + 40) / frame.pitch
     ten = 10 ** floor(log10(exact))
@@ -135,52 +132,29 @@ def _round_offsets(snapshot: dict[str, Any], frame: Frame) -> range:
 # ---- lanes -----------------------------------------------------------------------------------------------------------
 
 
-def lane_owners(snapshot: dict[str, Any]) -> tuple[list[dict[str, Any]], int]:
-    """The members with a lane, those that hold records first if there are too many; and the number of the others."""
-    members = [member for member in snapshot["members"] if member["alive"] or member["held"]]
-    most = int(SIZES["lanes"])
-    if len(members) <= most:
-        return members, 0
-    return sorted(members, key=lambda member: not member["held"])[:most], len(members) - most
-
-
 def lane_y(row: int) -> float:
     """The top of a lane."""
     return SIZES["lane_top"] + SIZES["lane"] * row
 
 
-def lane_labels(snapshot: dict[str, Any], members: list[dict[str, Any]], hidden: int, frame: Frame) -> Iterator[Label]:
+def lane_labels(snapshot: StripSnapshot, lanes: list[Lane], more: str, frame: Frame) -> Iterator[Label]:
     """For each lane the name of its member, and what it holds or the time left on the first lock to expire."""
     left, right = in_width("gutter_left", frame.width), frame.width - in_width("gutter_right", frame.width)
-    x = min(max(frame.x(snapshot["window_end"]) + 12, left + 8), right + 12)
-    for row, member in enumerate(members):
+    x, narrow = min(max(frame.x(snapshot["window_end"]) + 12, left + 8), right + 12), frame.width < SIZES["narrow"]
+    for row, lane in enumerate(lanes):
         y = lane_y(row) + 11
-        name = short(member["name"], int(in_width("name_length", frame.width)))
-        letter = "" if name == member["letter"] else f" {member['letter']}"
-        text = f"{name}{'' if member['alive'] else ' †'}{letter}"
-        yield Label(left - 14, y, text, "end", "" if member["held"] else "small")
-        yield Label(x, y, *_left_words(snapshot, member, narrow=frame.width < SIZES["narrow"]))
-    if hidden:
-        yield Label(left - 14, lane_y(len(members)) + 11, f"and {hidden} more", "end", "small")
+        yield Label(left - 14, y, lane.name[narrow], "end", "" if lane.held else "small")
+        if lane.deadline_ms is None:
+            yield Label(x, y, lane.holds[narrow], "start", "small")
+        else:
+            left_ms, hot = lock_left(snapshot, lane.deadline_ms)
+            text = f"{left_ms / 1000:.1f} s{'' if narrow else ' of lock left'}"
+            yield Label(x, y, text, "start", "hot" if hot else "")
+    if more:
+        yield Label(left - 14, lane_y(len(lanes)) + 11, more, "end", "small")
 
 
-def _left_words(snapshot: dict[str, Any], member: dict[str, Any], *, narrow: bool) -> tuple[str, str, str]:
-    """(text, anchor, style)."""
-    if member["deadline_ms"] is not None:
-        left_ms, hot = lock_left(snapshot, member["deadline_ms"])
-        return f"{left_ms / 1000:.1f} s{'' if narrow else ' of lock left'}", "start", "hot" if hot else ""
-    stale = not snapshot["loaded"] and not snapshot["observed"]
-    if member["held"]:
-        return f"{'held' if stale else 'holds'} {member['held']}", "start", "small"
-    return "not known" if snapshot["observed"] else "nothing" if narrow else "holds nothing", "start", "small"
-
-
-def short(name: str, length: int) -> str:
-    """A name of at most so many characters: names differ at the end."""
-    return name if len(name) <= length else f"{name[: length - 4]}…{name[-3:]}"
-
-
-def lock_left(snapshot: dict[str, Any], deadline_ms: int) -> tuple[int, bool]:
+def lock_left(snapshot: StripSnapshot, deadline_ms: int) -> tuple[int, bool]:
     """Lock time left, and whether that is an alarm."""
     left_ms = max(deadline_ms - snapshot["now_ms"], 0)
     return left_ms, left_ms * LOCK_ALARM < snapshot["lock_duration_ms"]

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from shareq.model.printable import escape
 from shareq.trace.views.palette import STATES, SYMBOLS, UNKNOWNS
+from shareq.trace.views.snapshot import Run, StripSnapshot
 from shareq_widgets.look import SHAPES, SIZES, THEMES, in_legend, letter_size
 from shareq_widgets.strip_layout import (
     Frame,
@@ -17,19 +18,16 @@ from shareq_widgets.strip_layout import (
     frame_of,
     labels,
     lane_labels,
-    lane_owners,
     lane_y,
     lines,
     lock_left,
 )
 from shareq_widgets.svg import FONT, paint, patterns
 from shareq_widgets.text_fit import clipped, text_width
-from shareq_widgets.words import chips, clock_text, sentence, where
+from shareq_widgets.words import Lane, chips, clock_text, is_stale, lanes, sentence, where
 
 TOP: Final = 44
 """Room above the strip for the title and the chips."""
-NARROW: Final = 12
-"""The bar of a lock is at least so wide, px, to run down sideways."""
 TAIL, LEGEND = 34, 22
 """Room below the lanes for the sentence, and for each line of the legend."""
 
@@ -59,7 +57,7 @@ class Stage(NamedTuple):
 
 
 def draw(
-    snapshot: dict[str, Any],
+    snapshot: StripSnapshot,
     *,
     theme: str = "light",
     width: int = 1084,
@@ -76,10 +74,10 @@ def draw(
     if width < 320:
         raise ValueError(f"width must be at least 320 pixels, not {width!r}")
     colours = THEMES[theme]
-    lanes, hidden = lane_owners(snapshot) if stage is None else (snapshot["members"][: int(SIZES["lanes"])], 0)
-    stage = stage or Stage(snapshot["spso"], snapshot["window_end"] - snapshot["spso"], len(lanes) + bool(hidden))
+    shown, more = lanes(snapshot, everyone=stage is not None)
+    stage = stage or Stage(snapshot["spso"], snapshot["window_end"] - snapshot["spso"], len(shown) + bool(more))
     frame = frame_of(stage.first, stage.window, width)
-    foot = lane_y(max(len(lanes), stage.members))
+    foot = lane_y(max(len(shown), stage.members))
     legend = [] if bare else _legend(snapshot, frame)
     top, tail = (0, 4) if bare else (TOP, TAIL + LEGEND * len(legend))
     height = round(top + foot + tail)
@@ -89,9 +87,9 @@ def draw(
         *_band(snapshot, frame, colours),
         *_stale(snapshot, (_cells if frame.cells else _blocks)(snapshot, frame, colours)),
         *_lines(snapshot, frame, colours),
-        *_stale(snapshot, _lanes(snapshot, lanes, frame, colours)),
+        *_stale(snapshot, _lanes(snapshot, shown, frame, colours)),
         *(_label(label, colours) for label in labels(snapshot, frame)),
-        *(_label(label, colours) for label in lane_labels(snapshot, lanes, hidden, frame)),
+        *(_label(label, colours) for label in lane_labels(snapshot, shown, more, frame)),
         *(() if bare else _tail(snapshot, foot, width, colours)),
         *(
             _text(16, foot + 40 + LEGEND * row, line.replace(" ", "\N{NO-BREAK SPACE}"), colours["soft"])
@@ -108,7 +106,7 @@ def draw(
     )
 
 
-def cell_at(snapshot: dict[str, Any], offset: int) -> Cell:
+def cell_at(snapshot: StripSnapshot, offset: int) -> Cell:
     """The cell of an offset: its run, its faded past, or a place without a record."""
     members = {member["id"]: member for member in snapshot["members"]}
     if snapshot["spso"] <= offset < snapshot["window_end"]:
@@ -123,7 +121,7 @@ def cell_at(snapshot: dict[str, Any], offset: int) -> Cell:
     return Cell("beyond" if offset < snapshot["log_end"] else "dash")
 
 
-def _run_at(runs: list[list[Any]], offset: int) -> list[Any] | None:
+def _run_at(runs: list[Run], offset: int) -> Run | None:
     index = bisect_right(runs, offset, key=lambda run: run[0]) - 1
     return runs[index] if index >= 0 and offset < runs[index][1] else None
 
@@ -137,7 +135,7 @@ def _paint(name: str | None, colours: Colours) -> str:
     return paint(name or "none", colours)
 
 
-def _head(snapshot: dict[str, Any], width: float, colours: Colours) -> Iterator[str]:
+def _head(snapshot: StripSnapshot, width: float, colours: Colours) -> Iterator[str]:
     """Title to the left, chips to the right."""
     yield (
         f'<text x="16" y="28"><tspan font-size="17" font-weight="700">{escape(snapshot["group"])}</tspan>'
@@ -152,7 +150,7 @@ def _tspan(text: str, hot: bool, colours: Colours) -> str:
     return f'<tspan fill="{colours["alarm" if hot else "ink"]}">{escape(text)}</tspan>'
 
 
-def _band(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator[str]:
+def _band(snapshot: StripSnapshot, frame: Frame, colours: Colours) -> Iterator[str]:
     """The ground of the window; an empty one has none."""
     if snapshot["spso"] == snapshot["window_end"]:
         return
@@ -181,7 +179,7 @@ def _label(label: Label, colours: Colours) -> str:
     )
 
 
-def _lines(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator[str]:
+def _lines(snapshot: StripSnapshot, frame: Frame, colours: Colours) -> Iterator[str]:
     """The sides of the window, and the ends of the log as dotted lines."""
     for line in lines(snapshot, frame):
         path = f'<path d="M{line.x:g} {line.top:g}V{line.bottom:g}"'
@@ -191,22 +189,22 @@ def _lines(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator
             yield f'{path} stroke="{colours["soft"]}" stroke-dasharray="2 3"/>'
 
 
-def _stale(snapshot: dict[str, Any], parts: Iterator[str]) -> Iterator[str]:
+def _stale(snapshot: StripSnapshot, parts: Iterator[str]) -> Iterator[str]:
     """Parts of the picture, faded if they show what a leader has had that lost the share-partition."""
-    if snapshot["loaded"] or snapshot["observed"]:
-        yield from parts
-    else:
+    if is_stale(snapshot):
         yield f'<g opacity=".45">{"".join(parts)}</g>'
+    else:
+        yield from parts
 
 
-def _cells(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator[str]:
+def _cells(snapshot: StripSnapshot, frame: Frame, colours: Colours) -> Iterator[str]:
     """One cell per offset."""
     for offset in range(max(floor(frame.first), 0), ceil(frame.offset(frame.width))):
         place, cell = f"{frame.x(offset):g} {SIZES['cell_top']:g}", cell_at(snapshot, offset)
         yield f'<g transform="translate({place})">{cell_markup(cell, snapshot, frame.pitch, colours)}</g>'
 
 
-def cell_markup(cell: Cell, snapshot: dict[str, Any], pitch: float, colours: Colours) -> str:
+def cell_markup(cell: Cell, snapshot: StripSnapshot, pitch: float, colours: Colours) -> str:
     """One cell, its top left corner at 0,0."""
     width, height = pitch - SIZES["gap"], SIZES["cell_height"]
     box = f'<rect width="{width:g}" height="{height:g}" rx="6"'
@@ -269,7 +267,7 @@ def _count(cell: Cell, limit: int, pitch: float, colours: Colours) -> str:
     )
 
 
-def _blocks(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterator[str]:
+def _blocks(snapshot: StripSnapshot, frame: Frame, colours: Colours) -> Iterator[str]:
     """A wide window, one path per state: instead of a glyph the height shows the state. Hollow is two lines."""
     foot = SIZES["cell_top"] + SIZES["cell_height"]
     for state in (*STATES, *UNKNOWNS):
@@ -285,7 +283,7 @@ def _blocks(snapshot: dict[str, Any], frame: Frame, colours: Colours) -> Iterato
             yield f'<path d="{path}" fill="{_paint(shape["fill"], colours)}"/>'
 
 
-def _spans(runs: list[list[Any]], frame: Frame) -> Iterator[tuple[float, float]]:
+def _spans(runs: list[Run], frame: Frame) -> Iterator[tuple[float, float]]:
     """Left and right edges of runs, without overlaps: the cost follows the width, not the number of runs."""
     covered = -1.0
     for first, end, *_ in runs:
@@ -295,9 +293,9 @@ def _spans(runs: list[list[Any]], frame: Frame) -> Iterator[tuple[float, float]]
             yield round(left, 1), round(right, 1)
 
 
-def _lanes(snapshot: dict[str, Any], members: list[dict[str, Any]], frame: Frame, colours: Colours) -> Iterator[str]:
+def _lanes(snapshot: StripSnapshot, owners: list[Lane], frame: Frame, colours: Colours) -> Iterator[str]:
     """A bar for each range that a member holds, filled by its lock's time left."""
-    rows = {member["id"]: lane_y(row) for row, member in enumerate(members)}
+    rows = {lane.id: lane_y(row) for row, lane in enumerate(owners)}
     thin: dict[str, dict[tuple[int, float], str]] = {}
     for first, end, state, _, member, deadline_ms, *_ in snapshot["runs"]:
         if state != "acquired" or member not in rows:
@@ -306,7 +304,7 @@ def _lanes(snapshot: dict[str, Any], members: list[dict[str, Any]], frame: Frame
         left_ms, hot = lock_left(snapshot, deadline_ms) if known else (snapshot["lock_duration_ms"], False)
         part, y, x = min(left_ms / snapshot["lock_duration_ms"], 1), rows[member], frame.x(first)
         colour, width = colours["alarm" if hot else "acquired"], frame.x(end) - x - SIZES["gap"] * frame.cells
-        if width < NARROW:
+        if width < SIZES["lane_bar_narrow"]:
             thin.setdefault(colour, {}).setdefault((round(x), y), _thin(x, y, width, part))  # one for each pixel
             continue
         bar = f'<rect x="{x:g}" y="{y:g}" height="{SIZES["lane_bar"]:g}" rx="4"'
@@ -322,7 +320,7 @@ def _thin(x: float, y: float, width: float, part: float) -> str:
     return f"M{x:g} {bottom:g}V{bottom - SIZES['lane_bar'] * part:.1f}h{max(round(width), 1)}V{bottom:g}z"
 
 
-def _tail(snapshot: dict[str, Any], y: float, width: float, colours: Colours) -> Iterator[str]:
+def _tail(snapshot: StripSnapshot, y: float, width: float, colours: Colours) -> Iterator[str]:
     """The last event, as much of it as has room."""
     place, what, why, hot = sentence(snapshot, snapshot["total"])
     what = clipped(what, (width - 32 - text_width(place)) / 1.1)
@@ -333,7 +331,7 @@ def _tail(snapshot: dict[str, Any], y: float, width: float, colours: Colours) ->
     )
 
 
-def _legend(snapshot: dict[str, Any], frame: Frame) -> list[str]:
+def _legend(snapshot: StripSnapshot, frame: Frame) -> list[str]:
     """The meaning of the signs, in lines that fit."""
     signs = [f"{SYMBOLS[state]} {state}" for state in in_legend(snapshot)]
     if snapshot["observed"]:

@@ -1,4 +1,4 @@
-"""Texts of the strip: title, chips and a sentence, for the live view and the picture."""
+"""Texts of the strip, for the live view and the picture: those around it, and those in it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from shareq.trace.views.palette import UNKNOWNS
-from shareq_widgets.look import MARKS
+from shareq.trace.views.snapshot import Member, Snapshot, StripSnapshot
+from shareq_widgets.look import MARKS, SIZES, in_legend
 from shareq_widgets.time_scale import time_text
 
 IDLE = "no leader has its records in memory: it waits for a fetch"
@@ -32,7 +33,18 @@ class Sentence(NamedTuple):
     hot: bool
 
 
-def where(snapshot: dict[str, Any]) -> str:
+class Lane(NamedTuple):
+    """The lane of a member. Texts are pairs: that of a wide picture, and of a narrow one. `holds`: what it holds, where
+    no end of a lock is known."""
+
+    id: str
+    name: tuple[str, str]
+    holds: tuple[str, str]
+    held: int
+    deadline_ms: int | None
+
+
+def where(snapshot: StripSnapshot) -> str:
     """The partition, its leader, and where the knowledge of an observed one is from."""
     leader = f"leader broker {snapshot['leader']}" if snapshot["leader"] >= 0 else "no leader"
     if snapshot["observed"]:
@@ -46,7 +58,7 @@ def where(snapshot: dict[str, Any]) -> str:
     return f"{snapshot['topic']}-{snapshot['partition']} · {state}"
 
 
-def chips(snapshot: dict[str, Any]) -> list[Chip]:
+def chips(snapshot: StripSnapshot) -> list[Chip]:
     """The figures above the strip, without the time, which the renderer adds."""
     last, writes = last_attempts(snapshot), len(snapshot["writes"])
     shown = list(_from_outside(snapshot)) if snapshot["observed"] else [_in_flight(snapshot)]
@@ -64,20 +76,20 @@ def chips(snapshot: dict[str, Any]) -> list[Chip]:
     return shown
 
 
-def _kept(snapshot: dict[str, Any]) -> Chip:
+def _kept(snapshot: StripSnapshot) -> Chip:
     """For which group cleaning by groups keeps the log, and since when; the journal has the reason."""
     kept = snapshot["log_kept"]
     since = time_text(kept["since_ms"] - snapshot["origin_ms"], 0)
     return Chip("log kept", "" if kept["needed_by"] is None else f" for {kept['needed_by']}", f" since {since}")
 
 
-def _in_flight(snapshot: dict[str, Any]) -> Chip:
-    full = snapshot["in_flight"] >= snapshot["max_record_locks"]
-    bound = f" / {snapshot['max_record_locks']}" + (" · window full" if full else "")
-    return Chip("in flight ", str(snapshot["in_flight"]), bound, full)
+def _in_flight(snapshot: StripSnapshot) -> Chip:
+    in_flight, most = snapshot["in_flight"] or 0, snapshot["max_record_locks"]
+    full = in_flight >= most
+    return Chip("in flight ", str(in_flight), f" / {most}" + (" · window full" if full else ""), full)
 
 
-def _from_outside(snapshot: dict[str, Any]) -> Iterator[Chip]:
+def _from_outside(snapshot: StripSnapshot) -> Iterator[Chip]:
     """The numbers of unknown and returned records, and a warning if the observer cannot read everything."""
     if snapshot["disturbed"]:
         yield Chip("not all can be seen", hot=True)
@@ -89,14 +101,14 @@ def _from_outside(snapshot: dict[str, Any]) -> Iterator[Chip]:
             yield Chip(f"{state} ", f"{counts[state]:,}")
 
 
-def last_attempts(snapshot: dict[str, Any]) -> int:
+def last_attempts(snapshot: StripSnapshot) -> int:
     """The number of records in their last delivery: they are archived unless they are accepted."""
     limit = snapshot["delivery_count_limit"]
     return sum(run[1] - run[0] for run in snapshot["runs"] if run[2] == "acquired" and run[3] >= limit)
 
 
 def sentence(
-    snapshot: dict[str, Any], total: int, message: str = "", error: str = "", *, internals: bool = False
+    snapshot: Snapshot, total: int, message: str = "", error: str = "", *, internals: bool = False
 ) -> Sentence:
     """The displayed step, or a message or an error; with `internals`, or inside a step, the displayed event."""
     event = snapshot["event"]
@@ -109,7 +121,7 @@ def sentence(
     return Sentence(_place(snapshot, total, first), what, comma + why, hot)
 
 
-def _place(snapshot: dict[str, Any], total: int, first: int) -> str:
+def _place(snapshot: Snapshot, total: int, first: int) -> str:
     """The events of a sentence, and the time since them."""
     event, order = snapshot["event"], snapshot["order"]
     place = f"events {first}–{order} of {total}: " if first < order else f"event {order} of {total}: "
@@ -120,15 +132,68 @@ def _place(snapshot: dict[str, Any], total: int, first: int) -> str:
 
 
 def words(
-    snapshot: dict[str, Any], total: int, message: str = "", error: str = "", *, internals: bool = False
+    snapshot: StripSnapshot, total: int, message: str = "", error: str = "", *, internals: bool = False
 ) -> dict[str, Any]:
     """All texts, in the format of the browser."""
+    shown, more = lanes(snapshot)
     return {
         "title": snapshot["group"],
         "where": where(snapshot),
         "chips": [list(chip) for chip in chips(snapshot)],
         "sentence": list(sentence(snapshot, total, message, error, internals=internals)),
+        "flags": flags(snapshot),
+        "ends": ends(snapshot),
+        "lanes": [lane._asdict() for lane in shown],
+        "more": more,
+        "legend": in_legend(snapshot, archiving=any(run[2] == "archiving" for run in snapshot["runs"])),
     }
+
+
+def flags(snapshot: StripSnapshot) -> tuple[str, str]:
+    """The names of the sides of the window; an empty one has one side."""
+    if snapshot["spso"] == snapshot["window_end"]:
+        return f"SPSO {snapshot['spso']} · empty window", ""
+    return f"SPSO {snapshot['spso']}", f"SPEO {'at most ' if snapshot['observed'] else ''}{snapshot['window_end'] - 1}"
+
+
+def ends(snapshot: StripSnapshot) -> tuple[str, str]:
+    """The names of the ends of the log, "" for one that is not known."""
+    start, end = snapshot["log_start"], snapshot["log_end"]
+    return f"log start {start}" if start >= 0 else "", f"log end {end}" if end >= 0 else ""
+
+
+def is_stale(snapshot: StripSnapshot) -> bool:
+    """True if the records are those of a leader that has lost the share-partition."""
+    return not snapshot["loaded"] and not snapshot["observed"]
+
+
+def lanes(snapshot: StripSnapshot, *, everyone: bool = False) -> tuple[list[Lane], str]:
+    """The members that have lanes, those that hold records first if there are too many, and the number of the others in
+    words. `everyone`: also members that are gone; with too many the last ones have none."""
+    members, most = snapshot["members"], int(SIZES["lanes"])
+    if not everyone:
+        members = [member for member in members if member["alive"] or member["held"]]
+        if len(members) > most:
+            members = sorted(members, key=lambda member: not member["held"])
+    more = f"and {len(members) - most} more" if len(members) > most and not everyone else ""
+    return [_lane(snapshot, member) for member in members[:most]], more
+
+
+def _lane(snapshot: StripSnapshot, member: Member) -> Lane:
+    names = [short(member["name"], int(SIZES[size])) for size in ("name_length", "name_length_narrow")]
+    gone, letter = "" if member["alive"] else " †", member["letter"]
+    wide, narrow = (f"{name}{gone}" if name == letter else f"{name}{gone} {letter}" for name in names)
+    holds = "holds nothing", "nothing"
+    if member["held"]:
+        holds = (f"{'held' if is_stale(snapshot) else 'holds'} {member['held']}",) * 2
+    elif snapshot["observed"]:
+        holds = ("not known",) * 2
+    return Lane(member["id"], (wide, narrow), holds, member["held"], member["deadline_ms"])
+
+
+def short(name: str, length: int) -> str:
+    """A name of at most so many characters: names differ at the end."""
+    return name if len(name) <= length else f"{name[: length - 4]}…{name[-3:]}"
 
 
 def clock_text(ms: int) -> str:

@@ -59,7 +59,7 @@ def left(answer: Answer) -> Passed:
     number = ask(answer, bench.cluster.bootstrap_servers, bench.group, wants=int)
     if len(bench.cluster.journal.select(RecordsDelivered)) > delivered:
         raise NotYet("✗ your answer has acquired records: it should only ask")
-    lag = int(bench.view.snapshot()["lag"])
+    lag = bench.view.snapshot()["lag"]
     return check(
         number == lag,
         f"{lag} records are left, and none was acquired by asking",

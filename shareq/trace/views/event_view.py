@@ -16,11 +16,9 @@ from shareq.trace.analysis.time_axis import TimeAxis
 from shareq.trace.journal import Entry, journal_of
 from shareq.trace.journal.event_text import event_text
 from shareq.trace.views.event_index import EventIndex
-from shareq.trace.views.marks import Mark
 from shareq.trace.views.member_names import names_of
+from shareq.trace.views.snapshot import Event, Mark, Snapshot, Step
 from shareq.trace.views.step_text import step_text
-
-Snapshot = dict[str, Any]
 
 
 @used_by_one_thread
@@ -114,7 +112,7 @@ class EventView:
     # ---- snapshots ---------------------------------------------------------------------------------------------------
 
     def snapshot(self, order: int | None = None) -> Snapshot:
-        """The state after `order` events, as a dict of JSON values; None is the live end, at the source's own time.
+        """The state after `order` events, as JSON values; None is the live end, at the source's own time.
 
         ValueError outside 0..total.
         """
@@ -130,14 +128,14 @@ class EventView:
             "total": total,
             "event": self._event(shown) if shown else None,
             "step": self._step(shown) if shown else None,
-            "marks": [dict(mark) for mark in self._shown_marks()],
+            "marks": [mark.copy() for mark in self._shown_marks()],
         }
 
     def _now_ms(self, order: int, *, live: bool) -> int:
         last_ms = self._index.entries[order - 1].time_ms if order else self.journal.origin_ms
         return max(last_ms, int(getattr(self.source, "now_ms", 0))) if live else last_ms
 
-    def _event(self, order: int) -> dict[str, Any]:
+    def _event(self, order: int) -> Event:
         entry = self._index.entries[order - 1]
         event = entry.event
         return {
@@ -150,7 +148,7 @@ class EventView:
             "text": event_text(entry.broker_id, event, self._names.name),
         }
 
-    def _step(self, order: int) -> dict[str, Any] | None:
+    def _step(self, order: int) -> Step | None:
         """The step that ends at `order`, from its first event; None inside a step."""
         before = self._index.steps.before(order)
         if self._index.steps.after(before) != order:

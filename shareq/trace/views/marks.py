@@ -19,6 +19,7 @@ from shareq.model.events import (
 from shareq.model.states import PREPARED, RecordEvent, RecordState
 from shareq.trace.journal import Entry
 from shareq.trace.journal.event_text import Name, range_text
+from shareq.trace.views.snapshot import Mark
 
 MARKS = 40
 """Maximum number of marks in a view."""
@@ -37,8 +38,6 @@ KINDS = (
 )
 """Kinds of marks, the most important first: with too many marks, the last kinds are thinned most; of several marks at
 one place, the first kind is drawn."""
-
-Mark = dict[str, Any]
 
 
 class _Found(NamedTuple):

@@ -19,10 +19,11 @@ from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.journal import Journal, journal_of
 from shareq.trace.journal.event_text import count_text, list_text
 from shareq.trace.views.figure_text import figure_text
-from shareq.trace.views.marks import Mark, Marks, has_left_by_itself
+from shareq.trace.views.marks import Marks, has_left_by_itself
 from shareq.trace.views.member_names import names_of
 from shareq.trace.views.palette import DARK, HATCHES, LIGHT, SERIES, STATES, UNKNOWNS
 from shareq.trace.views.raster_sampling import PAST, Raster, sample
+from shareq.trace.views.snapshot import Mark
 from shareq.trace.views.subjects import check_subject
 from shareq.trace.views.themed_svg import themed_figure
 

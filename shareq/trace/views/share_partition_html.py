@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import fields
 from typing import Self
 
 from shareq.model.html import html, strong, table
-from shareq.trace.analysis.runs import RecordStatus
 from shareq.trace.analysis.share_partition_state import SharePartitionState
-from shareq.trace.journal.event_text import member_name
 from shareq.trace.views.palette import LIGHT, STATES, SYMBOLS, UNKNOWNS
-from shareq.trace.views.strip_text import strip_text
+from shareq.trace.views.snapshot import Run, StripContent
+from shareq.trace.views.strip_content import content
+from shareq.trace.views.strip_text import KEPT
 
 STRIP_CELLS = 48
 """Number of offsets in the short strip; the number of further ones follows as text."""
@@ -31,77 +30,76 @@ _SHAPES = {
 }
 
 
-def share_partition_html(
-    state: SharePartitionState,
-    name: Callable[[str], str] = member_name,
-    letter: Callable[[str], str] = lambda _: SYMBOLS["acquired"],
-) -> str:
+def share_partition_html(shown: StripContent) -> str:
     """The window as a strip, the figures, and the holders."""
-    absent = "nothing durable" if state.observed else "not loaded"
-    where = f"{state.topic}-{state.partition} · " + (f"leader broker {state.leader}" if state.loaded else absent)
-    head = f"<div>{strong(state.group_id)} {html(where)}</div>"
+    absent = "not loaded" if not (shown["observed"] or shown["tapped"]) else "nothing durable"
+    where = f"{shown['topic']}-{shown['partition']} · " + (
+        f"leader broker {shown['leader']}" if shown["loaded"] else absent
+    )
+    head = f"<div>{strong(shown['group'])} {html(where)}</div>"
+    window_end, log_end, observed = shown["window_end"], shown["log_end"], shown["observed"]
     figures = table(
         ("SPSO", "SPEO", "in flight", "delivery complete", "lag", "log start", "log end"),
         [
             (
-                state.spso,
-                "empty" if state.speo is None and not state.uncertain else state.speo,
-                None if state.uncertain else state.in_flight,
-                state.delivery_complete_count,
-                state.lag,
-                state.log_start,
-                state.log_end if state.log_end >= 0 else None,
+                shown["spso"],
+                None if observed else "empty" if shown["spso"] == window_end else window_end - 1,
+                shown["in_flight"],
+                sum(run[1] - run[0] for run in shown["runs"] if (run[7] or run[2]) in KEPT),
+                shown["lag"],
+                shown["log_start"],
+                log_end if log_end >= 0 else None,
             )
         ],
     )
-    return head + _strip(state, letter) + figures + _states(state) + _holders(state, name)
+    return head + _strip(shown) + figures + _states(shown) + _holders(shown)
 
 
-def _strip(state: SharePartitionState, letter: Callable[[str], str]) -> str:
+def _strip(shown: StripContent) -> str:
     """The first cells of the window, with the text form for screen readers."""
-    cells, position = [], state.spso
-    for first, end, status in state.runs:
+    letters = {member["id"]: member["letter"] for member in shown["members"]}
+    cells, position = [], shown["spso"]
+    for run in shown["runs"]:
+        first, end = run[:2]
         cells += [_gap(offset) for offset in range(position, min(first, position + STRIP_CELLS))]
-        cells += [_cell(offset, status, letter) for offset in range(first, min(end, first + STRIP_CELLS))]
+        cells += [_cell(offset, run, letters) for offset in range(first, min(end, first + STRIP_CELLS))]
         position = end
         if len(cells) >= STRIP_CELLS:
             break
-    rest = state.window_end - state.spso - STRIP_CELLS
+    rest = shown["window_end"] - shown["spso"] - STRIP_CELLS
     more = f" … and {rest:,} more" if rest > 0 else ""
-    label = html(strip_text(state, letter))
+    label = html(shown["text"])
     return f'<div role="img" aria-label="{label}" title="{label}">{"".join(cells[:STRIP_CELLS])}{more}</div>'
 
 
-def _cell(offset: int, status: RecordStatus, letter: Callable[[str], str]) -> str:
-    state = status.name
-    sign = letter(status.member_id) if state == "acquired" and status.member_id else SYMBOLS[state]
-    count = f"<sup>{status.delivery_count}</sup>" if status.delivery_count > status.known else ""
-    dashed = "" if status.write_id is None else "; border-style: dashed; border-color: currentcolor"
+def _cell(offset: int, run: Run, letters: dict[str, str]) -> str:
+    _, _, state, count, member_id, _, write_id, _ = run
+    sign = letters[member_id] if state == "acquired" and member_id else SYMBOLS[state]
+    deliveries = f"<sup>{count}</sup>" if count > (state not in UNKNOWNS) else ""
+    dashed = "" if write_id is None else "; border-style: dashed; border-color: currentcolor"
     style = f"{_CELL}; text-align: center; {_SHAPES[state]}{dashed}"
-    return f'<span style="{style}" title="{offset} {state}">{html(sign)}{count}</span>'
+    return f'<span style="{style}" title="{offset} {state}">{html(sign)}{deliveries}</span>'
 
 
 def _gap(offset: int) -> str:
     return f'<span style="{_CELL}; text-align: center" title="{offset} no record">–</span>'
 
 
-def _states(state: SharePartitionState) -> str:
+def _states(shown: StripContent) -> str:
     """The number of records in each state."""
     counts: Counter[str] = Counter()
-    for first, end, status in state.runs:
-        counts[status.name] += end - first
+    for first, end, state, *_ in shown["runs"]:
+        counts[state] += end - first
     rows = [(f"{SYMBOLS[s]} {s}", counts[s]) for s in (*STATES, *UNKNOWNS) if counts[s]]
     return table(("state", "records"), rows) if counts else ""
 
 
-def _holders(state: SharePartitionState, name: Callable[[str], str]) -> str:
-    held: Counter[str] = Counter()
-    for first, end, status in state.runs:
-        if status.member_id is not None:
-            held[status.member_id] += end - first
-    return (
-        table(("held by", "records"), [(name(member_id), count) for member_id, count in held.items()]) if held else ""
-    )
+def _holders(shown: StripContent) -> str:
+    """The members that hold records, in the order of the records."""
+    members = {member["id"]: member for member in shown["members"]}
+    holders = [members[member_id] for member_id in dict.fromkeys(run[4] for run in shown["runs"]) if member_id]
+    rows = [(member["name"], member["held"]) for member in holders]
+    return table(("held by", "records"), rows) if rows else ""
 
 
 class ShownState(SharePartitionState):
@@ -114,7 +112,7 @@ class ShownState(SharePartitionState):
         return cls(**{field.name: getattr(copied, field.name) for field in fields(copied)})
 
     def __repr__(self) -> str:
-        return strip_text(self)
+        return content(self)["text"]
 
     def _repr_html_(self) -> str:
-        return share_partition_html(self)
+        return share_partition_html(content(self))

@@ -2,47 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from shareq.trace.views.palette import SYMBOLS, UNKNOWNS
+from shareq.trace.views.snapshot import Run, StripContent
 
-from shareq.trace.analysis.runs import RecordStatus
-from shareq.trace.analysis.share_partition_state import SharePartitionState
-from shareq.trace.views.palette import SYMBOLS
-
+KEPT = ("acknowledged", "archived")
+"""The states that no record leaves."""
 TOKENS = 40
 """Maximum number of signs in a line."""
 _SHOWN_SINGLY = 6
 """Runs up to this length are shown offset by offset, longer ones once with their length."""
 
 
-def strip_text(state: SharePartitionState, letter: Callable[[str], str] = lambda _: SYMBOLS["acquired"]) -> str:
+def strip_text(content: StripContent) -> str:
     """`SPSO 100 | A A ✓ A→✓ – ✕ ○2 B2×30 ... | SPEO 147`: a letter is the holder, a number the delivery count if above
     one, an arrow the target state of a state write in progress, a dash a gap, a tilde a record that rests. An empty
     window: `SPSO 148 | empty`; of a group that is paused: `SPSO 148 | empty (paused)`.
 
     Of an observer: `SPSO 100 | ✓ ◌1 ?×30 | log end 147`; ◌1 is returned after one delivery, ? is unknown.
     """
+    letters = {member["id"]: member["letter"] for member in content["members"]}
     signs: list[str] = []
-    position = state.spso
-    for first, end, status in state.runs:
+    spso, window_end, position = content["spso"], content["window_end"], content["spso"]
+    for run in content["runs"]:
         if len(signs) > TOKENS:
             break
+        first, end = run[:2]
         _add(signs, "–", first - position)
-        _add(signs, _sign(status, letter), end - first)
+        _add(signs, _sign(run, letters), end - first)
         position = end
-    _add(signs, "–", state.window_end - position if len(signs) <= TOKENS else 0)
+    _add(signs, "–", window_end - position if len(signs) <= TOKENS else 0)
     shown = " ".join(signs[:TOKENS]) + (" ..." if len(signs) > TOKENS else "")
-    if state.uncertain:
-        log_end = state.log_end if state.log_end >= 0 else "unknown"
-        return f"SPSO {state.spso} | {shown or 'empty'} | log end {log_end}{_doubt(state)}"
-    loaded = _doubt(state) if state.observed else "" if state.loaded else " (not loaded)"
-    loaded += " (paused)" if state.paused else ""
-    window = "empty" if state.speo is None else f"{shown} | SPEO {state.speo}"
-    return f"SPSO {state.spso} | {window}{loaded}"
+    if content["observed"]:
+        log_end = content["log_end"] if content["log_end"] >= 0 else "unknown"
+        return f"SPSO {spso} | {shown or 'empty'} | log end {log_end}{_doubt(content)}"
+    loaded = _doubt(content) if content["tapped"] else "" if content["loaded"] else " (not loaded)"
+    loaded += " (paused)" if content.get("paused") else ""
+    window = "empty" if spso == window_end else f"{shown} | SPEO {window_end - 1}"
+    return f"SPSO {spso} | {window}{loaded}"
 
 
-def _doubt(state: SharePartitionState) -> str:
+def _doubt(content: StripContent) -> str:
     """The reasons why the state of an observed share-partition may differ."""
-    doubts = ("" if state.loaded else "nothing durable", state.disturbed)
+    doubts = ("" if content["loaded"] else "nothing durable", content["disturbed"])
     return f" ({', '.join(filter(None, doubts))})" if any(doubts) else ""
 
 
@@ -53,12 +54,13 @@ def _add(signs: list[str], sign: str, length: int) -> None:
         signs += [sign] * length
 
 
-def _sign(status: RecordStatus, letter: Callable[[str], str]) -> str:
-    if status.state.terminal:
-        return SYMBOLS[status.state.name.lower()]
-    sign = letter(status.member_id) if status.member_id is not None else SYMBOLS[status.name]
-    count = str(status.delivery_count) if status.delivery_count > status.known else ""
-    if status.rests:
-        count += "~"
-    target = "" if status.to_state is None else f"→{SYMBOLS[status.to_state.name.lower()]}"
-    return sign + count + target
+def _sign(run: Run, letters: dict[str, str]) -> str:
+    _, _, state, count, member_id, deadline_ms, _, to_state = run
+    if state in KEPT:
+        return SYMBOLS[state]
+    sign = SYMBOLS[state] if member_id is None else letters[member_id]
+    if count > (state not in UNKNOWNS):
+        sign += str(count)
+    if state == "available" and deadline_ms is not None:
+        sign += "~"
+    return sign if to_state is None else f"{sign}→{SYMBOLS[to_state]}"

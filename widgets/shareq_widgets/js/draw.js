@@ -1,7 +1,7 @@
 // Reading and drawing of a share-partition: pure functions of a snapshot, and small tools for the page.
 // Colours, sizes and shapes come from Python (`palette`, `look`); offsets are half-open ranges, as there.
 
-/** @import { Attribute, Box, Cell, Colours, ElementOf, Look, Palette, Run, Shape, Snapshot } from "./types.d.ts" */
+/** @import { Attribute, Box, Cell, Colours, ElementOf, Look, Run, Shape, Snapshot } from "./types.d.ts" */
 
 const NS = "http://www.w3.org/2000/svg";
 
@@ -25,8 +25,6 @@ export function durationText(ms) {
 }
 /** @param {string} text */
 export const escape = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
-/** A name of at most n characters: names differ at the end. @param {string} text @param {number} n */
-export const short = (text, n) => (text.length > n ? `${text.slice(0, n - 4)}…${text.slice(-3)}` : text);
 
 /** @param {number} ms */
 export function clockText(ms) {
@@ -319,8 +317,8 @@ export function canvasOf(canvas, width, height) {
   return ctx;
 }
 
-/** @param {Palette} palette @param {Look} look @param {Snapshot} snap @param {boolean} cells */
-export function legendMarkup(palette, look, snap, cells) {
+/** @param {string[]} states @param {Look} look @param {Snapshot} snap @param {boolean} cells */
+export function legendMarkup(states, look, snap, cells) {
   /** @param {string} state */
   const sign = (state) => {
     const { glyph, fill, stroke, ink, block } = look.shapes[state], tint = paint(fill && ink === "onfill" ? fill : stroke);
@@ -330,12 +328,8 @@ export function legendMarkup(palette, look, snap, cells) {
       : `<rect x="2" y="2" width="12" height="12" rx="3" ${box}/>`;
     return `<svg width="16" height="16" aria-hidden="true">${drawn}</svg>${escape(state)}${cells && !glyph ? ", by its holder’s letter" : ""}`;
   };
-  /** @param {string} state */
-  const there = (state) => snap.runs.some((run) => run[STATE] === state);
-  const shown = snap.observed ? palette.states.filter((state) => state !== "available" && (state !== "archiving" || there(state))).concat(palette.unknowns)
-    : palette.states.filter((state) => state !== "archiving" || there(state));
   const rest = snap.observed ? ["returned, unknown: available, or held by an unknown member", cells ? "●●○○○ deliveries of the limit" : "the height shows the state", "bars: records held by a member"]
     : cells ? ["dashed: state write under way", "●●○○○ deliveries of the limit", "bars: lock time left"]
     : ["the height shows the state, a line on top the last attempt", "bars: lock time left", "zoom in for single records"];
-  return [...shown.map(sign), ...rest].map((text) => `<span>${text}</span>`).join("");
+  return [...states.map(sign), ...rest].map((text) => `<span>${text}</span>`).join("");
 }

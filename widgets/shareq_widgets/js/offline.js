@@ -1,14 +1,14 @@
 // A saved page: its views play a recording. The models stand in for those of Python, and answer the same commands.
 
-/** @import { Clock, Context, Message, Model, OfflineView, Page, Traits } from "./types.d.ts" */
+/** @import { Clock, Context, Message, Model, OfflineView, Page, SavedCommand, Traits } from "./types.d.ts" */
 
+import { COMMANDS, isCommand } from "./commands.js";
 import { clamp } from "./draw.js";
 import { Film } from "./film.js";
 import picture from "./group_picture.js";
 import strip from "./partition_strip.js";
 
 const TICK_MIN_MS = 20;
-const OF_KERNELS = ["visible", "width", "zoom", "part"]; // commands without an effect here: the drawings are made
 /** @type {Clock} */
 const STILL = { rate: 0, until_ms: null };
 /** @type {Record<string, { initialize?: (context: { model: Model }) => void, render: (context: Context) => void }>} */
@@ -46,6 +46,30 @@ class OfflineModel {
     this.now_ms = 0;
     this.due = 0;
     this.message = "";
+    /** @param {(value: any) => void} go @returns {(value: any) => void} */
+    const moved = (go) => (value) => {
+      this.pause();
+      go(value);
+      moment.show(this);
+    };
+    /** @type {Record<SavedCommand, (value: any) => void>} */
+    this.commands = {
+      first: moved(() => this.go(0)),
+      back: moved(() => this.back()),
+      play: () => this.play(),
+      pause: moved(() => {}),
+      step: moved(() => this.step(1, "This is the end of the recording.")),
+      live: moved((live) => { if (live) this.go(this.film.last); else this.set("live", false); }),
+      last: moved(() => this.go(this.film.last)),
+      seek: moved((order) => this.go(this.film.atOrder(order))),
+      seek_event: moved((order) => this.event(order)),
+      seek_time: moved((ms) => this.go(this.film.atTime(ms), ms)),
+      speed: (speed) => this.speed(speed),
+      internals: (internals) => this.internals(internals),
+      animate: (animate) => this.set("animate", animate),
+      tick: () => this.tick(),
+      select: (subject) => moment.select(subject),
+    };
     moment.models.push(this);
     this.go(this.film.last);
   }
@@ -74,32 +98,15 @@ class OfflineModel {
 
   // ---- commands, as in shareq_widgets/playback.py
 
+  // One that needs a kernel has no effect here: the drawings are made.
   /** @param {string} name @param {any} value */
   command(name, value) {
-    if (name === "tick") this.tick();
-    else if (name === "select") this.moment.select(value);
-    else if (name === "animate") this.set("animate", value);
-    else if (name === "speed") this.speed(value);
-    else if (name === "internals") this.internals(value);
-    else if (name === "play") this.play();
-    else if (!OF_KERNELS.includes(name)) {
-      this.pause();
-      this.move(name, value);
-      this.moment.show(this);
-    }
+    if (!isCommand(name)) this.showMessage(`unknown command: ${name}`);
+    else if (!COMMANDS[name].kernel) this.commands[/** @type {SavedCommand} */ (name)](value);
   }
-  /** @param {string} name @param {any} value */
-  move(name, value) {
-    const { film } = this;
-    if (name === "first") this.go(0);
-    else if (name === "last" || (name === "live" && value)) this.go(film.last);
-    else if (name === "live") this.set("live", false);
-    else if (name === "seek") this.go(film.atOrder(value));
-    else if (name === "seek_event") this.event(value);
-    else if (name === "seek_time") this.go(film.atTime(value), value);
-    else if (name === "step") this.step(1, "This is the end of the recording.");
-    else if (name === "back" && this.now_ms > film.times[this.at]) this.go(this.at);
-    else if (name === "back") this.step(-1, "This is the beginning of the recording.");
+  back() {
+    if (this.now_ms > this.film.times[this.at]) this.go(this.at);
+    else this.step(-1, "This is the beginning of the recording.");
   }
   /** To the step that has the event at an order, or to the event. @param {number} order */
   event(order) {

@@ -1,16 +1,15 @@
 // The partition strip in the browser: it draws snapshots and decides nothing about records.
 
-/** @import { Model, Snapshot } from "./types.d.ts" */
+/** @import { Model, Snapshot, StripCommand } from "./types.d.ts" */
 
 import { Camera } from "./camera.js";
 import { keepWhole } from "./changes.js";
-import { STATE, add, cellAt, clamp, describe, legendMarkup, put, setText } from "./draw.js";
+import { ROWS } from "./commands.js";
+import { add, cellAt, clamp, describe, legendMarkup, put, setText } from "./draw.js";
 import { Player, button } from "./player.js";
 import { Scene } from "./scene.js";
 
-const ZOOMS = [["out", "−", "zoom out (-)"], ["fit", "fit", "fit the window (F)"], ["in", "+", "zoom in (+)"]];
 const CLICK = 4; // a pointer that moves less than this has clicked, px
-const KEYS = { "+": "in", "=": "in", "-": "out", f: "fit" };
 
 /**
  * The elements of the picture; content is filled in later.
@@ -25,7 +24,7 @@ function build({ root, plot, svg, after, bar }, lane_top) {
   const tip = add(plot, "div", { class: "sq-tip", hidden: true });
   const overview = add(after, "canvas", { class: "sq-overview", title: "the whole window: click or drag to go there", hidden: true });
   const legend = add(root, "div", { class: "sq-legend sq-soft" }), zoom = add(bar, "span", { class: "sq-zoom" });
-  for (const spec of ZOOMS) button(zoom, spec);
+  for (const [name, { strip }] of ROWS) if (strip) button(zoom, name);
   return { root, plot, svg, ground, lanes, places, cells, names, flows, tip, overview, legend };
 }
 
@@ -35,20 +34,18 @@ export class Strip extends Player {
     super(model, host, "strip");
     this.parts = build(this.page, this.look.sizes.lane_top);
     this.camera = new Camera(this.look.sizes);
-    this.scene = new Scene(this.parts, this.look, this.camera, this.id, model.get("snapshot"), this.palette.light);
-    this.keys = { ...this.keys, ...KEYS };
+    this.scene = new Scene(this.parts, this.look, this.camera, this.id, model.get("snapshot"), model.get("words"), this.palette.light);
+    /** @type {Record<StripCommand, () => void>} */
+    const zooms = {
+      out: () => this.camera.zoom(0.8),
+      fit: () => { if (this.snap) this.camera.fit(this.snap); },
+      in: () => this.camera.zoom(1.25),
+    };
+    Object.assign(this.presses, zooms);
     this.legended = "";
     /** @type {{ x: number, y: number } | null} */
     this.asked = null; // where the pointer rests on a record, whose tooltip is open
     this.point();
-  }
-  /** @override @param {string} name */
-  pressed(name) {
-    if (name === "in") this.camera.zoom(1.25);
-    else if (name === "out") this.camera.zoom(0.8);
-    else if (name === "fit") { if (this.snap) this.camera.fit(this.snap); }
-    else return false;
-    return true;
   }
 
   // ---- pointer: drag to pan, ctrl + wheel to zoom, hover for the tooltip
@@ -106,8 +103,8 @@ export class Strip extends Player {
     if (!this.snap || !this.camera.placed) return;
     const box = this.parts.plot.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
     const { cell_top, cell_height, lane, lane_top } = this.look.sizes, { topic, partition, log_end } = this.snap;
-    const offset = Math.floor(this.camera.offset(x)), member = this.scene.lanes[Math.floor((y - lane_top) / lane)];
-    const subject = y < cell_top + cell_height && offset >= 0 && offset < log_end ? `record:${topic}-${partition}:${offset}` : member && `member:${member.id}`;
+    const offset = Math.floor(this.camera.offset(x)), owner = this.scene.lanes[Math.floor((y - lane_top) / lane)];
+    const subject = y < cell_top + cell_height && offset >= 0 && offset < log_end ? `record:${topic}-${partition}:${offset}` : owner && `member:${owner.id}`;
     if (subject) this.send("select", subject === this.model.get("selection") ? "" : subject);
   }
   /** @param {PointerEvent} event */
@@ -142,7 +139,7 @@ export class Strip extends Player {
     if (!snap) return;
     if (snap !== before || this.width !== camera.width) camera.follow(snap, this.width);
     scene.selection = this.model.get("selection");
-    scene.take(snap, this.colours);
+    scene.take(snap, this.held.words, this.colours);
     put(this.page.root, { "data-spso": snap.spso, "data-window-end": snap.window_end, "data-observed": snap.observed });
     if (before && snap.order > before.order && snap.step?.first === before.order + 1 && !this.calm.matches) scene.flow(before);
   }
@@ -165,8 +162,8 @@ export class Strip extends Player {
   }
   /** @param {Snapshot} snap */
   legend(snap) {
-    const { camera, look, parts, palette } = this, face = `${camera.cells} ${snap.observed} ${snap.runs.some((run) => run[STATE] === "archiving")}`;
-    if (face !== this.legended) parts.legend.innerHTML = legendMarkup(palette, look, snap, camera.cells);
+    const { camera, look, parts } = this, { legend } = this.held.words, face = `${camera.cells} ${snap.observed} ${legend}`;
+    if (face !== this.legended) parts.legend.innerHTML = legendMarkup(legend, look, snap, camera.cells);
     this.legended = face;
   }
 }

@@ -1,22 +1,15 @@
 // Base of all views in the browser: the frame around a picture, the commands, the ticks and the displayed time.
 // Python responds to every message with {next_ms}: time until the next tick, or null. So one tick at most is under way.
 
-/** @import { Answer, Chip, Clock, Colours, Look, Message, Model, Send, Snapshot, Traits } from "./types.d.ts" */
+/** @import { Answer, Chip, Clock, Colours, CommandName, Look, Message, Model, PageCommand, Send, Snapshot, Traits } from "./types.d.ts" */
 
+import { COMMANDS, KEYS, ROWS, isCommand } from "./commands.js";
 import { Keyed, add, clamp, clockText, durationText, patternMarkup, put, setText } from "./draw.js";
 import { Seat } from "./meeting.js";
 import { Shelf } from "./shelf.js";
 import { Timeline, isWhole } from "./timeline.js";
 
 const NEAREST_MS = 10; // the shortest time that a zoom shows
-const SPEEDS = [0.25, 0.5, 1, 2, 5, 10];
-const BUTTONS = [
-  ["first", "|◀", "to the beginning (Home)"], ["back", "◀ step", "one step back (←)"], ["play", "▶ play", "play to the end of the recording, or pause (space)"],
-  ["step", "step ▶", "one step on: all that one cause has changed (→)"], ["live", "● live", "follow the end (L)"],
-  ["run_on", "run on ▶▶", "let the virtual cluster run on from the end: its clients, locks and timers; again: stop it (R)"],
-];
-/** @type {Record<string, string>} */
-const KEYS = { ArrowLeft: "back", ArrowRight: "step", " ": "play", Home: "first", End: "last", l: "live", i: "internals", r: "run_on", z: "nearer", Escape: "whole" };
 /** @type {(keyof Traits)[]} */
 const DRAWN = ["snapshot", "moment", "total", "clock", "words", "theme", "speed", "playing", "live", "axis", "internals", "running_on", "drivable", "animate", "selection", "controls", "keeps"];
 /** @type {(keyof Traits)[]} */
@@ -45,22 +38,25 @@ function build(host, name, id) {
   return { root, title, where, chips, plot, svg, after, time, ...bar };
 }
 
-/** @param {Element} root */
+/** The buttons and selects of the commands. @param {Element} root */
 function buildBar(root) {
-  const bar = add(root, "div", { class: "sq-bar" }), [, , play, , live, run_on] = BUTTONS.map((spec) => button(bar, spec));
-  const speed = add(bar, "select", { title: "speed", "aria-label": "speed" });
-  for (const value of SPEEDS) add(speed, "option", { value }, `${value}×`);
-  const internals = button(bar, ["internals", "internals", "step and play by single events (I)"]);
-  const nearer = button(bar, ["nearer", "zoom", "show half of the time, around the moment, on all time axes (Z); a drag over the raster selects it"]);
-  const whole = button(bar, ["whole", "all", "show all of the time (Escape)"]);
-  const save = button(bar, ["save", "save", "save a picture, or a page that plays, or copy the state"]);
+  const bar = add(root, "div", { class: "sq-bar" });
+  /** @type {Record<string, HTMLButtonElement>} */
+  const buttons = {};
+  /** @type {Record<string, HTMLSelectElement>} */
+  const selects = {};
+  for (const [name, { choices, strip, text, title }] of ROWS) {
+    if (text && !strip) buttons[name] = button(bar, name);
+    if (choices) selects[name] = add(bar, "select", { title, "aria-label": title });
+    for (const value of choices ?? []) add(selects[name], "option", { value }, `${value}×`);
+  }
   const sentence = add(bar, "output", { class: "sq-sentence" });
   for (const tag of ["span", "b", "span"]) add(sentence, tag);
-  return { bar, play, live, run_on, speed, internals, nearer, whole, save, sentence };
+  return { bar, buttons, selects, sentence };
 }
 
-/** @param {Element} parent @param {string[]} spec */
-export const button = (parent, [name, text, title]) => add(parent, "button", { type: "button", "data-do": name, title }, text);
+/** @param {Element} parent @param {CommandName} name */
+export const button = (parent, name) => add(parent, "button", { type: "button", "data-do": name, title: COMMANDS[name].title }, COMMANDS[name].text);
 
 /**
  * JupyterLab and VS Code set their theme on the body; elsewhere the system's preference counts.
@@ -84,7 +80,7 @@ export class Player {
     this.look = /** @type {Look} */ (model.get("look"));
     this.page = build(host, name, this.id);
     this.timeline = new Timeline(this.page.time, this.look, (what, value) => this.send(what, value));
-    this.shelf = new Shelf(this.page.root, this.page.save, (form) => {
+    this.shelf = new Shelf(this.page.root, this.page.buttons.save, (form) => {
       this.send("keep", { form, theme: this.page.root.dataset.theme, copy: this.copy });
       return this.underway;
     });
@@ -112,7 +108,18 @@ export class Player {
     this.width = 0;
     this.raf = 0;
     this.timer = 0;
-    this.keys = KEYS;
+    /** What a press does, if it does not send the command. @type {Record<PageCommand | "play" | "live" | "internals" | "run_on", () => void>} */
+    const presses = {
+      play: () => this.send(model.get("playing") ? "pause" : "play"),
+      live: () => this.send("live", !model.get("live")),
+      internals: () => this.send("internals", !model.get("internals")),
+      run_on: () => { if (model.get("drivable")) this.send(model.get("running_on") ? "pause" : "run_on"); },
+      nearer: () => this.nearer(),
+      whole: () => { if (!isWhole(model.get("axis"))) this.send("zoom"); },
+      save: () => this.shelf.toggle(),
+    };
+    /** @type {Partial<Record<CommandName, () => void>>} */
+    this.presses = presses;
     this.stopped = new AbortController();
     this.seat = new Seat(this);
     this.onChange = () => { this.dirty = true; this.wake(); };
@@ -151,8 +158,6 @@ export class Player {
   drawTime(_now) {}
   /** One frame of a motion of the picture; true until it has ended. @param {number} _time */
   glide(_time) { return false; }
-  /** A button or a key of the picture; true if it is one. @param {string} _name */
-  pressed(_name) { return false; }
 
   // ---- messages received and sent
 
@@ -163,7 +168,7 @@ export class Player {
     model.on("msg:custom", this.onAnswer);
     page.root.addEventListener("click", (event) => this.press(targetOf(event).closest("[data-do]")?.getAttribute("data-do")));
     page.root.addEventListener("keydown", (event) => this.key(event));
-    page.speed.addEventListener("change", () => this.send("speed", Number(page.speed.value)));
+    page.selects.speed.addEventListener("change", () => this.send("speed", Number(page.selects.speed.value)));
     page.time.addEventListener("change", this.onChange);
     document.addEventListener("visibilitychange", this.onState, { signal });
     system.addEventListener("change", this.onChange, { signal });
@@ -196,7 +201,7 @@ export class Player {
   }
 
   // Of several seeks only the newest waits: a slow kernel gets no queue of them.
-  /** @param {string} name @param {unknown} value */
+  /** @param {CommandName} name @param {unknown} value */
   send(name, value = null) {
     if (name.startsWith("seek") && this.underway) { this.wanted = [name, value]; return; }
     this.underway++;
@@ -225,15 +230,7 @@ export class Player {
   get news() { return this.held.live && !this.clock.rate && this.arrived !== this.reported; }
   /** @param {string | null | undefined} name */
   press(name) {
-    const { model } = this;
-    if (!name || this.pressed(name)) { /* the picture's own */ }
-    else if (name === "play") this.send(model.get("playing") ? "pause" : "play");
-    else if (name === "live" || name === "internals") this.send(name, !model.get(name));
-    else if (name === "nearer") this.nearer();
-    else if (name === "save") this.shelf.toggle();
-    else if (name === "whole") { if (!isWhole(model.get("axis"))) this.send("zoom"); }
-    else if (name === "run_on") { if (model.get("drivable")) this.send(model.get("running_on") ? "pause" : "run_on"); }
-    else this.send(name);
+    if (isCommand(name)) (this.presses[name] ?? (() => this.send(name)))();
     this.wake(true);
   }
   // Show half of the time, with the moment at the same place of it.
@@ -244,9 +241,10 @@ export class Player {
   }
   /** @param {KeyboardEvent} event */
   key(event) {
-    const name = this.keys[event.key.length === 1 ? event.key.toLowerCase() : event.key], { tagName } = targetOf(event);
+    const name = KEYS.get(event.key.length === 1 ? event.key.toLowerCase() : event.key), { tagName } = targetOf(event);
     const native = tagName === "SELECT" || (event.key === " " && tagName === "BUTTON"); // these elements use the key themselves
     if (!name || native || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (COMMANDS[name].strip && !this.presses[name]) return;
     event.preventDefault();
     this.press(name);
   }
@@ -312,14 +310,14 @@ export class Player {
     setText(page.where, where);
     [...page.sentence.children].forEach((node, i) => setText(node, String(sentence[i])));
     put(page.sentence, { class: `sq-sentence${sentence[3] ? " sq-hot" : ""}`, "aria-live": playing ? "off" : "polite", title: sentence.slice(0, 3).join("") });
-    setText(page.play, playing ? "❚❚ pause" : "▶ play");
-    put(page.play, { class: playing && "sq-on" });
-    put(page.live, { class: model.get("live") && "sq-on", "aria-pressed": String(model.get("live")) });
-    put(page.internals, { class: model.get("internals") && "sq-on", "aria-pressed": String(model.get("internals")) });
-    setText(page.run_on, model.get("running_on") ? "❚❚ stop running" : "run on ▶▶");
-    put(page.run_on, { class: model.get("running_on") && "sq-on", "aria-pressed": String(model.get("running_on")), hidden: !model.get("drivable") });
-    page.whole.hidden = isWhole(model.get("axis"));
-    page.speed.value = String(model.get("speed"));
+    for (const [name, on] of /** @type {[CommandName, boolean][]} */ (Object.entries({ play: playing, live: model.get("live"), internals: model.get("internals"), run_on: model.get("running_on") }))) {
+      const { on: stop, text = "" } = COMMANDS[name];
+      setText(page.buttons[name], on && stop || text);
+      put(page.buttons[name], { class: on && "sq-on", "aria-pressed": name === "play" ? null : String(on) });
+    }
+    page.buttons.run_on.hidden = !model.get("drivable");
+    page.buttons.whole.hidden = isWhole(model.get("axis"));
+    page.selects.speed.value = String(model.get("speed"));
     page.bar.hidden = page.time.hidden = !model.get("controls");
     this.shelf.take(model.get("keeps"));
   }

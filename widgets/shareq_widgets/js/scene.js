@@ -1,38 +1,33 @@
 // The picture: cells or blocks, the window and its flags, lanes with their locks, and the flows between them.
 // It reads the snapshot and the camera's current range, and changes only the page.
 
-/** @import { Attribute, Cell, Colours, Look, Member, Snapshot } from "./types.d.ts" */
+/** @import { Attribute, Cell, Colours, Lane, Look, Snapshot, Words } from "./types.d.ts" */
 /** @import { Camera } from "./camera.js" */
 /** @import { Page } from "./partition_strip.js" */
 
 import {
   COUNT, DEADLINE, END, FIRST, Keyed, MEMBER, STATE, TO,
-  add, canvasOf, cellAt, cellMarkup, clamp, drawBlocks, memberOf, put, runAt, runIndex, setText, seconds, short,
+  add, canvasOf, cellAt, cellMarkup, clamp, drawBlocks, memberOf, put, runAt, runIndex, setText, seconds,
 } from "./draw.js";
 
 const OVERVIEW = 18; // height of the overview
 const FLAT = 8; // what the place of the lanes is above the labels of the log
 const COLUMNS = 980; // a room whose strip is narrower has two columns of views, or one, px
 const FLOW_MS = 200;
-const DIGIT = 6.4; // the width of a digit of a small label, px
-const NEAR = 84; // two labels of ends of the log need so much room, px
 const FLOWS = 12; // with more offsets changing at once no flows are drawn
 
 /**
- * A place is a line (a path) or a label (a text) with its attributes; a name has a text, or a member whose time is shown.
+ * A place is a line (a path) or a label (a text) with its attributes; a name has a text, or a lane whose time is shown.
  * @typedef {{ key: string, tag: "path" | "text", text?: string } & Record<string, Attribute>} Place
- * @typedef {{ key: string, x: number, y: number, text?: string, member?: Member, "text-anchor"?: string, class?: string }} Name
+ * @typedef {{ key: string, x: number, y: number, text?: string, lane?: Lane, "text-anchor"?: string, class?: string }} Name
  * A cell is drawn again when its face changes.
  * @typedef {SVGGElement & { face?: string, state?: string }} CellNode
- * @typedef {SVGTextElement & { member?: Member }} NameNode
+ * @typedef {SVGTextElement & { lane?: Lane }} NameNode
  */
 
-/** True if the records are those of a leader that has lost the share-partition. @param {Snapshot} snap */
-const isStale = (snap) => !snap.loaded && !snap.observed;
-
 export class Scene {
-  /** @param {Page} page @param {Look} look @param {Camera} camera @param {string} id @param {Snapshot} snap @param {Colours} colours */
-  constructor(page, look, camera, id, snap, colours) {
+  /** @param {Page} page @param {Look} look @param {Camera} camera @param {string} id @param {Snapshot} snap @param {Words} words @param {Colours} colours */
+  constructor(page, look, camera, id, snap, words, colours) {
     this.page = page;
     this.look = look;
     this.camera = camera;
@@ -41,9 +36,10 @@ export class Scene {
     this.colours = colours;
     this.height = 0;
     this.flattened = false;
-    this.hidden = 0;
+    /** @type {Words} */
+    this.words = words;
     this.selection = ""; // the selected subject
-    /** @type {Member[]} */
+    /** @type {Lane[]} */
     this.lanes = [];
     /** @type {Keyed<Cell, CellNode>} */
     this.cells = new Keyed(page.cells, (parent) => add(parent, "g"));
@@ -55,20 +51,17 @@ export class Scene {
 
   /**
    * Apply a snapshot. The height never shrinks, so that content below the strip does not jump.
-   * @param {Snapshot} snap @param {Colours} colours
+   * @param {Snapshot} snap @param {Words} words @param {Colours} colours
    */
-  take(snap, colours) {
-    const { lane, lane_top, lanes } = this.look.sizes, members = snap.members.filter((member) => member.alive || member.held);
-    /** @param {Member} member */
-    const held = (member) => Number(member.held > 0);
-    const flat = this.flat();
+  take(snap, words, colours) {
+    const { lane, lane_top } = this.look.sizes, flat = this.flat();
     if (flat !== this.flattened) this.height = 0;
     this.flattened = flat;
-    this.lanes = flat ? [] : members.length <= lanes ? members : [...members].sort((a, b) => held(b) - held(a)).slice(0, lanes);
-    this.hidden = flat ? 0 : members.length - this.lanes.length;
-    this.height = Math.max(lane_top + (flat ? -FLAT : lane * (this.lanes.length + Math.sign(this.hidden)) + 4), this.height);
+    this.words = words;
+    this.lanes = flat ? [] : words.lanes;
+    this.height = Math.max(lane_top + (flat ? -FLAT : lane * (words.lanes.length + Number(words.more !== "")) + 4), this.height);
     this.page.plot.style.height = `${this.height}px`;
-    this.page.plot.classList.toggle("sq-stale", isStale(snap));
+    this.page.plot.classList.toggle("sq-stale", !snap.loaded && !snap.observed);
     put(this.page.svg, { width: this.camera.width, height: this.height, "aria-label": snap.text });
     this.snap = snap;
     this.colours = colours;
@@ -108,10 +101,9 @@ export class Scene {
 
   // Flags, ends of the log, offsets. Those out of view are named at the edge, with their direction.
   drawPlaces() {
-    const { camera, snap } = this, { spso, window_end, log_start, log_end } = camera.now, { band_below, cell_top, cell_height } = this.look.sizes;
-    const empty = snap.spso === snap.window_end, foot = cell_top + cell_height, left = camera.x(spso) - 4, right = empty ? left : camera.x(window_end) + 1;
-    const low = `SPSO ${snap.spso}${empty ? " · empty window" : ""}`, high = `SPEO ${snap.observed ? "at most " : ""}${snap.window_end - 1}`;
-    const outside = right - left < Math.max(160, 8.4 * (low.length + high.length) + 24) && !empty; // both labels cannot stand inside a narrow window
+    const { camera, snap, words } = this, { spso, window_end, log_start, log_end } = camera.now, { band_below, cell_top, cell_height, digit, ends_near } = this.look.sizes;
+    const [low, high] = words.flags, foot = cell_top + cell_height, left = camera.x(spso) - 4, right = high ? camera.x(window_end) + 1 : left;
+    const outside = Boolean(high) && right - left < Math.max(160, 8.4 * (low.length + high.length) + 24); // both labels cannot stand inside a narrow window
     /** @type {Place[]} */
     const items = [];
     /** @param {string} key @param {string} d @param {string} css */
@@ -120,19 +112,19 @@ export class Scene {
     const label = (key, x, y, text, anchor, css) => items.push({ key, tag: "text", y, class: css, ...this.kept(x, text, anchor) });
     line("spso", `M${left} 6V${foot + band_below}`, "sq-flag");
     label("SPSO", left + (outside ? -6 : 6), 18, low, outside ? "end" : "start", "sq-strong");
-    if (!empty) {
+    if (high) {
       line("window_end", `M${right} 6V${foot + band_below}`, "sq-flag");
       label("SPEO", right + (outside ? 6 : -6), 18, high, outside ? "start" : "end", "sq-strong");
     }
-    const edges = [left, right], near = snap.log_start >= 0 && camera.x(log_end) - camera.x(log_start) < NEAR; // their labels would overlap
-    for (const { name, offset, known, side } of [{ name: "log start", offset: log_start, known: snap.log_start, side: "end" }, { name: "log end", offset: log_end, known: snap.log_end, side: "start" }]) {
-      if (known < 0) continue;
+    const edges = [left, right], near = snap.log_start >= 0 && camera.x(log_end) - camera.x(log_start) < ends_near; // their labels would overlap
+    for (const { name, offset, side, text } of [{ name: "log start", offset: log_start, side: "end", text: words.ends[0] }, { name: "log end", offset: log_end, side: "start", text: words.ends[1] }]) {
+      if (!text) continue;
       edges.push(camera.x(offset) - 1.5);
       line(name, `M${camera.x(offset) - 1.5} 34V${foot + 36}`, "sq-edge");
-      label(`${name}:`, camera.x(offset) - 1.5 + (near ? { end: -4, start: 4 }[side] ?? 0 : 0), foot + 48, `${name} ${known}`, near ? side : "middle", "sq-small");
+      label(`${name}:`, camera.x(offset) - 1.5 + (near ? { end: -4, start: 4 }[side] ?? 0 : 0), foot + 48, text, near ? side : "middle", "sq-small");
     }
     for (const { offset, x } of this.offsets()) { // a line that would cross a number has a name of its own
-      const half = `${offset}`.length * DIGIT / 2 + 1;
+      const half = `${offset}`.length * digit / 2 + 1;
       if (edges.every((edge) => Math.abs(x - edge) > half)) label(`#${offset}`, x, foot + 18, `${offset}`, "middle", "sq-small");
     }
     this.places.show(items, (item) => item.key, (node, { key, tag, text, ...attributes }) => {
@@ -200,32 +192,31 @@ export class Scene {
   }
 
   drawNames() {
-    const { camera, hidden, lanes, snap } = this, { lane, lane_top, name_length, name_length_narrow } = this.look.sizes;
+    const { camera, lanes, snap, words: { more } } = this, { lane, lane_top } = this.look.sizes, narrow = Number(camera.narrow);
     /** @type {Name[]} */
     const items = [];
     /** @param {string} key @param {number} row @param {string} text @param {string} css */
     const name = (key, row, text, css) => items.push({ key, x: camera.left - 14, y: lane_top + lane * row + 11, text, "text-anchor": "end", class: css });
     const x = clamp(camera.x(snap.window_end) + 12, camera.left + 8, camera.right + 12);
-    lanes.forEach((member, row) => {
-      const label = short(member.name, camera.narrow ? name_length_narrow : name_length), letter = label === member.letter ? "" : ` ${member.letter}`;
-      name(`name ${member.id}`, row, `${label}${member.alive ? "" : " †"}${letter}`, member.held ? "" : "sq-small");
-      items.push({ key: `left ${member.id}`, x, y: lane_top + lane * row + 11, member });
+    lanes.forEach((owner, row) => {
+      name(`name ${owner.id}`, row, owner.name[narrow], owner.held ? "" : "sq-small");
+      items.push({ key: `left ${owner.id}`, x, y: lane_top + lane * row + 11, lane: owner });
     });
-    if (hidden) name("more", lanes.length, `and ${hidden} more`, "sq-small");
-    this.names.show(items, (item) => item.key, (node, { key, text, member, ...attributes }) => {
+    if (more && !this.flattened) name("more", lanes.length, more, "sq-small");
+    this.names.show(items, (item) => item.key, (node, { key, text, lane: owner, ...attributes }) => {
       put(node, attributes);
-      if (member) node.member = member;
+      if (owner) node.lane = owner;
       else if (text !== undefined) setText(node, text);
     });
   }
 
   /** The parts that change with time alone: lock bars, and the seconds beside them. @param {number} now */
   drawTime(now) {
-    const { camera, colours, look, page, snap } = this, { gap, lane, lane_bar, lane_top } = look.sizes;
+    const { camera, colours, look, page, snap } = this, { gap, lane, lane_bar, lane_bar_narrow, lane_top } = look.sizes;
     const duration = snap.lock_duration_ms;
     /** @param {number} left */
     const hot = (left) => left * look.lock_alarm < duration;
-    const ctx = canvasOf(page.lanes, camera.width, this.height - lane_top), rows = new Map(this.lanes.map((member, row) => [member.id, row]));
+    const ctx = canvasOf(page.lanes, camera.width, this.height - lane_top), rows = new Map(this.lanes.map(({ id }, row) => [id, row]));
     ctx.beginPath(); // bars end where names and times begin
     ctx.rect(camera.left - 8, 0, camera.right + 16 - camera.left, this.height);
     ctx.clip();
@@ -234,13 +225,12 @@ export class Scene {
       if (x > camera.width) break;
       if (row === undefined || run[STATE] !== "acquired") continue;
       const left = (run[DEADLINE] ?? now + duration) - now, width = Math.max(camera.x(run[END]) - x - (camera.cells ? gap : 0), 1);
-      drawLock(ctx, { x, y: row * lane, width, height: lane_bar, full: clamp(left / duration, 0, 1) }, colours[hot(left) ? "alarm" : "acquired"]);
+      drawLock(ctx, { x, y: row * lane, width, height: lane_bar, sideways: width >= lane_bar_narrow, full: clamp(left / duration, 0, 1) }, colours[hot(left) ? "alarm" : "acquired"]);
     }
     for (const node of this.names.nodes.values()) {
-      if (!node.member) continue;
-      const { deadline_ms, held } = node.member, left = deadline_ms == null ? null : deadline_ms - now;
-      const tight = camera.narrow, nothing = snap.observed ? "not known" : tight ? "nothing" : "holds nothing";
-      setText(node, left == null ? (held ? `${isStale(snap) ? "held" : "holds"} ${held}` : nothing) : `${seconds(left)}${tight ? "" : " of lock left"}`);
+      if (!node.lane) continue;
+      const { deadline_ms, holds } = node.lane, left = deadline_ms == null ? null : deadline_ms - now;
+      setText(node, left == null ? holds[Number(camera.narrow)] : `${seconds(left)}${camera.narrow ? "" : " of lock left"}`);
       put(node, { class: left == null ? "sq-small" : hot(left) ? "sq-hot" : "" });
     }
   }
@@ -255,7 +245,7 @@ export class Scene {
     for (let offset = Math.max(before.spso, Math.floor(camera.now.first)); offset < stop && changed.length < FLOWS; offset++) {
       const was = runAt(before.runs, offset), is = runAt(snap.runs, offset), down = is?.[STATE] === "acquired";
       const moved = was?.[STATE] !== is?.[STATE] && (down || (was?.[STATE] === "acquired" && is?.[STATE] === "available"));
-      const row = moved ? this.lanes.findIndex((member) => member.id === (down ? is : was)?.[MEMBER]) : -1;
+      const row = moved ? this.lanes.findIndex(({ id }) => id === (down ? is : was)?.[MEMBER]) : -1;
       if (row >= 0) changed.push({ offset, row, down });
     }
     for (const one of changed) this.ghost(one);
@@ -273,12 +263,12 @@ export class Scene {
 /**
  * Wide bars run down sideways; bars too narrow for that run down from the top.
  * @param {CanvasRenderingContext2D} ctx
- * @param {{ x: number, y: number, width: number, height: number, full: number }} bar `full`: the part that is left, 0 to 1
+ * @param {{ x: number, y: number, width: number, height: number, sideways: boolean, full: number }} bar `full`: the part that is left, 0 to 1
  * @param {string} colour
  */
-function drawLock(ctx, { x, y, width, height, full }, colour) {
+function drawLock(ctx, { x, y, width, height, sideways, full }, colour) {
   ctx.fillStyle = ctx.strokeStyle = colour;
-  if (width < 12) {
+  if (!sideways) {
     ctx.fillRect(x, y + height * (1 - full), width, height * full);
     return;
   }

@@ -1,5 +1,7 @@
-// The data of the widgets' traits, in the form that Python sends: shareq/trace/views/view.py (snapshots),
+// The data of the widgets' traits, in the form that Python sends: shareq/trace/views/snapshot.py (snapshots),
 // shareq_widgets/look.py (sizes, shapes, colours) and shareq_widgets/words.py (texts). Offsets are half-open ranges.
+
+import type TABLE from "../commands.json";
 
 /** Its fields have names in draw.js: FIRST, END, ... A run below the SPSO ends after the count. */
 export type Run = [
@@ -72,14 +74,14 @@ export interface Sizes {
   lane_top: number;
   lane: number;
   lane_bar: number;
+  lane_bar_narrow: number;
+  digit: number;
+  ends_near: number;
   gutter_left: number;
   gutter_right: number;
   gutter_left_narrow: number;
   gutter_right_narrow: number;
-  name_length: number;
-  name_length_narrow: number;
   narrow: number;
-  lanes: number;
 }
 
 export interface Shape {
@@ -103,9 +105,6 @@ export type Colours = Record<string, string>;
 export interface Palette {
   light: Colours;
   dark: Colours;
-  states: string[];
-  unknowns: string[];
-  symbols: Record<string, string>;
 }
 
 /** The axis of the timeline, ms since the epoch, from `first_ms` to `last_ms`, or a span of it: a fold takes as much room as `folded_ms`. */
@@ -134,6 +133,21 @@ export interface Words {
   where: string;
   chips: Chip[];
   sentence: [place: string, what: string, why: string, hot: boolean];
+  /** Of a strip: the names of the sides of the window, and of the ends of the log; the lanes, the number of further members, and the states of the legend. */
+  flags: [low: string, high: string];
+  ends: [start: string, end: string];
+  lanes: Lane[];
+  more: string;
+  legend: string[];
+}
+
+/** See shareq_widgets/words.py. */
+export interface Lane {
+  id: string;
+  name: [wide: string, narrow: string];
+  holds: [wide: string, narrow: string];
+  held: number;
+  deadline_ms: number | null;
 }
 
 export interface Traits {
@@ -311,7 +325,30 @@ export interface Context {
   el: HTMLElement;
 }
 
-export type Send = (name: string, value?: unknown) => void;
+/** A row of the table of commands, see shareq_widgets/commands.py. */
+export interface Command {
+  value?: string;
+  trait?: string;
+  keys?: string[];
+  text?: string;
+  on?: string;
+  title?: string;
+  choices?: number[];
+  moves?: boolean;
+  kernel?: boolean;
+  page?: boolean;
+  strip?: boolean;
+}
+
+type With<Column extends string> = { [Name in CommandName]: (typeof TABLE)[Name] extends Record<Column, unknown> ? Name : never }[CommandName];
+
+export type CommandName = keyof typeof TABLE;
+export type PageCommand = With<"page">;
+export type StripCommand = With<"strip">;
+/** The commands that a saved page carries out. */
+export type SavedCommand = Exclude<CommandName, With<"kernel"> | PageCommand | StripCommand>;
+
+export type Send = (name: CommandName, value?: unknown) => void;
 
 export type ElementOf<Tag extends string> = Tag extends keyof HTMLElementTagNameMap ? HTMLElementTagNameMap[Tag]
   : Tag extends keyof SVGElementTagNameMap ? SVGElementTagNameMap[Tag]
