@@ -17,9 +17,8 @@ from collections.abc import Callable
 from shareq.leader.fetch_states import FetchEvent, FetchState, LockEvent, LockState
 from shareq.leader.group_fetch_queues import GroupFetchQueues
 from shareq.leader.leader_context import LeaderContext
-from shareq.leader.led_partition import LedPartition
 from shareq.leader.led_partitions import DROPPING, LedPartitions
-from shareq.leader.share_fetch import PartitionRead, ShareFetch
+from shareq.leader.share_fetch import LedPartition, PartitionRead, ShareFetch
 from shareq.leader.share_requests import FetchedPartition
 from shareq.model.actor import MAX_OFFSET, LogRead, ReadLog
 from shareq.model.configs import GroupConfig

@@ -4,10 +4,8 @@ share-partitions would both find too few bytes and release them, again and again
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from shareq.leader.share_fetch import ShareFetch
+from shareq.leader.share_fetch import ShareFetch
 
 
 class GroupFetchQueues:

@@ -13,9 +13,16 @@ from typing import Any
 
 from shareq.leader.fetch_scheduler import FetchScheduler
 from shareq.leader.leader_context import LeaderContext
-from shareq.leader.led_partition import LedPartition
 from shareq.leader.led_partitions import LedPartitions
-from shareq.leader.share_fetch import ShareFetch
+from shareq.leader.share_fetch import (
+    INITIAL_EPOCH,
+    LedPartition,
+    PendingRequest,
+    SessionKey,
+    ShareFetch,
+    ShareSession,
+    next_epoch,
+)
 from shareq.leader.share_requests import (
     ACKNOWLEDGED,
     AcknowledgeResult,
@@ -29,16 +36,7 @@ from shareq.leader.share_requests import (
     fetch_response,
     request_error,
 )
-from shareq.leader.share_sessions import (
-    INITIAL_EPOCH,
-    PendingRequest,
-    SessionKey,
-    ShareSession,
-    ShareSessionCache,
-    epoch_error,
-    has_room,
-    next_epoch,
-)
+from shareq.leader.share_sessions import ShareSessionCache, epoch_error, has_room
 from shareq.model.acls import AclOperation, ResourceType
 from shareq.model.actor import (
     Answer,

@@ -46,8 +46,8 @@ __all__ = ["PreparedWrite", "SharePartition"]
 class SharePartition:
     """The state of one share-partition.
 
-    The owner sets `status`; only ACTIVE acquires. The owner calls `expire` at `next_deadline_ms`, and `settle` once for
-    each prepared write. Offset ranges are half-open.
+    `step` alone changes `status`; only ACTIVE acquires. The owner calls `expire` at `next_deadline_ms`, and `settle`
+    once for each prepared write. Offset ranges are half-open.
     """
 
     needs_keys: ClassVar = False
