@@ -21,6 +21,10 @@ class GroupFetchQueues:
         """The fetch that may be attempted, or None."""
         return next(iter(self._queues.get(group_id, ())), None)
 
+    def holds(self, fetch: ShareFetch) -> bool:
+        """True if the fetch is queued."""
+        return fetch in self._queues.get(fetch.group_id, ())
+
     def enter(self, fetch: ShareFetch) -> bool:
         """Queue a fetch if it is not queued yet. True if it is the first."""
         self._queues.setdefault(fetch.group_id, {}).setdefault(fetch)

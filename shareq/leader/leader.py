@@ -65,6 +65,7 @@ from shareq.model.messages.share_fetch import (
 from shareq.model.rights import Rights
 from shareq.model.states import AcquireMode
 from shareq.model.time_of_day import TimeOfDay, same_time
+from shareq.model.waits import Wait
 
 MAX_SESSIONS = "group.share.max.share.sessions"
 MAX_BYTES = "fetch.max.bytes"
@@ -97,9 +98,19 @@ class ShareLeader:
         """True if a led share-partition reads this log."""
         return bool(self._partitions.of_log(log))
 
-    def waits_for(self, log: TopicPartition) -> bool:
+    def awaits(self, log: TopicPartition) -> bool:
         """True if a fetch waits for records of this log."""
         return any(led.untried or led.tried for led in self._partitions.of_log(log))
+
+    def waits_for(self, key: SharePartitionKey) -> Wait | None:
+        """What a share-partition waits for; None if records of it can be acquired now."""
+        led = self._partitions.get(key)
+        return Wait.NOT_LOADED if led is None else led.waits_for(self._context.config(key.group_id))
+
+    def fetch_waits_for(self, key: SessionKey) -> frozenset[Wait]:
+        """What the fetches of a share session wait for; nothing if none is under way."""
+        session = self._sessions.get(key)
+        return frozenset().union(*[self._fetches.waits_for(fetch) for fetch in session.fetches] if session else ())
 
     def handle(self, message: Message, now_ms: int) -> list[Effect]:
         """Handle one message. KeyError for a message type that a share-partition leader does not handle."""

@@ -21,6 +21,7 @@ from shareq.model.ids import SharePartitionKey, TopicIdPartition, TopicPartition
 from shareq.model.image import ClusterImage
 from shareq.model.messages.share_fetch import ShareFetchRequest
 from shareq.model.states import AcquireMode, LoadEvent, PartitionLoadState
+from shareq.model.waits import Wait
 
 INITIAL_EPOCH = 0
 """The epoch of a request that opens a session."""
@@ -31,6 +32,7 @@ TURNS = 8
 # Bound once: Python 3.11 runs a function for each access to a member of an enumeration.
 _FREE, _CHANGED, _EXHAUSTED = LockState.FREE, LockEvent.CHANGED, LockEvent.EXHAUSTED
 _ACTIVE = PartitionLoadState.ACTIVE
+_LOADING, _DROPPED, _PAUSED, _WINDOW_FULL = Wait.LOADING, Wait.DROPPED, Wait.PAUSED, Wait.WINDOW_FULL
 _ENDED, _ATTEMPT = FetchState.ENDED, FetchEvent.ATTEMPT
 
 
@@ -84,23 +86,36 @@ class LedPartition:
         self.letters_stopped = False
         self.dropped = Errors.NONE
 
-    def acquirable(self, config: GroupConfig) -> bool:
-        """True if it is loaded, its window has room or AVAILABLE records, and its group is not paused."""
+    @property
+    def at_log_end(self) -> bool:
+        """True if the log has nothing to acquire, as far as that is known."""
+        return self.log_end is not None and self.share_partition.next_fetch_offset >= self.log_end
+
+    def blocked_by(self, config: GroupConfig) -> Wait | None:
+        """Why nothing can be acquired, whatever the log has: it is not loaded, its group is paused, or its window has
+        neither room nor AVAILABLE records."""
         share_partition, experiments = self.share_partition, config.experiments
+        if share_partition.status is not _ACTIVE:
+            return _DROPPED if self.dropped else _LOADING
         if experiments is not None and not experiments.delivery_enable:
-            return False
-        active = share_partition.status is _ACTIVE
-        return active and share_partition.can_acquire(config.partition_max_record_locks)
+            return _PAUSED
+        return None if share_partition.can_acquire(config.partition_max_record_locks) else _WINDOW_FULL
 
     def ready(self, config: GroupConfig) -> bool:
         """True if a fetch that takes the lock now can read records and acquire them."""
         if self.lock is not _FREE:
             return False
-        has_more = self.log_end is None or self.share_partition.next_fetch_offset < self.log_end
-        if has_more and self.acquirable(config):
+        if not self.at_log_end and self.blocked_by(config) is None:
             return True
         self.step(_EXHAUSTED)
         return False
+
+    def waits_for(self, config: GroupConfig) -> Wait | None:
+        """What a fetch waits for here; None if one can read records now and acquire them."""
+        wait = self.blocked_by(config)
+        if wait is None or wait is _WINDOW_FULL:
+            wait = self.share_partition.waits_for(full=wait is _WINDOW_FULL, at_log_end=self.at_log_end)
+        return Wait.FETCH_LOCK if wait is None and self.owner is not None else wait
 
     def step(self, event: LockEvent) -> None:
         """Change the state of the fetch lock. KeyError for an event that cannot occur in this state."""
