@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from shareq.model.waits import WAITS_FULL, Wait
 from shareq.trace.views.palette import UNKNOWNS
 from shareq_widgets.look import MARKS
 from shareq_widgets.time_scale import time_text
 
-IDLE = "no leader has its records in memory: it waits for a fetch"
-"""A share-partition before the first fetch, and after the leader has died until the next one."""
+_BLOCKED = (Wait.PAUSED, Wait.RESTING, Wait.KEY_ORDER)
+"""What a share-partition waits for that its other figures do not show."""
 
 
 class Chip(NamedTuple):
@@ -42,7 +43,7 @@ def where(snapshot: dict[str, Any]) -> str:
             "" if snapshot["loaded"] else ", nothing durable yet"
         )
     else:
-        state = leader if snapshot["loaded"] else IDLE
+        state = leader if snapshot["loaded"] else Wait.NOT_LOADED.sentence
     return f"{snapshot['topic']}-{snapshot['partition']} · {state}"
 
 
@@ -54,8 +55,8 @@ def chips(snapshot: dict[str, Any]) -> list[Chip]:
         shown.append(Chip("lag ", str(snapshot["lag"])))
     if "log_kept" in snapshot:
         shown.append(_kept(snapshot))
-    if snapshot.get("paused"):
-        shown.append(Chip("paused", hot=True))
+    if snapshot["waits"] in _BLOCKED:
+        shown.append(Chip(snapshot["waits"], hot=True))
     if last:
         text = f"{last} records on their last attempt" if last > 1 else "1 record on its last attempt"
         shown.append(Chip(text, hot=True))
@@ -73,7 +74,8 @@ def _kept(snapshot: dict[str, Any]) -> Chip:
 
 def _in_flight(snapshot: dict[str, Any]) -> Chip:
     full = snapshot["in_flight"] >= snapshot["max_record_locks"]
-    bound = f" / {snapshot['max_record_locks']}" + (" · window full" if full else "")
+    why = snapshot["waits"] if snapshot["waits"] in WAITS_FULL else Wait.WINDOW_FULL
+    bound = f" / {snapshot['max_record_locks']}" + (f" · {why}" if full else "")
     return Chip("in flight ", str(snapshot["in_flight"]), bound, full)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from shareq.model.waits import Wait
 from shareq.trace.analysis.runs import RecordStatus
 from shareq.trace.analysis.share_partition_state import SharePartitionState
+from shareq.trace.analysis.waits import waits_for
 from shareq.trace.views.palette import SYMBOLS
 
 TOKENS = 40
@@ -17,7 +19,7 @@ _SHOWN_SINGLY = 6
 def strip_text(state: SharePartitionState, letter: Callable[[str], str] = lambda _: SYMBOLS["acquired"]) -> str:
     """`SPSO 100 | A A ✓ A→✓ – ✕ ○2 B2×30 ... | SPEO 147`: a letter is the holder, a number the delivery count if above
     one, an arrow the target state of a state write in progress, a dash a gap, a tilde a record that rests. An empty
-    window: `SPSO 148 | empty`; of a group that is paused: `SPSO 148 | empty (paused)`.
+    window: `SPSO 148 | empty`. What the share-partition waits for comes last: `SPSO 148 | empty (paused)`.
 
     Of an observer: `SPSO 100 | ✓ ◌1 ?×30 | log end 147`; ◌1 is returned after one delivery, ? is unknown.
     """
@@ -34,15 +36,19 @@ def strip_text(state: SharePartitionState, letter: Callable[[str], str] = lambda
     if state.uncertain:
         log_end = state.log_end if state.log_end >= 0 else "unknown"
         return f"SPSO {state.spso} | {shown or 'empty'} | log end {log_end}{_doubt(state)}"
-    loaded = _doubt(state) if state.observed else "" if state.loaded else " (not loaded)"
-    loaded += " (paused)" if state.paused else ""
     window = "empty" if state.speo is None else f"{shown} | SPEO {state.speo}"
-    return f"SPSO {state.spso} | {window}{loaded}"
+    return f"SPSO {state.spso} | {window}{_doubt(state)}{_waits(state)}"
+
+
+def _waits(state: SharePartitionState) -> str:
+    """What no fetch can change; that all records are delivered shows in the window."""
+    wait = waits_for(state)
+    return "" if wait in (None, Wait.LOG_END) else f" ({wait})"
 
 
 def _doubt(state: SharePartitionState) -> str:
     """The reasons why the state of an observed share-partition may differ."""
-    doubts = ("" if state.loaded else "nothing durable", state.disturbed)
+    doubts = ("" if state.loaded or not state.observed else "nothing durable", state.disturbed)
     return f" ({', '.join(filter(None, doubts))})" if any(doubts) else ""
 
 

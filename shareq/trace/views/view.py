@@ -13,6 +13,7 @@ from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.runs import Runs
 from shareq.trace.analysis.share_partition_state import SharePartitionState
+from shareq.trace.analysis.waits import waits_for
 from shareq.trace.journal.event_text import list_text, range_text, write_text
 from shareq.trace.views.event_index import EventIndex
 from shareq.trace.views.event_view import EventView, Snapshot
@@ -42,7 +43,8 @@ class View(EventView):
     """A share-partition and the events that concern it: `total()` of them so far, counted from 1.
 
     `snapshot(order)` is the state after the first `order` of them, as a dict of JSON values; letters and names of
-    members stay the same. Threads take turns, while another one may write the journal.
+    members stay the same. `waits`: what the share-partition waits for, None if the journal does not show it. Threads
+    take turns, while another one may write the journal.
     """
 
     def __init__(
@@ -78,9 +80,9 @@ class View(EventView):
         0..total.
         """
         state = self._at(order)
-        common = super().snapshot(order)
+        common, wait = super().snapshot(order), waits_for(state)
         shown = int(common["order"])
-        experiments: Snapshot = {"paused": True} if state.paused else {}
+        experiments: Snapshot = {}
         if state.log_kept is not None:
             since_ms, kept = state.log_kept
             experiments["log_kept"] = {"since_ms": since_ms, "needed_by": kept.needed_by, "reason": kept.reason}
@@ -111,6 +113,7 @@ class View(EventView):
                 ],
                 "members": self._shown_members(state.runs, shown),
                 "writes": _writes(state),
+                "waits": None if wait is None else wait.value,
                 "text": strip_text(state, self._names.letter),
             }
         )
