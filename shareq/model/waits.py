@@ -72,6 +72,10 @@ WAITS_FULL = frozenset({Wait.WINDOW_FULL, Wait.HELD, Wait.STATE_WRITE, Wait.DEAD
 """The reasons of a full window."""
 
 
+WAITS_CALM = frozenset({Wait.NOT_LOADED, Wait.LOG_END})
+"""The reasons that the next fetch ends, or the next record."""
+
+
 class InFlightRecord(Protocol):
     """What a leader and a journal both know of the records of a run."""
 

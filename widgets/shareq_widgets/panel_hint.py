@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shareq.model.configs import GroupConfig
-from shareq.model.waits import Wait
+from shareq.model.waits import WAITS_CALM, Wait
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.analysis.waits import waits_for
 from shareq.trace.journal.event_text import count_text
@@ -51,7 +51,7 @@ def _blocked(states: Sequence[SharePartitionState]) -> str:
     names: dict[Wait, list[str]] = {}
     for state in states:
         wait = waits_for(state)
-        if wait not in (None, Wait.NOT_LOADED, Wait.LOG_END):
+        if wait is not None and wait not in WAITS_CALM:
             names.setdefault(wait, []).append(f"{state.topic}-{state.partition}")
     return "".join(f"{', '.join(found)}: {wait.sentence}. " for wait, found in names.items())
 
