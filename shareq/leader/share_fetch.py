@@ -40,12 +40,11 @@ class LedPartition:
     """One share-partition on its leader.
 
     `owner` is the fetch that holds the fetch lock: only it may read and acquire, and only it releases the lock. `lock`:
-    the state of the lock. Waiting fetches are `untried` if
-    they have not tried since the last change, else `tried`; the next one stands first. `log_end`: the end of the log at
-    the last read, None after it has grown. `writes`: state writes under way. `letters_id`: the id of its dead letters,
-    None before the first one.
-    `letters_out`: records on their way to the dead-letter queue; `letters_stopped`: no more of them are sent.
-    `dropped`: the error with which this share-partition was dropped.
+    the state of the lock. Waiting fetches are `untried` if they have not tried since the last change, else `tried`; the
+    next one stands first. `log_end`: the end of the log at the last read, None after it has grown. `writes`: state
+    writes under way. `letters_id`: the id of its dead letters, None before the first one. `letters_out`: records on
+    their way to the dead-letter queue; `letters_stopped`: no more of them are sent. `dropped`: the error with which
+    this share-partition was dropped.
     """
 
     __slots__ = (

@@ -284,17 +284,24 @@ def test_a_fetch_that_has_ended_waits_for_the_state_writes_of_its_acknowledgemen
     assert (sent.waiting, waits_of(stage, "m")) == (False, set())
 
 
-@pytest.mark.parametrize("number", range(3))
-def test_a_fetch_without_an_answer_always_waits_for_something(seed: int, number: int) -> None:
-    run, seen = RandomRun(seed * 10 + number), set[Wait]()
-    leader = run.stage.leader
-    config = run.stage.image.group_config("g")
-    for _ in range(400):
-        run.step()
-        for fetch in [fetch for session in leader._sessions.all() for fetch in session.fetches]:
-            waits = leader._fetches.waits_for(fetch)
-            assert waits
-            untried = [led for led in fetch.leds if fetch in led.untried and not fetch.reads]
-            assert all(led.waits_for(config) for led in untried)
-            seen |= waits
-    assert Wait.LOG_END in seen
+def test_a_fetch_without_an_answer_always_waits_for_something(seed: int) -> None:
+    seen = set[Wait]()
+    for number in range(5):
+        run = RandomRun(seed * 10 + number)
+        for _ in range(300):
+            run.step()
+            seen |= waits_in(run.stage)
+    assert len(seen) > 3
+
+
+def waits_in(stage: Stage) -> set[Wait]:
+    """What all fetches under way wait for. Each has a reason, and one of every share-partition that it has not tried
+    since the last change."""
+    leader, config, seen = stage.leader, stage.image.group_config("g"), set[Wait]()
+    for fetch in [fetch for session in leader._sessions.all() for fetch in session.fetches]:
+        waits = leader._fetches.waits_for(fetch)
+        assert waits
+        if not fetch.reads:
+            assert all(led.waits_for(config) for led in fetch.leds if fetch in led.untried)
+        seen |= waits
+    return seen

@@ -49,10 +49,11 @@ def assert_same(shown: View, memory: SharePartition | None) -> None:
 
 def assert_not_contradicted(cluster: Cluster, shown: View) -> None:
     """The journal has no answer, or that of the leader. The leader has none before it has read the log."""
-    wait, topic = waits_for(shown.state()), cluster.image.topics[TOPIC]
-    leader: Any = cluster._brokers.get(topic.partitions[shown.partition].leader)
-    if leader is not None and shown.state().loaded:
-        known = leader._leader.actor.waits_for(SharePartitionKey(GROUP, topic.topic_id, shown.partition))
+    state = shown.state()
+    wait, leader = waits_for(state), cluster._brokers.get(state.loaded_by)
+    if leader is not None:
+        actor: Any = leader._leader.actor
+        known = actor.waits_for(SharePartitionKey(GROUP, cluster.image.topics[TOPIC].topic_id, shown.partition))
         assert wait is None or known in (None, Wait.FETCH_LOCK, wait)
 
 
