@@ -17,9 +17,8 @@ from collections.abc import Callable
 from shareq.leader.fetch_states import FetchEvent, FetchState, LockEvent, LockState
 from shareq.leader.group_fetch_queues import GroupFetchQueues
 from shareq.leader.leader_context import LeaderContext
-from shareq.leader.led_partition import LedPartition
 from shareq.leader.led_partitions import DROPPING, LedPartitions
-from shareq.leader.share_fetch import PartitionRead, ShareFetch
+from shareq.leader.share_fetch import LedPartition, PartitionRead, ShareFetch
 from shareq.leader.share_requests import FetchedPartition
 from shareq.model.actor import MAX_OFFSET, LogRead, ReadLog
 from shareq.model.configs import GroupConfig
@@ -27,6 +26,7 @@ from shareq.model.errors import Errors
 from shareq.model.experiments import priorities_of
 from shareq.model.records import RecordBatch
 from shareq.model.states import IsolationLevel
+from shareq.model.waits import Wait
 
 # Bound once: Python 3.11 runs a function for each access to a member of an enumeration.
 _FREE, _HELD, _DROPPED = LockState.FREE, LockState.HELD, LockState.DROPPED
@@ -99,6 +99,17 @@ class FetchScheduler:
             elif led.lock is _FREE:
                 self._context.woken.append(led)
 
+    def waits_for(self, fetch: ShareFetch) -> frozenset[Wait]:
+        """What a fetch waits for, at each of its share-partitions; nothing if it can be answered."""
+        if fetch.state is _ENDED:
+            return frozenset([Wait.STATE_WRITES] if fetch.writes else ())
+        if fetch.reads:
+            return frozenset([Wait.READS])
+        if self._queues.holds(fetch):
+            return frozenset([Wait.TURN])
+        config = self._context.config(fetch.group_id)
+        return frozenset([led.waits_for(config) or Wait.MIN_BYTES for led in fetch.leds])
+
     # ---- events ------------------------------------------------------------------------------------------------------
 
     def _end_lost(self, led: LedPartition) -> None:
@@ -128,7 +139,7 @@ class FetchScheduler:
                     fetch.step(_CHANGED)
                 else:
                     self._attempt(fetch)
-            if self._zero_minimum and led.owner is None and led.acquirable(config):
+            if self._zero_minimum and led.owner is None and led.blocked_by(config) is None:
                 self._end_zero_minimum(led)
 
     def _end_zero_minimum(self, led: LedPartition) -> None:
@@ -244,7 +255,7 @@ class FetchScheduler:
         """The attempt has visited every share-partition: end the fetch, or let it wait."""
         if fetch.state is not _LAST and fetch.min_bytes <= 0:
             config = self._context.config(fetch.group_id)
-            if any(led.owner in (None, fetch) and led.acquirable(config) for led in fetch.leds):
+            if any(led.owner in (None, fetch) and led.blocked_by(config) is None for led in fetch.leds):
                 fetch.step(_DECIDED)
         if fetch.state is not _LAST and not fetch.waiting:
             self._wait(fetch)

@@ -4,10 +4,8 @@ share-partitions would both find too few bytes and release them, again and again
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from shareq.leader.share_fetch import ShareFetch
+from shareq.leader.share_fetch import ShareFetch
 
 
 class GroupFetchQueues:
@@ -22,6 +20,10 @@ class GroupFetchQueues:
     def first(self, group_id: str) -> ShareFetch | None:
         """The fetch that may be attempted, or None."""
         return next(iter(self._queues.get(group_id, ())), None)
+
+    def holds(self, fetch: ShareFetch) -> bool:
+        """True if the fetch is queued."""
+        return fetch in self._queues.get(fetch.group_id, ())
 
     def enter(self, fetch: ShareFetch) -> bool:
         """Queue a fetch if it is not queued yet. True if it is the first."""

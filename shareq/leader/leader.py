@@ -13,9 +13,16 @@ from typing import Any
 
 from shareq.leader.fetch_scheduler import FetchScheduler
 from shareq.leader.leader_context import LeaderContext
-from shareq.leader.led_partition import LedPartition
 from shareq.leader.led_partitions import LedPartitions
-from shareq.leader.share_fetch import ShareFetch
+from shareq.leader.share_fetch import (
+    INITIAL_EPOCH,
+    LedPartition,
+    PendingRequest,
+    SessionKey,
+    ShareFetch,
+    ShareSession,
+    next_epoch,
+)
 from shareq.leader.share_requests import (
     ACKNOWLEDGED,
     AcknowledgeResult,
@@ -29,16 +36,7 @@ from shareq.leader.share_requests import (
     fetch_response,
     request_error,
 )
-from shareq.leader.share_sessions import (
-    INITIAL_EPOCH,
-    PendingRequest,
-    SessionKey,
-    ShareSession,
-    ShareSessionCache,
-    epoch_error,
-    has_room,
-    next_epoch,
-)
+from shareq.leader.share_sessions import ShareSessionCache, epoch_error, has_room
 from shareq.model.acls import AclOperation, ResourceType
 from shareq.model.actor import (
     Answer,
@@ -67,6 +65,7 @@ from shareq.model.messages.share_fetch import (
 from shareq.model.rights import Rights
 from shareq.model.states import AcquireMode
 from shareq.model.time_of_day import TimeOfDay, same_time
+from shareq.model.waits import Wait
 
 MAX_SESSIONS = "group.share.max.share.sessions"
 MAX_BYTES = "fetch.max.bytes"
@@ -99,9 +98,19 @@ class ShareLeader:
         """True if a led share-partition reads this log."""
         return bool(self._partitions.of_log(log))
 
-    def waits_for(self, log: TopicPartition) -> bool:
+    def awaits(self, log: TopicPartition) -> bool:
         """True if a fetch waits for records of this log."""
         return any(led.untried or led.tried for led in self._partitions.of_log(log))
+
+    def waits_for(self, key: SharePartitionKey) -> Wait | None:
+        """What a share-partition waits for; None if records of it can be acquired now."""
+        led = self._partitions.get(key)
+        return Wait.NOT_LOADED if led is None else led.waits_for(self._context.config(key.group_id))
+
+    def fetch_waits_for(self, key: SessionKey) -> frozenset[Wait]:
+        """What the fetches of a share session wait for; nothing if none is under way."""
+        session = self._sessions.get(key)
+        return frozenset().union(*[self._fetches.waits_for(fetch) for fetch in session.fetches] if session else ())
 
     def handle(self, message: Message, now_ms: int) -> list[Effect]:
         """Handle one message. KeyError for a message type that a share-partition leader does not handle."""

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from shareq.leader.deadlines import Deadlines
+from shareq.leader.share_fetch import LedPartition, PendingRequest, ShareFetch
 from shareq.model.actor import Effect, Incoming, Respond
 from shareq.model.configs import GroupConfig
 from shareq.model.image import ClusterImage
 from shareq.model.rights import Rights
 from shareq.model.time_of_day import TimeOfDay, same_time
-
-if TYPE_CHECKING:
-    from shareq.leader.led_partition import LedPartition
-    from shareq.leader.share_fetch import ShareFetch
-    from shareq.leader.share_sessions import PendingRequest
 
 
 class LeaderContext:

@@ -11,10 +11,10 @@ from typing import NamedTuple
 from shareq.leader.experiments.kinds import kind_of_share_partition
 from shareq.leader.fetch_states import LockEvent
 from shareq.leader.leader_context import LeaderContext
-from shareq.leader.led_partition import LedPartition
+from shareq.leader.share_fetch import LedPartition, PendingRequest
 from shareq.leader.share_partition import PreparedWrite
 from shareq.leader.share_requests import acknowledge_result
-from shareq.leader.share_sessions import PendingRequest, ShareSessionCache
+from shareq.leader.share_sessions import ShareSessionCache
 from shareq.leader.state_reads import UNKNOWN_START_OFFSET, read_request, reset_timestamp, state_in
 from shareq.model.actor import (
     Answer,

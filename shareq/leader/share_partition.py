@@ -39,6 +39,7 @@ from shareq.model.states import (
     RecordEvent,
     RecordState,
 )
+from shareq.model.waits import Wait, window_wait
 
 __all__ = ["PreparedWrite", "SharePartition"]
 
@@ -46,8 +47,8 @@ __all__ = ["PreparedWrite", "SharePartition"]
 class SharePartition:
     """The state of one share-partition.
 
-    The owner sets `status`; only ACTIVE acquires. The owner calls `expire` at `next_deadline_ms`, and `settle` once for
-    each prepared write. Offset ranges are half-open.
+    `step` alone changes `status`; only ACTIVE acquires. The owner calls `expire` at `next_deadline_ms`, and `settle`
+    once for each prepared write. Offset ranges are half-open.
     """
 
     needs_keys: ClassVar = False
@@ -147,6 +148,14 @@ class SharePartition:
         """True if the window may grow or holds AVAILABLE records."""
         window = self._window
         return window.window_end - window.spso < max_record_locks or window.next_fetch_offset != window.window_end
+
+    def waits_for(self, *, full: bool, at_log_end: bool) -> Wait | None:
+        """What the window waits for; None if it is neither `full` nor has all records of the log."""
+        if not full and not at_log_end:
+            return None
+        if self._window.available.next_run() is not None:
+            return Wait.LOG_END  # the log has lost what is AVAILABLE
+        return window_wait(self._window.states.runs(), full=full)
 
     def runs(self) -> tuple[Run, ...]:
         """The records in flight, holes left out."""

@@ -1,4 +1,5 @@
-"""Share sessions: the partitions that a member fetches from this broker, so that each request lists only changes.
+"""The share sessions of a broker: a session is the partitions that a member fetches from it, so that each request lists
+only changes.
 
 A session also ties locks to a member's life: when it is closed, or its connection breaks, the records of the partitions
 that are still in it are released. Source: KIP-932, "Share sessions"; KIP-227 for the idea. Rules: BEHAVIOUR.md,
@@ -7,144 +8,17 @@ that are still in it are released. Source: KIP-932, "Share sessions"; KIP-227 fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from shareq.leader.led_partition import LedPartition
-from shareq.leader.share_requests import NOTHING_FETCHED, AcknowledgeResult, FetchedPartition, ShareRequest
-from shareq.model.authorizer import Authorizer
-from shareq.model.configs import INT_MAX
+from shareq.leader.share_fetch import INITIAL_EPOCH, SessionKey, ShareSession
+from shareq.leader.share_requests import ShareRequest
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicIdPartition
 from shareq.model.image import ClusterImage
 from shareq.model.messages.share_fetch import FINAL_EPOCH, ShareFetchRequest
 
-INITIAL_EPOCH = 0
-
 MAX_SESSIONS_OF_CONNECTION = 100
 """A client has one session on a connection: without a limit one client could take those of all others."""
-
-
-class SessionKey(NamedTuple):
-    group_id: str
-    member_id: str
-
-
-def next_epoch(epoch: int) -> int:
-    """The epoch after `epoch`. The highest one wraps to 1, because 0 opens a session."""
-    return 1 if epoch == INT_MAX else epoch + 1
-
-
-class SessionPartition:
-    """A partition in a session. `topic` is the name when it was added; None if the id was unknown then, until the
-    partition is forgotten and added again. `led` is the share-partition on this broker, or None if there is an error.
-    """
-
-    __slots__ = ("led", "topic")
-
-    def __init__(self, topic: str | None) -> None:
-        self.topic = topic
-        self.led: LedPartition | None = None
-
-
-class ShareSession:
-    """One member's session with this broker.
-
-    `epoch`: the epoch of the next request. `partitions` are in the order of turns: those that gave records last stand
-    at the end. `unreported`: partitions that the next response names without records or error, too, because they are
-    new or failed in the last response. `fetches`: under way. `resolved`: the generation of `LedPartitions` at which the
-    partitions' `led`, their list `leds` in the order of turns, and the `errors` of the other partitions were
-    determined; `resolved_for`: the authorizer and the sender for which they hold, None while everything is allowed.
-    """
-
-    __slots__ = (
-        "connection_id",
-        "epoch",
-        "errors",
-        "fetches",
-        "key",
-        "leds",
-        "partitions",
-        "resolved",
-        "resolved_for",
-        "unreported",
-    )
-
-    def __init__(self, key: SessionKey, connection_id: int) -> None:
-        self.key = key
-        self.connection_id = connection_id
-        self.epoch = next_epoch(INITIAL_EPOCH)
-        self.partitions: dict[TopicIdPartition, SessionPartition] = {}
-        self.unreported: dict[TopicIdPartition, None] = {}
-        self.fetches: dict[Any, None] = {}  # of ShareFetch, whose module imports this one
-        self.leds: list[LedPartition] = []
-        self.errors: dict[TopicIdPartition, Errors] = {}
-        self.resolved = -1
-        self.resolved_for: tuple[Authorizer, str, str] | None = None
-
-    def update(self, request: ShareFetchRequest, image: ClusterImage) -> None:
-        """Add the listed partitions, also those listed only to acknowledge, then remove the forgotten ones."""
-        for topic in request.topics:
-            for part in topic.partitions:
-                at = TopicIdPartition(topic.topic_id, part.partition_index)
-                if at not in self.partitions:
-                    known = image.topics_by_id.get(topic.topic_id)
-                    self.partitions[at] = SessionPartition(known.name if known else None)
-                    self.unreported[at] = None
-                    self.resolved = -1
-        for forgotten in request.forgotten_topics_data:
-            for index in forgotten.partitions:
-                at = TopicIdPartition(forgotten.topic_id, index)
-                self.partitions.pop(at, None)
-                self.unreported.pop(at, None)
-                self.resolved = -1
-
-    def to_report(
-        self, fetched: Mapping[TopicIdPartition, FetchedPartition], *, full: bool
-    ) -> dict[TopicIdPartition, FetchedPartition]:
-        """The partitions that a response names: all in the first one, later those that are new, have records, or have
-        an error now or had one last time.
-
-        From the second response on, partitions that gave records move to the end, so that the partition that has waited
-        longest is always first.
-        """
-        report = {at: fetched.get(at, NOTHING_FETCHED) for at in self.partitions} if full else dict(fetched)
-        if self.unreported:
-            report.update({at: NOTHING_FETCHED for at in self.unreported if at not in report})
-            self.unreported.clear()
-        for at, result in fetched.items():
-            part = self.partitions.get(at)
-            if part is None:
-                continue
-            if result.error:
-                self.unreported[at] = None
-            elif result.records and not full:
-                del self.partitions[at]
-                self.partitions[at] = part
-                if part.led is not None:
-                    self.leds.remove(part.led)
-                    self.leds.append(part.led)
-        return report
-
-
-class PendingRequest:
-    """A request without a response yet. It is complete when its state writes have settled and its fetch has ended."""
-
-    __slots__ = ("acks", "fetched", "group_id", "id", "member_id", "request", "session", "writes")
-
-    def __init__(self, request_id: int, request: ShareRequest, session: ShareSession) -> None:
-        self.id = request_id
-        self.request = request
-        self.session = session
-        self.group_id, self.member_id = session.key
-        self.acks: dict[TopicIdPartition, AcknowledgeResult] = {}
-        self.fetched: dict[TopicIdPartition, FetchedPartition] = {}
-        self.writes = 0
-
-    @property
-    def complete(self) -> bool:
-        """True if the response can be sent."""
-        return not self.writes
 
 
 def has_room(request: ShareRequest, session: ShareSession | None, image: ClusterImage) -> bool:

@@ -2,16 +2,9 @@
 
 import pytest
 
+from shareq.leader.share_fetch import SessionKey, ShareSession, next_epoch
 from shareq.leader.share_requests import NOTHING_FETCHED, FetchedPartition
-from shareq.leader.share_sessions import (
-    MAX_SESSIONS_OF_CONNECTION,
-    SessionKey,
-    ShareSession,
-    ShareSessionCache,
-    epoch_error,
-    has_room,
-    next_epoch,
-)
+from shareq.leader.share_sessions import MAX_SESSIONS_OF_CONNECTION, ShareSessionCache, epoch_error, has_room
 from shareq.model.configs import INT_MAX
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId, TopicIdPartition

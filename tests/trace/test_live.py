@@ -11,8 +11,11 @@ import pytest
 
 from shareq import AcknowledgeType, Cluster, Producer, ShareConsumer
 from shareq.leader.share_partition import SharePartition
+from shareq.model.ids import SharePartitionKey
 from shareq.model.states import PartitionLoadState
+from shareq.model.waits import Wait
 from shareq.trace import Journal, ledger, metrics, view
+from shareq.trace.analysis.waits import waits_for
 from shareq.trace.views.view import View
 
 GROUP, TOPIC, RECORDS = "payments", "orders", 400
@@ -42,6 +45,16 @@ def assert_same(shown: View, memory: SharePartition | None) -> None:
     assert folded == by_offset
     assert (state.spso, state.window_end) == (memory.spso, memory.window_end)
     assert state.delivery_complete_count == memory.delivery_complete_count
+
+
+def assert_not_contradicted(cluster: Cluster, shown: View) -> None:
+    """The journal has no answer, or that of the leader. The leader has none before it has read the log."""
+    state = shown.state()
+    wait, leader = waits_for(state), cluster._brokers.get(state.loaded_by)
+    if leader is not None:
+        actor: Any = leader._leader.actor
+        known = actor.waits_for(SharePartitionKey(GROUP, cluster.image.topics[TOPIC].topic_id, shown.partition))
+        assert wait is None or known in (None, Wait.FETCH_LOCK, wait)
 
 
 def consumers_of(cluster: Cluster) -> list[ShareConsumer]:
@@ -85,6 +98,7 @@ def test_a_journal_folds_to_the_memory_of_the_leaders_and_adds_up(seed: int, num
             memory = share_partitions(cluster)
             for partition, shown in enumerate(views):
                 assert_same(shown, memory.get(partition))
+                assert_not_contradicted(cluster, shown)
     for shown in views:
         for order in (*range(0, shown.total(), 29), shown.total()):
             assert json.loads(json.dumps(shown.snapshot(order)))["order"] == order

@@ -37,7 +37,8 @@ KEYS: dict[str, Any] = {
     "observed": bool, "tapped": bool, "disturbed": str,
     "spso": int, "window_end": int, "log_start": int, "log_end": int,
     "delivery_count_limit": int, "max_record_locks": int, "lock_duration_ms": int, "in_flight": (int, type(None)),
-    "lag": (int, type(None)), "runs": list, "past": list, "members": list, "writes": list, "text": str,
+    "lag": (int, type(None)), "runs": list, "past": list, "members": list, "writes": list,
+    "waits": (str, type(None)), "text": str,
 }  # fmt: skip
 NONE_OR_INT, NONE_OR_STR = (int, type(None)), (str, type(None))
 RUN: tuple[Any, ...] = (int, int, str, int, NONE_OR_STR, NONE_OR_INT, NONE_OR_INT, NONE_OR_STR)
@@ -152,6 +153,7 @@ def test_a_snapshot_in_full() -> None:
              "deadline_ms": ORIGIN_MS + 40_000, "alive": False},
         ],
         "writes": [{"id": 4, "since_ms": ORIGIN_MS + 2000, "text": "100–101 accept"}],
+        "waits": None,
         "event": {"order": 11, "time_ms": ORIGIN_MS + 2000, "cause": "state_write_prepared", "first": 0, "end": 0,
                   "member": None, "text": "state write 4 is under way, 100–101 acknowledged"},
         "step": {"first": 10, "text": "consumer-1 accepted 100–101, state write under way"},

@@ -89,6 +89,7 @@ class History:
                 "in_flight": in_flight, "lag": self.log_end - self.spso - sum(r[0] in KEPT for _, r in inside),
                 "runs": _runs(inside), "past": self.past[-64:], "members": self._members(inside),
                 "writes": writes if any(r[4] for _, r in inside) else [],
+                "waits": None,
                 "event": event if cause else None,
                 "step": {"first": order, "text": text} if cause else None, "marks": list(self.marks),
                 "text": _text(self.spso, self.window_end, inside),

@@ -52,6 +52,8 @@ ADD: tuple[str, object] = ("add consumer", "accept")
 PRODUCE: tuple[str, object] = ("produce", 10)
 EARLIEST: tuple[str, object] = ("share.auto.offset.reset of crew", "earliest")
 LATEST = "share.auto.offset.reset is latest."
+LOCKS: tuple[str, object] = ("share.partition.max.record.locks of crew", 100)
+SLOW_A: list[tuple[str, object]] = [("work time of A", 20_000), ("work time of B", 0)]
 SECOND: tuple[str, object] = ("advance", 1_000)
 
 
@@ -165,6 +167,8 @@ def test_the_panel_is_not_ahead_of_views_that_play_what_happened() -> None:
     pytest.param([PRODUCE, ADD, *[SECOND] * 6, PRODUCE, SECOND], "", id="records accepted"),
     pytest.param([EARLIEST, PRODUCE], "The group has no consumer: add one.", id="nothing to skip"),
     pytest.param([EARLIEST, PRODUCE, ADD, *[SECOND] * 6], "", id="from the beginning"),
+    pytest.param([LOCKS, ADD, ADD, *[SECOND] * 6, *SLOW_A, ("produce", 200), *[SECOND] * 8],
+                 "jobs-0: the window is full, and a member holds its first unfinished record.", id="window full"),
 ])  # fmt: skip
 def test_the_panel_names_what_the_group_waits_for(
     room: ControlRoom, uses: list[tuple[str, object]], expected: str

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from shareq_widgets.catch_up import SCENES, catch_up
 from shareq_widgets.driving import QUIET_MS, STEPS_AT_ONCE
+from shareq_widgets.ending import end_message
 from shareq_widgets.playback import EVENT_MAX_MS, EVENT_MIN_MS, Playback
 from tests.widgets.fakes import ORIGIN_MS, FakeCluster, FakeView, History, payments
 
@@ -115,6 +116,24 @@ def test_run_on_ends_where_nothing_can_happen() -> None:
     playback.run_on()
     assert (playback.order, source.steps, playback.playing, playback.running_on) == (END, 1, False, False)
     assert playback.message.startswith("Nothing more happens here but heartbeats")
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "end"),
+    [
+        pytest.param(
+            {"waits": "log end"}, "acknowledges: all records that the group may read are delivered.", id="known"
+        ),
+        pytest.param({"waits": None}, "acknowledges.", id="not known"),
+        pytest.param({}, "acknowledges.", id="a view of several share-partitions"),
+    ],
+)
+def test_the_end_of_a_run_names_what_the_share_partition_waits_for(snapshot: dict[str, Any], end: str) -> None:
+    playback, _ = cluster(shown=END)
+    shown: Any = {key: value for key, value in playback.snapshot.items() if key != "waits"}
+    shown.update(snapshot)
+    playback.running_on, playback.snapshot = True, shown
+    assert end_message(playback).endswith(end)
 
 
 def test_run_on_stops_after_a_bound_if_only_other_partitions_have_events() -> None:

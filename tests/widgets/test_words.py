@@ -29,11 +29,20 @@ def test_where(changes: dict[str, Any], text: str) -> None:
     assert where(WRITING | changes) == text
 
 
+FULL: dict[str, Any] = {"in_flight": 20}
+
+
 @pytest.mark.parametrize(
     ("changes", "text", "hot"),
     [
         pytest.param({}, "in flight 16 / 20", False, id="in flight of the limit"),
-        pytest.param({"in_flight": 20}, "in flight 20 / 20 · window full", True, id="window full"),
+        pytest.param(FULL, "in flight 20 / 20 · window full", True, id="window full"),
+        pytest.param(FULL | {"waits": "window full, held"}, "in flight 20 / 20 · window full, held", True, id="held"),
+        pytest.param(
+            FULL | {"waits": "resting"}, "in flight 20 / 20 · window full", True, id="full, some records rest"
+        ),
+        pytest.param({"waits": "resting"}, "resting", True, id="resting"),
+        pytest.param({"waits": "paused"}, "paused", True, id="paused"),
         pytest.param({}, "lag 24", False, id="lag"),
         pytest.param({}, "1 record on its last attempt", True, id="one last attempt"),
         pytest.param({"delivery_count_limit": 2}, "4 records on their last attempt", True, id="several last attempts"),
@@ -50,6 +59,7 @@ def test_chips(changes: dict[str, Any], text: str, hot: bool) -> None:
     ("changes", "gone"),
     [
         pytest.param({"lag": None}, "lag", id="unknown lag is not shown"),
+        pytest.param({"waits": "log end"}, "log end", id="all records are delivered, as lag and window show"),
         pytest.param({"writes": []}, "write", id="no writes"),
         pytest.param({"delivery_count_limit": 9}, "attempt", id="no last attempt"),
     ],

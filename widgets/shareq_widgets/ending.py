@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
+
+from shareq.model.waits import Wait
 
 
 class Ending(Protocol):
     """The part of `Playback` that belongs to its end."""
 
     running_on: bool
+
+    @property
+    def snapshot(self) -> Mapping[str, Any]:
+        """What the view shows."""
 
     @property
     def time_scale(self) -> float:
@@ -24,7 +31,9 @@ def end_message(playback: Ending) -> str:
     if playback.time_scale > 0:
         return "Nothing new yet: the cluster is running, the strip follows it."
     if playback.drivable and playback.running_on:
-        return "Nothing more happens here but heartbeats, until a client produces, polls or acknowledges."
+        wait = playback.snapshot.get("waits")
+        why = "" if wait is None else f": {Wait(wait).sentence}"
+        return f"Nothing more happens here but heartbeats, until a client produces, polls or acknowledges{why}."
     if playback.drivable:
         return "This is the end of the recording: run on lets the cluster run."
     return "This is the end of the journal."

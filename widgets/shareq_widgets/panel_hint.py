@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from shareq.model.configs import GroupConfig
+from shareq.model.waits import WAITS_CALM, Wait
 from shareq.trace.analysis.share_partition_state import SharePartitionState
+from shareq.trace.analysis.waits import waits_for
 from shareq.trace.journal.event_text import count_text
 from shareq_widgets.instant import Instant, instant_of
 from shareq_widgets.pictures.group_content import GroupContent, content
@@ -21,8 +25,10 @@ def hint(steering: Steering) -> str:
     waits = _waits(steering, group, instant)
     if waits and _resets_to_latest(steering):
         waits += "".join(map(_will_skip, _states(steering, instant)))
-    elif not waits and _resets_to_latest(steering):
-        waits = "".join(map(_skipped, _states(steering, instant)))
+    elif not waits:
+        waits = _blocked(_states(steering, instant))
+        if _resets_to_latest(steering):
+            waits += "".join(map(_skipped, _states(steering, instant)))
     return waits.strip()
 
 
@@ -38,6 +44,16 @@ def _waits(steering: Steering, group: GroupContent, instant: Instant) -> str:
         return f"{first.name} receives its partitions with its next heartbeat, at {due}. "
     joining = steering.joining()
     return f"{joining_words(joining)[0]}. " if joining else "The group has no consumer: add one. "
+
+
+def _blocked(states: Sequence[SharePartitionState]) -> str:
+    """Why no member can acquire records of some share-partitions, though there are records."""
+    names: dict[Wait, list[str]] = {}
+    for state in states:
+        wait = waits_for(state)
+        if wait is not None and wait not in WAITS_CALM:
+            names.setdefault(wait, []).append(f"{state.topic}-{state.partition}")
+    return "".join(f"{', '.join(found)}: {wait.sentence}. " for wait, found in names.items())
 
 
 def _resets_to_latest(steering: Steering) -> bool:

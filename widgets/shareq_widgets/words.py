@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from shareq.model.waits import WAITS_FULL, Wait
 from shareq.trace.views.palette import UNKNOWNS
 from shareq.trace.views.snapshot import Member, Snapshot, StripSnapshot
 from shareq_widgets.look import MARKS, SIZES, in_legend
 from shareq_widgets.time_scale import time_text
 
-IDLE = "no leader has its records in memory: it waits for a fetch"
-"""A share-partition before the first fetch, and after the leader has died until the next one."""
+_BLOCKED = (Wait.PAUSED, Wait.RESTING, Wait.KEY_ORDER)
+"""What a share-partition waits for that its other figures do not show."""
 
 
 class Chip(NamedTuple):
@@ -54,7 +55,7 @@ def where(snapshot: StripSnapshot) -> str:
             "" if snapshot["loaded"] else ", nothing durable yet"
         )
     else:
-        state = leader if snapshot["loaded"] else IDLE
+        state = leader if snapshot["loaded"] else Wait.NOT_LOADED.sentence
     return f"{snapshot['topic']}-{snapshot['partition']} · {state}"
 
 
@@ -66,8 +67,8 @@ def chips(snapshot: StripSnapshot) -> list[Chip]:
         shown.append(Chip("lag ", str(snapshot["lag"])))
     if "log_kept" in snapshot:
         shown.append(_kept(snapshot))
-    if snapshot.get("paused"):
-        shown.append(Chip("paused", hot=True))
+    if snapshot["waits"] in _BLOCKED:
+        shown.append(Chip(snapshot["waits"], hot=True))
     if last:
         text = f"{last} records on their last attempt" if last > 1 else "1 record on its last attempt"
         shown.append(Chip(text, hot=True))
@@ -86,7 +87,8 @@ def _kept(snapshot: StripSnapshot) -> Chip:
 def _in_flight(snapshot: StripSnapshot) -> Chip:
     in_flight, most = snapshot["in_flight"] or 0, snapshot["max_record_locks"]
     full = in_flight >= most
-    return Chip("in flight ", str(in_flight), f" / {most}" + (" · window full" if full else ""), full)
+    why = snapshot["waits"] if snapshot["waits"] in WAITS_FULL else Wait.WINDOW_FULL
+    return Chip("in flight ", str(in_flight), f" / {most}" + (f" · {why}" if full else ""), full)
 
 
 def _from_outside(snapshot: StripSnapshot) -> Iterator[Chip]:

@@ -113,7 +113,7 @@ class BackendNode:
         }
         self._of_share_groups = (*OF_SHARE_GROUPS, *([BrowseShareGroupRequest] if config[ENABLE] else []))
         actor = make_share_leader(broker_id, config, traced=traced, sole=True, time_of_day=loop.time_of_day)
-        self._reads = LogReads(self._backend_id, client, loop, stale=stale, moved=self._moved, waits=actor.waits_for)
+        self._reads = LogReads(self._backend_id, client, loop, stale=stale, moved=self._moved, waits=actor.awaits)
         self._leader = Host(f"{self.name}/share-leader", actor, loop, carriers, record)
         writer = DeadLetterWriter(rng, traced=traced, describes=True, time_of_day=loop.time_of_day)
         reads = {ReadLog: lambda host, effect: self._reads.read(effect, host.deliver, None)}

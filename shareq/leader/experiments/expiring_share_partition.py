@@ -13,6 +13,7 @@ from shareq.model.ids import SharePartitionKey
 from shareq.model.messages.share_fetch import AcquiredRecords
 from shareq.model.records import AbortedTransaction, KeyRun, RecordBatch
 from shareq.model.states import PartitionLoadState
+from shareq.model.waits import Wait
 
 
 class ExpiringSharePartition(RestingSharePartition):
@@ -44,6 +45,9 @@ class ExpiringSharePartition(RestingSharePartition):
             return [], []
         self._writes.dead_letters |= config.dead_letter_queue
         return super().acquire(batches, fetch_offset, config=config, aborted=aborted, keys=keys, **limits)
+
+    def waits_for(self, *, full: bool, at_log_end: bool) -> Wait | None:
+        return Wait.EXPIRED if self.skipping else super().waits_for(full=full, at_log_end=at_log_end)
 
     def set_day_ahead(self, ms: int) -> None:
         """Set by how much the time of day, which the timestamps have, is ahead of the actor's time."""

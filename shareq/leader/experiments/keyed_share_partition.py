@@ -17,6 +17,7 @@ from shareq.model.messages.share_fetch import AcquiredRecords
 from shareq.model.messages.share_state import StagedBatch, StateBatch
 from shareq.model.records import AbortedTransaction, KeyRun, RecordBatch
 from shareq.model.states import IsolationLevel
+from shareq.model.waits import Wait
 
 
 class KeyedSharePartition(ExpiringSharePartition):
@@ -48,6 +49,9 @@ class KeyedSharePartition(ExpiringSharePartition):
         """Nothing, until the transactions have ended that were open at the load: the keys of what they have staged are
         not known, and no later record of these keys may overtake it."""
         return not self.staged_at_load and super().can_acquire(max_record_locks)
+
+    def waits_for(self, *, full: bool, at_log_end: bool) -> Wait | None:
+        return Wait.UNKNOWN_KEYS if self.staged_at_load else super().waits_for(full=full, at_log_end=at_log_end)
 
     def acquire(
         self,

@@ -7,7 +7,7 @@ from shareq.leader.experiments.browsing import BrowsingShareLeader
 from shareq.leader.experiments.errands import Errand
 from shareq.leader.experiments.expiring_share_partition import ExpiringSharePartition
 from shareq.leader.fetch_states import LockEvent
-from shareq.leader.led_partition import LedPartition
+from shareq.leader.share_fetch import LedPartition
 from shareq.model.actor import FindOffset, LogRead, OffsetFound, ReadLog
 from shareq.model.time_of_day import TimeOfDay, same_time
 

@@ -25,8 +25,8 @@ from shareq.leader.experiments.staging_requests import (
     write_error,
 )
 from shareq.leader.experiments.staging_share_partition import StagingSharePartition
-from shareq.leader.led_partition import LedPartition
 from shareq.leader.led_partitions import client_error
+from shareq.leader.share_fetch import LedPartition
 from shareq.leader.share_partition import PreparedWrite
 from shareq.leader.share_requests import acknowledgement_error
 from shareq.leader.state_reads import read_request, state_in

@@ -6,12 +6,19 @@ from collections.abc import Mapping
 
 from shareq.admin.core import Operation, Send
 from shareq.model.actor import ANY_NODE
+from shareq.model.experiments import DELIVERY
 from shareq.model.messages.topics import DescribeConfigsRequest, ResourceType
-from shareq.observer.health.partition_judge import DELIVERY_LIMIT, ISOLATION, LOCK_DURATION, OFFSET_RESET
+from shareq.observer.health.partition_judge import (
+    DELIVERY_LIMIT,
+    ISOLATION,
+    LOCK_DURATION,
+    OFFSET_RESET,
+    RECORD_LOCKS,
+)
 from shareq.observer.health.reading import Reading
 
-KEYS = (LOCK_DURATION, DELIVERY_LIMIT, OFFSET_RESET, ISOLATION)
-BROKER_KEYS = {LOCK_DURATION: "group.share.record.lock.duration.ms", DELIVERY_LIMIT: "group.share.delivery.count.limit"}
+KEYS = (LOCK_DURATION, DELIVERY_LIMIT, RECORD_LOCKS, OFFSET_RESET, ISOLATION, DELIVERY)
+BROKER_KEYS = {key: f"group.{key}" for key in (LOCK_DURATION, DELIVERY_LIMIT, RECORD_LOCKS)}
 """The broker's configurations that count where a version of Kafka has no such configuration of groups."""
 
 

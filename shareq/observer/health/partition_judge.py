@@ -10,16 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from shareq.model.experiments import DELIVERY
 from shareq.model.messages.share_state import StateBatch
 from shareq.model.states import TERMINAL, RecordState
+from shareq.model.waits import Wait
 from shareq.observer.health.reading import Durable, GroupReading, Reading
 from shareq.observer.health.report import Diagnosis, Kind, PartitionReport, Verdict
 from shareq.observer.health.sentences import Words
 from shareq.observer.poll_result import PartitionId
 
 LOCK_DURATION, DELIVERY_LIMIT = "share.record.lock.duration.ms", "share.delivery.count.limit"
+RECORD_LOCKS = "share.partition.max.record.locks"
 OFFSET_RESET, ISOLATION = "share.auto.offset.reset", "share.isolation.level"
-DEFAULTS = {LOCK_DURATION: 30_000, DELIVERY_LIMIT: 5}
+DEFAULTS = {LOCK_DURATION: 30_000, DELIVERY_LIMIT: 5, RECORD_LOCKS: 2000}
 """Kafka's defaults, for configurations that cannot be read."""
 
 
@@ -98,7 +101,7 @@ class PartitionJudge:
         self._follow_start(start, waits)
         self.track.read_ms = self.now_ms
         verdict = self._verdict(start, waits)
-        report = self._figures(start, verdict)
+        report = self._figures(start, verdict)._replace(waits=self._wait(start, waits))
         return report, list(self._diagnoses(report, start))
 
     # ---- what changes between readings -------------------------------------------------------------------------------
@@ -185,6 +188,20 @@ class PartitionJudge:
         still_ms = self.now_ms - max(track.since_ms, track.attended_ms)
         return Verdict.STUCK if still_ms > self.lock_ms else Verdict.WAITING
 
+    def _wait(self, start: int | None, waits: bool | None) -> Wait | None:
+        """What the share-partition certainly waits for."""
+        if waits is None or start is None:
+            return None
+        if not waits:
+            return Wait.LOG_END
+        if self.group.configs.get(DELIVERY) == "false":
+            return Wait.PAUSED
+        if self._durable_in_flight(start) < _number(self.group, RECORD_LOCKS):
+            return None
+        first = self._durable_at(start)
+        archiving = first is not None and first.delivery_state == RecordState.ARCHIVING
+        return Wait.DEAD_LETTERS if archiving else Wait.WINDOW_FULL
+
     # ---- figures -----------------------------------------------------------------------------------------------------
 
     def _figures(self, start: int | None, verdict: Verdict) -> PartitionReport:
@@ -219,6 +236,10 @@ class PartitionJudge:
         """The number of offsets from the start to the last one with a durable state: all of them are in flight."""
         batches = self.durable.batches if self.durable is not None else ()
         return max(0, batches[-1].last_offset + 1 - start) if batches else 0
+
+    def _durable_at(self, offset: int) -> StateBatch | None:
+        batches = self.durable.batches if self.durable is not None else ()
+        return next((b for b in batches if b.first_offset <= offset <= b.last_offset), None)
 
     def _oldest_ms(self, start: int | None) -> int | None:
         head = self.group.heads.get(self.at)
@@ -257,9 +278,7 @@ class PartitionJudge:
         known = self.group.state_read
         still = known and (track.changed_ms is None or self.now_ms - track.changed_ms > self.lock_ms)
         kind = Kind.STATE_NOT_MOVING if still else Kind.WINDOW_STUCK
-        batches = self.durable.batches if self.durable is not None else ()
-        reason = next((b for b in batches if b.first_offset <= start <= b.last_offset), None)
-        sentence = self.words.stuck(kind, report, start, reason, known=known)
+        sentence = self.words.stuck(kind, report, start, self._durable_at(start), known=known)
         return self._diagnosis(kind, sentence, start, report.since_ms)
 
     def _poison(self, report: PartitionReport) -> Diagnosis | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from shareq.model.waits import Wait
+
 
 class Verdict(StrEnum):
     """The state of a share-partition, or the worst one of a group's. The order is that of urgency.
@@ -65,7 +67,8 @@ class PartitionReport(NamedTuple):
     or above the SPSO that are acknowledged or archived. Acquired records are not durable, so the number of records in
     flight is known by its bounds only. `returned_records`: available again after a delivery; `poison_records` of them
     have one delivery left. `members`: the number of members with this partition. `since_ms`: records have been waiting
-    since then without a move of the SPSO; None if no record waits.
+    since then without a move of the SPSO; None if no record waits. `waits`: what the share-partition certainly waits
+    for.
     """
 
     topic: str
@@ -86,6 +89,7 @@ class PartitionReport(NamedTuple):
     members: int | None = None
     since_ms: int | None = None
     moved_ms: int | None = None
+    waits: Wait | None = None
 
     @property
     def name(self) -> str:

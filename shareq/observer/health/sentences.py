@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from shareq.model.messages.share_state import StateBatch
 from shareq.model.states import RecordState
+from shareq.model.waits import Wait
 from shareq.observer.health.report import Kind, PartitionReport
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
@@ -71,7 +72,7 @@ class Words:
             return head
         finished = report.finished_records or 0
         behind = f"; {counted(finished)} behind it {'is' if finished == 1 else 'are'} finished" if finished else ""
-        return f"{head}: {_reason(reason)}{behind}"
+        return f"{head}: {_why(report.waits, reason)}{behind}"
 
     def poison(self, report: PartitionReport, first: StateBatch, limit: int) -> str:
         more = (report.poison_records or 0) - 1
@@ -91,6 +92,13 @@ class Words:
 
     def open_transaction(self, report: PartitionReport, offset: int) -> str:
         return f"{self._at(report)}: offset {offset} belongs to an open transaction, for which the group waits"
+
+
+def _why(waits: Wait | None, first: StateBatch | None) -> str:
+    """Why a window is stuck: what it waits for, and where that does not say it, the state of its first record."""
+    if waits is None or waits is Wait.WINDOW_FULL:
+        return _reason(first) + ("" if waits is None else f"; {waits.sentence}")
+    return waits.sentence
 
 
 def _reason(batch: StateBatch | None) -> str:

@@ -85,7 +85,8 @@ class Kept(TypedDict):
 
 class StripContent(TypedDict):
     """A share-partition. `observed`: an observer that does not see the deliveries of all members, so `window_end` is an
-    upper bound; `tapped`: one that does. `disturbed`: why an observer has no new data, or empty."""
+    upper bound; `tapped`: one that does. `disturbed`: why an observer has no new data, or empty. `waits`: what it waits
+    for, a value of `Wait`; None if the journal does not show it."""
 
     group: str
     version: int
@@ -109,8 +110,8 @@ class StripContent(TypedDict):
     past: list[Run]
     members: list[Member]
     writes: list[Write]
+    waits: str | None
     text: str
-    paused: NotRequired[bool]
     log_kept: NotRequired[Kept]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 
 from shareq.trace.analysis.runs import Runs
 from shareq.trace.analysis.share_partition_state import SharePartitionState
+from shareq.trace.analysis.waits import waits_for
 from shareq.trace.journal.event_text import list_text, member_name, range_text, write_text
 from shareq.trace.views.member_names import MemberName
 from shareq.trace.views.palette import SYMBOLS, member_colour
@@ -28,6 +29,7 @@ def content(
 ) -> StripContent:
     """The content at the moment of a state. `name`: of a member; `present`: the members of the group; `crashed`: those
     whose programs have ended."""
+    wait = waits_for(state)
     shown: StripContent = {
         "group": state.group_id,
         "version": VERSION,
@@ -51,10 +53,9 @@ def content(
         "past": [[first, end, status.state.name.lower(), status.delivery_count] for first, end, status in state.past],
         "members": _members(state.runs, name, present, crashed),
         "writes": _writes(state),
+        "waits": None if wait is None else wait.value,
         "text": "",
     }
-    if state.paused:
-        shown["paused"] = True
     if state.log_kept is not None:
         since_ms, kept = state.log_kept
         shown["log_kept"] = {"since_ms": since_ms, "needed_by": kept.needed_by, "reason": kept.reason}

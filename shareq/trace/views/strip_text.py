@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shareq.model.waits import Wait
 from shareq.trace.views.palette import SYMBOLS, UNKNOWNS
 from shareq.trace.views.snapshot import Run, StripContent
 
@@ -16,7 +17,7 @@ _SHOWN_SINGLY = 6
 def strip_text(content: StripContent) -> str:
     """`SPSO 100 | A A ✓ A→✓ – ✕ ○2 B2×30 ... | SPEO 147`: a letter is the holder, a number the delivery count if above
     one, an arrow the target state of a state write in progress, a dash a gap, a tilde a record that rests. An empty
-    window: `SPSO 148 | empty`; of a group that is paused: `SPSO 148 | empty (paused)`.
+    window: `SPSO 148 | empty`. What the share-partition waits for comes last: `SPSO 148 | empty (paused)`.
 
     Of an observer: `SPSO 100 | ✓ ◌1 ?×30 | log end 147`; ◌1 is returned after one delivery, ? is unknown.
     """
@@ -35,15 +36,19 @@ def strip_text(content: StripContent) -> str:
     if content["observed"]:
         log_end = content["log_end"] if content["log_end"] >= 0 else "unknown"
         return f"SPSO {spso} | {shown or 'empty'} | log end {log_end}{_doubt(content)}"
-    loaded = _doubt(content) if content["tapped"] else "" if content["loaded"] else " (not loaded)"
-    loaded += " (paused)" if content.get("paused") else ""
     window = "empty" if spso == window_end else f"{shown} | SPEO {window_end - 1}"
-    return f"SPSO {spso} | {window}{loaded}"
+    return f"SPSO {spso} | {window}{_doubt(content)}{_waits(content)}"
+
+
+def _waits(content: StripContent) -> str:
+    """What no fetch can change; that all records are delivered shows in the window."""
+    return "" if content["waits"] in (None, Wait.LOG_END) else f" ({content['waits']})"
 
 
 def _doubt(content: StripContent) -> str:
     """The reasons why the state of an observed share-partition may differ."""
-    doubts = ("" if content["loaded"] else "nothing durable", content["disturbed"])
+    from_outside = content["observed"] or content["tapped"]
+    doubts = ("" if content["loaded"] or not from_outside else "nothing durable", content["disturbed"])
     return f" ({', '.join(filter(None, doubts))})" if any(doubts) else ""
 
 

@@ -38,7 +38,8 @@ class View(EventView):
     """A share-partition and the events that concern it: `total()` of them so far, counted from 1.
 
     `snapshot(order)` is the state after the first `order` of them, as a dict of JSON values; letters and names of
-    members stay the same. Threads take turns, while another one may write the journal.
+    members stay the same. `waits`: what the share-partition waits for, None if the journal does not show it. Threads
+    take turns, while another one may write the journal.
     """
 
     def __init__(

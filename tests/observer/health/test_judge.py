@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from shareq.model.messages.share_state import StateBatch
+from shareq.model.waits import Wait
 from shareq.observer.health.judge import Judge
 from shareq.observer.health.reading import Durable, GroupReading, Head, Member, Reading
 from shareq.observer.health.report import Diagnosis, GroupReport, Kind, PartitionReport, Report, Verdict
@@ -233,6 +234,31 @@ def test_the_report_on_an_idle_partition_follows_its_readings() -> None:
 # ---- diagnoses -------------------------------------------------------------------------------------------------------
 
 
+PAUSED = (("shareq.delivery.enable", "false"),)
+FULL_AT_20 = (("share.partition.max.record.locks", "20"),)
+
+
+@pytest.mark.parametrize(
+    ("look", "wait"),
+    [
+        pytest.param(Look(0, 60), Wait.LOG_END, id="no record waits"),
+        pytest.param(Look(0, 60, configs=PAUSED), Wait.LOG_END, id="paused, none waits"),
+        pytest.param(Look(0, 10, stable=10), Wait.LOG_END, id="an open transaction"),
+        pytest.param(Look(0, 10), None, id="records wait"),
+        pytest.param(Look(0, 10, configs=PAUSED), Wait.PAUSED, id="paused"),
+        pytest.param(Look(0, 10, 3000, states=("2008-2008/2/1",)), None, id="one place is left"),
+        pytest.param(Look(0, 10, 3000, states=("2009-2009/2/1",)), Wait.WINDOW_FULL, id="full, by Kafka's default"),
+        pytest.param(Look(0, 10, 3000, states=("10-10/3/5", "2009-2009/2/1")), Wait.DEAD_LETTERS, id="dead letters"),
+        pytest.param(Look(0, 10, 3000, states=("10-10/0/5", "2009-2009/2/1")), Wait.WINDOW_FULL, id="full, returned"),
+        pytest.param(Look(0, 10, None), None, id="the end is not known"),
+        pytest.param(Look(0, None), None, id="the start is not known"),
+    ],
+)
+def test_what_a_share_partition_certainly_waits_for(look: Look, wait: Wait | None) -> None:
+    """2.6."""
+    assert of(judged([look])).waits is wait
+
+
 def diagnosis(looks: list[Look], kind: Kind) -> Diagnosis:
     return next(d for d in group_of(judged(looks)).diagnoses if d.kind is kind)
 
@@ -259,6 +285,26 @@ SENTENCES = [
         every(10, 40, Look(0, 10, states=("10-10/3/5",), changed=-60)), Kind.STATE_NOT_MOVING, 10, 0,
         "crew orders-0: the state does not move; offset 10 waits since ? (40 s): it waits for the dead letter queue",
         id="4.2 a record on its way to the dead letter queue",
+    ),
+    pytest.param(
+        every(10, 40, Look(0, 10, changed=-60, configs=PAUSED)), Kind.STATE_NOT_MOVING, 10, 0,
+        "crew orders-0: the state does not move; offset 10 waits since ? (40 s):"
+        " the group is paused (shareq.delivery.enable=false)",
+        id="4.2 the group is paused",
+    ),
+    pytest.param(
+        every(10, 40, Look(0, 10, finished=1, states=("29-29/2/1",), changed=-60, configs=FULL_AT_20)),
+        Kind.STATE_NOT_MOVING, 10, 0,
+        "crew orders-0: the state does not move; offset 10 waits since ? (40 s):"
+        " a member holds it, or it was not delivered; the window is full; 1 record behind it is finished",
+        id="4.2 the window is full",
+    ),
+    pytest.param(
+        every(10, 40, Look(0, 10, states=("10-29/3/5",), changed=-60, configs=FULL_AT_20)),
+        Kind.STATE_NOT_MOVING, 10, 0,
+        "crew orders-0: the state does not move; offset 10 waits since ? (40 s): the window is full, and its first"
+        " unfinished record is on its way to the dead-letter queue",
+        id="4.2 the window is full of records on their way to the dead letter queue",
     ),
     pytest.param(
         every(10, 40, Look(0, 10, state_read=False)), Kind.WINDOW_STUCK, 10, 0,

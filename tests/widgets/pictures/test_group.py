@@ -27,6 +27,7 @@ from shareq.model.events import (
 )
 from shareq.model.ids import GROUP_METADATA_TOPIC, partition_for
 from shareq.model.states import SETTLED, RecordEvent, RecordState
+from shareq.model.waits import Wait
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq_widgets.instant import Instant
 from shareq_widgets.pictures.group import COMPACT_ROWS, MAX_LINES, content, draw, line_width
@@ -391,3 +392,19 @@ def test_only_silent_members_and_troubled_partitions_have_the_alarm_colour() -> 
     silent = {f"member {member.member_id}" for member in group.members if member.silent}
     assert alarmed == {*silent, *(f"{key} session" for key in silent), "partition orders-9"}
     assert drawing.find("partition orders-9 lag")["text"].startswith("window full")
+
+
+@pytest.mark.parametrize(
+    ("wait", "title"),
+    [
+        (Wait.HELD, "; the window is full, and a member holds its first unfinished record"),
+        (Wait.PAUSED, "; the group is paused (shareq.delivery.enable=false)"),
+        (Wait.LOG_END, ""),
+        (None, ""),
+    ],
+)
+def test_the_box_of_a_partition_says_what_it_waits_for(wait: Wait | None, title: str) -> None:
+    group = made_up_group(2, 1)
+    one = PartitionContent("orders", 9, 1, 0, 5_000, 2_000, 2_000, wait)
+    drawing = draw(group._replace(partitions=(*group.partitions, one)), 760)
+    assert drawing.find("partition orders-9")["title"] == f"orders-9: broker 1, lag 5,000 · 2,000 in flight{title}"

@@ -23,6 +23,7 @@ def partition_box(
 ) -> Iterator[None]:
     """The box of a partition at x, y, width and height; elements added inside are about it. `news`: what happened to
     it, which marks the box."""
+    title = "; ".join(filter(None, (f"{one.name}: {one.leader_words}, {one.words}", one.blocked_words, news)))
     with drawing.about(about_partition(one.topic, one.partition)):
         drawing.rect(
             f"partition {one.name}",
@@ -31,7 +32,7 @@ def partition_box(
             fill="band" if news else "card",
             stroke="alarm" if one.alarming else "bandline" if news else "line",
             stroke_dasharray="4 3" if one.leader == -1 else None,
-            title=f"{one.name}: {one.leader_words}, {one.words}" + (f"; {news}" if news else ""),
+            title=title,
         )
         yield
 

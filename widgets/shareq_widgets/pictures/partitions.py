@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from shareq.model.waits import WAITS_CALM, Wait
 from shareq.trace.analysis.groups import ClusterFold
 from shareq.trace.analysis.share_partition_state import SharePartitionState
+from shareq.trace.analysis.waits import waits_for
 from shareq_widgets.instant import Instant
 
 TopicPartition = tuple[str, int]
@@ -17,6 +19,7 @@ class PartitionContent(NamedTuple):
     """A partition that the group reads. None: not known.
 
     `leader` is -1 without a leader. `in_flight`: the offsets of the window; `max_in_flight`: the limit of record locks.
+    `waits`: what the share-partition waits for.
     """
 
     topic: str
@@ -26,6 +29,7 @@ class PartitionContent(NamedTuple):
     lag: int | None = None
     in_flight: int | None = None
     max_in_flight: int | None = None
+    waits: Wait | None = None
 
     @property
     def at(self) -> TopicPartition:
@@ -37,7 +41,7 @@ class PartitionContent(NamedTuple):
 
     @property
     def full(self) -> bool:
-        """True if the window is full: no further record can be acquired."""
+        """True if the window is full: no record above it can be acquired."""
         return self.in_flight is not None and self.max_in_flight is not None and self.in_flight >= self.max_in_flight
 
     @property
@@ -51,6 +55,11 @@ class PartitionContent(NamedTuple):
             return "not fetched yet"
         lag = "lag not known" if self.lag is None else f"lag {self.lag:,}"
         return lag if self.in_flight is None else f"{lag} · {self.in_flight:,} in flight"
+
+    @property
+    def blocked_words(self) -> str:
+        """Why no fetch can acquire records, though there are records; "" if one can, or if it is not known."""
+        return "" if self.waits is None or self.waits in WAITS_CALM else self.waits.sentence
 
     @property
     def short_words(self) -> str:
@@ -107,7 +116,8 @@ def _with_state(one: PartitionContent, state: SharePartitionState) -> PartitionC
     if not state.loaded and state.state_epoch < 0:
         return one
     in_flight = None if state.uncertain else state.in_flight  # an observer knows only an upper bound of the window
-    return one._replace(lag=state.lag, in_flight=in_flight, max_in_flight=state.max_record_locks)
+    limit = state.max_record_locks
+    return one._replace(lag=state.lag, in_flight=in_flight, max_in_flight=limit, waits=waits_for(state))
 
 
 def _count_held(held: Counter[tuple[str, TopicPartition]], state: SharePartitionState) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from shareq.model.states import RESTED, RETURNING, TXN_COMMIT, RecordEvent, RecordState
+from shareq.model.waits import Wait
 from shareq.trace.analysis.kept_back import kept_back
 from shareq.trace.analysis.record_history import (
     DELIVERED,
@@ -28,9 +29,6 @@ ENDINGS: Final[dict[str, str]] = {event: words.because for event, words in WORDS
     RESTED: "its rest ended at {at}",
     TXN_COMMIT: "the transaction that {holder} acknowledged it in was committed at {at}, in {delivery}",
 }
-
-
-PAUSED: Final = "the group is paused (shareq.delivery.enable=false)"
 
 
 _KEEPING: Final = frozenset({PASSED, REMOVED, UNLOADED, IN_QUEUE, QUEUE_AWAITED, NOT_IN_QUEUE})
@@ -146,7 +144,7 @@ def _above(asked: _Asked) -> Place | None:
     if not state.loaded:
         why = f"No broker has the share-partition {asked.partition} in memory."
     elif state.paused:
-        why = f"No fetch reaches it: {PAUSED}."
+        why = f"No fetch reaches it: {Wait.PAUSED.sentence}."
     elif state.in_flight >= state.max_record_locks:
         why = f"The window is full, with {state.in_flight:,} records: its SPSO {state.spso} must move first"
         return Place("above", window, f"{why}{_holding_back(asked)}.")
@@ -222,7 +220,7 @@ def _why_available(asked: _Asked, status: RecordStatus) -> str:
         released = f", because {_ended(asked, back)}" if back is not None and back.what in RETURNING else ""
         return f"It rests until {asked.at(status.deadline_ms)}, and no fetch may acquire it before{released}."
     if asked.state.paused:
-        return f"No fetch may acquire it: {PAUSED}."
+        return f"No fetch may acquire it: {Wait.PAUSED.sentence}."
     before = kept_back(asked.state, asked.offset)
     if before is not None:
         done = "" if before.member_id is None else f", which {asked.instant.name(before.member_id)} holds"
