@@ -35,7 +35,7 @@ def followed(address: str, group: str) -> TapFollower | None:
     follower = TapFollower(address, group)
     try:
         follower.await_sign(lambda: follower.polled or follower.decided, address, 2 * FIRST_S)
-        follower.wait(lambda: follower.decided, FIRST_S - SILENT_MS / 1000)
+        follower.wait(lambda: follower.decided, FIRST_S if follower.polled else FIRST_S - SILENT_MS / 1000)
         if follower.offered and follower.closed:
             raise KafkaException(KafkaError(KafkaError._TRANSPORT, f"{address} cannot be shown: {follower.trouble}"))
     except BaseException:
