@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from shareq.admin.broker_routing import BrokerRouting
 from shareq.admin.core import AdminCore, Operation, OperationTask
 from shareq.client.config import ClientConfig, merged
-from shareq.client.patience import await_sign
+from shareq.client.patience import await_sign, over_tcp
 from shareq.client.shell import LONGEST_S, UntilClosed, perform, timeout_ms
 from shareq.signals.uninterrupted import uninterrupted
 from shareq.transports import transport_for
@@ -24,7 +24,7 @@ class RunsOperations(UntilClosed):
     def __init__(self, conf: Mapping[str, Any] | None = None, /, **kwargs: Any) -> None:
         config = ClientConfig(merged(conf, kwargs), (), client="admin client")
         self._address: str = config["bootstrap.servers"]
-        self._tells = "://" not in self._address  # over TCP, where time is that of a person's clock
+        self._tells = bool(over_tcp(self._address))
         transport = transport_for(self._address, config.sockets)
         self._core = AdminCore(config, transport.rng())
         self._routing = BrokerRouting(self._core.backoff)

@@ -13,6 +13,7 @@ from shareq.client.calls import Backoff, Calls, earliest
 from shareq.client.config import ClientConfig
 from shareq.client.message import Message
 from shareq.client.metadata import Metadata
+from shareq.client.patience import over_tcp
 from shareq.client.share_group import HandOver, ShareGroupMetadata
 from shareq.client.topic_partition import TopicPartition
 from shareq.consumer.acknowledgements import Acknowledgements, MemberIdentity, PendingCommit
@@ -40,6 +41,7 @@ class ShareConsumerCore:
         self._max_poll_records: int = config["max.poll.records"]
         self._async_timeout_ms: int = config["default.api.timeout.ms"]
         self._calls = Calls(config["request.timeout.ms"])
+        self.tcp_address = over_tcp(config["bootstrap.servers"])
         backoff = Backoff(rng, config["retry.backoff.ms"], config["retry.backoff.max.ms"])
         self._metadata = Metadata(self._calls, backoff, self._metadata_changed)
         self._buffer = FetchBuffer(check_crcs=config["check.crcs"])
@@ -77,7 +79,7 @@ class ShareConsumerCore:
             lost=self._fetcher.filler.lost,
         )
         self._poll_metrics = PollMetrics()
-        self._hints = EmptyPollHints(self._metadata, self._membership, self._calls)
+        self._hints = EmptyPollHints(self._metadata, self._membership, self._calls, self.tcp_address)
         self._polled_pieces: list[AcquiredPiece] = []
         self._error: KafkaError | None = None
         self._woken = False

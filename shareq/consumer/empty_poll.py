@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from shareq.client.calls import Calls
 from shareq.client.metadata import Metadata
+from shareq.client.patience import SILENT_MS, silence_of
 from shareq.consumer.membership import Membership
 from shareq.model.errors import Errors
 from shareq.model.ids import illegal_topic_name
@@ -22,13 +23,15 @@ SETTLE_MS = 1000
 
 
 class EmptyPollHints:
-    """Reads the state of a consumer. `delivered`: set by the consumer when it has returned a record."""
+    """Reads the state of a consumer. `delivered`: set by the consumer when it has returned a record. `address`: that of
+    a cluster over TCP, which may be silent; else empty."""
 
-    def __init__(self, metadata: Metadata, membership: Membership, calls: Calls) -> None:
+    def __init__(self, metadata: Metadata, membership: Membership, calls: Calls, address: str) -> None:
         self.delivered = False
         self._metadata = metadata
         self._membership = membership
         self._calls = calls
+        self._address = address
         self._given: set[str] = set()
         self._first_poll_ms: int | None = None
 
@@ -48,6 +51,10 @@ class EmptyPollHints:
     def _reasons(self, topics: Iterable[str], now_ms: int) -> list[tuple[str, str]]:
         if self._calls.refusal:
             return [("refusal", f"poll is empty: {self._calls.refusal}; the consumer tries again")]
+        polled_ms = 0 if self._first_poll_ms is None else now_ms - self._first_poll_ms
+        if self._address and not self._calls.reached:
+            silence = ("silence", f"poll is empty: {silence_of(self._address)}; the consumer tries until it does")
+            return [silence] if polled_ms >= SILENT_MS else []
         group_id, topics = self._membership.group_id, list(topics)
         illegal = [(f"topic {name}", f"poll is empty: {why}") for name in topics if (why := illegal_topic_name(name))]
         if illegal:
@@ -58,7 +65,7 @@ class EmptyPollHints:
                 (f"topic {name}", f"poll is empty: topic {name!r} does not exist; create it, or check its name")
                 for name in missing
             ]
-        if self.delivered or self._first_poll_ms is None or now_ms - self._first_poll_ms < SETTLE_MS:
+        if self.delivered or polled_ms < SETTLE_MS:
             return []
         if not self._membership.assigned:
             text = (

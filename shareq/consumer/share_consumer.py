@@ -10,6 +10,7 @@ from typing import Any
 from shareq.client.arguments import text
 from shareq.client.config import merged
 from shareq.client.message import Message
+from shareq.client.patience import SILENT_MS
 from shareq.client.share_group import Place, ShareGroupMetadata
 from shareq.client.shell import Gate, UntilClosed, failed_for_good, perform, timeout_ms
 from shareq.client.topic_partition import TopicPartition
@@ -143,7 +144,7 @@ class ShareConsumer(UntilClosed):
         connection, core = self._connection, self._core
         deadline_ms = wait_ms and connection.now_ms() + wait_ms
         if not core.calls.reached and (wait_ms is None or wait_ms > SIGN_MS):
-            self._await_first_answer()
+            self._await_first_answer(wait_ms)
         left_ms = deadline_ms and max(0, deadline_ms - connection.now_ms())
         while core.poll_ready() or connection.wait(core.poll_ready, left_ms):
             runs = perform(connection, core.calls, core.collect)
@@ -152,11 +153,14 @@ class ShareConsumer(UntilClosed):
             left_ms = deadline_ms and max(0, deadline_ms - connection.now_ms())
         return []
 
-    def _await_first_answer(self) -> None:
+    def _await_first_answer(self, wait_ms: float | None) -> None:
         """Log why no broker can be reached while a long poll waits: its address may be wrong."""
-        core = self._core
-        self._connection.wait(lambda: core.poll_ready() or core.calls.reached, SIGN_MS)
-        if core.calls.refusal:
+        core, calls, connection = self._core, self._core.calls, self._connection
+        connection.wait(lambda: core.poll_ready() or calls.reached, SIGN_MS)
+        if core.tcp_address and not calls.refusal:
+            left_ms = min(SILENT_MS, wait_ms or SILENT_MS) - SIGN_MS
+            connection.wait(lambda: core.poll_ready() or calls.reached or bool(calls.refusal), left_ms)
+        if calls.refusal or (core.tcp_address and not calls.reached):
             self._warn_of_empty_poll()
 
     def ready(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 from weakref import finalize
 
+from shareq.client.patience import await_sign
 from shareq.model.closing import Closing
 from shareq.model.errors import ConfigException, IllegalStateException
 from shareq.model.html import Html, Tables, html, strong
@@ -59,6 +60,11 @@ class Poller(Tables, Closing):
         """Wait until `until()` is true, at most `timeout` seconds; it is checked after every step of a poll."""
         self._check_open()
         return self._connection.wait(until, timeout * 1000)
+
+    def await_sign(self, heard: Callable[[], bool], address: str, limit_s: float) -> None:
+        """Wait for the first sign of the cluster, and warn if there is none; `limit_s`: the time for the first poll."""
+        self._check_open()
+        await_sign(self._connection, heard, str, address=address, limit_s=limit_s)
 
     def close(self) -> None:
         """Stop polling; what was read stays. Repeatable."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from shareq import trace
+from shareq.client.patience import SILENT_MS
 from shareq.model.errors import KafkaError, KafkaException
 from shareq.model.events import ObservationDisturbed
 from shareq.observer.observer import Observer, observe
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 FIRST_S = 3.0
-"""How long a view of an address waits for the first poll, in seconds."""
+"""How long a view of an address waits for the first poll, in seconds: of a tap, and then of a Kafka."""
 
 
 def watched(address: str, group: str, topics: list[str] | None = None) -> Observer | TapFollower:
@@ -33,7 +34,8 @@ def followed(address: str, group: str) -> TapFollower | None:
         return None
     follower = TapFollower(address, group)
     try:
-        follower.wait(lambda: follower.decided, FIRST_S)
+        follower.await_sign(lambda: follower.polled or follower.decided, address, 2 * FIRST_S)
+        follower.wait(lambda: follower.decided, FIRST_S if follower.polled else FIRST_S - SILENT_MS / 1000)
         if follower.offered and follower.closed:
             raise KafkaException(KafkaError(KafkaError._TRANSPORT, f"{address} cannot be shown: {follower.trouble}"))
     except BaseException:

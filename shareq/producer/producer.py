@@ -10,6 +10,7 @@ from typing import Any
 
 from shareq.client.arguments import INT32_MAX, INT64_MAX, text
 from shareq.client.config import merged
+from shareq.client.patience import SILENT_MS, over_tcp, silence_of
 from shareq.client.shell import failed_for_good, timeout_ms
 from shareq.log.records import Headers
 from shareq.model.errors import Errors, KafkaError, KafkaException
@@ -92,6 +93,7 @@ class Producer(TransactionalCalls):
         self._names: set[str] = set()
         self._warned: set[str] = set()
         self._refused = False
+        self._tcp_address = over_tcp(config["bootstrap.servers"])
         self._room: int = self._max_records
         self._granted = self._room
         self._room_bytes: int = min(self._max_record_bytes, self._max_bytes)
@@ -230,9 +232,22 @@ class Producer(TransactionalCalls):
         self._check_open()
         with self._waiting:
             self._run(self._core.flush)
+            self._await_first_answer(timeout_ms(timeout))
             self._serve_until(lambda: not self._core.undelivered, timeout)
         self._warn_of_lost_records()
         return len(self)
+
+    def _await_first_answer(self, wait_ms: float | None) -> None:
+        """Log that no broker answers while records wait for one: the address may be wrong."""
+        core, calls = self._core, self._core.calls
+
+        def sign() -> bool:
+            return calls.reached or self._has_warnings() or bool(core.deliveries) or not core.undelivered
+
+        may_wait = wait_ms is None or wait_ms >= SILENT_MS
+        if may_wait and not self._refused and self._tcp_address and not self._connection.wait(sign, SILENT_MS):
+            self._refused = True
+            _log.warning("records wait: %s; the producer tries until it does", silence_of(self._tcp_address))
 
     def _has_warnings(self) -> bool:
         """True if a waiting call has a warning to log."""

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from shareq.client.patience import SILENT_MS, silence_of, warn_of_trying
 from shareq.model.errors import KafkaError, KafkaException
 from shareq.model.messages.base import Request, Response
 from shareq.model.messages.cluster import MetadataRequest, MetadataResponse
@@ -42,7 +43,7 @@ def brokers_of(
     reason, protocol = "", replace(security, context=tls).protocol
     for address in parse_bootstrap_servers(bootstrap_servers, protocol):
         try:
-            found = _ask(address, tls, security.new_login())
+            found = _patiently_asked(address, tls, security)
         except (MalformedFrame, LoginFailed) as problem:
             reason = f"{address}: {problem}"
             continue
@@ -55,8 +56,16 @@ def brokers_of(
     raise KafkaException(KafkaError(KafkaError._TRANSPORT, f"no Kafka at {bootstrap_servers} answers ({reason})"))
 
 
-def _ask(address: Address, tls: ssl.SSLContext | None, login: Login | None) -> dict[int, Address]:
-    with _connected(address, tls) as opened:
+def _patiently_asked(address: Address, tls: ssl.SSLContext | None, security: ClientSecurity) -> dict[int, Address]:
+    try:
+        return _ask(address, tls, security.new_login(), SILENT_MS / 1000)
+    except TimeoutError:
+        warn_of_trying(silence_of(str(address)), BOOTSTRAP_S)
+        return _ask(address, tls, security.new_login(), BOOTSTRAP_S)
+
+
+def _ask(address: Address, tls: ssl.SSLContext | None, login: Login | None, timeout_s: float) -> dict[int, Address]:
+    with _connected(address, tls, timeout_s) as opened:
         request = login.first() if login else None
         while login is not None and request is not None:
             request = login.next(_exchange(opened, request, SASL_VERSION))
@@ -73,8 +82,8 @@ def _exchange(opened: socket.socket, request: Request, version: int) -> Response
     return decode_response(request.API_KEY, version, _exactly(opened, size))[1]
 
 
-def _connected(address: Address, tls: ssl.SSLContext | None) -> socket.socket:
-    plain = socket.create_connection(address, timeout=BOOTSTRAP_S)
+def _connected(address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> socket.socket:
+    plain = socket.create_connection(address, timeout=timeout_s)
     try:
         return plain if tls is None else tls.wrap_socket(plain, server_hostname=address.host)
     except OSError:

@@ -9,11 +9,13 @@ import pytest
 
 from shareq import Cluster, Producer, ShareConsumer
 from shareq.client.calls import UNREACHABLE_MS
+from shareq.client.patience import SILENT_MS
 from shareq.consumer.share_consumer import SIGN_MS
 from shareq.model.errors import Errors, KafkaError, KafkaException
 from shareq.model.messages.cluster import FindCoordinatorRequest, MetadataRequest
 from tests.client.fake import Fake, batch
 from tests.consumer.fake_share_group import FakeShareGroup, consumer_on
+from tests.house.wrong_addresses import silent_address
 
 MISSING = "topic 'nope' does not exist"
 UNASSIGNED = "has not assigned a partition"
@@ -143,3 +145,12 @@ def test_a_closed_port_is_an_error_of_poll() -> None:
     with pytest.raises(KafkaException, match=f"no broker is reachable.*{port}"):
         consumer.poll(60)
     consumer.close(0)
+
+
+def test_a_silent_address_is_an_empty_poll_with_a_hint(hints: pytest.LogCaptureFixture) -> None:
+    with silent_address() as address:
+        consumer = ShareConsumer({"bootstrap.servers": address, "group.id": "g"})
+        consumer.subscribe(["t"])
+        assert not consumer.poll(SILENT_MS / 1000 + 0.1)
+        consumer.connection.close()
+    assert hints.messages == [f"poll is empty: {address} does not answer; the consumer tries until it does"]

@@ -3,6 +3,7 @@
 import ast
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -99,3 +100,15 @@ def test_no_file_contains_a_machine_path() -> None:
         if (match := MACHINE_PATH.search((ROOT / path).read_bytes()))
     ]
     assert found == []
+
+
+def test_make_lab_says_what_it_does_and_shows_no_log(tmp_path: Path) -> None:
+    """The commands as `make` prints them for a machine without an environment."""
+    recipe = ["make", "--dry-run", "lab", f"VENV={tmp_path / 'none'}", f"PYTHON={sys.executable}"]
+    lines = subprocess.run(recipe, cwd=ROOT, capture_output=True, check=True, text=True).stdout.splitlines()
+    [said] = [number for number, line in enumerate(lines) if "installing shareq[lab]" in line]
+    [moving] = [number for number, line in enumerate(lines) if "uv pip install" in line]
+    [lab] = [line for line in lines if "jupyter lab" in line]
+    assert said < moving
+    assert "--quiet" not in lines[moving], "its line of progress is shown"
+    assert {"--log-level=WARN", "--LabApp.log_level=WARN"} <= set(lab.split())

@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 SHELL = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+MAKE = re.findall(r"\n\n(    make \w+)\n\n", README)
 IN_PROCESS, CONNECT, DENIED, WATCH, STREAM, SWEEP = PYTHON
 SERVE, START, TOOLS, GROUPS, PIPELINE = SHELL
 ADDRESS = "127.0.0.1:9092"
@@ -99,7 +100,7 @@ def test_readme_names_the_block_for_a_second_terminal() -> None:
     assert "In a second terminal" in between
 
 
-@pytest.mark.parametrize("block", [*PYTHON, *SHELL], ids=lambda block: block.splitlines()[0][:40])
+@pytest.mark.parametrize("block", [*PYTHON, *SHELL, *MAKE], ids=lambda block: block.splitlines()[0][:40])
 def test_each_block_says_how_long_it_takes(block: str) -> None:
     before, after = README.split(block)
     near = before.rsplit("\n\n", 2)[-2] + after.split("\n\n", 2)[1]

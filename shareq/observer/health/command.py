@@ -18,6 +18,7 @@ from shareq.client.properties import client_properties
 from shareq.extras import install_command
 from shareq.model.errors import ConfigException, Errors, KafkaException, in_words
 from shareq.model.printable import printable
+from shareq.observer.core import REQUEST_TIMEOUT_MS
 from shareq.observer.health.limits import Limits
 from shareq.observer.health.lines import Lines
 from shareq.observer.health.monitor import MIN_INTERVAL_MS, Monitor, monitor
@@ -32,6 +33,9 @@ FINE, EXCEEDED, REFUSED = 0, 1, 2
 
 START_S = 30
 """The time in which the first poll must have ended."""
+
+SILENCE_S = 2 * REQUEST_TIMEOUT_MS / 1000
+"""When the first poll of a cluster that answers nothing ends: after two requests."""
 
 SETTLING_POLLS, SETTLING_S = 3, 1
 """The number of polls that a group gets at the start until it can be read, and the pause before each of them."""
@@ -143,6 +147,7 @@ def _await_first_poll(opened: Monitor, ended: threading.Event) -> None:
 
     A coordinator that is about to load, or whose topic the first request has created, gets a few polls.
     """
+    opened.await_sign(lambda: bool(opened.polls) or ended.is_set(), opened.bootstrap_servers, SILENCE_S)
     opened.wait(lambda: bool(opened.polls) or ended.is_set(), START_S)
     for _ in range(SETTLING_POLLS):
         if ended.is_set() or opened.report.unreachable_since_ms is not None or not _unreadable(opened.report):
