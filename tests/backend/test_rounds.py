@@ -16,8 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from random import Random
-from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import confluent_kafka
 
@@ -29,9 +28,10 @@ from shareq.kafka import LocalKafka
 from shareq.kafka.broker_process import KafkaCommand
 from shareq.kafka.jars import kafka_jars
 from shareq.proxy import Tap, tap
+from tests.backend.java_consumer import JavaConsumer
 from tests.backend.serving import Record, Serving, Work, serving
 from tests.polling import PATIENCE_S, eventually
-from tests.proxy.members import ACCEPT, Got, JavaError, JavaMember, java_client
+from tests.proxy.members import java_client
 
 ROUNDS = int(os.environ.get("SHAREQ_KILLS", "6"))
 BURST = 30
@@ -50,42 +50,6 @@ CUT_S = 1.0
 STILL_S = 1.5 * SESSION_MS / 1000
 
 Fresh = Callable[[str], str]
-
-
-class At(NamedTuple):
-    partition: int
-
-
-class JavaConsumer:
-    """Java's share consumer with the interface that the ledger uses."""
-
-    def __init__(self, member: JavaMember) -> None:
-        self._member = member
-        self._polled: set[int] = set()
-
-    def poll(self, timeout_s: float) -> list[Any]:
-        return [_message(got) for got in self._member.poll(timeout_s)]
-
-    def acknowledge(self, message: Any) -> None:
-        self._polled.add(message.partition())
-        self._member.acknowledge(message.got, ACCEPT)
-
-    def commit_sync(self, timeout_s: float) -> dict[Any, str | None]:
-        """The errors of the partitions; a call that throws has one for all of them."""
-        del timeout_s
-        partitions, self._polled = self._polled, set()
-        try:
-            found = self._member.commit_sync()
-        except JavaError as problem:
-            found = dict.fromkeys(partitions, str(problem))
-        return {At(partition): None if error == "NONE" else error for partition, error in found.items()}
-
-
-def _message(got: Got) -> Any:
-    count = got.delivery_count
-    return SimpleNamespace(
-        got=got, partition=lambda: got.partition, offset=lambda: got.offset, delivery_count=lambda: count
-    )
 
 
 class Gated:
