@@ -27,6 +27,7 @@ from shareq.kafka import LocalKafka
 from shareq.model.errors import Errors
 from shareq.model.messages.api_versions import ApiVersionsRequest
 from shareq.model.messages.cluster import MetadataRequest
+from shareq.model.messages.describe import DescribeQuorumRequest
 from tests.backend.serving import RECOVERY_S, Serving, Work, serving
 from tests.polling import PATIENCE_S, eventually
 from tests.wire.raw import Raw
@@ -118,6 +119,19 @@ def test_each_process_is_the_node_that_its_clients_expect(three: Three, work: Wo
             found = {node: client.ask(ApiVersionsRequest(**wanted, node_id=node)).error_code for node in nodes}
         refused = Errors.REBOOTSTRAP_REQUIRED
         assert found == {node: Errors.NONE if at == port else refused for node, at in nodes.items()}
+
+
+def test_the_quorum_is_shown_as_the_backend_shows_it(three: Three) -> None:
+    """BEHAVIOUR.md, 6.3: its controllers are no nodes."""
+    part = DescribeQuorumRequest.Partition(partition_index=0)
+    topic = DescribeQuorumRequest.Topic(topic_name="__cluster_metadata", partitions=(part,))
+    found = []
+    for address in (three.kafka.bootstrap_servers, *(process.address for process in three.processes)):
+        with Raw(int(address.rpartition(":")[2])) as asked:
+            response = asked.ask(DescribeQuorumRequest(topics=(topic,)))
+        (quorum,) = response.topics[0].partitions
+        found.append((quorum.error_code, quorum.leader_id, [one.replica_id for one in quorum.current_voters]))
+    assert found == [(Errors.NONE, 0, [0])] * 4
 
 
 def test_configurations_are_altered_through_any_process_and_seen_by_all(three: Three, fresh: Fresh) -> None:
