@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -62,6 +62,17 @@ class Serving:
         assert self._process is not None
         self._process.send_signal(number)
 
+    @contextmanager
+    def standing_still(self, seconds: float) -> Iterator[None]:
+        """The process is stopped, and continues after this time, which the block waits for at its end."""
+        self.signal(signal.SIGSTOP)
+        end = threading.Timer(seconds, self.signal, [signal.SIGCONT])
+        end.start()
+        try:
+            yield
+        finally:
+            end.join()
+
     def restart(self) -> None:
         """Kill the process, and start it again."""
         self.kill()
@@ -96,6 +107,9 @@ Record = tuple[int, int]
 
 NO_RESULT = object()
 
+RECOVERY_S = 10
+"""How soon after a kill work goes on."""
+
 
 class Ledger:
     """What the consumers were delivered, and the results of their acknowledgements."""
@@ -119,9 +133,15 @@ class Ledger:
         self.shared: list[Record] = []
         """Records that were delivered to a consumer while another one had neither acknowledged them nor lost them: its
         process may have died."""
+        self.empty: Counter[Any] = Counter()
+        """How many polls of each consumer have returned nothing."""
         self.history: dict[Record, list[str]] = defaultdict(list)
         """What has happened to each record, for people."""
         self._started = time.monotonic()
+        self._first_s: dict[Record, float] = {}
+        """When a record was delivered for the first time."""
+        self._judged = [0, 0, 0]
+        """How many entries of each list of faults are judged."""
         self._holders: dict[Record, Any] = {}
         self._open: dict[Record, Any] = {}
         self._lock = threading.Condition()
@@ -138,7 +158,9 @@ class Ledger:
 
     def work(self, consumer: Any) -> None:
         """Poll once, and accept what arrives."""
-        self.accept(consumer, list(consumer.poll(0.1)))
+        found = list(consumer.poll(0.1))
+        self.empty[consumer] += not found
+        self.accept(consumer, found)
 
     @property
     def held(self) -> dict[Record, Any]:
@@ -159,6 +181,7 @@ class Ledger:
             self.shared += [record for record in records if self._open.get(record, consumer) is not consumer]
             for record, message in zip(records, messages, strict=True):
                 self._note(record, consumer, f"gets it, delivery {message.delivery_count()}")
+                self._first_s.setdefault(record, time.monotonic())
             self._holders.update(dict.fromkeys(records, consumer))
             self._open.update(dict.fromkeys(records, consumer))
             self.deliveries.update(records)
@@ -201,10 +224,26 @@ class Ledger:
         """What has happened to these records."""
         return "\n".join(f"{record}: {'; '.join(self.history[record])}" for record in sorted(set(records)))
 
+    def first_delivery(self, records: Iterable[Record]) -> float:
+        """When the first one of these records was delivered, by the monotonic clock."""
+        with self._lock:
+            return min(self._first_s[record] for record in records if record in self._first_s)
+
+    def judge(self, moved: Collection[int], what: str = "in quiet time") -> None:
+        """What was noted since the last call. Only a record of a partition that has moved to another leader may have
+        two holders: the first one's lock has ended, or a client returns what it had fetched from the former leader. No
+        more than one of them can accept it (`check`)."""
+        faults = {"two holders": self.shared, "delivered after": self.again, "accepted after": self.held_twice}
+        for number, (name, records) in enumerate(faults.items()):
+            wrong = {record for record in records[self._judged[number] :] if record[0] not in moved}
+            assert wrong == set(), f"{what}: {name}: {self.history_of(wrong)}"
+            self._judged[number] = len(records)
+
     def check(self, *, moved: bool = False) -> None:
         """Nothing that is accepted was delivered again, or accepted twice, or held by two consumers. `moved`:
         partitions have got other leaders, so a client may have returned records that it had fetched from the former
         one; it must not have accepted them."""
+        self.judge(set())
         assert self.accepted, "no acceptance has a known result"
         twice = [record for record, times in self.accepted.items() if times > 1]
         assert not twice, f"accepted twice: {self.history_of(twice)}"
@@ -309,6 +348,14 @@ class Work:
             for thread in threads:
                 thread.join()
         assert not failures, failures
+
+    def drain(self) -> None:
+        """Wait until no client has records left that it has fetched before: their locks may have ended."""
+        before = self.ledger.empty.copy()
+        deadline = time.monotonic() + PATIENCE_S
+        while any(self.ledger.empty[consumer] < before[consumer] + 2 for consumer in self._consumers):
+            assert time.monotonic() < deadline, "a consumer does not poll"
+            self.ledger.wait()
 
     def until_done(self) -> float:
         """Wait until all records are accepted; return how long, in seconds."""

@@ -25,21 +25,11 @@ from shareq.model.states import AcknowledgeType
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.wire.frames import decode_response, encode_request
 from tests.backend.stage import GROUP, Stage, finish, seen
-from tests.kafka.fixtures import START_S, kafka_or_skip
+from tests.kafka.fixtures import START_S
 from tests.polling import PATIENCE_S, eventually, take
 from tests.proxy.sockets import exactly
 
 Fresh = Callable[[str], str]
-
-
-@pytest.fixture(scope="module", params=[None, "3.9.2", "4.3.1"], ids=["default", "3.9.2", "4.3.1"])
-def backend(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
-    """The default release, one without share groups, and 4.3; the tests of one run after each other."""
-    if request.param is None:
-        yield request.getfixturevalue("kafka")
-        return
-    with kafka_or_skip(1, version=request.param) as running:
-        yield running
 
 
 @pytest.fixture

@@ -71,6 +71,10 @@ def test_a_record_is_shared_while_two_consumers_have_it() -> None:
     ledger.deliver(one, [message(0, 8)])
     ledger.deliver(other, [message(0, 8)])
     assert ledger.shared == [(0, 8)]
+    with pytest.raises(AssertionError, match="two holders"):
+        ledger.check()
+    ledger.judge({0})  # its partition has got another leader meanwhile
+    ledger.check()
 
 
 def test_a_delivery_after_an_acceptance_is_found() -> None:

@@ -18,14 +18,19 @@ from shareq.broker.loop import WallLoop
 from shareq.log.records import decode
 from shareq.model.actor import AppendRecords, FindOffset, LogRead, OffsetFound, ReadLog, ReadRecords
 from shareq.model.errors import Errors
-from shareq.model.ids import TopicPartition
+from shareq.model.ids import TopicId, TopicPartition
 from shareq.model.image import ClusterImage, TopicImage
+from shareq.model.messages.base import Request
 from shareq.model.messages.cluster import MetadataRequest
 from shareq.model.messages.data import LATEST_TIMESTAMP
-from shareq.model.records import CoordinatorRecord
+from shareq.model.messages.fetch import FetchRequest
+from shareq.model.messages.share_fetch import ShareFetchRequest
+from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
+from shareq.model.records import CoordinatorRecord, RecordBatch
 from shareq.model.states import IsolationLevel
-from tests.kafka.fixtures import Reachable
-from tests.polling import PATIENCE_S, eventually
+from tests.kafka.fixtures import Backed, Reachable
+from tests.polling import PATIENCE_S, configure, eventually
+from tests.wire.raw import Raw
 
 PATIENCE_MS = PATIENCE_S * 1000
 FENCE = CoordinatorRecord(b"fence", None)
@@ -181,6 +186,38 @@ def committed(backend: Backend) -> tuple[int, int, tuple[tuple[int, int], ...]]:
 def test_offsets_are_found_by_timestamp(backend: Backend, timestamp: int, offset: int) -> None:
     backend.produce("a", "b")
     assert backend.offset(timestamp) == (4, Errors.NONE, offset)
+
+
+def test_batches_are_passed_on_byte_for_byte(backed: Backed, fresh: Callable[[str], str]) -> None:
+    """To consumers, which the backend answers, and to share consumers."""
+    topic, group = fresh("topic"), fresh("group")
+    with Admin({"bootstrap.servers": backed.bootstrap_servers}) as admin:
+        admin.create_topics([topic]).check()
+        configure(admin, group, {"share.auto.offset.reset": "earliest"})
+        topic_id = TopicId(admin.describe_topics([topic])[topic].topic_id)
+    for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+        conf = {"bootstrap.servers": backed.kafka.bootstrap_servers, "compression.type": codec, "linger.ms": 10_000}
+        producer = confluent_kafka.Producer(conf)
+        for number in range(10):
+            producer.produce(topic, f"value {number}" * 20, "key", headers={"codec": codec.encode()})
+        assert producer.flush(PATIENCE_S) == 0
+    part = FetchRequest.Partition(partition=0, fetch_offset=0)
+    fetch = FetchRequest(topics=(FetchRequest.Topic(topic_id=topic_id, partitions=(part,)),))
+    stored, passed = (records_of(one.bootstrap_servers, fetch) for one in (backed.kafka, backed))
+    assert [batch.base_offset for batch in stored] == [0, 10, 20, 30, 40]
+    assert passed == stored
+    member: dict[str, Any] = {"group_id": group, "member_id": "B" + "A" * 21}
+    joining = ShareGroupHeartbeatRequest(**member, member_epoch=0, subscribed_topic_names=(topic,))
+    led = ShareFetchRequest.Topic(topic_id=topic_id, partitions=(ShareFetchRequest.Partition(partition_index=0),))
+    shared = ShareFetchRequest(**member, share_session_epoch=0, topics=(led,))
+    eventually(lambda: records_of(backed.bootstrap_servers, joining, shared), stored)
+
+
+def records_of(servers: str, *requests: Request) -> tuple[RecordBatch, ...]:
+    """The batches of the only partition in the last answer, with their bytes."""
+    with Raw(int(servers.rpartition(":")[2])) as client:
+        *_, last = [client.ask(request) for request in requests]
+    return tuple(batch for topic in last.responses for part in topic.partitions for batch in part.records)
 
 
 # ---- the watch -------------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ number of rounds; the kinds of faults take turns.
 from __future__ import annotations
 
 import os
-import signal
 import statistics
 import threading
 import time
@@ -16,8 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from random import Random
-from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import confluent_kafka
 
@@ -29,9 +27,10 @@ from shareq.kafka import LocalKafka
 from shareq.kafka.broker_process import KafkaCommand
 from shareq.kafka.jars import kafka_jars
 from shareq.proxy import Tap, tap
-from tests.backend.serving import Record, Serving, Work, serving
+from tests.backend.java_consumer import JavaConsumer
+from tests.backend.serving import RECOVERY_S, Record, Serving, Work, serving
 from tests.polling import PATIENCE_S, eventually
-from tests.proxy.members import ACCEPT, Got, JavaError, JavaMember, java_client
+from tests.proxy.members import java_client
 
 ROUNDS = int(os.environ.get("SHAREQ_KILLS", "6"))
 BURST = 30
@@ -52,42 +51,6 @@ STILL_S = 1.5 * SESSION_MS / 1000
 Fresh = Callable[[str], str]
 
 
-class At(NamedTuple):
-    partition: int
-
-
-class JavaConsumer:
-    """Java's share consumer with the interface that the ledger uses."""
-
-    def __init__(self, member: JavaMember) -> None:
-        self._member = member
-        self._polled: set[int] = set()
-
-    def poll(self, timeout_s: float) -> list[Any]:
-        return [_message(got) for got in self._member.poll(timeout_s)]
-
-    def acknowledge(self, message: Any) -> None:
-        self._polled.add(message.partition())
-        self._member.acknowledge(message.got, ACCEPT)
-
-    def commit_sync(self, timeout_s: float) -> dict[Any, str | None]:
-        """The errors of the partitions; a call that throws has one for all of them."""
-        del timeout_s
-        partitions, self._polled = self._polled, set()
-        try:
-            found = self._member.commit_sync()
-        except JavaError as problem:
-            found = dict.fromkeys(partitions, str(problem))
-        return {At(partition): None if error == "NONE" else error for partition, error in found.items()}
-
-
-def _message(got: Got) -> Any:
-    count = got.delivery_count
-    return SimpleNamespace(
-        got=got, partition=lambda: got.partition, offset=lambda: got.offset, delivery_count=lambda: count
-    )
-
-
 class Gated:
     """A consumer that can be made to hold its records: they wait for `gate` before they are acknowledged.
     `timeout_s`: of its commits; one that is longer than a process stands still gets the answer of that process."""
@@ -101,15 +64,12 @@ class Gated:
         self.gate.set()
         self.held: frozenset[Record] = frozenset()
         """The records that wait at the gate."""
-        self.empty = 0
-        """How many polls have returned nothing."""
 
     def __str__(self) -> str:
         return self.name
 
     def poll(self, timeout_s: float) -> list[Any]:
         found = list(self._consumer.poll(timeout_s))
-        self.empty += not found
         self._polled = frozenset((message.partition(), message.offset()) for message in found)
         return found
 
@@ -176,11 +136,8 @@ def killed(two: Two, slot: int) -> Iterator[None]:
 
 @contextmanager
 def standing_still(two: Two, slot: int) -> Iterator[None]:
-    two.processes[slot].signal(signal.SIGSTOP)
-    end = threading.Timer(STILL_S, two.processes[slot].signal, [signal.SIGCONT])
-    end.start()
-    yield
-    end.join()
+    with two.processes[slot].standing_still(STILL_S):
+        yield
 
 
 @contextmanager
@@ -205,8 +162,6 @@ class Judge:
 
     def __init__(self, two: Two, work: Work, consumers: list[Gated], rng: Random) -> None:
         self._two, self._work, self._consumers, self._rng = two, work, consumers, rng
-        self._judged = [0, 0, 0]
-        """How many entries of each list of faults in the ledger are judged."""
         self.took: dict[str, list[float]] = defaultdict(list)
         """Kind of fault -> seconds from its begin until all records are accepted."""
         self.lost_locks = self.kept_locks = 0
@@ -222,7 +177,9 @@ class Judge:
             with fault(self._two, slot):
                 if moved:
                     chosen[slot].gate.set()
+                before = set(self._work.produced)
                 self._work.produce(BURST)
+                new = {record for record in self._work.produced - before if record[0] in moved}
             kept = {record for record in held if record[0] not in moved}
             assert kept, "no lock is to be kept"
             self._let_others_pass(kept)
@@ -230,30 +187,14 @@ class Judge:
             self.kept_locks += len(kept)
         self._work.until_done()
         self.took[fault.__name__].append(time.monotonic() - started)
+        if fault is killed:
+            assert self._work.ledger.first_delivery(new) - started < RECOVERY_S
         self._two.await_shared(self._work.topic)  # a process that has begun again leads its partition again
-        self._drain()
-        self._judge_deliveries(moved, what)
+        self._work.drain()
+        self._work.ledger.judge(moved, what)
         refused = {record: error for record, error in self._work.ledger.refused.items() if record in kept}
         lost = {record: error for record, error in refused.items() if not is_local(error)}
         assert lost == {}, f"{what}: locks were lost: {self._work.ledger.history_of(lost)}"
-
-    def _drain(self) -> None:
-        """Wait until no client has records left that it has fetched before: their locks may have ended."""
-        before = [consumer.empty for consumer in self._consumers]
-        deadline = time.monotonic() + PATIENCE_S
-        while any(consumer.empty < times + 2 for consumer, times in zip(self._consumers, before, strict=True)):
-            assert time.monotonic() < deadline, "a consumer does not poll"
-            self._work.ledger.wait()
-
-    def _judge_deliveries(self, moved: set[int], what: str) -> None:
-        """Only a record of a partition that has moved may have two holders: the first one's lock has ended, or a client
-        returns what it had fetched from the former leader. No more than one of them can accept it (`Ledger.check`)."""
-        ledger = self._work.ledger
-        faults = {"two holders": ledger.shared, "delivered after": ledger.again, "accepted after": ledger.held_twice}
-        for number, (name, records) in enumerate(faults.items()):
-            wrong = {record for record in records[self._judged[number] :] if record[0] not in moved}
-            assert wrong == set(), f"{what}: {name}: {ledger.history_of(wrong)}"
-            self._judged[number] = len(records)
 
     @contextmanager
     def _holding(self, led: list[int]) -> Iterator[dict[int, Gated]]:
@@ -300,6 +241,8 @@ class Judge:
             process.start()
         work.produce(PARTITIONS)
         work.until_done()
+        work.drain()
+        ledger.judge(range(PARTITIONS), "both were killed")
         again = {record for record, times in before.items() if ledger.deliveries[record] > times}
         assert again == set(), "delivered again after all was accepted"
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from shareq import Admin, Producer, ShareConsumer
+from shareq.coordinator.share_group.records import RecordType
 from shareq.kafka import tools
 from tests.kafka.fixtures import Backed
 from tests.polling import PATIENCE_S, configure, take
@@ -67,8 +69,17 @@ def test_kafkas_formatter_prints_the_states(backed: Backed, group: str) -> None:
 
 
 def test_kafkas_formatter_prints_the_group(backed: Backed, group: str) -> None:
+    """The member, which has left, and what stays of the group."""
     found = formatted(backed, "shareq-group-metadata", "ShareGroupMessageFormatter")
-    assert [one for one in found if one["key"]["data"]["groupId"] == group and one["value"]] != []
+    values: dict[int, list[Any]] = defaultdict(list)
+    for one in found:
+        if one["key"]["data"]["groupId"] == group:
+            values[one["key"]["type"]].append(one["value"] and one["value"]["data"])
+    member, left = values[RecordType.MEMBER_METADATA]
+    assert (member["clientHost"], member["subscribedTopicNames"], left) == ("/127.0.0.1", [group], None)
+    assert values[RecordType.METADATA][-1]["epoch"] > values[RecordType.METADATA][0]["epoch"] > 0
+    (topic,) = values[RecordType.STATE_PARTITION_METADATA][-1]["initializedTopics"]
+    assert (topic["topicName"], topic["partitions"]) == (group, [0])
 
 
 def test_kafkas_tool_describes_the_group(backed: Backed, group: str) -> None:

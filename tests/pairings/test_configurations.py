@@ -1,4 +1,5 @@
-"""DescribeConfigs on a shareq cluster and on Apache Kafka: equal keys, values, sources, types and synonyms."""
+"""DescribeConfigs on a shareq cluster, without and with a backend, and on Apache Kafka: equal keys, values, sources,
+types and synonyms."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from shareq import Admin, NewTopic
 from shareq.kafka import LocalKafka
 from shareq.model.messages.topics import DescribeConfigsRequest, DescribeConfigsResponse, ResourceType
 from shareq.wire.server import Server
+from tests.kafka.fixtures import Reachable
 from tests.polling import configure
 from tests.wire.raw import Raw
 
@@ -34,7 +36,13 @@ OUR_DEFAULTS = {"listener.security.protocol.map", "queued.max.request.bytes"}
 """Keys of brokers with another default than in Kafka, or that a local Kafka sets itself."""
 
 
-def describe(broker: Server | LocalKafka, kind: ResourceType, name: str) -> dict[str, DescribeConfigsResponse.Config]:
+@pytest.fixture(params=["served", "backed"], ids=["shareq", "shareq-on-kafka"])
+def ours(request: pytest.FixtureRequest) -> Reachable:
+    found: Reachable = request.getfixturevalue(request.param)
+    return found
+
+
+def describe(broker: Reachable, kind: ResourceType, name: str) -> dict[str, DescribeConfigsResponse.Config]:
     """Configurations by key, without their documentation."""
     resource = DescribeConfigsRequest.Resource(resource_type=kind, resource_name=name, configuration_keys=None)
     with Raw(int(broker.bootstrap_servers.rpartition(":")[2])) as raw:
@@ -45,30 +53,30 @@ def describe(broker: Server | LocalKafka, kind: ResourceType, name: str) -> dict
 
 @pytest.mark.parametrize("configs", [{}, TOPIC_OVERRIDES], ids=["defaults", "overrides"])
 def test_topic_configurations_are_those_of_kafka(
-    served: Server, kafka: LocalKafka, fresh: Callable[[str], str], configs: Configs
+    ours: Reachable, served: Server, kafka: LocalKafka, fresh: Callable[[str], str], configs: Configs
 ) -> None:
     topic = fresh("topic")
-    for broker in (served, kafka):
+    for broker in (ours, kafka) if ours is served else (ours,):  # a backend is this Kafka
         with Admin({"bootstrap.servers": broker.bootstrap_servers}) as admin:
             admin.create_topics([NewTopic(topic, 1, config=configs)]).check()
-    assert describe(served, ResourceType.TOPIC, topic) == describe(kafka, ResourceType.TOPIC, topic)
+    assert describe(ours, ResourceType.TOPIC, topic) == describe(kafka, ResourceType.TOPIC, topic)
 
 
 @pytest.mark.parametrize("configs", [{}, GROUP_OVERRIDES], ids=["defaults", "overrides"])
 def test_group_configurations_are_those_of_kafka(
-    served: Server, kafka: LocalKafka, fresh: Callable[[str], str], configs: Configs
+    ours: Reachable, kafka: LocalKafka, fresh: Callable[[str], str], configs: Configs
 ) -> None:
     """shareq offers no streams groups, and has keys of its own: `group.type`, `errors.deadletterqueue.unavailable`."""
     group = fresh("group")
-    for broker in (served, kafka):
+    for broker in (ours, kafka):
         with Admin({"bootstrap.servers": broker.bootstrap_servers}) as admin:
             if configs:
                 configure(admin, group, configs)
-    ours = describe(served, ResourceType.GROUP, group)
+    found = describe(ours, ResourceType.GROUP, group)
     apache = describe(kafka, ResourceType.GROUP, group)
-    assert ours.pop("group.type").value == ""
-    assert ours.pop("errors.deadletterqueue.unavailable").value == "wait"
-    assert ours == {key: config for key, config in apache.items() if not key.startswith("streams.")}
+    assert found.pop("group.type").value == ""
+    assert found.pop("errors.deadletterqueue.unavailable").value == "wait"
+    assert found == {key: config for key, config in apache.items() if not key.startswith("streams.")}
 
 
 def test_broker_configurations_are_those_of_kafka(served: Server, kafka: LocalKafka) -> None:
@@ -78,3 +86,7 @@ def test_broker_configurations_are_those_of_kafka(served: Server, kafka: LocalKa
     for key in (ours.keys() & apache.keys()) - OUR_DEFAULTS:
         assert ours[key] == replace(apache[key], read_only=ours[key].read_only), key
         assert apache[key].read_only >= ours[key].read_only or key in READ_AT_START, key
+
+
+def test_broker_configurations_of_a_backend_are_its_own(backed: Reachable, kafka: LocalKafka) -> None:
+    assert describe(backed, ResourceType.BROKER, "0") == describe(kafka, ResourceType.BROKER, "0")

@@ -30,7 +30,7 @@ _KAFKA = {
         "test_deleted_records_are_not_delivered[shareq-on-kafka]",
     ),
     "pairings/test_progress.py": ("test_a_full_finished_window_moves_after_its_start_is_deleted[apache-kafka]",),
-    "pairings/test_configurations.py": ("test_group_configurations_are_those_of_kafka[defaults]",),
+    "pairings/test_configurations.py": ("test_group_configurations_are_those_of_kafka[shareq-defaults]",),
     "pairings/test_dead_letters.py": ("test_worked_examples[backed-examples_1_to_4_reject_and_release]",),
     "pairings/test_kafka_4_4.py": ("test_example_31_offsets_of_a_new_group_are_altered_twice[apache-kafka]",),
     "wire/test_versions.py": (

@@ -1,4 +1,5 @@
-"""Java's tools, run on a shareq cluster and on Apache Kafka at the same time; their output must be equal."""
+"""Java's tools, run on two brokers at the same time: shareq, with and without a backend, and Apache Kafka; their output
+must be equal."""
 
 from __future__ import annotations
 
@@ -6,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from shareq.kafka import LocalKafka
 from shareq.wire.server import Server
+from tests.kafka.fixtures import Reachable
 from tests.tools.java_tools import JavaTools, started
 from tests.tools.side_by_side import SideBySide
 
@@ -18,7 +19,10 @@ def java_tools() -> Iterator[JavaTools]:
         yield running
 
 
-@pytest.fixture
-def both(served: Server, kafka: LocalKafka, java_tools: JavaTools) -> SideBySide:
-    """A shareq cluster and Apache Kafka, one broker each, with equal configurations."""
-    return SideBySide(served.bootstrap_servers, kafka.bootstrap_servers, java_tools)
+@pytest.fixture(params=["served", "backed"], ids=["shareq", "shareq-on-kafka"])
+def both(request: pytest.FixtureRequest, served: Server, java_tools: JavaTools) -> SideBySide:
+    """A shareq cluster and Apache Kafka, one broker each, with equal configurations. A cluster with a backend has the
+    topics of that Kafka, so it is compared with the cluster that the other tests compare with Kafka."""
+    ours: Reachable = request.getfixturevalue(request.param)
+    apache = request.getfixturevalue("kafka") if ours is served else served
+    return SideBySide(ours.bootstrap_servers, apache.bootstrap_servers, java_tools)

@@ -53,7 +53,7 @@ class Printed:
 
 @dataclass(frozen=True, slots=True)
 class SideBySide:
-    """Runs each command on shareq's cluster (`ours`) and on Apache Kafka (`apache`)."""
+    """Runs each command on shareq's cluster (`ours`) and on Apache Kafka (`apache`), or one that is its equal."""
 
     ours: str
     apache: str

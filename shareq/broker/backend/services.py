@@ -12,9 +12,9 @@ from itertools import count
 from typing import Any
 
 from shareq.broker.alter_configs import alter_configs, incremental_alter_configs
+from shareq.broker.backend.group_answers import listed_groups, listed_resources, with_backend_epochs
 from shareq.broker.backend.group_configs import SHARD, GroupConfigs
 from shareq.broker.backend.group_types import joins_other_group, joins_share_group, refusal_at_backend, refusal_here
-from shareq.broker.backend.membership import GROUP_ID as PROCESSES
 from shareq.broker.backend.metadata_mirror import MetadataMirror
 from shareq.broker.backend.refused_writes import merged, refused_parts
 from shareq.broker.backend.state_topic import joins_session
@@ -37,8 +37,8 @@ from shareq.model.messages.cluster import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     ListGroupsRequest,
-    ListGroupsResponse,
 )
+from shareq.model.messages.describe import ListConfigResourcesRequest
 from shareq.model.messages.fetch import FetchRequest, FetchResponse
 from shareq.model.messages.security import SaslAuthenticateRequest, SaslHandshakeRequest
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
@@ -132,6 +132,7 @@ class Services:
         self._special: dict[type[Request], Callable[[Any, ClientContext, Done, Forward], None]] = {
             FindCoordinatorRequest: self._find_coordinator,
             ListGroupsRequest: self._list_groups,
+            ListConfigResourcesRequest: self._list_config_resources,
             DeleteGroupsRequest: self._delete_groups,
             DescribeConfigsRequest: self._describe_configs,
             IncrementalAlterConfigsRequest: self._alter_configs,
@@ -187,7 +188,10 @@ class Services:
             done(Answer(0, refusal))
 
     def _ask(self, host: Host, request: Request, client: ClientContext, done: Done) -> None:
-        self._exchanges.ask(host, request, client, lambda response: done(Answer(0, response)))
+        def answered(response: Response) -> None:
+            done(Answer(0, with_backend_epochs(response, self._image)))
+
+        self._exchanges.ask(host, request, client, answered)
 
     @staticmethod
     def _fetch(request: FetchRequest, client: ClientContext, done: Done, forward: Forward) -> None:
@@ -238,17 +242,7 @@ class Services:
             if not self._mirror.speaks_for_backend:
                 done(Answer(0, ours))
                 return
-
-            def merge(answer: Answer) -> None:
-                response = answer.response
-                if isinstance(response, ListGroupsResponse) and isinstance(ours, ListGroupsResponse):
-                    known = {group.group_id for group in ours.groups} | {PROCESSES}
-                    others = tuple(group for group in response.groups if group.group_id not in known)
-                    error = response.error_code or ours.error_code
-                    response = replace(response, error_code=error, groups=others + ours.groups)
-                done(answer._replace(response=response))
-
-            forward(request, merge)
+            forward(request, lambda answer: done(answer._replace(response=listed_groups(ours, answer.response))))
 
         self._exchanges.ask(self._groups, request, client, add)
 
@@ -274,6 +268,16 @@ class Services:
         self._exchanges.ask(self._groups, request, client, rest)
 
     # ---- configurations ----------------------------------------------------------------------------------------------
+
+    def _list_config_resources(
+        self, request: ListConfigResourcesRequest, client: ClientContext, done: Done, forward: Forward
+    ) -> None:
+        del client
+
+        def merge(answer: Answer) -> None:
+            done(answer._replace(response=listed_resources(request, answer.response, self._image)))
+
+        forward(request, merge)
 
     def _describe_configs(
         self, request: DescribeConfigsRequest, client: ClientContext, done: Done, forward: Forward
