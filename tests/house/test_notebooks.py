@@ -36,6 +36,11 @@ OF_NOTHING = ("empty (not loaded)", "no members", "Control room of")
 SVG = "image/svg+xml"
 
 
+def notebook_of(lesson: str) -> Path:
+    [path] = FOLDER.glob(f"{lesson}_*.ipynb")
+    return path
+
+
 def data_of(cell: Any) -> list[Any]:
     return [output.data for output in cell.outputs if "data" in output]
 
@@ -103,21 +108,33 @@ class TestNotebook:
 class TestLesson:
     def test_each_exercise_has_a_cell_whose_check_fails_as_handed_out(self, lesson: str) -> None:
         """The stored output is that of an empty answer; nbval runs it again."""
-        [path] = FOLDER.glob(f"{lesson}_*.ipynb")
-        cells = {cell.source.splitlines()[-1]: cell for cell in code_cells(path) if ".check(my_answer)" in cell.source}
+        cells = {
+            cell.source.splitlines()[-1]: cell
+            for cell in code_cells(notebook_of(lesson))
+            if ".check(my_answer)" in cell.source
+        }
         assert list(cells) == [f'exercise("{key}").check(my_answer)' for key in exercises_of(lesson)]
         texts = [data_of(cell)[0]["text/plain"] for cell in cells.values()]
         assert [text for text in texts if not text.startswith("✗")] == []
 
     def test_has_some_exercises_and_no_solution(self, lesson: str) -> None:
-        [path] = FOLDER.glob(f"{lesson}_*.ipynb")
         assert 2 <= len(exercises_of(lesson)) <= (10 if LESSONS[lesson].startswith("Lab") else 5)
-        assert [cell for cell in code_cells(path) if "def solution" in cell.source] == []
+        assert [cell for cell in code_cells(notebook_of(lesson)) if "def solution" in cell.source] == []
 
     def test_is_titled_as_in_the_syllabus(self, lesson: str) -> None:
-        [path] = FOLDER.glob(f"{lesson}_*.ipynb")
-        title = nbformat.read(path, as_version=4).cells[0].source.splitlines()[0]
+        title = nbformat.read(notebook_of(lesson), as_version=4).cells[0].source.splitlines()[0]
         assert title.startswith(f"# {LESSONS[lesson]}")
+
+    def test_ends_with_what_to_take_along_and_the_next_lesson(self, lesson: str) -> None:
+        """The last one leads back to the README."""
+        last = nbformat.read(notebook_of(lesson), as_version=4).cells[-1]
+        assert last.cell_type == "markdown"
+        assert "## What to take along" in last.source
+        following = [later for later in LESSONS if later > lesson][:1]
+        links = [f"Next: [{later} " for later in following] or ["[README](../README.md)"]
+        targets = [f"]({notebook_of(later).name})" for later in following]
+        end = last.source.splitlines()[-1]
+        assert [words for words in links + targets if words not in end] == []
 
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in NOTEBOOKS])
