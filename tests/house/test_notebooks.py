@@ -12,7 +12,7 @@ import nbformat
 import pytest
 from PIL import Image
 
-from shareq.lessons.syllabus import LESSONS, exercises_of
+from shareq.lessons.syllabus import LESSONS, MINUTES, exercises_of
 from tests.stored_notebooks import LATER, WIDGET, slide_type
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
@@ -135,6 +135,18 @@ class TestLesson:
         targets = [f"]({notebook_of(later).name})" for later in following]
         end = last.source.splitlines()[-1]
         assert [words for words in links + targets if words not in end] == []
+
+    def test_takes_its_time(self, lesson: str) -> None:
+        """An estimate: 150 words or 12 lines of code a minute, 1.5 minutes a prediction, 5 an exercise; to the next
+        ten minutes."""
+        if not LESSONS[lesson].startswith("Lab: "):
+            cells = nbformat.read(notebook_of(lesson), as_version=4).cells
+            words = sum(len(cell.source.split()) for cell in cells if cell.cell_type == "markdown")
+            code = [cell.source for cell in cells if cell.cell_type == "code"]
+            lines = sum(len(source.splitlines()) for source in code)
+            predictions = sum("predict(" in source for source in code)
+            estimate = words / 150 + lines / 12 + 1.5 * predictions + 5 * len(exercises_of(lesson))
+            assert MINUTES[0] <= round(estimate, -1) <= MINUTES[1]
 
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in NOTEBOOKS])
