@@ -31,6 +31,8 @@ LONGEST_LINE = 110
 """The most characters of a line of code: more are cut where JupyterLab has 1,150 pixels."""
 PICTURE_CALLS = ("strip(", "control_room(")
 """What begins the last line of a cell that shows a view."""
+START_FIRST = {"11": "Spark, and what its sums are compared with", "13": "Apache Kafka, and two places beside it"}
+"""The lessons that start something before a view has anything to show."""
 OF_NOTHING = ("empty (not loaded)", "no members", "Control room of")
 """The words of a strip without records, a group without members, and of any control room."""
 SVG = "image/svg+xml"
@@ -147,6 +149,11 @@ class TestLesson:
             predictions = sum("predict(" in source for source in code)
             estimate = words / 150 + lines / 12 + 1.5 * predictions + 5 * len(exercises_of(lesson))
             assert MINUTES[0] <= round(estimate, -1) <= MINUTES[1]
+
+    def test_a_view_stands_at_the_top(self, lesson: str) -> None:
+        if lesson not in START_FIRST:
+            top = code_cells(notebook_of(lesson))[:3]
+            assert [data for cell in top for data in data_of(cell) if SVG in data]
 
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in NOTEBOOKS])
