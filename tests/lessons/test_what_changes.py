@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from shareq import AcknowledgeType
 from shareq.leader.acquire import Acquisition
-from shareq.lessons import Bench, attempt, life, settle, transactional, write
+from shareq.lessons import Bench, attempt, exercise, life, settle, transactional, write
 from shareq.lessons.beyond import Orders
 from shareq.lessons.exactly_once import AT_A_TIME, JOBS, Copying
+from shareq.lessons.exercise import solution_of
+from shareq.lessons.progress import FOLDER
 from shareq.lessons.small_tour import Toured
 from shareq.model.errors import Errors
 from shareq.model.events import FaultInjected, MemberLeft, RecordsChanged, SharePartitionLoaded
@@ -202,6 +206,16 @@ def test_a_crash_fills_the_window_before_a_lock_of_a_minute_ends(limit: int) -> 
             most.append(max(moved.window_end - moved.spso for _, moved in simulation.outcome().windows(0)))
     assert most[0] >= limit
     assert most[1] < 4_000
+
+
+def test_only_snapshots_are_paid_with_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lesson 05: the answer to the question of exercise 3, in the text of the check."""
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    verdict = exercise("05.3").check(solution_of("05.3"))
+    found = re.search(r"take ([\d,]+) bytes, and with updates ([\d,]+)$", verdict.text)
+    assert found
+    only, usual = (int(size.replace(",", "")) for size in found.groups())
+    assert only > 2 * usual
 
 
 # ---- the experiments of lesson 18 ------------------------------------------------------------------------------------
