@@ -86,8 +86,8 @@ def _bytes_of_forty_writes(config: dict[str, object]) -> int:
     """The size of the state topic after forty commits of which the first record of the window is no part."""
     bench = Bench(41, config=config)
     ann = bench.consumer("ann")
-    for message in ann.poll(1)[1:]:
-        settle(ann, [message], AcknowledgeType.RELEASE if message.offset() % 2 else AcknowledgeType.ACCEPT)
+    for place, message in enumerate(ann.poll(1)[1:]):
+        settle(ann, [message], AcknowledgeType.RELEASE if place % 2 else AcknowledgeType.ACCEPT)
     return state_log(bench).size_in_bytes
 
 
