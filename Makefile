@@ -35,7 +35,7 @@ export CI
 
 .DEFAULT_GOAL := help
 .PHONY: help lab course site test test-all lint types imports scripts docs unit browser notebooks outputs memory upgrade jars \
-	bench fuzz attack deep faults soak kills truth pysparks format bundle clean
+	bench bench-site fuzz attack deep faults soak kills truth pysparks format bundle clean
 MAKEFLAGS += --no-print-directory
 
 help:  ## this list
@@ -119,6 +119,10 @@ jars: $(VENV)/.test  ## Apache Kafka's jars, 140 MB, once
 bench: $(VENV)/.test  ## measure (pytest-benchmark); leave the machine alone meanwhile
 	$(call say,benchmarks)
 	@$(PY) -m pytest tests/bench $(ARGS)
+
+bench-site: $(VENV)/.test site  ## what the site costs a visitor: seconds to the first strip, MB, records/s beside CPython
+	$(call say,the site: first strip, megabytes, records per second)
+	@$(PY) -m tests.bench.site
 
 fuzz: $(VENV)/.test  ## a million mutated frames against a server (FRAMES=1000000)
 	$(call say,fuzz: mutated frames of every API)

@@ -1,16 +1,21 @@
-"""A loop that reads, processes and writes, and a kill in the middle of it: lesson 18's outputs, once or twice."""
+"""A loop that reads, processes and writes, and a kill in its middle: the outputs of lesson 18, once, twice or not."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
-from shareq.consumer import ShareConsumer
+from shareq.consumer import Messages, ShareConsumer
 from shareq.lessons.bench import Bench, settle
 from shareq.lessons.beyond import ENABLED
 from shareq.producer import Producer
 
 __all__ = ["Copying"]
+
+Way = Literal["write, then acknowledge", "acknowledge, then write", "one transaction"]
+"""The steps of a turn."""
 
 JOBS, AT_A_TIME = 12, 3
 RESULTS, READERS = "results", "readers"
@@ -21,14 +26,13 @@ _RETRY_S = 120
 @dataclass
 class Copying:
     """A worker takes `JOBS` jobs, three at a time, and writes a result for each to another topic. It is killed in its
-    second turn, with its results written and its jobs not acknowledged yet; another worker takes over. Without `killed`
-    one worker does all.
+    second turn, between the two steps of it; another worker takes over. Without `killed` one worker does all.
 
-    `transactional`: the results and the acknowledgements of a turn are one transaction; else the results are flushed,
-    and then the jobs are acknowledged. `latency_ms`: the time of a message from one program to another.
+    `way`: the steps. In one transaction these are: write and stage the acknowledgements, then commit. `latency_ms`: the
+    time of a message from one program to another.
     """
 
-    transactional: bool
+    way: Way
     killed: bool = True
     latency_ms: int = 0
     duration_ms: int = 0
@@ -55,30 +59,42 @@ class Copying:
     def _worker(self, name: str) -> tuple[ShareConsumer, Producer]:
         consumer = self.bench.consumer(name, most=AT_A_TIME, share_acquire_mode="record_limit")
         conf = {"bootstrap.servers": self.bench.cluster.bootstrap_servers, "client.id": name}
-        producer = Producer({**conf, "transactional.id": "copying"} if self.transactional else conf)
-        if self.transactional:
+        transactional = self.way == "one transaction"
+        producer = Producer({**conf, "transactional.id": "copying"} if transactional else conf)
+        if transactional:
             producer.init_transactions()  # aborts a transaction that a killed worker has left open
         return consumer, producer
 
     def _turn(self, consumer: ShareConsumer, producer: Producer, *, killed: bool = False) -> bool:
-        """Take jobs, write their results, and acknowledge them; a worker that is killed gets as far as it can without
-        that. False if there are no jobs."""
+        """Take jobs and do the two steps with them, a worker that is killed only the first one. False if there are no
+        jobs."""
         messages = consumer.poll(_RETRY_S)
         if not messages:
             return False
-        if self.transactional:
-            producer.begin_transaction()
-        for message in messages:
-            producer.produce(RESULTS, message.value())
-        if self.transactional:
-            producer.send_share_acknowledgements_to_transaction(messages, consumer.share_group_metadata())
-            if not killed:
-                producer.commit_transaction()
-        else:
-            producer.flush()
-            if not killed:
-                settle(consumer, messages)
+        first, second = self._steps(consumer, producer, messages)
+        first()
+        if not killed:
+            second()
         return True
+
+    def _steps(self, consumer: ShareConsumer, producer: Producer, messages: Messages) -> list[Callable[[], object]]:
+        def write(*, flush: bool = True) -> None:
+            for message in messages:
+                producer.produce(RESULTS, message.value())
+            if flush:
+                producer.flush()
+
+        def stage() -> None:
+            producer.begin_transaction()
+            write(flush=False)  # the commit does it
+            producer.send_share_acknowledgements_to_transaction(messages, consumer.share_group_metadata())
+
+        def acknowledge() -> None:
+            settle(consumer, messages)
+
+        if self.way == "one transaction":
+            return [stage, producer.commit_transaction]
+        return [write, acknowledge] if self.way == "write, then acknowledge" else [acknowledge, write]
 
     def _read(self) -> None:
         cluster = self.bench.cluster
@@ -90,7 +106,6 @@ class Copying:
                 self.results.update((message.value() or b"").decode() for message in messages)
 
     def __str__(self) -> str:
-        rule = "one transaction" if self.transactional else "write, then acknowledge"
         twice = sum(count > 1 for count in self.results.values())
         lost = JOBS - len(self.results)
-        return f"{rule:<24} {self.results.total():>2} results: {twice} jobs have two, {lost} have none"
+        return f"{self.way:<24} {self.results.total():>2} results: {twice} jobs have two, {lost} have none"

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from shareq.consumer import Message, ShareConsumer
 from shareq.lessons.bench import Bench, attempt, settle
 from shareq.lessons.letters import name_queue
 from shareq.lessons.transactions import transactional, write
 from shareq.model.errors import IllegalStateException
+from shareq.model.events import DeadLettersWaiting
 from shareq.model.states import AcknowledgeType
 from shareq.trace import ledger
 
 TICK_MS = 1_000
 RENEW_EVERY_S = 20
 _NO_RECORD = ("gap", "aborted")
+
+KEPT: Final = "a consumer keeps a record for ever"
+OPEN: Final = "a transaction is open"
+SLOW: Final = "the work takes longer than the lock"
+LEADERLESS: Final = "the leader's broker is dead"
+NO_QUEUE: Final = "the dead-letter queue is missing"
+CAUSES: Final = (KEPT, OPEN, SLOW, LEADERLESS, NO_QUEUE, "a poisonous record", "the assignment is empty")
+"""What a learner chooses from: the causes of the incidents, and two that are none."""
 
 
 @dataclass(slots=True)
@@ -124,3 +134,18 @@ def letters_home() -> Incident:
     bench.produce(*[5] * 4)
     bench.cluster.kill_broker(bench.leader)
     return incident.work(60)
+
+
+def diagnosis(case: Incident) -> str:
+    """The cause of an incident, found in its run as the table at the end of the lab says."""
+    cluster, topic = case.bench.cluster, case.bench.topic
+    if case.bench.leader not in cluster.brokers_alive:
+        return LEADERLESS
+    if cluster.journal.select(DeadLettersWaiting):
+        return NO_QUEUE
+    log = cluster.log(topic, 0)
+    if log.last_stable_offset < log.log_end_offset:
+        return OPEN
+    events = case.bench.life(case.bench.view.snapshot()["spso"]).events
+    assert {"renew", "lock_timeout"} & set(events), f"none of the causes: {case.bench}"
+    return KEPT if "renew" in events else SLOW

@@ -31,6 +31,9 @@ LESSONS: Final = MappingProxyType(
 )
 """Lesson -> its title. The exercises of lesson NN are in `shareq.lessons.exercises.lesson_NN`."""
 
+MINUTES: Final = (40, 60)
+"""The least and the most that a lesson takes. A lab takes as long as its learner needs."""
+
 
 def exercises_of(lesson: str) -> tuple[str, ...]:
     """The keys of a lesson's exercises, in order: "03.1", "03.2"."""

@@ -1,4 +1,4 @@
-"""What the site costs a visitor: `make site`, then `.venv/bin/python -m tests.bench.site`; leave the machine alone.
+"""What the site costs a visitor: `make bench-site`; leave the machine alone meanwhile.
 
 Prints the seconds from the address of lesson 01 to its first strip, with the megabytes that were loaded by then (as a
 server with gzip sends them), and the records per second of Pyodide (under Node) beside those of CPython, in turn.

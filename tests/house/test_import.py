@@ -43,6 +43,20 @@ def test_import_shareq_is_light() -> None:
     assert loaded & HEAVY == set()
 
 
+def test_import_shareq_starts_no_thread_and_opens_no_socket() -> None:
+    """Pyodide has neither. The hook sees sockets that are closed again, too."""
+    code = """
+import sys, threading
+seen = []
+sys.addaudithook(lambda event, _: seen.append(event))
+import shareq
+print([event for event in seen if event.startswith(("socket.", "subprocess."))])
+print(len(threading.enumerate()), "import" in seen)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[]", "1 True"]
+
+
 @pytest.mark.parametrize("name", ["kafka.LocalKafka", "sim.Scenario", "spark.acknowledge", "spark.produce"])
 def test_rooms_are_loaded_when_they_are_used(name: str) -> None:
     room = name.split(".", maxsplit=1)[0]

@@ -12,7 +12,7 @@ import nbformat
 import pytest
 from PIL import Image
 
-from shareq.lessons.syllabus import LESSONS, exercises_of
+from shareq.lessons.syllabus import LESSONS, MINUTES, exercises_of
 from tests.stored_notebooks import LATER, WIDGET, slide_type
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
@@ -31,9 +31,16 @@ LONGEST_LINE = 110
 """The most characters of a line of code: more are cut where JupyterLab has 1,150 pixels."""
 PICTURE_CALLS = ("strip(", "control_room(")
 """What begins the last line of a cell that shows a view."""
+START_FIRST = {"11": "Spark, and what its sums are compared with", "13": "Apache Kafka, and two places beside it"}
+"""The lessons that start something before a view has anything to show."""
 OF_NOTHING = ("empty (not loaded)", "no members", "Control room of")
 """The words of a strip without records, a group without members, and of any control room."""
 SVG = "image/svg+xml"
+
+
+def notebook_of(lesson: str) -> Path:
+    [path] = FOLDER.glob(f"{lesson}_*.ipynb")
+    return path
 
 
 def data_of(cell: Any) -> list[Any]:
@@ -103,21 +110,50 @@ class TestNotebook:
 class TestLesson:
     def test_each_exercise_has_a_cell_whose_check_fails_as_handed_out(self, lesson: str) -> None:
         """The stored output is that of an empty answer; nbval runs it again."""
-        [path] = FOLDER.glob(f"{lesson}_*.ipynb")
-        cells = {cell.source.splitlines()[-1]: cell for cell in code_cells(path) if ".check(my_answer)" in cell.source}
+        cells = {
+            cell.source.splitlines()[-1]: cell
+            for cell in code_cells(notebook_of(lesson))
+            if ".check(my_answer)" in cell.source
+        }
         assert list(cells) == [f'exercise("{key}").check(my_answer)' for key in exercises_of(lesson)]
         texts = [data_of(cell)[0]["text/plain"] for cell in cells.values()]
         assert [text for text in texts if not text.startswith("✗")] == []
 
     def test_has_some_exercises_and_no_solution(self, lesson: str) -> None:
-        [path] = FOLDER.glob(f"{lesson}_*.ipynb")
         assert 2 <= len(exercises_of(lesson)) <= (10 if LESSONS[lesson].startswith("Lab") else 5)
-        assert [cell for cell in code_cells(path) if "def solution" in cell.source] == []
+        assert [cell for cell in code_cells(notebook_of(lesson)) if "def solution" in cell.source] == []
 
     def test_is_titled_as_in_the_syllabus(self, lesson: str) -> None:
-        [path] = FOLDER.glob(f"{lesson}_*.ipynb")
-        title = nbformat.read(path, as_version=4).cells[0].source.splitlines()[0]
+        title = nbformat.read(notebook_of(lesson), as_version=4).cells[0].source.splitlines()[0]
         assert title.startswith(f"# {LESSONS[lesson]}")
+
+    def test_ends_with_what_to_take_along_and_the_next_lesson(self, lesson: str) -> None:
+        """The last one leads back to the README."""
+        last = nbformat.read(notebook_of(lesson), as_version=4).cells[-1]
+        assert last.cell_type == "markdown"
+        assert "## What to take along" in last.source
+        following = [later for later in LESSONS if later > lesson][:1]
+        links = [f"Next: [{later} " for later in following] or ["[README](../README.md)"]
+        targets = [f"]({notebook_of(later).name})" for later in following]
+        end = last.source.splitlines()[-1]
+        assert [words for words in links + targets if words not in end] == []
+
+    def test_takes_its_time(self, lesson: str) -> None:
+        """An estimate: 150 words or 12 lines of code a minute, 1.5 minutes a prediction, 5 an exercise; to the next
+        ten minutes."""
+        if not LESSONS[lesson].startswith("Lab: "):
+            cells = nbformat.read(notebook_of(lesson), as_version=4).cells
+            words = sum(len(cell.source.split()) for cell in cells if cell.cell_type == "markdown")
+            code = [cell.source for cell in cells if cell.cell_type == "code"]
+            lines = sum(len(source.splitlines()) for source in code)
+            predictions = sum("predict(" in source for source in code)
+            estimate = words / 150 + lines / 12 + 1.5 * predictions + 5 * len(exercises_of(lesson))
+            assert MINUTES[0] <= round(estimate, -1) <= MINUTES[1]
+
+    def test_a_view_stands_at_the_top(self, lesson: str) -> None:
+        if lesson not in START_FIRST:
+            top = code_cells(notebook_of(lesson))[:3]
+            assert [data for cell in top for data in data_of(cell) if SVG in data]
 
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in NOTEBOOKS])

@@ -11,7 +11,7 @@ import pytest
 
 from shareq.lessons import exercise
 from shareq.lessons.exercise import solution_of
-from shareq.lessons.incidents import Incident
+from shareq.lessons.incidents import CAUSES, KEPT, Incident
 from shareq.lessons.progress import FOLDER
 from shareq.lessons.syllabus import LESSONS, exercises_of
 
@@ -47,19 +47,33 @@ def test_the_solution_passes(key: str) -> None:
     assert verdict.text.startswith("✓ ")
 
 
-def closes_the_keeper(case: Incident) -> None:
+def closes_the_keeper(case: Incident) -> str:
     case.consumers["keeper"].close()
+    return KEPT
 
 
-def forbids_renewals(case: Incident) -> None:
+def forbids_renewals(case: Incident) -> str:
     case.bench.cluster.configure_group(case.bench.group, {"share.renew.acknowledge.enable": False})
+    return KEPT
 
 
 @pytest.mark.parametrize("remedy", [closes_the_keeper, forbids_renewals])
-def test_other_remedies_of_a_hoarder_pass(remedy: Callable[[Incident], None]) -> None:
+def test_other_remedies_of_a_hoarder_pass(remedy: Callable[[Incident], str]) -> None:
     """Its program ends with the error that a real one would have."""
     verdict = exercise("14.2").check(remedy)
     assert verdict.passed, verdict
+
+
+@pytest.mark.parametrize("key", exercises_of("14"))
+def test_a_remedy_with_another_cause_fails(key: str) -> None:
+    remedy, causes = solution_of(key), set()
+    for cause in CAUSES:
+        verdict = exercise(key).check(lambda case, cause=cause: (remedy(case), cause)[1])
+        if verdict.passed:
+            causes.add(cause)
+        else:
+            assert verdict.text.startswith(f"✗ all records are done, and the cause is not {cause!r}")
+    assert len(causes) == 1
 
 
 @pytest.mark.parametrize("key", KEYS)

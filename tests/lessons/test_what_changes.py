@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from shareq import AcknowledgeType
-from shareq.lessons import Bench, attempt, life, settle, transactional, write
+from shareq.leader.acquire import Acquisition
+from shareq.lessons import Bench, attempt, exercise, life, settle, transactional, write
+from shareq.lessons.beyond import Orders
+from shareq.lessons.exactly_once import AT_A_TIME, JOBS, Copying
+from shareq.lessons.exercise import solution_of
+from shareq.lessons.progress import FOLDER
 from shareq.lessons.small_tour import Toured
 from shareq.model.errors import Errors
 from shareq.model.events import FaultInjected, MemberLeft, RecordsChanged, SharePartitionLoaded
 from shareq.sim import Scenario, run
+from shareq.sim.run import Simulation
+from shareq.sim.what_if import Setting, stored_table
 from shareq.trace import view
 from shareq_widgets import group
 from shareq_widgets.steering import STORIES, Story
@@ -71,6 +80,23 @@ def test_a_longer_lock_lets_the_slow_consumer_finish_a_poll() -> None:
     records = cyd.poll(1)
     bench.cluster.advance(2_000 * len(records))
     assert (len(records), attempt(cyd, records)) == (20, "ok")
+
+
+def test_without_throttled_delivery_good_records_of_a_slow_consumer_are_archived(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Lesson 03: the same poll with the lock of 30 s; every delivery has all twenty records. The last accept is ok as
+    below any SPSO, without an effect."""
+    monkeypatch.setattr(Acquisition, "_throttled", lambda _, runs, *__: runs)
+    bench = Bench(20)
+    cyd = bench.consumer("cyd", most=5)
+    answers = []
+    while records := cyd.poll(1):
+        bench.cluster.advance(2_000 * len(records))
+        answers.append((len(records), attempt(cyd, records)))
+    assert answers == [(20, "INVALID_RECORD_STATE")] * 4 + [(20, "ok")]
+    assert {bench.life(offset).state for offset in range(20)} == {"archived"}
+    assert bench.life(0).events == ["acquire", "lock_timeout"] * 5
 
 
 def test_an_accept_whose_state_write_was_not_made_is_forgotten_with_its_leader() -> None:
@@ -137,11 +163,73 @@ def test_smaller_polls_fit_a_short_lock() -> None:
     assert (large, small) == (120, 0)
 
 
+def test_a_renewing_consumer_can_have_a_short_lock_and_long_polls() -> None:
+    """Lesson 10: a poll of 40 s under a lock of 15 s; and a crash frees its records 15 s after the last renewal."""
+    bench = Bench(20, configs={"share.record.lock.duration.ms": 15_000})
+    ann, bob = bench.consumer("ann"), bench.consumer("bob")
+    records = ann.poll(1)
+    for _ in range(4):
+        bench.cluster.advance(10_000)
+        settle(ann, records, AcknowledgeType.RENEW)
+        records = ann.poll(1)
+    assert len(records) == 20
+    settle(ann, records[:10])
+    assert {bench.life(offset).deliveries for offset in range(20)} == {1}
+    bench.cluster.crash(ann)
+    renewed_ms = bench.cluster.now_ms
+    assert len(bob.poll(30)) == 10
+    assert bench.cluster.now_ms - renewed_ms <= 15_000
+
+
 def test_more_partitions_have_more_windows() -> None:
     """Lesson 10: a consumer's crash stops one of four windows, not the only one."""
     one = replace(CAPACITY, crash_rate=0.05, record_locks=300)
     single, four = (run(replace(one, partitions=partitions)).throughput_loaded for partitions in (1, 4))
     assert four > 1.1 * single
+
+
+@pytest.mark.parametrize("limit", [500, 2_000])
+def test_a_crash_fills_the_window_before_a_lock_of_a_minute_ends(limit: int) -> None:
+    """Lesson 12, in its view of other settings: 4,000 record locks are more than arrive in a minute."""
+    table = stored_table()
+    throughput = {
+        locks: table.figure("mixed", Setting(lock_duration_ms=60_000, record_locks=locks), "throughput")
+        for locks in (limit, 4_000)
+    }
+    [narrow, wide] = [figure.median for figure in throughput.values() if figure]
+    assert narrow < 0.9 * wide
+    most = []
+    for locks in throughput:
+        scenario = replace(table.workloads["mixed"].scenario, lock_duration_ms=60_000, record_locks=locks)
+        with Simulation(scenario) as simulation:
+            simulation.go()
+            most.append(max(moved.window_end - moved.spso for _, moved in simulation.outcome().windows(0)))
+    assert most[0] >= limit
+    assert most[1] < 4_000
+
+
+def test_only_snapshots_are_paid_with_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lesson 05: the answer to the question of exercise 3, in the text of the check."""
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    verdict = exercise("05.3").check(solution_of("05.3"))
+    found = re.search(r"take ([\d,]+) bytes, and with updates ([\d,]+)$", verdict.text)
+    assert found
+    only, usual = (int(size.replace(",", "")) for size in found.groups())
+    assert only > 2 * usual
+
+
+# ---- the experiments of lesson 18 ------------------------------------------------------------------------------------
+
+
+def test_two_records_of_a_key_in_flight_may_be_handled_out_of_order() -> None:
+    handled = Orders(in_flight=2).handled["bea"]
+    assert handled.index("pay") < handled.index("order")
+
+
+def test_a_worker_that_acknowledges_first_leaves_jobs_without_a_result() -> None:
+    copying = Copying("acknowledge, then write")
+    assert copying.results.total() == len(copying.results) == JOBS - AT_A_TIME
+    assert str(copying) == "acknowledge, then write   9 results: 0 jobs have two, 3 have none"
 
 
 # ---- "Try alone" in the control room ---------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from shareq import Cluster, Producer, ShareConsumer
 from shareq.admin import Admin, NewTopic
 from shareq.cli import main
+from shareq.lessons import Bench, settle
 from shareq.model.events import RecordsDelivered, SharePartitionLoaded
 from shareq.model.states import AcknowledgeType
 from shareq.spark import pipeline
@@ -261,6 +262,23 @@ def test_the_figures_of_a_short_burst_are_those_of_the_trace(trace: Trace, spark
     accepted = rows("redeliveries", "outcome = 'accept'")
     assert {row.delivery_count: row.records for row in accepted} == found.deliveries == {1: 1_990, 2: 10}
     assert "orders-0 at most 2,000, 0 in the end" in (trace.out / "report.html").read_text()
+
+
+def test_the_shares_of_a_killed_member_and_of_the_one_after_it(spark: SparkSession, tmp_path: Path) -> None:
+    """Lesson 11: what the first has acquired and never accepted is what the second acquires again."""
+    bench = Bench(*[10] * 4)
+    first, second = (bench.consumer(name, most=10) for name in ("driver-1", "driver-2"))
+    settle(first, first.poll(1))
+    held = [message.offset() for message in first.poll(1)]
+    bench.cluster.crash(first)
+    while bench.view.snapshot()["lag"]:
+        settle(second, second.poll(60))
+    bench.cluster.journal.to_jsonl(tmp_path / "run.jsonl")
+    pipeline.run(tmp_path / "run.jsonl", tmp_path / "tables", spark=spark, progress=False, report=False)
+    shares = pipeline.read(spark, str(tmp_path / "tables"), "shares")
+    rows = {tuple(row) for row in shares.select("client_id", "acquired", "accepted").collect()}
+    assert rows == {("driver-1", 20, 10), ("driver-2", 30, 30)}
+    assert [offset for offset in range(40) if bench.life(offset).holders == ["driver-1", "driver-2"]] == held
 
 
 def test_a_group_with_any_name_is_read_back(spark: SparkSession, tmp_path: Path) -> None:

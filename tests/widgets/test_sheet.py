@@ -10,6 +10,8 @@ from click.testing import CliRunner
 
 from shareq.cli import main
 from shareq.model.configs import GROUP_CONFIGS
+from shareq.model.errors import Errors
+from shareq.model.ids import SHARE_STATE_TOPIC
 from shareq.model.states import AcknowledgeType, RecordState
 from shareq_widgets import sheet
 
@@ -40,6 +42,21 @@ def test_the_next_states_are_those_of_the_transitions() -> None:
         "RENEW": "acquired",
         "GAP": "archived",
     }
+
+
+def test_the_epochs_are_terms_of_the_glossary_and_their_errors_those_of_the_protocol() -> None:
+    glossary = (Path(__file__).parents[2] / "GLOSSARY.md").read_text()
+    terms = re.findall(r"^\| ([^|]* epoch) \|", glossary, re.MULTILINE)
+    assert {name for name, _, _ in sheet.EPOCHS} == set(terms)
+    assert [error for _, _, error in sheet.EPOCHS if error and error not in Errors.__members__] == []
+
+
+def test_the_rules_name_configurations_errors_and_a_topic_that_exist() -> None:
+    words = {word for rule in sheet.RULES for word in re.findall(r"[\w.]*[a-zA-Z]", rule)}
+    keys = {word for word in words if word.startswith("share.")}
+    assert len(keys) == 2
+    assert keys <= set(GROUP_CONFIGS)
+    assert {word for word in words if "_" in word} == {SHARE_STATE_TOPIC, Errors.INVALID_RECORD_STATE.name}
 
 
 def test_the_run_shows_all_states(page: str) -> None:

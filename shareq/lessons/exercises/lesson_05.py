@@ -8,7 +8,7 @@ from typing import Final
 from shareq.lessons.bench import Bench, settle
 from shareq.lessons.checks import NotYet, Passed, check
 from shareq.lessons.exercise import Answer, Exercises, accepted_by_brokers, ask
-from shareq.lessons.state_log import state_records
+from shareq.lessons.state_log import state_log, state_records
 from shareq.model.states import AcknowledgeType, RecordState
 
 EXERCISES: Final = Exercises("05")
@@ -73,7 +73,22 @@ def only_snapshots(answer: Answer) -> Passed:
     for _ in range(10):
         settle(ann, ann.poll(1))
     updates = [record for record in state_records(bench) if record.kind == "update"]
-    return check(not updates, "ten writes, ten snapshots", f"{len(updates)} of ten writes are updates")
+    if updates:
+        raise NotYet(f"✗ {len(updates)} of ten writes are updates")
+    size, usual = _bytes_of_forty_writes(config), _bytes_of_forty_writes({})
+    return Passed(
+        "✓ ten writes, ten snapshots; the price: each has the states of all records in flight, so that forty writes"
+        f" behind a record that is not done take {size:,} bytes, and with updates {usual:,}"
+    )
+
+
+def _bytes_of_forty_writes(config: dict[str, object]) -> int:
+    """The size of the state topic after forty commits of which the first record of the window is no part."""
+    bench = Bench(41, config=config)
+    ann = bench.consumer("ann")
+    for place, message in enumerate(ann.poll(1)[1:]):
+        settle(ann, [message], AcknowledgeType.RELEASE if place % 2 else AcknowledgeType.ACCEPT)
+    return state_log(bench).size_in_bytes
 
 
 @EXERCISES.judged_by(

@@ -1,4 +1,5 @@
-"""Lab: on call. An answer mends an incident, and the group must then finish its work without losing a record."""
+"""Lab: on call. An answer mends an incident and returns its cause; the group must then finish its work without losing
+a record."""
 
 from __future__ import annotations
 
@@ -15,15 +16,17 @@ EXERCISES: Final = Exercises("14")
 
 def _mended(answer: Answer, begin: Callable[[], Incident], seconds: int) -> Passed:
     case = begin()
-    before = case.lag
-    ask(answer, case)
+    before, cause = case.lag, incidents.diagnosis(case)
+    named = ask(answer, case)
     case.work(seconds)
     if case.lost:
         raise NotYet(f"✗ records {case.lost} are archived, and they were good")
+    if case.lag:
+        raise NotYet(f"✗ {case.lag} of {before} records are still waiting after {seconds} s: {case.bench}")
     return check(
-        not case.lag,
-        f"{before} records were waiting, and all are done",
-        f"{case.lag} of {before} records are still waiting after {seconds} s: {case.bench}",
+        named == cause,
+        f"{before} records were waiting, and all are done: {cause}",
+        f"all records are done, and the cause is not {named!r}: return one of incidents.CAUSES",
     )
 
 
