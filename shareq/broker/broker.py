@@ -41,6 +41,8 @@ from shareq.model.actor import (
     CreateInternalTopic,
     DeadLettersEnded,
     DeleteRecordsBefore,
+    Effect,
+    Failed,
     FindOffset,
     ImageChanged,
     Incoming,
@@ -59,6 +61,7 @@ from shareq.model.actor import (
     ShardElected,
     ShardResigned,
     StopDeadLetters,
+    isolated,
 )
 from shareq.model.errors import Errors
 from shareq.model.events import Event, RecordsAppended
@@ -203,20 +206,17 @@ class Broker:
         if not self._leader.alive:
             return
         self._data.image = image
-        failures = []
+        failed: list[Effect] = []  # the other actors, shards and appends need the image all the same
         for host in self._hosts:
-            try:
-                host.deliver(ImageChanged(image))
-            except Exception as failure:  # the other actors need the image all the same
-                failures.append(failure)
+            isolated(failed, host.deliver, ImageChanged(image))
         for topic, host in self._coordinators.items():
             found = image.topics.get(topic)
             for index, partition in enumerate(found.partitions if found else ()):
-                self._lead_shard(host, TopicPartition(topic, index), partition)
+                isolated(failed, self._lead_shard, host, TopicPartition(topic, index), partition)
         stalled, self._stalled = self._stalled, []
         for host, append in stalled:
-            self._append_records(host, append)
-        raise_later(failures, self._loop)
+            isolated(failed, self._append_records, host, append)
+        raise_later([each.error for each in failed if isinstance(each, Failed)], self._loop)
 
     def _lead_shard(self, host: Host, shard: TopicPartition, partition: PartitionImage) -> None:
         epoch = self._led.get(shard)
