@@ -157,7 +157,21 @@ class Broker:
         if isinstance(route, Host):
             route.deliver(Incoming(exchange_id, request, client))
         else:
-            self._network.answer(self, exchange_id, route(request, client))
+            self._answer(exchange_id, request, route(request, client))
+
+    def _answer(self, exchange_id: int, request: Request, response: Response) -> None:
+        """Answer a request, of a producer after the delay of its topics."""
+        delays_ms = self._storage.delays_ms
+        delay_ms = 0
+        if delays_ms and isinstance(request, ProduceRequest):
+            known = self._controller.image.topics_by_id
+            names = [known[t.topic_id].name if t.topic_id in known else t.name for t in request.topics]
+            delay_ms = max([delays_ms.get(name, 0) for name in names], default=0)
+        if delay_ms:
+            due_ms = self._loop.time_ms() + delay_ms
+            self._loop.at(due_ms, lambda: self._network.answer(self, exchange_id, response))
+        else:
+            self._network.answer(self, exchange_id, response)
 
     def _authorize(self, exchange_id: int, request: Request, client: ClientContext) -> Request | None:
         """What its sender may make of a request; None if it was refused. What is refused of it is added to the
@@ -309,7 +323,7 @@ class Broker:
         del host
         exchange_id, request, client = effect.incoming
         assert isinstance(request, ProduceRequest), "only produce requests are verified"
-        self._network.answer(self, exchange_id, self._produce(request, client, effect.verdicts))
+        self._answer(exchange_id, request, self._produce(request, client, effect.verdicts))
 
     def _marker_appended(self, host: Host, effect: MarkerAppended) -> None:
         """Deliver a marker to the coordinator of its partition after earlier appends, in the order of the log."""
