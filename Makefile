@@ -119,9 +119,9 @@ bench: $(VENV)/.test  ## measure (pytest-benchmark); leave the machine alone mea
 	$(call say,benchmarks)
 	@$(PY) -m pytest tests/bench $(ARGS)
 
-fuzz: $(VENV)/.test  ## a million mutated frames against a server (FRAMES=1000000)
+fuzz: $(VENV)/.test  ## a million mutated frames against a server, and as many before and after a login (FRAMES=1000000)
 	$(call say,fuzz: mutated frames of every API)
-	@SHAREQ_FUZZ=$(FRAMES) $(PY) -m pytest tests/wire/test_fuzz.py $(ARGS)
+	@SHAREQ_FUZZ=$(FRAMES) SHAREQ_FUZZ_SECURED=$(FRAMES) $(PY) -m pytest tests/wire/test_fuzz.py $(ARGS)
 
 attack: $(VENV)/.test  ## attacks on a server, and what another client sees of them (ARGS=word)
 	$(call say,attacks: p99 of another client, peak memory, recovery)
