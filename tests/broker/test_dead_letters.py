@@ -12,7 +12,7 @@ import pytest
 
 from shareq import Admin, Cluster, Producer, ShareConsumer, metrics, view
 from shareq.log.records import decode
-from shareq.model.errors import Errors, KafkaException
+from shareq.model.errors import ConfigException, Errors, KafkaException
 from shareq.model.events import DeadLettersGivenUp, DeadLettersWaiting, RequestSent, StateWritePrepared
 from shareq.model.ids import SHARE_STATE_TOPIC
 from shareq.model.messages.data import ProduceResponse
@@ -689,6 +689,16 @@ def test_example_10_a_queue_that_may_not_be_written(orders: Orders, prepare: dic
     orders.configure_brokers({PREFIX: "dlq."})
     orders.cluster.advance(1000)
     assert orders.offsets == [0]
+
+
+def test_bad_configurations_are_refused(orders: Orders) -> None:
+    copy = "errors.deadletterqueue.copy.record.enable"
+    with pytest.raises(KafkaException) as refused:
+        orders.configure({copy: "yes"})
+    error = refused.value.args[0]
+    assert (error.code(), error.str()) == (Errors.INVALID_CONFIG, f"{copy}='yes': must be true or false")
+    with pytest.raises(ConfigException, match=r"manager\.class\.name='x': unknown broker configuration"):
+        Cluster(brokers=1, config={"group.share.dlq.manager.class.name": "x"})
 
 
 def test_letters_are_written_now_and_uncompressed(orders: Orders) -> None:
