@@ -123,7 +123,7 @@ fuzz: $(VENV)/.test  ## a million mutated frames against a server, and as many b
 	$(call say,fuzz: mutated frames of every API)
 	@SHAREQ_FUZZ=$(FRAMES) SHAREQ_FUZZ_SECURED=$(FRAMES) $(PY) -m pytest tests/wire/test_fuzz.py $(ARGS)
 
-attack: $(VENV)/.test  ## attacks on a server, and what another client sees of them (ARGS=word)
+attack: $(VENV)/.test  ## attacks on a server, and what another client sees of them (ARGS='--secured word')
 	$(call say,attacks: p99 of another client, peak memory, recovery)
 	@$(PY) -m tests.attack $(ARGS)
 

@@ -25,8 +25,8 @@ from shareq.model.messages.fetch import FetchRequest
 from shareq.model.messages.share_fetch import ShareFetchRequest
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
 from shareq.model.messages.topics import CreateTopicsRequest, DeleteTopicsRequest
+from tests.attack.connection import WOULD_BLOCK, Raw
 from tests.log.support import patched
-from tests.wire.raw import Raw
 
 Attack = Callable[[int], None]
 """`attack(port)`."""
@@ -179,7 +179,7 @@ def pipelines(port: int) -> None:
             writable = select.select([], [raw.socket for raw in raws], [], 0.1)[1]
             for raw, frame in zip(raws, frames, strict=True):
                 if raw.socket in writable:
-                    with suppress(BlockingIOError, ConnectionError):
+                    with suppress(*WOULD_BLOCK, ConnectionError):
                         raw.socket.send(frame)
 
 
@@ -210,7 +210,7 @@ def unfinished(port: int) -> None:
         end = time.monotonic() + 5
         while any(left.values()) and time.monotonic() < end:
             for writable in select.select([], [sock for sock, count in left.items() if count], [], 0.1)[1]:
-                with suppress(BlockingIOError, ConnectionError):
+                with suppress(*WOULD_BLOCK, ConnectionError):
                     writable.send(chunk)
                     left[writable] -= 1
 

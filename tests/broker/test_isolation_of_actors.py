@@ -10,6 +10,7 @@ import pytest
 
 from shareq import Cluster
 from shareq.broker.controller import Controller
+from shareq.broker.dead_letters import source_reader
 from shareq.broker.dead_letters import writer as writer_module
 from shareq.broker.dead_letters.writer import DeadLetterWriter
 from shareq.coordinator import group_coordinator
@@ -18,6 +19,7 @@ from shareq.coordinator.consumer_group import refusal
 from shareq.coordinator.group.deadlines import DeadlineKey, DeadlineKind
 from shareq.coordinator.share_state.rules import RPCS
 from shareq.coordinator.transactions import housekeeping
+from shareq.coordinator.transactions.decisions import abort
 from shareq.leader.share_partition import SharePartition
 from shareq.model.actor import (
     Answer,
@@ -164,12 +166,11 @@ def test_transactions_time_out_although_the_abort_of_one_raises(
     for number, transactor in enumerate(made):
         assert not transactor.begin()
         assert not transactor.write("x", partition=number)
-    real = housekeeping.abort
 
     def broken(context: Any, endings: Any, known: Any, shard: Any) -> Any:
         if known.transactional_id == "t-1":
             raise Defect
-        return real(context, endings, known, shard)
+        return abort(context, endings, known, shard)
 
     monkeypatch.setattr(housekeeping, "abort", broken)
     cluster.advance(30_000)
@@ -367,12 +368,11 @@ def test_other_lanes_write_their_letters_although_one_raises(monkeypatch: pytest
         topic_id = cluster.image.topics["orders"].topic_id
         writer = DeadLetterWriter(random.Random(1), traced=False)
         writer.handle(ImageChanged(cluster.image), 0)
-        real = writer_module.read_source
 
         def read_source(lane: Any) -> Any:
             if lane.key.partition == 0:
                 raise Defect
-            return real(lane)
+            return source_reader.read_source(lane)
 
         with monkeypatch.context() as patch:
             patch.setattr(writer_module, "read_source", read_source)

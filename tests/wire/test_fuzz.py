@@ -20,7 +20,6 @@ import pytest
 
 from shareq import Admin, Cluster
 from shareq.model.messages.cluster import MetadataRequest
-from shareq.model.messages.security import SaslAuthenticateRequest, SaslHandshakeRequest
 from shareq.wire.apis import API_BY_KEY
 from shareq.wire.errors import MalformedFrame, UnsupportedVersion
 from shareq.wire.frames import decode_response
@@ -30,7 +29,7 @@ from tests.budgets import cases
 from tests.wire.certificates import PASSWORD
 from tests.wire.chance import Requests, bodies, mutated
 from tests.wire.raw import Raw
-from tests.wire.secured import Vault
+from tests.wire.secured import Vault, log_in
 
 FRAMES = cases(2_000, 8_000, "SHAREQ_FUZZ")
 SECURED_FRAMES = cases(500, 2_000, "SHAREQ_FUZZ_SECURED")
@@ -109,12 +108,6 @@ class Way(NamedTuple):
         if self.logs_in:
             log_in(raw)
         return raw
-
-
-def log_in(raw: Raw) -> None:
-    raw.ask(SaslHandshakeRequest(mechanism="PLAIN"))
-    answer = raw.ask(SaslAuthenticateRequest(auth_bytes=f"\0alice\0{PASSWORD}".encode()))
-    assert not answer.error_code
 
 
 PLAIN_WAY = Way()
