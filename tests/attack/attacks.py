@@ -98,9 +98,10 @@ def compressed(payload: bytes, codec: str, count: int) -> bytes:
     return patched(bytes(header) + payload, 23, bytes(header[23:27]))
 
 
-@ON_CONNECTIONS.titled("zstd: 32 kB that stand for 1 GB")
+@ON_CONNECTIONS.titled("zstd: 960 kB that stand for 30 GB")
 def zstd_bomb(port: int) -> None:
-    produce(port, compressed(bytes(cramjam.zstd.compress(bytes(1 << 30))), "zstd", 1), 5)
+    """30 frames of a gigabyte each."""
+    produce(port, compressed(bytes(cramjam.zstd.compress(bytes(1 << 30))) * 30, "zstd", 1), 5)
 
 
 @ON_CONNECTIONS.titled("gzip: 1 MB that stand for 1 GB")
@@ -127,10 +128,16 @@ def heartbeat(group: str = "g") -> bytes:
 
 
 @ON_CONNECTIONS.titled("a header with 4,000,000 tags")
-def header_tags(port: int) -> None:
-    plain, count = heartbeat()[4:], 4_000_000
-    frame = plain[:10] + b"\x80\x92\xf4\x01" + b"\x63\x00" * count + plain[11:]
+def header_tags(port: int, count: bytes = b"\x80\x92\xf4\x01", tags: int = 4_000_000) -> None:
+    plain = heartbeat()[4:]
+    frame = plain[:10] + count + b"\x63\x00" * tags + plain[11:]
     send(port, struct.pack(">i", len(frame)) + frame)
+
+
+@ON_CONNECTIONS.titled("a header with 20,000,000 tags")
+def more_header_tags(port: int) -> None:
+    """The server may refuse so large a frame before it reads a tag."""
+    header_tags(port, b"\x80\xda\xc4\x09", 20_000_000)
 
 
 @ON_CONNECTIONS.titled("a million coordinators' keys")
