@@ -127,17 +127,22 @@ def heartbeat(group: str = "g") -> bytes:
         return raw.frame(ShareGroupHeartbeatRequest(group_id=group, member_id="m" * 22, member_epoch=0))
 
 
-@ON_CONNECTIONS.titled("a header with 4,000,000 tags")
-def header_tags(port: int, count: bytes = b"\x80\x92\xf4\x01", tags: int = 4_000_000) -> None:
+def send_tags(port: int, tags: int, encoded: bytes) -> None:
+    """Send a header with so many tags; `encoded`: their number as an unsigned varint."""
     plain = heartbeat()[4:]
-    frame = plain[:10] + count + b"\x63\x00" * tags + plain[11:]
+    frame = plain[:10] + encoded + b"\x63\x00" * tags + plain[11:]
     send(port, struct.pack(">i", len(frame)) + frame)
+
+
+@ON_CONNECTIONS.titled("a header with 4,000,000 tags")
+def header_tags(port: int) -> None:
+    send_tags(port, 4_000_000, b"\x80\x92\xf4\x01")
 
 
 @ON_CONNECTIONS.titled("a header with 20,000,000 tags")
 def more_header_tags(port: int) -> None:
     """The server may refuse so large a frame before it reads a tag."""
-    header_tags(port, b"\x80\xda\xc4\x09", 20_000_000)
+    send_tags(port, 20_000_000, b"\x80\xda\xc4\x09")
 
 
 @ON_CONNECTIONS.titled("a million coordinators' keys")
