@@ -124,11 +124,11 @@ bench-site: $(VENV)/.test site  ## what the site costs a visitor: seconds to the
 	$(call say,the site: first strip, megabytes, records per second)
 	@$(PY) -m tests.bench.site
 
-fuzz: $(VENV)/.test  ## a million mutated frames against a server (FRAMES=1000000)
+fuzz: $(VENV)/.test  ## a million mutated frames against a server, and as many before and after a login (FRAMES=1000000)
 	$(call say,fuzz: mutated frames of every API)
-	@SHAREQ_FUZZ=$(FRAMES) $(PY) -m pytest tests/wire/test_fuzz.py $(ARGS)
+	@SHAREQ_FUZZ=$(FRAMES) SHAREQ_FUZZ_SECURED=$(FRAMES) $(PY) -m pytest tests/wire/test_fuzz.py $(ARGS)
 
-attack: $(VENV)/.test  ## attacks on a server, and what another client sees of them (ARGS=word)
+attack: $(VENV)/.test  ## attacks on a server, and what another client sees of them (ARGS='--secured word')
 	$(call say,attacks: p99 of another client, peak memory, recovery)
 	@$(PY) -m tests.attack $(ARGS)
 

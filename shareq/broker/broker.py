@@ -41,6 +41,8 @@ from shareq.model.actor import (
     CreateInternalTopic,
     DeadLettersEnded,
     DeleteRecordsBefore,
+    Effect,
+    Failed,
     FindOffset,
     ImageChanged,
     Incoming,
@@ -59,6 +61,7 @@ from shareq.model.actor import (
     ShardElected,
     ShardResigned,
     StopDeadLetters,
+    isolated,
 )
 from shareq.model.errors import Errors
 from shareq.model.events import Event, RecordsAppended
@@ -154,7 +157,21 @@ class Broker:
         if isinstance(route, Host):
             route.deliver(Incoming(exchange_id, request, client))
         else:
-            self._network.answer(self, exchange_id, route(request, client))
+            self._answer(exchange_id, request, route(request, client))
+
+    def _answer(self, exchange_id: int, request: Request, response: Response) -> None:
+        """Answer a request, of a producer after the delay of its topics."""
+        delays_ms = self._storage.delays_ms
+        delay_ms = 0
+        if delays_ms and isinstance(request, ProduceRequest):
+            known = self._controller.image.topics_by_id
+            names = [known[t.topic_id].name if t.topic_id in known else t.name for t in request.topics]
+            delay_ms = max([delays_ms.get(name, 0) for name in names], default=0)
+        if delay_ms:
+            due_ms = self._loop.time_ms() + delay_ms
+            self._loop.at(due_ms, lambda: self._network.answer(self, exchange_id, response))
+        else:
+            self._network.answer(self, exchange_id, response)
 
     def _authorize(self, exchange_id: int, request: Request, client: ClientContext) -> Request | None:
         """What its sender may make of a request; None if it was refused. What is refused of it is added to the
@@ -203,20 +220,17 @@ class Broker:
         if not self._leader.alive:
             return
         self._data.image = image
-        failures = []
+        failed: list[Effect] = []  # the other actors, shards and appends need the image all the same
         for host in self._hosts:
-            try:
-                host.deliver(ImageChanged(image))
-            except Exception as failure:  # the other actors need the image all the same
-                failures.append(failure)
+            isolated(failed, host.deliver, ImageChanged(image))
         for topic, host in self._coordinators.items():
             found = image.topics.get(topic)
             for index, partition in enumerate(found.partitions if found else ()):
-                self._lead_shard(host, TopicPartition(topic, index), partition)
+                isolated(failed, self._lead_shard, host, TopicPartition(topic, index), partition)
         stalled, self._stalled = self._stalled, []
         for host, append in stalled:
-            self._append_records(host, append)
-        raise_later(failures, self._loop)
+            isolated(failed, self._append_records, host, append)
+        raise_later([each.error for each in failed if isinstance(each, Failed)], self._loop)
 
     def _lead_shard(self, host: Host, shard: TopicPartition, partition: PartitionImage) -> None:
         epoch = self._led.get(shard)
@@ -309,7 +323,7 @@ class Broker:
         del host
         exchange_id, request, client = effect.incoming
         assert isinstance(request, ProduceRequest), "only produce requests are verified"
-        self._network.answer(self, exchange_id, self._produce(request, client, effect.verdicts))
+        self._answer(exchange_id, request, self._produce(request, client, effect.verdicts))
 
     def _marker_appended(self, host: Host, effect: MarkerAppended) -> None:
         """Deliver a marker to the coordinator of its partition after earlier appends, in the order of the log."""

@@ -1,8 +1,4 @@
-"""A whole Kafka cluster in this process: brokers, controller, logs, network, clock, journal.
-
-with Cluster(brokers=3, seed=7) as cluster:
-    consumer = ShareConsumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "payments"})
-"""
+"""A whole Kafka cluster in this process: brokers, controller, logs, network, clock, journal."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from shareq.broker import cluster_arguments as arguments
 from shareq.broker.cluster_html import clock_and_persister, cluster_html
 from shareq.broker.cluster_runtime import ClusterRuntime
-from shareq.broker.loop import VirtualLoop, WallLoop, checked_scale, make_loop
+from shareq.broker.loop import WallLoop, checked_scale, make_loop
 from shareq.broker.message_faults import MessageFaults
 from shareq.broker.placement import ErrorWithMessage
 from shareq.broker.runtimes import make_runtime
@@ -302,9 +298,16 @@ class Cluster(Closing):
     def step(self) -> bool:
         """Run the next event of a virtual clock, jumping to its time. False if there is none."""
         self._check_open()
-        if not isinstance(self.loop, VirtualLoop):
-            raise IllegalStateException(f"clock={self.clock!r} runs by itself: only clock='virtual' can be stepped")
-        return self.loop.step()
+        return arguments.virtual_loop(self.loop, self.clock, "be stepped").step()
+
+    def jump_clock(self, ms: int) -> None:
+        """Let `ms` pass at once without an event, as a pause of the machine does: what was due meanwhile happens at the
+        next call that waits, late. ConfigException outside 0..31536000000; IllegalStateException unless the clock is
+        virtual."""
+        self._check_open()
+        loop = arguments.virtual_loop(self.loop, self.clock, "jump")
+        loop.jump(arguments.checked_jump(ms))
+        self.record(FaultInjected(f"the clock has jumped by {ms} ms"))
 
     def wait(self, until: Callable[[], bool], timeout: float) -> bool:
         """Wait until `until()` holds, at most `timeout` seconds of the cluster's time; return whether it holds."""
@@ -315,22 +318,20 @@ class Cluster(Closing):
 
     def fail_appends(self, topic: str, error: Errors = Errors.NOT_ENOUGH_REPLICAS, times: int = 1) -> None:
         """Let the next `times` appends to `topic` fail; `__share_group_state` makes state writes fail."""
-        if times < 1:
-            raise ConfigException(f"times={times!r}: must be >= 1")
         self._runtime.storage.break_appends(topic, error, times)
         self.record(FaultInjected(f"the next {times} appends to {topic} fail with {error.name}"))
 
     def delay_appends(self, topic: str, ms: int) -> None:
-        """Let each append of a coordinator to its own topic take `ms` longer, until this is changed; 0: no delay.
-        `__share_group_state` delays state writes. ConfigException for another topic, and outside 0..3600000."""
+        """Let each append of a producer, or of a coordinator to its own topic, be answered `ms` later; 0: no delay.
+        `__share_group_state` delays state writes. ConfigException for an unknown topic, and outside 0..3600000."""
         self._check_open()
-        check_delay(topic, ms)
+        check_delay(topic, ms, self.image)
         storage = self._runtime.storage
         self.record(FaultInjected(f"appends to {topic} take {ms} ms longer" if ms else f"no delay of {topic}"))
         storage.delays_ms[topic] = plain(ms)
 
     def append_delay_ms(self, topic: str) -> int:
-        """The present delay of appends to an internal topic."""
+        """The present delay of appends to a topic."""
         return 0 if self.backend else self._runtime.storage.delays_ms.get(topic, 0)
 
     def clear_faults(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
 from shareq.broker.configs import config_text
+from shareq.broker.loop import EventLoop, VirtualLoop
 from shareq.model.authorizer_configs import CLASS_NAME
 from shareq.model.configs import BROKER_CONFIGS, GROUP_CONFIGS
 from shareq.model.errors import ConfigException, IllegalStateException
@@ -177,3 +178,22 @@ def checked_ms(ms: float) -> float:
     if ms < 0:
         raise ConfigException(f"ms={ms!r}: must be >= 0, time does not run backwards")
     return ms
+
+
+LONGEST_JUMP_MS = 31_536_000_000
+"""A year."""
+
+
+def checked_jump(ms: object) -> int:
+    """The duration of a jump of the clock. ConfigException outside 0..LONGEST_JUMP_MS: time does not run backwards."""
+    ms = plain(ms)
+    if isinstance(ms, bool) or not isinstance(ms, int) or not 0 <= ms <= LONGEST_JUMP_MS:
+        raise ConfigException(f"ms={ms!r}: must be a whole number in 0..{LONGEST_JUMP_MS}")
+    return ms
+
+
+def virtual_loop(loop: EventLoop, clock: str | float, what: str) -> VirtualLoop:
+    """The loop of a virtual clock. IllegalStateException for another one, which cannot do `what`."""
+    if not isinstance(loop, VirtualLoop):
+        raise IllegalStateException(f"clock={clock!r} runs by itself: only clock='virtual' can {what}")
+    return loop

@@ -21,10 +21,11 @@ from shareq.model.numbers import plain
 MAX_DELAY_MS = 3_600_000
 
 
-def check_delay(topic: object, ms: object) -> None:
-    """ConfigException unless a delay of appends is of an internal topic, and within its range."""
-    if topic not in INTERNAL_TOPICS:
-        raise ConfigException(f"topic={topic!r}: must be one of {', '.join(sorted(INTERNAL_TOPICS))}")
+def check_delay(topic: object, ms: object, image: ClusterImage) -> None:
+    """ConfigException unless a delay of appends is of a topic that exists, or of an internal one, and within its
+    range."""
+    if not isinstance(topic, str) or (topic not in INTERNAL_TOPICS and topic not in image.topics):
+        raise ConfigException(f"topic={topic!r}: must be a topic, or one of {', '.join(sorted(INTERNAL_TOPICS))}")
     ms = plain(ms)
     if isinstance(ms, bool) or not isinstance(ms, int) or not 0 <= ms <= MAX_DELAY_MS:
         raise ConfigException(f"ms={ms!r}: must be a whole number in 0..{MAX_DELAY_MS}")
@@ -40,7 +41,7 @@ class Storage:
         self._record = record
         self._faults: dict[str, deque[Errors]] = defaultdict(deque)
         self.delays_ms: dict[str, int] = {}
-        """By internal topic: how much longer an append of its coordinator takes."""
+        """By topic: how much longer an append of a producer, or of the topic's coordinator, takes."""
 
     def image_changed(self, image: ClusterImage) -> None:
         """Remove the logs of deleted topics, and apply changed configurations."""
@@ -85,7 +86,10 @@ class Storage:
         return log
 
     def break_appends(self, topic: str, error: Errors, times: int) -> None:
-        """Inject `error` into the next `times` appends to `topic`, whatever the partition."""
+        """Inject `error` into the next `times` appends to `topic`, whatever the partition.
+        ConfigException unless `times` is at least 1."""
+        if times < 1:
+            raise ConfigException(f"times={times!r}: must be >= 1")
         self._faults[topic].extend([error] * times)
 
     def clear_faults(self) -> None:

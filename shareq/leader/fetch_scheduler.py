@@ -13,6 +13,7 @@ Rules: BEHAVIOUR.md, "Fetching".
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from shareq.leader.fetch_states import FetchEvent, FetchState, LockEvent, LockState
 from shareq.leader.group_fetch_queues import GroupFetchQueues
@@ -20,7 +21,7 @@ from shareq.leader.leader_context import LeaderContext
 from shareq.leader.led_partitions import DROPPING, LedPartitions
 from shareq.leader.share_fetch import LedPartition, PartitionRead, ShareFetch
 from shareq.leader.share_requests import FetchedPartition
-from shareq.model.actor import MAX_OFFSET, LogRead, ReadLog
+from shareq.model.actor import MAX_OFFSET, Failed, LogRead, ReadLog
 from shareq.model.configs import GroupConfig
 from shareq.model.errors import Errors
 from shareq.model.experiments import priorities_of
@@ -157,6 +158,22 @@ class FetchScheduler:
     # ---- an attempt --------------------------------------------------------------------------------------------------
 
     def _attempt(self, fetch: ShareFetch) -> None:
+        self._guarded(fetch, self._try, fetch)
+
+    def _guarded(self, fetch: ShareFetch, step: Callable[..., object], *args: Any) -> None:
+        """Run a step of a fetch. If it raises, this fetch ends, with an error where it has acquired nothing, and its
+        locks are free for the others."""
+        try:
+            step(*args)
+        except Exception as defect:
+            self._context.effects.append(Failed(defect))
+            for led in fetch.leds:
+                fetch.fetched.setdefault(led.at, FetchedPartition(Errors.UNKNOWN_SERVER_ERROR))
+            if fetch.state is not _ENDED:
+                fetch.step(_DECIDED)
+                self._end(fetch)
+
+    def _try(self, fetch: ShareFetch) -> None:
         """Try all share-partitions of a fetch, now or when the fetch is first in its group's queue."""
         if fetch.min_bytes > 1 and fetch.state is not _LAST and not self._queues.enter(fetch):
             if not fetch.waiting:
@@ -209,8 +226,11 @@ class FetchScheduler:
         """The log has answered one read. After the last read of a wave: acquire, read the next wave, or wait."""
         read = self._reads.pop(answer.id)
         fetch, led = read.fetch, read.led
-        if led.owner is not fetch:
-            return  # the fetch has ended and released its locks
+        if led.owner is fetch:  # else the fetch has ended and released its locks
+            self._guarded(fetch, self._take_read, read, answer)
+
+    def _take_read(self, read: PartitionRead, answer: LogRead) -> None:
+        fetch = read.fetch
         if answer.error is Errors.OFFSET_OUT_OF_RANGE and read.offset > answer.log_start_offset:
             answer = answer._replace(error=Errors.NONE)  # above the log's end: the offset may still be written
         if self._context.sole and answer.error in DROPPING:  # the image shows whether this broker leads

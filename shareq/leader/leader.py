@@ -113,10 +113,12 @@ class ShareLeader:
         return frozenset().union(*[self._fetches.waits_for(fetch) for fetch in session.fetches] if session else ())
 
     def handle(self, message: Message, now_ms: int) -> list[Effect]:
-        """Handle one message. KeyError for a message type that a share-partition leader does not handle."""
+        """Handle one message. KeyError for a message type that a share-partition leader does not handle.
+
+        An exception is an effect: what the message has woken before it goes on."""
         context = self._context
         context.now_ms = now_ms
-        self._handlers[type(message)](message)
+        isolated(context.effects, self._handlers[type(message)], message)
         self._finish()
         self.wake_at_ms = context.deadlines.next_ms()
         effects, context.effects = context.effects, []

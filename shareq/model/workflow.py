@@ -290,11 +290,17 @@ class Pauses:
         return LATER
 
     def end_all(self) -> None:
-        """Resume all paused workflows."""
+        """Resume all paused workflows. The exception of one is raised after the others are resumed."""
         heap, self._heap = self._heap, []
+        failures = []
         for _, _, waiter in sorted(heap, key=lambda entry: entry[:2]):
-            if not waiter.done:
-                waiter.resume(None)
+            try:
+                if not waiter.done:
+                    waiter.resume(None)
+            except Exception as failure:
+                failures.append(failure)
+        if failures:
+            raise failures[0]
 
     def end_due(self, now_ms: int) -> None:
         """Resume the workflows whose pauses have ended."""

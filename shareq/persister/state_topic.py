@@ -11,7 +11,7 @@ import random
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
-from shareq.model.actor import Answer, Call, Effect, ImageChanged, Incoming, Message, Respond, Tick
+from shareq.model.actor import Answer, Call, Effect, ImageChanged, Incoming, Message, Respond, Tick, isolated
 from shareq.model.errors import Errors
 from shareq.model.ids import SHARE_STATE_TOPIC, SharePartitionKey, TopicId
 from shareq.model.image import ClusterImage
@@ -171,10 +171,19 @@ class StateTopicPersister:
         if channel.open or not channel.waiting:
             return
         for parts in channel.next_round():
-            call_id = self._next_id()
-            self._sent[call_id] = SentRequest(channel, parts)
-            channel.open += 1
-            effects.append(Call(call_id, channel.node, _joined(parts), CALL_TIMEOUT_MS))
+            isolated(effects, self._send_joined, channel, parts, effects)
+
+    def _send_joined(self, channel: BrokerChannel, parts: list[RequestEntry], effects: list[Effect]) -> None:
+        try:
+            request = _joined(parts)
+        except Exception:
+            for part in parts:
+                extend(effects, part.fail(Errors.UNKNOWN_SERVER_ERROR))
+            raise
+        call_id = self._next_id()
+        self._sent[call_id] = SentRequest(channel, parts)
+        channel.open += 1
+        effects.append(Call(call_id, channel.node, request, CALL_TIMEOUT_MS))
 
     # ---- on the way back ---------------------------------------------------------------------------------------------
 
@@ -192,17 +201,18 @@ class StateTopicPersister:
             results = _results(answer)
             for part in sent.parts:
                 result = results.get((part.key.topic_id, part.key.partition))
-                extend(effects, self._settle(part, result, answer.error, now_ms))
+                isolated(effects, self._settle, part, result, answer.error, now_ms, effects)
             sent.channel.open -= 1
             self._send(sent.channel, effects)
 
-    def _settle(self, part: RequestEntry, result: Any, error: Errors, now_ms: int) -> Respond | None:
+    def _settle(self, part: RequestEntry, result: Any, error: Errors, now_ms: int, effects: list[Effect]) -> None:
         """A part's result has come (None: there is none in the answer), which may be that it has to be tried again."""
         error = result.error_code if result else error or Errors.UNKNOWN_SERVER_ERROR
         if error in RETRIED:
             part.failed_calls += 1
-            return self._failed(part, error, part.failed_calls, now_ms)
-        return part.put(result) if result else part.fail(error)
+            extend(effects, self._failed(part, error, part.failed_calls, now_ms))
+        else:
+            extend(effects, part.put(result) if result else part.fail(error))
 
     def _failed(self, part: RequestEntry, error: Errors, failures: int, now_ms: int) -> Respond | None:
         """Try again later with a new lookup, or give up."""

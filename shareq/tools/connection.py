@@ -7,14 +7,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from shareq.admin import Admin
 from shareq.client.config import CONNECTION_KEYS
 from shareq.client.properties import client_properties
 from shareq.model.errors import ConfigException, KafkaException, in_words
+
+if TYPE_CHECKING:
+    from shareq.admin import Admin
 
 DEFAULT_TIMEOUT_MS = 30_000
 
@@ -40,6 +42,8 @@ class Connection:
 
     @contextmanager
     def admin(self) -> Iterator[Admin]:
+        from shareq.admin import Admin  # not at import: the help needs none
+
         with Admin(self.config()) as admin:
             yield admin
 

@@ -7,15 +7,18 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from shareq.admin import Admin
-from shareq.admin.results import ShareGroupDescription
 from shareq.client.topic_partition import TopicPartition
 from shareq.model.errors import Errors, KafkaException
 from shareq.tools import reset_plan
 from shareq.tools.rows import NAME_WIDTH, Row, print_json, print_table
+
+if TYPE_CHECKING:
+    from shareq.admin import Admin
+    from shareq.admin.results import ShareGroupDescription
 
 STATES = ("Empty", "Stable", "Dead")
 EVERY_STATE = "*"

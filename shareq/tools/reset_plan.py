@@ -9,10 +9,13 @@ import csv
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from shareq.admin import Admin
 from shareq.client.topic_partition import TopicPartition
 from shareq.model.errors import ConfigException
+
+if TYPE_CHECKING:
+    from shareq.admin import Admin
 
 Plan = dict[TopicPartition, int]
 """The new start offset of each partition."""

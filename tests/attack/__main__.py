@@ -1,31 +1,41 @@
-"""`make attack`: each attack against a server of its own, beside a client with one request at a time.
+"""`make attack`: each attack against a server of its own, beside a client with one request at a time. With --secured
+the server has TLS and SASL, and its clients have logged in.
 
 Prints one table: the client's p99 and longest wait during the attack, the server's peak memory above that at the start,
-and the time after the attack until the client is served at once again. Fails above MOST_WAIT_MS or MOST_MEMORY_MB. The
-figures depend on the machine; what the ordinary tests count (work, objects, bytes) does not.
+and the time after the attack until the client is served at once again. Fails above LONGEST_WAIT_MS, MOST_RECOVERY_MS or
+MOST_MEMORY_MB, or above the limit of P99_MS. The figures depend on the machine; what the ordinary tests count (work,
+objects, bytes) does not.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from shareq.model.messages.cluster import MetadataRequest
 from tests.attack.attacks import ON_CONNECTIONS
+from tests.attack.connection import AUTHORITY, Raw
 from tests.attack.coordination import ON_COORDINATION
-from tests.wire.raw import Raw
+from tests.wire.certificates import Authority
 
 ATTACKS = {**ON_CONNECTIONS, **ON_COORDINATION}
 
-MOST_WAIT_MS = 1000
+SECURED = "--secured"
+LONGEST_WAIT_MS = 1000
+MOST_RECOVERY_MS = 1000
 MOST_MEMORY_MB = 500
+P99_MS = {"100 connections that pipeline and never read": 50}
+"""The limits of attacks whose share of the server's time is bounded by turns."""
+
 AT_ONCE_MS = 50
 PAUSE_S = 0.005
 ATTACK_S = 60
@@ -42,7 +52,13 @@ class Outcome(NamedTuple):
 
     @property
     def is_harmless(self) -> bool:
-        return self.p99_ms <= MOST_WAIT_MS and self.memory_mb <= MOST_MEMORY_MB and self.took_s < ATTACK_S
+        return (
+            self.p99_ms <= P99_MS.get(self.title, LONGEST_WAIT_MS)
+            and self.longest_ms <= LONGEST_WAIT_MS
+            and self.recovery_ms <= MOST_RECOVERY_MS
+            and self.memory_mb <= MOST_MEMORY_MB
+            and self.took_s < ATTACK_S
+        )
 
 
 class Bystander(threading.Thread):
@@ -63,9 +79,9 @@ class Bystander(threading.Thread):
 
 
 @contextmanager
-def served() -> Iterator[tuple[int, int]]:
-    """The process id and the port of a server."""
-    command = [sys.executable, "-m", "tests.attack.target"]
+def served(files: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The process id and the port of a server; `files`: its certificate and key."""
+    command = [sys.executable, "-m", "tests.attack.target", *files]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdin is not None
@@ -82,8 +98,8 @@ def peak_mb(pid: int) -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 
-def suffered(title: str) -> Outcome:
-    with served() as (pid, port):
+def suffered(title: str, files: Sequence[str]) -> Outcome:
+    with served(files) as (pid, port):
         bystander = Bystander(port)
         bystander.start()
         time.sleep(0.5)
@@ -109,11 +125,23 @@ def suffered(title: str) -> Outcome:
 
 
 def main() -> int:
-    wanted = [title for title in ATTACKS if all(word in title for word in sys.argv[1:])]
+    words = sys.argv[1:]
+    with TemporaryDirectory() as folder:
+        files: Sequence[str] = ()
+        if SECURED in words:
+            words.remove(SECURED)
+            authority = Authority(Path(folder), "good")
+            issued = authority.issue("127.0.0.1")
+            files = issued.cert, issued.key
+            os.environ[AUTHORITY] = authority.file
+        return attack([title for title in ATTACKS if all(word in title for word in words)], files)
+
+
+def attack(wanted: Sequence[str], files: Sequence[str]) -> int:
     print(f"{'attack':48} {'p99 ms':>8} {'longest':>8} {'peak MB':>8} {'recovery ms':>12} {'took s':>7}")
     outcomes = []
     for title in wanted:
-        outcomes.append(found := suffered(title))
+        outcomes.append(found := suffered(title, files))
         row = f"{found.title:48} {found.p99_ms:8.1f} {found.longest_ms:8.1f} {found.memory_mb:8.1f}"
         print(
             f"{row} {found.recovery_ms:12.1f} {found.took_s:7.1f}{'' if found.is_harmless else '  <- harm'}", flush=True

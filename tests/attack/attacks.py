@@ -25,8 +25,8 @@ from shareq.model.messages.fetch import FetchRequest
 from shareq.model.messages.share_fetch import ShareFetchRequest
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
 from shareq.model.messages.topics import CreateTopicsRequest, DeleteTopicsRequest
+from tests.attack.connection import WOULD_BLOCK, Raw
 from tests.log.support import patched
-from tests.wire.raw import Raw
 
 Attack = Callable[[int], None]
 """`attack(port)`."""
@@ -98,9 +98,10 @@ def compressed(payload: bytes, codec: str, count: int) -> bytes:
     return patched(bytes(header) + payload, 23, bytes(header[23:27]))
 
 
-@ON_CONNECTIONS.titled("zstd: 32 kB that stand for 1 GB")
+@ON_CONNECTIONS.titled("zstd: 960 kB that stand for 30 GB")
 def zstd_bomb(port: int) -> None:
-    produce(port, compressed(bytes(cramjam.zstd.compress(bytes(1 << 30))), "zstd", 1), 5)
+    """30 frames of a gigabyte each."""
+    produce(port, compressed(bytes(cramjam.zstd.compress(bytes(1 << 30))) * 30, "zstd", 1), 5)
 
 
 @ON_CONNECTIONS.titled("gzip: 1 MB that stand for 1 GB")
@@ -126,11 +127,22 @@ def heartbeat(group: str = "g") -> bytes:
         return raw.frame(ShareGroupHeartbeatRequest(group_id=group, member_id="m" * 22, member_epoch=0))
 
 
+def send_tags(port: int, tags: int, encoded: bytes) -> None:
+    """Send a header with so many tags; `encoded`: their number as an unsigned varint."""
+    plain = heartbeat()[4:]
+    frame = plain[:10] + encoded + b"\x63\x00" * tags + plain[11:]
+    send(port, struct.pack(">i", len(frame)) + frame)
+
+
 @ON_CONNECTIONS.titled("a header with 4,000,000 tags")
 def header_tags(port: int) -> None:
-    plain, count = heartbeat()[4:], 4_000_000
-    frame = plain[:10] + b"\x80\x92\xf4\x01" + b"\x63\x00" * count + plain[11:]
-    send(port, struct.pack(">i", len(frame)) + frame)
+    send_tags(port, 4_000_000, b"\x80\x92\xf4\x01")
+
+
+@ON_CONNECTIONS.titled("a header with 20,000,000 tags")
+def more_header_tags(port: int) -> None:
+    """The server may refuse so large a frame before it reads a tag."""
+    send_tags(port, 20_000_000, b"\x80\xda\xc4\x09")
 
 
 @ON_CONNECTIONS.titled("a million coordinators' keys")
@@ -179,7 +191,7 @@ def pipelines(port: int) -> None:
             writable = select.select([], [raw.socket for raw in raws], [], 0.1)[1]
             for raw, frame in zip(raws, frames, strict=True):
                 if raw.socket in writable:
-                    with suppress(BlockingIOError, ConnectionError):
+                    with suppress(*WOULD_BLOCK, ConnectionError):
                         raw.socket.send(frame)
 
 
@@ -210,7 +222,7 @@ def unfinished(port: int) -> None:
         end = time.monotonic() + 5
         while any(left.values()) and time.monotonic() < end:
             for writable in select.select([], [sock for sock, count in left.items() if count], [], 0.1)[1]:
-                with suppress(BlockingIOError, ConnectionError):
+                with suppress(*WOULD_BLOCK, ConnectionError):
                     writable.send(chunk)
                     left[writable] -= 1
 

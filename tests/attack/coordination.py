@@ -17,7 +17,7 @@ from shareq.model.messages.share_state import StateBatch, WriteShareGroupStateRe
 from shareq.model.messages.topics import DescribeConfigsRequest
 from shareq.model.messages.transactions import AddPartitionsToTxnRequest, InitProducerIdRequest
 from tests.attack.attacks import NOW, Attacks, many, topic
-from tests.wire.raw import Raw
+from tests.attack.connection import Raw
 
 ON_COORDINATION = Attacks()
 

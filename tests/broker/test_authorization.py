@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import pytest
@@ -34,8 +34,10 @@ from shareq.model.messages.share_fetch import AcknowledgementBatch, ShareAcknowl
 from shareq.model.messages.share_group import ShareGroupDescribeRequest, ShareGroupHeartbeatRequest
 from shareq.model.messages.transactions import (
     AddPartitionsToTxnRequest,
+    AllocateProducerIdsRequest,
     DescribeTransactionsRequest,
     InitProducerIdRequest,
+    WriteTxnMarkersRequest,
 )
 from tests.broker.probe import Probe
 
@@ -481,3 +483,45 @@ def test_a_client_without_a_user_is_anonymous(cluster: Cluster, root: Admin) -> 
         assert nobody.list_topics() == {}
         root.create_acls([allow(TOPIC, "orders", DESCRIBE, "ANONYMOUS")]).check()
         assert list(nobody.list_topics()) == ["orders"]
+
+
+# ---- requests between brokers, which no port takes -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "request_of",
+    [
+        pytest.param(lambda: AllocateProducerIdsRequest(broker_id=0), id="AllocateProducerIds"),
+        pytest.param(
+            lambda: WriteTxnMarkersRequest(
+                markers=(
+                    WriteTxnMarkersRequest.Marker(
+                        producer_id=9,
+                        producer_epoch=0,
+                        transaction_result=False,
+                        topics=(WriteTxnMarkersRequest.Topic(name="orders", partition_indexes=(0,)),),
+                        coordinator_epoch=0,
+                    ),
+                )
+            ),
+            id="WriteTxnMarkers",
+        ),
+    ],
+)
+def test_a_request_between_brokers_needs_cluster_action(cluster: Cluster, root: Admin, request_of: Any) -> None:
+    """They are no rows of the table in `tests/pairings`, whose clients come over TCP."""
+    alice = User(cluster, "alice")
+    assert errors_in(alice.ask(request_of())) == {Errors.CLUSTER_AUTHORIZATION_FAILED}
+    root.create_acls([allow(CLUSTER, CLUSTER_NAME, AclOperation.CLUSTER_ACTION)]).check()
+    assert errors_in(alice.ask(request_of())) == {Errors.NONE}
+
+
+def errors_in(response: Any) -> set[Errors]:
+    """The error codes of a response and of what it has."""
+    if isinstance(response, tuple):
+        return {error for row in response for error in errors_in(row)}
+    if not is_dataclass(response):
+        return set()
+    values = {field.name: getattr(response, field.name) for field in fields(response)}
+    own = {value for name, value in values.items() if name == "error_code"}
+    return own.union(*(errors_in(value) for value in values.values() if isinstance(value, tuple)))

@@ -6,6 +6,8 @@ Numbers in ids are sections of shareq/broker/BEHAVIOUR.md.
 from __future__ import annotations
 
 import random
+import sys
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -292,6 +294,40 @@ def test_a_waiting_fetch_ends_with_its_connection(cluster: Cluster, requester: R
     assert not cluster._brokers[0]._fetcher.wake_at_ms
     assert not requester.response(call).responses, "the request is over, though no client reads the response"
     assert not cluster._runtime.network._open[0]
+
+
+@pytest.mark.parametrize("how", ["lost connection", "deleted topic", "append"])
+def test_the_work_of_fetches_that_break_at_once_grows_with_their_number(cluster: Cluster, how: str) -> None:
+    """In calls, ten times as many fetches take ten times as many: the end of one does not look at the others."""
+
+    def calls(count: int) -> int:
+        requester = Requester(cluster)
+        end = cluster.log("orders", 0).log_end_offset
+        sent = [requester.send(fetch(cluster, (0, end), max_wait_ms=60_000), NEWEST) for _ in range(count)]
+        assert not any(requester.answered(call) for call in sent)
+        profiled = Counter[str]()
+
+        def profile(_: Any, event: str, __: Any) -> None:
+            profiled[event] += event in ("call", "c_call")
+
+        sys.setprofile(profile)
+        try:
+            if how == "lost connection":
+                cluster.loop.enter(lambda: cluster._runtime.network.disconnect(requester.connection_id))
+            elif how == "deleted topic":
+                Requester(cluster).ask(DeleteTopicsRequest(topics=(DeleteTopicsRequest.Topic(name="orders"),)), 6)
+            else:
+                produce(cluster)
+        finally:
+            sys.setprofile(None)
+        assert all(requester.answered(call) for call in sent)
+        if how == "deleted topic":
+            cluster.create_topic("orders", 3)
+        return profiled.total()
+
+    few, many = calls(100), calls(1000)
+    assert few > 100
+    assert many < 11 * few
 
 
 # ---- transactions ----------------------------------------------------------------------------------------------------

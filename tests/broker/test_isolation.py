@@ -218,13 +218,13 @@ def test_every_actor_gets_the_image_although_one_raises(
                     raise Defect
             return real(message, now_ms)
 
-        monkeypatch.setattr(host, "actor", _Wrapped(host.actor, handle))
+        monkeypatch.setattr(host, "actor", Wrapped(host.actor, handle))
     cluster.create_topic("more", 1)
     assert received == [host.name for host in hosts]
     assert len(failures) == (len(hosts) + 1) // 2
 
 
-class _Wrapped:
+class Wrapped:
     """An actor with another `handle`."""
 
     def __init__(self, actor: Any, handle: Any) -> None:

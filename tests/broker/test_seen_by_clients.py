@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 import pytest
 
-from shareq.broker.loop import VirtualLoop
 from shareq.consumer import Message, Messages, ShareConsumer
 from shareq.log.records import decode
 from shareq.model.errors import KafkaException
@@ -141,8 +140,7 @@ class SightStage(FaultyStage):
 
     def jump(self) -> None:
         """The clock jumps ahead: what was due meanwhile happens late."""
-        assert isinstance(self.cluster.loop, VirtualLoop)
-        self.cluster.loop.jump(self.rng.choice([100, 20_000, 40_000, 100_000]))
+        self.cluster.jump_clock(self.rng.choice([100, 20_000, 40_000, 100_000]))
 
     # ---- the end -----------------------------------------------------------------------------------------------------
 

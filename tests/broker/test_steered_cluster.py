@@ -116,15 +116,35 @@ def test_delayed_appends_delay_state_writes(
 @pytest.mark.parametrize(
     ("topic", "ms", "message"),
     [
-        ("orders", 1, r"topic='orders': must be one of __consumer_offsets, __share_group_state, __transaction_state"),
+        ("x", 1, r"topic='x': must be a topic, or one of __consumer_offsets, __share_group_state, __transaction_state"),
+        (["orders"], 1, r"topic=\['orders'\]: must be a topic"),
         (SHARE_STATE_TOPIC, -1, r"ms=-1: must be a whole number in 0\.\.3600000"),
         (SHARE_STATE_TOPIC, 1.5, r"ms=1\.5: must be a whole number"),
     ],
 )
-def test_bad_delays_are_refused(cluster: Cluster, topic: str, ms: Any, message: str) -> None:
+def test_bad_delays_are_refused(cluster: Cluster, topic: Any, ms: Any, message: str) -> None:
     with pytest.raises(ConfigException, match=message):
         cluster.delay_appends(topic, ms)
     assert not count(cluster, FaultInjected)
+
+
+def test_an_append_of_a_producer_is_answered_late(cluster: Cluster) -> None:
+    """Its record is in the log at once: a consumer may have it before the producer knows."""
+    cluster.delay_appends("orders", 400)
+    took_ms: list[int] = []
+    end = cluster.log("orders", 0).log_end_offset
+    with Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
+        for _ in range(2):
+            began_ms = cluster.now_ms
+            producer.produce("orders", b"x")
+            cluster.advance(100)
+            assert cluster.log("orders", 0).log_end_offset == end + 1
+            assert producer.flush(10) == 0
+            took_ms.append(cluster.now_ms - began_ms)
+            cluster.clear_faults()
+            end += 1
+    assert 400 <= took_ms[0] < 500
+    assert took_ms[1] == 100
 
 
 # ---- retention -------------------------------------------------------------------------------------------------------
@@ -192,10 +212,34 @@ def test_inside_an_event_no_time_passes_and_no_timer_fires() -> None:
 # ---- clocks ----------------------------------------------------------------------------------------------------------
 
 
-def jump(cluster: Cluster, ms: int) -> None:
-    """The clock jumps ahead, as after a pause of the machine: what was due meanwhile happens late."""
-    assert isinstance(cluster.loop, VirtualLoop)
-    cluster.loop.jump(ms)
+def test_a_jump_of_the_clock_is_in_the_journal_and_delays_what_is_due(cluster: Cluster) -> None:
+    seen: list[int] = []
+    began_ms = cluster.now_ms
+    cluster.loop.at(began_ms + 10, lambda: seen.append(cluster.now_ms))
+    cluster.jump_clock(1000)
+    assert (seen, cluster.now_ms) == ([], began_ms + 1000)
+    cluster.advance(0)
+    assert seen == [began_ms + 1000]
+    (fault,) = cluster.journal.select(FaultInjected)
+    assert (fault.time_ms, fault.event) == (began_ms + 1000, FaultInjected("the clock has jumped by 1000 ms"))
+
+
+@pytest.mark.parametrize("ms", [-1, 1.5, True, "1", 31_536_000_001])
+def test_a_bad_jump_is_refused(cluster: Cluster, ms: Any) -> None:
+    began_ms = cluster.now_ms
+    with pytest.raises(ConfigException, match=rf"ms={ms!r}: must be a whole number in 0\.\.31536000000"):
+        cluster.jump_clock(ms)
+    assert cluster.now_ms == began_ms
+    assert not count(cluster, FaultInjected)
+
+
+@pytest.mark.parametrize("clock", ["wall", 10.0])
+def test_a_clock_that_runs_cannot_jump(clock: str | float) -> None:
+    with (
+        Cluster(brokers=1, clock=clock) as cluster,
+        pytest.raises(IllegalStateException, match=r"runs by itself: only clock='virtual' can jump"),
+    ):
+        cluster.jump_clock(1000)
 
 
 @pytest.mark.parametrize("first", ["acknowledgement", "timer"])
@@ -206,7 +250,7 @@ def test_a_lock_ends_with_its_timer_after_a_jump(cluster: Cluster, first: str) -
     )
     consumer.subscribe(["orders"])
     (message,) = consumer.poll(10)
-    jump(cluster, 31_000)
+    cluster.jump_clock(31_000)
     if first == "timer":
         cluster.advance(0)
     consumer.acknowledge(message)
@@ -220,7 +264,7 @@ def test_a_member_whose_session_ends_in_a_jump_joins_again(cluster: Cluster) -> 
     consumer = consumer_of(cluster)
     assert len(consumer.poll(10)) == 1
     consumer.commit_sync()
-    jump(cluster, 60_000)
+    cluster.jump_clock(60_000)
     cluster.advance(1000)
     assert count(cluster, MemberLeft) == 1
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
@@ -235,7 +279,7 @@ def test_timers_run_once_after_a_jump(cluster: Cluster) -> None:
     assert len(consumer.poll(10)) == 1
     cluster.advance(5000)
     before = count(cluster, HeartbeatReceived)
-    jump(cluster, 3_600_000)
+    cluster.jump_clock(3_600_000)
     cluster.advance(0)
     assert count(cluster, HeartbeatReceived) == before + 1
 

@@ -69,6 +69,8 @@ OF_CLUSTER = (
     ("cluster.create_topic('x', 0)", "topic 'x': 0 partitions: must be 1 or more"),
     ("cluster.create_topic('x', '3')", "partitions='3': must be a whole number"),
     ("cluster.create_topic('x', replication_factor=5)", "replication factor 5: must be 1..3, there are 3 brokers"),
+    ("cluster.jump_clock(-1)", "ms=-1: must be a whole number in 0..31536000000"),
+    ("cluster.delay_appends('x', 5)", "topic='x': must be a topic, or one of __consumer_offsets, "),
     ("cluster.create_topic('x', configs={'retention': 5})", 'did you mean "retention.ms"?'),
     ("cluster.configure_group('payments', {'lock': 5})", "lock='5': unknown group configuration"),
     ("cluster.configure_group('payments', 'earliest')", "configs='earliest': must be a dict of configurations by "),

@@ -360,7 +360,7 @@ SERVER = {"broker", "leader", "coordinator", "persister", "trace", "spark"}
 @pytest.mark.parametrize(
     ("module", "absent"),
     [
-        ("groups", SERVER | {"consumer", "producer"}),
+        ("groups", SERVER | {"admin", "consumer", "producer"}),
         ("topics", SERVER | {"consumer", "producer"}),
         ("configs", SERVER | {"consumer", "producer"}),
         ("acls", SERVER | {"consumer", "producer"}),

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from shareq import Cluster
+from shareq.model.messages.security import SaslAuthenticateRequest, SaslHandshakeRequest
 from shareq.wire.security.listener_security import ListenerSecurity
 from shareq.wire.server import Server
 from tests.wire.certificates import PASSWORD, Authority, TokenIssuer
+from tests.wire.raw import Raw
 
 KINDS = ("TLS", "mutual TLS", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
@@ -83,3 +85,10 @@ def secured(vault: Vault, kind: str, config: Mapping[str, object] | None = None)
         cluster.create_topic("orders")
         cluster.configure_group("g", {"share.auto.offset.reset": "earliest"})
         yield Secured(server, cluster)
+
+
+def log_in(raw: Raw) -> None:
+    """Log in as alice, by PLAIN."""
+    raw.ask(SaslHandshakeRequest(mechanism="PLAIN"))
+    answer = raw.ask(SaslAuthenticateRequest(auth_bytes=f"\0alice\0{PASSWORD}".encode()))
+    assert not answer.error_code

@@ -1,6 +1,8 @@
 """For any bytes the server closes the connection or responds correctly, and other connections continue.
 
-The environment variable `SHAREQ_FUZZ` sets the number of mutated frames (8,000 in CI; `make fuzz` sends a million).
+The environment variables `SHAREQ_FUZZ` and `SHAREQ_FUZZ_SECURED` set the number of mutated frames: to a server in
+plaintext (8,000 in CI), and to one with TLS and SASL, before and after the login (2,000 each). `make fuzz` sends a
+million each.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ import pytest
 
 from shareq import Admin, Cluster
 from shareq.model.messages.cluster import MetadataRequest
-from shareq.model.messages.security import SaslAuthenticateRequest, SaslHandshakeRequest
 from shareq.wire.apis import API_BY_KEY
 from shareq.wire.errors import MalformedFrame, UnsupportedVersion
 from shareq.wire.frames import decode_response
@@ -28,9 +29,12 @@ from tests.budgets import cases
 from tests.wire.certificates import PASSWORD
 from tests.wire.chance import Requests, bodies, mutated
 from tests.wire.raw import Raw
-from tests.wire.secured import Vault
+from tests.wire.secured import Vault, log_in
 
 FRAMES = cases(2_000, 8_000, "SHAREQ_FUZZ")
+SECURED_FRAMES = cases(500, 2_000, "SHAREQ_FUZZ_SECURED")
+"""Fewer: all but those in plaintext begin with a handshake of TLS, and half of them with a login."""
+
 ROUND = 5_000
 """Number of frames after which a new cluster replaces the old one: topics that random requests create are real."""
 
@@ -52,16 +56,16 @@ def test_the_server_survives_mutated_frames(seed: int) -> None:
     assert answered > FRAMES // 10, "too few frames reached a broker"
 
 
+@pytest.mark.timeout(300 + SECURED_FRAMES // 20)
 @pytest.mark.parametrize("logs_in", [False, True], ids=["before the login", "after the login"])
 def test_a_secured_server_survives_mutated_frames(vault: Vault, seed: int, logs_in: bool) -> None:
-    """A quarter of the frames each: all others begin with a handshake of TLS, and half of them with a login."""
     rng = random.Random(seed)
     security = ListenerSecurity(tls_cert=vault.server.cert, tls_key=vault.server.key, users={"alice": PASSWORD})
     context = ssl.create_default_context(cafile=vault.authority.file)
     answered = 0
-    for start in range(0, FRAMES // 4, ROUND):
-        answered += round_of(rng, min(ROUND, FRAMES // 4 - start), Way(security, context, logs_in=logs_in))
-    assert answered > (FRAMES // 40 if logs_in else 0)
+    for start in range(0, SECURED_FRAMES, ROUND):
+        answered += round_of(rng, min(ROUND, SECURED_FRAMES - start), Way(security, context, logs_in=logs_in))
+    assert answered > (SECURED_FRAMES // 10 if logs_in else 0)
 
 
 def test_a_server_survives_mutated_handshakes_of_tls(vault: Vault, seed: int) -> None:
@@ -104,12 +108,6 @@ class Way(NamedTuple):
         if self.logs_in:
             log_in(raw)
         return raw
-
-
-def log_in(raw: Raw) -> None:
-    raw.ask(SaslHandshakeRequest(mechanism="PLAIN"))
-    answer = raw.ask(SaslAuthenticateRequest(auth_bytes=f"\0alice\0{PASSWORD}".encode()))
-    assert not answer.error_code
 
 
 PLAIN_WAY = Way()

@@ -32,6 +32,7 @@ from shareq.model.actor import (
     Call,
     DeadLettersEnded,
     Effect,
+    Failed,
     ImageChanged,
     LogRead,
     Message,
@@ -181,7 +182,11 @@ class DeadLetterWriter(Workflows):
 
     def _run(self, lane: Lane) -> Workflow[None]:
         while lane.letters and not lane.stopping:
-            failure = yield from self._attempt(lane)
+            try:
+                failure = yield from self._attempt(lane)
+            except Exception as defect:  # the lane's own: it waits as for any failure, and the other lanes go on
+                self._effects.append(Failed(defect))
+                failure = Failure(f"a defect of shareq: {type(defect).__name__}", retried=True, of="defect")
             if failure is not None and not lane.stopping:
                 yield from self._wait(lane, failure)
         lane.running = False
@@ -250,15 +255,26 @@ class DeadLetterWriter(Workflows):
             failure: Failure | None = yield promise
             return failure
         self._creating[name] = []
+        try:
+            failure = yield from self._request_creation(name)
+        except Exception:
+            self._created(name, Failure(f"topic {name} cannot be created", retried=True, of="create"))
+            raise
+        self._created(name, failure)
+        return failure
+
+    def _request_creation(self, name: str) -> Workflow[Failure | None]:
         reply = yield Send(ANY_NODE, creation(name))
         if self._describes and _creation_error(reply) is Errors.INVALID_CONFIG:
             reply = yield Send(ANY_NODE, creation(name, enabled=False))
         failure = _creation_failure(name, reply)
         if failure is None and name not in self._image.topics:
             yield Pause(CREATED_MS, f"topic {name} is new")
+        return failure
+
+    def _created(self, name: str, failure: Failure | None) -> None:
         for promise in self._creating.pop(name):
             promise.keep(failure)
-        return failure
 
     def _find_producer(self, lane: Lane) -> Workflow[Failure | None]:
         """Get a producer id, with which the log of the queue recognizes a repeated round."""

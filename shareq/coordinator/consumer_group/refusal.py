@@ -21,6 +21,9 @@ MEMBER_MAKES_ITS_ID_VERSION = 1
 
 Owned = Mapping[TopicId, Collection[int]]
 
+LONGEST_EXPRESSION_BYTES = 32_767
+"""The length of a string in the key of a record is an int16."""
+
 
 # ---- without the group -----------------------------------------------------------------------------------------------
 
@@ -169,9 +172,13 @@ def unknown_member(group: ConsumerGroup, member_id: str) -> Refusal:
 
 
 def refuse_regex(group: ConsumerGroup, regex: str | None) -> Refusal | None:
-    """INVALID_REGULAR_EXPRESSION if an expression that no member has subscribed to yet cannot be compiled."""
+    """INVALID_REGULAR_EXPRESSION if an expression that no member has subscribed to yet cannot be compiled, or is too
+    long for the key of its record."""
     if not regex or regex in group.regex_counts:
         return None
+    if len(regex.encode()) > LONGEST_EXPRESSION_BYTES:
+        message = f"SubscribedTopicRegex is longer than {LONGEST_EXPRESSION_BYTES} bytes."
+        return Refusal(Errors.INVALID_REGULAR_EXPRESSION, message)
     try:
         compile_expression(regex)
     except ExpressionError as error:
