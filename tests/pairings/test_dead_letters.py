@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from shareq import Admin, Cluster
+from shareq import Admin
 from shareq.kafka import LocalKafka
 from shareq.wire.server import Server
 from tests.budgets import cases
-from tests.kafka.fixtures import Backed, shareq_config
+from tests.kafka.fixtures import Backed
 from tests.pairings.dead_letter_scenarios import (
     Plan,
     differing_letters,
@@ -22,11 +22,11 @@ from tests.pairings.dead_letter_scenarios import (
     run,
     state_records,
 )
-from tests.pairings.dead_letters import AUTO_CREATE, EXAMPLES, REJECT, DeadLetterStage, Letter
+from tests.pairings.dead_letters import AUTO_CREATE, EXAMPLES, DeadLetterStage, Letter
 
 BROKERS = ("served", "backed", "kafka")
 OF_BROKERS = ("example_11_the_first_reject_creates_the_queue", "example_27_share_version_is_switched")
-"""On a backend, brokers' configurations are those of the process (`test_a_queue_is_created_on_a_backend`), and its
+"""On a backend, brokers' configurations are those of the process (`test_dead_letters_on_a_backend.py`), and its
 share.version does not change."""
 
 
@@ -85,17 +85,3 @@ def test_scenarios_have_the_letters_and_states_that_follow_from_them(
         )
     ]
     assert not differing, "\n".join(differing)
-
-
-def test_a_queue_is_created_on_a_backend(kafka: LocalKafka, fresh: Callable[[str], str]) -> None:
-    """Brokers' configurations are those of the process here, not of the backend."""
-    config = {AUTO_CREATE: True, **shareq_config()}
-    with Cluster(backend=kafka.bootstrap_servers, config=config) as cluster, cluster.serve() as server:
-        stage = DeadLetterStage(server.bootstrap_servers, fresh, unavailable="wait")
-        with stage.stack:
-            stage.create(queue=None)
-            stage.write("a")
-            stage.take(1)
-            stage.acknowledge(REJECT, 0)
-            stage.until_lag(0)
-            assert stage.letters() == [Letter(0, 1)]
