@@ -77,7 +77,7 @@ KAFKA = {
     "AlterShareGroupOffsets": (0, 0),
     "DeleteShareGroupOffsets": (0, 0),
 }
-"""The ranges that Kafka 4.4 answers to ApiVersions. Kafka 4.3 has the same first versions."""
+"""The ranges that Kafka 4.4 answers to ApiVersions."""
 
 NAMES = {api.key: api.name for api in APIS}
 
@@ -98,6 +98,15 @@ def test_the_offered_ranges_are_those_of_kafka(version: int) -> None:
 
 def test_the_ranges_are_those_of_the_running_kafka(kafka: LocalKafka) -> None:
     assert offered(int(kafka.bootstrap_servers.rpartition(":")[2]), 4) == KAFKA
+
+
+@pytest.mark.kafka
+@pytest.mark.long
+def test_kafka_4_3_has_the_same_first_versions() -> None:
+    with LocalKafka(version="4.3.1") as kafka:
+        found = offered(int(kafka.bootstrap_servers.rpartition(":")[2]), 4)
+    assert {name: low for name, (low, _) in found.items()} == {name: low for name, (low, _) in KAFKA.items()}
+    assert all(high <= KAFKA[name][1] for name, (_, high) in found.items())
 
 
 def test_the_ranges_before_a_backend_are_those_of_kafka(kafka: LocalKafka) -> None:
