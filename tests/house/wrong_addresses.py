@@ -16,7 +16,7 @@ SILENT = "SILENT does not answer; trying until "
 
 @contextmanager
 def silent_address() -> Iterator[str]:
-    """An address whose connections are accepted by the system, and answered by nobody."""
+    """The address of a socket that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
         yield f"127.0.0.1:{listener.getsockname()[1]}"
 

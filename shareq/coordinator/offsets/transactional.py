@@ -94,16 +94,13 @@ class _TxnCommit:
     def _verify_request(self) -> AddPartitionsToTxnRequest:
         request = self.request
         partition = self.context.partition_of(request.group_id)
-        return AddPartitionsToTxnRequest(
-            transactions=(
-                AddPartitionsToTxnRequest.Transaction(
-                    transactional_id=request.transactional_id,
-                    producer_id=request.producer_id,
-                    producer_epoch=request.producer_epoch,
-                    verify_only=self.version < ADDING_VERSION,
-                    topics=(AddPartitionsToTxnRequest.Topic(name=GROUP_METADATA_TOPIC, partitions=(partition,)),),
-                ),
-            )
+        return AddPartitionsToTxnRequest.of_leader(
+            request.transactional_id,
+            request.producer_id,
+            request.producer_epoch,
+            GROUP_METADATA_TOPIC,
+            partition,
+            verify_only=self.version < ADDING_VERSION,
         )
 
     def _client_error(self, error: Errors) -> Errors:
@@ -146,6 +143,4 @@ def _verdict(reply: Reply) -> Errors:
     """The coordinator's result for the one partition."""
     if not isinstance(reply.response, AddPartitionsToTxnResponse):
         return reply.error
-    if reply.response.error_code:
-        return reply.response.error_code
-    return reply.response.results_by_transaction[0].topic_results[0].results_by_partition[0].partition_error_code
+    return reply.response.error_of_leader

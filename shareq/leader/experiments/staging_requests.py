@@ -128,16 +128,8 @@ def join_request(
     index = state_partition(key, image)
     if index is None:
         return None
-    return AddPartitionsToTxnRequest(
-        transactions=(
-            AddPartitionsToTxnRequest.Transaction(
-                transactional_id=request.transactional_id,
-                producer_id=request.producer_id,
-                producer_epoch=request.producer_epoch,
-                verify_only=False,
-                topics=(AddPartitionsToTxnRequest.Topic(name=SHARE_STATE_TOPIC, partitions=(index,)),),
-            ),
-        )
+    return AddPartitionsToTxnRequest.of_leader(
+        request.transactional_id, request.producer_id, request.producer_epoch, SHARE_STATE_TOPIC, index
     )
 
 
@@ -146,9 +138,7 @@ def error_of_addition(answer: Answer) -> Errors:
     response = answer.response
     if not isinstance(response, AddPartitionsToTxnResponse):
         return _UNREACHED.get(answer.error, answer.error)
-    if response.error_code:
-        return response.error_code
-    return response.results_by_transaction[0].topic_results[0].results_by_partition[0].partition_error_code
+    return response.error_of_leader
 
 
 def write_error(error: Errors) -> Errors:

@@ -58,6 +58,27 @@ class AddPartitionsToTxnRequest(Request):
     v3_and_below_topics: tuple[Topic, ...] = ()
     transactions: tuple[Transaction, ...] = ()
 
+    @classmethod
+    def of_leader(
+        cls,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        topic: str,
+        partition: int,
+        *,
+        verify_only: bool = False,
+    ) -> AddPartitionsToTxnRequest:
+        """The request of a leader for one partition."""
+        transaction = cls.Transaction(
+            transactional_id=transactional_id,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            verify_only=verify_only,
+            topics=(cls.Topic(name=topic, partitions=(partition,)),),
+        )
+        return cls(transactions=(transaction,))
+
 
 @message
 class AddPartitionsToTxnResponse(Response):
@@ -81,6 +102,13 @@ class AddPartitionsToTxnResponse(Response):
     error_code: Errors = Errors.NONE
     results_by_topic_v3_and_below: tuple[Topic, ...] = ()
     results_by_transaction: tuple[Transaction, ...] = ()
+
+    @property
+    def error_of_leader(self) -> Errors:
+        """The result of a request of `AddPartitionsToTxnRequest.of_leader`."""
+        if self.error_code:
+            return self.error_code
+        return self.results_by_transaction[0].topic_results[0].results_by_partition[0].partition_error_code
 
 
 @message
