@@ -35,6 +35,7 @@ class PassedLog(StateLog):
         super().discard(partition)
         for key in [key for key in self._before if self.partition_of(key) == partition]:
             del self._before[key]
+            self._passed.pop(key, None)
 
     def folded(self, partition: int, record: StateRecord, written_ms: int) -> None:
         del written_ms
