@@ -16,7 +16,6 @@ from shareq.model.events import (
     RecordsAppended,
     RecordsChanged,
     SharePartitionDropped,
-    SharePartitionLoaded,
     StateWritePrepared,
     StateWriteSettled,
     TopicCreated,
@@ -29,33 +28,7 @@ from shareq.trace.analysis.fold import apply_entry
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from tests.leader.oracle_stage import OracleStage
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random_history
-
-Records = dict[int, tuple[Any, ...]]
-
-
-class NaiveFold:
-    """The fold offset by offset, without checks."""
-
-    def __init__(self) -> None:
-        self.window = (0, 0)
-        self.records: Records = {}
-        self.writes: set[int] = set()
-
-    def take(self, event: Event) -> None:
-        match event:
-            case SharePartitionLoaded(spso=spso, window_end=window_end, runs=runs):
-                self.window, self.writes, self.records = (spso, window_end), set(), {}
-                for first, end, state, count in runs:
-                    self.records |= dict.fromkeys(range(first, end), (state, count, None, None, None, None))
-            case RecordsChanged(first=first, end=end):
-                self.records |= dict.fromkeys(range(first, end), event[6:12])
-            case WindowMoved(spso=spso, window_end=window_end):
-                self.window = (spso, window_end)
-                self.records = {offset: record for offset, record in self.records.items() if offset >= spso}
-            case StateWritePrepared(write_id=write_id):
-                self.writes.add(write_id)
-            case StateWriteSettled(write_id=write_id):
-                self.writes.discard(write_id)
+from tests.trace.naive_fold import NaiveFold, Records
 
 
 def by_offset(state: SharePartitionState) -> Records:

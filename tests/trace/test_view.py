@@ -25,10 +25,13 @@ from shareq.model.events import (
     WindowMoved,
 )
 from shareq.model.messages.share_state import StateBatch
+from shareq.model.states import RecordState
 from shareq.trace import Journal, raster, view
 from shareq.trace.views.marks import MARKS, Marks
 from shareq.trace.views.member_names import letter
+from tests.budgets import cases
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random_history
+from tests.trace.naive_fold import NaiveFold, Records
 
 KEYS: dict[str, Any] = {
     "group": str, "now_ms": int, "origin_ms": int, "order": int, "total": int,
@@ -91,6 +94,31 @@ def test_every_snapshot_keeps_the_contract(seed: int) -> None:
             for member in snapshot["members"]:
                 assert letters.setdefault(member["id"], member["letter"]) == member["letter"]
         assert watching.snapshot() == snapshot
+
+
+def test_a_strip_at_random_moments_shows_what_follows_from_the_journal(seed: int) -> None:
+    for number in range(5):
+        rng = Random(f"{seed}/{number}")
+        *_, (journal, _) = random_history(rng, 200)
+        watching = view(journal, GROUP, TOPIC)
+        for order in sorted(rng.randrange(watching.total() + 1) for _ in range(cases(20, 200))):
+            naive = NaiveFold()
+            for entry in journal.entries()[: watching.moment(order)]:
+                naive.take(entry.event)
+            snapshot = watching.snapshot(order)
+            assert shown_records(snapshot) == naive.records
+            assert (snapshot["spso"], snapshot["window_end"]) == naive.window
+            assert {write["id"] for write in snapshot["writes"]} == naive.writes
+
+
+def shown_records(snapshot: Any) -> Records:
+    """The records of a strip by offset, as the fold has them."""
+    state_of = {state.name.lower(): state for state in RecordState}
+    return {
+        offset: (state_of[state.partition(" ")[0]], count, member, deadline_ms, write, to and state_of[to])
+        for first, end, state, count, member, deadline_ms, write, to in snapshot["runs"]
+        for offset in range(first, end)
+    }
 
 
 # ---- a written history -----------------------------------------------------------------------------------------------

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shareq.trace import view
 from shareq_widgets.catch_up import SCENES, catch_up
 from shareq_widgets.driving import QUIET_MS, STEPS_AT_ONCE
 from shareq_widgets.ending import end_message
 from shareq_widgets.playback import EVENT_MAX_MS, EVENT_MIN_MS, Playback
+from tests.budgets import cases
+from tests.trace.random_clusters import GROUP, random_cluster
 from tests.widgets.fakes import ORIGIN_MS, FakeCluster, FakeView, History, payments
 
 END = len(payments().snapshots) - 1
@@ -200,6 +204,19 @@ def test_a_moment_between_two_events_has_its_own_time() -> None:
         assert (playback.order, playback.time_ms, playback.live) == (order, time_ms, False)
     playback.step()
     assert playback.order == 3
+
+
+def test_random_times_are_shown_to_the_millisecond(seed: int) -> None:
+    for number in range(4):
+        draw = Random(f"{seed}/{number}")
+        watched = view(random_cluster(draw.randrange(10**6)), GROUP, "orders")
+        playback, axis = Playback(watched), watched.axis()
+        times_ms = [watched.snapshot(order)["now_ms"] for order in range(watched.total() + 1)]
+        for _ in range(cases(20, 250)):
+            time_ms = draw.choice((*times_ms, draw.randrange(axis.start_ms, axis.end_ms)))
+            playback.seek_time(time_ms)
+            before = sum(1 for event_ms in times_ms[1:] if event_ms <= time_ms)
+            assert playback.snapshot == {**watched.snapshot(before), "now_ms": time_ms}
 
 
 def test_back_from_between_two_events_goes_to_the_earlier_one() -> None:

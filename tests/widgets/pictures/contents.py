@@ -13,18 +13,19 @@ from shareq_widgets.drawing import Drawing
 from shareq_widgets.instant import Instant, instant_of
 from shareq_widgets.pictures.group_content import GroupContent, Link, LinkKind, MemberContent, MemberState
 from shareq_widgets.pictures.partitions import PartitionContent
+from tests.budgets import cases
 from tests.trace.random_clusters import GROUP, random_cluster
 
 ORIGIN_MS = 1_767_225_600_000
 WIDTHS = (320, 374, 480, 760, 1_200)
 
 
-def random_instants(seed: int, count: int = 12, *, trace_messages: bool = False) -> Iterator[Instant]:
+def random_instants(seed: int, *, trace_messages: bool = False) -> Iterator[Instant]:
     """Moments of a random cluster: some after an entry, some up to 20 s later."""
     cluster, draw = random_cluster(seed, trace_messages=trace_messages), Random(seed)
     history = GroupHistory(cluster, GROUP)
     last = instant_of(history)
-    for _ in range(count):
+    for _ in range(cases(12, 125)):
         until = draw.randrange(1, history.total + 1)
         at_ms = cluster.journal[until - 1].time_ms
         yield last._replace(until=until, now_ms=at_ms + draw.choice((0, 0, draw.randrange(20_000))))

@@ -13,6 +13,7 @@ from shareq.trace.analysis.group_history import GroupHistory
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq_widgets.instant import Instant, instant_of
 from shareq_widgets.pictures import charts
+from tests.budgets import cases
 from tests.trace.histories import GROUP as WRITTEN
 from tests.trace.histories import ORIGIN_MS, WHERE, loaded
 from tests.trace.histories import TOPIC as ONE
@@ -48,7 +49,7 @@ def recount(instant: Instant, from_ms: int, to_ms: int) -> dict[str, float]:
 
 def test_values_at_random_moments_are_those_of_the_journal(run: Instant, seed: int) -> None:
     draw, entries = Random(seed), run.history.journal.entries()
-    for _ in range(25):
+    for _ in range(cases(25, 1_000)):
         until = draw.randrange(300, len(entries) + 1)
         at = run._replace(until=until, now_ms=entries[until - 1].time_ms + draw.choice((0, 9)))
         begin = at.now_ms - draw.choice((500, 7_000, 60_000))

@@ -25,6 +25,7 @@ from shareq.trace.analysis.group_history import GroupHistory
 from shareq_widgets.instant import Instant, instant_of
 from shareq_widgets.pictures.locks import AHEAD_MS, LockRow, LocksContent, content, draw
 from shareq_widgets.svg import seconds_left, to_svg
+from tests.budgets import cases
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded
 from tests.trace.random_groups import random_journal
 from tests.widgets.pictures.layout import check_layout
@@ -48,7 +49,7 @@ def offsets(rows: tuple[LockRow, ...]) -> list[tuple[Any, ...]]:
 def test_rows_are_the_acquired_records_of_all_share_partitions(seed: int) -> None:
     history, draw_ = GroupHistory(random_journal(seed), "g"), random.Random(seed)
     end = instant_of(history)
-    for until in [draw_.randrange(history.total + 1) for _ in range(40)]:
+    for until in [draw_.randrange(history.total + 1) for _ in range(cases(40, 340))]:
         instant = end._replace(until=until, now_ms=max(history.journal[until - 1].time_ms, 0))
         expected = [
             (topic, partition, offset, status.member_id, status.delivery_count, status.deadline_ms, status.why or "")

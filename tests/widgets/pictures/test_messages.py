@@ -25,6 +25,7 @@ from shareq_widgets.pictures.messages_columns import columns
 from shareq_widgets.pictures.messages_content import MessagesContent
 from shareq_widgets.pictures.messages_filter import KINDS, OTHERS, Party, draw_buttons, kind_of
 from shareq_widgets.selection import broker, member, message
+from tests.budgets import cases
 from tests.trace.histories import GROUP as OBSERVED
 from tests.trace.test_group_history import busy_cluster
 from tests.trace.test_observed import TEN, held, observed
@@ -50,7 +51,7 @@ def test_the_content_at_random_moments_is_that_of_the_journal(run: Instant, seed
     draw, journal = Random(seed), run.history.journal
     everything, names = exchanges(journal), topic_names(journal)
     caused = caused_events(journal.entries(), everything, names)
-    for _ in range(40):
+    for _ in range(cases(40, 1_000)):
         until, span_ms = draw.randrange(1, journal.total + 1), draw.choice((20, 300, 5_000))
         at = moment(run, until, draw.choice((0, 7)))
         most = draw.choice((3, messages.MOST))

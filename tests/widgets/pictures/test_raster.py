@@ -15,11 +15,12 @@ from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq_widgets.instant import Instant, instant_of
 from shareq_widgets.pictures import raster, raster_content
 from shareq_widgets.selection import partition
+from tests.budgets import cases
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random_history
 from tests.widgets.pictures.layout import WIDTHS, check_layout, extent, texts
 
 
-def moments(seed: int, count: int = 25) -> list[tuple[Instant, int, int]]:
+def moments(seed: int) -> list[tuple[Instant, int, int]]:
     """Random moments of random runs, with random times around them."""
     found = []
     draw = Random(seed)
@@ -27,7 +28,7 @@ def moments(seed: int, count: int = 25) -> list[tuple[Instant, int, int]]:
         *_, (journal, _) = random_history(Random(f"{seed}/{number}"), 150)
         last = instant_of(GroupHistory(journal, GROUP))
         entries = journal.entries()
-        for _ in range(count // 5):
+        for _ in range(cases(5, 200)):
             until = draw.randrange(10, len(entries) + 1)
             now_ms = entries[until - 1].time_ms + draw.randrange(500)
             from_ms = draw.randrange(ORIGIN_MS - 100, now_ms + 1)

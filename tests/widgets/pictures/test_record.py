@@ -33,6 +33,7 @@ from shareq.trace import Journal
 from shareq.trace.analysis.group_history import GroupHistory
 from shareq_widgets.instant import instant_of
 from shareq_widgets.pictures.record import AHEAD_MS, SHOWN_CHAPTERS, RecordContent, content, draw
+from tests.budgets import cases
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded
 from tests.trace.random_groups import random_journal
 from tests.widgets.pictures.layout import check_layout
@@ -49,7 +50,7 @@ def test_random_records_at_random_moments(seed: int) -> None:
     journal, draw_ = random_journal(seed), random.Random(seed)
     history = GroupHistory(journal, "g")
     end = instant_of(history)
-    for _ in range(120):
+    for _ in range(cases(120, 250)):
         until = draw_.randrange(1, history.total + 1)
         instant = end._replace(until=until, now_ms=journal[until - 1].time_ms + draw_.choice([0, 700]))
         topic, partition = draw_.choice([("orders", 0), ("orders", 2), ("facts", 1)])

@@ -32,6 +32,7 @@ from shareq_widgets.pictures.state_topic import content, draw
 from shareq_widgets.pictures.state_topic_content import StateTopicContent
 from shareq_widgets.svg import to_svg
 from tests.broker.stage import PLACES, LedgerStage
+from tests.budgets import cases
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded
 from tests.trace.test_durable_state import by_offset
 from tests.widgets.pictures.layout import check_layout
@@ -300,7 +301,7 @@ def test_the_content_at_random_moments_follows_from_the_journal(seed: int, run: 
         stage.step()
     at, rng = at_end(stage.cluster), Random(run)
     journal = stage.cluster.journal
-    for _ in range(25):
+    for _ in range(cases(25, 340)):
         until, (topic, partition) = rng.randrange(at.until + 1), rng.choice(PLACES)
         found = content(at._replace(until=until), topic, partition)
         state = at.history.share_partition(topic, partition, until)

@@ -34,6 +34,7 @@ from shareq_widgets.instant import Instant, instant_of
 from shareq_widgets.pictures.states import content, draw
 from shareq_widgets.pictures.states_content import StatesContent
 from shareq_widgets.svg import to_svg
+from tests.budgets import cases
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random_history
 from tests.trace.test_group_history import busy_cluster
 from tests.widgets.pictures.layout import check_layout, extent
@@ -262,7 +263,7 @@ def test_counts_and_moves_at_random_moments_are_those_of_the_journal(run: int) -
     *_, (journal, _) = random_history(rng, 250)
     history = GroupHistory(journal, GROUP)
     whole = instant_of(history)
-    for _ in range(25):
+    for _ in range(cases(25, 170)):
         since, until = sorted(rng.randrange(history.total + 1) for _ in range(2))
         naive = Naive()
         for entry in journal.entries()[:until]:
