@@ -14,7 +14,9 @@ from playwright.sync_api import Page
 
 from shareq import Cluster
 from shareq_widgets import strip
-from shareq_widgets.look import SIZES
+from shareq_widgets.blocks import blocks
+from shareq_widgets.look import SHAPES, SIZES, THEMES
+from shareq_widgets.strip_layout import frame_of
 from shareq_widgets.strip_picture import draw
 from tests.browser.crews import GROUP, TOPIC, crew
 from tests.browser.story import payments
@@ -101,3 +103,49 @@ def test_the_static_picture_stands_as_the_live_one(
     assert wanted["labels"]
     assert wanted["lines"]
     until_equal(lambda: browser_page.evaluate(LIVE), lambda: wanted)
+
+
+PAINTED = """([colours, top, height]) => {
+    const canvas = document.querySelector(".sq-strip .sq-plot canvas");
+    const {data, width} = canvas.getContext("2d").getImageData(0, top, canvas.width, height);
+    const names = new Map(colours.map(([name, hex]) => [hex, name])), counts = {};
+    for (let pixel = 0; pixel < data.length / 4; pixel++) {
+        const bytes = [...data.slice(pixel * 4, pixel * 4 + 3)];
+        const hex = "#" + bytes.map(byte => byte.toString(16).padStart(2, "0")).join("");
+        if (data[pixel * 4 + 3] < 255 || !names.has(hex)) continue;
+        const column = counts[pixel % width] ??= {};
+        column[names.get(hex)] = (column[names.get(hex)] ?? 0) + 1;
+    }
+    return counts;
+}"""
+"""The number of pixels in each column of the blocks that have one of the colours."""
+
+
+def test_columns_of_a_wide_window_show_the_shares_of_the_states(browser_page: Page, tmp_path: Path) -> None:
+    """Also where a pixel stands for a dozen records: as high as in the static picture, but for the two edges."""
+    view = strip(crew(5_000, 5), group=GROUP, topic=TOPIC, animate=False)
+    browser_page.set_viewport_size({"width": 760, "height": 900})
+    browser_page.emulate_media(reduced_motion="reduce")
+    browser_page.goto(view.save(tmp_path / "strip.html").as_uri())
+    shown = browser_page.locator(".sq-strip")
+    shown.press("End")
+    shown.press("f")
+    view.last()
+    frame = frame_of(view.snapshot["spso"], view.snapshot["window_end"] - view.snapshot["spso"],
+                     browser_page.evaluate(LIVE)["width"])  # fmt: skip
+    solid = [state for state in SHAPES if state in ("acquired", "acknowledged")]
+    drawn = [block for block in blocks((run[:3] for run in view.snapshot["runs"]), frame.x) if block.state in solid]
+    columns = [
+        block
+        for block in drawn
+        if block.right - block.left == 1 and block.high - block.low != SHAPES[block.state]["block"]
+    ]
+    assert len(columns) > 100
+    area = [[[state, THEMES["light"][state]] for state in solid], SIZES["cell_top"], SIZES["cell_height"]]
+    wanted = {(int(block.left), block.state): (block.high - block.low) * SIZES["cell_height"] for block in columns}
+
+    def far() -> list[tuple[int, str]]:
+        counts = browser_page.evaluate(PAINTED, area)
+        return [at for at, height in wanted.items() if abs(counts.get(str(at[0]), {}).get(at[1], 0) - height) >= 2]
+
+    until_equal(far, list)

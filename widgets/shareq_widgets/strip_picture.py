@@ -9,8 +9,9 @@ from math import ceil, floor
 from typing import Any, Final, NamedTuple
 
 from shareq.model.printable import escape
-from shareq.trace.views.palette import STATES, SYMBOLS, UNKNOWNS
+from shareq.trace.views.palette import SYMBOLS
 from shareq.trace.views.snapshot import Run, StripSnapshot
+from shareq_widgets.blocks import PALE, block_paths
 from shareq_widgets.look import SHAPES, SIZES, THEMES, in_legend, letter_size
 from shareq_widgets.strip_layout import (
     Frame,
@@ -268,29 +269,15 @@ def _count(cell: Cell, limit: int, pitch: float, colours: Colours) -> str:
 
 
 def _blocks(snapshot: StripSnapshot, frame: Frame, colours: Colours) -> Iterator[str]:
-    """A wide window, one path per state: instead of a glyph the height shows the state. Hollow is two lines."""
+    """A wide window as blocks: instead of a glyph the height shows the state."""
     foot = SIZES["cell_top"] + SIZES["cell_height"]
-    for state in (*STATES, *UNKNOWNS):
-        shape, height = SHAPES[state], SIZES["cell_height"] * SHAPES[state]["block"]
-        spans = list(_spans([run for run in snapshot["runs"] if run[2] == state], frame))
-        if spans and shape["fill"] is None:
-            path = "".join(
-                f"M{left:g} {foot - height + 1:g}H{right:g}M{left:g} {foot - 1:g}H{right:g}" for left, right in spans
-            )
-            yield f'<path d="{path}" stroke="{colours[state]}" stroke-width="2"/>'
-        elif spans:
-            path = "".join(f"M{left:g} {foot:g}v-{height:g}H{right:g}v{height:g}z" for left, right in spans)
-            yield f'<path d="{path}" fill="{_paint(shape["fill"], colours)}"/>'
-
-
-def _spans(runs: list[Run], frame: Frame) -> Iterator[tuple[float, float]]:
-    """Left and right edges of runs, without overlaps: the cost follows the width, not the number of runs."""
-    covered = -1.0
-    for first, end, *_ in runs:
-        left, right = frame.x(first), frame.x(end)
-        if right - covered >= 1:
-            covered = right
-            yield round(left, 1), round(right, 1)
+    for path in block_paths((run[:3] for run in snapshot["runs"]), frame.x, foot, SIZES["cell_height"]):
+        if path.look == "lines":
+            yield f'<path d="{path.d}" stroke="{colours[path.state]}" stroke-width="2"/>'
+        elif path.look == "pale":
+            yield f'<path d="{path.d}" fill="{colours[path.state]}" opacity="{PALE}"/>'
+        else:
+            yield f'<path d="{path.d}" fill="{_paint(SHAPES[path.state]["fill"], colours)}"/>'
 
 
 def _lanes(snapshot: StripSnapshot, owners: list[Lane], frame: Frame, colours: Colours) -> Iterator[str]:
@@ -336,12 +323,12 @@ def _legend(snapshot: StripSnapshot, frame: Frame) -> list[str]:
     signs = [f"{SYMBOLS[state]} {state}" for state in in_legend(snapshot)]
     if snapshot["observed"]:
         signs.append("(either: available, or held by an unknown member)")
-        signs.append("●●○○○ deliveries of the limit" if frame.cells else "the height shows the state")
+        signs.append("●●○○○ deliveries of the limit" if frame.cells else "height: the state, or its share")
         signs.append("bars: records held by a member")
     elif frame.cells:
         signs += ["dashed: write under way", "●●○○○ deliveries of the limit", "bars: lock time left"]
     else:
-        signs += ["the height shows the state, available is hollow", "bars: lock time left"]
+        signs += ["height: the state, or its share", "available is hollow", "bars: lock time left"]
     lines: list[str] = []
     for sign in signs:
         longer = f"{lines[-1]}     {sign}" if lines else sign

@@ -20,15 +20,15 @@ from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random
 from tests.widgets.pictures.layout import WIDTHS, check_layout, extent, texts
 
 
-def moments(seed: int) -> list[tuple[Instant, int, int]]:
+def moments(seed: int, each: int | None = None) -> list[tuple[Instant, int, int]]:
     """Random moments of random runs, with random times around them."""
     found = []
-    draw = Random(seed)
+    draw, each = Random(seed), each or cases(5, 200)
     for number in range(5):
         *_, (journal, _) = random_history(Random(f"{seed}/{number}"), 150)
         last = instant_of(GroupHistory(journal, GROUP))
         entries = journal.entries()
-        for _ in range(cases(5, 200)):
+        for _ in range(each):
             until = draw.randrange(10, len(entries) + 1)
             now_ms = entries[until - 1].time_ms + draw.randrange(500)
             from_ms = draw.randrange(ORIGIN_MS - 100, now_ms + 1)
@@ -205,7 +205,7 @@ def test_an_observed_partition_names_what_is_not_known() -> None:
 
 def test_no_line_crosses_the_words_of_the_bounds(seed: int) -> None:
     """What is painted later covers what was painted before."""
-    for instant, from_ms, to_ms in moments(seed, 5):
+    for instant, from_ms, to_ms in moments(seed, 1):
         drawing = raster.draw(raster_content.content(instant, TOPIC, 0, from_ms=from_ms, to_ms=to_ms), 374)
         keys = [element["key"] for element in drawing.elements]
         lines = [place for place, one in enumerate(drawing.elements) if one["tag"] in ("line", "path")]

@@ -4,6 +4,8 @@
 /** @import { Attribute, Box, Cell, Colours, ElementOf, Look, Run, Shape, Snapshot } from "./types.d.ts" */
 
 const NS = "http://www.w3.org/2000/svg";
+const WIDE = 4; // the width from which a run has a block of its own, px
+const LEAST = 0.01; // a part of a pixel that is not drawn: the error of a float
 
 // ---- small tools -------------------------------------------------------------------------------------------------
 
@@ -240,35 +242,74 @@ const arrowhead = (id, colour) =>
   `<marker id="${id}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="${paint(colour)}"/></marker>`;
 
 /**
- * Blocks: the form of runs where cells are illegible. Height stands for the state as well as colour.
- * Runs that share a pixel column are drawn once, by the tallest: cost follows pixels, not runs.
+ * Blocks: the form of runs where cells are illegible. Height stands for the state as well as colour. Narrow runs share
+ * columns of one pixel, in which each state is as high as its share: cost follows pixels, not runs. blocks.py has the
+ * same rules for pictures.
  * @param {CanvasRenderingContext2D} ctx @param {Snapshot} snap @param {(offset: number) => number} x
  * @param {{ top: number, height: number, first: number, end: number }} box the offsets from `first` to `end`
  * @param {Colours} colours @param {Look["shapes"]} shapes @param {boolean} detail
  */
 export function drawBlocks(ctx, snap, x, box, colours, shapes, detail) {
-  const last = runIndex(snap.runs, box.end);
-  let filled = -Infinity, tallest = 0;
+  const last = runIndex(snap.runs, box.end), { top, height } = box;
+  /** @type {Map<string, number>} */
+  const shares = new Map();
+  /** @type {[Run, Box][]} */
+  const marked = [];
+  let column = NaN, dense = false; // a run is narrower than the column
+  /** @param {number} place */
+  const moveTo = (place) => {
+    if (place === column) return;
+    drawColumn(ctx, shares, dense, { left: column, top, width: 1, height }, colours, shapes);
+    shares.clear();
+    dense = false;
+    column = place;
+  };
   for (let i = runIndex(snap.runs, box.first); i <= last && i < snap.runs.length; i++) {
-    const run = snap.runs[i], shape = shapes[run[STATE]], left = x(run[FIRST]), right = x(run[END]);
-    const width = Math.max(right - left - (right - left > 4 ? 1 : 0), 0.6), h = box.height * shape.block;
-    const column = Math.floor(right * 1.5);
-    if (column === filled && h <= tallest) continue;
-    tallest = h;
-    filled = column;
-    drawBlock(ctx, shape, { left, top: box.top + box.height - h, width, height: h }, colours);
-    if (detail) drawDetail(ctx, run, snap, shape, { left, width, top: box.top, height: box.height }, colours);
+    const run = snap.runs[i], left = x(run[FIRST]), right = x(run[END]), width = right - left;
+    if (width >= WIDE) {
+      moveTo(NaN);
+      const shape = shapes[run[STATE]], at = { left, top, width: width - (width > WIDE ? 1 : 0), height };
+      drawBlock(ctx, shape, raised(at, shape.block), colours);
+      if (detail) marked.push([run, at]);
+      continue;
+    }
+    for (let place = Math.floor(left); place < right; place++) {
+      const part = Math.min(right, place + 1) - Math.max(left, place);
+      moveTo(place);
+      if (part <= LEAST) continue;
+      shares.set(run[STATE], (shares.get(run[STATE]) ?? 0) + part);
+      dense ||= width < 1;
+    }
+    if (detail && (lastAttempt(snap, run) || (run[TO] && width >= 1))) marked.push([run, { left, top, width, height }]);
+  }
+  moveTo(NaN);
+  for (const [run, at] of marked) drawDetail(ctx, run, snap, shapes[run[STATE]], at, colours);
+}
+
+/** The lower part of a box. @param {Box} at @param {number} part @returns {Box} */
+const raised = (at, part) => ({ ...at, top: at.top + at.height * (1 - part), height: at.height * part });
+
+/**
+ * A column inside a run is as high as its block; others have the shares above each other, the hollow ones pale.
+ * @param {CanvasRenderingContext2D} ctx @param {Map<string, number>} shares @param {boolean} dense @param {Box} at
+ * @param {Colours} colours @param {Look["shapes"]} shapes
+ */
+function drawColumn(ctx, shares, dense, at, colours, shapes) {
+  let { height } = at;
+  const whole = [...shares.values()].reduce((sum, share) => sum + share, 0);
+  for (const [state, shape] of Object.entries(shapes).reverse()) { // what is done lies below, what waits above
+    const share = shares.get(state), part = share ? at.height * share / whole : 0;
+    if (part && shares.size === 1 && !dense) drawBlock(ctx, shape, raised(at, shape.block), colours);
+    else if (part) fillBlock(ctx, shape, { ...at, top: at.top + height - part, height: part }, colours);
+    height -= part;
   }
 }
 
 /** @param {CanvasRenderingContext2D} ctx @param {Shape} shape @param {Box} at @param {Colours} colours */
 function drawBlock(ctx, shape, at, colours) {
-  ctx.fillStyle = colours[shape.stroke];
-  if (shape.fill) {
-    ctx.globalAlpha = patterned(shape.fill) ? 0.75 : 1;
-    ctx.fillRect(at.left, at.top, at.width, at.height);
-    ctx.globalAlpha = 1;
-  } else { // hollow: a roof and a floor, and walls where there is room
+  if (shape.fill) fillBlock(ctx, shape, at, colours);
+  else {
+    ctx.fillStyle = colours[shape.stroke]; // hollow: a roof and a floor, and walls where there is room
     ctx.fillRect(at.left, at.top, at.width, 2);
     ctx.fillRect(at.left, at.top + at.height - 2, at.width, 2);
     if (at.width < 6) return;
@@ -277,16 +318,27 @@ function drawBlock(ctx, shape, at, colours) {
   }
 }
 
+/** @param {CanvasRenderingContext2D} ctx @param {Shape} shape @param {Box} at @param {Colours} colours */
+function fillBlock(ctx, shape, at, colours) {
+  ctx.fillStyle = colours[shape.stroke];
+  ctx.globalAlpha = !shape.fill ? 0.3 : patterned(shape.fill) ? 0.75 : 1;
+  ctx.fillRect(at.left, at.top, at.width, at.height);
+  ctx.globalAlpha = 1;
+}
+
+/** The mark of a last attempt. @param {CanvasRenderingContext2D} ctx @param {Box} at @param {Colours} colours */
+function drawRoof(ctx, at, colours) {
+  ctx.fillStyle = colours.alarm;
+  ctx.fillRect(at.left, at.top - 4, Math.max(at.width, 2), 3);
+}
+
 /**
  * Marks on a block: last attempt (alarm roof), write under way (dashed roof), and glyph or letter if it is wide enough.
  * @param {CanvasRenderingContext2D} ctx @param {Run} run @param {Snapshot} snap @param {Shape} shape @param {Box} at
  * @param {Colours} colours
  */
 function drawDetail(ctx, run, snap, shape, at, colours) {
-  if (lastAttempt(snap, run)) {
-    ctx.fillStyle = colours.alarm;
-    ctx.fillRect(at.left, at.top - 4, Math.max(at.width, 2), 3);
-  }
+  if (lastAttempt(snap, run)) drawRoof(ctx, at, colours);
   if (run[TO]) {
     ctx.strokeStyle = colours.ink;
     ctx.setLineDash([4, 3]);
@@ -328,8 +380,8 @@ export function legendMarkup(states, look, snap, cells) {
       : `<rect x="2" y="2" width="12" height="12" rx="3" ${box}/>`;
     return `<svg width="16" height="16" aria-hidden="true">${drawn}</svg>${escape(state)}${cells && !glyph ? ", by its holder’s letter" : ""}`;
   };
-  const rest = snap.observed ? ["returned, unknown: available, or held by an unknown member", cells ? "●●○○○ deliveries of the limit" : "the height shows the state", "bars: records held by a member"]
+  const rest = snap.observed ? ["returned, unknown: available, or held by an unknown member", cells ? "●●○○○ deliveries of the limit" : "height: the state, or its share", "bars: records held by a member"]
     : cells ? ["dashed: state write under way", "●●○○○ deliveries of the limit", "bars: lock time left"]
-    : ["the height shows the state, a line on top the last attempt", "bars: lock time left", "zoom in for single records"];
+    : ["height: the state, or its share", "a line on top: the last attempt", "bars: lock time left", "zoom in for single records"];
   return [...states.map(sign), ...rest].map((text) => `<span>${text}</span>`).join("");
 }

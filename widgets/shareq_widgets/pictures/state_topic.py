@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from shareq.trace.journal.event_text import count_text, range_text, write_text
 from shareq.trace.views.palette import STATES
+from shareq_widgets.blocks import PALE, block_paths
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.look import SHAPES, SIZES
 from shareq_widgets.pictures.state_topic_content import Difference, Run, StateTopicContent, content
@@ -163,25 +164,21 @@ def _moved(glyph: str, x: float, y: float) -> str:
 
 
 def _draw_blocks(drawing: Drawing, frame: _Frame, side: _Side) -> None:
-    """A window too wide for cells: one path for each state, whose height shows the state. Hollow is two lines."""
-    foot = side.top + STRIP
-    for state in STATES:
-        shape, height = SHAPES[state], STRIP * SHAPES[state]["block"]
-        runs = [run for run in side.runs or () if run.state == state]
-        spans = list(_spans(((run.first, run.end) for run in runs), frame))
-        if not spans:
-            continue
-        title = count_text(sum(run.end - run.first for run in runs), "record") + f" {state}"
-        if shape["fill"] is None:
-            d = "".join(f"M{a:g} {foot - height + 1:g}H{b:g}M{a:g} {foot - 1:g}H{b:g}" for a, b in spans)
-            drawing.path(f"{side.name} {state}", d, stroke=state, stroke_width=2, title=title)
+    """A window too wide for cells, as blocks."""
+    runs = side.runs or ()
+    for path in block_paths(((run.first, run.end, run.state) for run in runs), frame.x, side.top + STRIP, STRIP):
+        state, count = path.state, sum(run.end - run.first for run in runs if run.state == path.state)
+        name, title = f"{side.name} {state}", f"{count_text(count, 'record')} {state}"
+        if path.look == "lines":
+            drawing.path(name, path.d, stroke=state, stroke_width=2, title=title)
+        elif path.look == "pale":
+            drawing.path(f"{name} shares", path.d, stroke="none", fill=state, opacity=PALE, title=title)
         else:
-            d = "".join(f"M{a:g} {foot:g}V{foot - height:g}H{b:g}V{foot:g}z" for a, b in spans)
-            drawing.path(f"{side.name} {state}", d, stroke="none", fill=shape["fill"], title=title)
+            drawing.path(name, path.d, stroke="none", fill=SHAPES[state]["fill"], title=title)
 
 
 def _spans(ranges: Iterable[tuple[int, int]], frame: _Frame) -> Iterator[tuple[float, float]]:
-    """Left and right edges without overlaps, at least a pixel wide: the cost follows the width, not the runs."""
+    """Left and right edges without overlaps, at least a pixel wide: the cost follows the width, not the ranges."""
     covered = -1.0
     for first, end in ranges:
         left, right = frame.x(first), frame.x(end)
