@@ -227,8 +227,26 @@ def test_the_lag_of_an_observed_share_partition(events: list[Event], lag: int) -
 
 def test_a_member_has_its_records_without_a_deadline_and_others_are_named() -> None:
     assert observed([*TEN, held("b", 1, 3)]).snapshot()["members"] == [
-        {"id": "a", "name": "anna", "letter": "A", "colour": "member0", "held": 0, "deadline_ms": None, "alive": True},
-        {"id": "b", "name": "ben", "letter": "B", "colour": "member1", "held": 2, "deadline_ms": None, "alive": True},
+        {
+            "id": "a",
+            "name": "anna",
+            "letter": "A",
+            "colour": "member0",
+            "held": 0,
+            "deadline_ms": None,
+            "alive": True,
+            "frozen": False,
+        },
+        {
+            "id": "b",
+            "name": "ben",
+            "letter": "B",
+            "colour": "member1",
+            "held": 2,
+            "deadline_ms": None,
+            "alive": True,
+            "frozen": False,
+        },
     ]
 
 

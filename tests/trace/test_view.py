@@ -45,7 +45,8 @@ KEYS: dict[str, Any] = {
 }  # fmt: skip
 NONE_OR_INT, NONE_OR_STR = (int, type(None)), (str, type(None))
 RUN: tuple[Any, ...] = (int, int, str, int, NONE_OR_STR, NONE_OR_INT, NONE_OR_INT, NONE_OR_STR)
-MEMBER = {"id": str, "name": str, "letter": str, "colour": str, "held": int, "deadline_ms": NONE_OR_INT, "alive": bool}
+MEMBER = {"id": str, "name": str, "letter": str, "colour": str, "held": int, "deadline_ms": NONE_OR_INT, "alive": bool,
+          "frozen": bool}  # fmt: skip
 EVENT = {"order": int, "time_ms": int, "cause": str, "first": int, "end": int, "member": NONE_OR_STR, "text": str}
 MARK = {"order": int, "time_ms": int, "kind": str, "rank": int, "text": str}
 
@@ -147,7 +148,10 @@ def test_a_crashed_member_is_dead_before_the_group_knows_it() -> None:
     before, after = view_of().snapshot()["members"], view_of([*HISTORY, *faults]).snapshot()["members"]
     assert [member["alive"] for member in before] == [True, True, False]
     assert [member["alive"] for member in after] == [False, True, False]
+    assert [member["frozen"] for member in after] == [False, True, False]
     assert [member["held"] for member in after] == [3, 0, 1]
+    goes_on = [*HISTORY, *faults, (2600, -1, FaultInjected("id-2 goes on", "id-2", "unfrozen"))]
+    assert not any(member["frozen"] for member in view_of(goes_on).snapshot()["members"])
 
 
 def view_of(history: list[tuple[int, int, Event]] = HISTORY, source: Any = None) -> Any:
@@ -174,11 +178,11 @@ def test_a_snapshot_in_full() -> None:
         "past": [],
         "members": [
             {"id": "id-1", "name": "consumer-1", "letter": "A", "colour": "member0",
-             "held": 3, "deadline_ms": ORIGIN_MS + 31_000, "alive": True},
+             "held": 3, "deadline_ms": ORIGIN_MS + 31_000, "alive": True, "frozen": False},
             {"id": "id-2", "name": "consumer-1-2", "letter": "B", "colour": "member1",
-             "held": 0, "deadline_ms": None, "alive": True},
+             "held": 0, "deadline_ms": None, "alive": True, "frozen": False},
             {"id": "long-id-without-name", "name": "long-id-…", "letter": "C", "colour": "member2", "held": 1,
-             "deadline_ms": ORIGIN_MS + 40_000, "alive": False},
+             "deadline_ms": ORIGIN_MS + 40_000, "alive": False, "frozen": False},
         ],
         "writes": [{"id": 4, "since_ms": ORIGIN_MS + 2000, "text": "100–101 accept"}],
         "waits": None,

@@ -103,7 +103,7 @@ class History:
             deadlines = [record[3] for _, record in inside if record[2] == member and record[3]]
             members.append(
                 {"id": member, "name": name, "letter": chr(65 + index % 26), "colour": member_colour(index)}
-                | {"held": len(deadlines), "alive": True, "deadline_ms": min(deadlines, default=None)}
+                | {"held": len(deadlines), "alive": True, "frozen": False, "deadline_ms": min(deadlines, default=None)}
             )
         return members
 

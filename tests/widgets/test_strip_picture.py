@@ -168,7 +168,8 @@ def test_members_without_records_and_those_without_a_lane_are_listed() -> None:
     """As in the live strip."""
     one = ALL["members"][0]
     idle = [
-        {**one, "id": f"m{n}", "name": f"clerk-{n}", "held": 0, "deadline_ms": None, "alive": True} for n in range(12)
+        {**one, "id": f"m{n}", "name": f"clerk-{n}", "held": 0, "deadline_ms": None, "alive": True, "frozen": False}
+        for n in range(12)
     ]
     svg = draw(ALL | {"members": [*idle, {**idle[0], "id": "gone", "name": "gone", "alive": False}, one]})
     assert svg.count(">holds nothing<") == 9

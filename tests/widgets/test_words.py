@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shareq_widgets.words import chips, clock_text, sentence, where
+from shareq_widgets.words import chips, clock_text, lanes, sentence, where
 from tests.widgets.fakes import payments
 
 SNAPSHOTS = payments().snapshots
@@ -123,3 +123,14 @@ def test_a_mark_inside_a_step_alarms() -> None:
 )
 def test_clock(ms: int, text: str) -> None:
     assert clock_text(ms) == text
+
+
+def test_dead_and_frozen_members_have_a_sign() -> None:
+    one = payments().snapshots[-1]
+    members = [
+        {**one["members"][0], "id": f"m{n}", "name": f"clerk-{n}", "held": 0, "deadline_ms": None, "letter": "A"}
+        | {"alive": alive, "frozen": frozen}
+        for n, (alive, frozen) in enumerate([(True, False), (True, True), (False, False)])
+    ]
+    found, _ = lanes(one | {"members": members}, everyone=True)
+    assert [lane.name[0] for lane in found] == ["clerk-0 A", "clerk-1 ❄ A", "clerk-2 † A"]

@@ -43,7 +43,7 @@ class BlockPath(NamedTuple):
     d: str
 
 
-def blocks(runs: Iterable[tuple[int, int, str]], x: Callable[[float], float]) -> Iterator[Block]:
+def blocks(runs: Iterable[tuple[int, int, str]], x: Callable[[int], float]) -> Iterator[Block]:
     """The blocks of runs (first, end, state) in order. Narrow runs share columns of one pixel, in which each state is
     as high as its share: the number of blocks follows the width, not that of runs."""
     column = _Column(0, {})
@@ -91,7 +91,7 @@ class _Column:
 
 
 def block_paths(
-    runs: Iterable[tuple[int, int, str]], x: Callable[[float], float], foot: float, height: float
+    runs: Iterable[tuple[int, int, str]], x: Callable[[int], float], foot: float, height: float
 ) -> Iterator[BlockPath]:
     """The blocks of runs, `height` px above `foot` at the most."""
     outlines: dict[tuple[str, Look], list[str]] = {}

@@ -85,6 +85,9 @@ MARKS: Final[dict[str, str]] = {
 """Kinds of timeline marks and their colours; all other kinds are soft."""
 
 THEMES: Final[dict[str, dict[str, str]]] = {"light": LIGHT, "dark": DARK}
+GONE, FROZEN = "†", "❄"
+"""Signs behind the name of a member that has left or whose program has ended, and of one whose program is frozen."""
+
 LOCK_ALARM = 6
 """A lock is about to expire when less than one sixth of its duration is left: 5 s of the default 30 s."""
 

@@ -271,7 +271,9 @@ def _count(cell: Cell, limit: int, pitch: float, colours: Colours) -> str:
 def _blocks(snapshot: StripSnapshot, frame: Frame, colours: Colours) -> Iterator[str]:
     """A wide window as blocks: instead of a glyph the height shows the state."""
     foot = SIZES["cell_top"] + SIZES["cell_height"]
-    for path in block_paths((run[:3] for run in snapshot["runs"]), frame.x, foot, SIZES["cell_height"]):
+    for path in block_paths(
+        ((first, end, state) for first, end, state, *_ in snapshot["runs"]), frame.x, foot, SIZES["cell_height"]
+    ):
         if path.look == "lines":
             yield f'<path d="{path.d}" stroke="{colours[path.state]}" stroke-width="2"/>'
         elif path.look == "pale":

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from shareq.model.waits import WAITS_FULL, Wait
 from shareq.trace.views.palette import UNKNOWNS
 from shareq.trace.views.snapshot import Member, Snapshot, StripSnapshot
-from shareq_widgets.look import MARKS, SIZES, in_legend
+from shareq_widgets.look import FROZEN, GONE, MARKS, SIZES, in_legend
 from shareq_widgets.time_scale import time_text
 
 _BLOCKED = (Wait.PAUSED, Wait.RESTING, Wait.KEY_ORDER)
@@ -183,8 +183,8 @@ def lanes(snapshot: StripSnapshot, *, everyone: bool = False) -> tuple[list[Lane
 
 def _lane(snapshot: StripSnapshot, member: Member) -> Lane:
     names = [short(member["name"], int(SIZES[size])) for size in ("name_length", "name_length_narrow")]
-    gone, letter = "" if member["alive"] else " †", member["letter"]
-    wide, narrow = (f"{name}{gone}" if name == letter else f"{name}{gone} {letter}" for name in names)
+    sign, letter = f" {GONE}" if not member["alive"] else f" {FROZEN}" if member["frozen"] else "", member["letter"]
+    wide, narrow = (f"{name}{sign}" if name == letter else f"{name}{sign} {letter}" for name in names)
     holds = "holds nothing", "nothing"
     if member["held"]:
         holds = (f"{'held' if is_stale(snapshot) else 'holds'} {member['held']}",) * 2

@@ -56,7 +56,7 @@ class Snapshot(TypedDict):
 
 class Member(TypedDict):
     """A member that is in the group or holds records. `deadline_ms`: the first end of its locks. `alive`: it is in the
-    group, and its program runs, as far as the journal has its crash."""
+    group, and its program runs, as far as the journal has its crash. `frozen`: its program is stopped by a fault."""
 
     id: str
     name: str
@@ -65,6 +65,7 @@ class Member(TypedDict):
     held: int
     deadline_ms: int | None
     alive: bool
+    frozen: bool
 
 
 class Write(TypedDict):

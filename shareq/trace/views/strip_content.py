@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 
 from shareq.trace.analysis.runs import Runs
 from shareq.trace.analysis.share_partition_state import SharePartitionState
@@ -25,10 +26,10 @@ def content(
     state: SharePartitionState,
     name: Callable[[str], MemberName] = nameless,
     present: Collection[str] = (),
-    crashed: Collection[str | None] = (),
+    faults: Mapping[str, str] = MappingProxyType({}),
 ) -> StripContent:
-    """The content at the moment of a state. `name`: of a member; `present`: the members of the group; `crashed`: those
-    whose programs have ended."""
+    """The content at the moment of a state. `name`: of a member; `present`: the members of the group; `faults`:
+    "crashed" or "frozen" of members with such a fault."""
     wait = waits_for(state)
     shown: StripContent = {
         "group": state.group_id,
@@ -51,7 +52,7 @@ def content(
         "lag": state.lag,
         "runs": _runs(state),
         "past": [[first, end, status.state.name.lower(), status.delivery_count] for first, end, status in state.past],
-        "members": _members(state.runs, name, present, crashed),
+        "members": _members(state.runs, name, present, faults),
         "writes": _writes(state),
         "waits": None if wait is None else wait.value,
         "text": "",
@@ -71,7 +72,7 @@ def _runs(state: SharePartitionState) -> list[Run]:
 
 
 def _members(
-    runs: Runs, name: Callable[[str], MemberName], present: Collection[str], crashed: Collection[str | None]
+    runs: Runs, name: Callable[[str], MemberName], present: Collection[str], faults: Mapping[str, str]
 ) -> list[Member]:
     """The members that hold records or are in the group, by letter."""
     held: dict[str, tuple[int, int | None]] = dict.fromkeys(present, (0, None))
@@ -89,7 +90,8 @@ def _members(
             "colour": member_colour(member.place),
             "held": held[member_id][0],
             "deadline_ms": held[member_id][1],
-            "alive": member_id in present and member_id not in crashed,
+            "alive": member_id in present and faults.get(member_id) != "crashed",
+            "frozen": member_id in present and faults.get(member_id) == "frozen",
         }
         for member, member_id in sorted((name(member_id), member_id) for member_id in held)
     ]

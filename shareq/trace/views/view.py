@@ -78,8 +78,9 @@ class View(EventView):
     def _content(self, order: int | None, shown: int) -> StripContent:
         moment = self.moment(shown)
         events = (entry.event for entry in self.journal.between(0, moment, (FaultInjected,)))
-        crashed = {one.member_id for one in events if isinstance(one, FaultInjected) and one.fault == "crashed"}
-        return content(self._at(order), self._names.member, self._names.present(moment), crashed)
+        injected = (one for one in events if isinstance(one, FaultInjected))
+        faults = {one.member_id: one.fault for one in injected if one.member_id and one.fault}
+        return content(self._at(order), self._names.member, self._names.present(moment), faults)
 
     @property
     def _shown(self) -> StripContent:

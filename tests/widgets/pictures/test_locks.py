@@ -10,6 +10,7 @@ import pytest
 from shareq.model.events import (
     DurableStateRead,
     Event,
+    FaultInjected,
     HoldEnded,
     MemberJoined,
     MemberLeft,
@@ -253,8 +254,27 @@ def test_dead_holders_last_attempts_and_writes_look_it() -> None:
     assert drawing.find(f"{writing.key} writing")["text"] == "writing reject"
     assert "stroke-dasharray" not in drawing.find(f"{writing.key} lock")["attributes"]
     assert drawing.find(f"{last.key} delivery")["style"] == "small hot"
-    assert drawing.find(f"{last.key} delivery")["text"] == "ann · 2/2"
+    assert drawing.find(f"{last.key} delivery")["text"] == "ann † · 2/2"
     assert drawing.find(f"{dead.key} delivery")["style"] == "small soft"
+
+
+def test_crashed_and_frozen_holders_look_it_while_they_are_in_the_group() -> None:
+    shown = content_at(
+        10.5,
+        (10.1, FaultInjected("ann crashed", "m-ann", "crashed")),
+        (10.2, FaultInjected("bob is frozen", "m-bob", "frozen")),
+    )
+    drawing = draw(shown, 760)
+    under = {row.holder.name: drawing.find(f"{row.key} delivery")["text"] for row in shown.rows}
+    assert {name: text.partition(" · ")[0] for name, text in under.items()} == {"ann": "ann †", "bob": "bob ❄"}
+    bars = {row.holder.name: drawing.find(f"{row.key} lock")["attributes"] for row in shown.rows}
+    assert ("stroke-dasharray" in bars["ann"], "stroke-dasharray" in bars["bob"]) == (True, False)
+    assert "A ann, whose program has ended, holds t-0 0–2" in drawing.text
+    assert "B bob, which is frozen, holds t-0 5–8" in drawing.text
+    again = content_at(
+        10.9, (10.2, FaultInjected("", "m-bob", "frozen")), (10.8, FaultInjected("", "m-bob", "unfrozen"))
+    )
+    assert "frozen" not in draw(again, 760).text
 
 
 def test_a_row_selects_its_holder_and_a_record_itself() -> None:

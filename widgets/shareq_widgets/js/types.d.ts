@@ -17,6 +17,7 @@ export interface Member {
   held: number;
   deadline_ms: number | null;
   alive: boolean;
+  frozen: boolean;
 }
 
 export interface Mark {

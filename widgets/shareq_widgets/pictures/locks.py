@@ -156,16 +156,17 @@ def _under(row: LockRow, content: LocksContent, width: float) -> str:
     parts = [f"{row.delivery_count}/{row.delivery_count_limit}"]
     if content.several:
         parts.insert(0, f"{row.topic}-{row.partition}")
-    if width >= WIDE:
-        parts.insert(0, row.holder.name)
+    holder = f"{row.holder.name} {row.holder.sign}" if width >= WIDE else row.holder.sign
+    if holder:
+        parts.insert(0, holder.strip())
     return " · ".join(parts)
 
 
 def _row(frame: _Frame, row: LockRow, top: float) -> None:
     drawing, content, key = frame.drawing, frame.content, row.key
-    dim = None if row.holder.alive else 0.5
+    dim = None if row.holder.works else 0.5
     title = row_words(row, content)
-    drawing.badge(key, 0, top + 2, row.holder.letter, row.holder.colour, alive=row.holder.alive, title=title)
+    drawing.badge(key, 0, top + 2, row.holder.letter, row.holder.colour, alive=row.holder.works, title=title)
     room = frame.gutter - BADGE - 6
     offsets = clipped(_offsets(row), room / 1.1)
     drawing.label(f"{key} offsets", BADGE, top + 10, offsets, style="strong", title=title, opacity=dim)
@@ -183,12 +184,12 @@ def _held(frame: _Frame, row: LockRow, top: float, title: str) -> None:
     drawing, scale, key, now_x = frame.drawing, frame.scale, row.key, frame.now_x
     urgent = row.urgent(frame.content.now_ms)
     colour = "alarm" if urgent else "acquired"
-    dim = None if row.holder.alive else 0.5
+    dim = None if row.holder.works else 0.5
     left = scale.left if row.acquired_ms is None else scale.x(row.acquired_ms)
     end = now_x if row.deadline_ms is None else scale.x(row.deadline_ms)
     more: dict[str, Any] = {"fill": colour, "opacity": dim, "rx": 3, "title": title}
     drawing.rect(f"{key} past", left, top, now_x - left, BAR, rates={"width": scale.per_ms}, **more)
-    dashes = None if row.holder.alive else "4 3"
+    dashes = None if row.holder.works else "4 3"
     frame_width = max(end, left + 2) - left
     with drawing.about(*_records(row)):
         drawing.rect(

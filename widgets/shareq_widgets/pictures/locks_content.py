@@ -253,8 +253,9 @@ def row_words(row: LockRow, content: LocksContent) -> str:
     def at(ms: int | None) -> str:
         return "a time before the journal begins" if ms is None else time_text(ms - content.origin_ms, 1)
 
-    gone = "" if row.holder.alive else ", no longer in the group,"
-    holder = f"{row.holder.letter} {row.holder.name}{gone} {'holds' if row.ended_ms is None else 'held'}"
+    absence = {"crashed": ", whose program has ended,", "frozen": ", which is frozen,"}.get(row.holder.fault, "")
+    absence = absence if row.holder.alive else ", no longer in the group,"
+    holder = f"{row.holder.letter} {row.holder.name}{absence} {'holds' if row.ended_ms is None else 'held'}"
     parts = [f"{holder} {row.topic}-{row.partition} {range_text(row.first, row.end)} since {at(row.acquired_ms)}"]
     if row.renewed:
         times = {1: "once", 2: "twice"}.get(row.renewed, f"{row.renewed:,} times")

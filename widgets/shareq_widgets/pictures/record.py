@@ -260,7 +260,7 @@ def _chapter(drawing: Drawing, content: RecordContent, chapter: Chapter, top: fl
     drawing.circle(f"{key} dot", SPINE, top + 7, 5.5, **paint)
     if chapter.holder is not None:
         with drawing.about(selection.member(chapter.holder.member_id)):
-            drawing.badge(key, x, top - 3, chapter.holder.letter, chapter.holder.colour, alive=chapter.holder.alive)
+            drawing.badge(key, x, top - 3, chapter.holder.letter, chapter.holder.colour, alive=chapter.holder.works)
         x += 24
     style = "hot" if chapter.last_attempt and chapter.end_ms is None else "strong"
     wide = drawing.width >= WIDE
