@@ -16,6 +16,7 @@ from shareq.broker import Cluster
 from shareq.consumer import Messages, ShareConsumer
 from shareq.model.events import WindowMoved
 from shareq.model.experiments import ASSIGNOR, ENABLE
+from shareq.model.ids import SHARE_STATE_TOPIC
 from shareq.model.states import AcknowledgeType
 from shareq.producer import Producer
 from shareq.sim.result import FinishedRun, Result, WorkInterval, measure
@@ -51,13 +52,13 @@ class Simulation:
         self.work: list[list[WorkInterval]] = [[] for _ in range(scenario.consumers)]
         self._service = scenario.service_time()
         self._seen = 0
-        self._ends: dict[int, int] = {}
         self._spsos: dict[int, int] = {}
         self._batches_to_come = 0
         self._producer = Producer(
             {
                 "bootstrap.servers": self.cluster.bootstrap_servers,
                 "batch.num.messages": scenario.batch_records,
+                "enable.idempotence": bool(scenario.message_loss),
                 "linger.ms": 5,
             }
         )
@@ -106,8 +107,13 @@ class Simulation:
     # ---- the run -----------------------------------------------------------------------------------------------------
 
     def go(self) -> None:
-        """Run until every record is finished, or the time is over."""
-        self.cluster.wait(self._done, self.scenario.max_duration_s)
+        """Run until every record is finished, or the time is over. The network is faulty from now on."""
+        scenario = self.scenario
+        if scenario.message_loss or scenario.message_delay_ms:
+            self.cluster.messages.disturb(loss=scenario.message_loss, delay_ms=scenario.message_delay_ms)
+        if scenario.state_write_delay_ms:
+            self.cluster.delay_appends(SHARE_STATE_TOPIC, scenario.state_write_delay_ms)
+        self.cluster.wait(self._done, scenario.max_duration_s)
 
     def _at(self, due_ms: int, call: Callable[[], object]) -> None:
         """Run `call` as an event, unless the time is over by then."""
@@ -121,16 +127,16 @@ class Simulation:
             if isinstance(entry.event, WindowMoved):
                 self._spsos[entry.event.partition] = entry.event.spso
         self._seen = self.cluster.journal.total
-        if self._batches_to_come:
+        if self._batches_to_come or len(self._producer):
             return False
-        return all(self._spsos.get(partition, 0) >= end for partition, end in self._ends.items())
+        logs = (self.cluster.log(TOPIC, partition) for partition in range(self.scenario.partitions))
+        return all(self._spsos.get(partition, 0) >= log.log_end_offset for partition, log in enumerate(logs))
 
     def _arrive(self, partition: int, count: int) -> None:
         for _ in range(count):
             self._producer.produce(TOPIC, self._value(), partition=partition)
         self._producer.flush()
         self._batches_to_come -= 1
-        self._ends[partition] = self.cluster.log(TOPIC, partition).log_end_offset
 
     def _value(self) -> bytes:
         """The value of the next record, which decides how consumers work on it."""

@@ -40,6 +40,9 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "restart_ms": (0, 3_600_000),
     "max_duration_s": (1, 10_000_000),
     "hot_share": (0.0, 1.0),
+    "message_loss": (0.0, 0.5),
+    "message_delay_ms": (0, 60_000),
+    "state_write_delay_ms": (0, 60_000),
 }
 _CHOICES = {
     "acquire_mode": ("batch_optimized", "record_limit"),
@@ -60,7 +63,9 @@ class Scenario:
     then acknowledges all of them. `failure_rate`: the fraction of attempts that end in a RELEASE; `poison_rate`: the
     fraction of records of which every attempt does. `slow_rate`: the fraction of records of which every attempt takes
     `slow_factor` times its service time. `crash_rate`: the fraction of polls in whose work the consumer crashes
-    half-way; another one replaces it after `restart_ms`. A run ends when all records are finished, or after
+    half-way; another one replaces it after `restart_ms`. `message_loss`: the fraction of requests and of responses that
+    are lost; `message_delay_ms`: the most by which one is late, so that they overtake each other;
+    `state_write_delay_ms`: the time that a state write takes longer. A run ends when all records are finished, or after
     `max_duration_s` of virtual time.
     """
 
@@ -85,6 +90,9 @@ class Scenario:
     max_duration_s: int = 100_000
     hot_share: float | None = None
     assignor: str = "simple"
+    message_loss: float = 0.0
+    message_delay_ms: int = 0
+    state_write_delay_ms: int = 0
 
     def __post_init__(self) -> None:
         plain_fields(self)

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from shareq.model.states import SETTLED, RecordEvent, RecordState
 from shareq.sim import Result, Scenario, run
 from shareq.sim.result import measure
 from shareq.sim.run import TOPIC, Simulation
+from tests.budgets import cases
 
 EVERYTHING: dict[str, Any] = {
     "records": 600,
@@ -74,6 +75,42 @@ def test_a_run_whose_log_has_a_hole_ends_with_its_last_record() -> None:
         assert log.log_end_offset == 103
         assert simulation.cluster.now_ms - simulation.started_ms < 10_000
         assert [event.spso for _, event in simulation.outcome().windows(0)][-1] == 103
+
+
+# ---- a faulty network ------------------------------------------------------------------------------------------------
+
+FAULTS: list[dict[str, Any]] = [
+    {"message_loss": 0.05},
+    {"message_delay_ms": 400},
+    {"state_write_delay_ms": 1500},
+    {"message_loss": 0.02, "message_delay_ms": 100, "state_write_delay_ms": 300},
+]
+
+
+@pytest.mark.parametrize("faults", FAULTS, ids="+".join)
+def test_no_fault_of_the_network_loses_a_record_or_accepts_it_twice(faults: dict[str, Any], seed: int) -> None:
+    """`run` checks that; the figures count each record once."""
+    for number in range(cases(3, 60)):
+        result = run(Scenario(**EVERYTHING, **faults), seed + number)
+        assert result.finished
+        assert result.accepted + result.archived == EVERYTHING["records"]
+
+
+def test_a_faulty_run_repeats_to_the_last_digit() -> None:
+    scenario = Scenario(**EVERYTHING, **FAULTS[-1])
+    assert same(run(scenario, 7), run(scenario, 7))
+
+
+def test_lost_answers_and_late_writes_cost_what_they_must() -> None:
+    """A lost answer keeps its records until their lock expires; a state write delays each accept."""
+    sound = Scenario(records=400, consumers=2, max_poll_records=20, service_ms=1, lock_duration_ms=5000)
+    base = run(sound, 1)
+    late = run(replace(sound, state_write_delay_ms=700), 1)
+    assert (base.lock_timeouts, base.redeliveries, late.redeliveries) == (0, 0, 0)
+    assert late.latency_p50_ms >= base.latency_p50_ms + 700
+    lossy = run(replace(sound, message_loss=0.2), 1)
+    assert lossy.lock_timeouts > 0
+    assert lossy.redeliveries > 0
 
 
 # ---- arithmetic ------------------------------------------------------------------------------------------------------
