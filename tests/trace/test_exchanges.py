@@ -67,6 +67,30 @@ def test_a_request_to_a_stopped_broker_is_lost_and_an_old_one_given_up() -> None
     assert found == [[1, 2, 3], [1, 3], [3]]
 
 
+def test_a_broker_that_stops_in_order_answers_after_its_end_is_recorded() -> None:
+    journal = Journal()
+    journal.record(0, -1, e.RequestSent("c", "broker-1", "ShareFetchRequest", 1))
+    journal.record(1, -1, e.RequestSent("c", "broker-1", "MetadataRequest", 2))
+    journal.record(9, -1, e.BrokerStopped(1, False))
+    journal.record(9, 1, e.ResponseSent("broker-1", "c", "ShareFetchResponse", 0, 1))
+    journal.record(20, -1, e.RequestSent("c", "broker-0", "MetadataRequest", 3))
+    log = ExchangeLog(journal)
+    log.refresh()
+
+    def seen(since_ms: int | None, until: int) -> list[tuple[int, bool, bool]]:
+        return [(c.sent.exchange, c.response is not None, c.lost) for c in log.calls(since_ms, until)]
+
+    assert seen(None, 3) == [(1, False, True), (2, False, True)]
+    assert seen(None, 4) == seen(9, 4) == [(1, True, False), (2, False, True)]
+    assert seen(10, 5) == [(3, False, False)]
+    found = [log.call(number, 5) for number in (1, 2, 3)]
+    assert [(call.response is not None, call.lost) for call in found if call] == [
+        (True, False),
+        (False, True),
+        (False, False),
+    ]
+
+
 @pytest.mark.parametrize(("name", "expected"), [
     pytest.param("broker-2", 2, id="a broker"),
     pytest.param("broker-12/persister", 12, id="a part of a broker"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple, Self
 
 from shareq.model.actor import NEWEST_VERSION
@@ -116,10 +116,13 @@ class ExchangeLog:
         order of their requests."""
         entries, end = self._replay.entries, self._replay.count(until)
         start = 0 if since_ms is None else bisect_left(entries, since_ms, hi=end, key=_time)
-        calls = _Calls(self._replay.state(start).open if start else {}, (since_ms or 0) - GIVEN_UP_MS)
+        opened = self._replay.state(start).open.values() if start else ()
+        before = [call for call in opened if call.request.time_ms >= (since_ms or 0) - GIVEN_UP_MS]
+        calls = _Calls(before)
         for entry in entries[start:end]:
             calls.apply(entry)
-        return calls.found
+        lost_before = {call.request.order for call in before if call.lost}
+        return [call for call in calls.found if not (call.lost and call.request.order in lost_before)]
 
     def exchange(self, call: Call) -> Exchange:
         """The decoded exchange of a call; the latest ones are kept."""
@@ -132,19 +135,20 @@ class ExchangeLog:
         if place == len(requests) or _number(requests[place]) != number or requests[place].order >= until:
             return None
         request, entries = requests[place], self._replay.entries
-        calls = _Calls({}, 0)
+        calls = _Calls(())
         for entry in entries[self._replay.count(request.order) : self._replay.count(until)]:
             calls.apply(entry)
-            if calls.found[0].response or calls.found[0].lost:
+            if number not in calls.open:
                 break
         return calls.found[0]
 
 
 class _OpenCalls:
-    """The requests without a response, by exchange number; without those of stopped brokers, and the given up ones."""
+    """The requests without a response, by exchange number; without those of killed brokers, and the given up ones. A
+    broker that stops in order is recorded as stopped before it has sent its last responses."""
 
     def __init__(self) -> None:
-        self.open: dict[int, Entry] = {}
+        self.open: dict[int, Call] = {}
 
     def copy(self) -> Self:
         other = type(self)()
@@ -154,37 +158,44 @@ class _OpenCalls:
     def apply(self, entry: Entry) -> None:
         event = entry.event
         if isinstance(event, RequestSent):
-            while self.open and (oldest := next(iter(self.open.items())))[1].time_ms < entry.time_ms - GIVEN_UP_MS:
+            given_up_ms = entry.time_ms - GIVEN_UP_MS
+            while self.open and (oldest := next(iter(self.open.items())))[1].request.time_ms < given_up_ms:
                 del self.open[oldest[0]]
-            self.open[event.exchange] = entry
+            self.open[event.exchange] = Call(entry)
         elif isinstance(event, ResponseSent):
             self.open.pop(event.exchange, None)
         elif isinstance(event, BrokerStopped):
-            self.open = {number: sent for number, sent in self.open.items() if not _is_to(sent, event.broker_id)}
+            for number, call in list(self.open.items()):
+                if _is_to(call.request, event.broker_id):
+                    self.open[number] = call._replace(lost=True)
+                    if event.killed:
+                        del self.open[number]
 
 
 class _Calls:
-    """The calls of a span."""
+    """The calls of a span. `open`: the place of each one that may still be answered, by exchange number."""
 
-    def __init__(self, opened: Mapping[int, Entry], from_ms: int) -> None:
-        self.found = [Call(sent) for sent in opened.values() if sent.time_ms >= from_ms]
-        self._open = {call.sent.exchange: place for place, call in enumerate(self.found)}
+    def __init__(self, opened: Iterable[Call]) -> None:
+        self.found = list(opened)
+        self.open = {call.sent.exchange: place for place, call in enumerate(self.found)}
 
     def apply(self, entry: Entry) -> None:
         event = entry.event
         if isinstance(event, RequestSent):
             if event.exchange >= 0:
-                self._open[event.exchange] = len(self.found)
+                self.open[event.exchange] = len(self.found)
             self.found.append(Call(entry))
         elif isinstance(event, ResponseSent):
-            place = self._open.pop(event.exchange, None)
+            place = self.open.pop(event.exchange, None)
             if place is not None:
-                self.found[place] = self.found[place]._replace(response=entry)
+                self.found[place] = self.found[place]._replace(response=entry, lost=False)
         elif isinstance(event, BrokerStopped):
-            lost = [n for n, place in self._open.items() if _is_to(self.found[place].request, event.broker_id)]
+            lost = [n for n, place in self.open.items() if _is_to(self.found[place].request, event.broker_id)]
             for number in lost:
-                place = self._open.pop(number)
+                place = self.open[number]
                 self.found[place] = self.found[place]._replace(lost=True)
+                if event.killed:
+                    del self.open[number]
 
 
 _OF_EXCHANGES = (RequestSent, ResponseSent, BrokerStopped)

@@ -138,8 +138,8 @@ def delivery_text(count: int, lost: int) -> str:
 
 def _above(asked: _Asked) -> Place | None:
     state = asked.state
-    if asked.offset < state.window_end:
-        return None
+    if asked.offset < state.window_end or state.runs.overlap(asked.offset, asked.offset + 1):
+        return None  # a record is acquired one event before the window grows
     window = "the window is empty" if state.spso == state.window_end else f"above the SPEO {state.window_end - 1}"
     if not state.loaded:
         why = f"No broker has the share-partition {asked.partition} in memory."
@@ -167,8 +167,9 @@ def _holding_back(asked: _Asked) -> str:
 
 def _in_window(asked: _Asked) -> Place:
     state = asked.state
-    window = f"in the window {state.spso}–{state.window_end - 1}"
     found = state.runs.overlap(asked.offset, asked.offset + 1)
+    end = max(state.window_end, found[0][1]) if found else state.window_end
+    window = f"in the window {state.spso}–{end - 1}"
     if not found:
         why = "No delivery of it is known: the log has no record there, or no fetch has read it since the last load."
         return Place("above", window, why)
