@@ -196,7 +196,8 @@ def leaders(servers: str, topic: str) -> dict[str, int]:
     """Address of a process -> a partition that it leads."""
     found = AdminClient({"bootstrap.servers": servers, "log_level": 0}).list_topics(topic)
     brokers = {node: f"{broker.host}:{broker.port}" for node, broker in found.brokers.items()}
-    return {brokers.get(at.leader, ""): partition for partition, at in found.topics[topic].partitions.items()}
+    led = found.topics[topic].partitions.items()
+    return {brokers[at.leader]: partition for partition, at in led if at.leader in brokers}
 
 
 def impatient(servers: str, topic: str, group: str) -> ShareConsumer:
