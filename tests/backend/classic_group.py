@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -226,6 +226,7 @@ class Participant:
         *,
         lost_messages: float,
         identity: Identity | None,
+        configs: Mapping[str, str],
     ) -> None:
         self.fleet: Fleet | None = None
         self.losses = 0
@@ -244,6 +245,7 @@ class Participant:
             lost=self._lost,
             lease=Lease(lambda: float(loop.time_ms())),
             identity=identity,
+            configs=configs,
         )
 
     def _draw_term(self, done: Callable[[int], object]) -> None:

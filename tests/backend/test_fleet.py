@@ -69,7 +69,7 @@ def test_a_term_is_no_less_than_all_members_allow() -> None:
 
 
 def test_a_fleet_and_its_processes_are_read_as_written() -> None:
-    process = Process("a", 3, HOME, (0, 3), Identity("m", 1, "2"), "member-1", 8, {"OUTSIDE": HOME})
+    process = Process("a", 3, HOME, (0, 3), Identity("m", 1, "2"), "member-1", 8, {"OUTSIDE": HOME}, {"a": "1"})
     assert decode_process(process.encode()) == process
     fleet = Fleet(7, (Process("b", 0), process))
     assert decode_fleet(fleet.encode()) == fleet

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from random import Random
+from types import MappingProxyType
 
 import pytest
 
@@ -17,6 +20,7 @@ from tests.backend.classic_group import ClassicGroup, Participant
 from tests.polling import eventually
 
 PARTITIONS = [("orders", index) for index in range(7)] + [("payments", 0), ("returns", 0)]
+NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
 ADDRESSES = {0: ("127.0.0.1", 9192)}
 
 
@@ -36,10 +40,19 @@ class Fleets:
         self.group.expire()
         self.loop.at(self.loop.time_ms() + 10, self._expire)
 
-    def join(self, *, served: bool = True, identity: Identity | None = None) -> Participant:
+    def join(
+        self, *, served: bool = True, identity: Identity | None = None, configs: Mapping[str, str] = NO_CONFIGS
+    ) -> Participant:
         name = f"process-{len(self.members)}"
         made = Participant(
-            self.loop, self.group, self.rng, name, self.terms, lost_messages=self._lost_messages, identity=identity
+            self.loop,
+            self.group,
+            self.rng,
+            name,
+            self.terms,
+            lost_messages=self._lost_messages,
+            identity=identity,
+            configs=configs,
         )
         self.members.append(made)
         if served:
@@ -99,6 +112,21 @@ def test_processes_share_the_partitions_and_keep_their_slots(fleets: Fleets) -> 
     assert fleets.join().membership.process.slot == -1
     fleets.run(5_000)
     assert sorted(one.membership.process.slot for one in fleets.members[1:]) == [0, 1, 2]
+
+
+def test_each_process_warns_once_of_another_one_with_other_configurations(
+    fleets: Fleets, caplog: pytest.LogCaptureFixture
+) -> None:
+    for configs in ({"a": "1", "b": "2"}, {"a": "1", "b": "2"}, {"a": "3"}):
+        fleets.join(configs=configs)
+        fleets.run(5_000)
+    expected = [(slot, "a, b") for slot in (0, 1, 2, 2)]  # by the third of the first two, and by these of it
+    pattern = re.compile("the process in slot (.) has other configurations: (.*)")
+    found = [pattern.fullmatch(message) for message in caplog.messages]
+    assert sorted((int(one[1]), one[2]) for one in found if one is not None) == expected
+    fleets.members[0].membership.leave()
+    fleets.run(5_000)
+    assert len(caplog.messages) == len(found)
 
 
 def test_a_process_that_is_not_served_leads_nothing_beside_one_that_is(fleets: Fleets) -> None:

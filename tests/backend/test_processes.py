@@ -23,12 +23,14 @@ import shareq
 from shareq import Admin
 from shareq.broker.backend.lease import SESSION_MS
 from shareq.broker.backend.processes import NODES, owner
+from shareq.broker.backend.topics import IN_BACKEND
 from shareq.kafka import LocalKafka
 from shareq.model.errors import Errors
 from shareq.model.messages.api_versions import ApiVersionsRequest
 from shareq.model.messages.cluster import MetadataRequest
 from shareq.model.messages.describe import DescribeQuorumRequest
 from tests.backend.serving import RECOVERY_S, Serving, Work, serving
+from tests.backend.test_faults import may_be_repeated
 from tests.polling import PATIENCE_S, eventually
 from tests.wire.raw import Raw
 
@@ -263,6 +265,33 @@ def test_accepted_records_stay_accepted_whatever_is_paused_killed_or_restarted(
             settle(three, work, moved)
     work.ledger.check()
     print(f"{dict(drawn)}, {len(work.produced)} records, {len(work.ledger.unknown)} acceptances with an unknown result")
+
+
+@pytest.mark.parametrize("name", IN_BACKEND)
+def test_processes_continue_when_a_topic_of_the_coordinators_is_deleted(three: Three, work: Work, name: str) -> None:
+    """No lock ends, and what was accepted before and after is so when all processes have been killed."""
+    three.await_shared(work.topic)
+    ledger = work.ledger
+    with work.running():
+        work.produce(BURST)
+        work.until_done()
+        with Admin({"bootstrap.servers": three.kafka.bootstrap_servers}) as admin:
+            admin.delete_topics([IN_BACKEND[name]]).check()
+        work.produce(BURST)
+        settle(three, work, set())
+    ledger.check()
+    assert [error for error in ledger.errors if not may_be_repeated(error)] == []
+    with Admin({"bootstrap.servers": three.servers}) as admin:
+        eventually(lambda: admin.list_share_group_offsets(work.group).total, 0)
+    before = dict(ledger.deliveries)
+    for process in three.processes:
+        process.kill()
+    for process in three.processes:
+        process.start()
+    with work.running():
+        work.produce(BURST)
+        settle(three, work, set(range(PARTITIONS)))
+    assert {record for record, times in before.items() if ledger.deliveries[record] > times} == set()
 
 
 def test_processes_leave_and_join_while_clients_work(three: Three, work: Work) -> None:

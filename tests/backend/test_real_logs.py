@@ -12,7 +12,7 @@ import pytest
 from shareq import Admin, Cluster, NewTopic, ShareConsumer, TopicPartition
 from shareq.broker.backend.topics import IN_BACKEND
 from shareq.kafka import LocalKafka
-from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC
+from shareq.model.ids import SHARE_STATE_TOPIC
 from shareq.model.states import AcknowledgeType
 from tests.backend.stage import CONFIG, GROUP, Stage, finish, seen
 from tests.kafka.fixtures import kafka_or_skip
@@ -24,7 +24,7 @@ AT_ONCE = {"log.cleaner.backoff.ms": 100, "log.initial.task.delay.ms": 100, "log
 """The cleaner and the retention of a broker work several times a second. One key is internal to Kafka."""
 
 MINUTE_MS = 60_000
-STATES, GROUPS = IN_BACKEND[SHARE_STATE_TOPIC], IN_BACKEND[GROUP_METADATA_TOPIC]
+STATES = IN_BACKEND[SHARE_STATE_TOPIC]
 
 
 @pytest.fixture(scope="module")
@@ -190,29 +190,3 @@ def test_locks_end_by_a_scaled_clock(stage: Stage) -> None:
     finish(other, again)
     stage.produce("b")
     assert seen(take(other, 1)) == [(b"b", 1)]
-
-
-@pytest.mark.parametrize("created", [False, True], ids=["deleted", "created again at once"])
-def test_work_goes_on_after_the_topic_of_groups_was_deleted(stage: Stage, admin: Admin, created: bool) -> None:
-    """BEHAVIOUR.md, 3.11."""
-    cluster = stage.prepared()
-    stage.produce("a", "b")
-    consumer = stage.consumer(cluster)
-    a, b = take(consumer, 2)
-    finish(consumer, [a])
-    before = cluster.image.topics[GROUP_METADATA_TOPIC].topic_id
-    admin.delete_topics([GROUPS]).check()
-    if created:
-        admin.create_topics([NewTopic(GROUPS, 4, 1)])
-    eventually(lambda: {None, before} & {topic_id(cluster, GROUP_METADATA_TOPIC)}, set())
-    finish(consumer, [b])
-    stage.produce("c")
-    assert seen(taken(consumer, 1)) == [(b"c", 1)]
-    eventually(lambda: stage.lag(cluster), 0)
-    stage.produce("d")
-    assert seen(taken(consumer, 1)) == [(b"d", 1)]
-
-
-def topic_id(cluster: Cluster, name: str) -> str | None:
-    topic = cluster.image.topics.get(name)
-    return None if topic is None else topic.topic_id

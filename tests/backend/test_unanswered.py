@@ -14,7 +14,7 @@ from shareq.broker.backend.node import BackendNode
 from shareq.broker.backend.processes import NO_ADDRESSES, Fleet, Process
 from shareq.broker.backend.services import Exchanges, Services
 from shareq.broker.loop import VirtualLoop
-from shareq.model.actor import Answer, ClientContext
+from shareq.model.actor import ANY_NODE, Answer, ClientContext
 from shareq.model.configs import BrokerConfig
 from shareq.model.errors import Errors
 from shareq.model.image import ClusterImage
@@ -39,7 +39,8 @@ class OneNode:
 
     def __init__(self, *answers: Response | Errors) -> None:
         self.loop = VirtualLoop()
-        self.asked = 0
+        self.asked: list[int] = []
+        """The brokers, in the order of the requests."""
         self._backend = list(answers)
         self._found: list[Response | Errors] = []
         stub: Any = SimpleNamespace(
@@ -69,8 +70,8 @@ class OneNode:
         )
 
     def _call(self, node: int, request: Request, done: Any, **options: Any) -> None:
-        del node, request, options
-        self.asked += 1
+        del request, options
+        self.asked.append(node)
         found = self._backend.pop(0)
         answer = Answer(1, None, found) if isinstance(found, Errors) else Answer(1, found)
         self.loop.post(done, answer)
@@ -86,11 +87,21 @@ class OneNode:
 def test_a_coordinator_is_not_available_while_the_backend_does_not_answer(kind: CoordinatorType) -> None:
     """The client asks again by itself, and its connection keeps the share session."""
     request = FindCoordinatorRequest(key_type=kind, coordinator_keys=("a", "b"))
-    found = OneNode(AWAY).ask(request)
+    node = OneNode(AWAY, AWAY)
+    found = node.ask(request)
+    assert node.asked == [0, ANY_NODE]
     assert isinstance(found, FindCoordinatorResponse)
     assert [(one.key, one.node_id, one.error_code) for one in found.coordinators] == [
         (key, -1, Errors.COORDINATOR_NOT_AVAILABLE) for key in ("a", "b")
     ]
+
+
+def test_a_coordinator_is_looked_up_at_another_broker_if_one_does_not_answer() -> None:
+    coordinator = FindCoordinatorResponse.Coordinator(key="a", node_id=1, host="kafka", port=1)
+    node = OneNode(AWAY, FindCoordinatorResponse(coordinators=(coordinator,)))
+    found = node.ask(FindCoordinatorRequest(key_type=CoordinatorType.TRANSACTION, coordinator_keys=("a",)))
+    assert [(one.key, one.node_id) for one in found.coordinators] == [("a", 1)]
+    assert node.asked == [0, ANY_NODE]
 
 
 METADATA = MetadataResponse(brokers=(), cluster_id="", controller_id=0, topics=())
@@ -109,7 +120,7 @@ METADATA = MetadataResponse(brokers=(), cluster_id="", controller_id=0, topics=(
 def test_what_clients_with_share_sessions_ask_is_sent_again(request_: Request, response: Response) -> None:
     node = OneNode(AWAY, AWAY, response)
     assert type(node.ask(request_)) is type(response)
-    assert node.asked == 3
+    assert node.asked == [0, ANY_NODE, ANY_NODE]
 
 
 def test_another_request_ends_the_connection_of_its_client() -> None:

@@ -82,7 +82,8 @@ class Stage:
 
     def write(self, *values: str, topic: str | None = None, partition: int = 0) -> None:
         """Produce each value in its own batch."""
-        self._producer = self._producer or self.producer()
+        if self._producer is None:  # one without records that wait is false
+            self._producer = self.producer()
         for value in values:
             self._producer.produce(topic or self.topic, value, partition=partition)
             assert self._producer.flush(PATIENCE_S) == 0

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 import pytest
 
 from shareq import Cluster
+from shareq.broker.backend.topics import IN_BACKEND
+from shareq.kafka import LocalKafka
 from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, partition_for
 from tests.kafka.fixtures import Reachable
 from tests.pairings.stage import CLIENTS, Stage, until, values
@@ -30,9 +32,11 @@ class BrokersOfThree(Reachable, Protocol):
 
 
 class ServedByThree:
-    def __init__(self, cluster: Cluster, bootstrap_servers: str) -> None:
+    """`brokers`: the cluster whose brokers are killed and started."""
+
+    def __init__(self, brokers: Cluster | LocalKafka, bootstrap_servers: str) -> None:
         self.bootstrap_servers = bootstrap_servers
-        self.kill_broker, self.start_broker = cluster.kill_broker, cluster.start_broker
+        self.kill_broker, self.start_broker = brokers.kill_broker, brokers.start_broker
 
 
 @pytest.fixture
@@ -41,7 +45,19 @@ def served_by_three() -> Iterator[ServedByThree]:
         yield ServedByThree(cluster, server.bootstrap_servers)
 
 
-@pytest.fixture(params=["served_by_three", "kafka_of_three"], ids=["shareq", "apache-kafka"])
+class BackedByThree(ServedByThree):
+    pass
+
+
+@pytest.fixture
+def backed_by_three(kafka_of_three: LocalKafka) -> Iterator[BackedByThree]:
+    with Cluster(backend=kafka_of_three.bootstrap_servers, config=QUICK) as cluster, cluster.serve() as server:
+        yield BackedByThree(kafka_of_three, server.bootstrap_servers)
+
+
+@pytest.fixture(
+    params=["served_by_three", "backed_by_three", "kafka_of_three"], ids=["shareq", "shareq-on-kafka", "apache-kafka"]
+)
 def three(request: pytest.FixtureRequest) -> BrokersOfThree:
     found: BrokersOfThree = request.getfixturevalue(request.param)
     return found
@@ -98,5 +114,6 @@ def broker(stage: Stage, what: str) -> int:
         "group coordinator": (stage.group, GROUP_METADATA_TOPIC),
         "share coordinator": (f"{stage.group}:{topic.topic_id}:0", SHARE_STATE_TOPIC),
     }[what]
-    partitions = stage.admin.describe_topics([topic_of_coordinator]).check()[topic_of_coordinator].partitions
+    name = IN_BACKEND[topic_of_coordinator] if isinstance(stage.broker, BackedByThree) else topic_of_coordinator
+    partitions = stage.admin.describe_topics([name]).check()[name].partitions
     return partitions[partition_for(key, len(partitions))].leader

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from shareq.broker.backend.client import BackendClient
+from shareq.broker.backend.led_shards import Kept, LedShard, write_again
 from shareq.broker.backend.metadata_mirror import MetadataMirror
 from shareq.broker.backend.restoration import OF_RECORDS, OF_STATES, Cleanup
 from shareq.broker.backend.shard_log import ShardLog
@@ -36,7 +37,14 @@ from shareq.model.actor import (
 )
 from shareq.model.errors import Errors
 from shareq.model.events import Event
-from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, ZERO_TOPIC_ID, SharePartitionKey, TopicPartition
+from shareq.model.ids import (
+    GROUP_METADATA_TOPIC,
+    SHARE_STATE_TOPIC,
+    ZERO_TOPIC_ID,
+    SharePartitionKey,
+    TopicId,
+    TopicPartition,
+)
 from shareq.model.image import ClusterImage
 from shareq.model.records import CoordinatorRecord
 from shareq.model.state_designs import PERSISTER_CLASS, StateDesign, design_of
@@ -79,8 +87,9 @@ class Coordinators:
         self._when_held = when_held
         self._client = client
         self._loop = loop
-        self._logs: dict[TopicPartition, ShardLog] = {}
-        self._led: set[TopicPartition] = set()
+        self._led: dict[TopicPartition, LedShard] = {}
+        self._kept: dict[TopicPartition, Kept] = {}
+        """Of shards that this process has led last: what they had."""
         self._ended = False
         self._epoch = 0
         own: Carriers = {
@@ -103,31 +112,37 @@ class Coordinators:
     @property
     def ready(self) -> bool:
         """True if the logs of all shards that this process leads are open."""
-        return all(name in self._mirror.image.topics for name in self._hosts) and self._wanted() == self._led
+        elected = {shard: led.topic_id for shard, led in self._led.items() if led.elected}
+        return all(name in self._mirror.image.topics for name in self._hosts) and self._wanted() == elected
 
-    def _wanted(self) -> set[TopicPartition]:
+    def _wanted(self) -> dict[TopicPartition, TopicId]:
+        """The shards that this process shall lead, with the ids of their topics."""
         topics = self._mirror.image.topics
-        shards = (
-            TopicPartition(name, index)
+        return {
+            TopicPartition(name, index): topics[name].topic_id
             for name in self._hosts
             if name in topics
             for index in range(len(topics[name].partitions))
-        )
-        return {shard for shard in shards if self._leads(*shard)}
+            if self._leads(name, index)
+        }
 
     def image_changed(self, image: ClusterImage) -> None:
-        """Deliver the image, resign from the shards that another process leads, and open the logs of new ones."""
+        """Deliver the image, resign from the shards that another process leads or whose topic is gone, and open the
+        logs of new ones."""
         if self._ended:
             return
         for host in self._hosts.values():
             host.deliver(ImageChanged(image))
         wanted = self._wanted()
-        for shard in sorted(self._logs.keys() - wanted):
-            self._resign(shard)
-        for shard in sorted(wanted - self._logs.keys()):
-            self._lead(shard)
+        for shard in sorted(self._led):
+            if wanted.get(shard) != self._led[shard].topic_id:
+                self._resign(shard)
+        for shard in [shard for shard in self._kept if not self._leads(*shard)]:
+            del self._kept[shard]
+        for shard in sorted(wanted.keys() - self._led.keys()):
+            self._lead(shard, wanted[shard])
 
-    def _lead(self, shard: TopicPartition) -> None:
+    def _lead(self, shard: TopicPartition, topic_id: TopicId) -> None:
         """Open the log of a shard; when it is open, the coordinator loads the shard. It deletes the states of topics
         that do not exist, so the metadata must be newer than those that former writers had."""
         log = ShardLog(
@@ -138,24 +153,37 @@ class Coordinators:
             self._mirror,
             cleanup=self._cleanup(shard.topic),
         )
-        self._logs[shard] = log
+        led = self._led[shard] = LedShard(log, topic_id)
         self._epoch += 1
         epoch = self._epoch
 
         def opened(error: Errors) -> None:
             if error is Errors.NOT_COORDINATOR:
-                self._fenced(log)
+                self._fenced(led)
             elif error:
                 _log.error("%s cannot be written: %s", shard, error.name)
             else:
-                self._mirror.refresh(load)
+                self._mirror.refresh(restore)
 
-        def load() -> None:
-            if self._logs.get(shard) is log:
-                self._led.add(shard)
-                self._hosts[shard.topic].deliver(ShardElected(shard.partition, epoch))
+        def restore() -> None:
+            kept = self._kept.get(shard)
+            if self._led.get(shard) is not led:
+                return
+            if kept is None or kept.topic_id == topic_id:
+                load(Errors.NONE)
+            else:
+                write_again(log, kept.records, load)
 
-        log.open(opened, lambda: self._fenced(log))
+        def load(error: Errors) -> None:
+            if error is Errors.NOT_COORDINATOR:
+                self._fenced(led)
+                return
+            if error:
+                _log.error("%s: what it had cannot be written again: %s", shard, error.name)
+            led.elected = True
+            self._hosts[shard.topic].deliver(ShardElected(shard.partition, epoch))
+
+        log.open(opened, lambda: self._fenced(led))
 
     def _cleanup(self, topic: str) -> Cleanup | None:
         if topic == GROUP_METADATA_TOPIC:
@@ -164,49 +192,66 @@ class Coordinators:
         return OF_STATES if design is StateDesign.COMPACTED_TOPIC else None
 
     def _resign(self, shard: TopicPartition) -> None:
-        self._logs.pop(shard).close()
-        if shard in self._led:
-            self._led.discard(shard)
+        led = self._led.pop(shard)
+        led.log.close()
+        if led.loaded and self._leads(*shard):
+            self._kept[shard] = Kept(led.topic_id, self._contents(shard, led))
+        if led.elected:
             self._hosts[shard.topic].deliver(ShardResigned(shard.partition))
 
-    def _fenced(self, log: ShardLog) -> None:
+    def _contents(self, shard: TopicPartition, led: LedShard) -> list[CoordinatorRecord]:
+        """The records that make a log what the log of a loaded shard is."""
+        return self._states.snapshots(shard.partition) if shard.topic == SHARE_STATE_TOPIC else led.newest_records
+
+    def _fenced(self, led: LedShard) -> None:
         """Another process has become the writer of a shard. If this one still leads it, that was a former leader: begin
         anew."""
-        if self._logs.get(log.shard) is log:
-            self._resign(log.shard)
+        shard = led.log.shard
+        if self._led.get(shard) is led:
+            self._resign(shard)
             again = lambda: self._when_held(lambda: self.image_changed(self._mirror.image))  # noqa: E731
             self._loop.at(self._loop.time_ms() + RETRY_MS, again)
 
     def die(self) -> None:
         """End the actors and their writers."""
         self._ended = True
-        for log in self._logs.values():
-            log.close()
+        for led in self._led.values():
+            led.log.close()
         for host in self._hosts.values():
             host.die()
 
     # ---- effects -----------------------------------------------------------------------------------------------------
 
     def _append(self, host: Host, effect: AppendRecords) -> None:
-        log = self._logs.get(effect.topic_partition)
-        if log is None:  # resigned from while the coordinator was at work
+        led = self._led.get(effect.topic_partition)
+        if led is None:  # resigned from while the coordinator was at work
             return
 
         def done(appended: Appended) -> None:
+            if host is self.groups and not appended.error:
+                led.take(effect.records)
             host.deliver(appended)
             if appended.error is Errors.NOT_COORDINATOR:
-                self._fenced(log)
+                self._fenced(led)
 
-        log.append(effect, done)
+        led.log.append(effect, done)
 
     def _read(self, host: Host, effect: ReadRecords) -> None:
-        def done(read: RecordsRead) -> None:
-            host.deliver(read)
-            if read.done and host is self.states:
-                self._compare_epochs(effect.topic_partition.partition)
+        led = self._led.get(effect.topic_partition)
+        if led is None:
+            return
 
-        if effect.topic_partition in self._logs:
-            self._logs[effect.topic_partition].read(effect, done)
+        def done(read: RecordsRead) -> None:
+            if host is self.groups:
+                led.take(record[1:] for record in read.records)
+            host.deliver(read)
+            if read.done:
+                led.loaded = True
+                self._kept.pop(effect.topic_partition, None)
+                if host is self.states:
+                    self._compare_epochs(effect.topic_partition.partition)
+
+        led.log.read(effect, done)
 
     def _compare_epochs(self, partition: int) -> None:
         """Stored epochs of leaders that are above those of the present fleet show that terms have begun again: its
@@ -222,5 +267,5 @@ class Coordinators:
         def done(error: Errors) -> None:
             host.deliver(RecordsDeleted(effect.id, error))
 
-        if effect.topic_partition in self._logs:
-            self._logs[effect.topic_partition].delete_before(effect.offset, done)
+        if effect.topic_partition in self._led:
+            self._led[effect.topic_partition].log.delete_before(effect.offset, done)

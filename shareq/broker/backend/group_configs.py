@@ -10,6 +10,7 @@ from functools import partial
 from types import MappingProxyType
 
 from shareq.broker.backend.client import BackendClient
+from shareq.broker.backend.led_shards import write_again
 from shareq.broker.backend.metadata_mirror import MetadataMirror
 from shareq.broker.backend.restoration import OF_RECORDS
 from shareq.broker.backend.shard_log import ShardLog
@@ -22,7 +23,7 @@ from shareq.model.actor import Answer, Appended, AppendRecords, ReadRecords, Rec
 from shareq.model.configs import validate_group_overrides
 from shareq.model.errors import ConfigException, Errors
 from shareq.model.events import ConfigChanged, Event
-from shareq.model.ids import TopicPartition
+from shareq.model.ids import TopicId, TopicPartition
 from shareq.model.image import ClusterImage
 from shareq.model.messages.topics import (
     AlterOperation,
@@ -76,7 +77,10 @@ class GroupConfigs:
         self._ask_writer = ask_writer
         self._when_held = when_held
         self._log: ShardLog | None = None
-        self._leads = False
+        self._place: tuple[TopicId | None, bool] = None, False
+        """The id of the topic that was read last, and whether this process led it."""
+        self._stored_in: TopicId | None = None
+        """The id of the topic that has all configurations of the image."""
         self._next = 0
         self._waiting: deque[Callable[[], None]] = deque()
 
@@ -87,16 +91,34 @@ class GroupConfigs:
     # ---- reading -----------------------------------------------------------------------------------------------------
 
     def image_changed(self) -> None:
-        """Become the writer, or follow, as the image has it."""
-        leads = self._mirror.leads(*SHARD)
-        if self._log is None or leads != self._leads:
-            self.close()
-            self._leads = leads
+        """Become the writer, or follow, as the image has it. Do neither while there is no topic."""
+        topic_id, leads = self._mirror.group_configs_id, self._mirror.leads(*SHARD)
+        if self._log is not None and (topic_id, leads) == self._place:
+            return
+        self.close()
+        if topic_id is not None:
+            if topic_id != self._place[0]:
+                self._next = 0
+            self._place = topic_id, leads
             self._log = log = ShardLog(SHARD, FENCE, self._client, self._loop, self._mirror, cleanup=OF_RECORDS)
             if leads:
-                log.open(lambda error: self._fenced() if error else self._read(), partial(self._replaced, log))
+                log.open(partial(self._opened, log), partial(self._replaced, log))
             else:
                 self._read()
+
+    def _opened(self, log: ShardLog, error: Errors) -> None:
+        """Read the log. One that is not in the topic in which the configurations are gets them."""
+
+        def stored(error: Errors) -> None:
+            if error:
+                self._fenced()
+            else:
+                self._read()
+
+        if error or self._stored_in in (None, self._place[0]):
+            stored(error)
+        else:
+            write_again(log, [_record(*one) for one in self.image.group_configs.items()], stored)
 
     def close(self) -> None:
         """Read and store nothing more until the next image."""
@@ -119,7 +141,7 @@ class GroupConfigs:
 
     def _read(self) -> None:
         if self._log is not None:
-            wait_ms = 0 if self._leads else FOLLOW_WAIT_MS
+            wait_ms = 0 if self._place[1] else FOLLOW_WAIT_MS
             self._log.read(ReadRecords(0, SHARD, self._next), self._take, wait_ms=wait_ms)
 
     def _take(self, read: RecordsRead) -> None:
@@ -134,8 +156,9 @@ class GroupConfigs:
             if self.loaded:
                 self._record_changes(group_id, configs.get(group_id, {}), found)
             configs[group_id] = found
-        self.loaded = self.loaded or read.done
-        self.writes = self._leads and read.done
+        if read.done:
+            self.loaded, self._stored_in = True, self._place[0]
+        self.writes = self._place[1] and read.done
         self._publish(configs)
         if not self.writes:
             self._read()
@@ -212,8 +235,7 @@ class GroupConfigs:
         elif problem[0]:
             self._end(done, problem)
         else:
-            value = json.dumps(merged, sort_keys=True).encode() if merged else None
-            effect = AppendRecords(0, SHARD, (CoordinatorRecord(group_id.encode(), value),))
+            effect = AppendRecords(0, SHARD, (_record(group_id, merged),))
             self._log.append(effect, partial(self._appended, group_id, merged, done))
 
     def _appended(
@@ -252,6 +274,11 @@ class GroupConfigs:
         except ConfigException as problem:
             return (Errors.INVALID_CONFIG, str(problem)), {}
         return NO_ERROR, merged
+
+
+def _record(group_id: str, configs: Mapping[str, str]) -> CoordinatorRecord:
+    value = json.dumps(dict(configs), sort_keys=True).encode() if configs else None
+    return CoordinatorRecord(group_id.encode(), value)
 
 
 def _stored(key: bytes, value: bytes | None) -> tuple[str, Mapping[str, str]]:

@@ -6,8 +6,10 @@ lease leads nothing until the group has confirmed that it still is a member.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from shareq.broker.backend.identity import Identity, has_ended
@@ -38,6 +40,8 @@ from shareq.model.messages.classic_group import (
     SyncGroupResponse,
 )
 from shareq.model.messages.cluster import CoordinatorType, FindCoordinatorRequest, FindCoordinatorResponse
+
+_log = logging.getLogger("shareq.backend")
 
 GROUP_ID = "shareq-processes"
 PROTOCOL_TYPE = "shareq"
@@ -82,8 +86,9 @@ class Membership:
         lost: Callable[[], object],
         lease: Lease | None = None,
         identity: Identity | None = None,
+        configs: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self.process = Process(process_id, identity=identity)
+        self.process = Process(process_id, identity=identity, configs=configs)
         self.lease = lease or Lease()
         self.trouble = ""
         """Why the last attempt to join failed; empty if it did not."""
@@ -293,10 +298,18 @@ class Membership:
         self.trouble, self._joining = "", False
         least_term = max(before.least_term, fleet.term + 1)
         self.process = before._replace(slot=fleet.find(before.id).slot, held=fleet.workers, least_term=least_term)
+        self._compare(fleet)
         self._fleet = fleet
         self._assigned(fleet)
         if self._again or not (fleet.settled or before.held == fleet.workers):
             self._join()
+
+    def _compare(self, fleet: Fleet) -> None:
+        """Warn of each new process that has other configurations: a group's behaviour would depend on its leader."""
+        known = {one.id for one in self._fleet.processes} if self._fleet is not None else set()
+        for process in fleet.processes:
+            if process.id not in known and (keys := self.process.differing(process)):
+                _log.warning("the process in slot %s has other configurations: %s", process.slot, ", ".join(keys))
 
     # ---- staying -----------------------------------------------------------------------------------------------------
 

@@ -35,7 +35,7 @@ from shareq.model.events import (
     TopicCreated,
     TopicDeleted,
 )
-from shareq.model.ids import TopicPartition
+from shareq.model.ids import TopicId, TopicPartition
 from shareq.model.image import (
     NO_LEADER,
     Addresses,
@@ -99,6 +99,9 @@ class MetadataMirror:
         """What the images of topics were made from, by the fleet and the membership in `_shown_by`."""
         self._shown_by: tuple[Fleet, bool] | None = None
         self._creating: set[str] = set()
+        self._configs_id: TopicId | None = None
+        """As of the image."""
+        self._published_configs_id: TopicId | None = None
         self._asking = self._again = self._closed = False
         self._member = False
         self._asked_ms = loop.time_ms()
@@ -232,6 +235,8 @@ class MetadataMirror:
         brokers = self._brokers(response, fleet)
         topics = self._topic_images(fleet)
         controller_id = node_id(fleet.workers[0], response.controller_id)
+        always |= self.group_configs_id != self._configs_id
+        self._configs_id = self.group_configs_id
         changed = topics != dict(before.topics) or brokers != dict(before.brokers)
         if always or changed or response.cluster_id != before.cluster_id or controller_id != before.controller_id:
             self._record_changes(before, topics, brokers)
@@ -332,6 +337,12 @@ class MetadataMirror:
         if topic is None or not found:
             return None
         return Place(TopicPartition(name, shard.partition), topic.topic_id, found[0].leader_id)
+
+    @property
+    def group_configs_id(self) -> TopicId | None:
+        """The id of the topic that has the configurations of groups, which the image does not have."""
+        topic = self._topics.by_name.get(GROUP_CONFIGS_TOPIC)
+        return None if topic is None else topic.topic_id
 
     def create(self, name: str) -> None:
         """Create a topic of this project unless it exists; a later image has it."""

@@ -19,6 +19,7 @@ from shareq.broker.loop import EventLoop
 from shareq.broker.network import Network
 from shareq.leader import make_share_leader
 from shareq.model.actor import (
+    ANY_NODE,
     NEWEST_VERSION,
     Answer,
     Call,
@@ -42,7 +43,7 @@ from shareq.model.experiments import ENABLE
 from shareq.model.ids import TopicIdPartition
 from shareq.model.image import ClusterImage
 from shareq.model.messages.base import Request
-from shareq.model.messages.cluster import MetadataRequest
+from shareq.model.messages.cluster import FindCoordinatorRequest, MetadataRequest
 from shareq.model.messages.data import DeleteRecordsRequest
 from shareq.model.messages.passed import PassedRequest
 from shareq.model.messages.share_browse import BrowseShareGroupRequest
@@ -162,35 +163,39 @@ class BackendNode:
         self, client: ClientContext, asked: type[Request], request: Request, done: Callable[[Answer], object]
     ) -> None:
         """Send a request to the backend, each connection on a lane of its own; what the client has `asked` in the
-        client's version, if the backend has it. A client that begins while the backend does not answer waits: it would
-        take connections that end for a refusal."""
+        client's version, if the backend has it. What any broker can answer is sent to another one if the node's does
+        not. A client that begins while the backend does not answer waits: it would take connections that end for a
+        refusal."""
         lane = f"client-{client.connection_id}"
-        repeated = _is_repeated(request)
 
-        def take(answer: Answer) -> None:
+        def take(node: int, answer: Answer) -> None:
             response = answer.response
             if response is not None:
                 if asked is DeleteRecordsRequest:
                     self._reads.forget()
                 done(answer._replace(response=to_client(request, response, self._view())))
-            elif repeated and answer.error.retriable:
-                again = lambda: send() if self._client.has_lane(lane) else done(answer)  # noqa: E731
+            elif not answer.error.retriable:
+                done(answer)
+            elif _is_repeated(request):
+                again = lambda: send(ANY_NODE) if self._client.has_lane(lane) else done(answer)  # noqa: E731
                 self._loop.at(self._loop.time_ms() + RETRY_MS, again)
+            elif isinstance(request, FindCoordinatorRequest) and node != ANY_NODE:
+                send(ANY_NODE)
             else:
                 done(answer)
 
-        def send() -> None:
+        def send(node: int) -> None:
             self._client.call(
-                self._backend_id,
+                node,
                 to_backend(request, self._image),
-                take,
+                partial(take, node),
                 lane=lane,
                 client_id=client.client_id,
                 timeout_ms=REQUEST_TIMEOUT_MS,
                 version=client.api_version if isinstance(request, asked) else NEWEST_VERSION,
             )
 
-        send()
+        send(self._backend_id)
 
     def connection_closed(self, connection_id: int) -> None:
         self._leader.deliver(ConnectionClosed(connection_id))

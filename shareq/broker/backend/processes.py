@@ -42,7 +42,8 @@ class Process(NamedTuple):
     """A member. `id` is that of one start of the process.
 
     `held`: the workers by whose view it leads partitions until it gets the next assignment; None: it leads none.
-    `member`: its id in the group; only a fleet has it. `least_term`: that of the next fleet.
+    `member`: its id in the group; only a fleet has it. `least_term`: that of the next fleet. `configs`: of its nodes,
+    where they are not the default ones.
     """
 
     id: str
@@ -53,6 +54,7 @@ class Process(NamedTuple):
     member: str = ""
     least_term: int = 0
     listeners: Listeners = NO_LISTENERS
+    configs: Mapping[str, str] = MappingProxyType({})
 
     def encode(self) -> bytes:
         """The metadata of the member."""
@@ -61,7 +63,8 @@ class Process(NamedTuple):
     def fields(self) -> dict[str, object]:
         """The process as JSON has it."""
         listeners = {name: _texts(addresses) for name, addresses in self.listeners.items()}
-        return {**self._asdict(), "addresses": _texts(self.addresses), "listeners": listeners}
+        configs = dict(self.configs)
+        return {**self._asdict(), "addresses": _texts(self.addresses), "listeners": listeners, "configs": configs}
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Process:
@@ -78,7 +81,13 @@ class Process(NamedTuple):
             fields["member"],
             fields["least_term"],
             listeners,
+            fields["configs"],
         )
+
+    def differing(self, other: Process) -> list[str]:
+        """The keys whose configurations differ in another process."""
+        keys = self.configs.keys() | other.configs.keys()
+        return sorted(key for key in keys if self.configs.get(key) != other.configs.get(key))
 
 
 def _texts(addresses: Addresses) -> dict[str, list[object]]:

@@ -102,6 +102,7 @@ class BackendRuntime:
             assigned=self._assigned,
             lost=self._removed,
             identity=own_identity(),
+            configs={key: str(value) for key, value in broker_config.overrides.items()},
         )
         self._design = DesignCheck(design_of(self._persister_class), self.client, loop)
         self._terms = ShardLog(SHARD, FENCE, self.client, loop, self.mirror)

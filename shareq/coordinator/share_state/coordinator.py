@@ -14,7 +14,7 @@ from shareq.coordinator.runtime.runtime import ShardRuntime
 from shareq.coordinator.runtime.turn import Append, Turn
 from shareq.coordinator.share_state.compacted import CompactedShard
 from shareq.coordinator.share_state.ends import committed_update, end_at_leader, snapshot_if_due
-from shareq.coordinator.share_state.housekeeping import Housekeeping, delete_state_of_deleted_topics
+from shareq.coordinator.share_state.housekeeping import Housekeeping, delete_state_of_deleted_topics, whole_states
 from shareq.coordinator.share_state.lookup import state_partition_count
 from shareq.coordinator.share_state.rules import RPCS, Rpc, events_of, failed
 from shareq.coordinator.share_state.staged import EndedTransaction
@@ -34,6 +34,7 @@ from shareq.model.errors import Errors
 from shareq.model.ids import SHARE_STATE_TOPIC, SharePartitionKey, TopicId, partition_for
 from shareq.model.image import ClusterImage
 from shareq.model.messages.base import Response
+from shareq.model.records import CoordinatorRecord
 from shareq.model.state_designs import PERSISTER_CLASS, StateDesign, design_of
 from shareq.model.time_of_day import TimeOfDay, same_time
 from shareq.model.workflow import Workflow
@@ -100,6 +101,11 @@ class ShareCoordinator:
         """The highest leader epoch of each key in a loaded partition of the state topic; empty if it is not loaded."""
         shard = self._runtime.shard(partition)
         return {} if shard is None else {key: state.leader_epoch_fence for key, state in shard.states.items()}
+
+    def snapshots(self, partition: int) -> list[CoordinatorRecord]:
+        """Snapshots of all states in a loaded partition of the state topic; none if it is not loaded."""
+        shard, day_ms = self._runtime.shard(partition), self._runtime.day_ms
+        return [] if shard is None else [shard.encode(one) for one in whole_states(shard, day_ms)]
 
     def _new_shard(self, partition: int) -> StateShard:
         design = design_of(self._image.broker_config[PERSISTER_CLASS])

@@ -11,7 +11,7 @@ from shareq.coordinator.runtime.runtime import ShardRuntime
 from shareq.coordinator.runtime.turn import BackgroundTurn, Retry, Turn, no_result
 from shareq.coordinator.share_state.records import StateRecord, StateSnapshot
 from shareq.coordinator.share_state.rules import append_states
-from shareq.coordinator.share_state.state import StateShard
+from shareq.coordinator.share_state.state import StateChange, StateShard
 from shareq.model.actor import DeleteRecordsBefore, Effect, RecordsDeleted
 from shareq.model.errors import Errors
 from shareq.model.events import StateLogPruned
@@ -63,6 +63,16 @@ def renewed_snapshots(shard: StateShard, interval_ms: int, now_ms: int) -> list[
         )
         for key, state in states
         if now_ms - state.write_timestamp >= interval_ms
+    ]
+
+
+def whole_states(shard: StateShard, now_ms: int) -> list[StateRecord]:
+    """A new snapshot of each key: records from which another log begins."""
+    return [
+        shard.snapshot(
+            key, StateChange(state.leader_epoch, state.start_offset, state.delivery_complete_count, ()), now_ms
+        )
+        for key, state in shard.states.items()
     ]
 
 
