@@ -1,7 +1,8 @@
 """The memory that each notebook takes: `python -m tests.notebook_memory PATH...` runs them and prints a table.
 
 Counted are the kernel and everything that it starts (Apache Kafka, Spark's driver and workers), as proportional set
-size: a page that several processes share counts once. The server of JupyterLab, about 150 MB, is not in it.
+size: a page that several processes share counts once. The server of JupyterLab, about 150 MB, is not in it. A notebook
+that takes more than MOST_MB is an error.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from tests.stored_notebooks import run
 
 EVERY_S = 0.25
 MEGABYTE = 1_000_000
+MOST_MB = 1_500
+"""A seat of a class has 2 GB: JupyterLab's server and the system need some of it."""
 
 
 def used_bytes() -> int:
@@ -53,8 +56,14 @@ def peak_bytes(path: Path) -> int:
 def main(paths: list[str]) -> None:
     os.environ[READER] = "1"
     print("notebook                     MB at most")
+    above = []
     for path in map(Path, paths):
-        print(f"{path.stem:<28} {peak_bytes(path) / MEGABYTE:>10,.0f}", flush=True)
+        peak = peak_bytes(path) / MEGABYTE
+        print(f"{path.stem:<28} {peak:>10,.0f}", flush=True)
+        if peak > MOST_MB:
+            above.append(path.stem)
+    if above:
+        sys.exit(f"more than {MOST_MB:,} MB: {', '.join(above)}")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,12 @@
 """The lessons as the site has them: without outputs, for its kernel, and with what the browser must load for a cell.
 
-A cell loads the packages that it imports. shareq imports numpy and matplotlib late, in functions that few cells call:
-these cells get a line that imports them at the beginning.
+A cell loads the packages that it imports. shareq imports matplotlib late, in functions that few cells call: these cells
+get a line that imports it at the beginning.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -18,8 +17,6 @@ NOTEBOOKS: Final = Path(__file__).parents[2] / "notebooks"
 SERVED: Final = ("00", "01", "02", "03", "04", "05", "06")
 """The lessons that need no TCP, no threads and no Spark; the labs do not, either."""
 KERNEL: Final = {"name": "python", "display_name": "Python (Pyodide)", "language": "python"}
-COUNTING: Final = frozenset({"14"})
-"""The lessons whose checks read a ledger, which counts with numpy."""
 PLOT: Final = re.compile(
     r"^(?!from|import).*\b(?:raster|lag_plot|state_diagram|delays_plot|shifts_plot)\(", re.MULTILINE
 )
@@ -38,18 +35,12 @@ def for_browser(number: str) -> tuple[str, Any]:
     notebook = nbformat.read(path, as_version=4)
     notebook.metadata.kernelspec = KERNEL
     served = served_lessons()
-    cells = notebook.cells
-    for cell in cells:
+    for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = _LINK.sub(lambda link: link[0] if link[2] in served else link[1], cell.source)
-    first = next(cell for cell in cells if cell.cell_type == "code")
-    for cell, package in [(first, "numpy")] if number in COUNTING else _plots(cells):
-        cell.source = f"import {package}  # the browser loads it for this line\n{cell.source}"
+        elif PLOT.search(cell.source):
+            cell.source = f"import matplotlib  # the browser loads it for this line\n{cell.source}"
     return path.name, notebook
-
-
-def _plots(cells: list[Any]) -> Iterator[tuple[Any, str]]:
-    return ((cell, "matplotlib") for cell in cells if cell.cell_type == "code" and PLOT.search(cell.source))
 
 
 def write_lessons(folder: Path) -> None:

@@ -13,7 +13,6 @@ from shareq.lessons.transactions import transactional, write
 from shareq.model.errors import IllegalStateException
 from shareq.model.events import DeadLettersWaiting
 from shareq.model.states import AcknowledgeType
-from shareq.trace import ledger
 
 TICK_MS = 1_000
 RENEW_EVERY_S = 20
@@ -64,8 +63,7 @@ class Incident:
     @property
     def lost(self) -> list[int]:
         """The records that were given up: archived, and neither poison, nor aborted, nor without content."""
-        books = ledger(self.bench.cluster, self.bench.group, self.bench.topic)
-        lives = map(self.bench.life, range(books.records if books.archived else 0))
+        lives = map(self.bench.life, range(self.bench.cluster.log(self.bench.topic, 0).log_end_offset))
         given_up = [life for life in lives if life.state == "archived" and life.events[-1] not in _NO_RECORD]
         return [life.offset for life in given_up if life.offset not in self.poison]
 

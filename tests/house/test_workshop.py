@@ -12,7 +12,9 @@ from nbconvert import SlidesExporter
 
 from shareq.commands import LATE
 from shareq.lessons.incidents import CAUSES
+from shareq.lessons.progress import READER
 from shareq.lessons.syllabus import LESSONS, MINUTES, exercises_of
+from tests import notebook_memory
 
 ROOT = Path(__file__).parents[2]
 PLAN = (ROOT / "WORKSHOP.md").read_text()
@@ -83,3 +85,20 @@ def test_a_lesson_becomes_slides_as_it_states() -> None:
     headings = sum(cell.source.startswith("#") for cell in nbformat.read(path, as_version=4).cells)
     assert page.count("<section><section") == headings
     assert page.count('class="fragment"') == text_of("02").count(".outcome(")
+
+
+def test_no_notebook_takes_more_memory_than_a_measurement_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make memory` measures: it fails above the limit."""
+    _, _, table = PLAN.partition("| Notebook | MB at most |")
+    figures = [int(figure.replace(",", "")) for figure in re.findall(r"([\d,]+) \|$", table, re.MULTILINE)]
+    assert len(figures) == 5
+    assert max(figures) < notebook_memory.MOST_MB
+    assert f"which fails above {notebook_memory.MOST_MB:,}" in PLAN
+
+    monkeypatch.setenv(READER, "1")
+    monkeypatch.setattr(
+        notebook_memory, "peak_bytes", lambda path: {"usual": 1_400_000_000, "large": 1_600_000_000}[str(path)]
+    )
+    notebook_memory.main(["usual"])
+    with pytest.raises(SystemExit, match="more than 1,500 MB: large"):
+        notebook_memory.main(["usual", "large"])

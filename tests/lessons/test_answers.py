@@ -77,8 +77,15 @@ def test_a_remedy_with_another_cause_fails(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_an_empty_answer_fails(key: str) -> None:
-    verdict = exercise(key).check(lambda *_: ...)
+def test_an_empty_answer_is_called_and_fails(key: str) -> None:
+    calls = []
+
+    def empty(*arguments: object) -> object:
+        calls.append(arguments)
+        return ...
+
+    verdict = exercise(key).check(empty)
+    assert calls
     assert not verdict
     assert verdict.text.startswith("✗ ")
 

@@ -15,15 +15,19 @@ import pytest
 from shareq.lessons import Outcome, Prediction, Verdict
 from shareq.lessons.progress import FILE, FOLDER, READER
 from shareq.lessons.syllabus import LESSONS, exercises_of
+from tests.stored_notebooks import TIMEOUT_S, run
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+REAL = {"07": pytest.mark.kafka, "11": pytest.mark.spark, "13": pytest.mark.kafka}
+"""The lessons that start a real part."""
 IN_PROCESS = [
     pytest.param(lesson, marks=[pytest.mark.long] if lesson in {"00", "10", "12", "17", "18"} else [])
     for lesson in LESSONS
-    if lesson not in {"07", "11", "13"}
+    if lesson not in REAL
 ]
-"""All but the lessons that need Apache Kafka or Spark. Those with a hundred thousand records take longest; the first
-ring has lesson 12 as its readers see it."""
+"""The other lessons. Those with a hundred thousand records take longest; the first ring has lesson 12 as its readers
+see it."""
+WITHHELD = "? Commit a prediction"
 
 
 def values_of(path: Path) -> list[Any]:
@@ -53,19 +57,55 @@ def test_each_prediction_has_its_outcome_later(lesson: str) -> None:
     assert keys == list(ascii_lowercase[: len(asked)])
 
 
-@pytest.mark.parametrize("lesson", IN_PROCESS)
-def test_run_all_of_a_copy(lesson: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_an_outcome_is_what_happened(lesson: str) -> None:
+    """It is computed: a constant would be shown whatever the run has done."""
+    [path] = NOTEBOOKS.glob(f"{lesson}_*.ipynb")
+    sources = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    calls = [node for source in sources for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    outcomes = [call.args[0] for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "outcome"]
+    assert outcomes
+    assert [ast.unparse(happened) for happened in outcomes if isinstance(happened, ast.Constant)] == []
+
+
+@pytest.fixture
+def learner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a learner's progress. Nothing is stored there yet."""
     monkeypatch.setenv(FOLDER, str(tmp_path))
     monkeypatch.delenv(READER, raising=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize("lesson", IN_PROCESS)
+def test_run_all_of_a_copy(lesson: str, learner: Path) -> None:
     [path] = NOTEBOOKS.glob(f"{lesson}_*.ipynb")
     values = values_of(path)
     verdicts = [value for value in values if isinstance(value, Verdict)]
     assert len(verdicts) == len(exercises_of(lesson))
     assert [verdict for verdict in verdicts if verdict] == []
     outcomes = [value for value in values if isinstance(value, Outcome)]
-    assert {repr(outcome).split(" in ")[0] for outcome in outcomes} == {"? Commit a prediction"}
+    assert {repr(outcome).split(" in ")[0] for outcome in outcomes} == {WITHHELD}
     asked = [value.key for value in values if isinstance(value, Prediction)]
     assert asked == [outcome.prediction.key for outcome in outcomes]
     assert Counter(asked) == {f"{lesson}.{letter}": 1 for letter in ascii_lowercase[: len(asked)]}
     assert len(asked) >= 1
-    assert not (tmp_path / FILE).exists()
+    assert not (learner / FILE).exists()
+
+
+@pytest.mark.timeout(TIMEOUT_S)
+@pytest.mark.parametrize("lesson", [pytest.param(lesson, marks=mark) for lesson, mark in REAL.items()])
+def test_run_all_of_a_copy_with_a_real_part(lesson: str, learner: Path) -> None:
+    """In a kernel, whose end is the end of all that it has started."""
+    [path] = NOTEBOOKS.glob(f"{lesson}_*.ipynb")
+    notebook = nbformat.read(path, as_version=4)
+    run(notebook, path.parent)
+    checks, outcomes = (shown_by(notebook, call) for call in (".check(my_answer)", ".outcome("))
+    assert [text[:2] for text in checks] == ["✗ "] * len(exercises_of(lesson))
+    assert {text.split(" in ")[0] for text in outcomes} == {WITHHELD}
+    assert not (learner / FILE).exists()
+
+
+def shown_by(notebook: Any, call: str) -> list[str]:
+    """What the cells with this call show at their end."""
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code" and call in cell.source]
+    return [cell.outputs[-1].data["text/plain"] for cell in cells]

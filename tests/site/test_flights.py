@@ -9,7 +9,8 @@ from pathlib import Path
 from zipfile import ZipFile
 
 from binder.site.lessons import for_browser
-from tests.site.test_lessons import TOUR, code_cells, stored
+from tests.site.test_lessons import code_cells, stored
+from tests.site.tour import TOUR
 
 
 def test_the_first_cell_of_the_tour_prints_what_is_stored(runtime: Path, tmp_path: Path) -> None:
