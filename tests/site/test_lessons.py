@@ -17,7 +17,7 @@ import nbformat
 import pytest
 
 from binder.site.lessons import COUNTING, for_browser, served_lessons
-from tests.house.test_readme import IN_PROCESS, OUTPUT
+from tests.house.readme import IN_PROCESS, OUTPUT
 
 HERE = Path(__file__).parent
 TOUR = "00"
@@ -49,8 +49,7 @@ def notebooks() -> dict[str, Any]:
     """The notebooks by their names, with the outputs that are to be expected."""
     made = dict(for_browser(number) for number in runnable())
     solutions = SOLUTIONS.replace("LESSONS", repr(runnable()))
-    assert OUTPUT is not None
-    return made | {"readme.ipynb": notebook_of(IN_PROCESS, OUTPUT[1]), "solutions.ipynb": notebook_of(solutions, "")}
+    return made | {"readme.ipynb": notebook_of(IN_PROCESS, OUTPUT), "solutions.ipynb": notebook_of(solutions, "")}
 
 
 @pytest.fixture(scope="module")
