@@ -12,7 +12,6 @@ import os
 import re
 import shlex
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from html import unescape
@@ -30,6 +29,7 @@ from shareq.spark import sweep
 from shareq.spark.options import parse
 from shareq_widgets import control_room, race, record, strip, what_if
 from tests.house import wrong_addresses
+from tests.house.unhindered import clock
 
 LATEST_S = 3
 
@@ -264,7 +264,7 @@ class _Warnings(logging.Handler):
         self.first = 0.0
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.first = self.first or time.monotonic()
+        self.first = self.first or clock()
         self.texts.append(record.getMessage())
         if self._ending:
             raise _FirstWarning(record.getMessage())
@@ -326,24 +326,24 @@ class Stage:
 
     def python(self, mistake: str) -> Answer:
         """The answer to a line of Python; AssertionError if it has none."""
-        begun = time.monotonic()
+        begun = clock()
         try:
             with _Warnings(ending=True):
                 exec(mistake, dict(self.names))
         except (Exception, _FirstWarning) as error:
-            return Answer(self._named(str(error)), time.monotonic() - begun, error)
+            return Answer(self._named(str(error)), clock() - begun, error)
         raise AssertionError(f"{mistake} has no answer")
 
     def command(self, mistake: str) -> Answer:
         """The answer to a command: all that it logs and writes."""
-        begun = time.monotonic()
+        begun = clock()
         typed = mistake.replace("HERE", self._served).replace("SILENT", self._silent)
         with _Warnings(ending=mistake in wrong_addresses.PATIENT) as logged:
             try:
                 result = CliRunner().invoke(main, shlex.split(typed), input="a line\n")
             except _FirstWarning as first:
                 return Answer(self._named(str(first)), logged.first - begun, None)
-        seconds = (logged.first or time.monotonic()) - begun
+        seconds = (logged.first or clock()) - begun
         text = self._named("\n".join([*logged.texts, result.output]))
         return Answer(text, seconds, result.exit_code if isinstance(result.exception, SystemExit) else result.exception)
 
