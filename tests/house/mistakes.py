@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Self
 from click.testing import CliRunner
 
 import shareq
-from shareq import AclBinding, Admin, Cluster, NewTopic, Producer, ShareConsumer, raster, view
+from shareq import AclBinding, Admin, Cluster, NewTopic, Producer, ShareConsumer, ledger, raster, view
 from shareq.cli import main
 from shareq.extras import require
 from shareq.sim import Scenario
@@ -38,7 +38,7 @@ NAMES = {
     "NewTopic": NewTopic, "Producer": Producer, "Scenario": Scenario, "ShareConsumer": ShareConsumer,
     "control_room": control_room, "monitor": shareq.monitor, "observe": shareq.observe, "parse": parse, "race": race,
     "raster": raster, "record": record, "require": require, "strip": strip, "sweep": sweep, "tap": shareq.tap,
-    "view": view, "what_if": what_if,
+    "view": view, "what_if": what_if, "ledger": ledger,
 }  # fmt: skip
 
 OF_README = (
@@ -149,6 +149,7 @@ OF_VIEWS = (
     ("view(cluster, 'payments', 'oders')", "topic='oders': the journal has no such topic, it has 'orders'"),
     ("view(cluster, 'payment', 'orders')", "group='payment': the journal has no such group, it has 'payments'"),
     ("view(cluster, 'payments', 'orders', 9)", "partition=9: topic 'orders' has the partitions 0"),
+    ("ledger(cluster, 'payment', 'orders')", "group='payment': the journal has no such group, it has 'payments'"),
     ("raster(cluster, 'payment', 'orders')", "group='payment': the journal has no such group, it has 'payments'"),
     ("strip(cluster, group='payments', topic='orders', partition=9)", "topic 'orders' has the partitions 0"),
     ("strip(cluster, group='payments', topic='orders').save('run.pdf')", "must end in one of .svg, .png, .html, not "),

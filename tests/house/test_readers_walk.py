@@ -39,7 +39,10 @@ ANSWERS: dict[str, tuple[str, Sequence[object]]] = {
     IN_PROCESS: (r"(?s)\A.*\Z", [OUTPUT]),
     CONNECT: (r"b'order (\d+)' (\d)", [(str(number), "1") for number in range(10)]),
     DENIED: (r"code=(\w+)", ["GROUP_AUTHORIZATION_FAILED"]),
-    TOOLS: (r"(?m)^Topic: \w+|^payments +orders +0|^payments .*Empty", ["Topic: orders"]),
+    TOOLS: (
+        r"(?m)^Topic: orders|^payments(?= +orders +0 )|^payments(?=.* Empty )",
+        ["Topic: orders"] + 2 * ["payments"],
+    ),
     GROUPS: (r"(?m)^(payments) +(orders) +0 +\d+ +\d+$", [("payments", "orders")]),
     WATCH: (r"\A(payments on orders-0: SPSO 10 \|) .*log end 10\n\Z", ["payments on orders-0: SPSO 10 |"]),
     STREAM: (r"order (\d+)\|\s+1\|", [str(number) for number in range(10, 20)]),
