@@ -12,7 +12,6 @@ import os
 import re
 import shlex
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from html import unescape
@@ -22,7 +21,7 @@ from typing import Any, NamedTuple, Self
 from click.testing import CliRunner
 
 import shareq
-from shareq import AclBinding, Admin, Cluster, NewTopic, Producer, ShareConsumer, raster, view
+from shareq import AclBinding, Admin, Cluster, NewTopic, Producer, ShareConsumer, ledger, raster, view
 from shareq.cli import main
 from shareq.extras import require
 from shareq.sim import Scenario
@@ -30,6 +29,7 @@ from shareq.spark import sweep
 from shareq.spark.options import parse
 from shareq_widgets import control_room, race, record, strip, what_if
 from tests.house import wrong_addresses
+from tests.house.unhindered import clock
 
 LATEST_S = 3
 
@@ -38,7 +38,7 @@ NAMES = {
     "NewTopic": NewTopic, "Producer": Producer, "Scenario": Scenario, "ShareConsumer": ShareConsumer,
     "control_room": control_room, "monitor": shareq.monitor, "observe": shareq.observe, "parse": parse, "race": race,
     "raster": raster, "record": record, "require": require, "strip": strip, "sweep": sweep, "tap": shareq.tap,
-    "view": view, "what_if": what_if,
+    "view": view, "what_if": what_if, "ledger": ledger,
 }  # fmt: skip
 
 OF_README = (
@@ -149,6 +149,7 @@ OF_VIEWS = (
     ("view(cluster, 'payments', 'oders')", "topic='oders': the journal has no such topic, it has 'orders'"),
     ("view(cluster, 'payment', 'orders')", "group='payment': the journal has no such group, it has 'payments'"),
     ("view(cluster, 'payments', 'orders', 9)", "partition=9: topic 'orders' has the partitions 0"),
+    ("ledger(cluster, 'payment', 'orders')", "group='payment': the journal has no such group, it has 'payments'"),
     ("raster(cluster, 'payment', 'orders')", "group='payment': the journal has no such group, it has 'payments'"),
     ("strip(cluster, group='payments', topic='orders', partition=9)", "topic 'orders' has the partitions 0"),
     ("strip(cluster, group='payments', topic='orders').save('run.pdf')", "must end in one of .svg, .png, .html, not "),
@@ -264,7 +265,7 @@ class _Warnings(logging.Handler):
         self.first = 0.0
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.first = self.first or time.monotonic()
+        self.first = self.first or clock()
         self.texts.append(record.getMessage())
         if self._ending:
             raise _FirstWarning(record.getMessage())
@@ -326,24 +327,24 @@ class Stage:
 
     def python(self, mistake: str) -> Answer:
         """The answer to a line of Python; AssertionError if it has none."""
-        begun = time.monotonic()
+        begun = clock()
         try:
             with _Warnings(ending=True):
                 exec(mistake, dict(self.names))
         except (Exception, _FirstWarning) as error:
-            return Answer(self._named(str(error)), time.monotonic() - begun, error)
+            return Answer(self._named(str(error)), clock() - begun, error)
         raise AssertionError(f"{mistake} has no answer")
 
     def command(self, mistake: str) -> Answer:
         """The answer to a command: all that it logs and writes."""
-        begun = time.monotonic()
+        begun = clock()
         typed = mistake.replace("HERE", self._served).replace("SILENT", self._silent)
         with _Warnings(ending=mistake in wrong_addresses.PATIENT) as logged:
             try:
                 result = CliRunner().invoke(main, shlex.split(typed), input="a line\n")
             except _FirstWarning as first:
                 return Answer(self._named(str(first)), logged.first - begun, None)
-        seconds = (logged.first or time.monotonic()) - begun
+        seconds = (logged.first or clock()) - begun
         text = self._named("\n".join([*logged.texts, result.output]))
         return Answer(text, seconds, result.exit_code if isinstance(result.exception, SystemExit) else result.exception)
 

@@ -1,5 +1,5 @@
-"""What a newcomer reads after a mistake: a sentence that names the mistake, and what is right. `mistakes` has the
-table, and prints it with the seconds until each answer."""
+"""What a newcomer reads after a mistake: a sentence that names the mistake, and what is right, within three seconds.
+`mistakes` has the table, and prints it with the seconds until each answer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.house.mistakes import COMMANDS, PYTHON, Stage, opened_stage
+from tests.house.mistakes import COMMANDS, LATEST_S, PYTHON, Stage, opened_stage
 
 
 @pytest.fixture(scope="module")
@@ -18,12 +18,15 @@ def stage() -> Iterator[Stage]:
 
 @pytest.mark.parametrize(("mistake", "answer"), PYTHON, ids=[mistake for mistake, _ in PYTHON])
 def test_a_mistake_has_an_answer_that_says_what_is_right(stage: Stage, mistake: str, answer: str) -> None:
-    assert answer in stage.python(mistake).text
+    found = stage.python(mistake)
+    assert answer in found.text
+    assert found.seconds < LATEST_S
 
 
 @pytest.mark.parametrize(("mistake", "answer"), COMMANDS, ids=[mistake for mistake, _ in COMMANDS])
 def test_a_wrong_command_ends_with_a_sentence_and_without_a_traceback(stage: Stage, mistake: str, answer: str) -> None:
     found = stage.command(mistake)
     assert answer in found.text
+    assert found.seconds < LATEST_S
     assert "Traceback" not in found.text
     assert isinstance(found.error, int | None), "no other exception than the end of the command"

@@ -27,6 +27,7 @@ PYTHON = (
     ("consumer({'bootstrap.servers': CLOSED}, ['orders']).poll(60)",
      f"poll is empty: {CANNOT}; the consumer tries again"),
     ("view(CLOSED, 'payments', 'orders')", "127.0.0.1:1 cannot be shown: the cluster does not answer"),
+    ("strip(CLOSED, group='payments', topic='orders')", "127.0.0.1:1 cannot be shown: the cluster does not answer"),
     ("Cluster(backend=CLOSED)", f"{CANNOT}; trying until "),
     ("tap(CLOSED)", "no Kafka at 127.0.0.1:1 answers"),
     ("control_room(CLOSED, group='g', topic='t')", "127.0.0.1:1 cannot be shown: the cluster does not answer"),

@@ -170,7 +170,7 @@ def first() -> list[Phase]:
     return [Phase(quick, LANES), Phase(threads, REAL_LANES)]
 
 
-KAFKA_ROOMS = ("pairings", "wire", "proxy", "kafka", "tools", "observer", "house", "broker")
+KAFKA_ROOMS = ("pairings", "wire", "proxy", "kafka", "tools", "observer", "broker")
 """Rooms whose tests start an Apache Kafka, the longest first, but for the backend's: these follow Spark's."""
 STANDALONE = "tests/spark/test_standalone.py"
 

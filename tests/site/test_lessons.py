@@ -18,7 +18,7 @@ import nbformat
 import pytest
 
 from binder.site.lessons import for_browser, served_lessons
-from tests.house.test_readme import IN_PROCESS, OUTPUT
+from tests.house.readme import IN_PROCESS, OUTPUT
 from tests.site.tour import TOUR, tour_of_pure_python
 
 HERE = Path(__file__).parent
@@ -48,8 +48,7 @@ def notebooks() -> dict[str, Any]:
     read = f"from pathlib import Path\n\nwheel = Path('/input/{FLIGHTS}').read_bytes()"
     made = dict([tour_of_pure_python(read), *map(for_browser, lessons)])
     solutions = SOLUTIONS.replace("LESSONS", repr(lessons))  # those of the tour count with numpy
-    assert OUTPUT is not None
-    return made | {"readme.ipynb": notebook_of(IN_PROCESS, OUTPUT[1]), "solutions.ipynb": notebook_of(solutions, "")}
+    return made | {"readme.ipynb": notebook_of(IN_PROCESS, OUTPUT), "solutions.ipynb": notebook_of(solutions, "")}
 
 
 @pytest.fixture(scope="module")

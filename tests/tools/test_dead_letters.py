@@ -16,7 +16,7 @@ from confluent_kafka import Consumer
 from confluent_kafka import KafkaError as LibrdkafkaError
 from confluent_kafka import TopicPartition as Place
 
-from shareq import Admin, NewTopic, Producer, TopicPartition, cli
+from shareq import Admin, Cluster, NewTopic, Producer, TopicPartition, cli
 from shareq.admin.dead_letters import LetterFilter, dead_letter
 from shareq.client.arguments import INT64_MAX
 from shareq.model.errors import Errors, KafkaException
@@ -104,6 +104,12 @@ def test_queues_are_listed_with_their_counts(stage: DeadLetterStage) -> None:
     lines = [line.split() for line in dlq(stage, "list").splitlines() if line]
     assert lines[0] == ["GROUP", "QUEUE", "COPIES", "PARTITIONS", "RECORDS"]
     assert [stage.group, stage.queue, "yes", "1", "3"] in lines
+
+
+def test_that_there_is_no_queue_is_a_sentence() -> None:
+    with Cluster(brokers=1, clock="wall") as cluster, cluster.serve() as server:
+        done = CliRunner().invoke(cli.main, ["dlq", "list", "--bootstrap-server", server.bootstrap_servers])
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "No share group has a dead-letter queue.\n")
 
 
 @pytest.mark.parametrize("stage", ["served", "kafka"], indirect=True)

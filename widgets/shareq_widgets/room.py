@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -224,6 +225,11 @@ class ControlRoom(ipywidgets.Box):
         if self._end is not None:
             self._end()
         super().close()
+
+    def __del__(self) -> None:
+        # A program that ends takes cluster and clients with it; a client cannot leave without the threads of its loop.
+        if not sys.is_finalizing():
+            super().__del__()
 
     def __repr__(self) -> str:
         return f"{self.title}: strip, {', '.join(slot.shown for slot in self.screen.slots.values())}"

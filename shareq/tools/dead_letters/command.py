@@ -118,6 +118,8 @@ def list_(connection: Connection, *, verbose: bool, as_json: bool) -> None:
     elif rows:
         heads = {key: key.upper().replace("_", "-") for key in rows[0] if key != "error"}
         print_table(rows, heads, {"group": NAME_WIDTH, "queue": NAME_WIDTH})
+    else:
+        click.echo("No share group has a dead-letter queue.", err=True)
 
 
 def _queue_row(admin: Admin, queue: DeadLetterQueue, timeout: float, *, verbose: bool) -> Row:
