@@ -15,7 +15,8 @@ from shareq.model.states import TERMINAL, RecordState
 
 
 class Wait(StrEnum):
-    """The reasons; those of a fetch alone come last. The value is the name in lines of text and in JSON."""
+    """The reasons; those of a fetch alone come last. The value is the name beside figures and in JSON; a line of
+    text has the sentence."""
 
     NOT_LOADED = "not loaded"
     LOADING = "loading"
