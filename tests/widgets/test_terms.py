@@ -59,7 +59,7 @@ def texts(markup: str) -> list[tuple[str, str]]:
     """Each text of a picture with its tooltip."""
     nodes = list(ET.fromstring(markup).iter(f"{SVG}text"))
     titles = [node.findtext(f"{SVG}title", "") for node in nodes]
-    return [("".join(node.itertext()).removeprefix(title), title) for node, title in zip(nodes, titles, strict=True)]
+    return [("".join(node.itertext()).removesuffix(title), title) for node, title in zip(nodes, titles, strict=True)]
 
 
 @pytest.mark.parametrize("name", TERMS)

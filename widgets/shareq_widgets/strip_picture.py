@@ -128,7 +128,7 @@ def _run_at(runs: list[Run], offset: int) -> Run | None:
 
 def _text(x: float, y: float, text: str, colour: str, **attributes: Any) -> str:
     extra = "".join(f' {name.replace("_", "-")}="{value}"' for name, value in attributes.items())
-    return f'<text x="{x:g}" y="{y:g}" fill="{colour}"{extra}>{title_of(text)}{escape(text)}</text>'
+    return f'<text x="{x:g}" y="{y:g}" fill="{colour}"{extra}>{escape(text)}{title_of(text)}</text>'
 
 
 def _paint(name: str | None, colours: Colours) -> str:
@@ -139,14 +139,13 @@ def _head(snapshot: StripSnapshot, width: float, colours: Colours) -> Iterator[s
     """Title to the left, chips to the right."""
     place = where(snapshot)
     yield (
-        f'<text x="16" y="28">{title_of(place)}'
-        f'<tspan font-size="17" font-weight="700">{escape(snapshot["group"])}</tspan>'
-        f'<tspan dx="14" fill="{colours["soft"]}">{escape(place)}</tspan></text>'
+        f'<text x="16" y="28"><tspan font-size="17" font-weight="700">{escape(snapshot["group"])}</tspan>'
+        f'<tspan dx="14" fill="{colours["soft"]}">{escape(place)}</tspan>{title_of(place)}</text>'
     )
     time = f"t {clock_text(snapshot['now_ms'] - snapshot['origin_ms'])}"
     shown = [_tspan(chip.before + chip.value + chip.after, chip.hot, colours) for chip in chips(snapshot)]
     title = title_of(" ".join(chip.before + chip.after for chip in chips(snapshot)))
-    yield f'<text x="{width - 16:g}" y="28" text-anchor="end">{title}{"   ·   ".join([*shown, time])}</text>'
+    yield f'<text x="{width - 16:g}" y="28" text-anchor="end">{"   ·   ".join([*shown, time])}{title}</text>'
 
 
 def _tspan(text: str, hot: bool, colours: Colours) -> str:
@@ -330,7 +329,7 @@ def _tail(snapshot: StripSnapshot, y: float, width: float, colours: Colours) -> 
     why = clipped(why, width - 32 - text_width(place) - text_width(what, strong=True))
     strong = f'<tspan font-weight="700" fill="{colours["alarm" if hot else "ink"]}">{escape(what)}</tspan>'
     title = title_of(what + why)
-    yield f'<text x="16" y="{y + 18:g}" fill="{colours["soft"]}">{title}{escape(place)}{strong}{escape(why)}</text>'
+    yield f'<text x="16" y="{y + 18:g}" fill="{colours["soft"]}">{escape(place)}{strong}{escape(why)}{title}</text>'
 
 
 def _legend(snapshot: StripSnapshot, frame: Frame) -> list[str]:

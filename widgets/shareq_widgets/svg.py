@@ -100,7 +100,7 @@ def _markup(element: Element, colours: Colours, now_ms: int) -> str:
         text = seconds_left(element["countdown"] - now_ms)
     if "countup" in element:
         text = (text or "{}").replace("{}", seconds_left(now_ms - element["countup"]))
-    return f"<{element['tag']}{drawn}>{title_of(text, element.get('title', ''))}{escape(text)}</{element['tag']}>"
+    return f"<{element['tag']}{drawn}>{escape(text)}{title_of(text, element.get('title', ''))}</{element['tag']}>"
 
 
 def title_of(text: str, title: str = "") -> str:
