@@ -50,7 +50,7 @@ _SENTENCES = {
     Wait.NOT_LOADED: "no leader has its records in memory: it waits for a fetch",
     Wait.LOADING: "its leader reads its durable state",
     Wait.DROPPED: "its leader has dropped it, with an error: the next fetch loads it again",
-    Wait.PAUSED: f"the group is paused ({DELIVERY}=false)",
+    Wait.PAUSED: f"the group is paused: {DELIVERY}=false",
     Wait.WINDOW_FULL: _FULL,
     Wait.HELD: f"{_FULL}, and a member holds its first unfinished record",
     Wait.STATE_WRITE: f"{_FULL}, and its start moves when a state write has settled",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from shareq_widgets.terms import meanings, terms_in
 from tests.browser.pages import execute, tall_page
@@ -101,6 +101,18 @@ def test_the_texts_of_a_page_explain_their_terms(lab_page: Page, room: str) -> N
     shown = lab_page.evaluate(SHOWN)
     assert any(terms_in(one["text"]) for one in shown)
     assert [one for one in shown for name in terms_in(one["text"]) if meanings(name) not in one["title"]] == []
+
+
+def test_the_words_around_the_pictures_explain_their_terms(lab_page: Page) -> None:
+    show(lab_page, "first tabs")
+    execute(lab_page, "room.panel._hint.value = 'its records have locks'")
+    for place, text, name in (
+        (".sq-chip", "lag ", "lag"),
+        (".sq-legend span", "archived", "archived"),
+        (".sq-strip .sq-head .sq-soft", "leader", "share-partition leader"),
+        (".sq-hint", "locks", "acquisition lock"),
+    ):
+        expect(lab_page.locator(place, has_text=text).first).to_have_attribute("title", meanings(name))
 
 
 def test_labels_that_touch_are_found(lab_page: Page) -> None:

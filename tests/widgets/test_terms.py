@@ -98,6 +98,10 @@ def test_each_of_kafkas_terms_in_a_view_is_a_term_with_a_sentence() -> None:
     assert {name for name in seen - EVERYDAY if not terms_in(name)} == set()
 
 
+def test_the_key_of_a_configuration_is_no_term() -> None:
+    assert terms_in("share.record.lock.duration.ms=5000, lag.") == ["lag"]
+
+
 def test_a_text_keeps_its_own_title() -> None:
     assert explained("lag 3", "topic orders") == f"topic orders\n{meanings('lag')}"
     assert explained("3 records", "topic orders") == "topic orders"

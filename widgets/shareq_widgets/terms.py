@@ -25,8 +25,9 @@ TERMS: Final[dict[str, Term]] = {
     name: Term(**row) for name, row in json.loads(Path(__file__).with_suffix(".json").read_text("utf-8")).items()
 }
 _NAMES: Final = {word.lower(): name for name, term in TERMS.items() for word in term.words}
-_WORD: Final = re.compile(rf"\b(?:{'|'.join(sorted(_NAMES, key=len, reverse=True))})\b", re.IGNORECASE)
-"""Of "session epoch" and "session" the longer one is found."""
+_WORDS: Final = "|".join(sorted(_NAMES, key=len, reverse=True))
+_WORD: Final = re.compile(rf"(?<![\w.])(?:{_WORDS})(?!\.?\w)", re.IGNORECASE)
+"""Of "session epoch" and "session" the longer one is found, and none in the key of a configuration."""
 
 
 def terms_in(text: str) -> list[str]:

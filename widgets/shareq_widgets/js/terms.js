@@ -4,7 +4,8 @@ import TABLE from "../terms.json";
 
 /** @type {Map<string, string>} */
 const MEANINGS = new Map(Object.entries(TABLE).flatMap(([name, { meaning, words }]) => words.map((word) => [word.toLowerCase(), `${name}: ${meaning}.`])));
-const WORD = new RegExp(`\\b(?:${[...MEANINGS.keys()].sort((a, b) => b.length - a.length).join("|")})\\b`, "gi");
+const WORDS = [...MEANINGS.keys()].sort((a, b) => b.length - a.length).join("|");
+const WORD = new RegExp(`(?<![\\w.])(?:${WORDS})(?!\\.?\\w)`, "gi");
 
 /**
  * The tooltip of a text: its own title, and the meanings of its terms that the title does not have yet.
