@@ -118,6 +118,12 @@ def test_the_epochs_of_a_group_have_their_meanings_as_tooltips() -> None:
         assert (TERMS["fenced"].meaning in title) == ("FENCED" in member.error)
 
 
+def test_the_epoch_of_a_heartbeat_has_its_meaning_as_a_tooltip() -> None:
+    titles = [title for text, title in texts(pictures()["messages"]) if text.startswith("epoch ")]
+    assert titles
+    assert [title for title in titles if meanings("member epoch") not in title] == []
+
+
 def test_the_epoch_of_a_leader_has_its_meaning_as_a_tooltip() -> None:
     drawing = state_topic.draw(state_of(START), 760)
     [title] = [title for text, title in texts(to_svg(drawing)) if text == drawing.find("memory left")["text"]]
