@@ -48,7 +48,7 @@ ROOMS = {
 }
 """The source of a room, and which tab of each slot is shown."""
 TALL = 3_600
-SHOWN = """() => [...document.querySelectorAll(".sq-view .sq-plot svg text")].flatMap((node) => {
+SHOWN = """places => [...document.querySelectorAll(places)].flatMap((node) => {
     const words = node.firstChild instanceof Text ? node.firstChild : null;
     if (!words?.nodeValue.trim() || node.closest(".sq-cell")) return [];
     const range = document.createRange(), view = node.closest(".sq-view").ariaLabel;
@@ -58,9 +58,10 @@ SHOWN = """() => [...document.querySelectorAll(".sq-view .sq-plot svg text")].fl
     const title = node.querySelector("title")?.textContent ?? "";
     return [{ view, text: words.nodeValue, title, left, right, top: top + inner, bottom: bottom - inner }];
 })"""
-"""The texts of all pictures, with their tooltips and boxes, without the room of a font above and below its letters."""
+"""The texts at some places, with their tooltips and boxes, without the room of a font above and below its letters."""
+PICTURES, TIMELINES = ".sq-view .sq-plot svg text", ".sq-view .sq-ticks span, .sq-view .sq-marks span"
 OVERLAPPING = f"""() => {{
-    const shown = ({SHOWN})(), found = [];
+    const shown = ({SHOWN})("{PICTURES}, {TIMELINES}"), found = [];
     for (const [place, one] of shown.entries())
         for (const other of shown.slice(place + 1)) {{
             const across = one.left < other.right - 1 && other.left < one.right - 1;
@@ -98,7 +99,7 @@ def test_no_label_touches_another(lab_page: Page, room: str, width: int) -> None
 @pytest.mark.parametrize("room", ROOMS)
 def test_the_texts_of_a_page_explain_their_terms(lab_page: Page, room: str) -> None:
     show(lab_page, room)
-    shown = lab_page.evaluate(SHOWN)
+    shown = lab_page.evaluate(SHOWN, PICTURES)
     assert any(terms_in(one["text"]) for one in shown)
     assert [one for one in shown for name in terms_in(one["text"]) if meanings(name) not in one["title"]] == []
 
