@@ -15,7 +15,8 @@ from shareq.model.states import TERMINAL, RecordState
 
 
 class Wait(StrEnum):
-    """The reasons; those of a fetch alone come last. The value is the name in lines of text and in JSON."""
+    """The reasons; those of a fetch alone come last. The value is the name beside figures and in JSON; a line of
+    text has the sentence."""
 
     NOT_LOADED = "not loaded"
     LOADING = "loading"
@@ -49,7 +50,7 @@ _SENTENCES = {
     Wait.NOT_LOADED: "no leader has its records in memory: it waits for a fetch",
     Wait.LOADING: "its leader reads its durable state",
     Wait.DROPPED: "its leader has dropped it, with an error: the next fetch loads it again",
-    Wait.PAUSED: f"the group is paused ({DELIVERY}=false)",
+    Wait.PAUSED: f"the group is paused: {DELIVERY}=false",
     Wait.WINDOW_FULL: _FULL,
     Wait.HELD: f"{_FULL}, and a member holds its first unfinished record",
     Wait.STATE_WRITE: f"{_FULL}, and its start moves when a state write has settled",

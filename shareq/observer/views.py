@@ -47,12 +47,14 @@ def followed(address: str, group: str) -> TapFollower | None:
     return None
 
 
-def observed(address: str, group: str, topics: list[str] | None = None) -> Observer:
+def observed(address: str, group: str, topics: list[str] | None = None, *, alone: bool = False) -> Observer:
     """An observer for a view of an address. KafkaException, with the reason, if the first poll reads nothing: a picture
-    of nothing would look like an empty group."""
+    of nothing would look like an empty group. `alone`: no tap was looked for there, which has warned of a silence."""
     observer = observe(address, group, topics)
     try:
-        observer.wait(lambda: observer.polled, FIRST_S)
+        if alone:
+            observer.await_sign(lambda: observer.polled, address, FIRST_S)
+        observer.wait(lambda: observer.polled, FIRST_S - SILENT_MS / 1000 * alone)
         read = any(not isinstance(entry.event, ObservationDisturbed) for entry in observer.journal)
         if not read and (not observer.polled or observer.trouble):
             why = observer.trouble or f"the cluster does not answer within {FIRST_S:g} s"
@@ -90,6 +92,6 @@ def lag_plot(source: Any, group: str, topic: str | None = None, ax: Axes | None 
     """
     if not isinstance(source, str):
         return trace.lag_plot(source, group, topic, ax)
-    with observed(source, group, None if topic is None else [topic]) as observer:
+    with observed(source, group, None if topic is None else [topic], alone=True) as observer:
         observer.refresh()
         return trace.lag_plot(observer, group, topic, ax)

@@ -36,6 +36,9 @@ _DEFAULTS = {
 }
 """The configuration of a producer where neither an option nor a property sets it."""
 
+_LAST_S = 1.0
+"""How long an interrupted run waits for the records that it has sent, in seconds."""
+
 
 @click.command()
 @client_options
@@ -82,11 +85,15 @@ def produce(connection: Connection, **given: Any) -> None:
     written = _Written(as_json=given["as_json"])
     with Producer(_config(connection, given)) as producer:
         sender = Sender(producer)
-        for key, value, headers in reader.records(_lines()):
-            sender.send(given["topic"], value, key, headers, on_delivery=written)
-            if given["sync"]:
-                producer.flush()
-        producer.flush()
+        try:
+            for key, value, headers in reader.records(_lines()):
+                sender.send(given["topic"], value, key, headers, on_delivery=written)
+                if given["sync"]:
+                    producer.flush()
+            producer.flush()
+        except BaseException:  # else Ctrl-C would wait for a broker that never answers
+            producer.close(_LAST_S)
+            raise
     if written.failures:
         raise click.ClickException(f"records that were not written: {written.failures}")
 

@@ -36,7 +36,7 @@ LIVE = """() => {
         lines: all(".sq-flag, .sq-edge").map(line => number(line.getAttribute("d").slice(1)))
             .filter(x => x >= 0 && x <= svg.clientWidth).sort(up),
         labels: all("text:not(.sq-cell text)").map(
-            node => [node.textContent, ...place(node), node.getAttribute("text-anchor") ?? "start"]).sort(),
+            node => [node.firstChild.nodeValue, ...place(node), node.getAttribute("text-anchor") ?? "start"]).sort(),
         cells: all(".sq-cell").map(cell => [
             number(cell.getAttribute("transform").slice(10)), cell.querySelector("text")?.textContent ?? "",
             shapes(cell),

@@ -36,9 +36,9 @@ LATEST_S = 3
 NAMES = {
     "AclBinding": AclBinding, "Admin": Admin, "Cluster": Cluster, "LocalKafka": shareq.kafka.LocalKafka,
     "NewTopic": NewTopic, "Producer": Producer, "Scenario": Scenario, "ShareConsumer": ShareConsumer,
-    "control_room": control_room, "monitor": shareq.monitor, "observe": shareq.observe, "parse": parse, "race": race,
-    "raster": raster, "record": record, "require": require, "strip": strip, "sweep": sweep, "tap": shareq.tap,
-    "view": view, "what_if": what_if, "ledger": ledger,
+    "control_room": control_room, "lag_plot": shareq.lag_plot, "ledger": ledger, "monitor": shareq.monitor,
+    "observe": shareq.observe, "parse": parse, "race": race, "raster": raster, "record": record, "require": require,
+    "strip": strip, "sweep": sweep, "tap": shareq.tap, "view": view, "what_if": what_if,
 }  # fmt: skip
 
 OF_README = (

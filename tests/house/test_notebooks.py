@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 from shareq.lessons.syllabus import LESSONS, MINUTES, exercises_of
+from shareq.model.waits import Wait
 from tests.stored_notebooks import LATER, WIDGET, slide_type
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
@@ -33,7 +34,7 @@ PICTURE_CALLS = ("strip(", "control_room(")
 """What begins the last line of a cell that shows a view."""
 START_FIRST = {"11": "Spark, and what its sums are compared with", "13": "Apache Kafka, and two places beside it"}
 """The lessons that start something before a view has anything to show."""
-OF_NOTHING = ("empty (not loaded)", "no members", "Control room of")
+OF_NOTHING = (f"empty ({Wait.NOT_LOADED.sentence})", "no members", "Control room of")
 """The words of a strip without records, a group without members, and of any control room."""
 SVG = "image/svg+xml"
 

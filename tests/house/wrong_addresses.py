@@ -38,6 +38,7 @@ PYTHON = (
      "records wait: SILENT does not answer; the producer tries until it does"),
     ("view(SILENT, 'payments', 'orders')", SILENT),
     ("strip(SILENT, group='payments', topic='orders')", SILENT),
+    ("lag_plot(SILENT, 'payments')", SILENT),
     ("Cluster(backend=SILENT)", SILENT),
     ("tap(SILENT)", SILENT),
 )  # fmt: skip
@@ -59,6 +60,10 @@ COMMANDS = (
     (
         "consume --topic orders --bootstrap-server SILENT",
         "poll is empty: SILENT does not answer; the consumer tries until ",
+    ),
+    (
+        "produce --topic orders --bootstrap-server SILENT",
+        "records wait: SILENT does not answer; the producer tries until ",
     ),
 )
 

@@ -84,7 +84,7 @@ def test_html_and_text_of_a_share_partition() -> None:
     assert "dashed" in source
     assert repr(watching) == f"{EVIL} on t-0: {watching.snapshot()['text']}"
     alone = watching.state()
-    assert "not loaded" in shown(view(Journal(), "g", "t").state()._repr_html_())
+    assert "no leader has its records in memory" in shown(view(Journal(), "g", "t").state()._repr_html_())
     assert repr(alone).startswith("SPSO 0 | – ■3→✓ ○2 ✓ ⧗5 – ✕×54 | SPEO 59")
     assert "■" in shown(alone._repr_html_())
 

@@ -26,6 +26,7 @@ from shareq.model.events import (
 )
 from shareq.model.messages.share_state import StateBatch
 from shareq.model.states import RecordState
+from shareq.model.waits import Wait
 from shareq.trace import Journal, raster, view
 from shareq.trace.views.marks import MARKS, Marks
 from shareq.trace.views.member_names import letter
@@ -199,7 +200,7 @@ def test_snapshots_at_earlier_events() -> None:
     beginning = watching.snapshot(0)
     keeps_the_contract(beginning)
     assert (beginning["loaded"], beginning["now_ms"], beginning["log_end"]) == (False, ORIGIN_MS, -1)
-    assert beginning["text"] == "SPSO 0 | empty (not loaded)"
+    assert beginning["text"] == f"SPSO 0 | empty ({Wait.NOT_LOADED.sentence})"
     tagged = watching.snapshot(10)
     assert (tagged["event"]["cause"], tagged["event"]["first"], tagged["event"]["end"]) == ("accept", 100, 102)
     assert tagged["event"]["text"] == "consumer-1 accepted 100–101, state write under way"

@@ -74,9 +74,9 @@ def test_what_a_share_partition_waits_for(made: SharePartitionState, wait: Wait 
 @pytest.mark.parametrize(
     ("made", "text"),
     [
-        pytest.param(state(HELD), "SPSO 0 | ■×8 | SPEO 7 (window full, held)", id="full"),
-        pytest.param(state(FREE, paused=True), "SPSO 0 | ○×8 | SPEO 7 (paused)", id="paused"),
-        pytest.param(state(FREE, loaded=False), "SPSO 0 | ○×8 | SPEO 7 (not loaded)", id="not loaded"),
+        pytest.param(state(HELD), f"SPSO 0 | ■×8 | SPEO 7 ({Wait.HELD.sentence})", id="full"),
+        pytest.param(state(FREE, paused=True), f"SPSO 0 | ○×8 | SPEO 7 ({Wait.PAUSED.sentence})", id="paused"),
+        pytest.param(state(FREE, loaded=False), f"SPSO 0 | ○×8 | SPEO 7 ({Wait.NOT_LOADED.sentence})", id="not loaded"),
         pytest.param(state(DONE, max_record_locks=9, **AT_END), "SPSO 0 | ✓×8 | SPEO 7", id="all delivered"),
     ],
 )

@@ -22,7 +22,7 @@ def page() -> str:
 
 
 def texts(page: str) -> list[str]:
-    return re.findall(r"<text[^>]*>(?:<title>[^<]*</title>)?([^<]*)</text>", page)
+    return re.findall(r"<text[^>]*>([^<]*)(?:<title>[^<]*</title>)?</text>", page)
 
 
 def test_each_configuration_of_a_group_is_on_the_page(page: str) -> None:

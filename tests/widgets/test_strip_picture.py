@@ -17,6 +17,7 @@ from shareq_widgets.strip_picture import Cell, cell_at, cell_markup, draw
 from shareq_widgets.text_fit import SMALL, text_width
 from tests.widgets.fakes import every_state, payments, wide
 
+SVG = "{http://www.w3.org/2000/svg}"
 ALL = every_state()
 SNAPSHOTS = payments().snapshots
 BAND = f'fill="{LIGHT["band"]}" stroke="{LIGHT["bandline"]}"'
@@ -37,7 +38,7 @@ def test_well_formed_and_self_contained(snapshot: Any, width: int, theme: str) -
     svg = draw(snapshot, theme=theme, width=width)
     root = ET.fromstring(svg)
     assert root.get("width") == str(width)
-    assert root.findtext("{http://www.w3.org/2000/svg}title") == snapshot["text"]
+    assert root.findtext(f"{SVG}title") == snapshot["text"]
     assert "var(" not in svg
     assert "href" not in svg
     colours = {colour.lower() for colour in re.findall(r'"(#[0-9a-fA-F]{6})', svg)}
@@ -156,8 +157,8 @@ def test_no_line_crosses_the_number_of_an_offset(spso: int, window_end: int, wid
 def test_sentence_and_legend_end_inside_the_picture(snapshot: Any, width: int) -> None:
     root = ET.fromstring(draw(snapshot, width=width))
     lines = [
-        "".join(node.itertext()).replace("\N{NO-BREAK SPACE}", " ")
-        for node in root.iter("{http://www.w3.org/2000/svg}text")
+        "".join(node.itertext()).removesuffix(node.findtext(f"{SVG}title", "")).replace("\N{NO-BREAK SPACE}", " ")
+        for node in root.iter(f"{SVG}text")
         if node.get("x") == "16"
     ]
     assert "bars: lock time left" in lines[-1]

@@ -23,7 +23,7 @@ from shareq_widgets.strip_layout import (
     lines,
     lock_left,
 )
-from shareq_widgets.svg import FONT, paint, patterns
+from shareq_widgets.svg import FONT, paint, patterns, title_of
 from shareq_widgets.text_fit import clipped, text_width
 from shareq_widgets.words import Lane, chips, clock_text, is_stale, lanes, sentence, where
 
@@ -129,7 +129,7 @@ def _run_at(runs: list[Run], offset: int) -> Run | None:
 
 def _text(x: float, y: float, text: str, colour: str, **attributes: Any) -> str:
     extra = "".join(f' {name.replace("_", "-")}="{value}"' for name, value in attributes.items())
-    return f'<text x="{x:g}" y="{y:g}" fill="{colour}"{extra}>{escape(text)}</text>'
+    return f'<text x="{x:g}" y="{y:g}" fill="{colour}"{extra}>{escape(text)}{title_of(text)}</text>'
 
 
 def _paint(name: str | None, colours: Colours) -> str:
@@ -138,13 +138,15 @@ def _paint(name: str | None, colours: Colours) -> str:
 
 def _head(snapshot: StripSnapshot, width: float, colours: Colours) -> Iterator[str]:
     """Title to the left, chips to the right."""
+    place = where(snapshot)
     yield (
         f'<text x="16" y="28"><tspan font-size="17" font-weight="700">{escape(snapshot["group"])}</tspan>'
-        f'<tspan dx="14" fill="{colours["soft"]}">{escape(where(snapshot))}</tspan></text>'
+        f'<tspan dx="14" fill="{colours["soft"]}">{escape(place)}</tspan>{title_of(place)}</text>'
     )
     time = f"t {clock_text(snapshot['now_ms'] - snapshot['origin_ms'])}"
     shown = [_tspan(chip.before + chip.value + chip.after, chip.hot, colours) for chip in chips(snapshot)]
-    yield f'<text x="{width - 16:g}" y="28" text-anchor="end">{"   ·   ".join([*shown, time])}</text>'
+    title = title_of(" ".join(chip.before + chip.after for chip in chips(snapshot)))
+    yield f'<text x="{width - 16:g}" y="28" text-anchor="end">{"   ·   ".join([*shown, time])}{title}</text>'
 
 
 def _tspan(text: str, hot: bool, colours: Colours) -> str:
@@ -314,10 +316,9 @@ def _tail(snapshot: StripSnapshot, y: float, width: float, colours: Colours) -> 
     place, what, why, hot = sentence(snapshot, snapshot["total"])
     what = clipped(what, (width - 32 - text_width(place)) / 1.1)
     why = clipped(why, width - 32 - text_width(place) - text_width(what, strong=True))
-    yield (
-        f'<text x="16" y="{y + 18:g}" fill="{colours["soft"]}">{escape(place)}<tspan font-weight="700" '
-        f'fill="{colours["alarm" if hot else "ink"]}">{escape(what)}</tspan>{escape(why)}</text>'
-    )
+    strong = f'<tspan font-weight="700" fill="{colours["alarm" if hot else "ink"]}">{escape(what)}</tspan>'
+    title = title_of(what + why)
+    yield f'<text x="16" y="{y + 18:g}" fill="{colours["soft"]}">{escape(place)}{strong}{escape(why)}{title}</text>'
 
 
 def _legend(snapshot: StripSnapshot, frame: Frame) -> list[str]:

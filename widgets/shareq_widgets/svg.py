@@ -8,6 +8,7 @@ from typing import Any, Final
 from shareq.model.printable import escape
 from shareq_widgets.drawing import Drawing, Element
 from shareq_widgets.look import THEMES
+from shareq_widgets.terms import explained
 
 FONT: Final = "Inter,system-ui,'DejaVu Sans',sans-serif"
 
@@ -99,8 +100,13 @@ def _markup(element: Element, colours: Colours, now_ms: int) -> str:
         text = seconds_left(element["countdown"] - now_ms)
     if "countup" in element:
         text = (text or "{}").replace("{}", seconds_left(now_ms - element["countup"]))
-    title = f"<title>{escape(element['title'])}</title>" if "title" in element else ""
-    return f"<{element['tag']}{drawn}>{title}{escape(text)}</{element['tag']}>"
+    return f"<{element['tag']}{drawn}>{escape(text)}{title_of(text, element.get('title', ''))}</{element['tag']}>"
+
+
+def title_of(text: str, title: str = "") -> str:
+    """The tooltip of a text, as an element: its own title, and the meanings of its terms."""
+    whole = explained(text, title)
+    return f"<title>{escape(whole)}</title>" if whole else ""
 
 
 def seconds_left(ms: int) -> str:

@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Self
 
 from shareq.model.html import html, strong, table
+from shareq.model.waits import Wait
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.views.palette import LIGHT, STATES, SYMBOLS, UNKNOWNS
 from shareq.trace.views.snapshot import Run, StripContent
@@ -32,7 +33,7 @@ _SHAPES = {
 
 def share_partition_html(shown: StripContent) -> str:
     """The window as a strip, the figures, and the holders."""
-    absent = "not loaded" if not (shown["observed"] or shown["tapped"]) else "nothing durable"
+    absent = Wait.NOT_LOADED.sentence if not (shown["observed"] or shown["tapped"]) else "nothing durable"
     where = f"{shown['topic']}-{shown['partition']} · " + (
         f"leader broker {shown['leader']}" if shown["loaded"] else absent
     )

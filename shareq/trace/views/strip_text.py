@@ -17,7 +17,7 @@ _SHOWN_SINGLY = 6
 def strip_text(content: StripContent) -> str:
     """`SPSO 100 | A A ✓ A→✓ – ✕ ○2 B2×30 ... | SPEO 147`: a letter is the holder, a number the delivery count if above
     one, an arrow the target state of a state write in progress, a dash a gap, a tilde a record that rests. An empty
-    window: `SPSO 148 | empty`. What the share-partition waits for comes last: `SPSO 148 | empty (paused)`.
+    window: `SPSO 148 | empty`. What the share-partition waits for comes last, in words.
 
     Of an observer: `SPSO 100 | ✓ ◌1 ?×30 | log end 147`; ◌1 is returned after one delivery, ? is unknown.
     """
@@ -42,7 +42,7 @@ def strip_text(content: StripContent) -> str:
 
 def _waits(content: StripContent) -> str:
     """What no fetch can change; that all records are delivered shows in the window."""
-    return "" if content["waits"] in (None, Wait.LOG_END) else f" ({content['waits']})"
+    return "" if content["waits"] in (None, Wait.LOG_END) else f" ({Wait(content['waits']).sentence})"
 
 
 def _doubt(content: StripContent) -> str:

@@ -289,7 +289,7 @@ SENTENCES = [
     pytest.param(
         every(10, 40, Look(0, 10, changed=-60, configs=PAUSED)), Kind.STATE_NOT_MOVING, 10, 0,
         "crew orders-0: the state does not move; offset 10 waits since ? (40 s):"
-        " the group is paused (shareq.delivery.enable=false)",
+        " the group is paused: shareq.delivery.enable=false",
         id="4.2 the group is paused",
     ),
     pytest.param(

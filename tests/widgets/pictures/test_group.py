@@ -398,7 +398,7 @@ def test_only_silent_members_and_troubled_partitions_have_the_alarm_colour() -> 
     ("wait", "title"),
     [
         (Wait.HELD, "; the window is full, and a member holds its first unfinished record"),
-        (Wait.PAUSED, "; the group is paused (shareq.delivery.enable=false)"),
+        (Wait.PAUSED, "; the group is paused: shareq.delivery.enable=false"),
         (Wait.LOG_END, ""),
         (None, ""),
     ],

@@ -85,7 +85,7 @@ def test_records_of_a_paused_group() -> None:
                 producer.produce("t", "b")
             member.acknowledge(first, "RELEASE")
             member.commit_sync()
-            paused = "the group is paused (shareq.delivery.enable=false)."
+            paused = "the group is paused: shareq.delivery.enable=false."
             assert record(cluster, 0).place.why == f"No fetch may acquire it: {paused}"
             assert record(cluster, 1).place.why == f"No fetch reaches it: {paused}"
             cluster.configure_group("g", {"shareq.delivery.enable": None})

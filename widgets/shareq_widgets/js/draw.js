@@ -3,6 +3,8 @@
 
 /** @import { Attribute, Box, Cell, Colours, ElementOf, Look, Run, Shape, Snapshot } from "./types.d.ts" */
 
+import { explained } from "./terms.js";
+
 const NS = "http://www.w3.org/2000/svg";
 const WIDE = 4; // the width from which a run has a block of its own, px
 const LEAST = 0.01; // a part of a pixel that is not drawn: the error of a float
@@ -62,6 +64,19 @@ export function add(parent, tag, attributes = {}, text = null) {
 /** @param {Node} node @param {string} text */
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
+}
+
+/** The text of an element that may also have a tooltip. @param {Element} node @param {string} text */
+export function setLabel(node, text) {
+  if (!(node.firstChild instanceof Text)) node.prepend("");
+  if (node.firstChild && node.firstChild.nodeValue !== text) node.firstChild.nodeValue = text;
+}
+
+/** The tooltip of an element of a picture: an open one is that of the same title element. @param {Element} node @param {string} title */
+export function setTitle(node, title) {
+  const shown = node.querySelector("title");
+  if (!title) shown?.remove();
+  else setText(shown ?? add(node, "title"), title);
 }
 
 /**
@@ -383,5 +398,6 @@ export function legendMarkup(states, look, snap, cells) {
   const rest = snap.observed ? ["returned, unknown: available, or held by an unknown member", cells ? "●●○○○ deliveries of the limit" : "height: the state, or its share", "bars: records held by a member"]
     : cells ? ["dashed: state write under way", "●●○○○ deliveries of the limit", "bars: lock time left"]
     : ["height: the state, or its share", "a line on top: the last attempt", "bars: lock time left", "zoom in for single records"];
-  return [...states.map(sign), ...rest].map((text) => `<span>${text}</span>`).join("");
+  const named = [...states.map((state) => [state, sign(state)]), ...rest.map((text) => [text, text])];
+  return named.map(([text, shown]) => `<span title="${escape(explained(text))}">${shown}</span>`).join("");
 }

@@ -4,8 +4,9 @@
 /** @import { Brush, Element as Drawn, Model } from "./types.d.ts" */
 
 import { keepWhole } from "./changes.js";
-import { Keyed, add, clamp, put, seconds, setText } from "./draw.js";
+import { Keyed, add, clamp, put, seconds, setLabel, setText, setTitle } from "./draw.js";
 import { Player, targetOf } from "./player.js";
+import { explained } from "./terms.js";
 import { isWhole } from "./timeline.js";
 
 const DRAG = 5; // a pointer that moves less than this has clicked, px
@@ -22,21 +23,13 @@ const COURSES = 100; // measured paths that are kept
 const courses = new Map();
 
 /**
- * An element of the page, what it was drawn for, if it is the first one about its subject, and if it is marked.
- * @typedef {SVGElement & { drawn?: Drawn, leads?: boolean, marked?: boolean }} Shown
+ * An element of the page, what it was drawn for, its tooltip, if it is the first one about its subject, and if it is
+ * marked.
+ * @typedef {SVGElement & { drawn?: Drawn, tip?: string, leads?: boolean, marked?: boolean }} Shown
  */
 
 /** @param {unknown} value @param {string} id */
 const paint = (value, id) => (value === "none" ? "none" : PATTERNS.includes(String(value)) ? `url(#${id}-${value})` : `var(--sq-${value})`);
-
-/**
- * The text of an element that may also have a tooltip.
- * @param {SVGElement} node @param {string} text
- */
-function setLabel(node, text) {
-  if (!(node.firstChild instanceof Text)) node.prepend("");
-  if (node.firstChild && node.firstChild.nodeValue !== text) node.firstChild.nodeValue = text;
-}
 
 export class Picture extends Player {
   /** @param {Model} model @param {Element} host */
@@ -190,11 +183,9 @@ export class Picture extends Player {
     }
     const classes = style.split(" ").filter(Boolean).map((one) => `sq-${one}`);
     put(node, { class: [...classes, ...(rates ? ["sq-running"] : [])].join(" "), "data-key": element.key, "data-about": about?.join("\n"), "data-part": element.part });
-    if (title !== before?.title) { // an open tooltip is that of the same title element
-      const shown = node.querySelector("title");
-      if (!title) shown?.remove();
-      else setText(shown ?? add(node, "title"), title);
-    }
+    const tip = explained(text, title);
+    if (tip !== (node.tip ?? "")) setTitle(node, tip);
+    node.tip = tip;
   }
   /** @override @param {number} now */
   drawTime(now) {

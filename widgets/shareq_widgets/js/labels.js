@@ -1,6 +1,11 @@
-// Names for screen readers: ipywidgets gives its sliders none. This widget shows nothing; it names what is beside it.
+// Names for screen readers: ipywidgets gives its sliders none. This widget shows nothing; it names what is beside it, and
+// explains the terms there.
+
+import { put } from "./draw.js";
+import { explained } from "./terms.js";
 
 const ROWS = ".sq-control, .widget-slider, .widget-play";
+const TEXTS = ".sq-hint, .sq-story";
 const NAMED = "[role=slider], .widget-readout, input, select, button";
 
 /** The name of a row: its label, or its button. @param {Element} row */
@@ -11,6 +16,7 @@ function nameOf(row) {
 
 /** @param {Element} root */
 function label(root) {
+  for (const one of root.querySelectorAll(TEXTS)) put(one, { title: explained(one.textContent ?? "") || null });
   for (const row of root.querySelectorAll(ROWS)) {
     const name = nameOf(row);
     for (const one of row.querySelectorAll(NAMED)) {

@@ -7,6 +7,7 @@ import { COMMANDS, KEYS, ROWS, isCommand } from "./commands.js";
 import { Keyed, add, clamp, clockText, durationText, patternMarkup, put, setText } from "./draw.js";
 import { Seat } from "./meeting.js";
 import { Shelf } from "./shelf.js";
+import { explained } from "./terms.js";
 import { Timeline, isWhole } from "./timeline.js";
 
 const NEAREST_MS = 10; // the shortest time that a zoom shows
@@ -308,8 +309,10 @@ export class Player {
     put(page.root, { "aria-label": `${title}, ${where}`, "data-order": snap.order, "data-now": snap.now_ms, "data-moment": model.get("moment")?.[1], "data-animate": String(model.get("animate")) });
     setText(page.title, title);
     setText(page.where, where);
+    put(page.where, { title: explained(where) });
     [...page.sentence.children].forEach((node, i) => setText(node, String(sentence[i])));
-    put(page.sentence, { class: `sq-sentence${sentence[3] ? " sq-hot" : ""}`, "aria-live": playing ? "off" : "polite", title: sentence.slice(0, 3).join("") });
+    const words = sentence.slice(0, 3).join("");
+    put(page.sentence, { class: `sq-sentence${sentence[3] ? " sq-hot" : ""}`, "aria-live": playing ? "off" : "polite", title: explained(words, words) });
     for (const [name, on] of /** @type {[CommandName, boolean][]} */ (Object.entries({ play: playing, live: model.get("live"), internals: model.get("internals"), run_on: model.get("running_on") }))) {
       const { on: stop, text = "" } = COMMANDS[name];
       setText(page.buttons[name], on && stop || text);
@@ -337,7 +340,7 @@ export class Player {
     const chips = [...this.held.words.chips, [`t ${clockText(now - snap.origin_ms)}${past && " · "}`, past, "", false]];
     page.chips.show(chips, (chip) => chips.indexOf(chip), (node, chip) => {
       [...node.children].forEach((part, i) => setText(part, String(chip[i])));
-      put(node, { class: `sq-chip${chip[3] ? " sq-hot" : ""}` });
+      put(node, { class: `sq-chip${chip[3] ? " sq-hot" : ""}`, title: explained(chip.slice(0, 3).join("")) || null });
     });
   }
 }

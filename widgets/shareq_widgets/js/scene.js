@@ -7,8 +7,9 @@
 
 import {
   COUNT, DEADLINE, END, FIRST, Keyed, MEMBER, STATE, TO,
-  add, canvasOf, cellAt, cellMarkup, clamp, drawBlocks, memberOf, put, runAt, runIndex, setText, seconds,
+  add, canvasOf, cellAt, cellMarkup, clamp, drawBlocks, memberOf, put, runAt, runIndex, seconds, setLabel, setTitle,
 } from "./draw.js";
+import { explained } from "./terms.js";
 
 const OVERVIEW = 18; // height of the overview
 const FLAT = 8; // what the place of the lanes is above the labels of the log
@@ -129,7 +130,9 @@ export class Scene {
     }
     this.places.show(items, (item) => item.key, (node, { key, tag, text, ...attributes }) => {
       put(node, attributes);
-      if (tag === "text" && text !== undefined) setText(node, text);
+      if (tag !== "text" || text === undefined) return;
+      setLabel(node, text);
+      setTitle(node, explained(text));
     });
   }
   /** A label kept inside the picture. @param {number} x @param {string} text @param {string} anchor */
@@ -206,7 +209,8 @@ export class Scene {
     this.names.show(items, (item) => item.key, (node, { key, text, lane: owner, ...attributes }) => {
       put(node, attributes);
       if (owner) node.lane = owner;
-      else if (text !== undefined) setText(node, text);
+      else if (text !== undefined) setLabel(node, text);
+      if (owner) setTitle(node, owner.deadline_ms == null ? "" : explained("lock"));
     });
   }
 
@@ -230,7 +234,7 @@ export class Scene {
     for (const node of this.names.nodes.values()) {
       if (!node.lane) continue;
       const { deadline_ms, holds } = node.lane, left = deadline_ms == null ? null : deadline_ms - now;
-      setText(node, left == null ? holds[Number(camera.narrow)] : `${seconds(left)}${camera.narrow ? "" : " of lock left"}`);
+      setLabel(node, left == null ? holds[Number(camera.narrow)] : `${seconds(left)}${camera.narrow ? "" : " of lock left"}`);
       put(node, { class: left == null ? "sq-small" : hot(left) ? "sq-hot" : "" });
     }
   }

@@ -245,7 +245,7 @@ def _beat(drawing: Drawing, member: MemberContent, words: str, **more: Any) -> N
     style = "small hot" if hot else "small soft faded" if gone else "small soft"
     since = member.gone_ms if gone else member.heartbeat_ms
     counted = since if "{}" in words else None
-    terms = ["member epoch", *(["fence"] if "FENCED" in member.error else [])]
+    terms = ["member epoch", *(["fenced"] if "FENCED" in member.error else [])]
     drawing.label(
         f"member {member.member_id} beat", text=words, style=style, countup=counted, title=meanings(*terms), **more
     )

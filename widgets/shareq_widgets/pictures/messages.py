@@ -31,6 +31,7 @@ from shareq_widgets.pictures.messages_content import (
 from shareq_widgets.pictures.messages_filter import Party, draw_buttons
 from shareq_widgets.pictures.messages_rows import MessageRow, rows
 from shareq_widgets.pictures.time_plot import clock, duration
+from shareq_widgets.terms import meanings
 from shareq_widgets.text_fit import SMALL, clipped, text_width, wrapped
 
 __all__ = [
@@ -218,13 +219,15 @@ class _Diagram:
         return (row.times or self._shared_letter(row.one)) + _text(row.one, is_response=row.is_response)
 
     def _title(self, row: MessageRow) -> str:
-        """Time, sender, receiver, API and words; of several exchanges, all their members."""
+        """Time, sender, receiver, API and words; of several exchanges, all their members. The epoch in a heartbeat's
+        response is that of the member."""
+        words = self._texts[row.key]
+        epoch = meanings("member epoch") if row.is_response and "epoch " in words else ""
         one, at = row.one, clock(row.time_ms - self._content.origin_ms)
         members = ", ".join(self._names[each.source] for each in row.exchanges)
         ends = (self._names[one.target], members) if row.is_response else (members, self._names[one.target])
-        return (
-            f"{at}  {ends[0]} to {ends[1]}: {one.api}{' response' if row.is_response else ''}, {self._texts[row.key]}"
-        )
+        api = f"{one.api}{' response' if row.is_response else ''}"
+        return "\n".join(filter(None, (f"{at}  {ends[0]} to {ends[1]}: {api}, {words}", epoch)))
 
     def _shared_letter(self, one: ShownExchange) -> str:
         """The letter of the member, if its column is shared."""

@@ -154,11 +154,10 @@ def _label_at(drawing: Drawing, key: str, text: str, at: tuple[float, float], ro
     (x, y), (left, right), width = at, room, text_width(text, SMALL, strong=True)
     after, before = x + 6 + width <= right, x - 6 - width >= left
     start = x + 6 if after else x - 6 - width if before else left
-    end = before and not after
     drawing.rect(f"{key} ground", start - 2, y - 10, width + 4, LINE, rx=3, fill="card", opacity=0.85)
     drawing.label(
-        key, start + width * end, y, text, anchor="end" if end else "start",
-        style="strong small", stroke="bg", stroke_width=3, paint_order="stroke",
+        key, start + width / 2, y, text, anchor="middle", style="strong small", stroke="bg", stroke_width=3,
+        paint_order="stroke",
     )  # fmt: skip
 
 
@@ -194,7 +193,7 @@ def _draw_notices(drawing: Drawing, content: RasterContent, time: TimeRange, y: 
         if row is not None and anchored + width <= time.right + 1:
             taken[row] = anchored + width + 6
             style = "small hot" if notice.hot else "small soft"
-            drawing.label(f"text {key}", anchored, top - 18 + 12 * row, notice.text, style=style, title=title)
+            drawing.label(f"text {key}", anchored, top - 17 + 12 * row, notice.text, style=style, title=title)
 
 
 def _draw_expired(drawing: Drawing, content: RasterContent, time: TimeRange, scale: _Scale) -> None:
@@ -213,9 +212,9 @@ def _draw_legend(drawing: Drawing, content: RasterContent) -> None:
         if state in content.states or state in content.past:
             fill = _fill(state)
             drawing.rect(
-                f"legend {state}", x, 5, 10, 10, rx=2, fill=fill or state, opacity=0.55 if fill is None else None
+                f"legend {state}", x, 3, 10, 10, rx=2, fill=fill or state, opacity=0.55 if fill is None else None
             )
-            drawing.label(f"legend text {state}", x + 14, 14, state, style="small soft")
+            drawing.label(f"legend text {state}", x + 14, 12, state, style="small soft")
             x += 22 + text_width(state, SMALL)
 
 

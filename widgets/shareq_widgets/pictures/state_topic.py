@@ -21,7 +21,6 @@ from shareq_widgets.pictures.state_topic_lists import (
     write_result,
 )
 from shareq_widgets.selection import member, partition, record
-from shareq_widgets.terms import meanings
 from shareq_widgets.text_fit import SMALL, clipped, text_width
 
 __all__ = ["content", "draw"]
@@ -46,7 +45,7 @@ def draw(content: StateTopicContent, width: float) -> Drawing:
     drawing = Drawing(width, text=_text(content))
     frame = _frame(content, width)
     with drawing.about(partition(content.topic, content.partition)):
-        _caption(drawing, MEMORY_TOP - 10, "memory", _memory_caption(content), title=meanings("leader epoch"))
+        _caption(drawing, MEMORY_TOP - 10, "memory", _memory_caption(content))
         _caption(drawing, DURABLE_TOP + STRIP + 31, "durable", _durable_caption(content))
     _strip(drawing, content, frame, _Side("memory", MEMORY_TOP, content.memory, content.memory_words))
     _strip(drawing, content, frame, _Side("durable", DURABLE_TOP, content.durable, content.durable_words))
@@ -265,9 +264,7 @@ def _difference_words(content: StateTopicContent) -> str:
 # ---- words -----------------------------------------------------------------------------------------------------------
 
 
-def _caption(
-    drawing: Drawing, y: float, key: str, words: tuple[str, str], style: str = "strong small", *, title: str = ""
-) -> None:
+def _caption(drawing: Drawing, y: float, key: str, words: tuple[str, str], style: str = "strong small") -> None:
     """Words to the left and to the right. Where they do not fit, the parts behind commas are left out, or, of secondary
     words, the right side."""
     (left, right), strong = words, style.startswith("strong")
@@ -277,7 +274,7 @@ def _caption(
     if not strong and text_width(left, SMALL) > room:
         right = ""
     if left:
-        drawing.label(f"{key} left", MARGIN, y, left, style=style, title=title)
+        drawing.label(f"{key} left", MARGIN, y, left, style=style)
     if right:
         drawing.label(f"{key} right", drawing.width - MARGIN, y, right, anchor="end", style="small soft")
 
