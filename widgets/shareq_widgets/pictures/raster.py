@@ -193,7 +193,7 @@ def _draw_notices(drawing: Drawing, content: RasterContent, time: TimeRange, y: 
         if row is not None and anchored + width <= time.right + 1:
             taken[row] = anchored + width + 6
             style = "small hot" if notice.hot else "small soft"
-            drawing.label(f"text {key}", anchored, top - 17 + 12 * row, notice.text, style=style, title=title)
+            drawing.label(f"text {key}", anchored, top - 18 + 12 * row, notice.text, style=style, title=title)
 
 
 def _draw_expired(drawing: Drawing, content: RasterContent, time: TimeRange, scale: _Scale) -> None:
