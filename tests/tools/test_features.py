@@ -39,12 +39,7 @@ def run(java_tools: JavaTools, cluster: Reachable, *args: str) -> tuple[int, lis
         (["downgrade --feature share.version=0"], 0, (0, "share.version was downgraded to 0.")),
         (["disable --feature share.version"], 0, (0, "share.version was disabled.")),
         (["downgrade --feature share.version=0", "upgrade --feature share.version=1"], 1, (0, "was upgraded to 1.")),
-        (
-            ["downgrade --feature share.version=1", "upgrade --feature share.version=2 --dry-run"],
-            1,
-            0,
-            "can be upgraded",
-        ),
+        (["disable --feature share.version", "upgrade --feature share.version=2 --dry-run"], 0, (0, "can be upgraded")),
         (["upgrade --feature share.version=3"], 2, (1, "Could not upgrade share.version to 3.")),
         (["upgrade --feature share.version=1"], 2, (1, "Could not upgrade share.version to 1.")),
         (["upgrade --feature shares.version=1"], 2, (1, "Could not upgrade shares.version to 1.")),
