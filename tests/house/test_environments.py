@@ -136,3 +136,12 @@ def test_a_script_is_sound_and_stops_at_the_first_failure(script: Path) -> None:
     assert os.access(script, os.X_OK)
     assert "set -euo pipefail" in script.read_text().splitlines()
     assert subprocess.run(["bash", "-n", str(script)], check=False).returncode == 0
+
+
+def test_lab_has_all_that_a_local_kafka_needs() -> None:
+    """The README starts one after `make lab`. The rest of the extra `kafka` is for servers of shareq."""
+    lab, kafka = (
+        {canonicalize_name(Requirement(entry).name) for entry in project()["optional-dependencies"][extra]}
+        for extra in ("lab", "kafka")
+    )
+    assert kafka - lab == {"pyjwt", "google-re2"}
