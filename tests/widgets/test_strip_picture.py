@@ -15,6 +15,7 @@ from shareq_widgets.look import SHAPES, SIZES, THEMES, fit
 from shareq_widgets.strip_layout import frame_of, labels, lines
 from shareq_widgets.strip_picture import Cell, cell_at, cell_markup, draw
 from shareq_widgets.text_fit import SMALL, text_width
+from shareq_widgets.words import where
 from tests.widgets.fakes import every_state, payments, wide
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -236,3 +237,15 @@ def test_a_lock_past_its_deadline_has_no_time_left() -> None:
     svg = draw(ALL | {"now_ms": late})
     assert ">0.0 s of lock left<" in svg
     assert not re.search(r'>-\d|width="-', svg)
+
+
+@pytest.mark.parametrize("width", [900, 1_100, 1_500])
+def test_a_long_place_ends_before_the_figures(width: int) -> None:
+    """Of a share-partition that is seen from outside, for example."""
+    shown = ALL | {"observed": False, "tapped": True, "loaded": False}
+    head, figures = list(ET.fromstring(draw(shown, width=width)).iter("{http://www.w3.org/2000/svg}text"))[:2]
+    group, place = (node.text or "" for node in head.iter("{http://www.w3.org/2000/svg}tspan"))
+    figures.remove(figures[-1])  # its tooltip
+    used = text_width(group, 17, strong=True) + text_width(place) + text_width("".join(figures.itertext()))
+    assert used <= width - 46
+    assert (place == where(shown)) == (width == 1_500)

@@ -32,6 +32,9 @@ TOP: Final = 44
 TAIL, LEGEND = 34, 22
 """Room below the lanes for the sentence, and for each line of the legend."""
 
+BETWEEN: Final = "   ·   "
+"""What stands between two chips."""
+
 Colours = dict[str, str]
 
 
@@ -137,16 +140,19 @@ def _paint(name: str | None, colours: Colours) -> str:
 
 
 def _head(snapshot: StripSnapshot, width: float, colours: Colours) -> Iterator[str]:
-    """Title to the left, chips to the right."""
+    """Title to the left, chips to the right; the place between them, as much of it as has room."""
+    texts = [(chip.before + chip.value + chip.after, chip.hot) for chip in chips(snapshot)]
+    texts.append((f"t {clock_text(snapshot['now_ms'] - snapshot['origin_ms'])}", False))
+    taken = text_width(snapshot["group"], 17, strong=True) + text_width(BETWEEN.join(text for text, _ in texts))
     place = where(snapshot)
     yield (
         f'<text x="16" y="28"><tspan font-size="17" font-weight="700">{escape(snapshot["group"])}</tspan>'
-        f'<tspan dx="14" fill="{colours["soft"]}">{escape(place)}</tspan>{title_of(place)}</text>'
+        f'<tspan dx="14" fill="{colours["soft"]}">{escape(clipped(place, width - 56 - taken))}</tspan>'
+        f"{title_of(place)}</text>"
     )
-    time = f"t {clock_text(snapshot['now_ms'] - snapshot['origin_ms'])}"
-    shown = [_tspan(chip.before + chip.value + chip.after, chip.hot, colours) for chip in chips(snapshot)]
     title = title_of(" ".join(chip.before + chip.after for chip in chips(snapshot)))
-    yield f'<text x="{width - 16:g}" y="28" text-anchor="end">{"   ·   ".join([*shown, time])}{title}</text>'
+    shown = BETWEEN.join(_tspan(text, hot, colours) for text, hot in texts)
+    yield f'<text x="{width - 16:g}" y="28" text-anchor="end">{shown}{title}</text>'
 
 
 def _tspan(text: str, hot: bool, colours: Colours) -> str:
