@@ -15,6 +15,7 @@ from playwright.sync_api import Page, expect
 from shareq.trace import view
 from tests.browser.pages import cells, execute, strip_in
 from tests.browser.story import payments
+from tests.browser.test_views import until_equal
 
 pytestmark = pytest.mark.browser
 
@@ -114,3 +115,41 @@ def test_a_busy_cell_does_not_freeze_the_strip_of_a_running_clock(run_notebook: 
     strip.get_by_text("◀ step").click()
     page.wait_for_function("window.cell === 'ok'")
     expect(strip.get_by_text("● live")).to_have_attribute("aria-pressed", "false")
+
+
+MANY = "from tests.browser.crews import crew; cluster = crew(400, 40)"
+OF_MANY = "from shareq_widgets import strip; strip(cluster, group='crew', topic='jobs', animate=False)"
+HOLDERS = """root => {
+    const plot = root.querySelector(".sq-plot").getBoundingClientRect();
+    const cells = [...root.querySelectorAll(".sq-cell[data-state=acquired]")].filter(cell => {
+        const {left, right} = cell.getBoundingClientRect();
+        return right > plot.left && left < plot.right;
+    });
+    const lanes = [...root.querySelectorAll(".sq-plot text")].map(text => text.firstChild.nodeValue.split(" ")[0]);
+    return [lanes, [...new Set(cells.map(cell => cell.dataset.member))]];
+}"""
+"""The names of the lanes (and other words), and the holders of the records in view."""
+
+
+def test_holders_in_view_have_lanes(run_notebook: Callable[..., Page]) -> None:
+    """Of forty members ten have lanes: those whose records are in view, wherever that is."""
+    strip = strip_in(run_notebook(MANY, OF_MANY, size={"width": 1000, "height": 1000}))
+    expect(strip).to_have_attribute("data-mode", "runs")
+    at_first = set(strip.evaluate(HOLDERS)[0])
+    for _ in range(14):
+        strip.press("+")
+    expect(strip).to_have_attribute("data-mode", "cells")
+    plot, seen = strip.locator(".sq-plot"), set[str]()
+
+    def without_lane() -> set[str]:
+        lanes, held = map(set, strip.evaluate(HOLDERS))
+        seen.update(held)
+        return held - lanes
+
+    for _ in range(12):  # from the middle of the window to its end
+        box = plot.bounding_box()
+        assert box is not None
+        plot.page.mouse.move(box["x"] + 700, box["y"] + 60)
+        plot.page.mouse.wheel(300, 0)
+        until_equal(without_lane, set)
+    assert seen - at_first

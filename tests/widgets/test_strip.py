@@ -15,6 +15,7 @@ from shareq_widgets import PartitionStrip, strip
 from shareq_widgets.playback import Playback
 from shareq_widgets.position import present_of
 from shareq_widgets.storyboard import storyboard
+from tests.browser.crews import GROUP, TOPIC, crew
 from tests.widgets.fakes import ORIGIN_MS, Clock, FakeCluster, FakeView, payments
 
 END = len(payments().snapshots) - 1
@@ -263,3 +264,27 @@ def test_a_journal_has_no_clock() -> None:
     assert widget.clock["rate"] == 0.0
     widget.step()
     assert widget.message == "This is the end of the journal."
+
+
+def test_holders_in_view_have_lanes_before_others() -> None:
+    """With more members than lanes. The page reports the offsets that it shows."""
+    widget = strip(crew(400, 40), group=GROUP, topic=TOPIC, animate=False)
+    holders = {member["id"]: member["letter"] for member in widget.snapshot["members"] if member["held"]}
+    runs = [run for run in widget.snapshot["runs"] if run[4]]
+    whole = [lane["id"] for lane in widget.words["lanes"]]
+    first, end, *_ = next(run for run in runs if run[4] not in whole)
+    in_view = {run[4] for run in runs if run[0] < end and run[1] > first}
+    widget._on_message(widget, {"do": "look", "value": [first, end]}, [])
+    shown = [lane["id"] for lane in widget.words["lanes"]]
+    assert set(shown[: len(in_view)]) == in_view
+    assert len(shown) == len(whole) < len(holders)
+    widget._on_message(widget, {"do": "look", "value": None}, [])
+    assert [lane["id"] for lane in widget.words["lanes"]] == whole
+
+
+@pytest.mark.parametrize("offsets", [[3, 1], [-1, 4], [0.5, 4], ["0", 4], [1], "all", {}, 7])
+def test_offsets_in_view_must_be_a_range(offsets: object) -> None:
+    widget, _ = make()
+    with pytest.raises(ValueError, match="offsets must be a range"):
+        widget._on_message(widget, {"do": "look", "value": offsets}, [])
+    assert "offsets must be a range" in widget.error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
@@ -28,11 +29,29 @@ class PartitionStrip(Player):
     _esm = bundle
     width = 1084
     still_width = 1084
+    _in_view: tuple[int, int] | None = None
+    """The offsets in the page; None: the whole window."""
+
+    def _own_commands(self) -> dict[str, Callable[[Any], None]]:
+        return super()._own_commands() | {"look": self._look}
+
+    def _look(self, offsets: Any) -> None:
+        """Take the half-open range of offsets that the page shows, or None for the whole window: with more members than
+        lanes, those have one that hold these. ValueError for something else."""
+        match offsets:
+            case None:
+                self._in_view = None
+            case [int(first), int(end)] if 0 <= first <= end:
+                self._in_view = first, end
+            case _:
+                raise ValueError(f"offsets must be a range [first, end], not {offsets!r}")
+        self._mirror()
 
     def _words(
         self, snapshot: Snapshot, total: int, message: str = "", error: str = "", *, internals: bool = False
     ) -> dict[str, Any]:
-        return words(cast(StripSnapshot, snapshot), total, message, error, internals=internals)
+        shown = cast(StripSnapshot, snapshot)
+        return words(shown, total, message, error, internals=internals, in_view=self._in_view)
 
     def to_svg(self, theme: str = "light", width: int | None = None) -> str:
         """The shown snapshot as a self-contained SVG picture, for places where no widget runs."""

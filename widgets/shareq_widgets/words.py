@@ -134,10 +134,16 @@ def _place(snapshot: Snapshot, total: int, first: int) -> str:
 
 
 def words(
-    snapshot: StripSnapshot, total: int, message: str = "", error: str = "", *, internals: bool = False
+    snapshot: StripSnapshot,
+    total: int,
+    message: str = "",
+    error: str = "",
+    *,
+    internals: bool = False,
+    in_view: tuple[int, int] | None = None,
 ) -> dict[str, Any]:
-    """All texts, in the format of the browser."""
-    shown, more = lanes(snapshot)
+    """All texts, in the format of the browser. `in_view`: as in `lanes`."""
+    shown, more = lanes(snapshot, in_view=in_view)
     return {
         "title": snapshot["group"],
         "where": where(snapshot),
@@ -169,14 +175,19 @@ def is_stale(snapshot: StripSnapshot) -> bool:
     return not snapshot["loaded"] and not snapshot["observed"]
 
 
-def lanes(snapshot: StripSnapshot, *, everyone: bool = False) -> tuple[list[Lane], str]:
-    """The members that have lanes, those that hold records first if there are too many, and the number of the others in
-    words. `everyone`: also members that are gone; with too many the last ones have none."""
+def lanes(
+    snapshot: StripSnapshot, *, everyone: bool = False, in_view: tuple[int, int] | None = None
+) -> tuple[list[Lane], str]:
+    """The members that have lanes, and the number of the others in words. If there are too many, those come first that
+    hold records `in_view`, a half-open range of offsets, and then those that hold others. `everyone`: also members that
+    are gone; with too many the last ones have none."""
     members, most = snapshot["members"], int(SIZES["lanes"])
     if not everyone:
         members = [member for member in members if member["alive"] or member["held"]]
         if len(members) > most:
-            members = sorted(members, key=lambda member: not member["held"])
+            first, end = in_view or (0, 0)
+            seen = {run[4] for run in snapshot["runs"] if run[0] < end and run[1] > first}
+            members = sorted(members, key=lambda member: (member["id"] not in seen, not member["held"]))
     more = f"and {len(members) - most} more" if len(members) > most and not everyone else ""
     return [_lane(snapshot, member) for member in members[:most]], more
 

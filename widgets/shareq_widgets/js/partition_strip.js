@@ -9,6 +9,7 @@ import { add, cellAt, clamp, describe, legendMarkup, put, setText } from "./draw
 import { Player, button } from "./player.js";
 import { Scene } from "./scene.js";
 
+const REST_MS = 150; // a strip whose place has not changed for so long rests
 const CLICK = 4; // a pointer that moves less than this has clicked, px
 
 /**
@@ -43,6 +44,8 @@ export class Strip extends Player {
     };
     Object.assign(this.presses, zooms);
     this.legended = "";
+    this.looked = ""; // the offsets that the kernel has been asked for lanes of
+    this.looking = 0;
     /** @type {{ x: number, y: number } | null} */
     this.asked = null; // where the pointer rests on a record, whose tooltip is open
     this.point();
@@ -153,12 +156,30 @@ export class Strip extends Player {
     put(this.page.root, { "data-mode": this.camera.cells ? "cells" : "runs" });
     this.scene.draw();
     this.legend(this.snap);
+    this.askLanes(this.snap);
   }
   /** @override @param {number} now */
   drawTime(now) {
     if (!this.camera.placed) return;
     this.scene.drawTime(now);
     this.tell(now);
+  }
+  // If there are more members than lanes, those in view have them: the kernel gets the offsets once the strip rests.
+  /** @param {Snapshot} snap */
+  askLanes(snap) {
+    const { camera } = this, first = Math.max(Math.floor(camera.goal.first), 0), end = Math.ceil(camera.goal.first + camera.width / camera.goal.pitch);
+    const offsets = this.held.words.more && (first > snap.spso || end < snap.window_end) ? [first, Math.max(end, first)] : null, asked = offsets?.join() ?? "";
+    clearTimeout(this.looking);
+    if (asked === this.looked) return;
+    this.looking = setTimeout(() => {
+      this.looked = asked;
+      this.send("look", offsets);
+    }, REST_MS);
+  }
+  /** @override */
+  close() {
+    clearTimeout(this.looking);
+    super.close();
   }
   /** @param {Snapshot} snap */
   legend(snap) {
