@@ -1,7 +1,7 @@
 """The lessons as the site has them: without outputs, for its kernel, and with what the browser must load for a cell.
 
 A cell loads the packages that it imports. shareq imports matplotlib late, in functions that few cells call: these cells
-get a line that imports it at the beginning.
+get a line that imports it at the beginning. A bar of tqdm gets no monitor, which is a thread.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ KERNEL: Final = {"name": "python", "display_name": "Python (Pyodide)", "language
 PLOT: Final = re.compile(
     r"^(?!from|import).*\b(?:raster|lag_plot|state_diagram|delays_plot|shifts_plot)\(", re.MULTILINE
 )
+_BAR: Final = "from tqdm.auto import tqdm\n"
 _LINK: Final = re.compile(r"\[([^]]+)\]\((\d\d)_\w+\.ipynb\)")
 
 
@@ -40,6 +41,8 @@ def for_browser(number: str) -> tuple[str, Any]:
             cell.source = _LINK.sub(lambda link: link[0] if link[2] in served else link[1], cell.source)
         elif PLOT.search(cell.source):
             cell.source = f"import matplotlib  # the browser loads it for this line\n{cell.source}"
+        elif cell.source.startswith(_BAR):
+            cell.source = cell.source.replace(_BAR, f"{_BAR}\ntqdm.monitor_interval = 0  # no thread\n")
     return path.name, notebook
 
 

@@ -1,7 +1,8 @@
 """What the site costs a visitor: `make bench-site`; leave the machine alone meanwhile.
 
 Prints the seconds from the address of lesson 01 to its first strip, with the megabytes that were loaded by then (as a
-server with gzip sends them), and the records per second of Pyodide (under Node) beside those of CPython, in turn.
+server with gzip sends them; nothing comes from another server), and the records per second of Pyodide (under Node)
+beside those of CPython, in turn.
 """
 
 from __future__ import annotations
@@ -48,11 +49,15 @@ def first_animation() -> tuple[float, float]:
         with launched(provide()) as browser:
             page = browser.new_page()
             page.set_default_timeout(PATIENCE_MS)
+            address = f"http://127.0.0.1:{server.server_port}/"
+            page.route(lambda url: not url.startswith(address), lambda route: route.abort())
             began = perf_counter()
-            page.goto(f"http://127.0.0.1:{server.server_port}/lab/index.html?path=01_record_states.ipynb")
+            page.goto(f"{address}lab/index.html?path=01_record_states.ipynb")
             page.locator(".jp-Notebook .jp-Cell").first.wait_for()
+            page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").wait_for()  # cells before are lost
             for name in ("Run", "Run All Cells"):
                 page.get_by_role("menuitem", name=name, exact=True).click()
+            page.locator(".sq-strip").first.scroll_into_view_if_needed()  # what no screen shows is not drawn
             page.locator(".sq-strip[data-mode=cells]").first.wait_for()
             lasted = perf_counter() - began
         server.shutdown()

