@@ -142,8 +142,9 @@ def _paint(name: str | None, colours: Colours) -> str:
 def _head(snapshot: StripSnapshot, width: float, colours: Colours) -> Iterator[str]:
     """Title to the left, chips to the right; the place between them, as much of it as has room."""
     texts = [(chip.before + chip.value + chip.after, chip.hot) for chip in chips(snapshot)]
-    texts.append((f"t {clock_text(snapshot['now_ms'] - snapshot['origin_ms'])}", False))
-    taken = text_width(snapshot["group"], 17, strong=True) + text_width(BETWEEN.join(text for text, _ in texts))
+    time = f"t {clock_text(snapshot['now_ms'] - snapshot['origin_ms'])}"
+    figures = BETWEEN.join([*(text for text, _ in texts), time])
+    taken = text_width(snapshot["group"], 17, strong=True) + text_width(figures)
     place = where(snapshot)
     yield (
         f'<text x="16" y="28"><tspan font-size="17" font-weight="700">{escape(snapshot["group"])}</tspan>'
@@ -151,7 +152,7 @@ def _head(snapshot: StripSnapshot, width: float, colours: Colours) -> Iterator[s
         f"{title_of(place)}</text>"
     )
     title = title_of(" ".join(chip.before + chip.after for chip in chips(snapshot)))
-    shown = BETWEEN.join(_tspan(text, hot, colours) for text, hot in texts)
+    shown = BETWEEN.join([*(_tspan(text, hot, colours) for text, hot in texts), time])
     yield f'<text x="{width - 16:g}" y="28" text-anchor="end">{shown}{title}</text>'
 
 
