@@ -269,3 +269,19 @@ def test_clients_continue_without_one_of_three_brokers(
         eventually(lambda: ended in work.cluster.brokers_alive, True)
         work.send(20)
         work.finish()
+
+
+@pytest.mark.kafka
+def test_work_goes_on_when_the_disk_of_the_only_broker_has_room_again(fresh: Fresh) -> None:
+    """Kafka ends itself when its disk is full. Until it is started again, clients get errors that they may retry."""
+    with LocalKafka(timeout=START_S) as kafka, ExitStack() as stack:
+        work = Work(kafka, fresh, stack)
+        runtime: Any = work.cluster._runtime
+        work.send(20)
+        work.turn_until(lambda: len(work.ledger.accepted) > 0)
+        fill_disk(kafka, 0, work)
+        work.turn_until(lambda: bool(runtime.mirror.trouble))
+        kafka.start_broker(0)
+        work.send(20)
+        work.finish()
+        work.turn_until(lambda: work.lag() == 0)
