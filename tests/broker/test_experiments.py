@@ -346,7 +346,7 @@ def test_5_a_paused_group_drains_and_its_offsets_can_be_altered(cluster: Cluster
             member.acknowledge(message)
             member.commit_sync()
             assert not member.poll(60), "not after its lock has ended, either"
-            assert "(paused)" in repr(view(cluster, "g", "t", 0))
+            assert "the group is paused: shareq.delivery.enable=false" in repr(view(cluster, "g", "t", 0))
             assert Chip("paused", hot=True) in chips(view(cluster, "g", "t", 0).snapshot())
         cluster.advance(60_000)
         admin.alter_share_group_offsets("g", {("t", 0): 2})
