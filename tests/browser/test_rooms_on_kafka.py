@@ -1,7 +1,7 @@
-"""The control room of a share group of Apache Kafka itself, seen through a tap: three consumers of other programs, of
-which one is killed while it holds records.
+"""The control room of a share group on Kafka: Kafka's own group through a tap, and a group of a cluster on a backend.
+Of three consumers of other programs one is killed while it holds records.
 
-With SHAREQ_PICTURES=FOLDER the picture is written there.
+With SHAREQ_PICTURES=FOLDER the pictures are written there.
 """
 
 from __future__ import annotations
@@ -19,6 +19,16 @@ from tests.kafka.fixtures import Reachable
 
 pytestmark = pytest.mark.browser
 
+TAP = """
+seen = served = shareq.tap("ADDRESS")
+refresh = seen.refresh
+"""
+BACKEND = """
+seen = shareq.Cluster(backend="ADDRESS", config={"group.share.min.heartbeat.interval.ms": 100})
+served = seen.serve()
+def refresh():
+    seen.wait(lambda: False, 0.1)
+"""
 SETUP = '''
 import subprocess, sys, threading
 import shareq
@@ -39,8 +49,8 @@ while True:
         kind = AcknowledgeType.RELEASE if message.offset() % 5 == 3 else AcknowledgeType.ACCEPT
         consumer.acknowledge(message, kind)
 """
-tapped = shareq.tap("ADDRESS")
-servers, group, topic = tapped.bootstrap_servers, "GROUP", "TOPIC"
+PLACE
+servers, group, topic = served.bootstrap_servers, "GROUP", "TOPIC"
 with shareq.Admin({"bootstrap.servers": servers}) as admin:
     admin.create_topics([shareq.NewTopic(topic, 1)]).check()
     admin.alter_group_configs(group, {
@@ -65,53 +75,62 @@ def produce():
         producer.flush()
 def held():
     """The members that hold records, by client id."""
-    view = group_view(tapped, group)
-    names = {name: member.client_id for name, member in view.members.items()}
-    runs = tapped.view(group, topic).state().runs
+    names = {name: member.client_id for name, member in group_view(seen, group).members.items()}
+    runs = shareq.trace.view(seen, group, topic).state().runs
     return {names.get(status.member_id, "") for _, _, status in runs if status.member_id}
 def members():
-    return sorted(m.client_id for m in group_view(tapped, group).members.values())
+    return sorted(m.client_id for m in group_view(seen, group).members.values())
 '''
 STORY = """
 import time
 def until(holds):
     end = time.monotonic() + 60
     while not holds():
-        assert time.monotonic() < end, (members(), held(), tapped.trouble)
-        tapped.refresh()
+        assert time.monotonic() < end, (members(), held())
+        refresh()
 until(lambda: members() == ["ann", "bob", "java"])
 threading.Thread(target=produce, daemon=True).start()
-done = lambda: tapped.view(group, topic).state().spso
+done = lambda: shareq.trace.view(seen, group, topic).state().spso
 until(lambda: done() > 60 and {"ann", "bob"} <= held())
 programs["ann"].kill()
 before = done()
 until(lambda: done() > before + 20)
-assert not tapped.failures
+assert not served.failures
 """
 ROOM = """
-room = control_room(tapped, group=group, topic=topic, theme="light", animate=False)
+room = control_room(seen, group=group, topic=topic, theme="light", animate=False)
 room
 """
 
 
+@pytest.mark.parametrize(
+    ("name", "place", "head"),
+    [
+        pytest.param("tapped", TAP, "seen through a tap", id="tap"),
+        pytest.param("backed", BACKEND, "backed-jobs-0", id="backend"),
+    ],
+)
 def test_a_room_shows_the_death_of_a_consumer_of_another_program(
     *,
     run_notebook: Callable[..., Page],
     kafka: Reachable,
     tmp_path: Path,
+    name: str,
+    place: str,
+    head: str,
 ) -> None:
-    setup = SETUP
-    for name, value in {"ADDRESS": kafka.bootstrap_servers, "GROUP": "tapped-crew", "TOPIC": "tapped-jobs"}.items():
-        setup = setup.replace(name, value)
+    setup = SETUP.replace("PLACE", place)
+    for key, value in {"ADDRESS": kafka.bootstrap_servers, "GROUP": f"{name}-crew", "TOPIC": f"{name}-jobs"}.items():
+        setup = setup.replace(key, value)
     page = run_notebook(setup, STORY, ROOM, size={"width": 1560, "height": 1720})
     room = page.locator(".sq-room")
     try:
-        expect(room.locator(".sq-area-strip .sq-head")).to_contain_text("seen through a tap")
+        expect(room.locator(".sq-area-strip .sq-head")).to_contain_text(head)
         group = room.locator(".sq-area-right")
-        for name in ("ann", "bob", "java"):
-            expect(group.locator("svg text", has_text=name).first).to_be_visible()
+        for client in ("ann", "bob", "java"):
+            expect(group.locator("svg text", has_text=client).first).to_be_visible()
         expect(group.locator("svg text", has_text=re.compile("silent .* of 45 s")).first).to_be_visible()
         expect(room.locator(".sq-area-left").locator("svg text", has_text="accepted").first).to_be_visible()
-        room.screenshot(path=Path(os.environ.get("SHAREQ_PICTURES", tmp_path)) / "control-room-tapped.png")
+        room.screenshot(path=Path(os.environ.get("SHAREQ_PICTURES", tmp_path)) / f"control-room-{name}.png")
     finally:
-        execute(page, "[program.kill() for program in programs.values()]; made.set(); tapped.close()")
+        execute(page, "[program.kill() for program in programs.values()]; made.set(); served.close(); seen.close()")
