@@ -15,6 +15,7 @@ from shareq.model.events import RecordsAppended
 from shareq.model.topic_configs import TOPIC_CONFIGS
 from shareq.trace.views.member_names import names_of
 from shareq_widgets.steering import Control, Steering
+from shareq_widgets.steering.controls import OF_BACKEND
 from shareq_widgets.steering.dynamic_configs import GROUP, TOPIC, useful_range
 from shareq_widgets.steering.steering import IMPORTS
 
@@ -259,6 +260,16 @@ def test_an_unavailable_control_gives_its_reason(actions: tuple[tuple[str, Any],
     with pytest.raises(IllegalStateException, match=r"^" + name):
         control.do(value_for(control))
     assert course(steering.cluster) == before
+
+
+def test_a_cluster_on_a_backend_has_no_controls_of_brokers_and_logs() -> None:
+    """They would be refused: `tests/backend/test_cluster.py` has the calls."""
+    steering = panel()
+    steering.cluster.backend = "127.0.0.1:9092"
+    refused = {control.name for control in steering.controls() if control.reason == OF_BACKEND}
+    verbs = {f"{verb} broker {number}" for verb in ("kill", "stop", "start") for number in range(3)}
+    writes = {"fail state writes", "delay state writes", "clear faults"}
+    assert refused == {*verbs, *writes, "elect preferred leaders", "trigger retention"}
 
 
 def test_offsets_are_reset_once_the_group_is_empty() -> None:

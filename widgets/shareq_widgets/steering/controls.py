@@ -77,6 +77,13 @@ def record_controls(panel: Panel, topic: str) -> Iterator[Control]:
 
 # ---- brokers, state writes, the clock --------------------------------------------------------------------------------
 
+OF_BACKEND = "brokers and logs are those of the backend"
+
+
+def in_memory(panel: Panel, refusal: Callable[[], str] = lambda: "") -> Callable[[], str]:
+    """The refusal of a control of brokers or logs, which a cluster on a backend does not have."""
+    return lambda: OF_BACKEND if panel.cluster.backend else refusal()
+
 
 def broker_controls(panel: Panel) -> Iterator[Control]:
     cluster = panel.cluster
@@ -93,7 +100,7 @@ def broker_controls(panel: Panel) -> Iterator[Control]:
             subject=f"broker {broker_id}",
             kind=BUTTON,
             meaning=meaning,
-            refusal=refusal,
+            refusal=in_memory(panel, refusal),
             line=lambda _: f"cluster.{verb}_broker({broker_id})",
         )
 
@@ -107,6 +114,7 @@ def broker_controls(panel: Panel) -> Iterator[Control]:
         area=BROKERS,
         kind=BUTTON,
         meaning="Each partition is led by the first of its replicas that is alive.",
+        refusal=in_memory(panel),
         line=lambda _: "cluster.elect_preferred_leaders()",
     )
 
@@ -115,6 +123,7 @@ def state_write_controls(panel: Panel) -> Iterator[Control]:
     cluster = panel.cluster
 
     def control(name: str, kind: str, meaning: str, line: Callable[[Any], str], **more: Any) -> Control:
+        more["refusal"] = in_memory(panel)
         return Control(panel=panel, name=name, area=STATE_WRITES, kind=kind, meaning=meaning, line=line, **more)
 
     yield control(
@@ -194,6 +203,7 @@ def log_controls(panel: Panel) -> Iterator[Control]:
         area=LOGS,
         kind=BUTTON,
         meaning="Runs retention and compaction of all logs now, instead of at the next five minutes.",
+        refusal=in_memory(panel),
         line=lambda _: "cluster.clean_logs()",
     )
 
