@@ -271,6 +271,27 @@ def test_clients_continue_without_one_of_three_brokers(
         work.finish()
 
 
+@pytest.mark.parametrize("library", [shareq, confluent_kafka], ids=lambda library: library.__name__)
+def test_a_producer_may_begin_while_the_broker_of_its_records_is_down(
+    kafka_of_three: LocalKafka, library: Any, fresh: Fresh
+) -> None:
+    """The metadata name that broker until the backend has elected another leader."""
+    with ExitStack() as stack:
+        work = Work(kafka_of_three, fresh, stack)
+        ended = work.leader
+        kafka_of_three.kill_broker(ended)
+        try:
+            results: list[Any] = []
+            producer = library.Producer({"bootstrap.servers": work.address, "linger.ms": 0})
+            for _ in range(3):
+                producer.produce(work.topic, VALUE, partition=0, on_delivery=lambda error, _: results.append(error))
+            assert producer.flush(PATIENCE_S) == 0
+            assert results == [None] * 3
+            assert work.leader != ended
+        finally:
+            kafka_of_three.start_broker(ended)
+
+
 @pytest.mark.kafka
 def test_work_goes_on_when_the_disk_of_the_only_broker_has_room_again(fresh: Fresh) -> None:
     """Kafka ends itself when its disk is full. Until it is started again, clients get errors that they may retry."""

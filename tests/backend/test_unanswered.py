@@ -17,6 +17,7 @@ from shareq.broker.loop import VirtualLoop
 from shareq.model.actor import ANY_NODE, Answer, ClientContext
 from shareq.model.configs import BrokerConfig
 from shareq.model.errors import Errors
+from shareq.model.ids import TopicId
 from shareq.model.image import ClusterImage
 from shareq.model.messages.base import Request, Response
 from shareq.model.messages.cluster import (
@@ -26,7 +27,7 @@ from shareq.model.messages.cluster import (
     MetadataRequest,
     MetadataResponse,
 )
-from shareq.model.messages.data import ListOffsetsRequest
+from shareq.model.messages.data import ListOffsetsRequest, ProduceRequest, ProduceResponse
 from shareq.model.messages.passed import PassedRequest, PassedResponse
 
 AWAY = Errors.NETWORK_EXCEPTION
@@ -121,6 +122,20 @@ def test_what_clients_with_share_sessions_ask_is_sent_again(request_: Request, r
     node = OneNode(AWAY, AWAY, response)
     assert type(node.ask(request_)) is type(response)
     assert node.asked == [0, ANY_NODE, ANY_NODE]
+
+
+@pytest.mark.parametrize("acks", [-1, 1])
+def test_records_without_an_answer_are_sent_again_by_their_producer(acks: int) -> None:
+    """An end of its connection would be a refused login to a producer that begins."""
+    parts = tuple(ProduceRequest.Partition(index=index, records=b"") for index in (0, 2))
+    topic = ProduceRequest.Topic(topic_id=TopicId("t-id"), name="t", partitions=parts)
+    found = OneNode(AWAY).ask(ProduceRequest(acks=acks, topics=(topic,)))
+    assert isinstance(found, ProduceResponse)
+    (produced,) = found.responses
+    assert (produced.name, produced.topic_id) == ("t", TopicId("t-id"))
+    assert [(one.index, one.error_code, one.base_offset) for one in produced.partitions] == [
+        (index, Errors.NOT_LEADER_OR_FOLLOWER, -1) for index in (0, 2)
+    ]
 
 
 def test_another_request_ends_the_connection_of_its_client() -> None:

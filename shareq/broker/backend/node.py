@@ -12,6 +12,7 @@ from shareq.broker.backend.forwarding import View, to_backend, to_client
 from shareq.broker.backend.leader_hints import without_other_processes
 from shareq.broker.backend.log_reads import RETRY_MS, LogReads
 from shareq.broker.backend.processes import backend_id
+from shareq.broker.backend.refused_writes import unanswered
 from shareq.broker.backend.services import OF_SHARE_GROUPS, Services
 from shareq.broker.dead_letters import DeadLetterWriter
 from shareq.broker.host import Host
@@ -44,7 +45,7 @@ from shareq.model.ids import TopicIdPartition
 from shareq.model.image import ClusterImage
 from shareq.model.messages.base import Request
 from shareq.model.messages.cluster import FindCoordinatorRequest, MetadataRequest
-from shareq.model.messages.data import DeleteRecordsRequest
+from shareq.model.messages.data import DeleteRecordsRequest, ProduceRequest
 from shareq.model.messages.passed import PassedRequest
 from shareq.model.messages.share_browse import BrowseShareGroupRequest
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
@@ -181,6 +182,8 @@ class BackendNode:
                 self._loop.at(self._loop.time_ms() + RETRY_MS, again)
             elif isinstance(request, FindCoordinatorRequest) and node != ANY_NODE:
                 send(ANY_NODE)
+            elif isinstance(request, ProduceRequest):
+                done(answer._replace(response=unanswered(request)))
             else:
                 done(answer)
 

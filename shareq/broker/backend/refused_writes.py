@@ -84,10 +84,18 @@ def _is_refused(request: Request, item: Any, image: ClusterImage, configs_id: To
     return name in (_WITHOUT_RECORDS if isinstance(request, ProduceRequest) else {SHARE_STATE_TOPIC})
 
 
-def _produced(topic: ProduceRequest.Topic) -> ProduceResponse.Topic:
+def unanswered(request: ProduceRequest) -> ProduceResponse:
+    """The response to records that a broker of the backend may have appended, and has not answered: their producer asks
+    for the leader, and sends them again."""
+    error = Errors.NOT_LEADER_OR_FOLLOWER
+    return ProduceResponse(responses=tuple(_produced(topic, error, None) for topic in request.topics))
+
+
+def _produced(
+    topic: ProduceRequest.Topic, error: Errors = _ERROR, message: str | None = _NO_RECORDS
+) -> ProduceResponse.Topic:
     refused = tuple(
-        ProduceResponse.Partition(index=one.index, error_code=_ERROR, error_message=_NO_RECORDS)
-        for one in topic.partitions
+        ProduceResponse.Partition(index=one.index, error_code=error, error_message=message) for one in topic.partitions
     )
     return ProduceResponse.Topic(topic_id=topic.topic_id, name=topic.name, partitions=refused)
 
