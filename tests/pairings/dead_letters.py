@@ -186,9 +186,10 @@ class DeadLetterStage:
         return self.admin.lag(self.group).total
 
     def start(self) -> int | None:
-        """The start offset of the group in partition 0."""
+        """The start offset of the group in a source with one partition."""
         self._pass_time()
-        return self.admin.lag(self.group)[self.source, 0].start_offset
+        (row,) = self.admin.lag(self.group).values()
+        return row.start_offset
 
     def letters(self) -> list[Letter]:
         """All records of the queue, those of each partition in order."""
