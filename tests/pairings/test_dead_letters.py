@@ -1,4 +1,13 @@
-"""The worked examples of dead-letter queues on a served cluster of shareq, and on Apache Kafka."""
+"""The worked examples of dead-letter queues on a served cluster of shareq, and on Apache Kafka.
+
+Examples 9 and 28 need brokers of their own (`test_dead_letters_of_prepared_brokers.py`), 20 to 26 three of them
+(`test_dead_letters_of_three.py`). What does not run on a real broker, and why:
+
+- the meters of 10, 14, 16 and 20: no client asks for them (`tests/kafka/test_metric_names.py` reads them by JMX);
+- the order of 12, and when the second letters of 23 are written: the delays of Kafka's retries are random;
+- 20's INVALID_RECORD_STATE: a consumer acknowledges a record once;
+- 26's loss after the last retry: it takes half a minute to a minute, by Kafka's clock.
+"""
 
 from __future__ import annotations
 

@@ -93,6 +93,7 @@ def test_example_9_here(here: DeadLetterStage, cluster: Cluster) -> None:
     assert letters_of_compacted_records(here, cluster.clean_logs) == RECORDS
 
 
+@pytest.mark.kafka
 def test_example_9_in_kafka(in_kafka: DeadLetterStage) -> None:
     """Offsets without records get letters, too."""
     wanted = sorted([*RECORDS, *HOLES], key=lambda letter: letter.offset)
@@ -121,5 +122,6 @@ def test_example_28_here(here: DeadLetterStage) -> None:
     assert letters_of_a_denied_queue(here) == [Letter(0, 1)]
 
 
+@pytest.mark.kafka
 def test_example_28_in_kafka(in_kafka: DeadLetterStage) -> None:
     assert letters_of_a_denied_queue(in_kafka) == []

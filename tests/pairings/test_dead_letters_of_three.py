@@ -32,7 +32,13 @@ def kafka_with_three(kafka_of_three: LocalKafka, fresh: Callable[[str], str]) ->
         kafka_of_three.start_broker(OF_QUEUE)
 
 
-@pytest.mark.parametrize("stage", ["served_by_three", "kafka_with_three"], ids=["shareq", "apache-kafka"])
+@pytest.mark.parametrize(
+    "stage",
+    [
+        pytest.param("served_by_three", id="shareq"),
+        pytest.param("kafka_with_three", id="apache-kafka", marks=pytest.mark.kafka),
+    ],
+)
 @pytest.mark.parametrize("name", OF_THREE)
 def test_examples_in_which_letters_wait(request: pytest.FixtureRequest, stage: str, name: str) -> None:
     body, expected = OF_THREE[name]
