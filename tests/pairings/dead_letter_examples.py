@@ -23,7 +23,6 @@ from tests.pairings.dead_letters import (
     DeadLetterStage,
     Letter,
 )
-from tests.polling import eventually
 
 Observation = Any
 Body = Callable[[DeadLetterStage], Observation]
@@ -347,14 +346,19 @@ def example_15_a_record_that_is_too_large(stage: DeadLetterStage) -> Observation
     return sizes_of_letters(stage, 100, 1400, 3000, 100)
 
 
-@example(1, kafka=2)
+@example(0, kafka=1)
 def example_19_the_source_as_its_own_queue(stage: DeadLetterStage) -> Observation:
-    """The letter is refused; Kafka appends it to the source. The end of the log when the record has left."""
+    """The letter is refused; Kafka appends it to the source. The number of records of the source that nobody wrote,
+    counted when the rejected one has left: the next acknowledgement then makes the start offset durable."""
     stage.source = stage.queue
     stage.create(queue=None, source=ENABLED)
     stage.write("a")
     stage.take(1)
     stage.acknowledge(REJECT, 0)
-    eventually(stage.start, 1)
+    written = 1
+    while not stage.start():
+        stage.write("more")
+        written += 1
+        stage.acknowledge(ACCEPT, *(offset for offset, _ in stage.take(1)))
     (end,) = stage.admin.list_offsets({(stage.source, 0): "latest"}).values()
-    return end.offset
+    return (end.offset or 0) - written
