@@ -332,7 +332,7 @@ def sizes_of_letters(stage: DeadLetterStage, *sizes: int) -> list[tuple[int, int
     stage.take(len(sizes))
     stage.acknowledge(REJECT, *range(len(sizes)))
     stage.until_lag(0)
-    return [(letter.offset, letter.value and len(letter.value)) for letter in stage.letters()]
+    return [(letter.offset, None if letter.value is None else len(letter.value)) for letter in stage.letters()]
 
 
 @example([(0, 100), (1, 1400), (2, None), (3, None), (4, None), (5, 100)], kafka=[(0, 100), (1, 1400)])
