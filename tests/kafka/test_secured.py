@@ -14,7 +14,6 @@ import pytest
 from click.testing import CliRunner
 from confluent_kafka.admin import AdminClient, ScramCredentialInfo, UserScramCredentialUpsertion  # type: ignore[attr-defined]
 from confluent_kafka.admin import ScramMechanism as Mechanism  # type: ignore[attr-defined]
-from cryptography.hazmat.primitives import serialization
 
 import shareq
 from shareq import Admin, Cluster, KafkaException, ListenerSecurity, NewTopic, Producer, ShareConsumer, observe, tap
@@ -26,64 +25,26 @@ from shareq.model.events import RecordsHeld
 from shareq.model.scram import ScramMechanism
 from shareq.wire.server import Server
 from tests.kafka.fixtures import kafka_or_skip
+from tests.kafka.java_logins import (
+    MODULES,
+    PLAIN_MODULE,
+    SCRAM_MODULE,
+    TOKEN_MODULE,
+    JavaVault,
+    java_config,
+    key_store,
+    write,
+)
 from tests.polling import PATIENCE_S, QUICK, eventually, take
-from tests.wire.certificates import PASSWORD, Certificate
-from tests.wire.secured import KINDS, Vault, secured
-
-MODULES = "org.apache.kafka.common.security"
-SCRAM_MODULE = f"{MODULES}.scram.ScramLoginModule"
-PLAIN_MODULE = f"{MODULES}.plain.PlainLoginModule"
-TOKEN_MODULE = f"{MODULES}.oauthbearer.OAuthBearerLoginModule"
+from tests.wire.certificates import PASSWORD
+from tests.wire.secured import KINDS, secured
 
 
 @pytest.fixture(scope="module")
-def vault(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vault]:
-    """Java reads files of tokens and keys only if a property of the system allows it."""
-    made = Vault(tmp_path_factory.mktemp("vault"))
-    allowed = [made.issuer.url, made.token_file(made.issuer.token())]
-    files = ",".join(url.removeprefix("file://") for url in allowed)
-    with pytest.MonkeyPatch.context() as patch:
-        options = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={','.join(allowed)}"
-        patch.setenv("JAVA_TOOL_OPTIONS", f"{options} -Dorg.apache.kafka.sasl.oauthbearer.allowed.files={files}")
-        made.java_token = allowed[1]  # type: ignore[attr-defined]
+def vault(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaVault]:
+    made = JavaVault(tmp_path_factory.mktemp("vault"))
+    with made.allowed():
         yield made
-
-
-def key_store(certificate: Certificate) -> str:
-    """A file of a certificate and its key in Java's form of PEM, PKCS #8."""
-    path = Path(certificate.cert).with_suffix(".store.pem")
-    key = serialization.load_pem_private_key(Path(certificate.key).read_bytes(), None)
-    encoded = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path.write_bytes(encoded + Path(certificate.cert).read_bytes())
-    return str(path)
-
-
-def java_config(vault: Vault, kind: str) -> dict[str, str]:
-    """The properties of a Java client that gets in."""
-    conf = {"ssl.truststore.type": "PEM", "ssl.truststore.location": vault.authority.file}
-    if kind in ("TLS", "mutual TLS"):
-        conf["security.protocol"] = "SSL"
-    else:
-        conf |= {"security.protocol": "SASL_SSL", "sasl.mechanism": kind}
-    login = f'required username="alice" password="{PASSWORD}";'
-    if kind == "mutual TLS":
-        conf |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": key_store(vault.client)}
-    elif kind == "PLAIN":
-        conf["sasl.jaas.config"] = f"{PLAIN_MODULE} {login}"
-    elif kind == "OAUTHBEARER":
-        conf["sasl.jaas.config"] = f"{TOKEN_MODULE} required;"
-        conf["sasl.login.callback.handler.class"] = f"{MODULES}.oauthbearer.OAuthBearerLoginCallbackHandler"
-        conf["sasl.oauthbearer.token.endpoint.url"] = vault.java_token  # type: ignore[attr-defined]
-    elif kind != "TLS":
-        conf["sasl.jaas.config"] = f"{SCRAM_MODULE} {login}"
-    return conf
-
-
-def write(path: Path, conf: dict[str, str]) -> str:
-    path.write_text("".join(f"{key}={value}\n" for key, value in conf.items()))
-    return str(path)
 
 
 # ---- Java's tools, and shareq's server -------------------------------------------------------------------------------
@@ -91,7 +52,7 @@ def write(path: Path, conf: dict[str, str]) -> str:
 
 @pytest.mark.kafka
 @pytest.mark.parametrize("kind", KINDS)
-def test_javas_tools_get_in(vault: Vault, kind: str, tmp_path: Path) -> None:
+def test_javas_tools_get_in(vault: JavaVault, kind: str, tmp_path: Path) -> None:
     with secured(vault, kind) as broker:
         with Producer({"bootstrap.servers": broker.cluster.bootstrap_servers}) as producer:
             producer.produce("orders", b"hello")
@@ -109,7 +70,7 @@ def test_javas_tools_get_in(vault: Vault, kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.kafka
-def test_javas_tool_alters_users(vault: Vault, tmp_path: Path) -> None:
+def test_javas_tool_alters_users(vault: JavaVault, tmp_path: Path) -> None:
     with secured(vault, "SCRAM-SHA-256") as broker:
         file = write(tmp_path / "client.properties", java_config(vault, "SCRAM-SHA-256"))
         tool = ("kafka-configs", "--bootstrap-server", broker.bootstrap_servers, "--command-config", file)
@@ -128,7 +89,7 @@ def test_javas_tool_alters_users(vault: Vault, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def kafka(vault: Vault) -> Iterator[LocalKafka]:
+def kafka(vault: JavaVault) -> Iterator[LocalKafka]:
     """Apache Kafka whose clients need a certificate and a login, by any mechanism; its users are alice and admin."""
     of = "listener.name.plaintext"
     check_token = f"{MODULES}.oauthbearer.OAuthBearerValidatorCallbackHandler"
@@ -162,13 +123,13 @@ def kafka(vault: Vault) -> Iterator[LocalKafka]:
         yield running
 
 
-def conf_of(vault: Vault, kafka: LocalKafka, kind: str) -> dict[str, Any]:
+def conf_of(vault: JavaVault, kafka: LocalKafka, kind: str) -> dict[str, Any]:
     mutual = vault.client_config("mutual TLS")
     return {**mutual, **vault.client_config(kind), "bootstrap.servers": kafka.bootstrap_servers}
 
 
 @pytest.mark.parametrize("kind", KINDS[2:])
-def test_our_clients_get_into_apache_kafka(vault: Vault, kafka: LocalKafka, kind: str) -> None:
+def test_our_clients_get_into_apache_kafka(vault: JavaVault, kafka: LocalKafka, kind: str) -> None:
     conf = conf_of(vault, kafka, kind)
     topic = f"orders-{kind}"
     with Admin(conf) as admin:
@@ -193,7 +154,7 @@ def test_our_clients_get_into_apache_kafka(vault: Vault, kafka: LocalKafka, kind
 
 
 @pytest.mark.parametrize("library", [shareq, confluent_kafka], ids=["shareq", "confluent"])
-def test_the_tap_shows_a_native_group_of_a_secured_kafka(vault: Vault, kafka: LocalKafka, library: Any) -> None:
+def test_the_tap_shows_a_native_group_of_a_secured_kafka(vault: JavaVault, kafka: LocalKafka, library: Any) -> None:
     """TLS, a certificate and a login to the brokers; the client logs in through the tap as itself."""
     kind, topic, group = "SCRAM-SHA-512", f"tapped-{library.__name__}", f"g-{library.__name__}"
     with tap(kafka.bootstrap_servers, config=conf_of(vault, kafka, kind), interval_ms=100) as opened:
@@ -234,7 +195,7 @@ def test_the_tap_shows_a_native_group_of_a_secured_kafka(vault: Vault, kafka: Lo
     ],
 )
 def test_apache_kafka_refuses_as_shareq_does(
-    vault: Vault, kafka: LocalKafka, kind: str, change: dict[str, Any], expected: tuple[int, str]
+    vault: JavaVault, kafka: LocalKafka, kind: str, change: dict[str, Any], expected: tuple[int, str]
 ) -> None:
     conf = {**conf_of(vault, kafka, kind), **change}
     if conf.pop("token", None):
@@ -266,7 +227,7 @@ def serving(*arguments: str) -> Iterator[str]:
             process.kill()
 
 
-def test_secured_processes_share_a_secured_backend(vault: Vault, kafka: LocalKafka, tmp_path: Path) -> None:
+def test_secured_processes_share_a_secured_backend(vault: JavaVault, kafka: LocalKafka, tmp_path: Path) -> None:
     """Two processes with TLS and a login on every connection: to the backend, to each other, and of clients, which are
     those of confluent-kafka and of shareq."""
     inside = {**QUICK, "group.share.initialize.retry.interval.ms": 1000}
@@ -320,7 +281,7 @@ def test_secured_processes_share_a_secured_backend(vault: Vault, kafka: LocalKaf
     ],
 )
 def test_a_backend_that_refuses_the_process_is_an_error_at_once(
-    vault: Vault, kafka: LocalKafka, change: dict[str, Any], expected: int
+    vault: JavaVault, kafka: LocalKafka, change: dict[str, Any], expected: int
 ) -> None:
     conf = {**conf_of(vault, kafka, "PLAIN"), **change}
     if conf["ssl.ca.location"] == "stranger":

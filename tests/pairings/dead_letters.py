@@ -1,12 +1,9 @@
-"""Worked examples of dead-letter queues: test bodies for a cluster of shareq on virtual time, and for a real broker.
-
-A body uses a share consumer and an admin as an application does, and returns its observations as plain data. Records of
-the queue are read through a share group of their own.
-"""
+"""The stage of dead-letter queues, on a cluster of shareq on virtual time or on a real broker: topics, a group, and
+clients that are used as an application uses them. Records of the queue are read through a share group of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
@@ -19,9 +16,11 @@ ACCEPT, RELEASE, REJECT = 1, 2, 3
 REJECTED, TOO_OFTEN = "Offset rejected by client.", "Offset delivery count exceeded the threshold."
 COPY = {"errors.deadletterqueue.copy.record.enable": "true"}
 ENABLED = {"errors.deadletterqueue.group.enable": "true"}
+NAME = "errors.deadletterqueue.topic.name"
+PREFIX = "errors.deadletterqueue.topic.name.prefix"
+AUTO_CREATE = "errors.deadletterqueue.auto.create.topics.enable"
 
 Value = bytes | str | None
-Observation = Any
 
 
 class Letter(NamedTuple):
@@ -38,7 +37,8 @@ class Letter(NamedTuple):
 
 class DeadLetterStage:
     """A source topic, a group with a dead-letter queue, and clients; `unavailable` is "wait", "archive", or None for a
-    broker that lacks the key. `pass_time` is called between two looks at the broker."""
+    broker that lacks the key. `pass_time` is called between two looks at the broker. `lock_ms`: the duration of the
+    locks of a body that lets them run out."""
 
     def __init__(
         self,
@@ -47,8 +47,10 @@ class DeadLetterStage:
         *,
         unavailable: str | None,
         pass_time: Callable[[], object] = lambda: None,
+        lock_ms: int = 30_000,
     ) -> None:
         self.address = address
+        self.lock_ms = lock_ms
         self.stack = ExitStack()
         self.source, self.group = fresh("source"), fresh("group")
         self.queue = f"dlq.{self.source}"
@@ -67,19 +69,29 @@ class DeadLetterStage:
         queue_partitions: int = 1,
         source: Mapping[str, str] | None = None,
         group: Mapping[str, object] | None = None,
+        brokers: Sequence[int] = (),
     ) -> None:
-        """Create the source and the queue (None: no queue), and configure the group."""
-        topics = [NewTopic(self.source, partitions, config=dict(source or {}))]
+        """Create the source and the queue (None: no queue), and configure the group. `brokers`: those of the replicas
+        of a source with one partition."""
+        placed: dict[str, Any] = {"replica_assignment": [brokers]} if brokers else {"num_partitions": partitions}
+        topics = [NewTopic(self.source, config=dict(source or {}), **placed)]
         if queue is not None:
             topics.append(NewTopic(self.queue, queue_partitions, config=dict(queue)))
         self.admin.create_topics(topics).check()
-        first = {"share.auto.offset.reset": "earliest", "errors.deadletterqueue.topic.name": self.queue}
+        first = {"share.auto.offset.reset": "earliest", NAME: self.queue}
         if self._unavailable is not None:
             first["errors.deadletterqueue.unavailable"] = self._unavailable
         self.configure({**first, **(group or {})})
 
     def configure(self, configs: Mapping[str, object]) -> None:
         configure(self.admin, self.group, configs)
+
+    def configure_brokers(self, configs: Mapping[str, str]) -> None:
+        """Set configurations of all brokers, and wait until the broker has them."""
+        self.admin.incremental_alter_configs("broker", "", configs)
+        broker = str(self.admin.describe_cluster().nodes[0].id)
+        rows = self.admin.describe_configs
+        eventually(lambda: {key: rows("broker", broker, list(configs))[key].value for key in configs}, dict(configs))
 
     def set_share_version(self, level: int, *, downgrade: bool = False) -> None:
         """Set the feature, and wait until the broker has it: a controller may be ahead of its brokers."""
@@ -97,6 +109,16 @@ class DeadLetterStage:
             for index, value in enumerate(values):
                 producer.produce(self.source, value, given.get(index), partition=partition)
             assert producer.flush(PATIENCE_S) == 0
+
+    def write_in_transaction(self, *values: Value, commit: bool) -> None:
+        """Produce the values to partition 0 in a transaction that ends so."""
+        with Producer({"bootstrap.servers": self.address, "transactional.id": f"writer-{self.source}"}) as producer:
+            producer.init_transactions(PATIENCE_S)
+            producer.begin_transaction()
+            for value in values:
+                producer.produce(self.source, value, partition=0)
+            assert producer.flush(PATIENCE_S) == 0
+            (producer.commit_transaction if commit else producer.abort_transaction)(PATIENCE_S)
 
     # ---- the consumer ------------------------------------------------------------------------------------------------
 
@@ -149,6 +171,10 @@ class DeadLetterStage:
         results = self._consumer.commit_sync()
         assert all(error is None for error in results.values()), results
 
+    def nothing_comes(self) -> bool:
+        """True if a poll of a second returns no records."""
+        return not self._consumer.poll(1)
+
     # ---- observations ------------------------------------------------------------------------------------------------
 
     def until_lag(self, lag: int) -> None:
@@ -158,6 +184,12 @@ class DeadLetterStage:
     def lag(self) -> int:
         self._pass_time()
         return self.admin.lag(self.group).total
+
+    def start(self) -> int | None:
+        """The start offset of the group in a source with one partition."""
+        self._pass_time()
+        (row,) = self.admin.lag(self.group).values()
+        return row.start_offset
 
     def letters(self) -> list[Letter]:
         """All records of the queue, those of each partition in order."""
@@ -193,196 +225,3 @@ def _letter(message: Any) -> Letter:
     assert message.topic() == f"dlq.{topic}"
     assert group.startswith("group")
     return Letter(int(offset), int(count), message.key(), message.value(), text, message.partition(), int(partition))
-
-
-# ---- bodies ----------------------------------------------------------------------------------------------------------
-
-Body = Callable[[DeadLetterStage], Observation]
-EXAMPLES: dict[str, tuple[Body, Observation]] = {}
-"""Name -> the body, and what it observes on every broker."""
-
-
-def example(expected: Observation) -> Callable[[Body], Body]:
-    """Register a body with its expected observation."""
-
-    def registered(body: Body) -> Body:
-        EXAMPLES[body.__name__] = body, expected
-        return body
-
-    return registered
-
-
-def ten(stage: DeadLetterStage) -> None:
-    """Ten records, acquired as one batch."""
-    stage.create()
-    stage.write(*(f"value {n}" for n in range(10)))
-    stage.take(10)
-
-
-@example(
-    [
-        Letter(0, 1),
-        *(Letter(offset, 1) for offset in range(5, 10)),
-        Letter(4, 1),
-        Letter(3, 5, message=TOO_OFTEN),
-    ]
-)
-def examples_1_to_4_reject_and_release(stage: DeadLetterStage) -> Observation:
-    """Records are rejected alone and together, beside accepted ones; one is released up to the limit."""
-    ten(stage)
-    stage.acknowledge(REJECT, 0)
-    stage.until_lag(9)
-    stage.acknowledge(REJECT, *range(5, 10))
-    stage.until_lag(4)
-    stage.acknowledge_each({1: RELEASE, 2: RELEASE, 3: RELEASE, 4: REJECT})
-    stage.until_lag(3)
-    taken = stage.take(3)
-    assert taken == [(1, 2), (2, 2), (3, 2)]
-    stage.acknowledge_each({1: ACCEPT, 2: ACCEPT, 3: RELEASE})
-    for delivery_count in (3, 4, 5):
-        assert stage.take(1) == [(3, delivery_count)]
-        stage.acknowledge(RELEASE, 3)
-    stage.until_lag(0)
-    return stage.letters()
-
-
-@example([Letter(offset, 1) for offset in range(10)])
-def example_5_a_whole_batch_in_order(stage: DeadLetterStage) -> Observation:
-    ten(stage)
-    stage.acknowledge(REJECT, *range(10))
-    stage.until_lag(0)
-    return stage.letters()
-
-
-@example([Letter(offset, 2, message=TOO_OFTEN) for offset in range(4)])
-def example_7_a_session_ends_at_the_limit(stage: DeadLetterStage) -> Observation:
-    stage.create(group={"share.delivery.count.limit": 2})
-    stage.write("a", "b", "c", "d")
-    stage.take(4)
-    stage.leave()
-    assert stage.take(4) == [(offset, 2) for offset in range(4)]
-    stage.leave()
-    stage.until_lag(0)
-    return stage.letters()
-
-
-@example([Letter(0, 1, b"k", b"v"), Letter(1, 1, None, b""), Letter(2, 1, b"", None)])
-def copies_have_key_and_value(stage: DeadLetterStage) -> Observation:
-    """With copy, null stays null and empty stays empty."""
-    stage.create(group=COPY)
-    stage.write("v", "", None, keys=["k", None, ""])
-    stage.take(3)
-    stage.acknowledge(REJECT, 0, 1, 2)
-    stage.until_lag(0)
-    return stage.letters()
-
-
-@example(([Letter(0, 1)], "true", "CreateTime"))
-def example_11_the_first_reject_creates_the_queue(stage: DeadLetterStage) -> Observation:
-    stage.admin.incremental_alter_configs("broker", "", {AUTO_CREATE: "true"})
-    stage.create(queue=None)
-    stage.write("a")
-    stage.take(1)
-    stage.acknowledge(REJECT, 0)
-    stage.until_lag(0)
-    found = stage.admin.describe_configs("topic", stage.queue)
-    return (
-        stage.letters(),
-        found["errors.deadletterqueue.group.enable"].value,
-        found["message.timestamp.type"].value,
-    )
-
-
-AUTO_CREATE = "errors.deadletterqueue.auto.create.topics.enable"
-
-
-@example([(0, 0), (0, 2), (0, 4), (1, 1), (1, 3)])
-def example_13_partitions_of_the_queue(stage: DeadLetterStage) -> Observation:
-    """The partition of the queue is that of the source, modulo the count of the queue."""
-    stage.create(5, queue_partitions=2)
-    for partition in range(5):
-        stage.write("a", partition=partition)
-    stage.reject_as_they_come(5)
-    stage.until_lag(0)
-    return sorted((letter.queue_partition, letter.partition) for letter in stage.letters())
-
-
-@example([Letter(offset, 1) for offset in range(12)])
-def example_16_rounds_of_a_small_queue(stage: DeadLetterStage) -> Observation:
-    stage.create(queue={**ENABLED, "max.message.bytes": "1000"})
-    stage.write(*map(str, range(12)))
-    stage.take(12)
-    stage.acknowledge(REJECT, *range(12))
-    stage.until_lag(0)
-    return stage.letters()
-
-
-@example([Letter(offset, 1) for offset in range(15)] + [Letter(15, 1, None, b"x"), Letter(16, 1, None, b"y")])
-def example_17_a_batch_that_is_too_large_after_decompression(stage: DeadLetterStage) -> Observation:
-    """1.5 MB in one lz4 batch: its records go without their content; those of a small batch are copied."""
-    stage.create(source={"max.message.bytes": "4000000"}, group=COPY)
-    stage.write(*["0" * 100_000] * 15, compression="lz4")
-    stage.write("x", "y", compression="lz4")
-    stage.take(17)
-    stage.acknowledge(REJECT, *range(17))
-    stage.until_lag(0)
-    return stage.letters()
-
-
-@example([Letter(0, 3, message=TOO_OFTEN)])
-def example_18_the_limit_is_lowered_and_the_queue_taken_away(stage: DeadLetterStage) -> Observation:
-    stage.create()
-    stage.write("a", "b")
-    for _ in range(2):
-        stage.take(2)
-        stage.acknowledge(RELEASE, 0, 1)
-    stage.take(2)
-    stage.configure({"share.delivery.count.limit": 2})
-    stage.acknowledge(RELEASE, 0)
-    stage.until_lag(1)
-    stage.configure({"errors.deadletterqueue.topic.name": ""})
-    stage.acknowledge(REJECT, 1)
-    stage.until_lag(0)
-    return stage.letters()
-
-
-@example([Letter(1, 1)])
-def example_27_share_version_is_switched(stage: DeadLetterStage) -> Observation:
-    """Only what is rejected at level 2 gets into the queue; nothing is loaded anew."""
-    ten(stage)
-    try:
-        stage.set_share_version(1, downgrade=True)
-        stage.acknowledge(REJECT, 0)
-        stage.until_lag(9)
-        stage.set_share_version(2)
-        stage.acknowledge(REJECT, 1)
-        stage.until_lag(8)
-        stage.set_share_version(1, downgrade=True)
-        stage.acknowledge(REJECT, 2)
-        stage.until_lag(7)
-    finally:
-        stage.set_share_version(2)
-    return stage.letters()
-
-
-@example([])
-def example_10_a_queue_that_is_not_enabled_is_given_up(stage: DeadLetterStage) -> Observation:
-    stage.create(queue={})
-    stage.write("a")
-    stage.take(1)
-    stage.acknowledge(REJECT, 0)
-    stage.until_lag(0)
-    return stage.letters()
-
-
-@example([Letter(2, 1, b"k", b"c")])
-def example_14_a_compacted_queue_refuses_records_without_a_key(stage: DeadLetterStage) -> Observation:
-    stage.create(queue={**ENABLED, "cleanup.policy": "compact"}, group=COPY)
-    stage.write("a", "b")
-    stage.write("c", keys=["k"])
-    stage.take(3)
-    stage.acknowledge(REJECT, 0, 1)
-    stage.until_lag(1)
-    stage.acknowledge(REJECT, 2)
-    stage.until_lag(0)
-    return stage.letters()

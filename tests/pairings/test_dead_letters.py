@@ -1,4 +1,13 @@
-"""The worked examples of dead-letter queues on a served cluster of shareq, and on Apache Kafka."""
+"""The worked examples of dead-letter queues on a served cluster of shareq, and on Apache Kafka.
+
+Examples 9 and 28 need brokers of their own (`test_dead_letters_of_prepared_brokers.py`), 20 to 26 three of them
+(`test_dead_letters_of_three.py`). What does not run on a real broker, and why:
+
+- the meters of 10, 14, 16 and 20: no client asks for them (`tests/kafka/test_metric_names.py` reads them by JMX);
+- the order of 12, and when the second letters of 23 are written: the delays of Kafka's retries are random;
+- 20's INVALID_RECORD_STATE: a consumer acknowledges a record once;
+- 26's loss after the last retry: it takes half a minute to a minute, by Kafka's clock.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +21,7 @@ from shareq.kafka import LocalKafka
 from shareq.wire.server import Server
 from tests.budgets import cases
 from tests.kafka.fixtures import Backed
+from tests.pairings.dead_letter_examples import EXAMPLES
 from tests.pairings.dead_letter_scenarios import (
     Plan,
     differing_letters,
@@ -22,39 +32,41 @@ from tests.pairings.dead_letter_scenarios import (
     run,
     state_records,
 )
-from tests.pairings.dead_letters import AUTO_CREATE, EXAMPLES, DeadLetterStage, Letter
+from tests.pairings.dead_letters import AUTO_CREATE, PREFIX, DeadLetterStage, Letter
 
 BROKERS = ("served", "backed", "kafka")
-OF_BROKERS = ("example_11_the_first_reject_creates_the_queue", "example_27_share_version_is_switched")
+OF_BROKERS = ("example_10_a_queue_with_a_foreign_prefix", "example_11", "example_12", "example_27")
 """On a backend, brokers' configurations are those of the process (`test_dead_letters_on_a_backend.py`), and its
 share.version does not change."""
+LOCK_MS = 5_000
+"""Longer than a stalled machine delays an acknowledgement."""
 
 
 @pytest.fixture
 def stage(request: pytest.FixtureRequest, fresh: Callable[[str], str]) -> Iterator[DeadLetterStage]:
     """Letters that a queue refuses are archived, as in Kafka, which lacks the key."""
     broker: Server | Backed | LocalKafka = request.getfixturevalue(request.param)
-    made = DeadLetterStage(broker.bootstrap_servers, fresh, unavailable=None if request.param == "kafka" else "archive")
+    archive = None if request.param == "kafka" else "archive"
+    made = DeadLetterStage(broker.bootstrap_servers, fresh, unavailable=archive, lock_ms=LOCK_MS)
     with made.stack:
         yield made
     with Admin({"bootstrap.servers": broker.bootstrap_servers}) as admin:
-        admin.incremental_alter_configs("broker", "", {AUTO_CREATE: None})
+        admin.incremental_alter_configs("broker", "", {AUTO_CREATE: None, PREFIX: None})
 
 
 @pytest.mark.parametrize(
     ("stage", "name"),
-    [(kind, name) for kind in BROKERS for name in EXAMPLES if kind != "backed" or name not in OF_BROKERS],
+    [(kind, name) for kind in BROKERS for name in EXAMPLES if kind != "backed" or not name.startswith(OF_BROKERS)],
     indirect=["stage"],
 )
-def test_worked_examples(stage: DeadLetterStage, name: str) -> None:
-    body, expected = EXAMPLES[name]
-    assert body(stage) == expected
+def test_worked_examples(request: pytest.FixtureRequest, stage: DeadLetterStage, name: str) -> None:
+    body, here, in_kafka = EXAMPLES[name]
+    assert body(stage) == (in_kafka if request.node.callspec.params["stage"] == "kafka" else here)
 
 
 SCENARIOS = cases(3, 20, "SHAREQ_SCENARIOS")
 """SHAREQ_SCENARIOS=200 plays more of them."""
 AT_ONCE = 6
-LOCK_MS = 5_000
 
 
 @pytest.mark.parametrize("kind", BROKERS)

@@ -7,8 +7,8 @@ import pytest
 from shareq.trace.analysis.group_history import GroupHistory
 from shareq_widgets.instant import instant_of
 from shareq_widgets.pictures.record import RecordContent, content, draw
-from tests.broker.test_dead_letters import MISSING, NAME, Orders
-from tests.pairings.dead_letters import REJECT
+from tests.broker.test_dead_letters import MISSING, Orders
+from tests.pairings.dead_letters import NAME, REJECT
 from tests.widgets.pictures.layout import check_layout
 
 
