@@ -122,8 +122,10 @@ def test_a_topic_that_is_created_again_at_once_is_a_new_one(kafka: LocalKafka, f
         consumer.acknowledge(held, AcknowledgeType.RELEASE)
         assert set(consumer.commit_sync().values()) == {None}
         (held,) = take(consumer, 1)
+        before = id_of(cluster, stage.topic)
         admin.delete_topics([stage.topic]).check()
         eventually(lambda: created(admin, stage.topic), True)
+        eventually(lambda: id_of(cluster, stage.topic) not in {before, None}, True)  # until then it accepts the record
         stage.produce("new")
         consumer.acknowledge(held)
         (error,) = consumer.commit_sync().values()

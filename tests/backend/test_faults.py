@@ -287,7 +287,7 @@ def test_a_producer_may_begin_while_the_broker_of_its_records_is_down(
                 producer.produce(work.topic, VALUE, partition=0, on_delivery=lambda error, _: results.append(error))
             assert producer.flush(PATIENCE_S) == 0
             assert results == [None] * 3
-            assert work.leader != ended
+            eventually(lambda: work.leader != ended, True)
         finally:
             kafka_of_three.start_broker(ended)
 
