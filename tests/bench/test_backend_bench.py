@@ -129,6 +129,7 @@ def test_recovery(benchmark: Any) -> None:
     kafka.stop()
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.benchmark(group="backend: from a kill of one of three to the next record of its partition", timer=REPORTED)
 def test_recovery_of_three(benchmark: Any) -> None:
     """The processes are killed in turn, and the others lead on. Aim: at most 10 s, at the worst of 50."""
