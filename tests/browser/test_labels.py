@@ -99,8 +99,8 @@ def test_no_label_touches_another(lab_page: Page, room: str, width: int) -> None
 @pytest.mark.parametrize("room", ROOMS)
 def test_the_texts_of_a_page_explain_their_terms(lab_page: Page, room: str) -> None:
     show(lab_page, room)
+    until_equal(lambda: any(terms_in(one["text"]) for one in lab_page.evaluate(SHOWN, PICTURES)), lambda: True)
     shown = lab_page.evaluate(SHOWN, PICTURES)
-    assert any(terms_in(one["text"]) for one in shown)
     assert [one for one in shown for name in terms_in(one["text"]) if meanings(name) not in one["title"]] == []
 
 
