@@ -39,8 +39,8 @@ def java_tools(vault: JavaVault) -> Iterator[JavaTools]:
 
 
 class Failure(NamedTuple):
-    """`server`: what it has; `conf` and `java`: the configurations of the clients that fail. `codes` and `text`: in the
-    error of confluent-kafka, which reports a failed handshake under either of two codes; `java_text`: in that of Java."""
+    """`server`: what it has; `conf` and `java`: the configurations of the clients that fail. `codes`: those under which
+    confluent-kafka may report it; `text`, `java_text`: in the errors of confluent-kafka and of Java."""
 
     server: str
     conf: Callable[[JavaVault], Conf]
