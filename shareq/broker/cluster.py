@@ -18,12 +18,12 @@ from shareq.broker.placement import ErrorWithMessage
 from shareq.broker.runtimes import make_runtime
 from shareq.broker.storage import check_delay
 from shareq.broker.transport import Client, InProcessConnection, client_fault, open_connection
+from shareq.html import html
 from shareq.log.memory import MemoryLog
 from shareq.model.actor import ANONYMOUS, Actor
 from shareq.model.closing import Closing
 from shareq.model.errors import ConfigException, Errors, IllegalStateException, KafkaError, KafkaException
 from shareq.model.events import FaultInjected
-from shareq.model.html import html
 from shareq.model.image import Addresses, ClusterImage
 from shareq.model.numbers import plain
 from shareq.model.transport import Served

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from shareq.html import Html, html, strong, table
 from shareq.log.memory import MemoryLog
-from shareq.model.html import Html, html, strong, table
 from shareq.model.ids import INTERNAL_TOPICS
 from shareq.model.image import NO_LEADER, ClusterImage
 from shareq.model.state_designs import PERSISTER_CLASS, StateDesign, design_of

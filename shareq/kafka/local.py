@@ -13,13 +13,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
+from shareq.html import strong, table
 from shareq.jvm import find_java
 from shareq.kafka.broker_process import HOST, BrokerProcess, KafkaCommand, new_id
 from shareq.kafka.jars import kafka_jars
 from shareq.kafka.known_keys import unused_keys
 from shareq.kafka.refusals import reason_in
 from shareq.model.errors import ConfigException, IllegalStateException, KafkaException
-from shareq.model.html import strong, table
 from shareq.model.numbers import plain
 from shareq.proxy import Tap
 from shareq.proxy import tap as open_tap

@@ -14,9 +14,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from shareq.html import Table, Tables
 from shareq.lessons.checks import NotYet
 from shareq.lessons.syllabus import LESSONS, exercises_of
-from shareq.model.html import Table, Tables
 
 FILE: Final = "course.json"
 READER: Final = "SHAREQ_READER"

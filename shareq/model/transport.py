@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 from typing import Protocol, Self
 
 from shareq.model.actor import Actor, Effect
-from shareq.model.events import Event
 
 
 class Connection(Protocol):
@@ -68,29 +67,3 @@ class Served(Protocol):
     def close(self) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *exc: object) -> None: ...
-
-
-# ---- events of clients of this process -------------------------------------------------------------------------------
-
-_listeners: list[Callable[[int, Event], None]] = []
-
-
-def listen(listener: Callable[[int, Event], None]) -> Callable[[], None]:
-    """Subscribe to the events of all clients of this process that are not connected to a cluster with a journal.
-
-    `listener(now_ms, event)` is called in the thread of the client; it must return quickly and must not call clients.
-    Returns a function that ends the subscription; its second call has no effect.
-    """
-    _listeners.append(listener)
-
-    def end() -> None:
-        if listener in _listeners:
-            _listeners.remove(listener)
-
-    return end
-
-
-def emit(now_ms: int, event: Event) -> None:
-    """Pass a client's event to all listeners."""
-    for listener in tuple(_listeners):
-        listener(now_ms, event)

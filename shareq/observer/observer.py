@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from shareq.client.config import connection_config
+from shareq.client.event_listeners import listen
+from shareq.html import Html, Table, html, strong
 from shareq.model.errors import ConfigException
 from shareq.model.events import DurableStateRead
-from shareq.model.html import Html, Table, html, strong
-from shareq.model.transport import Connection, listen
+from shareq.model.transport import Connection
 from shareq.observer.core import ObserverCore
 from shareq.observer.journal_writer import JournalWriter
 from shareq.observer.log_writer import LogWriter

@@ -7,9 +7,9 @@ from typing import Any
 from weakref import finalize
 
 from shareq.client.patience import await_sign
+from shareq.html import Html, Tables, html, strong
 from shareq.model.closing import Closing
 from shareq.model.errors import ConfigException, IllegalStateException
-from shareq.model.html import Html, Tables, html, strong
 from shareq.model.numbers import plain
 from shareq.model.transport import Connection
 from shareq.observer.core import PollingCore

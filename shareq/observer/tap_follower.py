@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shareq.admin.core import Operation, Pause, Reply, Send
+from shareq.html import Html, Table, html, strong
 from shareq.model.actor import ANY_NODE
 from shareq.model.errors import Errors, KafkaException
 from shareq.model.events import ObservationDisturbed
-from shareq.model.html import Html, Table, html, strong
 from shareq.model.messages.cluster import MetadataRequest
 from shareq.model.messages.tap_journal import ReadJournalRequest, ReadJournalResponse
 from shareq.observer.core import PollingCore

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 from shareq.client.config import connection_config
+from shareq.html import Html, Table, Tables, html, strong
 from shareq.model.closing import Closing
 from shareq.model.errors import ConfigException, IllegalStateException
-from shareq.model.html import Html, Table, Tables, html, strong
 from shareq.model.numbers import plain
 from shareq.observer.observer import MIN_INTERVAL_MS
 from shareq.observer.poller import checked_interval, state_html

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shareq.extras import command_here
-from shareq.model.html import Html, html
+from shareq.html import Html, html
 
 
 def client_examples(

@@ -16,10 +16,10 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
+from shareq.html import html, strong, table
 from shareq.model.closing import Closing
 from shareq.model.errors import ConfigException
 from shareq.model.events import AuthenticationFailed
-from shareq.model.html import html, strong, table
 from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from shareq.model.printable import printable
 from shareq.signals.uninterrupted import SLICE_S, uninterrupted

@@ -6,7 +6,7 @@ from xml.dom.minidom import parseString
 
 import pytest
 
-from shareq.model.html import html
+from shareq.html import html
 from shareq.model.printable import escape, printable
 
 FORBIDDEN = [*(chr(code) for code in range(32) if chr(code) not in "\t\n\r"), "\ufffe", "\uffff", "\ud800", "\udfff"]

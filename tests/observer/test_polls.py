@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from shareq import observe
+from shareq.client.event_listeners import emit
 from shareq.coordinator.share_state.records import StateRecord, StateSnapshot, StateTombstone, StateUpdate
 from shareq.log.records import encode_batch
 from shareq.model.errors import ConfigException, Errors, IllegalStateException, KafkaException
@@ -41,7 +42,6 @@ from shareq.model.messages.fetch import FetchRequest
 from shareq.model.messages.share_group import DescribeShareGroupOffsetsRequest, ShareGroupDescribeRequest
 from shareq.model.messages.share_state import StateBatch
 from shareq.model.messages.topics import DescribeConfigsRequest
-from shareq.model.transport import emit
 from shareq.observer import Observer
 from shareq.observer.journal_writer import MEMBER_TIMEOUT_MS
 from tests.client.fake import Later

@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 
 import pytest
 
+from shareq.html import Html, html, strong, table
 from shareq.model import events as e
-from shareq.model.html import Html, html, strong, table
 from shareq.trace import Journal, cluster_view, group_view, ledger, metrics, view
 from tests.trace.histories import ORIGIN_MS, TOPIC, loaded
 

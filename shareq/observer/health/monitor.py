@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from shareq.client.config import connection_config
+from shareq.html import Html, Table, html, strong
 from shareq.model.errors import ConfigException, KafkaException
-from shareq.model.html import Html, Table, html, strong
 from shareq.model.time_of_day import TimeOfDay, same_time
 from shareq.observer.core import PollingCore
 from shareq.observer.health.fleet_poll import FleetPoll

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from os import PathLike
 from typing import Any
 
+from shareq.html import Table, Tables, strong
 from shareq.model.errors import ConfigException
 from shareq.model.events import MemberJoined
-from shareq.model.html import Table, Tables, strong
 from shareq.trace.journal import jsonl, parquet
 from shareq.trace.journal.entry_log import Entry, EntryLog
 from shareq.trace.journal.event_text import event_text, member_name

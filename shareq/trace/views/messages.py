@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, overload
 
-from shareq.model.html import Html, Table, Tables, html
+from shareq.html import Html, Table, Tables, html
 from shareq.trace.analysis.exchanges import Exchange, Fields, exchanges
 from shareq.trace.journal import journal_of
 

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import fields
 from typing import Self
 
-from shareq.model.html import html, strong, table
+from shareq.html import html, strong, table
 from shareq.model.waits import Wait
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.views.palette import LIGHT, STATES, SYMBOLS, UNKNOWNS

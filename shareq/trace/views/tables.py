@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from shareq.model.html import Html, Table, Tables, html, strong
+from shareq.html import Html, Table, Tables, html, strong
 from shareq.trace.analysis import metrics as analysis
 from shareq.trace.analysis.groups import Assignment, ClusterFold, GroupFold, fold_cluster, fold_group
 from shareq.trace.analysis.ledger import TopicLedger, partition_ledgers

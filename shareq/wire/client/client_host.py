@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable, Iterable
 
 from shareq.client.calls import Backoff
+from shareq.client.event_listeners import emit
 from shareq.model.actor import ANY_NODE, Actor, Answer, Call, Effect, Message, Tick
 from shareq.model.errors import ClientFailedException, Errors, KafkaError, KafkaException
 from shareq.model.messages.fetch import FetchRequest
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
-from shareq.model.transport import emit
 from shareq.signals.interruptible import InterruptibleCondition
 from shareq.signals.uninterrupted import SLICE_S, acquire, uninterrupted
 from shareq.wire.address import Address
