@@ -20,11 +20,13 @@ import pytest
 from tests.bench.alternating import alternate, rates
 from tests.bench.reported import REPORTED
 from tests.bench.test_wire_bench import Client, fill, fresh, latencies_s
-from tests.bench.wire_brokers import Kafka, Tapping, resident_mb
+from tests.bench.wire_brokers import Kafka, Relaying, Tapping, resident_mb
 from tests.proxy.sockets import Upstream, framed
 
 RECORDS = 300_000
 LATENCIES = 400
+WARM_UP = 4_000
+"""Records before the first measurement: Kafka's code is compiled while it runs."""
 PUSHED_BYTES = 256 << 20
 
 
@@ -41,10 +43,24 @@ def ways() -> Iterator[tuple[Kafka, Tapping]]:
 @pytest.mark.benchmark(group="tap: latency, p50", timer=REPORTED)
 def test_latency(benchmark: Any, ways: tuple[Kafka, Tapping]) -> None:
     """From produce to poll, one record at a time. Aim: at most 0.3 ms more."""
+    added(benchmark, ways)
 
+
+@pytest.mark.benchmark(group="tap: latency, p50", timer=REPORTED)
+def test_latency_of_a_bare_relay(benchmark: Any, ways: tuple[Kafka, Tapping]) -> None:
+    """A second process alone, without what the tap does: the floor of the row above."""
+    relaying = Relaying(ways[0].bootstrap_servers)
+    added(benchmark, (ways[0], relaying))
+    relaying.process.terminate()
+    assert relaying.process.wait(20) == 0
+
+
+def added(benchmark: Any, ways: tuple[Any, Any]) -> None:
+    """Measure what the second way adds to the first one's median."""
+    latencies_s(ways[0], WARM_UP)
     rounds = alternate(benchmark, ways, lambda way: statistics.median(latencies_s(way, LATENCIES)))
     benchmark.extra_info["direct p50, ms"] = round(1000 * statistics.median(direct for direct, _ in rounds), 2)
-    benchmark.extra_info["added, ms"] = round(1000 * statistics.median(tapped - direct for direct, tapped in rounds), 2)
+    benchmark.extra_info["added, ms"] = round(1000 * statistics.median(other - direct for direct, other in rounds), 2)
 
 
 @pytest.mark.benchmark(group=f"tap: produce {RECORDS:,} x 100 B", timer=REPORTED)

@@ -23,11 +23,11 @@ def _as_installed() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"} | added
 
 
-class _Command:
-    """A command of shareq in its own process, which prints its address in its first line."""
+class _Module:
+    """A module in its own process, which prints its address in its first line."""
 
-    def __init__(self, *arguments: str, port: int = 0) -> None:
-        command = [sys.executable, "-m", "shareq.cli", *arguments, "--port", str(port)]
+    def __init__(self, *arguments: str) -> None:
+        command = [sys.executable, "-m", *arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=_as_installed())
         assert self.process.stdout is not None
         found = re.search(r" at (\S+)", self.process.stdout.readline())
@@ -38,6 +38,13 @@ class _Command:
     def stop(self) -> None:
         self.process.send_signal(signal.SIGTERM)
         assert self.process.wait(20) == 0
+
+
+class _Command(_Module):
+    """A command of shareq."""
+
+    def __init__(self, *arguments: str, port: int = 0) -> None:
+        super().__init__("shareq.cli", *arguments, "--port", str(port))
 
 
 class Serving(_Command):
@@ -64,6 +71,13 @@ class Tapping(_Command):
 
     def __init__(self, upstream_servers: str) -> None:
         super().__init__("tap", upstream_servers)
+
+
+class Relaying(_Module):
+    """A relay that only passes bytes, in front of a broker."""
+
+    def __init__(self, upstream_servers: str) -> None:
+        super().__init__("tests.bench.bare_relay", upstream_servers)
 
 
 Broker = Serving | Kafka
