@@ -73,16 +73,13 @@ class Orders:
     def __post_init__(self) -> None:
         ordered = {KEY_ORDERING: "key", KEY_MAX_IN_FLIGHT: self.in_flight} if self.in_flight else {}
         self.bench = Bench(configs={BACKOFF_MS: 1000, **ordered}, config=ENABLED)
-        with Producer({"bootstrap.servers": self.bench.cluster.bootstrap_servers}) as producer:
-            for event in EVENTS:
-                for customer in CUSTOMERS:
-                    producer.produce(self.bench.topic, event, key=customer)
+        produce_events(self.bench)
         workers = [self.bench.consumer(name, most=1, share_acquire_mode="record_limit") for name in ("one", "two")]
         failing = self.failures
         while sum(map(len, self.handled.values())) < len(CUSTOMERS) * len(EVENTS):
             for worker, messages in [(worker, worker.poll(0.1)) for worker in workers]:
                 for message in messages:
-                    customer, event = _event(message)
+                    customer, event = event_of(message)
                     fails = failing > 0 and (customer, event) == ("bea", EVENTS[0])
                     failing -= fails
                     settle(worker, [message], AcknowledgeType.RELEASE if fails else AcknowledgeType.ACCEPT)
@@ -121,7 +118,15 @@ def times_sent(keys: int, in_flight: int) -> int:
     return sent
 
 
-def _event(message: Message) -> tuple[str, str]:
+def produce_events(bench: Bench) -> None:
+    """The events of all customers, in turn."""
+    with Producer({"bootstrap.servers": bench.cluster.bootstrap_servers}) as producer:
+        for event in EVENTS:
+            for customer in CUSTOMERS:
+                producer.produce(bench.topic, event, key=customer)
+
+
+def event_of(message: Message) -> tuple[str, str]:
     """The customer and the event of a record."""
     key, value = message.key(), message.value()
     return (key or b"").decode(), (value or b"").decode()

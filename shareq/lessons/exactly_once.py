@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from shareq.consumer import Messages, ShareConsumer
+from shareq.broker import Cluster
+from shareq.consumer import Message, Messages, ShareConsumer
 from shareq.lessons.bench import Bench, settle
 from shareq.lessons.beyond import ENABLED
 from shareq.producer import Producer
@@ -54,7 +55,7 @@ class Copying:
             worker = self._worker("ben")
         while self._turn(*worker):
             self.duration_ms = cluster.now_ms - began_ms
-        self._read()
+        self.results.update((message.value() or b"").decode() for message in committed(cluster, RESULTS))
 
     def _worker(self, name: str) -> tuple[ShareConsumer, Producer]:
         consumer = self.bench.consumer(name, most=AT_A_TIME, share_acquire_mode="record_limit")
@@ -96,16 +97,19 @@ class Copying:
             return [stage, producer.commit_transaction]
         return [write, acknowledge] if self.way == "write, then acknowledge" else [acknowledge, write]
 
-    def _read(self) -> None:
-        cluster = self.bench.cluster
-        configs = {"share.auto.offset.reset": "earliest", "share.isolation.level": "read_committed"}
-        cluster.configure_group(READERS, {"share.assignment.interval.ms": 0, **configs})
-        with ShareConsumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": READERS}) as reader:
-            reader.subscribe([RESULTS])
-            while messages := reader.poll(_RETRY_S):
-                self.results.update((message.value() or b"").decode() for message in messages)
-
     def __str__(self) -> str:
         twice = sum(count > 1 for count in self.results.values())
         lost = JOBS - len(self.results)
         return f"{self.way:<24} {self.results.total():>2} results: {twice} jobs have two, {lost} have none"
+
+
+def committed(cluster: Cluster, topic: str) -> list[Message]:
+    """All records of a topic, for a reader of committed ones."""
+    configs = {"share.auto.offset.reset": "earliest", "share.isolation.level": "read_committed"}
+    cluster.configure_group(READERS, {"share.assignment.interval.ms": 0, **configs})
+    found: list[Message] = []
+    with ShareConsumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": READERS}) as reader:
+        reader.subscribe([topic])
+        while messages := reader.poll(_RETRY_S):
+            found += messages
+    return found

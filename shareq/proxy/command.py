@@ -123,7 +123,8 @@ def _page(address: str, *, no_browser: bool) -> Iterator[None]:
 
     It is in a session of its own, too: Ctrl-C in a terminal reaches the tap alone, which ends the page.
     """
-    command = [sys.executable, "-m", "shareq.cli", "show", address, "--wait"] + ["--no-browser"] * no_browser
+    command = [sys.executable, "-m", "shareq.cli", "show", address, "--wait", "--of-tap"]
+    command += ["--no-browser"] * no_browser
     with subprocess.Popen(command, start_new_session=True) as process:
         try:
             yield

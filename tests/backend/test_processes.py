@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -206,8 +207,10 @@ def test_accepted_records_stay_accepted_when_any_process_is_killed(three: Three,
     assert max(took) < RECOVERY_S
 
 
-def test_a_paused_process_neither_answers_nor_writes_when_it_continues(three: Three, work: Work) -> None:
-    """It reports once that the others have gone on, and leads again as a new member."""
+@pytest.mark.parametrize("least_s", [0, 60])
+def test_a_paused_process_neither_answers_nor_writes_when_it_continues(three: Three, work: Work, least_s: int) -> None:
+    """It reports once that the others have gone on, and leads again as a new member. The pause lasts until they have,
+    and at least for `least_s`."""
     three.await_shared(work.topic)
     paused = three.processes[1]
     before = paused.errors.count(BEGINS_ANEW)
@@ -216,9 +219,12 @@ def test_a_paused_process_neither_answers_nor_writes_when_it_continues(three: Th
         work.until_done()
         moved = three.may_move(work.topic, paused)
         paused.signal(signal.SIGSTOP)
+        over = threading.Timer(least_s, lambda: None)
+        over.start()
         try:
             work.produce(BURST)
             work.until_done()
+            over.join()
         finally:
             paused.signal(signal.SIGCONT)
         work.produce(BURST)

@@ -82,12 +82,20 @@ def test_a_batch_acquired_accepted_and_settled(benchmark: BenchmarkFixture, reco
 
 
 @pytest.mark.parametrize(
-    ("ordering", "keys"), [("none", 0), ("key", 0), ("key", BATCH)], ids=["unordered", "without keys", "unique keys"]
+    ("experiments", "keys"),
+    [
+        pytest.param(None, 0, id="off"),
+        pytest.param(Experiments(), 0, id="on"),
+        pytest.param(Experiments(record_ttl_ms=1000), 0, id="time to live"),
+        pytest.param(Experiments(key_ordering="key"), 0, id="without keys"),
+        pytest.param(Experiments(key_ordering="key"), BATCH, id="unique keys"),
+    ],
 )
-def test_a_batch_with_experiments(benchmark: BenchmarkFixture, ordering: str, keys: int) -> None:
-    """The same batch, acquired, accepted and settled while experiments are on; keys are read already."""
-    config = GroupConfig(experiments=Experiments(key_ordering=ordering))
-    partition = kind_of_share_partition(config.experiments)(KEY, "t", leader_epoch=1, traced=False)
+def test_a_batch_with_experiments(benchmark: BenchmarkFixture, experiments: Experiments | None, keys: int) -> None:
+    """The same batch, acquired, accepted and settled, without experiments and with each; keys are read already."""
+    benchmark.group = f"a batch of {BATCH} records, acquired and accepted, with experiments"
+    config = GroupConfig(experiments=experiments)
+    partition = kind_of_share_partition(experiments)(KEY, "t", leader_epoch=1, traced=False)
     assert partition.load(1, 0, (), config=config)
 
     def cycle() -> None:

@@ -1,5 +1,6 @@
 """Brokers for tests with clients: `kafka` is Apache Kafka with one broker, `kafka_of_three` with three, `served` a
 cluster of shareq, `backed` one on the topics of `kafka`, `broker` each of `served`, `backed` and `kafka`.
+`share_client` is each kind of share consumer.
 
 They live as long as the run (of a worker), so tests need unique names: the fixture `fresh` creates them.
 """
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from shareq import Cluster
     from shareq.kafka import LocalKafka
     from shareq.wire.server import Server
+    from tests.proxy.members import Client, Java
 
 START_S = 240
 """The time limit of a start of Kafka on a busy machine."""
@@ -115,6 +117,29 @@ def broker(request: pytest.FixtureRequest) -> Reachable:
     """shareq, shareq on the topics of an Apache Kafka, then Apache Kafka itself."""
     found: Reachable = request.getfixturevalue(request.param)
     return found
+
+
+@pytest.fixture(scope="session")
+def java_members() -> Iterator[Java]:
+    """A Java process with share consumers."""
+    from shareq.jvm import find_java
+    from shareq.kafka.broker_process import KafkaCommand
+    from shareq.kafka.jars import kafka_jars
+    from tests.proxy.members import java_client
+
+    with java_client(KafkaCommand(find_java(), kafka_jars())) as made:
+        yield made
+
+
+@pytest.fixture(params=["shareq", "confluent", "java_members"], ids=["shareq", "confluent", "java"])
+def share_client(request: pytest.FixtureRequest) -> Client:
+    """The share consumers of shareq, of confluent-kafka, then of Java."""
+    from tests.proxy.members import Confluent, Shareq
+
+    if request.param == "java_members":
+        made: Client = request.getfixturevalue(request.param)
+        return made
+    return Shareq() if request.param == "shareq" else Confluent()
 
 
 @pytest.fixture

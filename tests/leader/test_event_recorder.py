@@ -6,50 +6,11 @@ from random import Random
 from typing import Any
 
 from shareq.model.errors import Errors
-from shareq.model.events import (
-    AcknowledgementRefused,
-    Event,
-    RecordsChanged,
-    SharePartitionLoaded,
-    StateWritePrepared,
-    StateWriteSettled,
-    WindowMoved,
-)
+from shareq.model.events import AcknowledgementRefused
 from shareq.model.states import RecordEvent, RecordState
 from tests.leader.oracle_stage import OracleStage, random_step
 from tests.leader.share_partition_stage import SharePartitionStage
-
-Records = dict[int, tuple[Any, ...]]
-
-
-class Fold:
-    """The state of a share-partition, computed from its events only."""
-
-    def __init__(self) -> None:
-        self.window = (0, 0)
-        self.records: Records = {}
-        self.writes: set[int] = set()
-
-    def take(self, events: list[Event]) -> None:
-        for event in events:
-            match event:
-                case SharePartitionLoaded(spso=spso, window_end=window_end, runs=runs):
-                    self.window, self.writes = (spso, window_end), set()
-                    self.records = {
-                        offset: (run.state, run.delivery_count, None, None, None, None)
-                        for run in runs
-                        for offset in range(run.first, run.end)
-                    }
-                case RecordsChanged(first=first, end=end):
-                    self.records |= dict.fromkeys(range(first, end), event[6:12])
-                case WindowMoved(spso=spso, window_end=window_end):
-                    assert self.window != (spso, window_end)
-                    self.window = (spso, window_end)
-                    self.records = {offset: record for offset, record in self.records.items() if offset >= spso}
-                case StateWritePrepared(write_id=write_id):
-                    self.writes.add(write_id)
-                case StateWriteSettled(write_id=write_id):
-                    self.writes.remove(write_id)
+from tests.trace.naive_fold import NaiveFold, Records
 
 
 def live(stage: OracleStage) -> Records:
@@ -64,9 +25,10 @@ def test_the_fold_of_the_events_is_the_state(seed: int) -> None:
     for number in range(12):
         rng = Random(f"{seed}/{number}")
         stage = OracleStage(rng, traced=True)
-        fold = Fold()
+        fold = NaiveFold()
         for _ in range(200):
-            fold.take(stage.subject.take_events())
+            for event in stage.subject.take_events():
+                fold.take(event)
             assert fold.window == (stage.subject.spso, stage.subject.window_end)
             assert fold.records == live(stage)
             assert fold.writes == set(stage.oracle.writes)

@@ -348,8 +348,9 @@ def example_15_a_record_that_is_too_large(stage: DeadLetterStage) -> Observation
 
 @example(0, kafka=1)
 def example_19_the_source_as_its_own_queue(stage: DeadLetterStage) -> Observation:
-    """The letter is refused; Kafka appends it to the source. The number of records of the source that nobody wrote,
-    counted when the rejected one has left: the next acknowledgement then makes the start offset durable."""
+    """shareq refuses to write the letter; Kafka appends it to the source. The observation is the number of letters in
+    the source. A start offset that a rejection has moved is stored by the next acknowledgement, so further records are
+    accepted until it shows."""
     stage.source = stage.queue
     stage.create(queue=None, source=ENABLED)
     stage.write("a")

@@ -17,6 +17,7 @@ import pyspark
 
 from shareq import AcknowledgeType, ShareConsumer
 from shareq.kafka.broker_process import KafkaCommand
+from tests.polling import take
 
 ACCEPT, RELEASE, REJECT, RENEW = (
     AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT, AcknowledgeType.RENEW
@@ -62,6 +63,18 @@ class Client(Protocol):
         ...
 
     def open(self, name: str, servers: str, group: str, topic: str) -> Member: ...
+
+
+def accept(member: Member, count: int = 1) -> list[Got]:
+    """Accept the next records of the member until there are `count`; returns them."""
+    found: list[Got] = []
+    while len(found) < count:
+        records = take(member, 1)
+        for record in records:
+            member.acknowledge(record, ACCEPT)
+        member.commit()
+        found += records
+    return found
 
 
 # ---- clients in this process -----------------------------------------------------------------------------------------

@@ -18,16 +18,13 @@ from itertools import count
 import pytest
 
 from shareq import AcknowledgeType, Admin, NewTopic, Producer, tap
-from shareq.jvm import find_java
 from shareq.kafka import LocalKafka
-from shareq.kafka.broker_process import KafkaCommand
-from shareq.kafka.jars import kafka_jars
 from shareq.model.errors import Errors
 from shareq.model.events import AcknowledgementsSent, HoldEnded, MemberJoined, RecordsHeld, ShareSessionOpened
 from shareq.proxy import Tap
 from tests.kafka.fixtures import START_S, Reachable
 from tests.polling import configure, eventually
-from tests.proxy.members import ACCEPT, Client, Confluent, Got, Java, Member, Shareq, java_client
+from tests.proxy.members import ACCEPT, Client, Got, Member
 from tests.trace.histories import fold
 
 SEEDS = int(os.environ.get("SHAREQ_TRUTH_SEEDS", "2"))
@@ -63,20 +60,6 @@ class Log:
     """Where a client has had two copies of a record: a result names no type, so it could be either's."""
     answered_ambiguously: Counter[tuple[str, int, str]] = field(default_factory=Counter)
     """Acknowledged offsets of those by client id, partition and error."""
-
-
-@pytest.fixture(scope="module")
-def java() -> Iterator[Java]:
-    with java_client(KafkaCommand(find_java(), kafka_jars())) as made:
-        yield made
-
-
-@pytest.fixture(params=["shareq", "confluent", "java"])
-def client(request: pytest.FixtureRequest) -> Client:
-    if request.param == "java":
-        made: Client = request.getfixturevalue("java")
-        return made
-    return Shareq() if request.param == "shareq" else Confluent()
 
 
 class Program:
@@ -298,10 +281,10 @@ def compare(client: Client, servers: str, fresh: Callable[[str], str], seed: int
 
 @pytest.mark.parametrize("run", range(SEEDS))
 def test_the_journal_equals_the_log_of_the_program(
-    kafka: Reachable, fresh: Callable[[str], str], client: Client, seed: int, run: int
+    kafka: Reachable, fresh: Callable[[str], str], share_client: Client, seed: int, run: int
 ) -> None:
     """BEHAVIOUR.md, 3.1 to 3.5."""
-    compare(client, kafka.bootstrap_servers, fresh, seed + run)
+    compare(share_client, kafka.bootstrap_servers, fresh, seed + run)
 
 
 @pytest.fixture(scope="module", params=["4.2.0", "4.3.1"])
@@ -312,8 +295,8 @@ def kafka_of_version(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
 
 @pytest.mark.kafka
 def test_the_journal_equals_the_log_of_the_program_on_other_releases(
-    kafka_of_version: LocalKafka, fresh: Callable[[str], str], client: Client, seed: int
+    kafka_of_version: LocalKafka, fresh: Callable[[str], str], share_client: Client, seed: int
 ) -> None:
     """BEHAVIOUR.md, 3.1 to 3.5: the first Kafka with share groups that are ready for production, and 4.3."""
     limit = DEFAULT_LIMIT if kafka_of_version.version == "4.2.0" else HIGH_LIMIT  # 4.2 has no limit of a group
-    compare(client, kafka_of_version.bootstrap_servers, fresh, seed, limit)
+    compare(share_client, kafka_of_version.bootstrap_servers, fresh, seed, limit)

@@ -24,6 +24,7 @@ BY_FIXTURE = {
     "backed_by_three": "kafka",
     "tapped_kafka": "kafka",
     "java_tools": "kafka",
+    "java_members": "kafka",
     "spark": "spark",
     "browser": "browser",
     "chromium_path": "browser",

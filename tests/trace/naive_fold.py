@@ -1,4 +1,7 @@
-"""The fold of a share-partition offset by offset, without checks: what the fold and the views are compared with."""
+"""The fold of a share-partition offset by offset: what the leader's state, the fold and the views are compared with.
+
+It checks that each move of the window changes it, and that each settled write was prepared.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +36,10 @@ class NaiveFold:
             case RecordsChanged(first=first, end=end):
                 self.records |= dict.fromkeys(range(first, end), event[6:12])
             case WindowMoved(spso=spso, window_end=window_end):
+                assert self.window != (spso, window_end)
                 self.window = (spso, window_end)
                 self.records = {offset: record for offset, record in self.records.items() if offset >= spso}
             case StateWritePrepared(write_id=write_id):
                 self.writes.add(write_id)
             case StateWriteSettled(write_id=write_id):
-                self.writes.discard(write_id)
+                self.writes.remove(write_id)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import asyncio
 import gc
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from socket import create_server
 from types import SimpleNamespace
@@ -221,6 +223,21 @@ def test_a_port_in_use_is_an_error() -> None:
         result = CliRunner().invoke(main, ["show", "--no-browser", "--port", str(port)])
     assert result.exit_code == 1
     assert result.output == f"Error: port {port} on 127.0.0.1 is in use by another program: choose another --port\n"
+
+
+def test_later_signals_do_not_disturb_the_end() -> None:
+    command = [sys.executable, "-u", "-m", "shareq.cli", "show", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert [process.stdout.readline()[:12], process.stdout.readline()] == ["shareq shows", "Ctrl-C stops it.\n"]
+            while process.poll() is None:
+                process.send_signal(signal.SIGINT)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(0.01)
+            assert (process.stdout.read(), process.returncode) == ("shareq has stopped.\n", 0)
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("missing", ["voila", "ipywidgets", "anywidget"])

@@ -8,8 +8,8 @@ import signal
 import sys
 import webbrowser
 from asyncio import Future
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from socket import create_server, socket
 from tempfile import TemporaryDirectory
@@ -89,12 +89,12 @@ class Page(Voila):
         self.app.settings.update(SETTINGS)
         HTTPServer(self.app).add_sockets(self._sockets)
         self.ioloop = IOLoop.current()
-        with _signals(lambda: self.ioloop.add_callback_from_signal(self.ioloop.stop)):
-            self._ready(f"http://{HOST}:{self.port}/")
-            try:
-                self.ioloop.start()
-            finally:
-                self.stop()
+        _at_first_signal(lambda: self.ioloop.add_callback_from_signal(self.ioloop.stop))
+        self._ready(f"http://{HOST}:{self.port}/")
+        try:
+            self.ioloop.start()
+        finally:
+            self.stop()
 
     def stop(self) -> None:
         """End the kernels at once: an interrupted kernel would log a traceback. Their folder is the caller's."""
@@ -105,6 +105,7 @@ def serve(code: str, *, port: int, theme: str, opened: Callable[[str], None], op
     """Serve a page of the output of `code` until SIGINT or SIGTERM; each opened page has a kernel of its own.
 
     `opened` is called with the address when the page answers. `port` 0: a free one. ConfigException if it is in use.
+    Later signals are ignored: the process is about to end.
     """
     listening = _bound(port)
 
@@ -141,12 +142,14 @@ def _write_notebook(path: Path, code: str, *, follows_system: bool) -> None:
     nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)], metadata=metadata), path)
 
 
-@contextmanager
-def _signals(end: Callable[[], None]) -> Iterator[None]:
-    """Call `end` on SIGINT and SIGTERM."""
-    former = [(one, signal.signal(one, lambda *_: end())) for one in (signal.SIGINT, signal.SIGTERM)]
-    try:
-        yield
-    finally:
-        for one, handler in former:
-            signal.signal(one, handler)
+def _at_first_signal(end: Callable[[], None]) -> None:
+    """Call `end` on the first SIGINT or SIGTERM, and ignore the later ones for good."""
+    ending = (signal.SIGINT, signal.SIGTERM)
+
+    def first(*_: object) -> None:
+        for one in ending:
+            signal.signal(one, signal.SIG_IGN)
+        end()
+
+    for one in ending:
+        signal.signal(one, first)

@@ -26,6 +26,7 @@ LOOK_S = 0.5
 @click.option("--theme", type=click.Choice(["auto", *THEMES]), default="auto", show_default=True)
 @click.option("--wait", is_flag=True, help="Wait until the cluster at SOURCE has a share group with a partition.")
 @click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
+@click.option("--of-tap", is_flag=True, hidden=True)
 def show(
     *,
     source: str | None,
@@ -36,6 +37,7 @@ def show(
     theme: str,
     wait: bool,
     no_browser: bool,
+    of_tap: bool,
 ) -> None:
     """Show the control room of a share group in the browser until Ctrl-C.
 
@@ -43,6 +45,7 @@ def show(
     `shareq serve`, which is observed, or of `shareq tap`, which knows holders and locks; or the path of a journal, a
     .jsonl or .parquet file.
     """
+    # `--of-tap`: `shareq tap --show` ends this process, and its own lines say so.
     with _plain_errors():
         require("lab", "voila", "ipywidgets", "anywidget")
         found = _found(source, Wishes(group, topic, partition), wait=wait)
@@ -52,10 +55,12 @@ def show(
 
         def opened(address: str) -> None:
             click.echo(f"shareq shows {found} at {address}")
-            click.echo("Ctrl-C stops it.")
+            if not of_tap:
+                click.echo("Ctrl-C stops it.")
 
         serve(found.code(theme), port=port, theme=theme, opened=opened, open_browser=not no_browser)
-    click.echo("shareq has stopped.")
+    if not of_tap:
+        click.echo("shareq has stopped.")
 
 
 def _found(source: str | None, wishes: Wishes, *, wait: bool) -> Shown | None:
