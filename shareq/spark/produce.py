@@ -11,10 +11,11 @@ application. From a share group to a topic, and back without copies:
         produce(answers, "results", conf)
 
     orders = spark.readStream.format("shareq").options(**options).load()
-    orders.writeStream.foreachBatch(answer).option("checkpointLocation", "checkpoint").start()
+    writer = orders.writeStream.foreachBatch(answer).option("checkpointLocation", "checkpoint")
+    writer.trigger(availableNow=True).start().awaitTermination()
 
     results = spark.read.format("shareq").options(**{**options, "subscribe": "results"}).load()
-    results.withColumn("origin", origin("headers")).dropDuplicates(["origin"])
+    answers = results.withColumn("origin", origin("headers")).dropDuplicates(["origin"])
 """
 
 from __future__ import annotations

@@ -209,6 +209,15 @@ def test_a_start_imports_no_client_of_kafka(module: str) -> None:
     assert rooms.isdisjoint({"wire", "admin", "consumer", "transports"})
 
 
+def test_the_start_of_java_does_not_wait_for_arrow(tmp_path: Path) -> None:
+    """It is imported while Java starts."""
+    (tmp_path / "j.jsonl").write_text("{}\n")
+    program = "import sys; from shareq.spark.pipeline.command import is_small; assert is_small('j.jsonl')"
+    program += "; print({'numpy', 'pyarrow'} & {*sys.modules})"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
 def test_a_trace_that_does_not_exist_is_refused_before_spark_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from importlib import import_module
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -13,6 +16,7 @@ from shareq.model.errors import KafkaException
 from shareq.spark import origin, produce
 from shareq.spark.produce import write_rows
 from tests.kafka.fixtures import Reachable
+from tests.spark.patience import finish
 from tests.spark.stage import Stage, every_place
 
 if TYPE_CHECKING:
@@ -52,6 +56,31 @@ def test_results_of_a_repeated_batch_have_one_origin(
                 for partition, offset in every_place(stage.records)}  # fmt: skip
     assert set(found) == expected
     assert rows.dropDuplicates(["origin"]).count() == stage.records
+
+
+def test_the_example_of_the_module_answers_each_record_once(
+    spark: SparkSession, stage: Stage, fresh: Callable[[str], str]
+) -> None:
+    results, address = fresh("results"), stage.options["kafka.bootstrap.servers"]
+    with Admin({"bootstrap.servers": address}) as admin:
+        admin.create_topics([NewTopic(results, 2)]).check()
+    text = import_module("shareq.spark.produce").__doc__ or ""
+    example = dedent("\n".join(re.findall(r"^(?: {4}.*)?$", text, re.MULTILINE)))
+    for shown, used in {
+        "127.0.0.1:9092": address,
+        '"results"': f'"{results}"',
+        '"checkpoint"': f'"{stage.checkpoint}"',
+    }.items():
+        assert shown in example
+        example = example.replace(shown, used)
+    there, started, back = example.partition(".start().awaitTermination()\n")
+    assert started
+    names: dict[str, Any] = {"spark": spark, "options": stage.options, "produce": produce, "origin": origin}
+    exec(f"{there}\n", names)
+    finish(names["writer"].start)
+    exec(back, names)
+    found = sorted(bytes(row.value) for row in names["answers"].collect())
+    assert found == sorted(b"VALUE-%d" % number for number in range(stage.records))
 
 
 def test_keys_and_headers_are_written(spark: SparkSession, served: Reachable, fresh: Callable[[str], str]) -> None:

@@ -49,6 +49,7 @@ def run_(
         return f"shareq pipeline has stopped; {out} has no tables, and no report."
 
     with ThreadPoolExecutor(1) as meanwhile:
+        meanwhile.submit(_import_pyspark)
         events = meanwhile.submit(read_here, trace) if small else None
         if report:
             meanwhile.submit(_import_charts)
@@ -64,6 +65,11 @@ def run_(
 
 def _print(done: Outcome, *, report: bool) -> None:
     click.echo(f"{done.events:,} events, {done.bad:,} bad lines, in {done.out}{': report.html' if report else ''}")
+
+
+def _import_pyspark() -> None:
+    """The first work beside the start of Spark, because the start of Java waits for it."""
+    import pyspark.sql  # noqa: F401
 
 
 def _import_charts() -> None:

@@ -10,11 +10,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from shareq.spark.pipeline.schema import FRAMES, TABLES
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 _SQL = {**FRAMES, **{name: table.sql for name, table in TABLES.items()}}
@@ -39,6 +38,8 @@ class Trace:
 
     def collected(self, names: Iterable[str]) -> Mapping[str, pa.Table]:
         """These tables, computed by one job."""
+        import pyarrow as pa
+
         names = tuple(names)
         rows = " UNION ALL ".join(f"SELECT {', '.join(_lists(name, names))} FROM ({self._sql(name)})" for name in names)
         union = self._query(rows)

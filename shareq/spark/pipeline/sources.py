@@ -68,23 +68,26 @@ def exists(trace: str) -> bool:
 
 def size_of(trace: Any) -> int | None:
     """About how many events a trace has, as far as that is known without reading it; None if it is not."""
-    from pyarrow import ArrowException, parquet
-
     try:
         if not isinstance(trace, (str, PathLike)):
             return None if hasattr(trace, "columns") else len(journal_of(trace).entries())
         path = Path(trace)
         files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
-        return (
-            sum(
-                parquet.read_metadata(file).num_rows if file.suffix == ".parquet" else file.stat().st_size // LINE_BYTES
-                for file in files
-            )
-            if files
-            else None
-        )
-    except (ArrowException, OSError, TypeError, ValueError):  # the source itself names what is wrong with it
+        return sum(map(_size_of_file, files)) if files else None
+    except (OSError, TypeError, ValueError):  # the source itself names what is wrong with it
         return None
+
+
+def _size_of_file(file: Path) -> int:
+    if file.suffix != ".parquet":
+        return file.stat().st_size // LINE_BYTES
+    from pyarrow import ArrowException, parquet
+
+    try:
+        found: int = parquet.read_metadata(file).num_rows
+    except ArrowException as problem:
+        raise ValueError(file) from problem
+    return found
 
 
 def events_of(spark: SparkSession, trace: Any, *, streaming: bool = False, group: str = READER) -> DataFrame:
