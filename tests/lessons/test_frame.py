@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from shareq.lessons import NotYet, certificate, exercise, predict, progress, ver
 from shareq.lessons.exercise import ask, solution_of
 from shareq.lessons.handout import hand_out
 from shareq.lessons.prediction_form import Form
-from shareq.lessons.progress import FILE, FOLDER, READER, load
+from shareq.lessons.progress import FILE, FOLDER, READER, Progress, Record, load
+from shareq.lessons.syllabus import exercises_of
 
 
 @pytest.fixture(autouse=True)
@@ -132,6 +134,15 @@ def test_a_passed_exercise_is_in_the_file_and_in_the_table(folder: Path) -> None
     assert (rows["02"].passed, rows["01"].passed) == (1, 0)
     assert repr(progress()).splitlines()[-1] == f"1 of {progress().exercises} exercises passed"
     assert "1 of 4" in progress()._repr_html_()
+
+
+def test_the_columns_of_the_table_as_text_stand_below_each_other() -> None:
+    """A lesson with ten exercises has its figures in the columns of the others, passed or not."""
+    passed = {key: "2026-01-01" for lesson in ("15", "16") for key in exercises_of(lesson)}
+    head, *rows, _ = repr(Progress(Record(passed))).splitlines()
+    assert sum(row.count("✓") for row in rows) == 2
+    places = [[found.start() for found in re.finditer(r"(?<=\d) of \d| right of \d", row)] for row in rows]
+    assert {tuple(row) for row in places} == {(head.index("exercises") + 3, head.index("predictions") + 2)}
 
 
 def test_a_damaged_file_is_moved_aside(folder: Path) -> None:
