@@ -11,6 +11,7 @@ SEEDS  ?= 1000
 PERSISTERS ?=
 PYSPARKS ?= 4.0 4.1
 SERVER ?=
+REPOSITORY ?=
 CI    ?=
 
 BIN   := $(VENV)/bin
@@ -34,7 +35,7 @@ export PYTHONDONTWRITEBYTECODE =
 export CI
 
 .DEFAULT_GOAL := help
-.PHONY: help lab course site test test-all lint types imports scripts docs unit browser notebooks outputs memory upgrade jars \
+.PHONY: help lab course badge site test test-all lint types imports scripts docs unit browser notebooks outputs memory upgrade jars \
 	bench bench-site fuzz attack deep faults soak kills truth pysparks format bundle clean
 MAKEFLAGS += --no-print-directory
 
@@ -50,6 +51,9 @@ lab: $(VENV)/.lab course  ## JupyterLab on the tour (PORT=8888, ARGS='--no-brows
 
 course: $(VENV)/.lab  ## your own copies of the lessons, without outputs, in notebooks/mine; copies that exist are kept
 	@$(PY) -m shareq.lessons.handout notebooks notebooks/mine
+
+badge: $(VENV)/.lab  ## the launch link of Binder into README.md (REPOSITORY=address of your public copy; else that of origin)
+	@$(PY) -m binder.badge $(REPOSITORY)
 
 site: $(VENV)/.site  ## the course as a static site in build/site, with Python in the browser (SERVER=address of Pyodide's packages)
 	$(call say,build/site: JupyterLite with Pyodide)

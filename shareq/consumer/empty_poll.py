@@ -74,8 +74,9 @@ class EmptyPollHints:
             )
             return [("assignment", text)]
         text = (
-            f"{WAITS}{group_id!r} has no record to deliver. A new group starts at the end of the log, "
-            "behind records produced before: to get those, set share.auto.offset.reset=earliest for the group before "
-            "its first poll (Cluster.configure_group, Admin.incremental_alter_configs)"
+            f"{WAITS}{group_id!r} has no record to deliver now: there is none, or other members hold them. "
+            "A new group starts at the end of the log, behind records produced before: to get those, set "
+            "share.auto.offset.reset=earliest for the group before its first poll (Cluster.configure_group, "
+            "Admin.incremental_alter_configs)"
         )
         return [("start offset", text)]

@@ -9,6 +9,7 @@ from shareq.lessons.checks import NotYet, Passed, check, check_life, check_windo
 from shareq.lessons.crew import Crew, Shift, Stint, shifts_plot, work_together
 from shareq.lessons.delays import delays_plot
 from shareq.lessons.exercise import Exercise, Verdict, exercise
+from shareq.lessons.install import install_jvm
 from shareq.lessons.late_write import late_write
 from shareq.lessons.letters import create_queue, letters, name_queue
 from shareq.lessons.life import LOADED, Life, Moment, life
@@ -47,6 +48,7 @@ __all__ = [
     "exercise",
     "in_flight",
     "in_words",
+    "install_jvm",
     "late_write",
     "letters",
     "life",

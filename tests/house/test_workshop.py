@@ -10,6 +10,7 @@ import nbformat
 import pytest
 from nbconvert import SlidesExporter
 
+from binder.site.lessons import served_lessons
 from shareq.commands import LATE
 from shareq.lessons.incidents import CAUSES
 from shareq.lessons.progress import READER
@@ -39,6 +40,54 @@ def test_it_counts_the_lessons_and_their_minutes() -> None:
     assert f"has {len(LESSONS) - len(labs)} lessons of {low} to {high} minutes" in PLAN
     assert len(labs) == 3
     assert f"are a course of {low} to {high} minutes each" in (ROOT / "README.md").read_text()
+
+
+def numbers(words: str) -> set[str]:
+    """The lessons of "00 to 06, 12 and the labs"."""
+    ranges = re.findall(r"(\d\d)(?: to (\d\d))?", words)
+    labs = {number for number, title in LESSONS.items() if title.startswith("Lab: ") and "labs" in words}
+    return labs | {number for number in LESSONS for low, high in ranges if low <= number <= (high or low)}
+
+
+def named(pattern: str, text: str = PLAN) -> set[str]:
+    """The lessons that the one group of a pattern names."""
+    [words] = re.findall(pattern, text)
+    return numbers(words)
+
+
+def test_each_lesson_is_where_it_says() -> None:
+    lessons, labs = named(r"\d+ lessons of [^(]*\(([^)]*)\)"), named(r"three labs \(([^)]*)\)")
+    assert labs == numbers("labs")
+    assert (lessons | labs, lessons & labs) == (set(LESSONS), set())
+    with_java = {number for number in LESSONS if "\ninstall_jvm()\n" in text_of(number)}
+    assert named(r"the lessons ([^.]*) need none") == set(LESSONS) - with_java
+    assert named(r"Lessons (\d\d and \d\d) fetch") | named(r"and lesson (\d\d) starts Spark") == with_java
+    assert named(r"lessons ([^()]*) install them in a cell") == with_java
+    assert named(r"no kernels \(lessons ([^,]*),") == set(served_lessons())
+
+
+def test_the_readme_names_the_same_lessons() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert named(r"Lessons ([^.]*) run in the visitor's browser", readme) == set(served_lessons())
+    assert named(r"lessons ([^.]*), which need them, install", readme) == named(r"lessons ([^()]*) install them in a")
+
+
+def test_the_memory_of_each_lesson_is_stated_once() -> None:
+    _, _, table = PLAN.partition("| Notebook | MB at most |")
+    rows = [numbers(words) for words in re.findall(r"^\| (\d\d.*?) \| [\d ,to]+ \|$", table, re.MULTILINE)]
+    assert sorted(number for row in rows for number in row) == sorted(LESSONS)
+
+
+@pytest.mark.parametrize(("title", "hours"), [("Half a day: four hours", 4), ("A full day: seven hours", 7)])
+def test_the_minutes_of_a_plan_add_up(title: str, hours: int) -> None:
+    """Its rows follow each other, and end with the hours of its title; the advice for those who are late names rows."""
+    plan = PLAN.partition(f"## {title}\n")[2].partition("\n## ")[0]
+    starts = [60 * int(hour) + int(minute) for hour, minute in re.findall(r"^\| (\d):(\d\d) ", plan, re.MULTILINE)]
+    assert starts == sorted(set(starts))
+    assert (starts[0], starts[-1]) == (0, 60 * hours)
+    named_times = re.findall(r"(?:late at|At|to) (\d):(\d\d)\b", plan)
+    assert named_times
+    assert {60 * int(hour) + int(minute) for hour, minute in named_times} <= set(starts)
 
 
 def test_its_exercises_and_predictions_exist() -> None:

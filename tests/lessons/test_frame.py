@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
 
-from shareq.lessons import NotYet, certificate, exercise, predict, progress, verify
+from shareq import AcknowledgeType
+from shareq.consumer import Message
+from shareq.lessons import Bench, NotYet, certificate, exercise, predict, progress, settle, verify
 from shareq.lessons.exercise import ask, solution_of
 from shareq.lessons.handout import hand_out
 from shareq.lessons.prediction_form import Form
-from shareq.lessons.progress import FILE, FOLDER, READER, load
+from shareq.lessons.progress import FILE, FOLDER, READER, Progress, Record, load
+from shareq.lessons.syllabus import exercises_of
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +61,25 @@ def test_an_unknown_exercise_names_the_known_ones() -> None:
         exercise("01.9")
 
 
+def test_a_refused_acknowledgement_is_explained() -> None:
+    def late(bench: Bench) -> None:
+        ann = bench.consumer("ann")
+        messages = ann.poll(1)
+        bench.cluster.advance(60_000)
+        settle(ann, messages)
+
+    with pytest.raises(NotYet, match="INVALID_RECORD_STATE, the member held the record no more: had its lock ended"):
+        ask(late, Bench(1))
+    assert exercise("03.4").check(late), "a refusal that is raised is a refusal"
+
+
+def test_a_record_that_is_renewed_without_end_ends_a_check() -> None:
+    def renews(message: Message, process: Callable[[Message], object]) -> AcknowledgeType:
+        return AcknowledgeType.RENEW
+
+    assert "those that are renewed come again, without end" in repr(exercise("09.1").check(renews))
+
+
 # ---- predictions -----------------------------------------------------------------------------------------------------
 
 
@@ -85,6 +109,36 @@ def test_a_prediction_is_final_and_one_of_the_choices() -> None:
     assert guess.answer == "ann"
     with pytest.raises(ValueError, match="committed already"):
         guess.commit("bob")
+
+
+def test_a_prediction_without_choices_is_a_number() -> None:
+    """A text would be final, and wrong whatever happens."""
+    guess = predict("01.a", "How many?")
+    with pytest.raises(ValueError, match="'four': must be a number"):
+        guess.commit("four")
+    guess.commit("4")
+    assert guess.outcome(4).prediction.right
+
+
+def test_a_field_commits_to_the_number_in_it_and_to_nothing_before() -> None:
+    guess = predict("01.a", "How many?")
+    guess._repr_mimebundle_()
+    form = guess._form
+    usable = []
+    for text in ("", "four", "inf", "2,5", "0", "1,000", "2.5"):
+        form.field.value = text
+        usable.append(not form.button.disabled)
+    assert usable == [False, False, False, False, True, True, True]
+    form.field.value = "1,000"
+    form.button.click()
+    assert guess.answer == 1000
+
+
+def test_a_prediction_after_the_experiment_shows_what_happened() -> None:
+    """The cell of the experiment need not run again: most experiments cannot be repeated."""
+    guess = predict("01.a", "Who?", ["ann", "bob"])
+    assert "appears below it" in repr(guess.outcome("bob", "the strip"))
+    assert repr(guess.commit("ann")).endswith("your prediction: ann ✗\n  what happened:   bob\n  the strip")
 
 
 def test_a_second_run_of_a_lesson_does_not_improve_the_first_prediction() -> None:
@@ -132,6 +186,15 @@ def test_a_passed_exercise_is_in_the_file_and_in_the_table(folder: Path) -> None
     assert (rows["02"].passed, rows["01"].passed) == (1, 0)
     assert repr(progress()).splitlines()[-1] == f"1 of {progress().exercises} exercises passed"
     assert "1 of 4" in progress()._repr_html_()
+
+
+def test_the_columns_of_the_table_as_text_stand_below_each_other() -> None:
+    """A lesson with ten exercises has its figures in the columns of the others, passed or not."""
+    passed = {key: "2026-01-01" for lesson in ("15", "16") for key in exercises_of(lesson)}
+    head, *rows, _ = repr(Progress(Record(passed))).splitlines()
+    assert sum(row.count("✓") for row in rows) == 2
+    places = [[found.start() for found in re.finditer(r"(?<=\d) of \d| right of \d", row)] for row in rows]
+    assert {tuple(row) for row in places} == {(head.index("exercises") + 3, head.index("predictions") + 2)}
 
 
 def test_a_damaged_file_is_moved_aside(folder: Path) -> None:
