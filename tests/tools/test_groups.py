@@ -364,7 +364,7 @@ SERVER = {"broker", "leader", "coordinator", "persister", "trace", "spark"}
         ("topics", SERVER | {"consumer", "producer"}),
         ("configs", SERVER | {"consumer", "producer"}),
         ("acls", SERVER | {"consumer", "producer"}),
-        ("dead_letters.command", SERVER | {"consumer", "producer"}),
+        ("dead_letters", SERVER | {"consumer", "producer"}),
         ("consume", SERVER | {"producer"}),
         ("produce", SERVER | {"consumer"}),
         ("perf.produce", SERVER | {"consumer"}),
