@@ -32,7 +32,7 @@ LATE = {
         "Describe and alter configurations, quotas and SCRAM credentials, as kafka-configs does.",
     ),
     "consume": Late("shareq.tools.consume", "Print the messages of a topic, as kafka-console-share-consumer does."),
-    "dlq": Late("shareq.tools.dead_letters.command", "List dead-letter queues, show their letters, and redrive them."),
+    "dlq": Late("shareq.tools.dead_letters", "List dead-letter queues, show their letters, and redrive them."),
     "groups": Late("shareq.tools.groups", "List, describe, reset and delete share groups, as kafka-share-groups does."),
     "kafka": Late("shareq.kafka.command", "Run Apache Kafka on this machine: no installation, no remaining data."),
     "observe": Late(

@@ -59,3 +59,14 @@ def test_the_help_of_a_tool_imports_no_large_package(name: str) -> None:
     modules = imported_by(name, "--help")
     assert LATE[name].module in modules
     assert {module.split(".")[0] for module in modules}.isdisjoint(HEAVY)
+
+
+def test_the_protocol_is_loaded_without_the_package_of_random_tests() -> None:
+    """kio imports hypothesis where it is installed, which is half of the time of a tool's start. A later import gets
+    it."""
+    program = (
+        "import sys, shareq.wire.codec.schema; print('hypothesis' in sys.modules);"
+        "import hypothesis, shareq.wire.codec.schema; print(hypothesis.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "hypothesis"]

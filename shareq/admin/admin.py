@@ -6,12 +6,11 @@ KafkaException means that the call as a whole failed. `timeout` is in seconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from shareq.admin import acls as access
-from shareq.admin import cluster, configs, credentials, dead_letters, features, groups, offsets, quotas, topics
+from shareq.admin import cluster, configs, dead_letters, features, groups, offsets, topics
 from shareq.admin.arguments import (
     LEAST_TIMESTAMP,
     PartitionLike,
@@ -30,17 +29,14 @@ from shareq.admin.arguments import (
 from shareq.admin.broker_routing import PartitionKey
 from shareq.admin.browse import Browse, browsed, page_from
 from shareq.admin.configs import ConfigChange
-from shareq.admin.dead_letters import EVERY_LETTER, DeadLetter, DeadLetterQueue, LetterFilter
+from shareq.admin.dead_letters import EVERY_LETTER, DeadLetter, DeadLetterQueue, LetterFilter, Redriven
 from shareq.admin.offsets import OffsetSpec, timestamp_of
-from shareq.admin.operations import RunsOperations
 from shareq.admin.record_reader import PartitionBatches, RecordReader, Span
 from shareq.admin.results import (
     AlteredOffset,
-    ClientQuotas,
     ClusterDescription,
     ConfigEntry,
     CreatedTopic,
-    DeletedAcls,
     DeletedRecords,
     Done,
     GroupListings,
@@ -50,18 +46,17 @@ from shareq.admin.results import (
     Results,
     ShareGroupDescription,
     TopicDescription,
-    UserScramCredentialsDescription,
 )
 from shareq.admin.topics import NewTopic
+from shareq.admin.user_calls import UserCalls
 from shareq.client.arguments import INT32_MAX, INT64_MAX, mapping, text, whole
 from shareq.client.topic_partition import TopicPartition
-from shareq.model.acls import AclBinding, AclBindingFilter
 from shareq.model.messages.features import UpgradeType
 from shareq.model.messages.share_browse import FROM_SPSO
 from shareq.model.states import IsolationLevel
 
 
-class Admin(RunsOperations):
+class Admin(UserCalls):
     """Manages the topics, groups and configurations of a cluster. `conf` needs `bootstrap.servers`; it may be a dict,
     keyword arguments, or both. Every `timeout` is in seconds.
     """
@@ -200,6 +195,43 @@ class Admin(RunsOperations):
                 letter = dead_letters.dead_letter(topic, read.partition, record)
                 if letter is not None and letter.group_id == name and letters.accepts(letter):
                     yield letter
+
+    def redrive_dead_letters(
+        self,
+        group_id: str,
+        letters: LetterFilter = EVERY_LETTER,
+        *,
+        to: str = "",
+        queue: str = "",
+        validate_only: bool = False,
+        progress: Callable[[int], object] | None = None,
+        timeout: float = 60,
+    ) -> Redriven:
+        """Write the records of a group's letters back to their topics, or to the topic `to`: each of them once, however
+        often this is called, and whenever it is killed.
+
+        `queue`: a topic that the group does not name any more. `validate_only`: find what would be redriven, and write
+        nothing. `progress` is called with numbers of records of the queue that have been dealt with; `timeout` is that
+        of each step. Raises KafkaException for a failure, for which the open transaction is aborted; ConfigException if
+        the target is the queue.
+        """
+        from shareq.admin.redrive.run import redrive  # at its use: the producer
+
+        if not isinstance(letters, LetterFilter):
+            raise TypeError(f"letters must be a LetterFilter, not {type(letters).__name__}")
+        if progress is not None and not callable(progress):
+            raise TypeError(f"progress must be callable, not {type(progress).__name__}")
+        return redrive(
+            self,
+            self._conf,
+            name_of("group", group_id),
+            letters,
+            to=text("to", to, empty=True),
+            queue=text("queue", queue, empty=True),
+            validate_only=validate_only,
+            progress=progress,
+            timeout=timeout,
+        )
 
     # ---- groups ------------------------------------------------------------------------------------------------------
 
@@ -341,58 +373,3 @@ class Admin(RunsOperations):
         }
         kind = UpgradeType.SAFE_DOWNGRADE if downgrade else UpgradeType.UPGRADE
         self._do(features.update_features(self._routing, asked, kind, validate_only=validate_only), timeout)
-
-    # ---- access control lists ----------------------------------------------------------------------------------------
-
-    def create_acls(self, acls: Iterable[AclBinding], *, timeout: float = 60) -> Results[AclBinding, Done]:
-        """Create access control lists; one that exists already is no error. SECURITY_DISABLED without an authorizer."""
-        return self._do(access.create_acls(self._routing, access.bindings_of(acls)), timeout)
-
-    def describe_acls(self, acl_binding_filter: AclBindingFilter, *, timeout: float = 60) -> list[AclBinding]:
-        """The access control lists that match a filter; `AclBindingFilter()` matches all."""
-        return self._do(access.describe_acls(self._routing, access.filter_of(acl_binding_filter)), timeout)
-
-    def delete_acls(
-        self, acl_binding_filters: Iterable[AclBindingFilter], *, timeout: float = 60
-    ) -> Results[AclBindingFilter, DeletedAcls]:
-        """Delete the access control lists that match any of the filters."""
-        return self._do(access.delete_acls(self._routing, access.filters_of(acl_binding_filters)), timeout)
-
-    # ---- client quotas -----------------------------------------------------------------------------------------------
-
-    def describe_client_quotas(
-        self, entity: Mapping[str, str | None] = MappingProxyType({}), *, strict: bool = False, timeout: float = 60
-    ) -> list[ClientQuotas]:
-        """The quotas of entities with these types and names, such as {"user": "alice"}; None is the default. `strict`:
-        and of no other types."""
-        return self._do(quotas.describe_client_quotas(self._routing, quotas.entity_of(entity), strict=strict), timeout)
-
-    def alter_client_quotas(
-        self,
-        entity: Mapping[str, str | None],
-        changes: Mapping[str, float | None],
-        *,
-        validate_only: bool = False,
-        timeout: float = 60,
-    ) -> None:
-        """Set quotas of a user, a client id or both, such as {"producer_byte_rate": 1 << 20}; None removes one. The
-        name None stands for all without a quota of their own. Sets all of them, or none and raises KafkaException."""
-        whose, values = quotas.entity_of(entity), quotas.quotas_of(changes)
-        self._do(quotas.alter_client_quotas(self._routing, whose, values, validate_only=validate_only), timeout)
-
-    # ---- SCRAM credentials -------------------------------------------------------------------------------------------
-
-    def describe_user_scram_credentials(
-        self, users: Iterable[str] | None = None, *, timeout: float = 60
-    ) -> Results[str, UserScramCredentialsDescription]:
-        """The mechanisms and iterations of users; None stands for all users with a credential."""
-        names = credentials.users_of(users)
-        return self._do(credentials.describe_user_scram_credentials(self._routing, names), timeout)
-
-    def alter_user_scram_credentials(
-        self, alterations: Iterable[credentials.Alteration], *, timeout: float = 60
-    ) -> Results[str, Done]:
-        """Create, replace or delete credentials, at most one for each user. The `error` of a result is None or, say,
-        UNACCEPTABLE_CREDENTIAL."""
-        asked = credentials.alterations_of(alterations)
-        return self._do(credentials.alter_user_scram_credentials(self._routing, asked), timeout)

@@ -1,4 +1,4 @@
-"""Dead-letter queues from the outside: which groups have one, and the letters in it.
+"""Dead-letter queues from the outside: which groups have one, and the letters in it. `redrive` has their way back.
 
 A letter is a record of the queue; its headers name the record that it stands for. Source: KIP-1191; Kafka 4.4's
 ShareGroupDLQManager.
@@ -7,7 +7,7 @@ ShareGroupDLQManager.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from shareq.admin.broker_routing import BrokerRouting, failure
@@ -112,6 +112,22 @@ class LetterFilter:
 
 
 EVERY_LETTER = LetterFilter()
+
+Route = tuple[str, int, str]
+"""Topic and partition of the source, and the topic of the target."""
+
+
+@dataclass(slots=True)
+class Redriven:
+    """The result of a redrive. `counts`: the letters that are redriven, or would be if nothing is `executed`, by route;
+    those of earlier runs are not counted. `markers`: letters that stand for transaction markers. `skipped`: letters
+    that cannot be redriven, with the reasons; a later run tries them again."""
+
+    queue: str
+    executed: bool
+    counts: dict[Route, int] = field(default_factory=dict)
+    markers: int = 0
+    skipped: list[tuple[DeadLetter, str]] = field(default_factory=list)
 
 
 def list_queues(routing: BrokerRouting) -> Operation[Results[str, DeadLetterQueue]]:

@@ -22,7 +22,8 @@ class RunsOperations(UntilClosed):
     _NAME = "Admin"
 
     def __init__(self, conf: Mapping[str, Any] | None = None, /, **kwargs: Any) -> None:
-        config = ClientConfig(merged(conf, kwargs), (), client="admin client")
+        self._conf: Mapping[str, Any] = merged(conf, kwargs)
+        config = ClientConfig(self._conf, (), client="admin client")
         self._address: str = config["bootstrap.servers"]
         self._tells = bool(over_tcp(self._address))
         transport = transport_for(self._address, config.sockets)

@@ -5,6 +5,7 @@ The source is Maven Central, unless SHAREQ_IVY_SETTINGS names an Ivy settings fi
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import subprocess
@@ -18,7 +19,9 @@ from xml.sax.saxutils import quoteattr
 
 from shareq.extras import install_command
 from shareq.jvm import Java, find_java
-from shareq.kafka.pinned_jars import unexpected
+from shareq.kafka.pinned_jars import is_pinned, unexpected
+
+_log = logging.getLogger("shareq.kafka")
 
 # Kafka's log configuration needs the bridge from SLF4J to Log4j, which is in its release but not in its POMs. Those of
 # Kafka 3.9 name a bridge to another library instead.
@@ -67,6 +70,12 @@ def retrieve(version: str, tools: str, folder: Path, cache: Path) -> None:
         raise IvyFailed(f"the repository publishes no checksum of {', '.join(unchecked)}. Remedy: use another mirror.")
     if wrong := unexpected(version, folder):
         raise IvyFailed(f"{wrong[0]}. Remedy: use another mirror.")
+    if not is_pinned(version):
+        _log.warning(
+            "Apache Kafka %s is not among the releases whose hashes shareq has: its jars were compared with the "
+            "checksums that their repository publishes",
+            version,
+        )
 
 
 def _ivy_jar() -> Path:

@@ -27,17 +27,22 @@ def pinned_jars() -> dict[str, Pinned]:
     return {name: Pinned(sha256, frozenset(releases.split(","))) for sha256, name, releases in lines}
 
 
+def is_pinned(release: str) -> bool:
+    """True if the list has the jars of this release."""
+    return any(release in jar.releases for jar in pinned_jars().values())
+
+
 def unexpected(release: str, folder: Path) -> list[str]:
-    """What is wrong with the jars of a release, one line for each; nothing if the release is not in the list."""
-    pinned = pinned_jars()
-    if not any(release in jar.releases for jar in pinned.values()):
-        return []
-    return [found for file in sorted(folder.iterdir()) if (found := _unexpected(file, pinned.get(file.name)))]
+    """What is wrong with the jars of a release, one line for each. If the list does not have the release, only jars
+    that it has in common with others have a pinned hash: the name of a jar has its version."""
+    pinned, complete = pinned_jars(), is_pinned(release)
+    checks = (_unexpected(file, pinned.get(file.name), complete=complete) for file in sorted(folder.iterdir()))
+    return [found for found in checks if found]
 
 
-def _unexpected(file: Path, pinned: Pinned | None) -> str:
+def _unexpected(file: Path, pinned: Pinned | None, *, complete: bool) -> str:
     if pinned is None:
-        return f"{file.name} is not a jar of this release"
+        return f"{file.name} is not a jar of this release" if complete else ""
     found = _sha256(file)
     return "" if found == pinned.sha256 else f"{file.name} has the SHA-256 {found} instead of {pinned.sha256}"
 

@@ -244,6 +244,14 @@ ADMIN: dict[str, Parameters] = {
         "letters": value(LetterFilter()),
         "queue": value("", "t"),
     },
+    "redrive_dead_letters": {
+        "group_id": value("g"),
+        "letters": value(LetterFilter()),
+        "to": value("", "t"),
+        "queue": value("", "t"),
+        "validate_only": value(True),
+        "progress": value(None, len),
+    },
     "read_batches": {"spans": of_places([(0, 10)], [])},
     "incremental_alter_configs": {
         "kind": value("group", "topic"),

@@ -17,7 +17,7 @@ from shareq.jvm import Java, JavaNotFound
 from shareq.kafka import KafkaJars, KafkaNotFound, LocalKafka, ivy, kafka_jars
 from shareq.kafka import pinned_jars as pinned_module
 from shareq.kafka.jars import KAFKA_VERSION, tools_jars
-from shareq.kafka.pinned_jars import list_of, pinned_jars, unexpected
+from shareq.kafka.pinned_jars import is_pinned, list_of, pinned_jars, unexpected
 from shareq.model.errors import ConfigException
 
 
@@ -286,14 +286,19 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         f'<ibiblio name="maven" m2compatible="true" root="{root.as_uri()}/"/></resolvers></ivysettings>'
     )
     monkeypatch.setenv("SHAREQ_IVY_SETTINGS", str(settings))
+    (listed := tmp_path / "list.txt").touch()
+    monkeypatch.setattr(pinned_module, "LIST", listed)
     return root / "org/apache/kafka/kafka-tools/9.9.9"
 
 
 @pytest.mark.kafka
 @pytest.mark.usefixtures("repository")
-def test_jars_with_their_published_checksums_are_kept() -> None:
+def test_jars_with_their_published_checksums_are_kept(caplog: pytest.LogCaptureFixture) -> None:
+    """Those of a release that is not in the list of hashes, with a warning."""
     found = {path.name for path in kafka_jars("9.9.9").folder.iterdir()}
     assert found == {"kafka_2.13-9.9.9.jar", "kafka-tools-9.9.9.jar", "log4j-slf4j-impl-2.25.4.jar"}
+    (warning,) = caplog.messages
+    assert warning.startswith("Apache Kafka 9.9.9 is not among the releases whose hashes shareq has: its jars were")
 
 
 @pytest.mark.kafka
@@ -429,7 +434,7 @@ def test_progress_counts_found_and_fetched_jars(capsys: pytest.CaptureFixture[st
 
 
 def test_the_default_release_is_pinned() -> None:
-    assert any(KAFKA_VERSION in jar.releases for jar in pinned_jars().values())
+    assert is_pinned(KAFKA_VERSION)
     assert all(len(jar.sha256) == 64 for jar in pinned_jars().values())
 
 
@@ -456,14 +461,26 @@ def test_a_jar_that_was_changed_is_refused(jar_list: Path) -> None:
     assert found.startswith(f"a-1.jar has the SHA-256 {hashlib.sha256(b'changed').hexdigest()} instead of")
 
 
+def test_a_release_without_a_list_shares_jars_with_those_that_have_one(jar_list: Path) -> None:
+    """The name of a jar has its version, so its content is the same for all releases."""
+    (jar_list / "own-1.jar").touch()
+    assert unexpected("4.1.0", jar_list) == []
+    (jar_list / "a-1.jar").write_bytes(b"changed")
+    (found,) = unexpected("4.1.0", jar_list)
+    assert found.startswith("a-1.jar has the SHA-256 ")
+
+
+@pytest.mark.parametrize(("release", "known"), [("4.3.1", True), ("4.4.0", True), ("4.1.0", False), ("4.3", False)])
+@pytest.mark.usefixtures("jar_list")
+def test_which_releases_are_pinned(release: str, known: bool) -> None:
+    assert is_pinned(release) == known
+
+
 @pytest.mark.kafka
-def test_a_download_with_a_changed_jar_is_refused(
-    monkeypatch: pytest.MonkeyPatch, repository: Path, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("repository")
+def test_a_download_with_a_changed_jar_is_refused() -> None:
     """Although the repository publishes a checksum that fits."""
-    listed = tmp_path / "list.txt"
-    listed.write_text(f"{'0' * 64}  kafka_2.13-9.9.9.jar  9.9.9\n")
-    monkeypatch.setattr(pinned_module, "LIST", listed)
+    pinned_module.LIST.write_text(f"{'0' * 64}  kafka_2.13-9.9.9.jar  9.9.9\n")
     with pytest.raises(KafkaNotFound, match=r"has the SHA-256 \w+ instead of 0{64}\. Remedy: use another|not a jar of"):
         kafka_jars("9.9.9")
 

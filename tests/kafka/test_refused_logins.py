@@ -96,6 +96,8 @@ FAILURES = {
         "certificate verify failed",
         "SslAuthenticationException: SSL handshake failed",
     ),
+    # librdkafka 2.16 has a sentence for this ("connecting to a SSL listener?"), and no way of closing brings it out: it
+    # compares the reason with "Disconnected" alone, to which it has added how the connection ended.
     "plaintext to TLS": Failure(
         "TLS", lambda _: {}, lambda _: {}, (KafkaError._ALL_BROKERS_DOWN,), "1/1 brokers are down", "TimeoutException"
     ),

@@ -26,3 +26,10 @@ def both(request: pytest.FixtureRequest, served: Server, java_tools: JavaTools) 
     ours: Reachable = request.getfixturevalue(request.param)
     apache = request.getfixturevalue("kafka") if ours is served else served
     return SideBySide(ours.bootstrap_servers, apache.bootstrap_servers, java_tools)
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest) -> Reachable:
+    """A cluster of shareq, unless the test chooses another one: `ON_BOTH`."""
+    found: Reachable = request.getfixturevalue(getattr(request, "param", "served"))
+    return found

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from click.testing import CliRunner
 from confluent_kafka import Producer, ShareConsumer
 
@@ -33,6 +34,8 @@ _ACCIDENTS = (
     (re.compile(r" +"), " "),  # columns are as wide as the longest value
 )
 
+ON_BOTH = pytest.mark.parametrize("server", ["served", "kafka"], ids=["shareq", "apache-kafka"], indirect=True)
+"""Runs a test on a cluster of shareq, and on Apache Kafka."""
 
 _EXCEPTION = re.compile(r"\b[A-Z]\w+Exception\b")
 

@@ -7,10 +7,13 @@ from collections.abc import Iterator
 import pytest
 from click.testing import CliRunner
 
-from shareq import Cluster, cli
+from shareq import AclBindingFilter, Admin, Cluster, cli
+from shareq.kafka import LocalKafka
 from shareq.model.authorizer_configs import STANDARD_AUTHORIZER
+from tests.kafka.fixtures import Reachable, kafka_or_skip
+from tests.polling import eventually
 from tests.tools.java_tools import JavaTools
-from tests.tools.side_by_side import Beside, printed
+from tests.tools.side_by_side import ON_BOTH, Beside, printed
 
 SECURED = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:ANONYMOUS"}
 
@@ -18,39 +21,73 @@ TOPIC = ("--topic", "orders")
 ALICE = ("--allow-principal", "User:alice")
 
 
-@pytest.fixture
-def acls(java_tools: JavaTools) -> Iterator[Beside]:
-    """A cluster without access control lists, in which the tools may do everything."""
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[LocalKafka]:
+    """Apache Kafka with its authorizer."""
+    with kafka_or_skip(1, SECURED) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Reachable]:
     with Cluster(brokers=1, clock="wall", config=SECURED) as cluster, cluster.serve() as server:
-        yield Beside(server.bootstrap_servers, java_tools, "acls", "kafka-acls")
+        yield server
 
 
-def test_lists_are_added_listed_and_removed_as_by_kafka(acls: Beside) -> None:
-    rules = (
-        *("--add", *TOPIC, "--group", "payments", *ALICE, "--deny-principal", "User:bob", "--deny-host", "10.0.0.1"),
-        *("--operation", "Read", "--operation", "describe"),
-    )
-    prefixed = ("--resource-pattern-type", "prefixed", "--topic", "ord")
-    ours = acls.invoke(*rules)
+@pytest.fixture
+def acls(server: Reachable, java_tools: JavaTools) -> Iterator[Beside]:
+    """A cluster without access control lists, in which the tools may do everything."""
+    yield Beside(server.bootstrap_servers, java_tools, "acls", "kafka-acls")
+    with Admin({"bootstrap.servers": server.bootstrap_servers}) as admin:
+        admin.delete_acls([AclBindingFilter()]).check()
+        eventually(lambda: admin.describe_acls(AclBindingFilter()), [])
+
+
+RULES = (
+    *("--add", *TOPIC, "--group", "payments", *ALICE, "--deny-principal", "User:bob", "--deny-host", "10.0.0.1"),
+    *("--operation", "Read", "--operation", "describe"),
+)
+
+
+def until_listed(acls: Beside, count: int) -> None:
+    """A broker of Apache Kafka gets from its controller what it lists."""
+    eventually(lambda: len(acls.objects("--list")), count)
+
+
+def test_lists_are_added_as_by_kafka(acls: Beside) -> None:
+    ours = acls.invoke(*RULES)
     assert acls.invoke("--remove", "--force", *TOPIC, "--group", "payments").stdout == ""
-    theirs = acls.java(*rules)
+    theirs = acls.java(*RULES)
     assert len(printed(ours).out) == 2 + 8
     assert printed(ours) == printed(theirs)
-    assert acls.invoke("--add", *prefixed, *ALICE, "--producer").returncode == 0
-    assert len(acls.same(*rules)) == 8, "all of them exist already"
+
+
+@ON_BOTH
+def test_lists_are_listed_and_removed_as_by_kafka(acls: Beside) -> None:
+    assert acls.invoke(*RULES).returncode == 0
+    assert (
+        acls.invoke("--add", "--resource-pattern-type", "prefixed", "--topic", "ord", *ALICE, "--producer").returncode
+        == 0
+    )
+    until_listed(acls, 8 + 3)
+    assert len(acls.same(*RULES)) == 8, "all of them exist already"
     assert len(acls.same("--list", "--resource-pattern-type", "match", *TOPIC)) == 2 + 4 + 3
     assert len(acls.same("--list", "--principal", "User:bob")) == 1 + 2 + 4
-    removed = acls.objects("--remove", *rules[1:], "--force")
+    removed = acls.objects("--remove", *RULES[1:], "--force")
     assert len(removed) == 8
+    until_listed(acls, 3)
     assert {each["pattern_type"] for each in acls.objects("--list")} == {"PREFIXED"}
 
 
+@ON_BOTH
 def test_roles_are_those_of_kafka(acls: Beside) -> None:
     roles = (
         *("--add", *TOPIC, "--group", "payments", "--transactional-id", "tx", *ALICE),
         *("--producer", "--idempotent", "--consumer"),
     )
-    assert {each["added"] for each in acls.objects(*roles)} == {True}
+    added = acls.objects(*roles)
+    assert {each["added"] for each in added} == {True}
+    until_listed(acls, len(added))
     assert len(acls.same(*roles)) == 4 + 1 + 2 + 1
 
 

@@ -17,10 +17,10 @@ from shareq.client.message import Message
 from shareq.model.errors import ConfigException
 from shareq.tools.formatters import DESERIALIZERS, formatter_of
 from shareq.tools.line_reader import LineReader, LineRecord
-from shareq.wire.server import Server
+from tests.kafka.fixtures import Reachable
 from tests.polling import PATIENCE_S, configure, eventually
 from tests.tools.java_tools import JavaTools
-from tests.tools.side_by_side import Beside
+from tests.tools.side_by_side import ON_BOTH, Beside
 
 Fresh = Callable[[str], str]
 
@@ -55,8 +55,8 @@ class Console:
 
 
 @pytest.fixture
-def console(served: Server, fresh: Fresh, java_tools: JavaTools) -> Console:
-    made = Console(served.bootstrap_servers, java_tools, fresh("orders"))
+def console(server: Reachable, fresh: Fresh, java_tools: JavaTools) -> Console:
+    made = Console(server.bootstrap_servers, java_tools, fresh("orders"))
     with Admin({"bootstrap.servers": made.address}) as admin:
         admin.create_topics([NewTopic(made.topic, 1, 1)]).check()
     return made
@@ -72,6 +72,7 @@ def write(console: Console, *records: tuple[str | bytes | None, str | bytes | No
 # ---- beside Kafka's tools --------------------------------------------------------------------------------------------
 
 
+@ON_BOTH
 def test_messages_are_printed_as_by_kafka(console: Console) -> None:
     write(console, ("k", "v"), (None, None), ("k2", "ü"))
     args = ("--max-messages", "3", *EVERY_PART, "--formatter-property", "null.literal=NOTHING")
@@ -82,6 +83,7 @@ def test_messages_are_printed_as_by_kafka(console: Console) -> None:
     assert ours.stdout.splitlines()[0] == "CreateTime:1700000000000\tPartition:0\tOffset:0\tDelivery:1\tof:k\tk\tv"
 
 
+@ON_BOTH
 def test_lines_are_written_as_by_kafka(console: Console) -> None:
     """With headers, keys and nulls."""
     properties = ("parse.key=true", "parse.headers=true", "key.separator=;", "null.marker=NULL")
@@ -99,6 +101,7 @@ def test_lines_are_written_as_by_kafka(console: Console) -> None:
 # ---- consume ---------------------------------------------------------------------------------------------------------
 
 
+@ON_BOTH
 def test_messages_are_released_and_rejected(console: Console) -> None:
     write(console, (None, "a"), (None, "b"))
     deliveries = ("--formatter-property", "print.delivery=true")
@@ -109,6 +112,7 @@ def test_messages_are_released_and_rejected(console: Console) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "Processed a total of 0 messages\n")
 
 
+@ON_BOTH
 def test_a_message_that_cannot_be_printed_ends_the_command_or_is_rejected(console: Console) -> None:
     write(console, (None, b"\0\0\0\1"), (None, "five!"), (None, b"\xff\xff\xff\xff"))
     integers = ("--value-deserializer", "org.apache.kafka.common.serialization.IntegerDeserializer")
@@ -119,6 +123,7 @@ def test_a_message_that_cannot_be_printed_ends_the_command_or_is_rejected(consol
     assert (done.returncode, done.stdout) == (0, "1\n-1\n")
 
 
+@ON_BOTH
 def test_messages_are_printed_as_json(console: Console) -> None:
     write(console, ("k", "v"))
     (line,) = console.values("g", 1, "--json")
@@ -160,6 +165,7 @@ def test_properties_come_from_files_and_options(console: Console, tmp_path: Path
 # ---- produce ---------------------------------------------------------------------------------------------------------
 
 
+@ON_BOTH
 def test_places_of_written_records_are_printed_as_json(console: Console) -> None:
     done = console.produce.invoke("--topic", console.topic, "--json", "--compression-codec", stdin="a\r\nb")
     rows = [json.loads(line) for line in done.stdout.splitlines()]

@@ -1,9 +1,8 @@
-"""`shareq dlq` and `redrive`, on a cluster of shareq and on Apache Kafka."""
+"""`shareq dlq` and `Admin.redrive_dead_letters`, on a cluster of shareq and on Apache Kafka."""
 
 from __future__ import annotations
 
 import json
-import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -18,12 +17,10 @@ from confluent_kafka import TopicPartition as Place
 
 from shareq import Admin, Cluster, NewTopic, Producer, TopicPartition, cli
 from shareq.admin.dead_letters import LetterFilter, dead_letter
-from shareq.client.arguments import INT64_MAX
+from shareq.admin.redrive import run
+from shareq.admin.redrive.contents import GONE
+from shareq.admin.redrive.ledger import LEDGER_TOPIC
 from shareq.model.errors import Errors, KafkaException
-from shareq.tools.dead_letters import redrive as engine
-from shareq.tools.dead_letters.contents import GONE, PERHAPS_A_MARKER, Content, Marker, Skipped, content_of
-from shareq.tools.dead_letters.ledger import LEDGER_TOPIC, OffsetRanges
-from shareq.tools.dead_letters.redrive import redrive
 from tests.kafka.fixtures import Reachable
 from tests.pairings.dead_letters import COPY, ENABLED, REJECT, DeadLetterStage
 from tests.polling import PATIENCE_S, eventually
@@ -95,7 +92,7 @@ def dlq(stage: DeadLetterStage, *args: str, code: int = 0) -> str:
 
 def test_queues_are_listed_with_their_counts(stage: DeadLetterStage) -> None:
     rejected(stage, "a", "b", "c")
-    redrive(conf(stage), stage.group, letters=LetterFilter(offsets=range(1)), execute=True)
+    stage.admin.redrive_dead_letters(stage.group, LetterFilter(offsets=range(1)))
     rows = {row["group"]: row for row in json.loads(dlq(stage, "list", "--verbose", "--json"))}
     assert rows[stage.group] == {
         "group": stage.group, "queue": stage.queue, "copies": "yes", "partitions": 1, "records": 3, "letters": 3,
@@ -224,9 +221,9 @@ def test_letters_are_redriven_once(stage: DeadLetterStage) -> None:
 def test_a_filter_leaves_letters_for_later_runs(stage: DeadLetterStage) -> None:
     rejected(stage, *"abcdef")
     first, second = LetterFilter(offsets=range(1, 5, 2)), LetterFilter(offsets=range(2, 6))
-    assert sum(redrive(conf(stage), stage.group, letters=first, execute=True).counts.values()) == 2
-    assert sum(redrive(conf(stage), stage.group, letters=second, execute=True).counts.values()) == 3
-    assert sum(redrive(conf(stage), stage.group, execute=True).counts.values()) == 1
+    assert sum(stage.admin.redrive_dead_letters(stage.group, first).counts.values()) == 2
+    assert sum(stage.admin.redrive_dead_letters(stage.group, second).counts.values()) == 3
+    assert sum(stage.admin.redrive_dead_letters(stage.group).counts.values()) == 1
     assert values(stage)[6:] == [*"bd", *"cef"[:1], "e", "f", "a"]
 
 
@@ -254,8 +251,8 @@ def test_records_without_a_copy_come_from_their_topic(stage: DeadLetterStage) ->
 
 KILLED = """
 import os, signal, sys
-from shareq.producer import Producer
-from shareq.tools.dead_letters import redrive
+from shareq import Admin, Producer
+from shareq.admin.redrive import run
 
 commit, commits = Producer.commit_transaction, []
 
@@ -267,8 +264,8 @@ def killed(self, timeout=-1):
         os.kill(os.getpid(), signal.SIGKILL)
 
 Producer.commit_transaction = killed
-redrive.LETTERS = 2
-redrive.redrive({"bootstrap.servers": sys.argv[1]}, sys.argv[2], execute=True)
+run.LETTERS = 2
+Admin({"bootstrap.servers": sys.argv[1]}).redrive_dead_letters(sys.argv[2])
 """
 
 
@@ -278,39 +275,39 @@ def test_a_redrive_that_is_killed_at_a_commit_is_continued(stage: DeadLetterStag
     rejected(stage, *"abcde")
     program = [sys.executable, "-c", KILLED, stage.address, stage.group, moment]
     assert subprocess.run(program, check=False, timeout=PATIENCE_S).returncode == -9
-    assert sum(redrive(conf(stage), stage.group, execute=True).counts.values()) == left
+    assert sum(stage.admin.redrive_dead_letters(stage.group).counts.values()) == left
     assert values(stage) == [*"abcde", *"abcde"]
 
 
 def test_a_redrive_fences_another_one_of_the_same_group(ours: DeadLetterStage, monkeypatch: pytest.MonkeyPatch) -> None:
     rejected(ours, *"abcd")
-    monkeypatch.setattr(engine, "LETTERS", 2)
+    monkeypatch.setattr(run, "LETTERS", 2)
     committing = Producer.commit_transaction
     calls: list[object] = []
 
     def meanwhile(self: Producer, timeout: float = -1) -> None:
         calls.append(self)
         if len(calls) == 1:
-            redrive(conf(ours), ours.group, execute=True)
+            ours.admin.redrive_dead_letters(ours.group)
         committing(self, timeout)
 
     monkeypatch.setattr(Producer, "commit_transaction", meanwhile)
     with pytest.raises(KafkaException):
-        redrive(conf(ours), ours.group, execute=True)
+        ours.admin.redrive_dead_letters(ours.group)
     assert values(ours) == [*"abcd", *"abcd"]
 
 
 def test_a_redrive_passes_open_transactions_of_other_groups(ours: DeadLetterStage) -> None:
     """The ledger has one partition: an open transaction there does not hide what stands behind it."""
     rejected(ours, *"ab")
-    redrive(conf(ours), ours.group, letters=LetterFilter(offsets=range(1)), execute=True)
+    ours.admin.redrive_dead_letters(ours.group, LetterFilter(offsets=range(1)))
     other = Producer({**conf(ours), "transactional.id": f"other-{ours.group}"})
     other.init_transactions()
     other.begin_transaction()
     other.produce(LEDGER_TOPIC, "[]", "other", 0)
     other.flush()
-    assert sum(redrive(conf(ours), ours.group, execute=True).counts.values()) == 1
-    assert redrive(conf(ours), ours.group).counts == {}
+    assert sum(ours.admin.redrive_dead_letters(ours.group).counts.values()) == 1
+    assert ours.admin.redrive_dead_letters(ours.group, validate_only=True).counts == {}
     other.abort_transaction()
     other.close()
 
@@ -329,7 +326,7 @@ def test_letters_of_markers_are_settled_without_a_record(stage: DeadLetterStage)
     headers = {f"__dlq.errors.{name}": text for name, text in {**places, "delivery.count": "2", "message": ""}.items()}
     with Producer(conf(stage)) as producer:
         producer.produce(stage.queue, MARKER[1], MARKER[0], 0, headers=headers)
-    first, second = redrive(conf(stage), stage.group, execute=True), redrive(conf(stage), stage.group, execute=True)
+    first, second = stage.admin.redrive_dead_letters(stage.group), stage.admin.redrive_dead_letters(stage.group)
     assert (first.counts, first.markers, first.skipped) == ({}, 1, [])
     assert second.markers == 0
     assert values(stage) == ["a"]
@@ -345,8 +342,8 @@ def test_groups_that_share_a_queue_have_their_own_letters(ours: DeadLetterStage,
         other.take(2)
         other.acknowledge(REJECT, 0, 1)
         other.until_lag(0)
-    assert redrive(conf(ours), other.group, execute=True).counts == {(other.source, 0, other.source): 2}
-    assert redrive(conf(ours), ours.group, execute=True).counts == {(ours.source, 0, ours.source): 2}
+    assert ours.admin.redrive_dead_letters(other.group).counts == {(other.source, 0, other.source): 2}
+    assert ours.admin.redrive_dead_letters(ours.group).counts == {(ours.source, 0, ours.source): 2}
     assert values(ours, other.source) == [*"cd", *"cd"]
     assert values(ours) == [*"ab", *"ab"]
 
@@ -388,52 +385,10 @@ def test_letters_of_a_queue_that_the_group_does_not_name_any_more(ours: DeadLett
 
 def test_a_queue_that_is_created_again_begins_anew(ours: DeadLetterStage) -> None:
     rejected(ours, "a")
-    redrive(conf(ours), ours.group, execute=True)
+    ours.admin.redrive_dead_letters(ours.group)
     ours.admin.delete_topics([ours.queue]).check()
     ours.admin.create_topics([NewTopic(ours.queue, config=ENABLED)]).check()
     ours.take(1)
     ours.acknowledge(REJECT, 1)
     ours.until_lag(0)
-    assert redrive(conf(ours), ours.group).counts == {(ours.source, 0, ours.source): 1}
-
-
-# ---- parts -----------------------------------------------------------------------------------------------------------
-
-
-def record(key: bytes | None, value: bytes | None) -> Any:
-    return SimpleNamespace(key=key, value=value, headers=[("h", b"1")])
-
-
-@pytest.mark.parametrize(
-    ("letter", "source", "content"),
-    [
-        pytest.param((None, None), record(b"k", b"v"), Content(b"k", b"v", [("h", b"1")]), id="no copy"),
-        pytest.param((None, None), record(None, None), Content(None, None, [("h", b"1")]), id="nothing to copy"),
-        pytest.param((b"k", b"v"), record(b"k", b"v"), Content(b"k", b"v", [("h", b"1")]), id="copy and source"),
-        pytest.param((b"k", b"v"), record(b"k", b"w"), Content(b"k", b"v"), id="another record at its offset"),
-        pytest.param((None, b""), None, Content(None, b""), id="copy"),
-        pytest.param((None, None), None, Skipped(GONE), id="neither"),
-        pytest.param(MARKER, Marker(), Marker(), id="a marker"),
-        pytest.param(MARKER, None, Skipped(PERHAPS_A_MARKER), id="perhaps a marker"),
-        pytest.param(MARKER, record(*MARKER), Content(*MARKER, [("h", b"1")]), id="a record like a marker"),
-    ],
-)
-def test_content(letter: tuple[bytes, bytes], source: Any, content: object) -> None:
-    assert content_of(SimpleNamespace(key=letter[0], value=letter[1]), source) == content  # type: ignore[arg-type]
-
-
-def test_ranges_of_offsets_are_sets(seed: int) -> None:
-    rng = random.Random(seed)
-    for _ in range(200):
-        ranges, oracle = OffsetRanges(), set[int]()
-        for _ in range(20):
-            first = rng.randrange(40)
-            end = first + rng.randrange(6)
-            ranges.add(first, end)
-            oracle |= set(range(first, end))
-        assert {offset for offset in range(50) if offset in ranges} == oracle
-        assert list(OffsetRanges(list(ranges))) == list(ranges)
-        assert all(end < first for (_, end), (first, _) in zip(list(ranges), list(ranges)[1:], strict=False))
-        *gaps, (last, end) = ranges.gaps()
-        assert end == INT64_MAX
-        assert {offset for first, end in gaps for offset in range(first, end)} == set(range(last)) - oracle
+    assert ours.admin.redrive_dead_letters(ours.group, validate_only=True).counts == {(ours.source, 0, ours.source): 1}

@@ -18,17 +18,17 @@ from shareq import Admin, NewTopic, Producer, ShareConsumer, cli
 from shareq.admin.results import Lag, ShareGroupOffset
 from shareq.client.topic_partition import TopicPartition
 from shareq.tools import reset_plan
-from shareq.wire.server import Server
+from tests.kafka.fixtures import Reachable
 from tests.polling import PATIENCE_S, configure
 from tests.tools.java_tools import JavaTools
-from tests.tools.side_by_side import Beside, printed
+from tests.tools.side_by_side import ON_BOTH, Beside, printed
 
 Fresh = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupStage(Beside):
-    """A topic of two partitions with records 0 to 4 in each, and a group, in a served cluster."""
+    """A topic of two partitions with records 0 to 4 in each, and a group."""
 
     group: str
     topic: str
@@ -54,9 +54,9 @@ def _heads(text: str) -> list[list[str]]:
 
 
 @pytest.fixture
-def stage(served: Server, fresh: Fresh, java_tools: JavaTools) -> GroupStage:
+def stage(server: Reachable, fresh: Fresh, java_tools: JavaTools) -> GroupStage:
     tool = ("groups", "kafka-share-groups")
-    made = GroupStage(served.bootstrap_servers, java_tools, *tool, fresh("payments"), fresh("orders"))
+    made = GroupStage(server.bootstrap_servers, java_tools, *tool, fresh("payments"), fresh("orders"))
     with Admin({"bootstrap.servers": made.address}) as admin:
         admin.create_topics([NewTopic(made.topic, 2, 1)]).check()
         configure(admin, made.group, {"share.auto.offset.reset": "earliest"})
@@ -89,6 +89,7 @@ def left(member: ShareConsumer, stage: GroupStage) -> GroupStage:
 # ---- beside Kafka's tool ---------------------------------------------------------------------------------------------
 
 
+@ON_BOTH
 @pytest.mark.usefixtures("member")
 def test_a_group_with_a_member_is_listed_and_described_as_by_kafka(stage: GroupStage) -> None:
     group, topic = stage.group, stage.topic
@@ -104,12 +105,14 @@ def test_a_group_with_a_member_is_listed_and_described_as_by_kafka(stage: GroupS
     assert len(stage.same(*describe, "--state", "--verbose")[0]) == 7
 
 
+@ON_BOTH
 def test_a_group_without_members_is_described_as_by_kafka(left: GroupStage) -> None:
     assert len(left.same("--describe", "--all-groups")) == 2
     left.same("--describe", "--group", left.group, "--members")
     left.same("--describe", "--group", left.group, "--state")
 
 
+@ON_BOTH
 def test_resets_are_planned_as_by_kafka(left: GroupStage) -> None:
     plan = ("--reset-offsets", "--group", left.group, "--dry-run")
     before = left.offsets
@@ -120,6 +123,7 @@ def test_resets_are_planned_as_by_kafka(left: GroupStage) -> None:
     assert left.offsets == before
 
 
+@ON_BOTH
 def test_offsets_and_groups_are_deleted_as_by_kafka(left: GroupStage) -> None:
     delete = ("--delete-offsets", "--group", left.group, "--topic", left.topic)
     ours = printed(left.invoke(*delete))
@@ -364,7 +368,7 @@ SERVER = {"broker", "leader", "coordinator", "persister", "trace", "spark"}
         ("topics", SERVER | {"consumer", "producer"}),
         ("configs", SERVER | {"consumer", "producer"}),
         ("acls", SERVER | {"consumer", "producer"}),
-        ("dead_letters.command", SERVER | {"consumer", "producer"}),
+        ("dead_letters", SERVER | {"consumer", "producer"}),
         ("consume", SERVER | {"producer"}),
         ("produce", SERVER | {"consumer"}),
         ("perf.produce", SERVER | {"consumer"}),

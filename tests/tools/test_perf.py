@@ -13,33 +13,33 @@ from click.testing import CliRunner
 
 from shareq import Admin, NewTopic, Producer, cli
 from shareq.tools.perf.latencies import Latencies
-from shareq.wire.server import Server
+from tests.kafka.fixtures import Reachable
 from tests.polling import PATIENCE_S, configure
 from tests.tools.java_tools import JavaTools
-from tests.tools.side_by_side import Beside
+from tests.tools.side_by_side import ON_BOTH, Beside
 
 Fresh = Callable[[str], str]
 
 
 @pytest.fixture
-def topic(served: Server, fresh: Fresh) -> str:
+def topic(server: Reachable, fresh: Fresh) -> str:
     name = fresh("orders")
-    with Admin({"bootstrap.servers": served.bootstrap_servers}) as admin:
+    with Admin({"bootstrap.servers": server.bootstrap_servers}) as admin:
         admin.create_topics([NewTopic(name, 1, 1)]).check()
         configure(admin, name, {"share.auto.offset.reset": "earliest"})
         configure(admin, f"{name}-b", {"share.auto.offset.reset": "earliest"})
     return name
 
 
-def perf(served: Server, *args: str, code: int = 0) -> str:
-    done = CliRunner().invoke(cli.main, ["perf", *args, "--bootstrap-server", served.bootstrap_servers])
+def perf(server: Reachable, *args: str, code: int = 0) -> str:
+    done = CliRunner().invoke(cli.main, ["perf", *args, "--bootstrap-server", server.bootstrap_servers])
     assert done.exit_code == code, done.output
     return done.stdout if code == 0 else done.stderr
 
 
-def values(served: Server, topic: str) -> list[str]:
+def values(server: Reachable, topic: str) -> list[str]:
     """The values of the topic's records."""
-    with Admin({"bootstrap.servers": served.bootstrap_servers}) as admin:
+    with Admin({"bootstrap.servers": server.bootstrap_servers}) as admin:
         spans = [(0, 1 << 40)]
         reads = admin.read_batches({(topic, 0): spans})
         return [(record.value or b"").decode() for read in reads for record in read.records(spans)]
@@ -54,40 +54,43 @@ def form(text: str) -> list[str]:
 # ---- produce ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_lines_of_a_producer_have_kafkas_form(served: Server, topic: str, java_tools: JavaTools) -> None:
+@ON_BOTH
+def test_the_lines_of_a_producer_have_kafkas_form(server: Reachable, topic: str, java_tools: JavaTools) -> None:
     sizes = ("--num-records", "1000", "--record-size", "100", "--throughput", "-1", "--warmup-records", "100")
-    java = Beside(served.bootstrap_servers, java_tools, "", "kafka-producer-perf-test")
+    java = Beside(server.bootstrap_servers, java_tools, "", "kafka-producer-perf-test")
     theirs = java.java("--topic", topic, *sizes).stdout
-    ours = perf(served, "produce", "--topic", topic, *sizes)
+    ours = perf(server, "produce", "--topic", topic, *sizes)
     assert form(ours) == form(theirs)
     assert ours.splitlines()[1].startswith("1000 records sent, ")
     assert ours.splitlines()[2].startswith("900 steady state records sent, ")
-    written = values(served, topic)
+    written = values(server, topic)
     assert len(written) == 2000
     assert all(re.fullmatch(r"[A-Z]{100}", value) for value in written)
 
 
-def test_payloads(served: Server, topic: str, tmp_path: Path) -> None:
+@ON_BOTH
+def test_payloads(server: Reachable, topic: str, tmp_path: Path) -> None:
     limits = ("produce", "--topic", topic, "--num-records", "5", "--throughput", "-1")
-    perf(served, *limits, "--payload-monotonic")
-    assert values(served, topic) == ["0", "1", "2", "3", "4"]
+    perf(server, *limits, "--payload-monotonic")
+    assert values(server, topic) == ["0", "1", "2", "3", "4"]
     (file := tmp_path / "payloads").write_text("a b;c;")
-    shown = perf(served, *limits, "--payload-file", str(file), "--payload-delimiter", ";")
+    shown = perf(server, *limits, "--payload-file", str(file), "--payload-delimiter", ";")
     assert shown.splitlines()[:2] == [f"Reading payloads from: {file}", "Number of messages read: 2"]
-    assert {*values(served, topic)[5:]} <= {"a b", "c"}
+    assert {*values(server, topic)[5:]} <= {"a b", "c"}
     file.write_text("")
-    assert "File does not exist or empty file" in perf(served, *limits, "--payload-file", str(file), code=1)
+    assert "File does not exist or empty file" in perf(server, *limits, "--payload-file", str(file), code=1)
 
 
-def test_a_rate_may_be_a_fraction(served: Server, topic: str) -> None:
+def test_a_rate_may_be_a_fraction(server: Reachable, topic: str) -> None:
     """Each record is due after the time of those before it, so the run takes at least the sum."""
     args = ("--num-records", "4", "--payload-monotonic", "--throughput", "12.5", "--json")
-    (row,) = json.loads(perf(served, "produce", "--topic", topic, *args))
+    (row,) = json.loads(perf(server, "produce", "--topic", topic, *args))
     assert (row["records"], row["steady_state"]) == (4, False)
     assert row["records_per_sec"] <= 12.5
 
 
-def test_records_are_written_in_transactions(served: Server, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@ON_BOTH
+def test_records_are_written_in_transactions(server: Reachable, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A transaction ends with the first record that is sent after its duration."""
     commits: list[object] = []
     commit = Producer.commit_transaction
@@ -98,14 +101,14 @@ def test_records_are_written_in_transactions(served: Server, topic: str, monkeyp
 
     monkeypatch.setattr(Producer, "commit_transaction", counted)
     args = ("--num-records", "3", "--payload-monotonic", "--throughput", "20", "--transaction-duration-ms", "1")
-    perf(served, "produce", "--topic", topic, *args)
+    perf(server, "produce", "--topic", topic, *args)
     assert len(commits) == 2
-    assert values(served, topic) == ["0", "1", "2"]
+    assert values(server, topic) == ["0", "1", "2"]
 
 
-def test_records_that_are_not_written_are_an_error(served: Server, topic: str) -> None:
+def test_records_that_are_not_written_are_an_error(server: Reachable, topic: str) -> None:
     args = ("--num-records", "2", "--record-size", "2000", "--throughput", "-1")
-    failure = perf(served, "produce", "--topic", topic, *args, "--command-property", "message.max.bytes=1000", code=1)
+    failure = perf(server, "produce", "--topic", topic, *args, "--command-property", "message.max.bytes=1000", code=1)
     assert "records that were not written: 2 (a record of 20" in failure
 
 
@@ -138,19 +141,20 @@ def test_percentiles_of_many_records_are_those_of_a_sample() -> None:
 # ---- consume ---------------------------------------------------------------------------------------------------------
 
 
-def fill(served: Server, topic: str, count: int) -> None:
-    with Producer({"bootstrap.servers": served.bootstrap_servers}) as producer:
+def fill(server: Reachable, topic: str, count: int) -> None:
+    with Producer({"bootstrap.servers": server.bootstrap_servers}) as producer:
         for _ in range(count):
             producer.produce(topic, b"v" * 100, b"k" * 4, 0)
         assert producer.flush(PATIENCE_S) == 0
 
 
-def test_the_columns_of_consumers_are_kafkas(served: Server, topic: str, java_tools: JavaTools) -> None:
-    fill(served, topic, 1000)
+@ON_BOTH
+def test_the_columns_of_consumers_are_kafkas(server: Reachable, topic: str, java_tools: JavaTools) -> None:
+    fill(server, topic, 1000)
     limits = ("--topic", topic, "--num-records", "1000", "--timeout", "60000", "--show-consumer-stats")
-    java = Beside(served.bootstrap_servers, java_tools, "", "kafka-share-consumer-perf-test")
+    java = Beside(server.bootstrap_servers, java_tools, "", "kafka-share-consumer-perf-test")
     theirs = java.java(*limits, "--group", f"{topic}-b").stdout
-    ours = perf(served, "consume", *limits, "--group", topic)
+    ours = perf(server, "consume", *limits, "--group", topic)
     assert form(ours) == form(theirs)
     heads, _, total = ours.splitlines()
     row = dict(zip(heads.split(", "), total.split(", "), strict=True))
@@ -158,29 +162,30 @@ def test_the_columns_of_consumers_are_kafkas(served: Server, topic: str, java_to
     assert row["data.consumed.in.MB"] == f"{104_000 / (1 << 20):.4f}"
 
 
-def test_consumers_share_the_records(served: Server, topic: str) -> None:
+@ON_BOTH
+def test_consumers_share_the_records(server: Reachable, topic: str) -> None:
     """Each read record is accepted."""
-    fill(served, topic, 100)
+    fill(server, topic, 100)
     limits = ("--topic", topic, "--num-records", "100", "--group", topic, "--timeout", "60000", "--threads", "3")
-    *consumers, total = json.loads(perf(served, "consume", *limits, "--show-consumer-stats", "--json"))
+    *consumers, total = json.loads(perf(server, "consume", *limits, "--show-consumer-stats", "--json"))
     assert [row["client_id"][-9:] for row in consumers] == ["-client-1", "-client-2", "-client-3"]
     assert sum(row["data.consumed.in.nMsg"] for row in consumers) == total["data.consumed.in.nMsg"] == 100
-    with Admin({"bootstrap.servers": served.bootstrap_servers}) as admin:
+    with Admin({"bootstrap.servers": server.bootstrap_servers}) as admin:
         assert admin.lag(topic).total == 0
 
 
-def test_progress_and_metrics_are_printed(served: Server, topic: str) -> None:
-    fill(served, topic, 3)
+def test_progress_and_metrics_are_printed(server: Reachable, topic: str) -> None:
+    fill(server, topic, 3)
     limits = ("--topic", topic, "--num-records", "3", "--group", topic, "--timeout", "60000", "--date-format", "yyyy")
     details = ("--hide-header", "--show-detailed-stats", "--reporting-interval", "1", "--print-metrics")
-    lines = perf(served, "consume", *limits, *details).splitlines()
+    lines = perf(server, "consume", *limits, *details).splitlines()
     assert re.fullmatch(r"\d{4}, \d{4}, 0\.0003, [\d.]+, [\d.]+, 3, \d+ for share consumer 1", lines[0])
     assert re.fullmatch(r"records-consumed-total +: 3\.000", next(s for s in lines if "records-consumed-total" in s))
 
 
-def test_too_few_records_are_an_error(served: Server, topic: str) -> None:
+def test_too_few_records_are_an_error(server: Reachable, topic: str) -> None:
     args = ("--topic", topic, "--num-records", "1", "--group", topic, "--timeout", "10")
-    assert "Exiting before consuming the expected number of records" in perf(served, "consume", *args, code=1)
+    assert "Exiting before consuming the expected number of records" in perf(server, "consume", *args, code=1)
 
 
 @pytest.mark.parametrize(

@@ -15,31 +15,34 @@ from shareq.client.topic_partition import TopicPartition
 from shareq.kafka import LocalKafka
 from shareq.tools.topic_actions import _Topic
 from shareq.wire.server import Server
+from tests.kafka.fixtures import Reachable
+from tests.polling import configure
 from tests.tools.java_tools import JavaTools
-from tests.tools.side_by_side import Beside
+from tests.tools.side_by_side import ON_BOTH, Beside
 
 Fresh = Callable[[str], str]
 
 
 @pytest.fixture
-def topics(served: Server, java_tools: JavaTools) -> Beside:
-    return Beside(served.bootstrap_servers, java_tools, "topics", "kafka-topics")
+def topics(server: Reachable, java_tools: JavaTools) -> Beside:
+    return Beside(server.bootstrap_servers, java_tools, "topics", "kafka-topics")
 
 
 @pytest.fixture
-def configs(served: Server, java_tools: JavaTools) -> Beside:
-    return Beside(served.bootstrap_servers, java_tools, "configs", "kafka-configs")
+def configs(server: Reachable, java_tools: JavaTools) -> Beside:
+    return Beside(server.bootstrap_servers, java_tools, "configs", "kafka-configs")
 
 
 @pytest.fixture
-def admin(served: Server) -> Any:
-    with Admin({"bootstrap.servers": served.bootstrap_servers}) as made:
+def admin(server: Reachable) -> Any:
+    with Admin({"bootstrap.servers": server.bootstrap_servers}) as made:
         yield made
 
 
 # ---- topics beside Kafka's tool --------------------------------------------------------------------------------------
 
 
+@ON_BOTH
 def test_topics_are_described_and_listed_as_by_kafka(topics: Beside, fresh: Fresh) -> None:
     topic = fresh("orders")
     assert topics.invoke("--create", "--topic", topic, "--partitions", "2").stdout == f"Created topic {topic}.\n"
@@ -68,6 +71,7 @@ def test_topics_are_altered_and_deleted(topics: Beside, admin: Admin, fresh: Fre
     assert topic not in admin.list_topics()
 
 
+@ON_BOTH
 def test_many_partitions_are_described_in_pages(topics: Beside, admin: Admin, fresh: Fresh) -> None:
     names = [fresh("orders"), fresh("bills")]
     admin.create_topics([NewTopic(name, 5, 1) for name in names]).check()
@@ -140,10 +144,11 @@ def test_replicas_that_a_reassignment_adds_are_not_missing() -> None:
 # ---- configs beside Kafka's tool -------------------------------------------------------------------------------------
 
 
+@ON_BOTH
 def test_configurations_are_described_as_by_kafka(configs: Beside, admin: Admin, fresh: Fresh) -> None:
     topic, group = fresh("orders"), fresh("payments")
     admin.create_topics([NewTopic(topic, 1, 1, {"retention.ms": "5000", "cleanup.policy": "compact,delete"})]).check()
-    admin.alter_group_configs(group, {"share.auto.offset.reset": "earliest"})
+    configure(admin, group, {"share.auto.offset.reset": "earliest"})
     assert [row[0] for row in configs.same("--describe", "--topic", topic)][1:] == [
         "cleanup.policy=compact,delete", "retention.ms=5000"
     ]  # fmt: skip

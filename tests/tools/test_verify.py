@@ -15,24 +15,24 @@ from click.testing import CliRunner
 from shareq import Admin, NewTopic, Producer, cli
 from shareq.model.states import AcknowledgeType
 from shareq.tools.verify import _Checked
-from shareq.wire.server import Server
+from tests.kafka.fixtures import Reachable
 from tests.polling import PATIENCE_S
 from tests.tools.java_tools import JavaTools
-from tests.tools.side_by_side import Beside
+from tests.tools.side_by_side import ON_BOTH, Beside
 
 Fresh = Callable[[str], str]
 
 
 @pytest.fixture
-def topic(served: Server, fresh: Fresh) -> str:
+def topic(server: Reachable, fresh: Fresh) -> str:
     name = fresh("orders")
-    with Admin({"bootstrap.servers": served.bootstrap_servers}) as admin:
+    with Admin({"bootstrap.servers": server.bootstrap_servers}) as admin:
         admin.create_topics([NewTopic(name, 1, 1)]).check()
     return name
 
 
-def write(served: Server, topic: str, *values: str) -> None:
-    with Producer({"bootstrap.servers": served.bootstrap_servers}) as producer:
+def write(server: Reachable, topic: str, *values: str) -> None:
+    with Producer({"bootstrap.servers": server.bootstrap_servers}) as producer:
         for value in values:
             producer.produce(topic, value, "k", 0)
         assert producer.flush(PATIENCE_S) == 0
@@ -48,24 +48,26 @@ def events(text: str) -> list[dict[str, Any]]:
     return found
 
 
-def verify(served: Server, topic: str, *args: str, code: int = 0) -> list[dict[str, Any]]:
-    options = ["verify", "--bootstrap-server", served.bootstrap_servers, "--topic", topic, "--group-id", topic, *args]
+def verify(server: Reachable, topic: str, *args: str, code: int = 0) -> list[dict[str, Any]]:
+    options = ["verify", "--bootstrap-server", server.bootstrap_servers, "--topic", topic, "--group-id", topic, *args]
     done = CliRunner().invoke(cli.main, options)
     assert done.exit_code == code, done.output
     return events(done.stdout)
 
 
-def test_events_are_those_of_kafka(served: Server, topic: str, java_tools: JavaTools) -> None:
-    write(served, topic, "a", "b", "c")
+@ON_BOTH
+def test_events_are_those_of_kafka(server: Reachable, topic: str, java_tools: JavaTools) -> None:
+    write(server, topic, "a", "b", "c")
     args = ("--max-messages", "3", "--offset-reset-strategy", "earliest", "--verbose", "--acknowledgement-mode", "sync")
-    java = Beside(served.bootstrap_servers, java_tools, "", "kafka-verifiable-share-consumer")
+    java = Beside(server.bootstrap_servers, java_tools, "", "kafka-verifiable-share-consumer")
     theirs = java.java("--topic", topic, "--group-id", f"{topic}-b", *args)
-    assert verify(served, topic, *args) == events(theirs.stdout)
+    assert verify(server, topic, *args) == events(theirs.stdout)
 
 
 @pytest.mark.parametrize("mode", ["auto", "sync", "async"])
-def test_produced_records_are_checked(served: Server, topic: str, mode: str) -> None:
-    found = verify(served, topic, "--produce", "10", "--acknowledgement-mode", mode)
+@ON_BOTH
+def test_produced_records_are_checked(server: Reachable, topic: str, mode: str) -> None:
+    found = verify(server, topic, "--produce", "10", "--acknowledgement-mode", mode)
     assert [event["name"] for event in found[:3]] == [
         "startup_complete",
         "offset_reset_strategy_set",
@@ -77,24 +79,25 @@ def test_produced_records_are_checked(served: Server, topic: str, mode: str) -> 
     }  # fmt: skip
 
 
-def test_acknowledgements_follow_a_pattern(served: Server, topic: str) -> None:
+@ON_BOTH
+def test_acknowledgements_follow_a_pattern(server: Reachable, topic: str) -> None:
     pattern = ("--ack-pattern", "accept,release,reject,renew", "--acknowledgement-mode", "sync")
     own = ("--command-property", "max.poll.records=4")  # only the consumer takes it
-    verdict = verify(served, topic, "--produce", "8", *pattern, *own)[-1]
+    verdict = verify(server, topic, "--produce", "8", *pattern, *own)[-1]
     assert verdict["ok"] is True
     assert verdict["ackTypeCounts"] == {"accept": 6, "reject": 2, "release": 2, "renew": 2}
 
 
-def test_records_that_are_not_finished_in_time_fail_the_check(served: Server, topic: str) -> None:
+def test_records_that_are_not_finished_in_time_fail_the_check(server: Reachable, topic: str) -> None:
     """One poll is not enough for a new group."""
-    verdict = verify(served, topic, "--produce", "2", "--timeout-ms", "1", code=1)[-1]
+    verdict = verify(server, topic, "--produce", "2", "--timeout-ms", "1", code=1)[-1]
     assert (verdict["ok"], verdict["produced"], verdict["finished"]) == (False, 2, 0)
 
 
-def test_a_signal_ends_the_command(served: Server, topic: str) -> None:
-    program = [sys.executable, "-m", "shareq.cli", "verify", "--bootstrap-server", served.bootstrap_servers]
+def test_a_signal_ends_the_command(server: Reachable, topic: str) -> None:
+    program = [sys.executable, "-m", "shareq.cli", "verify", "--bootstrap-server", server.bootstrap_servers]
     program += ["--topic", topic, "--group-id", topic, "--offset-reset-strategy", "earliest"]
-    write(served, topic, "a")
+    write(server, topic, "a")
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         while "records_consumed" not in running.stdout.readline():

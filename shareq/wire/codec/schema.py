@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from shareq.extras import install_command
 
-try:
-    from kio.index import load_request_schema, load_response_schema
 
-    from shareq.wire.codec.newer_schemas import newer_schema
+@contextmanager
+def _without(package: str) -> Iterator[None]:
+    """Let an import find that an optional package is missing, unless it is loaded already."""
+    if package in sys.modules:
+        yield
+        return
+    sys.modules[package] = None  # type: ignore[assignment]    # Python's sign that an import of it fails
+    try:
+        yield
+    finally:
+        del sys.modules[package]
+
+
+try:
+    with _without("hypothesis"):  # kio loads it where it is installed, for kio's own tests: half of a tool's start
+        from kio.index import load_request_schema, load_response_schema
+
+        from shareq.wire.codec.newer_schemas import newer_schema
 except ModuleNotFoundError as missing:
     if (missing.name or "").partition(".")[0] != "kio":
         raise

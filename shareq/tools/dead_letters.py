@@ -20,10 +20,10 @@ import click
 
 from shareq.admin import Admin
 from shareq.admin.dead_letters import DeadLetter, DeadLetterQueue, LetterFilter
+from shareq.admin.redrive.ledger import Ledger
 from shareq.client.arguments import INT64_MAX
 from shareq.model.printable import printable
 from shareq.tools.connection import Connection, connection_options
-from shareq.tools.dead_letters.ledger import Ledger
 from shareq.tools.rows import NAME_WIDTH, Row, print_json, print_table
 
 WIDTH_OF_FILES = 10_000
@@ -239,18 +239,15 @@ def redrive(
     A letter without a copy of its record takes the record from its topic, if it is still there. Letters that cannot be
     redriven are named, and the exit code is 1.
     """
-    from shareq.tools.dead_letters import redrive as engine  # at its use: the producer
-
     if dry_run and execute:
         raise click.UsageError("only one is possible of --dry-run, --execute")
-    with _progress() as progress:
-        done = engine.redrive(
-            connection.config(),
+    with connection.admin() as admin, _progress() as progress:
+        done = admin.redrive_dead_letters(
             group,
+            letters,
             to=to,
             queue=queue,
-            letters=letters,
-            execute=execute,
+            validate_only=not execute,
             progress=progress,
             timeout=connection.timeout_s,
         )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from shareq.admin import Admin
 from shareq.admin.arguments import PartitionLike
 from shareq.admin.dead_letters import DeadLetter
 from shareq.admin.record_reader import Span
+from shareq.admin.redrive.calls import AdminCalls
 from shareq.log.records import Headers, Record
 
 Place = tuple[str, int, int]
@@ -37,7 +37,7 @@ class Skipped(NamedTuple):
 
 
 def source_records(
-    admin: Admin, letters: Iterable[DeadLetter], partitions: Mapping[str, int], timeout: float
+    admin: AdminCalls, letters: Iterable[DeadLetter], partitions: Mapping[str, int], timeout: float
 ) -> dict[Place, Record | Marker]:
     """What the sources still have of the letters' records. `partitions`: the number of partitions of each topic that
     exists."""

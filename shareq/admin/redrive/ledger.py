@@ -11,10 +11,11 @@ import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
-from shareq.admin import Admin, NewTopic
 from shareq.admin.arguments import PartitionLike
 from shareq.admin.record_reader import Span
+from shareq.admin.redrive.calls import AdminCalls
 from shareq.admin.results import TopicDescription
+from shareq.admin.topics import NewTopic
 from shareq.client.arguments import INT64_MAX
 from shareq.log.records import ControlType, decode, decode_control
 from shareq.model.errors import Errors, KafkaException
@@ -72,7 +73,7 @@ class Ledger:
         """Key and value that store the settled offsets of a partition of the queue."""
         return self._keys[partition], json.dumps([*self._settled[partition]], separators=(",", ":")).encode()
 
-    def read(self, admin: Admin, timeout: float) -> None:
+    def read(self, admin: AdminCalls, timeout: float) -> None:
         """Take the settled offsets from the records of all transactions that have been committed."""
         described = admin.describe_topics([LEDGER_TOPIC], timeout=timeout)[LEDGER_TOPIC]
         if described.error is not None:
@@ -101,7 +102,7 @@ class Ledger:
             self._settled[partition] = OffsetRanges((first, end) for first, end in json.loads(value))
 
 
-def create_ledger(admin: Admin, timeout: float) -> None:
+def create_ledger(admin: AdminCalls, timeout: float) -> None:
     """Create the topic unless it exists, with the broker's number of replicas."""
     topic = NewTopic(LEDGER_TOPIC, 1, config={"cleanup.policy": "compact"})
     created = admin.create_topics([topic], timeout=timeout)[LEDGER_TOPIC]

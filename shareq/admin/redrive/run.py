@@ -10,19 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from shareq.admin import Admin
-from shareq.admin.dead_letters import EVERY_LETTER, DeadLetter, LetterFilter, dead_letter
+from shareq.admin.dead_letters import DeadLetter, LetterFilter, Redriven, dead_letter
 from shareq.admin.record_reader import PartitionBatches
+from shareq.admin.redrive.calls import AdminCalls
+from shareq.admin.redrive.contents import Content, Marker, Skipped, content_of, source_records
+from shareq.admin.redrive.ledger import LEDGER_TOPIC, Ledger, create_ledger
+from shareq.admin.redrive.targets import Target, Targets
 from shareq.client.message import Message
 from shareq.model.errors import ConfigException, KafkaError, KafkaException
 from shareq.producer import Producer
-from shareq.tools.dead_letters.contents import Content, Marker, Skipped, content_of, source_records
-from shareq.tools.dead_letters.ledger import LEDGER_TOPIC, Ledger, create_ledger
-from shareq.tools.dead_letters.targets import Target, Targets
 
 LETTERS = 500
 """The most letters of a transaction."""
@@ -30,51 +29,29 @@ LETTERS = 500
 BATCH_BYTES = 100_000
 _LARGEST_RECORD = 1 << 28
 
-Route = tuple[str, int, str]
-"""Topic and partition of the source, and the topic of the target."""
-
-
-@dataclass(slots=True)
-class Redriven:
-    """The result. `counts`: the letters that are redriven, or would be without --execute, by route;
-    those of earlier runs are not counted. `markers`: letters that stand for transaction markers. `skipped`:
-    letters that cannot be redriven, with the reasons; a later run tries them again."""
-
-    queue: str
-    executed: bool
-    counts: dict[Route, int] = field(default_factory=dict)
-    markers: int = 0
-    skipped: list[tuple[DeadLetter, str]] = field(default_factory=list)
-
 
 def redrive(
+    admin: AdminCalls,
     conf: Mapping[str, Any],
     group_id: str,
+    letters: LetterFilter,
     *,
-    to: str = "",
-    queue: str = "",
-    letters: LetterFilter = EVERY_LETTER,
-    execute: bool = False,
-    progress: Callable[[int], object] | None = None,
-    timeout: float = 60,
+    to: str,
+    queue: str,
+    validate_only: bool,
+    progress: Callable[[int], object] | None,
+    timeout: float,
 ) -> Redriven:
-    """Redrive the letters of a group that the filter accepts, to the topics of their records or to the topic `to`.
-
-    `conf` is that of a client. `queue`: a dead-letter queue that the group does not name any more. Without `execute`
-    nothing is written. `progress` is called with numbers of records of the queue that have been dealt with. `timeout`:
-    of each step, in seconds. Raises KafkaException for a failure, for which the open transaction is aborted;
-    ConfigException if a target is the queue.
-    """
-    with ExitStack() as open_clients:
-        admin = open_clients.enter_context(Admin(conf))
-        queue = queue or admin.dead_letter_queue(group_id, timeout=timeout)
-        if to == queue:
-            raise ConfigException(f"{to} is the dead-letter queue itself")
-        described = admin.describe_topics([queue, *([to] if to else [])], timeout=timeout).check()[queue]
+    """`Admin.redrive_dead_letters`. `conf` is that of the client, for the producer."""
+    queue = queue or admin.dead_letter_queue(group_id, timeout=timeout)
+    if to == queue:
+        raise ConfigException(f"{to} is the dead-letter queue itself")
+    described = admin.describe_topics([queue, *([to] if to else [])], timeout=timeout).check()[queue]
+    with ExitStack() as open_producer:
         producer = None
-        if execute:
+        if not validate_only:
             create_ledger(admin, timeout)
-            producer = open_clients.enter_context(_producer(conf, group_id))
+            producer = open_producer.enter_context(_producer(conf, group_id))
             producer.init_transactions(timeout)
         ledger = Ledger(group_id, described)
         ledger.read(admin, timeout)
@@ -82,7 +59,7 @@ def redrive(
             admin,
             producer,
             ledger,
-            Redriven(queue, execute),
+            Redriven(queue, not validate_only),
             group_id=group_id,
             to=to,
             letters=letters,
@@ -109,7 +86,7 @@ class _Run:
 
     def __init__(
         self,
-        admin: Admin,
+        admin: AdminCalls,
         producer: Producer | None,
         ledger: Ledger,
         result: Redriven,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from shareq.admin import Admin
+from shareq.admin.redrive.calls import AdminCalls
+from shareq.admin.redrive.contents import Content, Skipped
 from shareq.log.records import encode_batch
 from shareq.model.errors import Errors, KafkaException
-from shareq.tools.dead_letters.contents import Content, Skipped
 
 _LIMIT, _POLICY = "max.message.bytes", "cleanup.policy"
 _ROOM = 256
@@ -37,7 +37,7 @@ class Target(NamedTuple):
 class Targets:
     """The topics of the cluster, each looked up once."""
 
-    def __init__(self, admin: Admin, timeout: float) -> None:
+    def __init__(self, admin: AdminCalls, timeout: float) -> None:
         self._admin = admin
         self._timeout = timeout
         self._found: dict[str, Target | None] = {}
