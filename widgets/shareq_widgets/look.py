@@ -19,7 +19,7 @@ SIZES: Final[dict[str, float]] = {
     "cell_top": 40,
     "cell_height": 44,
     "glyph": 19,  # centre of the glyph below the cell's top
-    "glyph_width": 13,  # a narrower cell has a smaller glyph
+    "glyph_width": 14.4,  # of the widest glyph with its line; a cell that has less room inside has a smaller one
     "letter": 14,  # height of the holder's letter
     "pips": 11,  # the line of the delivery count above the cell's bottom
     "stripe": 3.5,  # height of the holder's colour at the cell's bottom
