@@ -35,8 +35,7 @@ SIZES: Final[dict[str, float]] = {
     "gutter_right": 124,
     "gutter_left_narrow": 102,  # gutters of a picture narrower than `narrow`: shorter names, seconds without words
     "gutter_right_narrow": 64,
-    "name_length": 14,  # the most characters of a name in the gutter
-    "name_length_narrow": 9,
+    "name_right": 14,  # a name in the gutter ends so far from the window
     "narrow": 760,
     "lanes": 10,  # further members are only counted
 }
