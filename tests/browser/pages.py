@@ -154,6 +154,20 @@ def execute(page: Page, code: str) -> None:
     )
 
 
+START = """code => new Promise(begun => {
+    const {kernel} = window.jupyterapp.shell.currentWidget.sessionContext.session;
+    const future = kernel.requestExecute({code});
+    window.cell = "runs";
+    future.onIOPub = ({header}) => { if (header.msg_type === "execute_input") begun(); };
+    future.done.then(reply => { window.cell = reply.content.status; });
+})"""
+
+
+def start(page: Page, code: str) -> None:
+    """Start code in the kernel, as a cell does; `window.cell` is "runs" until it ends, then its status."""
+    page.evaluate(START, code)
+
+
 def kernel_value(page: Page, expression: str) -> Any:
     """A JSON value that an expression has in the notebook's kernel."""
     shown = page.evaluate(
