@@ -1,4 +1,5 @@
-"""The views in a real browser: frames a second in play, a click, the first picture, and the kernel's part of a core.
+"""The views in a real browser: frames a second in play, a click, the first picture, the kernel's part of a core, and a
+journal of a million events: the first picture, and a seek.
 
     make bench ARGS='-k browser'
 
@@ -15,12 +16,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from statistics import median, quantiles
 from typing import Any, NamedTuple
 
 import pytest
 from playwright.sync_api import Browser, CDPSession, Page, expect
 
+from tests.bench.long_journals import GROUP as LONG_GROUP
+from tests.bench.long_journals import TOPIC as LONG_TOPIC
+from tests.bench.long_journals import long_journal
 from tests.bench.reported import REPORTED
 from tests.browser.crews import GROUP, SIX, TOPIC
 from tests.browser.pages import (
@@ -32,6 +37,7 @@ from tests.browser.pages import (
     new_page,
     notebook,
     run_all,
+    seek_ms,
     wait_for_pictures,
 )
 
@@ -41,6 +47,7 @@ VIEWS = ("strip", "locks", "states", "group", "cluster", "messages", "raster", "
 PLAY_MS = 4_000
 CLICKS = 15
 LIVE_S = 10.0
+EVENTS = 1_000_000
 HEIGHT = 1_400
 
 SETUP = """
@@ -275,17 +282,15 @@ def test_the_first_picture_of_a_room(
     imports = f"from shareq_widgets import control_room\nfrom tests.browser.busy import busy\ncluster = {source}()"
     cells = imports, "# the sliders", "# the room"
     with opened(browser, jupyterlab, jupyterlab_folder, f"room-{source}", *cells) as page:
-        took = {}
-        for number, (code, ready) in enumerate(((SLIDERS, SLIDERS_READY), (ROOM, ROOM_READY)), start=2):
-            page.evaluate(SET_SOURCE, [number, code])
-            took[number] = page.evaluate(RUN_CELL, [number, ready, UNDRAWN, READY_MS])
+        floor_ms = cell_ms(page, 2, SLIDERS, SLIDERS_READY)
+        first_ms = cell_ms(page, 3, ROOM, ROOM_READY)
         execute(page, IN_PYTHON)
         kernel_ms = 1000 * kernel_value(page, "python_s")
     report(
         benchmark,
-        [took[3] / 1000],
-        first_ms=round(took[3]),
-        floor_ms=round(took[2]),
+        [first_ms / 1000],
+        first_ms=round(first_ms),
+        floor_ms=round(floor_ms),
         made_in_python_ms=round(kernel_ms),
     )
 
@@ -293,6 +298,62 @@ def test_the_first_picture_of_a_room(
 SET_SOURCE = """([cell, code]) => {
     window.jupyterapp.shell.currentWidget.content.widgets[cell].model.sharedModel.setSource(code);
 }"""
+
+
+def cell_ms(page: Page, number: int, code: str, ready: str) -> float:
+    """The time of this code in a cell until the page is ready, ms."""
+    page.evaluate(SET_SOURCE, [number, code])
+    return float(page.evaluate(RUN_CELL, [number, ready, UNDRAWN, READY_MS]))
+
+
+# ---- a long journal --------------------------------------------------------------------------------------------------
+
+LONG_SETUP = """
+import time
+from shareq.trace import Journal
+from shareq_widgets import control_room, strip
+"""
+LONG_VIEW = """
+begun = time.process_time()
+shown = {}(Journal.from_parquet({!r}), group={!r}, topic={!r})
+kernel_s = time.process_time() - begun
+shown
+"""
+VIEWS_OF = {"strip": 1, "control_room": 1 + len(SIX)}
+SEEKS = 20
+
+
+@pytest.fixture(scope="module", params=VIEWS_OF)
+def long_view(
+    request: pytest.FixtureRequest, browser: Browser, jupyterlab: str, jupyterlab_folder: Path
+) -> Iterator[tuple[Page, float]]:
+    """A page with a view of a file with a journal, and the time from the start of its cell to its pictures, ms."""
+    view, file = request.param, jupyterlab_folder / "long.parquet"
+    if not file.exists():
+        long_journal(EVENTS).to_parquet(file)
+    show = LONG_VIEW.format(view, file.name, LONG_GROUP, LONG_TOPIC)
+    ready = f'() => document.querySelectorAll(".sq-view").length === {VIEWS_OF[view]} && !({UNDRAWN})().length'
+    with opened(browser, jupyterlab, jupyterlab_folder, f"long-{view}", LONG_SETUP, "# the view") as page:
+        yield page, cell_ms(page, 2, show, ready)
+
+
+def test_a_seek_in_a_long_journal(benchmark: Any, long_view: tuple[Page, float], plain_click_ms: float) -> None:
+    """Aims, for 1,000,000 events: below 100 ms from a random move of the timeline to the picture of the last view;
+    below 3 s (`first_ms`) from the start of the cell that reads the file to the pictures of all views."""
+    benchmark.group = "browser: a seek in a journal of a million events"
+    (page, first_ms), draw = long_view, Random(1)
+    with all_on_screen(page):
+        seek_ms(page, 0.5)
+        lasts = [seek_ms(page, draw.random()) for _ in range(SEEKS)]
+    report(
+        benchmark,
+        [ms / 1000 for ms in lasts],
+        first_ms=round(first_ms),
+        made_in_python_ms=round(1000 * kernel_value(page, "kernel_s")),
+        seek_ms=round(median(lasts), 1),
+        worst_ms=round(max(lasts), 1),
+        floor_ms=round(plain_click_ms, 1),
+    )
 
 
 # ---- the kernel ------------------------------------------------------------------------------------------------------

@@ -154,6 +154,20 @@ def execute(page: Page, code: str) -> None:
     )
 
 
+START = """code => new Promise(begun => {
+    const {kernel} = window.jupyterapp.shell.currentWidget.sessionContext.session;
+    const future = kernel.requestExecute({code});
+    window.cell = "runs";
+    future.onIOPub = ({header}) => { if (header.msg_type === "execute_input") begun(); };
+    future.done.then(reply => { window.cell = reply.content.status; });
+})"""
+
+
+def start(page: Page, code: str) -> None:
+    """Start code in the kernel, as a cell does; `window.cell` is "runs" until it ends, then its status."""
+    page.evaluate(START, code)
+
+
 def kernel_value(page: Page, expression: str) -> Any:
     """A JSON value that an expression has in the notebook's kernel."""
     shown = page.evaluate(
@@ -169,7 +183,7 @@ def kernel_value(page: Page, expression: str) -> Any:
     return json.loads(ast.literal_eval(shown))
 
 
-CLICK = """limit => new Promise((done, fail) => {
+MOVE = """([act, limit]) => new Promise((done, fail) => {
     const views = [...document.querySelectorAll(".sq-view")], before = views.map(view => view.dataset.order);
     const waiting = () => views.filter((view, place) => view.dataset.order === before[place]);
     const begun = performance.now();
@@ -182,14 +196,25 @@ CLICK = """limit => new Promise((done, fail) => {
         if (!waiting().length) setTimeout(() => end(() => done(performance.now() - begun)));  // after the drawn frame
     });
     for (const view of views) watch.observe(view, {attributeFilter: ["data-order"]});
-    views[0].querySelector("[data-do=back]").click();
+    eval(act)(views[0]);
 })"""
+BACK = "view => view.querySelector('[data-do=back]').click()"
+SEEK = """() => {
+    const range = [...document.querySelectorAll(".sq-time input")].find(input => input.checkVisibility());
+    range.value = Math.round(PART * range.max);
+    range.dispatchEvent(new Event("input", {bubbles: true}));
+}"""
 
 
 def click_ms(page: Page, limit_ms: int = READY_MS) -> float:
     """The time from a click on "step back" of the first view to the frame in which the last view of the page shows the
     new moment, ms. An Error of Playwright names the views that show no new moment within the limit."""
-    return float(page.evaluate(CLICK, limit_ms))
+    return float(page.evaluate(MOVE, [BACK, limit_ms]))
+
+
+def seek_ms(page: Page, part: float) -> float:
+    """The same from a move of the first timeline in sight to a part, 0 to 1, of its time."""
+    return float(page.evaluate(MOVE, [SEEK.replace("PART", str(part)), READY_MS]))
 
 
 UNDRAWN = """() => [...document.querySelectorAll(".sq-view")]

@@ -13,10 +13,12 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from shareq.broker import Cluster
 from shareq_widgets import control_room, locks, states, strip
 from shareq_widgets.player import Player
+from shareq_widgets.room_picture import SCREEN_WIDTH
 from shareq_widgets.words import words
 from tests.browser.busy import GROUP, TOPIC, busy
 from tests.browser.pages import cells
 from tests.browser.story import payments
+from tests.browser.test_views import until_equal
 
 pytestmark = pytest.mark.browser
 
@@ -162,6 +164,22 @@ def test_a_theme_of_ones_own_counts_more(calm_page: Page, cluster: Cluster, tmp_
     expect(shown).to_have_attribute("data-theme", "light")
     ground = calm_page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert json.dumps(ground) == '"rgb(255, 255, 255)"'
+
+
+SCALES = """() => [...document.querySelectorAll(".sq-room .sq-picture:not(.sq-area-timeline *) .sq-plot svg")].map(
+    svg => Math.round(10 * svg.clientWidth / svg.viewBox.baseVal.width) / 10)"""
+
+
+def test_a_saved_room_has_its_pictures_in_their_size(offline_page: Page, tmp_path: Path) -> None:
+    """On the screen that it is saved for: a picture for a wider place would have letters too small to read."""
+    room = control_room(busy(), group=GROUP, topic=TOPIC)
+    offline_page.set_viewport_size({"width": SCREEN_WIDTH + 20, "height": 900})
+    offline_page.goto(room.save(tmp_path / "room.html").as_uri())
+    expect(offline_page.locator(".sq-room .sq-view")).to_have_count(len(room.screen.shown))
+    until_equal(lambda: offline_page.evaluate(SCALES), lambda: [1.0] * 5)
+    offline_page.set_viewport_size({"width": 980, "height": 900})  # the last place is as wide as the page
+    until_equal(lambda: max(offline_page.evaluate(SCALES)), lambda: 1.3)
+    room.close()
 
 
 def test_a_saved_room_shows_one_moment_and_one_selection(offline_page: Page, tmp_path: Path) -> None:

@@ -5,21 +5,22 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Error, Page
 
-from tests.browser.pages import click_ms, wait_for_pictures
+from tests.browser.pages import click_ms, seek_ms, wait_for_pictures
 
 pytestmark = pytest.mark.browser
 
 LIMIT_MS = 300
 VIEWS = """
 <div class="sq-view" aria-label="Locks" data-order="7"><button data-do="back"></button>
-    <div class="sq-plot"><i data-key="a"></i></div></div>
+    <div class="sq-plot"><i data-key="a"></i></div><div class="sq-time"><input type="range" max="50"></div></div>
 <div class="sq-view" aria-label="Raster" data-order="7"></div>
 <script>
     const [locks, raster] = document.querySelectorAll(".sq-view");
-    locks.querySelector("button").onclick = () => requestAnimationFrame(() => {
+    const move = () => requestAnimationFrame(() => {
         locks.dataset.order = 6;
         if (window.complete) raster.dataset.order = 6;
     });
+    locks.querySelector("button").onclick = locks.querySelector("input").oninput = move;
 </script>
 """
 
@@ -34,6 +35,12 @@ def page(browser_page: Page) -> Page:
 def test_a_click_ends_with_the_frame_of_the_last_view(page: Page) -> None:
     page.evaluate("window.complete = true")
     assert click_ms(page) > 0
+
+
+def test_a_seek_ends_with_the_frame_of_the_last_view(page: Page) -> None:
+    page.evaluate("window.complete = true")
+    assert seek_ms(page, 0.3) > 0
+    assert page.locator("input").input_value() == "15"
 
 
 def test_a_click_names_the_view_that_does_not_follow(page: Page) -> None:

@@ -21,6 +21,7 @@ from playwright.sync_api import Browser, Page, expect
 from shareq.sim.race import RaceSetting, run_race
 from shareq_widgets import ControlRoom, control_room, race
 from shareq_widgets.pictures.race import verdict
+from shareq_widgets.steering import STORIES
 from tests.browser.busy import Everything, cells_of, described, everything, pictures_of
 from tests.browser.pages import READY_MS, notebook, run_all
 from tests.browser.test_every_control import USES, fresh, unfold, use
@@ -35,6 +36,7 @@ VOILA = (
 )
 PLACES = ("Notebook 7", "Voila")
 HEIGHT = 5_200
+STORY = "crashed consumer"
 OURS = ("blob:", "anywidget", "shareq", "sq-")
 """Parts of an error of a view: its module is loaded from a blob. Notebook 7 and Voila have errors of their own on every
 page, such as a missing setting, command or extension of JupyterLab."""
@@ -155,21 +157,47 @@ def test_the_race_is_run_and_turned(place: Place) -> None:
         expect(race.locator(".sq-race-text")).to_contain_text(verdict(run_race(setting)))
 
 
+def expect_agreement_near_the_end(place: Place) -> None:
+    """Go to the end, and a step back: what has moved depends on the picture before, but for a step back."""
+    page, timeline = place.page, place.views.room.screen.timeline
+    shown = page.locator(".sq-area-timeline .sq-view")
+    shown.press("End")
+    timeline.last()
+    expect(shown).to_have_attribute("data-now", str(timeline.snapshot["now_ms"]))
+    shown.get_by_text("◀ step").click()
+    timeline.back()
+    expect_agreement(place)
+
+
+def test_a_story_of_the_room_is_played(place: Place) -> None:
+    """Each step has its answer, and the room shows the journal of the story; then it shows the page's cluster again."""
+    page, views = place
+    expect_agreement_near_the_end(place)
+    alone = {name: picture for name, picture in views.pictures.items() if not name.startswith("room ")}
+    page.get_by_role("button", name=f"{list(STORIES).index(STORY) + 1} {STORIES[STORY].label}").click()
+    story, shown = views.room.begin_story(STORY), page.locator(".sq-story")
+    pictures = alone | {f"room {name}": view for name, view in pictures_of(views.room).items()}
+    strips = (views.strips[0], views.room.screen.strip)
+    while not story.done:
+        page.get_by_role("button", name="what happens?").click()
+        story.next()
+        expect(shown).to_contain_text(f"step {story.position} of {story.count}")
+        expect(shown).to_contain_text(story.answer)
+        expect_agreement_near_the_end(Place(page, views._replace(pictures=pictures, strips=strips)))
+    page.get_by_role("button", name="end the story").click()
+    views.room.leave()
+    expect(shown).to_have_count(0)
+    expect_agreement_near_the_end(place)
+
+
 def test_the_panel_of_the_room_steers(place: Place) -> None:
     """The last test of a place: it moves the cluster of the page."""
-    page, views = place
-    panel, room = page.locator(".sq-panel"), views.room
+    panel, room = place.page.locator(".sq-panel"), place.views.room
     assert room.panel is not None
     for name in ("produce", "advance"):
         panel.get_by_role("button", name=name, exact=True).click()
         expect(panel.locator(".sq-code")).to_have_text(room.panel.steering.do(name, room.panel.steering[name].value))
-    timeline = page.locator(".sq-area-timeline .sq-view")
-    timeline.press("End")
-    room.screen.timeline.last()
-    expect(timeline).to_have_attribute("data-now", str(room.screen.timeline.snapshot["now_ms"]))
-    timeline.get_by_text("◀ step").click()  # what has moved depends on the picture before, but for a step back
-    room.screen.timeline.back()
-    expect_agreement(place)
+    expect_agreement_near_the_end(place)
 
 
 AT_REST = """() => new Promise(done => {

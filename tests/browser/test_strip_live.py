@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from shareq.trace import view
-from tests.browser.pages import cells, execute, strip_in
+from tests.browser.pages import cells, execute, start, strip_in
 from tests.browser.story import payments
 from tests.browser.test_views import until_equal
 
@@ -96,11 +96,6 @@ BUSY = """
 while shown.live:
     pass
 """
-RUN = """code => {
-    const {kernel} = window.jupyterapp.shell.currentWidget.sessionContext.session;
-    window.cell = "runs";
-    kernel.requestExecute({code}).done.then(reply => { window.cell = reply.content.status; });
-}"""
 
 
 def test_a_busy_cell_does_not_freeze_the_strip_of_a_running_clock(run_notebook: Callable[..., Page]) -> None:
@@ -109,7 +104,7 @@ def test_a_busy_cell_does_not_freeze_the_strip_of_a_running_clock(run_notebook: 
     page = run_notebook(RUNNING, show)
     strip = strip_in(page)
     expect(strip.locator(".sq-run[data-state='acquired']").first).to_be_visible()
-    page.evaluate(RUN, FROM_NOW_ON + BUSY)
+    start(page, FROM_NOW_ON + BUSY)
     expect(strip.locator(".sq-run[data-state='acquired']")).to_have_count(0)
     assert page.evaluate("window.cell") == "runs"
     strip.get_by_text("◀ step").click()

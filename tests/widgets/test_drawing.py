@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from shareq.trace.views.palette import MEMBER_COLOURS
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.look import THEMES
 from shareq_widgets.selection import member, parse, record
@@ -98,3 +99,31 @@ def test_an_element_may_travel_along_a_path() -> None:
     assert drawing.find("token")["along"] == "M0 10H90"
     assert "along" not in drawing.find("still")
     assert "along" not in drawing.find("token")["attributes"]
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("alive", [True, False])
+def test_the_letter_of_a_member_stands_out_from_its_badge(theme: str, alive: bool) -> None:
+    """Also on the pale badge of a dead one, in each colour."""
+    colours = THEMES[theme]
+    for colour in (f"member{number}" for number in range(MEMBER_COLOURS)):
+        drawing = Drawing(100, text="a member")
+        drawing.badge("m", 0, 0, "A", colour, alive=alive)
+        badge, letter = (drawing.find(f"m {part}")["attributes"] for part in ("badge", "letter"))
+        ground = over(colours[colour], colours["bg"], badge.get("opacity", 1))
+        ink = over(colours[letter["fill"]], ground, letter.get("opacity", 1))
+        low, high = sorted((luminance(ink), luminance(ground)))
+        assert (high + 0.05) / (low + 0.05) > 3.5  # the contrast ratio of WCAG
+
+
+def over(colour: str, ground: str, opacity: float) -> str:
+    """A colour on another one."""
+    parts = [int(colour[at : at + 2], 16) * opacity + int(ground[at : at + 2], 16) * (1 - opacity) for at in (1, 3, 5)]
+    return "#" + "".join(f"{round(part):02x}" for part in parts)
+
+
+def luminance(colour: str) -> float:
+    """The relative luminance of WCAG, 0 to 1."""
+    shares = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+    return sum(weight * share for weight, share in zip((0.2126, 0.7152, 0.0722), linear, strict=True))

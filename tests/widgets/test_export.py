@@ -228,7 +228,9 @@ def test_a_room_is_saved_as_a_picture_of_all_its_views(tmp_path: Path) -> None:
     room = control_room(busy(), group=GROUP, topic=TOPIC)
     svg = room.save(tmp_path / "room.svg", theme="dark").read_text()
     shown = room.screen.shown
-    drawn = {area: shown[area].to_svg("dark", width) for area, width in room_picture.widths().items()}
+    drawn = {
+        area: shown[area].to_svg("dark", width) for area, width in room_picture.widths(room_picture.SCREEN).items()
+    }
     assert set(drawn) == set(AREAS) - {"timeline"}
     assert all(picture in svg for picture in drawn.values())
     picture = Image.open(room.save(tmp_path / "room.png", width=1200))
@@ -246,7 +248,7 @@ def test_the_page_of_a_room_plays_all_its_views() -> None:
         view, frames = room.screen.shown[one["area"]], one["recording"]
         assert frames["untils"][-1] == view.view.journal.total
         widths = {state["drawing"]["width"] for state in states_of(frames) if "drawing" in state}
-        assert widths == {room_picture.widths().get(one["area"], 760)} or one["area"] == "strip"
+        assert widths == {room_picture.widths(room_picture.PAGE).get(one["area"], 760)} or one["area"] == "strip"
     room.close()
 
 

@@ -87,7 +87,8 @@ def test_a_room_is_kept_as_a_whole_also_in_a_story() -> None:
         line = kept(timeline, "state")[0]["line"]
         kept_as, (picture,) = kept(timeline, "svg")
         assert kept_as["line"] == f"room.save({kept_as['file']!r})"
-        assert room.screen.shown["left"].to_svg(width=room_picture.widths()["left"]) in picture.decode()
+        width = room_picture.widths(room_picture.SCREEN)["left"]
+        assert room.screen.shown["left"].to_svg(width=width) in picture.decode()
         room.state = {"time_ms": None, "selection": "", "views": {"left": "locks"}}
         exec(line, {"room": room})
         assert room.state == state

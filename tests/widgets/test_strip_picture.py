@@ -113,6 +113,19 @@ def test_delivery_count(pitch: float, limit: int, circles: int) -> None:
     assert circles or ">2</text>" in markup
 
 
+@pytest.mark.parametrize("state", [state for state in STATES if SHAPES[state]["glyph"]])
+def test_the_glyph_of_a_narrow_cell_does_not_touch_its_box(state: str) -> None:
+    pitch = SIZES["pitch_cells"]
+    while pitch < SIZES["pitch"]:
+        markup = cell_markup(Cell("run", state, 1), ALL, pitch, LIGHT)
+        box, line = float(SHAPES[state]["width"]), 2.4
+        half = float(re.search(r'd="M-(\d)', markup)[1]) + line / 2  # type: ignore[index]
+        scale = re.search(r"scale\(([\d.]+)\)", markup)
+        inside = (pitch - SIZES["gap"] - box) / 2
+        assert inside - half * (float(scale[1]) if scale else 1) > 0.5
+        pitch += 1
+
+
 EMPTY_LOG = {"spso": 0, "window_end": 0, "log_start": 0, "log_end": 0, "runs": [], "past": []}
 
 
@@ -181,7 +194,7 @@ def test_members_without_records_and_those_without_a_lane_are_listed() -> None:
 
 def test_a_name_keeps_its_end() -> None:
     member = {**ALL["members"][0], "name": "consumer-of-orders-17", "held": 1}
-    assert "consumer-o…-17 A" in draw(ALL | {"members": [member]})
+    assert "consum…-17 A" in draw(ALL | {"members": [member]})
     assert "consu…-17 A" in draw(ALL | {"members": [member]}, width=480)
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from shareq_widgets.look import SIZES
+from shareq_widgets.text_fit import text_width
 from shareq_widgets.words import chips, clock_text, lanes, sentence, where
 from tests.widgets.fakes import payments
 
@@ -134,3 +136,14 @@ def test_dead_and_frozen_members_have_a_sign() -> None:
     ]
     found, _ = lanes(one | {"members": members}, everyone=True)
     assert [lane.name[0] for lane in found] == ["clerk-0 A", "clerk-1 ❄ A", "clerk-2 † A"]
+
+
+@pytest.mark.parametrize("name", ["clerk-101", "a-consumer-in-a-namespace-101", "m" * 40])
+def test_the_name_of_a_lane_fits_its_gutter(name: str) -> None:
+    """With the sign of a dead member and a letter of two; the end of a long name stays."""
+    one = payments().snapshots[-1]
+    members = [{**one["members"][0], "name": name, "letter": "CW", "alive": False}]
+    (lane,), _ = lanes(one | {"members": members}, everyone=True)
+    for shown, gutter in zip(lane.name, ("gutter_left", "gutter_left_narrow"), strict=True):
+        assert text_width(shown) <= SIZES[gutter] - SIZES["name_right"]
+        assert shown.endswith(f"{name[-3:]} † CW")

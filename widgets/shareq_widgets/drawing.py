@@ -114,11 +114,10 @@ class Drawing:
 
     def badge(self, key: str, x: float, y: float, letter: str, colour: str, *, alive: bool = True, **more: Any) -> None:
         """A member's letter on its colour, 18 px square, its top left corner at x, y."""
-        opacity = None if alive else 0.45
-        self.rect(f"{key} badge", x, y, 18, 18, rx=5, fill=colour, opacity=opacity, **more)
+        self.rect(f"{key} badge", x, y, 18, 18, rx=5, fill=colour, opacity=None if alive else 0.45, **more)
         self.label(
-            f"{key} letter", x + 9, y + 13, letter, anchor="middle", fill="bg", style="strong small", opacity=opacity,
-            along=more.get("along", ""),
+            f"{key} letter", x + 9, y + 13, letter, anchor="middle", fill="bg" if alive else "ink",
+            style="strong small", along=more.get("along", ""),
         )  # fmt: skip
 
     def button(self, part: str, x: float, y: float, text: str, *, pressed: bool, title: str) -> None:

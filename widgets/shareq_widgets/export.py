@@ -125,7 +125,10 @@ def _recorded(players: Views, most: int, width: int | None) -> dict[str, Recordi
     """The recordings of the views. If that of the timeline has to be thinned, the others have the same moments."""
     lead = players.get("timeline")
     moments = None if lead is None else thinned_moments(lead, most)
-    widths: Mapping[str, int | None] = {"": width} if lead is None else room_picture.widths(width or SCREEN_WIDTH)
+    widths: Mapping[str, int | None] = {"": width}
+    if lead is not None:
+        rows = room_picture.OUTSIDE if _seen_from_outside(players) else room_picture.PAGE
+        widths = room_picture.widths(rows, width or SCREEN_WIDTH)
     return {area: record(player, most, widths.get(area), moments) for area, player in players.items()}
 
 
@@ -177,8 +180,11 @@ def _classes(players: Views) -> str:
     """Those of the control room, see `Screen`; none for a single view."""
     if len(players) == 1:
         return ""
-    shown = cast(StripSnapshot, players["strip"].view.snapshot())
-    return "sq-room sq-outside" if shown["observed"] else "sq-room"
+    return "sq-room sq-outside" if _seen_from_outside(players) else "sq-room"
+
+
+def _seen_from_outside(players: Views) -> bool:
+    return cast(StripSnapshot, players["strip"].view.snapshot())["observed"]
 
 
 def _note(players: Views, recordings: Mapping[str, Recording]) -> str:

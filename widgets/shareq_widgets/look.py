@@ -19,7 +19,7 @@ SIZES: Final[dict[str, float]] = {
     "cell_top": 40,
     "cell_height": 44,
     "glyph": 19,  # centre of the glyph below the cell's top
-    "glyph_width": 13,  # a narrower cell has a smaller glyph
+    "glyph_width": 14.4,  # of the widest glyph with its line; a cell that has less room inside has a smaller one
     "letter": 14,  # height of the holder's letter
     "pips": 11,  # the line of the delivery count above the cell's bottom
     "stripe": 3.5,  # height of the holder's colour at the cell's bottom
@@ -35,8 +35,7 @@ SIZES: Final[dict[str, float]] = {
     "gutter_right": 124,
     "gutter_left_narrow": 102,  # gutters of a picture narrower than `narrow`: shorter names, seconds without words
     "gutter_right_narrow": 64,
-    "name_length": 14,  # the most characters of a name in the gutter
-    "name_length_narrow": 9,
+    "name_right": 14,  # a name in the gutter ends so far from the window
     "narrow": 760,
     "lanes": 10,  # further members are only counted
 }

@@ -23,7 +23,15 @@ SCREEN: Final[Rows] = (
     (("left", 1), ("middle", 1), ("right", 1)),
     (("wide", 2), ("narrow", 1)),
 )
-"""The layout of a wide screen, as in shareq_widgets.css."""
+"""The layout of a picture of a whole room."""
+PAGE: Final[Rows] = (
+    (("strip", 3),),
+    (("left", 1), ("middle", 1), ("narrow", 1)),
+    (("wide", 1), ("right", 1), ("narrow", 1)),
+)
+"""The layout of a page on a wide screen, as in shareq_widgets.css."""
+OUTSIDE: Final[Rows] = ((("strip", 3),), (("left", 1), ("middle", 1), ("right", 1)), (("wide", 3),))
+"""The same of a cluster that is seen from outside, whose messages are hidden."""
 SHEET: Final[Rows] = ((("left", 1), ("middle", 1)), (("right", 1), ("narrow", 1)), (("wide", 2),))
 """The layout below a storyboard, as on a narrow screen."""
 SCREEN_WIDTH: Final = 1600
@@ -66,9 +74,9 @@ def summary(title: str, views: Views, theme: str = "light", *, heading: str = ""
     return _stacked(title, parts, WIDTH, theme)
 
 
-def widths(width: int = SCREEN_WIDTH) -> dict[str, int]:
-    """The width of each view on a screen, by its area, px."""
-    return {area: _wide(row, span, width) for row in SCREEN for area, span in row}
+def widths(rows: Rows, width: int = SCREEN_WIDTH) -> dict[str, int]:
+    """The width of each view in a layout, by its area, px."""
+    return {area: _wide(row, span, width) for row in rows for area, span in row}
 
 
 def _wide(row: tuple[tuple[str, int], ...], span: int, width: int) -> int:

@@ -143,7 +143,7 @@ def lane_labels(snapshot: StripSnapshot, lanes: list[Lane], more: str, frame: Fr
     x, narrow = min(max(frame.x(snapshot["window_end"]) + 12, left + 8), right + 12), frame.width < SIZES["narrow"]
     for row, lane in enumerate(lanes):
         y = lane_y(row) + 11
-        yield Label(left - 14, y, lane.name[narrow], "end", "" if lane.held else "small")
+        yield Label(left - SIZES["name_right"], y, lane.name[narrow], "end", "" if lane.held else "small")
         if lane.deadline_ms is None:
             yield Label(x, y, lane.holds[narrow], "start", "small")
         else:
@@ -151,7 +151,7 @@ def lane_labels(snapshot: StripSnapshot, lanes: list[Lane], more: str, frame: Fr
             text = f"{left_ms / 1000:.1f} s{'' if narrow else ' of lock left'}"
             yield Label(x, y, text, "start", "hot" if hot else "")
     if more:
-        yield Label(left - 14, lane_y(len(lanes)) + 11, more, "end", "small")
+        yield Label(left - SIZES["name_right"], lane_y(len(lanes)) + 11, more, "end", "small")
 
 
 def lock_left(snapshot: StripSnapshot, deadline_ms: int) -> tuple[int, bool]:

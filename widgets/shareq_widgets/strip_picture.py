@@ -245,7 +245,8 @@ def _glyph(cell: Cell, width: float, colours: Colours) -> str:
         style = {"text_anchor": "middle", "font_weight": 700, "font_size": f"{letter_size(width, cell.letter):g}"}
         return _text(width / 2, y, cell.letter, ink, **style)
     dashes = ' stroke-dasharray="2.5 2"' if cell.to_state else ""
-    scale = "" if width >= SIZES["glyph_width"] else f" scale({width / SIZES['glyph_width']:.3g})"
+    room = width - 2 * SHAPES[cell.state]["width"]
+    scale = "" if room >= SIZES["glyph_width"] else f" scale({room / SIZES['glyph_width']:.3g})"
     return (
         f'<path transform="translate({width / 2:g} {SIZES["glyph"]:g}){scale}" d="{shape["glyph"]}" fill="none" '
         f'stroke="{ink}" stroke-width="{1.7 if cell.to_state else 2.4}" stroke-linecap="round"{dashes}/>'

@@ -17,7 +17,7 @@ STYLES: Final[dict[str, dict[str, str]]] = {
     "small": {"font-size": "10.5"},
     "soft": {"fill": "soft"},
     "hot": {"fill": "alarm", "font-weight": "650"},
-    "faded": {"opacity": ".45"},
+    "faded": {"opacity": ".7"},
     "struck": {"text-decoration": "line-through"},
     "target": {},
 }

@@ -10,6 +10,7 @@ from shareq.model.waits import WAITS_FULL, Wait
 from shareq.trace.views.palette import UNKNOWNS
 from shareq.trace.views.snapshot import Member, Snapshot, StripSnapshot
 from shareq_widgets.look import FROZEN, GONE, MARKS, SIZES, in_legend
+from shareq_widgets.text_fit import text_width
 from shareq_widgets.time_scale import time_text
 
 _BLOCKED = (Wait.PAUSED, Wait.RESTING, Wait.KEY_ORDER)
@@ -193,9 +194,12 @@ def lanes(
 
 
 def _lane(snapshot: StripSnapshot, member: Member) -> Lane:
-    names = [short(member["name"], int(SIZES[size])) for size in ("name_length", "name_length_narrow")]
-    sign, letter = f" {GONE}" if not member["alive"] else f" {FROZEN}" if member["frozen"] else "", member["letter"]
-    wide, narrow = (f"{name}{sign}" if name == letter else f"{name}{sign} {letter}" for name in names)
+    sign = f" {GONE}" if not member["alive"] else f" {FROZEN}" if member["frozen"] else ""
+    rest = sign if member["name"] == member["letter"] else f"{sign} {member['letter']}"
+    wide, narrow = (
+        _short(member["name"], SIZES[gutter] - SIZES["name_right"] - text_width(rest)) + rest
+        for gutter in ("gutter_left", "gutter_left_narrow")
+    )
     holds = "holds nothing", "nothing"
     if member["held"]:
         holds = (f"{'held' if is_stale(snapshot) else 'holds'} {member['held']}",) * 2
@@ -204,9 +208,10 @@ def _lane(snapshot: StripSnapshot, member: Member) -> Lane:
     return Lane(member["id"], (wide, narrow), holds, member["held"], member["deadline_ms"])
 
 
-def short(name: str, length: int) -> str:
-    """A name of at most so many characters: names differ at the end."""
-    return name if len(name) <= length else f"{name[: length - 4]}…{name[-3:]}"
+def _short(name: str, room: float) -> str:
+    """As much of a name as has room: names differ at the end."""
+    shorter = (f"{name[:length]}…{name[-3:]}" for length in range(len(name) - 4, 0, -1))
+    return next((one for one in (name, *shorter) if text_width(one) <= room), name[-3:])
 
 
 def clock_text(ms: int) -> str:

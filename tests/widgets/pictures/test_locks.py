@@ -255,7 +255,7 @@ def test_dead_holders_last_attempts_and_writes_look_it() -> None:
     assert "stroke-dasharray" not in drawing.find(f"{writing.key} lock")["attributes"]
     assert drawing.find(f"{last.key} delivery")["style"] == "small hot"
     assert drawing.find(f"{last.key} delivery")["text"] == "ann † · 2/2"
-    assert drawing.find(f"{dead.key} delivery")["style"] == "small soft"
+    assert drawing.find(f"{dead.key} delivery")["style"] == "small faded"
 
 
 def test_crashed_and_frozen_holders_look_it_while_they_are_in_the_group() -> None:

@@ -210,7 +210,7 @@ function glyphMarkup(run, snap, { sizes, shapes }, w) {
     return `<text class="sq-glyph" x="${w / 2}" y="${sizes.glyph + 5}" text-anchor="middle" style="fill:${ink};font-size:${size}px">${escape(letter)}</text>`;
   }
   const line = run[TO] ? 'stroke-width="1.7" stroke-dasharray="2.5 2"' : 'stroke-width="2.4"';
-  const scale = Math.min(w / sizes.glyph_width, 1);
+  const scale = Math.min((w - 2 * shapes[run[STATE]].width) / sizes.glyph_width, 1);
   return `<g transform="translate(${w / 2} ${sizes.glyph}) scale(${scale})"><path class="sq-glyph" d="${shape.glyph}" fill="none" stroke="${ink}" stroke-linecap="round" ${line}/></g>`;
 }
 
@@ -360,7 +360,7 @@ function drawDetail(ctx, run, snap, shape, at, colours) {
     ctx.strokeRect(at.left + 0.5, at.top + 0.5, Math.max(at.width - 1, 1), at.height - 1);
     ctx.setLineDash([]);
   }
-  if (at.width < 16 || shape.block < 0.5) return;
+  if (at.width < (shape.glyph ? 20 : 16) || shape.block < 0.5) return;
   const middle = at.left + at.width / 2, y = at.top + at.height * (shape.block < 1 ? 0.7 : 0.5);
   ctx.save();
   ctx.translate(middle, y);

@@ -9,6 +9,7 @@ import { Player, targetOf } from "./player.js";
 import { explained } from "./terms.js";
 import { isWhole } from "./timeline.js";
 
+const LARGEST = 1.3; // the scale of a saved picture in a wider place
 const DRAG = 5; // a pointer that moves less than this has clicked, px
 const TRAVEL_MS = 600; // along a path
 const STOPS = 16; // points of a path that are stops of the journey
@@ -125,7 +126,7 @@ export class Picture extends Player {
     put(page.svg, { viewBox: `0 0 ${drawing.width} ${drawing.height}`, "aria-label": drawing.text, hidden: !drawing.height });
     // Until Python has laid it out for a new width, the picture has the scale that it was made for, or fits the place.
     const width = this.asked && model.get("width") !== undefined ? `${drawing.width}px` : "100%";
-    Object.assign(page.svg.style, { width, maxWidth: "100%" });
+    Object.assign(page.svg.style, { width, maxWidth: `min(100%, ${LARGEST * drawing.width}px)` });
     page.svg.style.height = "auto";
     setText(this.text, drawing.text);
     const known = new Set(this.elements.nodes.keys()), subjects = new Set();

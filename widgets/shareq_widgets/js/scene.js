@@ -195,11 +195,11 @@ export class Scene {
   }
 
   drawNames() {
-    const { camera, lanes, snap, words: { more } } = this, { lane, lane_top } = this.look.sizes, narrow = Number(camera.narrow);
+    const { camera, lanes, snap, words: { more } } = this, { lane, lane_top, name_right } = this.look.sizes, narrow = Number(camera.narrow);
     /** @type {Name[]} */
     const items = [];
     /** @param {string} key @param {number} row @param {string} text @param {string} css */
-    const name = (key, row, text, css) => items.push({ key, x: camera.left - 14, y: lane_top + lane * row + 11, text, "text-anchor": "end", class: css });
+    const name = (key, row, text, css) => items.push({ key, x: camera.left - name_right, y: lane_top + lane * row + 11, text, "text-anchor": "end", class: css });
     const x = clamp(camera.x(snap.window_end) + 12, camera.left + 8, camera.right + 12);
     lanes.forEach((owner, row) => {
       name(`name ${owner.id}`, row, owner.name[narrow], owner.held ? "" : "sq-small");

@@ -82,6 +82,7 @@ export interface Sizes {
   gutter_right: number;
   gutter_left_narrow: number;
   gutter_right_narrow: number;
+  name_right: number;
   narrow: number;
 }
 

@@ -221,7 +221,7 @@ def _full_member(drawing: Drawing, member: MemberContent, row: Row, group: Group
     )
     _beat(drawing, member, first_fitting(beat_words(member, group), room, SMALL), x=31, y=row.y + 28)
     words = first_fitting(records_words(member, group), room, SMALL)
-    drawing.label(f"{key} records", 31, row.y + 40, words, style="small soft faded" if gone else "small soft")
+    drawing.label(f"{key} records", 31, row.y + 40, words, style="small faded" if gone else "small soft")
 
 
 def _compact_member(drawing: Drawing, member: MemberContent, row: Row, group: GroupContent) -> None:
@@ -242,7 +242,7 @@ def _beat(drawing: Drawing, member: MemberContent, words: str, **more: Any) -> N
     """The time since the last heartbeat, or since the member has gone."""
     gone = member.state == "gone"
     hot = member.silent or (bool(member.error) and not gone)
-    style = "small hot" if hot else "small soft faded" if gone else "small soft"
+    style = "small hot" if hot else "small faded" if gone else "small soft"
     since = member.gone_ms if gone else member.heartbeat_ms
     counted = since if "{}" in words else None
     terms = ["member epoch", *(["fenced"] if "FENCED" in member.error else [])]

@@ -164,16 +164,16 @@ def _under(row: LockRow, content: LocksContent, width: float) -> str:
 
 def _row(frame: _Frame, row: LockRow, top: float) -> None:
     drawing, content, key = frame.drawing, frame.content, row.key
-    dim = None if row.holder.works else 0.5
+    faint = "" if row.holder.works else " faded"
     title = row_words(row, content)
     drawing.badge(key, 0, top + 2, row.holder.letter, row.holder.colour, alive=row.holder.works, title=title)
     room = frame.gutter - BADGE - 6
     offsets = clipped(_offsets(row), room / 1.1)
-    drawing.label(f"{key} offsets", BADGE, top + 10, offsets, style="strong", title=title, opacity=dim)
+    drawing.label(f"{key} offsets", BADGE, top + 10, offsets, style=f"strong{faint}", title=title)
     under = clipped(_under(row, content, drawing.width), room, SMALL)
     hot = row.last_attempt and row.ended_ms is None
-    style = "small hot" if hot else "small soft"
-    drawing.label(f"{key} delivery", BADGE, top + 23, under, style=style, title=title, opacity=dim)
+    style = "small hot" if hot else f"small{faint or ' soft'}"
+    drawing.label(f"{key} delivery", BADGE, top + 23, under, style=style, title=title)
     if row.ended_ms is None:
         _held(frame, row, top + 4, title)
     else:

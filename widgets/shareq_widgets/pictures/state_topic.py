@@ -33,6 +33,8 @@ MEMORY_TOP, DURABLE_TOP = 30, 98
 LISTS_TOP: Final = 196
 BESIDE: Final = 720
 """From this width on the failover stands beside the writes."""
+WIDEST: Final = 720
+"""In a wider list the time of a write would stand too far from it."""
 
 RUNS: Final = 40
 """Strips of more runs are drawn as blocks."""
@@ -59,7 +61,8 @@ def draw(content: StateTopicContent, width: float) -> Drawing:
         "small soft",
     )
     beside = width >= BESIDE and content.reload is not None
-    column = Column(MARGIN, LISTS_TOP, (width - 2 * MARGIN - 24) / 2 if beside else width - 2 * MARGIN)
+    room = (width - 2 * MARGIN - 24) / 2 if beside else width - 2 * MARGIN
+    column = Column(MARGIN, LISTS_TOP, min(room, WIDEST))
     foot = draw_writes(drawing, content, column)
     if content.reload is not None:
         second = column._replace(left=MARGIN + column.width + 24) if beside else column._replace(top=foot + 10)
