@@ -1,7 +1,7 @@
 """Replaces the addresses of brokers in encoded responses; every other byte stays as it is.
 
-The response is not decoded and encoded again. A function that follows the layout of its version walks over the bytes
-and lists the spans of host and port; these alone are replaced. So throttle times, unknown tagged fields and the
+The response is not decoded and encoded again. A function that is compiled from the layout of its version walks over the
+bytes and lists the spans of host and port; these alone are replaced. So throttle times, unknown tagged fields and the
 encoding of every other field survive. The tap replaces them (`shareq/proxy/BEHAVIOUR.md`, section 2), and a server with
 several listeners.
 """
@@ -9,12 +9,13 @@ several listeners.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from functools import cache
 from itertools import groupby
 from typing import NamedTuple
 
 from shareq.wire.address import Address
+from shareq.wire.codec.function_source import FunctionSource
 from shareq.wire.codec.primitives import skip_tags, uvarint, write_uvarint
 from shareq.wire.codec.schema import schema
 from shareq.wire.codec.shapes import Shape, WireField, shape_of
@@ -57,13 +58,12 @@ def carries_addresses(api_key: int, version: int) -> bool:
 
 def rewrite(api_key: int, version: int, frame: Frame, lookup: Lookup) -> Frame:
     """A response frame with other addresses; the same object if none changes. MalformedFrame."""
-    found = _walk_of(api_key, version) if api_key in APIS else None
-    if found is None:
+    walk = _walk_of(api_key, version) if api_key in APIS else None
+    if walk is None:
         return frame
-    flexible, walk = found
     edits: list[_Edit] = []
     try:
-        end = walk(frame, skip_tags(frame, _HEADER_END) if flexible else _HEADER_END, lookup, edits)
+        end = walk(frame, _HEADER_END, lookup, edits)
     except (IndexError, ValueError, struct.error) as problem:
         raise MalformedFrame(f"response of {len(frame)} bytes: {problem}") from problem
     if end > len(frame):
@@ -87,13 +87,19 @@ def _apply(data: Frame, start: int, end: int, edits: list[_Edit]) -> bytes:
 
 
 @cache
-def _walk_of(api_key: int, version: int) -> tuple[bool, _Walk] | None:
-    """The walk over a version, and True if the version is flexible. None: no addresses, or an unknown version."""
+def _walk_of(api_key: int, version: int) -> _Walk | None:
+    """The walk over a version from the end of its correlation id. None: no addresses, or an unknown version."""
     try:
         shape = shape_of(None, schema(api_key, version, request=False))
     except RuntimeError:  # kio's errors of its index: a version newer than its schemas
         return None
-    return (shape.flexible, _struct(shape)) if has_address(shape) else None
+    if not has_address(shape):
+        return None
+    source = _source()
+    if shape.flexible:
+        _if_tags(source, f"{source.bind('skip', skip_tags)}(data, at)")
+    _struct(source, shape)
+    return _compiled(source)
 
 
 def has_address(shape: Shape) -> bool:
@@ -107,57 +113,120 @@ def _is_address(shape: Shape) -> bool:
     return {"host", "port"} <= names and not names.isdisjoint(_IDS)
 
 
-def _struct(shape: Shape) -> _Walk:
-    tags = [_tags(shape)] if shape.flexible else []
+# ---- its source: responses wait for the walk, so it is one function --------------------------------------------------
+
+
+def _source() -> FunctionSource:
+    return FunctionSource("def walk(data, at, lookup, edits):", "The end of what begins at `at`.")
+
+
+def _compiled(source: FunctionSource) -> _Walk:
+    source.line("return at")
+    helpers = {"address": _address_at, "uvarint": uvarint, "int16": _INT16.unpack_from, "int32": _PORT.unpack_from}
+    return source.function("walk", helpers)
+
+
+def _struct(source: FunctionSource, shape: Shape) -> None:
     if _is_address(shape):
-        return _address(shape, [_field(field, shape.flexible) for field in shape.ordinary] + tags)
-    walks = [*_steps(shape.ordinary, shape.flexible), *tags]
-
-    def walk(data: Frame, at: int, lookup: Lookup, edits: list[_Edit]) -> int:
-        for step in walks:
-            at = step(data, at, lookup, edits)
-        return at
-
-    return walk
-
-
-def _steps(fields: Sequence[WireField], flexible: bool) -> Iterator[_Walk]:
-    """The walks over fields; adjacent ones of fixed size are one step."""
-    for is_fixed, group in groupby(fields, key=lambda field: bool(field.letter) and not field.is_array):
+        _address(source, shape)
+        return
+    for is_fixed, group in groupby(shape.ordinary, key=lambda field: bool(field.letter)):
         if is_fixed:
-            yield _fixed(sum(struct.calcsize(">" + field.letter) for field in group))
+            source.line(f"at += {sum(map(_size, group))}")
         else:
-            yield from (_field(field, flexible) for field in group)
+            for field in group:
+                _field(source, field, shape.flexible)
+    if shape.flexible:
+        _tags(source, shape)
 
 
-def _address(shape: Shape, walks: list[_Walk]) -> _Walk:
-    """The walk over a struct with the fields node id, host and port."""
-    names = [field.name for field in shape.ordinary]
-    node = next(names.index(name) for name in _IDS if name in names)
-    host, port, flexible = names.index("host"), names.index("port"), shape.flexible
-
-    def walk(data: Frame, at: int, lookup: Lookup, edits: list[_Edit]) -> int:
-        begins = []
-        for step in walks:
-            begins.append(at)
-            at = step(data, at, lookup, edits)
-        begins.append(at)
-        (node_id,), (number,) = _PORT.unpack_from(data, begins[node]), _PORT.unpack_from(data, begins[port])
-        size = _text_begin(data, begins[host], flexible)
-        new = lookup(node_id, Address(data[size : begins[host + 1]].decode(), number))
-        if new is not None:
-            replaced = [
-                _Edit(begins[host], begins[host + 1], _text(new.host, flexible)),
-                _Edit(begins[port], begins[port + 1], _PORT.pack(new.port)),
-            ]
-            edits += sorted(replaced)
-        return at
-
-    return walk
+def _address(source: FunctionSource, shape: Shape) -> None:
+    begins = {}
+    for field in shape.ordinary:
+        begins[field.name] = source.fresh("begin")
+        source.line(f"{begins[field.name]} = at")
+        _field(source, field, shape.flexible)
+        if field.name == "host":
+            source.line("host_end = at")
+    if shape.flexible:
+        _tags(source, shape)
+    node = next(begins[name] for name in _IDS if name in begins)
+    places = f"({node}, {begins['host']}, host_end, {begins['port']})"
+    source.line(f"address(data, {places}, {shape.flexible}, lookup, edits)")
 
 
-def _text_begin(data: Frame, at: int, flexible: bool) -> int:
-    return uvarint(data, at)[1] if flexible else at + _INT16.size
+def _size(field: WireField) -> int:
+    return struct.calcsize(">" + field.letter)
+
+
+def _field(source: FunctionSource, field: WireField, flexible: bool) -> None:
+    if field.is_array:
+        _array(source, field, flexible)
+    elif field.letter:
+        source.line(f"at += {_size(field)}")
+    elif field.shape is None:
+        _sized(source, 1, "int16" if field.kind == "string" else "int32", flexible)
+    elif field.nullable:  # after its marker byte (KIP-893)
+        source.line("at += 1")
+        with source.block("if data[at - 1] < 128:"):
+            _struct(source, field.shape)
+    else:
+        _struct(source, field.shape)
+
+
+def _count(source: FunctionSource, kind: str, flexible: bool) -> str:
+    """Read a length of this kind into a new variable: -1 for null."""
+    count = source.fresh("count")
+    if not flexible:
+        source.line(f"({count},), at = {kind}(data, at), at + {2 if kind == 'int16' else 4}")
+        return count
+    source.line(f"{count}, at = data[at] - 1, at + 1")
+    with source.block(f"if {count} > 126:"):  # more than one byte
+        source.line(f"{count}, at = uvarint(data, at - 1)")
+        source.line(f"{count} -= 1")
+    return count
+
+
+def _sized(source: FunctionSource, unit: int, kind: str, flexible: bool) -> None:
+    """Text, bytes, or an array of elements of `unit` bytes."""
+    count = _count(source, kind, flexible)
+    with source.block(f"if {count} > 0:"):
+        source.line(f"at += {unit} * {count}")
+
+
+def _array(source: FunctionSource, field: WireField, flexible: bool) -> None:
+    element = field.element
+    if element.letter:
+        _sized(source, _size(element), "int32", flexible)
+        return
+    with source.block(f"for _ in range({_count(source, 'int32', flexible)}):"):
+        _field(source, element, flexible)
+        with source.block("if at > len(data):"):
+            source.line("raise ValueError('an array ends beyond the frame')")
+
+
+def _tags(source: FunctionSource, shape: Shape) -> None:
+    _if_tags(source, f"{source.bind('tags', _tagged(shape))}(data, at, lookup, edits)")
+
+
+def _if_tags(source: FunctionSource, end: str) -> None:
+    """The end of the tagged fields: of none, as almost always, or `end`."""
+    source.line(f"at = {end} if data[at] else at + 1")
+
+
+# ---- what it calls ---------------------------------------------------------------------------------------------------
+
+
+def _address_at(
+    data: Frame, places: tuple[int, int, int, int], flexible: bool, lookup: Lookup, edits: list[_Edit]
+) -> None:
+    """Add the edits of an address. `places`: where node id and host begin, host ends, and port begins."""
+    node, host, host_end, port = places
+    (node_id,), (number,) = _PORT.unpack_from(data, node), _PORT.unpack_from(data, port)
+    text = uvarint(data, host)[1] if flexible else host + _INT16.size
+    new = lookup(node_id, Address(data[text:host_end].decode(), number))
+    if new is not None:
+        edits += sorted([_Edit(host, host_end, _text(new.host, flexible)), _Edit(port, port + 4, _PORT.pack(new.port))])
 
 
 def _text(text: str, flexible: bool) -> bytes:
@@ -165,79 +234,16 @@ def _text(text: str, flexible: bool) -> bytes:
     return (write_uvarint(len(encoded) + 1) if flexible else _INT16.pack(len(encoded))) + encoded
 
 
-def _field(field: WireField, flexible: bool) -> _Walk:
-    if field.is_array:
-        return _array(field, flexible)
-    if field.letter:
-        return _fixed(struct.calcsize(">" + field.letter))
-    if field.shape is not None:
-        inner = _struct(field.shape)
-        return _nullable(inner) if field.nullable else inner
-    return _sized(1, "string" if field.kind == "string" else "bytes", flexible)
-
-
-def _fixed(size: int) -> _Walk:
-    return lambda _, at, __, ___: at + size
-
-
-def _length(kind: str, flexible: bool) -> Callable[[Frame, int], tuple[int, int]]:
-    """Reads a length, -1 for null, and its end."""
-    if flexible:
-
-        def compact(data: Frame, at: int) -> tuple[int, int]:
-            value = data[at]
-            if value < 0x80:  # one byte, as almost always
-                return value - 1, at + 1
-            value, at = uvarint(data, at)
-            return value - 1, at
-
-        return compact
-    fixed = _INT16 if kind == "string" else _PORT
-    return lambda data, at: (fixed.unpack_from(data, at)[0], at + fixed.size)
-
-
-def _sized(unit: int, kind: str, flexible: bool) -> _Walk:
-    """Text, bytes, or an array of elements of `unit` bytes."""
-    length = _length(kind, flexible)
-
-    def walk(data: Frame, at: int, _: Lookup, __: list[_Edit]) -> int:
-        count, at = length(data, at)
-        return at + max(count, 0) * unit
-
-    return walk
-
-
-def _array(field: WireField, flexible: bool) -> _Walk:
-    element = field.element
-    if element.letter:
-        return _sized(struct.calcsize(">" + element.letter), "array", flexible)
-    length, each = _length("array", flexible), _field(element, flexible)
+def _tagged(shape: Shape) -> _Walk:
+    """The walk over tagged fields. A field with addresses changes its size, which stands before it."""
+    known = {}
+    for field in shape.tagged:
+        if field.shape is not None and has_address(field.shape):
+            source = _source()
+            _field(source, field, True)
+            known[field.tag] = _compiled(source)
 
     def walk(data: Frame, at: int, lookup: Lookup, edits: list[_Edit]) -> int:
-        count, at = length(data, at)
-        for _ in range(count):
-            at = each(data, at, lookup, edits)
-            if at > len(data):
-                raise ValueError("an array ends beyond the frame")
-        return at
-
-    return walk
-
-
-def _nullable(inner: _Walk) -> _Walk:
-    """A nullable struct after its marker byte (KIP-893)."""
-    return lambda data, at, lookup, edits: at + 1 if data[at] > 127 else inner(data, at + 1, lookup, edits)
-
-
-def _tags(shape: Shape) -> _Walk:
-    """The tagged fields. A field with addresses changes its size, which stands before it."""
-    known = {
-        field.tag: _field(field, True) for field in shape.tagged if field.shape is not None and has_address(field.shape)
-    }
-
-    def walk(data: Frame, at: int, lookup: Lookup, edits: list[_Edit]) -> int:
-        if data[at] == 0:  # no field, as almost always
-            return at + 1
         count, at = uvarint(data, at)
         for _ in range(count):
             tag, size_at = uvarint(data, at)
