@@ -17,7 +17,7 @@ from shareq.model.states import IsolationLevel
 ISOLATION_LEVELS = frozenset(IsolationLevel)
 """The isolation levels of Fetch; any other value is UNKNOWN_SERVER_ERROR in Kafka."""
 
-Place = TopicIdPartition | TopicPartition
+FetchedPartition = TopicIdPartition | TopicPartition
 """A partition in a fetch: by topic id; by name before version 13."""
 
 
@@ -75,7 +75,7 @@ class DataPlane:
 
     def read(
         self,
-        at: Place,
+        at: FetchedPartition,
         wanted: FetchRequest.Partition,
         max_bytes: int,
         isolation: IsolationLevel,
@@ -89,17 +89,17 @@ class DataPlane:
         read = log.read(wanted.fetch_offset, max_bytes=max_bytes, isolation=isolation, min_one_batch=min_one_batch)
         return failed_read(read.error) if read.error else read
 
-    def error_of(self, at: Place, wanted: FetchRequest.Partition) -> Errors:
+    def error_of(self, at: FetchedPartition, wanted: FetchRequest.Partition) -> Errors:
         """The error of a partition of a fetch, without a read."""
         return self._wanted_log(at, wanted)[0]
 
-    def topic_of(self, at: Place) -> TopicImage | None:
+    def topic_of(self, at: FetchedPartition) -> TopicImage | None:
         """The topic of a partition; None if there is none of this id or name."""
         if isinstance(at, TopicIdPartition):
             return self.image.topics_by_id.get(at.topic_id)
         return self.image.topics.get(at.topic)
 
-    def _wanted_log(self, at: Place, wanted: FetchRequest.Partition) -> tuple[Errors, MemoryLog | None]:
+    def _wanted_log(self, at: FetchedPartition, wanted: FetchRequest.Partition) -> tuple[Errors, MemoryLog | None]:
         topic = self.topic_of(at)
         if topic is None:
             by_id = isinstance(at, TopicIdPartition)

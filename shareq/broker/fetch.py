@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from shareq.broker.data_plane import ISOLATION_LEVELS, DataPlane, Place, failed_read
+from shareq.broker.data_plane import ISOLATION_LEVELS, DataPlane, FetchedPartition, failed_read
 from shareq.broker.fetch_sessions import FetchSessions, FetchTurn, Reads
 from shareq.leader.deadlines import Deadlines
 from shareq.log.memory import MemoryLog
@@ -71,15 +71,15 @@ class _Fetch:
         self.isolation = IsolationLevel(request.isolation_level)
         self.max_bytes = min(request.max_bytes, max_bytes)
         self.min_bytes = min(request.min_bytes, self.max_bytes)
-        self.sizes: dict[Place, int] = {}
+        self.sizes: dict[FetchedPartition, int] = {}
         self.met = 0
         self.waits_on: list[TopicPartition] = []
-        self.grown: dict[Place, None] = {}
+        self.grown: dict[FetchedPartition, None] = {}
         self.unread_bytes = 0
-        self.stable: dict[Place, int] = {}
+        self.stable: dict[FetchedPartition, int] = {}
         self.denied: frozenset[str] = frozenset()
 
-    def measured(self, at: Place, read: ReadResult) -> None:
+    def measured(self, at: FetchedPartition, read: ReadResult) -> None:
         """Count the available bytes of a partition, at most `partition_max_bytes`."""
         self.stable[at] = read.last_stable_offset
         if not read.batches:  # if the records were deleted meanwhile, the read has an error
@@ -88,7 +88,7 @@ class _Fetch:
         self.met += size - self.sizes.get(at, 0)
         self.sizes[at] = size
 
-    def may_end(self, at: Place, log: MemoryLog, grown_bytes: int) -> bool:
+    def may_end(self, at: FetchedPartition, log: MemoryLog, grown_bytes: int) -> bool:
         """True if this append, with earlier ones, may meet the minimum: then the partitions that have grown are read.
 
         For read_committed the end of a transaction makes more visible than it appends.
@@ -176,7 +176,7 @@ class FetchHandler:
         _, denied = rights.split(AclOperation.READ, ResourceType.TOPIC, names, lambda key: names[key])
         return frozenset(denied)
 
-    def _read(self, fetch: _Fetch) -> dict[Place, ReadResult]:
+    def _read(self, fetch: _Fetch) -> dict[FetchedPartition, ReadResult]:
         """Whole batches of all partitions within the limits in bytes. The first partition with records yields one batch
         of any size, so that every consumer makes progress."""
         reads = {}
@@ -206,7 +206,7 @@ class FetchHandler:
         self._by_connection[fetch.connection_id][fetch] = None
         self._deadlines.set(fetch, deadline_ms)
 
-    def _name(self, at: Place) -> TopicPartition:
+    def _name(self, at: FetchedPartition) -> TopicPartition:
         if isinstance(at, TopicPartition):
             return at
         return TopicPartition(self._data.image.topics_by_id[at.topic_id].name, at.partition)
@@ -235,7 +235,7 @@ class FetchHandler:
         self._written[name] = log.bytes_written
         by_id = TopicIdPartition(topic.topic_id, name.partition)
         for fetch in list(self._waiting[name]):
-            at: Place = by_id if fetch.turn.by_id else name
+            at: FetchedPartition = by_id if fetch.turn.by_id else name
             # A topic that was deleted and created again has another id.
             if at in fetch.turn.wanted and fetch.may_end(at, log, grown_bytes):
                 isolated(self._effects, self._end_if_met, fetch)
@@ -307,7 +307,7 @@ class FetchHandler:
         )
         self._respond(fetch.id, response)
 
-    def _hint(self, at: Place, error: Errors) -> LeaderIdAndEpoch:
+    def _hint(self, at: FetchedPartition, error: Errors) -> LeaderIdAndEpoch:
         if error not in (Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH):
             return UNKNOWN_LEADER
         return self._data.leader_hint(*self._name(at), error)

@@ -10,7 +10,7 @@ import random
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from shareq.broker.data_plane import Place
+from shareq.broker.data_plane import FetchedPartition
 from shareq.log.results import ReadResult
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicIdPartition, TopicPartition
@@ -25,8 +25,8 @@ EVICTION_MS = 120_000
 
 _LAST_EPOCH = (1 << 31) - 1
 
-Wanted = dict[Place, FetchRequest.Partition]
-Reads = Mapping[Place, ReadResult]
+Wanted = dict[FetchedPartition, FetchRequest.Partition]
+Reads = Mapping[FetchedPartition, ReadResult]
 
 
 class FetchSession:
@@ -40,7 +40,7 @@ class FetchSession:
         self.by_id = by_id
         self.epoch = next_epoch(INITIAL_EPOCH)
         self.wanted = wanted
-        self.sent_offsets: dict[Place, tuple[int, int]] = {}
+        self.sent_offsets: dict[FetchedPartition, tuple[int, int]] = {}
         self.used_ms = now_ms
 
     def update(self, wanted: Wanted, request: FetchRequest) -> None:
@@ -156,7 +156,7 @@ def wanted_by(request: FetchRequest, *, by_id: bool = True) -> Wanted:
     return {_place(topic, part.partition, by_id=by_id): part for topic in request.topics for part in topic.partitions}
 
 
-def _place(topic: FetchRequest.Topic | FetchRequest.ForgottenTopic, partition: int, *, by_id: bool) -> Place:
+def _place(topic: FetchRequest.Topic | FetchRequest.ForgottenTopic, partition: int, *, by_id: bool) -> FetchedPartition:
     return TopicIdPartition(topic.topic_id, partition) if by_id else TopicPartition(topic.topic, partition)
 
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from shareq.model.ids import TopicId
-
-Place = tuple[str, int]
-"""A topic name and a partition."""
+from shareq.model.ids import Place, TopicId
 
 HandOver = Callable[[Mapping[Place, Collection[int]]], Mapping[Place, TopicId]]
 """Takes records away from a consumer: their offsets by place. Returns the topic ids. IllegalStateException, and nothing

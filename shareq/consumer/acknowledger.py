@@ -10,7 +10,6 @@ from typing import NamedTuple, SupportsIndex
 from shareq.client.callbacks import CallbackQueue
 from shareq.client.calls import Calls
 from shareq.client.message import Message
-from shareq.client.share_group import Place
 from shareq.client.topic_partition import TopicPartition
 from shareq.consumer.acknowledgements import Acknowledgements, MemberIdentity, PendingCommit, counts_of, runs_of
 from shareq.consumer.fetch_buffer import AcquiredPiece, FetchBuffer, UnpackedPiece
@@ -19,7 +18,7 @@ from shareq.consumer.unacknowledged import UnacknowledgedPartition, Unacknowledg
 from shareq.model.errors import Errors, IllegalStateException, KafkaError, KafkaException
 from shareq.model.events import AcknowledgementsSent, RecordsDelivered
 from shareq.model.experiments import LONGEST_BACKOFF_MS
-from shareq.model.ids import TopicId, TopicIdPartition
+from shareq.model.ids import Place, TopicId, TopicIdPartition
 from shareq.model.states import VERDICTS, AcknowledgeType
 
 Lost = Callable[[TopicIdPartition, str, int], bool]

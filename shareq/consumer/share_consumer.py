@@ -11,7 +11,7 @@ from shareq.client.arguments import text
 from shareq.client.config import merged
 from shareq.client.message import Message
 from shareq.client.patience import SILENT_MS
-from shareq.client.share_group import Place, ShareGroupMetadata
+from shareq.client.share_group import ShareGroupMetadata
 from shareq.client.shell import Gate, UntilClosed, failed_for_good, perform, timeout_ms
 from shareq.client.topic_partition import TopicPartition
 from shareq.consumer.acknowledger import CommitResult, acknowledge_type, check_release_delay
@@ -19,7 +19,7 @@ from shareq.consumer.config import consumer_config
 from shareq.consumer.core import ShareConsumerCore
 from shareq.consumer.messages import Messages
 from shareq.model.errors import KafkaError, KafkaException
-from shareq.model.ids import TopicId
+from shareq.model.ids import Place, TopicId
 from shareq.model.numbers import plain
 from shareq.model.states import AcknowledgeType
 from shareq.transports import transport_for

@@ -57,6 +57,10 @@ def random_id(rng: random.Random) -> str:
             return text
 
 
+Place = tuple[str, int]
+"""A topic name and a partition, as journals, clients and views have them."""
+
+
 class TopicPartition(NamedTuple):
     """A partition by topic name, inside the server; the client's own `TopicPartition` is confluent-kafka shaped."""
 

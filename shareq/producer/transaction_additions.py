@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from shareq.client.calls import Backoff, Calls, earliest
 from shareq.client.metadata import Metadata
-from shareq.client.share_group import Place, ShareGroupMetadata
+from shareq.client.share_group import ShareGroupMetadata
 from shareq.model.errors import IllegalStateException
-from shareq.model.ids import TopicId
+from shareq.model.ids import Place, TopicId
 from shareq.producer.transaction import ProducerIdentity, ProducerTransactionState
 from shareq.producer.transaction_offsets import CommittedOffset, ConsumerGroupMetadata, TransactionOffsetCommit
 from shareq.producer.transaction_shares import ShareAcknowledgements, TransactionShareAcknowledgements

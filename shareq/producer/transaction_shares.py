@@ -15,9 +15,9 @@ from shareq.client.arguments import items
 from shareq.client.calls import Backoff, Calls
 from shareq.client.message import Message
 from shareq.client.metadata import NO_LEADER, Metadata, Topic
-from shareq.client.share_group import Place, ShareGroupMetadata
+from shareq.client.share_group import ShareGroupMetadata
 from shareq.model.errors import Errors, KafkaError
-from shareq.model.ids import TopicId
+from shareq.model.ids import Place, TopicId
 from shareq.model.messages.base import Response
 from shareq.model.messages.share_fetch import AcknowledgementBatch, ShareAcknowledgeRequest
 from shareq.model.messages.share_transactions import TxnShareAcknowledgeRequest, TxnShareAcknowledgeResponse

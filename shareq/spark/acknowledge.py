@@ -18,6 +18,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from shareq.model.ids import Place
 from shareq.model.states import AcknowledgeType
 
 if TYPE_CHECKING:
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 VERDICTS = {"release": AcknowledgeType.RELEASE, "reject": AcknowledgeType.REJECT}
 
 FOLDER_KEY = "spark.shareq.verdicts"
-
-Place = tuple[str, int]
-"""(topic, partition)."""
 
 _numbers = count()
 

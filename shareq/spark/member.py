@@ -21,7 +21,7 @@ from shareq.consumer.fetch_buffer import AcquiredPiece
 from shareq.log.batches import CODEC_MASK
 from shareq.log.records import CorruptBatch, crc_matches, stream
 from shareq.model.errors import Errors, KafkaError, KafkaException
-from shareq.model.ids import TopicId, TopicIdPartition
+from shareq.model.ids import Place, TopicId, TopicIdPartition
 from shareq.model.records import RecordBatch
 from shareq.model.states import AcknowledgeType
 from shareq.spark.held import Held, Reached, divide, without
@@ -37,9 +37,6 @@ LINGER_MS = 5
 
 DEFAULT_LOCK_MS = 30_000
 """Kafka's default, used until a broker's response has the value."""
-
-Place = tuple[str, int]
-"""(topic, partition)."""
 
 
 class RangeCore(ShareConsumerCore):

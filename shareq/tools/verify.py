@@ -28,7 +28,7 @@ from shareq.tools.hints import without_hints
 
 POLL_S = 0.5
 PATTERN_TYPES = ("accept", "release", "reject", "renew")
-Place = tuple[int, int]
+PartitionOffset = tuple[int, int]
 """Partition and offset."""
 
 
@@ -150,13 +150,13 @@ class _Checked:
     after that, and deliveries whose count is lower than that of an earlier one."""
 
     def __init__(self) -> None:
-        self.produced: set[Place] = set()
-        self.counts: dict[Place, int] = {}
-        self.finished: dict[Place, AcknowledgeType] = {}
-        self.again: list[Place] = []
+        self.produced: set[PartitionOffset] = set()
+        self.counts: dict[PartitionOffset, int] = {}
+        self.finished: dict[PartitionOffset, AcknowledgeType] = {}
+        self.again: list[PartitionOffset] = []
         self.acknowledged: Counter[str] = Counter()
 
-    def delivered(self, place: Place, delivery_count: int) -> bool:
+    def delivered(self, place: PartitionOffset, delivery_count: int) -> bool:
         """Note a delivery. True if the record came before."""
         before = self.counts.get(place)
         if place in self.finished or (before is not None and delivery_count < before):
@@ -164,7 +164,7 @@ class _Checked:
         self.counts[place] = delivery_count
         return before is not None
 
-    def settled(self, place: Place, kind: AcknowledgeType) -> None:
+    def settled(self, place: PartitionOffset, kind: AcknowledgeType) -> None:
         self.acknowledged[kind.name.lower()] += 1
         if kind in (AcknowledgeType.ACCEPT, AcknowledgeType.REJECT):
             self.finished[place] = kind
@@ -203,7 +203,7 @@ class _Run:
         self._mode = mode
         self._pattern = pattern
         self._verbose = verbose
-        self._kinds: dict[Place, AcknowledgeType] = {}
+        self._kinds: dict[PartitionOffset, AcknowledgeType] = {}
         self._successes = 0
         consumer.set_acknowledgement_commit_callback(self._acknowledged)
 

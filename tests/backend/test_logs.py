@@ -13,7 +13,7 @@ from shareq import Admin, Producer
 from shareq.broker.backend.client import BackendClient
 from shareq.broker.backend.log_reads import LogReads
 from shareq.broker.backend.shard_log import ShardLog
-from shareq.broker.backend.shard_reads import Place
+from shareq.broker.backend.shard_reads import ShardPlace
 from shareq.broker.loop import WallLoop
 from shareq.log.records import decode
 from shareq.model.actor import AppendRecords, FindOffset, LogRead, OffsetFound, ReadLog, ReadRecords
@@ -94,8 +94,8 @@ class Backend:
         assert self.result(shard.open) is Errors.NONE
         return shard
 
-    def place(self, shard: TopicPartition) -> Place:
-        return Place(shard, self.topic.topic_id, self.leader)
+    def place(self, shard: TopicPartition) -> ShardPlace:
+        return ShardPlace(shard, self.topic.topic_id, self.leader)
 
     def stale(self) -> None:
         """A locator's method: the place does not change here."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shareq.broker.backend.shard_reads import Place, ShardReads
+from shareq.broker.backend.shard_reads import ShardPlace, ShardReads
 from shareq.broker.loop import VirtualLoop
 from shareq.model.actor import Answer, ReadRecords, RecordsRead
 from shareq.model.errors import Errors
@@ -32,8 +32,8 @@ class OneShard:
         self._errors = [first]
         self.reads = ShardReads(AT, CoordinatorRecord(b"fence", None), self, self.loop, self)  # type: ignore[arg-type]
 
-    def place(self, shard: TopicPartition) -> Place:
-        return Place(shard, TOPIC, 0)
+    def place(self, shard: TopicPartition) -> ShardPlace:
+        return ShardPlace(shard, TOPIC, 0)
 
     def stale(self) -> None:
         self.stale_metadata += 1

@@ -26,9 +26,9 @@ from shareq import (
     UserScramCredentialUpsertion,
 )
 from shareq.admin.dead_letters import LetterFilter
-from shareq.client.share_group import Place, ShareGroupMetadata
+from shareq.client.share_group import ShareGroupMetadata
 from shareq.model.errors import IllegalStateException, KafkaException, WakeupException
-from shareq.model.ids import ZERO_TOPIC_ID, TopicId
+from shareq.model.ids import ZERO_TOPIC_ID, Place, TopicId
 
 CLEAR = (TypeError, ValueError, BufferError, KafkaException, IllegalStateException, WakeupException)
 

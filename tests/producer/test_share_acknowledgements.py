@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from shareq import Message, Producer
-from shareq.client.share_group import Place, ShareGroupMetadata
+from shareq.client.share_group import ShareGroupMetadata
 from shareq.model.errors import Errors, IllegalStateException, KafkaError, KafkaException
-from shareq.model.ids import TopicId
+from shareq.model.ids import Place, TopicId
 from shareq.model.messages.share_fetch import AcknowledgementBatch, ShareAcknowledgeRequest
 from shareq.model.messages.share_transactions import TxnShareAcknowledgeRequest, TxnShareAcknowledgeResponse
 from shareq.producer.transaction import ProducerTransactionState

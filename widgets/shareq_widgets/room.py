@@ -19,7 +19,7 @@ from shareq_widgets import room_picture, stored, views
 from shareq_widgets.export import exported_room, save_room
 from shareq_widgets.group_picture import GroupPicture
 from shareq_widgets.panel import Panel
-from shareq_widgets.screen import Place, Screen
+from shareq_widgets.screen import Screen, ShownPartition
 from shareq_widgets.steering import STORIES, Steering, Story
 from shareq_widgets.storyboard import importance
 
@@ -42,7 +42,7 @@ class Recorded(NamedTuple):
 
     title: str
     journal: Journal
-    place: Place
+    place: ShownPartition
     shown: dict[str, str]
     importance: int
 
@@ -68,7 +68,7 @@ class ControlRoom(ipywidgets.Box):
     def __init__(
         self,
         source: Any,
-        place: Place,
+        place: ShownPartition,
         options: views.Options,
         *,
         steering: Steering | None = None,
@@ -108,7 +108,7 @@ class ControlRoom(ipywidgets.Box):
             raise ValueError(f"the story must be one of {', '.join(STORIES)}, not {name!r}")
         story = STORIES[name].begin()
         steering = story.steering
-        place: Place = {"group": steering.group, "topic": steering.topics[0], "partition": 0}
+        place: ShownPartition = {"group": steering.group, "topic": steering.topics[0], "partition": 0}
         panel = partial(Panel, steering, story=story, begin=self.begin_story, leave=self.leave, compare=self._compare)
         screen = Screen(steering.cluster, place, self._options, steering, panel)
         screen.add_panel()  # a person reads the story there first
@@ -267,7 +267,7 @@ def control_room(
     ConfigException for an unknown group, topic or partition.
     """
     options: views.Options = {"theme": theme, "animate": plain(animate)}
-    place: Place = {"group": group, "topic": topic, "partition": plain(partition)}
+    place: ShownPartition = {"group": group, "topic": topic, "partition": plain(partition)}
     if isinstance(source, str):
         observing = observer.watched(source, group)
         try:

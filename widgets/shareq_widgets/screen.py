@@ -54,7 +54,7 @@ TITLES: Final = {
 """The names of the views on their tabs."""
 
 
-class Place(TypedDict):
+class ShownPartition(TypedDict):
     """The share-partition of the views that show one."""
 
     group: str
@@ -148,7 +148,7 @@ class Screen(ipywidgets.Box):
     def __init__(
         self,
         source: Any,
-        place: Place,
+        place: ShownPartition,
         options: views.Options,
         steering: Steering | None = None,
         make_panel: Callable[[], Panel] | None = None,
@@ -251,7 +251,7 @@ class Screen(ipywidgets.Box):
 
 
 def _makes(
-    source: Any, place: Place, options: views.Options, steering: Steering | None, most: Callable[[], int]
+    source: Any, place: ShownPartition, options: views.Options, steering: Steering | None, most: Callable[[], int]
 ) -> dict[str, Make]:
     """A function for each view. `most`: the number of exchanges that are shown."""
     group = place["group"]

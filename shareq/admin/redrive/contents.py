@@ -11,7 +11,7 @@ from shareq.admin.record_reader import Span
 from shareq.admin.redrive.calls import AdminCalls
 from shareq.log.records import Headers, Record
 
-Place = tuple[str, int, int]
+SourceOffset = tuple[str, int, int]
 """Topic, partition and offset of a record."""
 
 GONE = "its content was not copied, and the source no longer has the record"
@@ -38,7 +38,7 @@ class Skipped(NamedTuple):
 
 def source_records(
     admin: AdminCalls, letters: Iterable[DeadLetter], partitions: Mapping[str, int], timeout: float
-) -> dict[Place, Record | Marker]:
+) -> dict[SourceOffset, Record | Marker]:
     """What the sources still have of the letters' records. `partitions`: the number of partitions of each topic that
     exists."""
     offsets: dict[tuple[str, int], set[int]] = {}
@@ -48,7 +48,7 @@ def source_records(
     spans: dict[PartitionLike, list[Span]] = {
         place: [(offset, offset + 1) for offset in sorted(wanted)] for place, wanted in offsets.items()
     }
-    found: dict[Place, Record | Marker] = {}
+    found: dict[SourceOffset, Record | Marker] = {}
     for read in admin.read_batches(spans, timeout=timeout):
         place = read.topic, read.partition
         for batch in read.batches:

@@ -20,7 +20,7 @@ from shareq.broker.backend.processes import (
     backend_id,
     node_id,
 )
-from shareq.broker.backend.shard_reads import Place
+from shareq.broker.backend.shard_reads import ShardPlace
 from shareq.broker.backend.topics import GROUP_CONFIGS_TOPIC, HERE, IN_BACKEND, new_topic
 from shareq.broker.loop import EventLoop, Timer
 from shareq.model.actor import Answer
@@ -329,14 +329,14 @@ class MetadataMirror:
 
     # ---- the topics of this project ----------------------------------------------------------------------------------
 
-    def place(self, shard: TopicPartition) -> Place | None:
+    def place(self, shard: TopicPartition) -> ShardPlace | None:
         """Where the backend keeps a partition of a topic of this project; None if it has no such partition."""
         name = IN_BACKEND.get(shard.topic, shard.topic)
         topic = self._topics.by_name.get(name)
         found = [p for p in topic.partitions if p.partition_index == shard.partition] if topic else []
         if topic is None or not found:
             return None
-        return Place(TopicPartition(name, shard.partition), topic.topic_id, found[0].leader_id)
+        return ShardPlace(TopicPartition(name, shard.partition), topic.topic_id, found[0].leader_id)
 
     @property
     def group_configs_id(self) -> TopicId | None:

@@ -15,7 +15,7 @@ from shareq.broker.backend.client import BackendClient
 from shareq.broker.backend.generations import RENEW_MS, Generations, Writer, expirations_request, renewal_ms
 from shareq.broker.backend.lease import real_ms
 from shareq.broker.backend.restoration import Cleanup
-from shareq.broker.backend.shard_reads import Locator, Place, ShardReads
+from shareq.broker.backend.shard_reads import Locator, ShardPlace, ShardReads
 from shareq.broker.loop import EventLoop
 from shareq.log.records import decode_key_values, encode_batch
 from shareq.model.actor import MAX_OFFSET, Answer, Appended, AppendRecords, ReadRecords, RecordsRead
@@ -332,7 +332,7 @@ class ShardLog(ShardReads):
         self._attempt(_Batch(data, len(records), self._writer, done))
 
     def _attempt(self, batch: _Batch) -> None:
-        def request(place: Place) -> Request:
+        def request(place: ShardPlace) -> Request:
             partition = ProduceRequest.Partition(index=place.at.partition, records=batch.data)
             topic = ProduceRequest.Topic(topic_id=place.topic_id, name=place.at.topic, partitions=(partition,))
             return ProduceRequest(topics=(topic,))

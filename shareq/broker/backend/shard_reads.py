@@ -29,7 +29,7 @@ from shareq.model.states import IsolationLevel
 RETRY_MS = 100
 
 
-class Place(NamedTuple):
+class ShardPlace(NamedTuple):
     """Where the backend keeps a shard: the partition, its topic's id, and the present leader (-1: none)."""
 
     at: TopicPartition
@@ -40,7 +40,7 @@ class Place(NamedTuple):
 class Locator(Protocol):
     """What a shard's log needs of the metadata."""
 
-    def place(self, shard: TopicPartition) -> Place | None:
+    def place(self, shard: TopicPartition) -> ShardPlace | None:
         """None if the topic does not exist."""
         ...
 
@@ -80,7 +80,7 @@ class ShardReads:
         return take
 
     def _send(
-        self, request: Callable[[Place], Request], done: Callable[[Answer], None], again: Callable[[], object]
+        self, request: Callable[[ShardPlace], Request], done: Callable[[Answer], None], again: Callable[[], object]
     ) -> None:
         """Send a request to the leader; without one, repeat the step."""
         place = self._locator.place(self.shard)
@@ -114,7 +114,7 @@ class ShardReads:
         out_of_range: Callable[[], object],
         wait_ms: int = 0,
     ) -> None:
-        def request(place: Place) -> Request:
+        def request(place: ShardPlace) -> Request:
             at = TopicIdPartition(place.topic_id, place.at.partition)
             level = IsolationLevel.READ_UNCOMMITTED
             return fetch_request([(at, offset, CHUNK_BYTES)], CHUNK_BYTES, level, max_wait_ms=wait_ms)
@@ -134,7 +134,7 @@ class ShardReads:
         attempt()
 
     def _find_start(self, done: Callable[[int], object]) -> None:
-        def request(place: Place) -> Request:
+        def request(place: ShardPlace) -> Request:
             index = place.at.partition
             partition = ListOffsetsRequest.Partition(partition_index=index, timestamp=EARLIEST_TIMESTAMP)
             topic = ListOffsetsRequest.Topic(name=place.at.topic, partitions=(partition,))
@@ -156,7 +156,7 @@ class ShardReads:
     def delete_before(self, offset: int, done: Callable[[Errors], object]) -> None:
         """Delete the records before `offset`; `done` gets the error, and the caller decides about another attempt."""
 
-        def request(place: Place) -> Request:
+        def request(place: ShardPlace) -> Request:
             partition = DeleteRecordsRequest.Partition(partition_index=place.at.partition, offset=offset)
             topic = DeleteRecordsRequest.Topic(name=place.at.topic, partitions=(partition,))
             return DeleteRecordsRequest(topics=(topic,))

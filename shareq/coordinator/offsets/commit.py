@@ -33,7 +33,7 @@ Verdicts = Mapping[tuple[str, int], Errors]
 """The error of each (topic, partition) that exists."""
 
 
-class Place(NamedTuple):
+class OffsetToCommit(NamedTuple):
     """An offset to commit for a partition that exists."""
 
     topic: str
@@ -47,10 +47,10 @@ class RequestedTopics:
     def __init__(self, requested: Sequence[Topic], image: ClusterImage) -> None:
         self._found = [(topic, _named(topic, image)) for topic in requested]
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[OffsetToCommit]:
         """The offsets for those partitions that exist."""
         return [
-            Place(topic.name, topic.topic_id, partition)
+            OffsetToCommit(topic.name, topic.topic_id, partition)
             for requested, topic in self._found
             if topic
             for partition in requested.partitions
@@ -72,7 +72,7 @@ class Committing(NamedTuple):
     context: Context
     group_id: str
     committer: Committer
-    places: list[Place]
+    places: list[OffsetToCommit]
     transaction: tuple[int, int] = (-1, -1)
     version: int = NEWEST_VERSION
     retention_ms: int = -1

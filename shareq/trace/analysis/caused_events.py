@@ -37,6 +37,7 @@ from shareq.model.events import (
     TargetAssignmentComputed,
     WindowMoved,
 )
+from shareq.model.ids import Place
 from shareq.model.states import ABANDONED, RecordEvent
 from shareq.trace.analysis.exchanges import Exchange, broker_of
 from shareq.trace.journal import Entry
@@ -55,8 +56,6 @@ _APIS_OF: Mapping[type, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 
-TopicPartition = tuple[str, int]
-
 
 def caused_events(
     entries: Iterable[Entry], exchanges: Sequence[Exchange], topics: Mapping[str, str]
@@ -72,7 +71,7 @@ def caused_events(
     return found
 
 
-def partitions_of_message(fields: Mapping[str, Any]) -> Iterator[TopicPartition]:
+def partitions_of_message(fields: Mapping[str, Any]) -> Iterator[Place]:
     """The partitions that a request names, whatever its API calls them."""
     for topic in fields.get("topics", ()):
         if isinstance(topic, Mapping):
@@ -135,7 +134,7 @@ class _Causes:
                 return one
         return None
 
-    def _partition_of(self, event: Any) -> TopicPartition:
+    def _partition_of(self, event: Any) -> Place:
         if isinstance(event, StateRecordWritten):
             _, topic_id, partition = event.key.rsplit(":", 2)
             return self._topics.get(topic_id, topic_id), int(partition)

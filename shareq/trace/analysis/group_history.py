@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
 from shareq.model.events import DurableStateRead, SharePartitionLoaded, SharePartitionsInitialized
+from shareq.model.ids import Place
 from shareq.trace.analysis.accepted import AcceptedRecords
 from shareq.trace.analysis.durable_state import DurableState, DurableTimeline
 from shareq.trace.analysis.groups import OF_CLUSTER, OF_GROUP, ClusterFold, GroupFold
@@ -24,7 +25,6 @@ from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.analysis.shared import shared
 from shareq.trace.journal import Entry, Journal, journal_of
 
-TopicPartition = tuple[str, int]
 T = TypeVar("T")
 
 RECORDS_KEPT = 8
@@ -50,7 +50,7 @@ class GroupHistory:
         self._cluster = Replay(ClusterFold(), lambda state, _, entry: state.apply(entry))
         self._records: Latest[RecordHistory] = Latest(RECORDS_KEPT)
         self._liveness = Replay(Liveness(), lambda state, _, entry: state.apply(entry))
-        self._first: dict[TopicPartition, int] = {}
+        self._first: dict[Place, int] = {}
         self._kept: dict[Hashable, Any] = {}
         self._seen = 0
 
@@ -100,7 +100,7 @@ class GroupHistory:
         """The entries about brokers, topics, leaders and logs, whose order is in [since, until)."""
         return self._cluster.entries[self._cluster.count(since) : self._cluster.count(until)]
 
-    def share_partitions(self, until: int) -> list[TopicPartition]:
+    def share_partitions(self, until: int) -> list[Place]:
         """The share-partitions that are initialized or loaded so far, sorted."""
         return sorted(found for found, order in self._first.items() if order < until)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from shareq.trace.analysis.group_history import TopicPartition
+from shareq.model.ids import Place
 from shareq.trace.analysis.tally import Gauges, Tallies, Tally
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.instant import Instant
@@ -117,7 +117,7 @@ def _edges(begin: int, end: int, origin_ms: int, bucket_ms: int) -> list[int]:
     return [*range(first, end, bucket_ms), max(end, first + 1)]
 
 
-def _series(instant: Instant, at: TopicPartition, edges: Sequence[int], rate_ms: int) -> _Series:
+def _series(instant: Instant, at: Place, edges: Sequence[int], rate_ms: int) -> _Series:
     """The values of a share-partition, without entries after the moment."""
     timeline = instant.history.timeline(*at)
     tallies = instant.history.kept((Tallies, *at), lambda: Tallies(timeline))

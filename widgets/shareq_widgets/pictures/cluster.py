@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from shareq.model.ids import Place
 from shareq_widgets.drawing import Drawing
 from shareq_widgets.geometry import Curve
 from shareq_widgets.pictures.cluster_content import (
@@ -16,7 +17,7 @@ from shareq_widgets.pictures.cluster_content import (
 )
 from shareq_widgets.pictures.cluster_words import broker_text, news_of, notes_of, role_words, state_words, text_of
 from shareq_widgets.pictures.partition_chip import CHIP_HEIGHT, draw_chip
-from shareq_widgets.pictures.partitions import PartitionContent, TopicPartition
+from shareq_widgets.pictures.partitions import PartitionContent
 from shareq_widgets.pictures.recent_messages import MessageContent, Party
 from shareq_widgets.pictures.words import clipped_inside, first_fitting
 from shareq_widgets.selection import broker as about_broker
@@ -45,7 +46,7 @@ MESSAGES: Final = 3
 """The most changes and messages in words below the picture."""
 
 
-class Place(NamedTuple):
+class Box(NamedTuple):
     """The box of a broker."""
 
     x: float
@@ -71,15 +72,15 @@ def draw(cluster: ClusterContent, width: float) -> Drawing:
     x = min(max(width * 0.3, 88), 300) + max(width - NARROW, 0) * 0.45
     beside = min(max(width * 0.05, RIGHT[0]), RIGHT[1])
     for broker in brokers:
-        box = _draw_broker(drawing, cluster, broker, Place(x, y, width - x - beside, 0))
+        box = _draw_broker(drawing, cluster, broker, Box(x, y, width - x - beside, 0))
         ends[f"broker {broker.broker_id}"] = Ends((box.x, y + HEAD / 2 + 2), (box.x + box.width, y + HEAD / 2 + 2))
         y += box.height + GAP
-    y = _leaderless(drawing, cluster, Place(x, y, width - x - beside, 0))
+    y = _leaderless(drawing, cluster, Box(x, y, width - x - beside, 0))
     if hidden:
         drawing.label("more brokers", x + 8, y + 12, f"and {hidden:,} more brokers", style="small soft")
         y += 20
     y = max(y, TOP + CLIENT_PITCH * (len(clients) + (len(cluster.members) > len(clients))))
-    _draw_clients(drawing, cluster, clients, ends, Place(2, TOP, x - 12, y - GAP - TOP))
+    _draw_clients(drawing, cluster, clients, ends, Box(2, TOP, x - 12, y - GAP - TOP))
     _messages(drawing, cluster, ends, beside)
     drawing.height = y
     _news(drawing, cluster)
@@ -104,7 +105,7 @@ def _shown_brokers(cluster: ClusterContent) -> tuple[Sequence[BrokerContent], in
     return [one for one in cluster.brokers if one.broker_id in kept], len(cluster.brokers) - len(kept)
 
 
-def _draw_broker(drawing: Drawing, cluster: ClusterContent, broker: BrokerContent, at: Place) -> Place:
+def _draw_broker(drawing: Drawing, cluster: ClusterContent, broker: BrokerContent, at: Box) -> Box:
     """Draw a broker from `at` down, and return its box."""
     key = f"broker {broker.broker_id}"
     with drawing.about(about_broker(broker.broker_id)):
@@ -138,7 +139,7 @@ def _draw_broker(drawing: Drawing, cluster: ClusterContent, broker: BrokerConten
 
 
 def _chips(
-    drawing: Drawing, cluster: ClusterContent, partitions: Sequence[PartitionContent], at: Place, key: str
+    drawing: Drawing, cluster: ClusterContent, partitions: Sequence[PartitionContent], at: Box, key: str
 ) -> float:
     """Draw partitions in columns, the ones that need attention if not all fit; return the end."""
     columns = max(int((at.width - 12) // CHIP_WIDTH), 1)
@@ -162,12 +163,12 @@ def _chips(
     return at.y + -(-count // columns) * (CHIP_HEIGHT + 4)
 
 
-def _elected(cluster: ClusterContent) -> dict[TopicPartition, str]:
+def _elected(cluster: ClusterContent) -> dict[Place, str]:
     """The partitions with a new leader, and the words of their elections."""
     return {change.at: change.text for change in cluster.changes if change.at is not None}
 
 
-def _leaderless(drawing: Drawing, cluster: ClusterContent, at: Place) -> float:
+def _leaderless(drawing: Drawing, cluster: ClusterContent, at: Box) -> float:
     """The partitions without a leader; returns the end."""
     if not cluster.leaderless:
         return at.y
@@ -198,7 +199,7 @@ def _draw_clients(
     cluster: ClusterContent,
     clients: Sequence[ClientContent | Party],
     ends: dict[str, Ends],
-    room: Place,
+    room: Box,
 ) -> None:
     """Clients in a column, in the middle of the height, and their ends of lines."""
     more = len(cluster.members) - sum(isinstance(one, ClientContent) for one in clients)

@@ -7,13 +7,13 @@ from collections import defaultdict
 from typing import Final, Literal, NamedTuple
 
 from shareq.model.events import BrokerStarted, BrokerStopped, LeaderElected
-from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, SharePartitionKey, TopicId
+from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, Place, SharePartitionKey, TopicId
 from shareq.trace.analysis.groups import ClusterFold
 from shareq.trace.journal import Entry
 from shareq.trace.journal.event_text import event_text
 from shareq_widgets.instant import Instant
 from shareq_widgets.pictures.group_content import SILENT, MemberState, member_states
-from shareq_widgets.pictures.partitions import PartitionContent, TopicPartition, group_partitions
+from shareq_widgets.pictures.partitions import PartitionContent, group_partitions
 from shareq_widgets.pictures.recent_messages import MessageContent, recent_messages
 
 MAX_CHANGES: Final = 20
@@ -35,7 +35,7 @@ class BrokerContent(NamedTuple):
     state: BrokerState
     since_ms: int | None
     coordinates: bool
-    state_of: tuple[TopicPartition, ...]
+    state_of: tuple[Place, ...]
     partitions: tuple[PartitionContent, ...]
     others: int
 
@@ -69,7 +69,7 @@ class ClusterChange(NamedTuple):
     what: str
     alarming: bool
     names: tuple[str, ...] = ()
-    at: TopicPartition | None = None
+    at: Place | None = None
 
     @property
     def text(self) -> str:
@@ -140,12 +140,12 @@ def _first_after(instant: Instant, time_ms: int) -> int:
 class _Roles:
     """The partitions of coordinators' topics that matter to the group, and the brokers that lead them."""
 
-    def __init__(self, group_id: str, cluster: ClusterFold, partitions: list[TopicPartition]) -> None:
+    def __init__(self, group_id: str, cluster: ClusterFold, partitions: list[Place]) -> None:
         self.coordinator = cluster.coordinator(GROUP_METADATA_TOPIC, group_id)
         self.group_at = cluster.coordinating_partition(GROUP_METADATA_TOPIC, group_id)
         self.partitions = frozenset(partitions)
-        self.state_at: defaultdict[int, list[TopicPartition]] = defaultdict(list)
-        self.state_of: defaultdict[int, list[TopicPartition]] = defaultdict(list)
+        self.state_at: defaultdict[int, list[Place]] = defaultdict(list)
+        self.state_of: defaultdict[int, list[Place]] = defaultdict(list)
         for topic, partition in partitions:
             if topic in cluster.topic_ids:
                 key = str(SharePartitionKey(group_id, TopicId(cluster.topic_ids[topic]), partition))

@@ -7,11 +7,11 @@ from typing import Any, Final, Literal, NamedTuple
 
 from shareq.model.configs import GROUP_CONFIGS
 from shareq.model.errors import Errors
-from shareq.model.ids import GROUP_METADATA_TOPIC
+from shareq.model.ids import GROUP_METADATA_TOPIC, Place
 from shareq.trace.analysis.groups import Assignment, GroupFold, MemberView
 from shareq.trace.analysis.liveness import Departure, Heartbeat, Liveness
 from shareq_widgets.instant import Instant
-from shareq_widgets.pictures.partitions import GroupPartitions, PartitionContent, TopicPartition, group_partitions
+from shareq_widgets.pictures.partitions import GroupPartitions, PartitionContent, group_partitions
 
 RATE_WINDOW_MS: Final = 5_000
 """Throughput is that of the last five seconds of the journal's time."""
@@ -44,8 +44,8 @@ class MemberContent(NamedTuple):
     member_epoch: int | None = None
     group_epoch: int = 0
     subscribed: tuple[str, ...] = ()
-    assignment: tuple[TopicPartition, ...] = ()
-    target: tuple[TopicPartition, ...] | None = None
+    assignment: tuple[Place, ...] = ()
+    target: tuple[Place, ...] | None = None
     heartbeat_ms: int | None = None
     silent_ms: int | None = None
     session_end_ms: int | None = None
@@ -69,7 +69,7 @@ class Link(NamedTuple):
     """A member and a partition; `rate`: records of it that the member accepted a second, `held`: that it holds."""
 
     member_id: str
-    at: TopicPartition
+    at: Place
     kind: LinkKind
     rate: float | None
     held: int
@@ -176,7 +176,7 @@ class _Loads:
 
     def __init__(self, instant: Instant, found: GroupPartitions, liveness: Liveness) -> None:
         self._held = found.held
-        self._rates: dict[tuple[str, TopicPartition], float] = {}
+        self._rates: dict[tuple[str, Place], float] = {}
         self._known: set[str] | None = set(liveness.heartbeats) if found.observed else None
         since_ms = instant.now_ms - RATE_WINDOW_MS
         for partition in found.partitions:
@@ -246,6 +246,6 @@ def _place(instant: Instant, member_id: str) -> tuple[int, str]:
     return len(letter), letter
 
 
-def _flat(assignment: Assignment) -> tuple[TopicPartition, ...]:
-    pairs: Iterable[TopicPartition] = ((topic, partition) for topic, parts in assignment for partition in parts)
+def _flat(assignment: Assignment) -> tuple[Place, ...]:
+    pairs: Iterable[Place] = ((topic, partition) for topic, parts in assignment for partition in parts)
     return tuple(sorted(pairs))

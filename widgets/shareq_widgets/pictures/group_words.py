@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from shareq.model.ids import Place
 from shareq_widgets.pictures.group_content import GroupContent, Link, LinkKind, MemberContent
-from shareq_widgets.pictures.partitions import PartitionContent, TopicPartition
+from shareq_widgets.pictures.partitions import PartitionContent
 from shareq_widgets.pictures.words import rate_words, seconds
 
 
@@ -84,7 +85,7 @@ def link_text(member: MemberContent | None, links: Sequence[Link], kind: LinkKin
     return f"{subject} – {where}{what}{rate}" + (f", holds {held:,}" if held else "")
 
 
-def name_of(at: TopicPartition) -> str:
+def name_of(at: Place) -> str:
     return f"{at[0]}-{at[1]}"
 
 

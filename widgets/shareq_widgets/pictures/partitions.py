@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from shareq.model.ids import Place
 from shareq.model.waits import WAITS_CALM, Wait
 from shareq.trace.analysis.groups import ClusterFold
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.analysis.waits import waits_for
 from shareq_widgets.instant import Instant
-
-TopicPartition = tuple[str, int]
 
 
 class PartitionContent(NamedTuple):
@@ -32,7 +31,7 @@ class PartitionContent(NamedTuple):
     waits: Wait | None = None
 
     @property
-    def at(self) -> TopicPartition:
+    def at(self) -> Place:
         return self.topic, self.partition
 
     @property
@@ -79,7 +78,7 @@ class GroupPartitions(NamedTuple):
     """
 
     partitions: list[PartitionContent]
-    held: Counter[tuple[str, TopicPartition]]
+    held: Counter[tuple[str, Place]]
     observed: bool
 
 
@@ -88,7 +87,7 @@ def group_partitions(instant: Instant) -> GroupPartitions:
     history, until = instant.history, instant.until
     cluster = history.cluster(until)
     initialized = {at for at in history.share_partitions(until) if at[0] in cluster.topics}
-    found, held = [], Counter[tuple[str, TopicPartition]]()
+    found, held = [], Counter[tuple[str, Place]]()
     observed = bool(cluster.topics) and not cluster.brokers and not history.liveness(until).heartbeats
     for topic, partition in sorted(initialized | set(_subscribed(instant, cluster))):
         views = cluster.topics[topic]
@@ -104,7 +103,7 @@ def group_partitions(instant: Instant) -> GroupPartitions:
     return GroupPartitions(found, held, observed)
 
 
-def _subscribed(instant: Instant, cluster: ClusterFold) -> Iterator[TopicPartition]:
+def _subscribed(instant: Instant, cluster: ClusterFold) -> Iterator[Place]:
     members = instant.history.group(instant.until).members.values()
     for topic in {name for member in members for name in member.subscribed_topic_names}:
         for partition in range(len(cluster.topics.get(topic, ()))):
@@ -120,7 +119,7 @@ def _with_state(one: PartitionContent, state: SharePartitionState) -> PartitionC
     return one._replace(lag=state.lag, in_flight=in_flight, max_in_flight=limit, waits=waits_for(state))
 
 
-def _count_held(held: Counter[tuple[str, TopicPartition]], state: SharePartitionState) -> None:
+def _count_held(held: Counter[tuple[str, Place]], state: SharePartitionState) -> None:
     for first, end, status in state.runs:
         if status.member_id is not None:
             held[status.member_id, (state.topic, state.partition)] += end - first

@@ -11,11 +11,11 @@ from shareq_widgets.drawing import Drawing
 from shareq_widgets.instant import Instant
 from shareq_widgets.look import SHAPES
 from shareq_widgets.pictures.record_chapters import NO_LEADER, Chapter, chapters, config_text
-from shareq_widgets.pictures.record_place import Place, place_of
+from shareq_widgets.pictures.record_place import RecordPlace, place_of
 from shareq_widgets.text_fit import SMALL, clipped, text_width, wrapped
 from shareq_widgets.time_scale import TimeScale, duration_text, round_scale, time_text
 
-__all__ = ["Chapter", "Place", "RecordContent", "config_text", "content", "draw", "draw_none"]
+__all__ = ["Chapter", "RecordContent", "RecordPlace", "config_text", "content", "draw", "draw_none"]
 
 SHOWN_CHAPTERS: Final = 14
 """With more chapters, those after the first are left out and counted."""
@@ -42,7 +42,7 @@ class RecordContent(NamedTuple):
     offset: int
     now_ms: int
     origin_ms: int
-    place: Place
+    place: RecordPlace
     chapters: tuple[Chapter, ...]
 
 
@@ -108,7 +108,7 @@ def _left_out(hidden: int) -> str:
     return f"{count_text(hidden, 'chapter')} left out"
 
 
-def _state_name(place: Place) -> str:
+def _state_name(place: RecordPlace) -> str:
     return {"above": "not in flight", "below": "not in flight", "none": "no record"}.get(place.name, place.name)
 
 

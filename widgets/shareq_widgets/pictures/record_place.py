@@ -35,7 +35,7 @@ _KEEPING: Final = frozenset({PASSED, REMOVED, UNLOADED, IN_QUEUE, QUEUE_AWAITED,
 """Changes that leave the status of the record."""
 
 
-class Place(NamedTuple):
+class RecordPlace(NamedTuple):
     """`where`: the place in the log and the window; `why`: one sentence; `name`: the state as in the palette, or
     "above", "below" or "none" (there is no such record)."""
 
@@ -63,7 +63,7 @@ class _Asked(NamedTuple):
         return found[-1] if found else None
 
 
-def place_of(instant: Instant, state: SharePartitionState, offset: int, changes: Sequence[RecordChange]) -> Place:
+def place_of(instant: Instant, state: SharePartitionState, offset: int, changes: Sequence[RecordChange]) -> RecordPlace:
     """The place of an offset of a share-partition at this moment."""
     asked = _Asked(instant, state, offset, changes)
     for answer in (_outside_the_log, _without_group, _below, _above):
@@ -73,38 +73,38 @@ def place_of(instant: Instant, state: SharePartitionState, offset: int, changes:
     return _in_window(asked)
 
 
-def _outside_the_log(asked: _Asked) -> Place | None:
+def _outside_the_log(asked: _Asked) -> RecordPlace | None:
     state, offset = asked.state, asked.offset
     history, until = asked.instant.history, asked.instant.until
     partitions = history.cluster(until).topics.get(state.topic)
     if (state.topic, state.partition) not in history.share_partitions(until):
         if partitions is None:
-            return Place("none", "no such topic", f"There is no topic {state.topic} at this moment.")
+            return RecordPlace("none", "no such topic", f"There is no topic {state.topic} at this moment.")
         if state.partition >= len(partitions):
             known = f"{len(partitions)} partition{'' if len(partitions) == 1 else 's'}"
-            return Place("none", "no such partition", f"The topic {state.topic} has {known}, counted from 0.")
+            return RecordPlace("none", "no such partition", f"The topic {state.topic} has {known}, counted from 0.")
     if state.log_end < 0:
         return None
     if offset >= state.log_end:
         end = f"ends at {state.log_end - 1}" if state.log_end else "is empty"
-        return Place(
+        return RecordPlace(
             "none", "not written yet", f"Offset {offset} is not written yet: the log of {asked.partition} {end}."
         )
     if offset < state.log_start and offset >= state.spso:
         why = f"The log of {asked.partition} begins at {state.log_start}: it no longer has offset {offset}."
-        return Place("below", "below the log start", why)
+        return RecordPlace("below", "below the log start", why)
     return None
 
 
-def _without_group(asked: _Asked) -> Place | None:
+def _without_group(asked: _Asked) -> RecordPlace | None:
     history, state = asked.instant.history, asked.state
     if (state.topic, state.partition) in history.share_partitions(asked.instant.until):
         return None
     why = f"The group {state.group_id} does not read {asked.partition} yet: it has no share-partition there."
-    return Place("above", "not in the group", why)
+    return RecordPlace("above", "not in the group", why)
 
 
-def _below(asked: _Asked) -> Place | None:
+def _below(asked: _Asked) -> RecordPlace | None:
     state = asked.state
     if asked.offset >= state.spso:
         return None
@@ -112,10 +112,10 @@ def _below(asked: _Asked) -> Place | None:
     where = f"below the SPSO {state.spso}{gone}"
     end = asked.last(RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
     if end is not None and end.state is not None:
-        return Place(end.state.name.lower(), where, f"It is done: {_ended(asked, end)}.")
+        return RecordPlace(end.state.name.lower(), where, f"It is done: {_ended(asked, end)}.")
     if asked.last(RecordState.ACQUIRED, RecordState.AVAILABLE) is None:
-        return Place("below", where, f"No member of the group had it: the SPSO is {state.spso}, above it.")
-    return Place("below", where, f"It is done: the SPSO is {state.spso}; its last state is not in the journal.")
+        return RecordPlace("below", where, f"No member of the group had it: the SPSO is {state.spso}, above it.")
+    return RecordPlace("below", where, f"It is done: the SPSO is {state.spso}; its last state is not in the journal.")
 
 
 def _ended(asked: _Asked, end: RecordChange) -> str:
@@ -136,7 +136,7 @@ def delivery_text(count: int, lost: int) -> str:
     return f"delivery {count + lost}, counted as {count}" if lost else f"delivery {count}"
 
 
-def _above(asked: _Asked) -> Place | None:
+def _above(asked: _Asked) -> RecordPlace | None:
     state = asked.state
     if asked.offset < state.window_end or state.runs.overlap(asked.offset, asked.offset + 1):
         return None  # a record is acquired one event before the window grows
@@ -147,12 +147,12 @@ def _above(asked: _Asked) -> Place | None:
         why = f"No fetch reaches it: {Wait.PAUSED.sentence}."
     elif state.in_flight >= state.max_record_locks:
         why = f"The window is full, with {state.in_flight:,} records: its SPSO {state.spso} must move first"
-        return Place("above", window, f"{why}{_holding_back(asked)}.")
+        return RecordPlace("above", window, f"{why}{_holding_back(asked)}.")
     elif not asked.instant.history.group(asked.instant.until).members:
         why = "The group has no member that could fetch it."
     else:
         why = "No fetch has reached it yet."
-    return Place("above", window, why)
+    return RecordPlace("above", window, why)
 
 
 def _holding_back(asked: _Asked) -> str:
@@ -165,20 +165,20 @@ def _holding_back(asked: _Asked) -> str:
     return ""
 
 
-def _in_window(asked: _Asked) -> Place:
+def _in_window(asked: _Asked) -> RecordPlace:
     state = asked.state
     found = state.runs.overlap(asked.offset, asked.offset + 1)
     end = max(state.window_end, found[0][1]) if found else state.window_end
     window = f"in the window {state.spso}–{end - 1}"
     if not found:
         why = "No delivery of it is known: the log has no record there, or no fetch has read it since the last load."
-        return Place("above", window, why)
+        return RecordPlace("above", window, why)
     status = found[0][2]
     delivered = f"{window}, delivered {status.delivery_count} of {state.delivery_count_limit}"
     if not state.loaded and not state.observed:
         why = f"No broker has the share-partition {asked.partition} in memory: its durable state is loaded next."
-        return Place(status.name, delivered, why)
-    return Place(status.name, delivered, _why_in_window(asked, status))
+        return RecordPlace(status.name, delivered, why)
+    return RecordPlace(status.name, delivered, _why_in_window(asked, status))
 
 
 def _why_in_window(asked: _Asked, status: RecordStatus) -> str:
