@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -16,14 +17,15 @@ from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from binder.site.build import build
 from binder.site.lessons import PLOT, for_browser, served_lessons
-from tests.browser.pages import cells
+from tests.browser.pages import KERNEL_IS_READY, cells
 from tests.site.tour import TOUR, tour_of_pure_python
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]  # it builds the site
 
 SITE = Path(__file__).parents[2] / "build" / "site"
 PLAIN = SITE.with_name("site-test")
-"""The lessons without the cells that need Pyodide's server."""
+"""The lessons without the cells that need Pyodide's server, and JupyterLite's settings with `window.jupyterapp`."""
+SETTINGS = "jupyter-lite.json"
 LOAD = """\
 import sys
 from types import SimpleNamespace
@@ -48,14 +50,15 @@ BAR = re.compile(r"^(produced|delivered): .*/s\]", re.MULTILINE)
 
 
 class Served(SimpleHTTPRequestHandler):
-    """The files of a folder, without a log; the lessons are plain."""
+    """The files of the site, without a log; those of `PLAIN` come first."""
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 the name of http.server
         """Write nothing."""
 
     def translate_path(self, path: str) -> str:
         wanted = Path(super().translate_path(path))
-        return str(PLAIN / wanted.name if wanted.suffix == ".ipynb" else wanted)
+        plain = wanted.suffix == ".ipynb" or wanted == SITE / SETTINGS
+        return str(PLAIN / wanted.name if plain else wanted)
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +71,9 @@ def site() -> Iterator[str]:
         thread.start()
         address = f"http://127.0.0.1:{server.server_port}/"
         write_plain(address)
+        settings = json.loads((SITE / SETTINGS).read_text())
+        settings["jupyter-config-data"]["exposeAppInBrowser"] = True
+        (PLAIN / SETTINGS).write_text(json.dumps(settings))
         yield address
         server.shutdown()
         thread.join()
@@ -181,8 +187,7 @@ def open_lesson(page: Page, site: str, lesson: str) -> None:
 
 def ready(page: Page) -> None:
     """Wait for the kernel: cells that run before are lost."""
-    page.locator(".jp-Notebook .jp-Cell").first.wait_for()
-    page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").wait_for()
+    page.wait_for_function(KERNEL_IS_READY)
 
 
 def run_all(page: Page) -> None:
