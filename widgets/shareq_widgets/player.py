@@ -24,6 +24,7 @@ from shareq_widgets.look import THEMES, look
 from shareq_widgets.moment import Moment, moment_of
 from shareq_widgets.playback import Playback
 from shareq_widgets.position import Position, Span, View, axis_of
+from shareq_widgets.svg import IN_PAGE
 
 STATIC: Final = Path(__file__).parent / "static"
 """The bundles of the modules in js/, made by `make bundle`."""
@@ -93,7 +94,7 @@ class Player(LiveWidget):
         self._kept: keeping.Keepable = keeping.KeptView(self)
         self._moment = moment_of(playback.view.journal) if linked else Moment()
         self.set_trait("palette", THEMES)
-        self.set_trait("look", look())
+        self.set_trait("look", {**look(), "fills": IN_PAGE})
         self.theme, self.controls = theme, controls
         self.selection = self._moment.selection
         joined = self._moment.position if joins else None

@@ -10,7 +10,7 @@ from shareq.trace.views.snapshot import Snapshot
 from shareq_widgets.look import THEMES
 from shareq_widgets.showable import Showable
 from shareq_widgets.storyboard import WIDTH, caption, climax, storyboard
-from shareq_widgets.svg import FONT, size_of
+from shareq_widgets.svg import document, size_of
 from shareq_widgets.text_fit import clipped
 
 Rows = tuple[tuple[tuple[str, int], ...], ...]
@@ -125,10 +125,4 @@ def _stacked(title: str, parts: Iterable[Part], width: int, theme: str) -> str:
     for part in parts:
         drawn.append(_at(0, y, part.markup))
         y += part.height
-    colours = THEMES[theme]
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y:g}" width="{width}" height="{y:g}" '
-        f'role="img" font-family="{FONT}" font-size="12" fill="{colours["ink"]}" '
-        f'style="background:{colours["bg"]};max-width:100%;height:auto"><title>{escape(title)}</title>'
-        f"{''.join(drawn)}</svg>"
-    )
+    return document(width, y, THEMES[theme], title, "".join(drawn))

@@ -12,7 +12,7 @@ from shareq.trace.views.snapshot import Mark, Snapshot, StripSnapshot
 from shareq_widgets.look import THEMES
 from shareq_widgets.showable import Showable
 from shareq_widgets.stored import MOST_BYTES
-from shareq_widgets.svg import FONT
+from shareq_widgets.svg import document
 from shareq_widgets.text_fit import clipped, text_width, wrapped
 from shareq_widgets.words import clock_text
 
@@ -183,14 +183,12 @@ def _drawn(player: Showable, pictures: list[_Picture], theme: str) -> str:
             parts.append(f'<g transform="translate({x:g} {y + top:g})">{picture.markup}</g>')
         y += top + max(picture.height for picture in shown) + _GAP
     words = player.words_at(player.view.snapshot())
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y:g}" width="{WIDTH}" height="{y:g}" '
-        f'role="img" font-family="{FONT}" font-size="12" fill="{colours["ink"]}" '
-        f'style="background:{colours["bg"]};max-width:100%;height:auto"><title>{escape(chr(10).join(captions))}</title>'
+    title = (
         f'<text x="16" y="28"><tspan font-size="17" font-weight="700">{escape(words["title"])}</tspan>'
         f'<tspan dx="14" fill="{colours["soft"]}">{escape(words["where"])} · '
-        f"{len(pictures)} moments of the recording</tspan></text>{''.join(parts)}</svg>"
+        f"{len(pictures)} moments of the recording</tspan></text>"
     )
+    return document(WIDTH, y, colours, "\n".join(captions), title + "".join(parts))
 
 
 def caption(player: Showable, snapshot: Snapshot) -> tuple[str, str, bool]:

@@ -12,7 +12,7 @@ from shareq.model.printable import escape
 from shareq.trace.views.palette import SYMBOLS
 from shareq.trace.views.snapshot import Run, StripSnapshot
 from shareq_widgets.blocks import PALE, block_paths
-from shareq_widgets.look import SHAPES, SIZES, THEMES, in_legend, letter_size
+from shareq_widgets.look import SHAPES, SIZES, in_legend, letter_size
 from shareq_widgets.strip_layout import (
     Frame,
     Label,
@@ -23,7 +23,7 @@ from shareq_widgets.strip_layout import (
     lines,
     lock_left,
 )
-from shareq_widgets.svg import FONT, paint, patterns, title_of
+from shareq_widgets.svg import colours_of, document, paint, patterns, title_of
 from shareq_widgets.text_fit import clipped, text_width
 from shareq_widgets.words import Lane, chips, clock_text, is_stale, lanes, sentence, where
 
@@ -73,11 +73,9 @@ def draw(
 
     ValueError for an unknown theme or a picture too narrow for its gutters.
     """
-    if theme not in THEMES:
-        raise ValueError(f"theme must be one of {', '.join(THEMES)}, not {theme!r}")
+    colours = colours_of(theme)
     if width < 320:
         raise ValueError(f"width must be at least 320 pixels, not {width!r}")
-    colours = THEMES[theme]
     shown, more = lanes(snapshot, everyone=stage is not None)
     stage = stage or Stage(snapshot["spso"], snapshot["window_end"] - snapshot["spso"], len(shown) + bool(more))
     frame = frame_of(stage.first, stage.window, width)
@@ -101,13 +99,7 @@ def draw(
         ),
         "</g>",
     ]
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        f'role="img" font-family="{FONT}" font-size="12" fill="{colours["ink"]}" '
-        f'style="background:{colours["bg"]};max-width:100%;height:auto"><title>{escape(snapshot["text"])}</title><defs>{patterns(colours)}</defs>'
-        + "".join(parts)
-        + "</svg>"
-    )
+    return document(width, height, colours, snapshot["text"], f"<defs>{patterns(colours)}</defs>{''.join(parts)}")
 
 
 def cell_at(snapshot: StripSnapshot, offset: int) -> Cell:

@@ -6,6 +6,7 @@ import re
 from typing import Any, Final
 
 from shareq.model.printable import escape
+from shareq.trace.views.palette import LIGHT
 from shareq_widgets.drawing import Drawing, Element
 from shareq_widgets.look import THEMES
 from shareq_widgets.terms import explained
@@ -33,20 +34,28 @@ def to_svg(drawing: Drawing, *, theme: str = "light", now_ms: int = 0) -> str:
 
     ValueError for an unknown theme.
     """
+    return svg_of(drawing, colours_of(theme), now_ms=now_ms)
+
+
+def colours_of(theme: str) -> Colours:
+    """The palette of a picture; ValueError for an unknown theme."""
     if theme not in THEMES:
         raise ValueError(f"theme must be one of {', '.join(THEMES)}, not {theme!r}")
-    return svg_of(drawing, THEMES[theme], now_ms=now_ms)
+    return THEMES[theme]
 
 
 def svg_of(drawing: Drawing, colours: Colours, *, now_ms: int = 0) -> str:
     """The drawing in these colours, by their names in the palette; a value may be a CSS variable."""
-    width, height = f"{drawing.width:g}", f"{drawing.height:g}"
+    drawn = "".join(_markup(element, colours, now_ms) for element in drawing.elements)
+    return document(drawing.width, drawing.height, colours, drawing.text, f"<defs>{fills(colours)}</defs>{drawn}")
+
+
+def document(width: float, height: float, colours: Colours, text: str, content: str) -> str:
+    """Markup as a picture of its own. `text`: the same in words."""
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        f'role="img" font-family="{FONT}" font-size="12" fill="{colours["ink"]}" '
-        f'style="background:{colours["bg"]};max-width:100%;height:auto"><title>{escape(drawing.text)}</title>'
-        f"<defs>{patterns(colours)}{_arrowheads(colours)}</defs>"
-        f"{''.join(_markup(element, colours, now_ms) for element in drawing.elements)}</svg>"
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
+        f'height="{height:g}" role="img" font-family="{FONT}" font-size="12" fill="{colours["ink"]}" '
+        f'style="background:{colours["bg"]};max-width:100%;height:auto"><title>{escape(text)}</title>{content}</svg>'
     )
 
 
@@ -72,12 +81,17 @@ def patterns(colours: Colours) -> str:
     )
 
 
-def _arrowheads(colours: Colours) -> str:
-    return "".join(
+def fills(colours: Colours) -> str:
+    """The patterns, and the markers at the end of a path."""
+    return patterns(colours) + "".join(
         f'<marker id="sq-{name}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         f'<path d="M0 0L8 4L0 8z" fill="{colours[colour]}"/></marker>'
         for name, colour in ARROWHEADS.items()
     )
+
+
+IN_PAGE: Final = fills({colour: f"var(--sq-{colour})" for colour in LIGHT})
+"""Those of a page, in the colours of its theme."""
 
 
 def paint(name: Any, colours: Colours) -> str:

@@ -241,21 +241,6 @@ function countMarkup(run, limit, { sizes, shapes }, pitch) {
   return Array.from({ length: limit }, pip).join("");
 }
 
-/** @param {string} id */
-export function patternMarkup(id) {
-  const ground = `<rect width="6" height="6" fill="${paint("archived")}" opacity=".28"/>`;
-  /** @param {string} name @param {string} extra @param {string} drawn */
-  const pattern = (name, extra, drawn) => `<pattern id="${id}-${name}" width="6" height="6" patternUnits="userSpaceOnUse" ${extra}>${ground}${drawn}</pattern>`;
-  return pattern("hatch", 'patternTransform="rotate(45)"', `<path d="M0 0v6" stroke="${paint("archived")}" stroke-width="2.4"/>`) +
-    pattern("dots", "", `<circle cx="3" cy="3" r="1.3" fill="${paint("archived")}"/>`) +
-    `<pattern id="${id}-veil" width="6" height="5" patternUnits="userSpaceOnUse"><path d="M0 1h6" stroke="${paint("unknown")}" stroke-width="1.6" opacity=".5"/></pattern>` +
-    arrowhead(`${id}-arrow`, "soft") + arrowhead(`${id}-hot-arrow`, "alarm");
-}
-
-/** The end of a path. @param {string} id @param {string} colour */
-const arrowhead = (id, colour) =>
-  `<marker id="${id}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="${paint(colour)}"/></marker>`;
-
 /**
  * Blocks: the form of runs where cells are illegible. Height stands for the state as well as colour. Narrow runs share
  * columns of one pixel, in which each state is as high as its share: cost follows pixels, not runs. blocks.py has the

@@ -4,7 +4,7 @@
 /** @import { Answer, Chip, Clock, Colours, CommandName, Look, Message, Model, PageCommand, Send, Snapshot, Traits } from "./types.d.ts" */
 
 import { COMMANDS, KEYS, ROWS, isCommand } from "./commands.js";
-import { Keyed, add, clamp, clockText, durationText, patternMarkup, put, setText } from "./draw.js";
+import { Keyed, add, clamp, clockText, durationText, put, setText } from "./draw.js";
 import { Seat } from "./meeting.js";
 import { Shelf } from "./shelf.js";
 import { explained } from "./terms.js";
@@ -22,9 +22,9 @@ export const targetOf = (event) => /** @type {Element} */ (event.target);
 
 /**
  * The elements around a picture, made once. Suppressing the notebook's shortcuts keeps the view's keys.
- * @param {Element} host @param {string} name @param {string} id
+ * @param {Element} host @param {string} name @param {string} id @param {string} fills
  */
-function build(host, name, id) {
+function build(host, name, id, fills) {
   const root = add(host, "div", { class: `sq-view sq-${name}`, tabindex: 0, role: "group", "data-lm-suppress-shortcuts": "true" });
   const head = add(root, "div", { class: "sq-head" }), title = add(head, "b"), where = add(head, "span", { class: "sq-soft" });
   /** @type {Keyed<Chip, HTMLElement>} */
@@ -34,7 +34,7 @@ function build(host, name, id) {
     return chip;
   });
   const plot = add(root, "div", { class: "sq-plot" }), svg = add(plot, "svg", { role: "img" });
-  add(svg, "defs").innerHTML = patternMarkup(id);
+  add(svg, "defs").innerHTML = fills.replaceAll('id="sq-', `id="${id}-`);
   const after = add(root, "div"), time = add(root, "div"), bar = buildBar(root);
   return { root, title, where, chips, plot, svg, after, time, ...bar };
 }
@@ -79,7 +79,7 @@ export class Player {
     this.model = model;
     this.palette = model.get("palette");
     this.look = /** @type {Look} */ (model.get("look"));
-    this.page = build(host, name, this.id);
+    this.page = build(host, name, this.id, this.look.fills);
     this.timeline = new Timeline(this.page.time, this.look, (what, value) => this.send(what, value));
     this.shelf = new Shelf(this.page.root, this.page.buttons.save, (form) => {
       this.send("keep", { form, theme: this.page.root.dataset.theme, copy: this.copy });

@@ -100,6 +100,8 @@ export interface Look {
   shapes: Record<string, Shape>;
   marks: Record<string, string>;
   lock_alarm: number;
+  /** Patterns and markers, see shareq_widgets/svg.py; a view gives them names of its own. */
+  fills: string;
 }
 
 export type Colours = Record<string, string>;
