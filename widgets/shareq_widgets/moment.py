@@ -147,9 +147,6 @@ class Moment:
             follower.show_selection(subject)
 
 
-_MOMENTS: weakref.WeakKeyDictionary[Journal, Moment] = weakref.WeakKeyDictionary()
-
-
 def moment_of(journal: Journal) -> Moment:
     """The moment that views of a journal show."""
-    return _MOMENTS.setdefault(journal, Moment())
+    return journal.own(Moment, Moment)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from os import PathLike
-from typing import Any
+from typing import Any, TypeVar
 
 from shareq.html import Table, Tables, strong
 from shareq.model.errors import ConfigException
@@ -15,6 +15,8 @@ from shareq.trace.journal.entry_log import Entry, EntryLog
 from shareq.trace.journal.event_text import event_text, member_name
 from shareq.trace.journal.index import Index, Subject
 from shareq.trace.journal.journal_file import JournalFile
+
+T = TypeVar("T")
 
 LAST_EVENTS = 8
 """Number of newest events in the HTML of a notebook."""
@@ -60,6 +62,13 @@ class Journal(EntryLog, Tables):
         if self._built is None:
             self._built = Index(self)
         return self._built
+
+    def own(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What all readers of this journal share, such as the names of members: the first call with a key makes it, and
+        it ends with the journal."""
+        owned: dict[Hashable, Any] = self.__dict__.setdefault("_owned", {})
+        found: T = owned[key] if key in owned else owned.setdefault(key, make())
+        return found
 
     # ---- files -------------------------------------------------------------------------------------------------------
 

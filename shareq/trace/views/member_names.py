@@ -113,14 +113,9 @@ def _by_number(name: str) -> tuple[tuple[int, int, str], ...]:
     return tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name) if part)
 
 
-_NAMES: weakref.WeakKeyDictionary[Journal, dict[str, MemberNames]] = weakref.WeakKeyDictionary()
-
-
 @by_one_thread
 def names_of(journal: Journal, group: str) -> MemberNames:
     """The names of a group's members, the same for all views of a journal, up to its end."""
-    of_journal = _NAMES.setdefault(journal, {})
-    if group not in of_journal:
-        of_journal[group] = MemberNames(journal, group)
-    of_journal[group].refresh()
-    return of_journal[group]
+    names = journal.own((MemberNames, group), lambda: MemberNames(journal, group))
+    names.refresh()
+    return names
