@@ -33,6 +33,7 @@ from shareq.model.actor import (
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId, TopicIdPartition, TopicPartition
 from shareq.model.messages.fetch import UNKNOWN_LEADER, FetchRequest, FetchResponse
+from shareq.model.messages.refused_topics import refused_topics
 from shareq.model.messages.share_fetch import LeaderIdAndEpoch
 from shareq.model.rights import Rights
 from shareq.model.states import IsolationLevel
@@ -320,16 +321,7 @@ def _refused(request: FetchRequest, version: int, error: Errors) -> FetchRespons
     """The response to a request that fails as a whole. Older clients find the error at the partitions."""
     if version >= BY_ID:
         return FetchResponse(error_code=error)
-    topics = tuple(
-        FetchResponse.Topic(
-            topic=topic.topic,
-            partitions=tuple(
-                FetchResponse.Partition(partition_index=part.partition, error_code=error) for part in topic.partitions
-            ),
-        )
-        for topic in request.topics
-    )
-    return FetchResponse(error_code=error, responses=topics)
+    return FetchResponse(error_code=error, responses=refused_topics(FetchResponse, request.topics, error_code=error))
 
 
 _UNREAD = frozenset((Errors.UNKNOWN_TOPIC_ID, Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.TOPIC_AUTHORIZATION_FAILED))

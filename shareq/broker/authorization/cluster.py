@@ -29,6 +29,7 @@ from shareq.model.messages.quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
+from shareq.model.messages.refused_topics import refused_topics
 from shareq.model.messages.security import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -114,31 +115,14 @@ def describe_cluster(request: DescribeClusterRequest, rights: Rights) -> Ruling:
 
 def not_elected(request: ElectLeadersRequest) -> ElectLeadersResponse:
     """Refuse all elections that the request names."""
-    topics = tuple(
-        ElectLeadersResponse.Topic(
-            topic=topic.topic,
-            partition_result=tuple(
-                ElectLeadersResponse.Partition(partition_id=index, error_code=_DENIED, error_message=_WHY)
-                for index in topic.partitions
-            ),
-        )
-        for topic in request.topic_partitions or ()
-    )
+    named = request.topic_partitions or ()
+    topics = refused_topics(ElectLeadersResponse, named, error_code=_DENIED, error_message=_WHY)
     return ElectLeadersResponse(error_code=_DENIED, replica_election_results=topics)
 
 
 def no_reassignments(request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
     """The error, and the partitions that the request names, without replicas."""
-    topics = tuple(
-        ListPartitionReassignmentsResponse.Topic(
-            name=topic.name,
-            partitions=tuple(
-                ListPartitionReassignmentsResponse.Partition(partition_index=index, replicas=())
-                for index in topic.partition_indexes
-            ),
-        )
-        for topic in request.topics or ()
-    )
+    topics = refused_topics(ListPartitionReassignmentsResponse, request.topics or (), replicas=())
     return ListPartitionReassignmentsResponse(error_code=_DENIED, error_message=_WHY, topics=topics)
 
 
@@ -200,18 +184,8 @@ def no_state(response: Any) -> Callable[[Any], Response]:
     """Refuse a request of the share-group state, partition by partition."""
 
     def refuse(request: Any) -> Response:
-        made: Response = response(
-            results=tuple(
-                response.Topic(
-                    topic_id=topic.topic_id,
-                    partitions=tuple(
-                        response.Partition(partition=part.partition, error_code=_DENIED, error_message=_WHY)
-                        for part in topic.partitions
-                    ),
-                )
-                for topic in request.topics
-            )
-        )
+        results = refused_topics(response, request.topics, error_code=_DENIED, error_message=_WHY)
+        made: Response = response(results=results)
         return made
 
     return refuse
@@ -222,16 +196,7 @@ def no_markers(request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
         markers=tuple(
             WriteTxnMarkersResponse.Marker(
                 producer_id=marker.producer_id,
-                topics=tuple(
-                    WriteTxnMarkersResponse.Topic(
-                        name=topic.name,
-                        partitions=tuple(
-                            WriteTxnMarkersResponse.Partition(partition_index=index, error_code=_DENIED)
-                            for index in topic.partition_indexes
-                        ),
-                    )
-                    for topic in marker.topics
-                ),
+                topics=refused_topics(WriteTxnMarkersResponse, marker.topics, error_code=_DENIED),
             )
             for marker in request.markers
         )

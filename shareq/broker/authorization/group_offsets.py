@@ -21,6 +21,7 @@ from shareq.model.messages.offsets import (
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
+from shareq.model.messages.refused_topics import refused_topics
 from shareq.model.messages.share_group import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsResponse,
@@ -38,23 +39,13 @@ _TOPIC_DENIED = Errors.TOPIC_AUTHORIZATION_FAILED
 def commit(request: OffsetCommitRequest, rights: Rights) -> Ruling:
     """READ on the group and on each topic."""
     if not rights.may(AclOperation.READ, ResourceType.GROUP, request.group_id):
-        return OffsetCommitResponse(topics=tuple(_not_committed(topic, _GROUP_DENIED) for topic in request.topics))
+        refused = refused_topics(OffsetCommitResponse, request.topics, error_code=_GROUP_DENIED)
+        return OffsetCommitResponse(topics=refused)
     allowed, denied = rights.split(
         AclOperation.READ, ResourceType.TOPIC, request.topics, lambda topic: named(topic, rights.image)
     )
-    refused = tuple(_not_committed(topic, _TOPIC_DENIED) for topic in denied)
+    refused = refused_topics(OffsetCommitResponse, denied, error_code=_TOPIC_DENIED)
     return with_topics(request, allowed, refused) if allowed else OffsetCommitResponse(topics=refused)
-
-
-def _not_committed(topic: OffsetCommitRequest.Topic, error: Errors) -> OffsetCommitResponse.Topic:
-    return OffsetCommitResponse.Topic(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        partitions=tuple(
-            OffsetCommitResponse.Partition(partition_index=part.partition_index, error_code=error)
-            for part in topic.partitions
-        ),
-    )
 
 
 def delete(request: OffsetDeleteRequest, rights: Rights) -> Ruling:
@@ -62,16 +53,7 @@ def delete(request: OffsetDeleteRequest, rights: Rights) -> Ruling:
     if not rights.may(AclOperation.DELETE, ResourceType.GROUP, request.group_id):
         return OffsetDeleteResponse(error_code=_GROUP_DENIED)
     allowed, denied = rights.split(AclOperation.READ, ResourceType.TOPIC, request.topics, lambda topic: topic.name)
-    refused = tuple(
-        OffsetDeleteResponse.Topic(
-            name=topic.name,
-            partitions=tuple(
-                OffsetDeleteResponse.Partition(partition_index=part.partition_index, error_code=_TOPIC_DENIED)
-                for part in topic.partitions
-            ),
-        )
-        for topic in denied
-    )
+    refused = refused_topics(OffsetDeleteResponse, denied, error_code=_TOPIC_DENIED)
     return _unless_failed(with_topics(request, allowed, refused))
 
 
@@ -105,17 +87,7 @@ def fetch(request: OffsetFetchRequest, rights: Rights) -> Ruling:
         allowed, denied = rights.split(
             AclOperation.DESCRIBE, ResourceType.TOPIC, group.topics, lambda topic: named(topic, rights.image)
         )
-        rows = tuple(
-            OffsetFetchResponse.Topic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=tuple(
-                    OffsetFetchResponse.Partition(partition_index=index, error_code=_TOPIC_DENIED)
-                    for index in topic.partition_indexes
-                ),
-            )
-            for topic in denied
-        )
+        rows = refused_topics(OffsetFetchResponse, denied, error_code=_TOPIC_DENIED)
         return replace(group, topics=allowed), lambda found: _with_rows(found, rows)
 
     def visible(found: OffsetFetchResponse.Group) -> OffsetFetchResponse.Group:
@@ -139,17 +111,7 @@ def describe_share_offsets(request: DescribeShareGroupOffsetsRequest, rights: Ri
         allowed, denied = rights.split(
             AclOperation.DESCRIBE, ResourceType.TOPIC, group.topics, lambda topic: topic.topic_name
         )
-        rows = tuple(
-            DescribeShareGroupOffsetsResponse.Topic(
-                topic_name=topic.topic_name,
-                topic_id=ZERO_TOPIC_ID,
-                partitions=tuple(
-                    DescribeShareGroupOffsetsResponse.Partition(partition_index=index, error_code=_TOPIC_DENIED)
-                    for index in topic.partitions
-                ),
-            )
-            for topic in denied
-        )
+        rows = refused_topics(DescribeShareGroupOffsetsResponse, denied, error_code=_TOPIC_DENIED)
         return replace(group, topics=allowed), lambda found: _with_rows(found, rows)
 
     def visible(found: DescribeShareGroupOffsetsResponse.Group) -> DescribeShareGroupOffsetsResponse.Group:
@@ -193,17 +155,7 @@ def alter_share_offsets(request: AlterShareGroupOffsetsRequest, rights: Rights) 
     if not rights.may(AclOperation.READ, ResourceType.GROUP, request.group_id):
         return AlterShareGroupOffsetsResponse(error_code=_GROUP_DENIED)
     allowed, denied = _readable(request, rights)
-    refused = tuple(
-        AlterShareGroupOffsetsResponse.Topic(
-            topic_name=topic.topic_name,
-            topic_id=ZERO_TOPIC_ID,
-            partitions=tuple(
-                AlterShareGroupOffsetsResponse.Partition(partition_index=part.partition_index, error_code=_TOPIC_DENIED)
-                for part in topic.partitions
-            ),
-        )
-        for topic in denied
-    )
+    refused = refused_topics(AlterShareGroupOffsetsResponse, denied, error_code=_TOPIC_DENIED)
     return _with_responses(request, allowed, refused)
 
 

@@ -25,6 +25,7 @@ from shareq.model.messages.data import (
 )
 from shareq.model.messages.describe import DescribeProducersRequest, DescribeProducersResponse
 from shareq.model.messages.fetch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from shareq.model.messages.refused_topics import refused_topics
 from shareq.model.rights import Rights
 
 _DENIED = Errors.TOPIC_AUTHORIZATION_FAILED
@@ -45,42 +46,24 @@ def produce(request: ProduceRequest, rights: Rights) -> Ruling:
         request.transactional_id is not None
         and rights.may(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     ):
-        refused = tuple(_not_written(topic, Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED) for topic in request.topics)
-        return ProduceResponse(responses=refused)
+        error = Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return ProduceResponse(responses=refused_topics(ProduceResponse, request.topics, error_code=error))
     allowed, denied = rights.split(
         AclOperation.WRITE, ResourceType.TOPIC, request.topics, lambda topic: named(topic, rights.image)
     )
     if not denied:
         return request
-    refused = tuple(_not_written(topic, _DENIED) for topic in denied)
+    refused = refused_topics(ProduceResponse, denied, error_code=_DENIED)
     return Filtered(
         replace(request, topics=allowed),
         lambda response: replace(response, responses=(*response.responses, *refused)),
     )
 
 
-def _not_written(topic: ProduceRequest.Topic, error: Errors) -> ProduceResponse.Topic:
-    return ProduceResponse.Topic(
-        topic_id=topic.topic_id,
-        name=topic.name,
-        partitions=tuple(ProduceResponse.Partition(index=part.index, error_code=error) for part in topic.partitions),
-    )
-
-
 def list_offsets(request: ListOffsetsRequest, rights: Rights) -> Ruling:
     """DESCRIBE on each topic."""
     allowed, denied = rights.split(AclOperation.DESCRIBE, ResourceType.TOPIC, request.topics, lambda topic: topic.name)
-    refused = tuple(
-        ListOffsetsResponse.Topic(
-            name=topic.name,
-            partitions=tuple(
-                ListOffsetsResponse.Partition(partition_index=part.partition_index, error_code=_DENIED)
-                for part in topic.partitions
-            ),
-        )
-        for topic in denied
-    )
-    return with_topics(request, allowed, refused)
+    return with_topics(request, allowed, refused_topics(ListOffsetsResponse, denied, error_code=_DENIED))
 
 
 def offsets_for_leader_epochs(request: OffsetForLeaderEpochRequest, rights: Rights) -> Ruling:
@@ -88,49 +71,19 @@ def offsets_for_leader_epochs(request: OffsetForLeaderEpochRequest, rights: Righ
     if rights.on_cluster(AclOperation.CLUSTER_ACTION, quiet=True):
         return request
     allowed, denied = rights.split(AclOperation.DESCRIBE, ResourceType.TOPIC, request.topics, lambda topic: topic.topic)
-    refused = tuple(
-        OffsetForLeaderEpochResponse.Topic(
-            topic=topic.topic,
-            partitions=tuple(
-                OffsetForLeaderEpochResponse.Partition(partition=part.partition, error_code=_DENIED)
-                for part in topic.partitions
-            ),
-        )
-        for topic in denied
-    )
-    return with_topics(request, allowed, refused)
+    return with_topics(request, allowed, refused_topics(OffsetForLeaderEpochResponse, denied, error_code=_DENIED))
 
 
 def delete_records(request: DeleteRecordsRequest, rights: Rights) -> Ruling:
     """DELETE on each topic."""
     allowed, denied = rights.split(AclOperation.DELETE, ResourceType.TOPIC, request.topics, lambda topic: topic.name)
-    refused = tuple(
-        DeleteRecordsResponse.Topic(
-            name=topic.name,
-            partitions=tuple(
-                DeleteRecordsResponse.Partition(partition_index=part.partition_index, error_code=_DENIED)
-                for part in topic.partitions
-            ),
-        )
-        for topic in denied
-    )
-    return with_topics(request, allowed, refused)
+    return with_topics(request, allowed, refused_topics(DeleteRecordsResponse, denied, error_code=_DENIED))
 
 
 def describe_producers(request: DescribeProducersRequest, rights: Rights) -> Ruling:
     """READ on each topic."""
     allowed, denied = rights.split(AclOperation.READ, ResourceType.TOPIC, request.topics, lambda topic: topic.name)
-    refused = tuple(
-        DescribeProducersResponse.Topic(
-            name=topic.name,
-            partitions=tuple(
-                DescribeProducersResponse.Partition(partition_index=index, error_code=_DENIED)
-                for index in topic.partition_indexes
-            ),
-        )
-        for topic in denied
-    )
-    return with_topics(request, allowed, refused)
+    return with_topics(request, allowed, refused_topics(DescribeProducersResponse, denied, error_code=_DENIED))
 
 
 def with_topics(request: Any, allowed: tuple[Any, ...], refused: tuple[Any, ...]) -> Ruling:

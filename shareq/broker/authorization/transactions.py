@@ -9,6 +9,7 @@ from shareq.broker.authorization.logs import named, with_topics
 from shareq.broker.authorization.rulings import Filtered, Ruling
 from shareq.model.acls import AclOperation, ResourceType
 from shareq.model.errors import Errors
+from shareq.model.messages.refused_topics import refused_topics
 from shareq.model.messages.share_transactions import TxnShareAcknowledgeRequest, TxnShareAcknowledgeResponse
 from shareq.model.messages.transactions import (
     AddOffsetsToTxnRequest,
@@ -96,13 +97,16 @@ def end(request: EndTxnRequest, rights: Rights) -> Ruling:
 def commit_offsets(request: TxnOffsetCommitRequest, rights: Rights) -> Ruling:
     """WRITE on the transactional id, READ on the group and on each topic."""
     if not _may_write(rights, request.transactional_id):
-        return TxnOffsetCommitResponse(topics=_not_committed(request.topics, _DENIED))
+        refused = refused_topics(TxnOffsetCommitResponse, request.topics, error_code=_DENIED)
+        return TxnOffsetCommitResponse(topics=refused)
     if not rights.may(AclOperation.READ, ResourceType.GROUP, request.group_id):
-        return TxnOffsetCommitResponse(topics=_not_committed(request.topics, Errors.GROUP_AUTHORIZATION_FAILED))
+        error = Errors.GROUP_AUTHORIZATION_FAILED
+        refused = refused_topics(TxnOffsetCommitResponse, request.topics, error_code=error)
+        return TxnOffsetCommitResponse(topics=refused)
     allowed, denied = rights.split(
         AclOperation.READ, ResourceType.TOPIC, request.topics, lambda topic: named(topic, rights.image)
     )
-    refused = _not_committed(denied, Errors.TOPIC_AUTHORIZATION_FAILED)
+    refused = refused_topics(TxnOffsetCommitResponse, denied, error_code=Errors.TOPIC_AUTHORIZATION_FAILED)
     return with_topics(request, allowed, refused) if allowed else TxnOffsetCommitResponse(topics=refused)
 
 
@@ -119,22 +123,6 @@ def acknowledge_share(request: TxnShareAcknowledgeRequest, rights: Rights) -> Ru
     names = [topic.name for topic in known if topic is not None]
     _, denied = rights.split(AclOperation.READ, ResourceType.TOPIC, names, lambda name: name)
     return TxnShareAcknowledgeResponse(error_code=Errors.TOPIC_AUTHORIZATION_FAILED) if denied else request
-
-
-def _not_committed(
-    topics: tuple[TxnOffsetCommitRequest.Topic, ...], error: Errors
-) -> tuple[TxnOffsetCommitResponse.Topic, ...]:
-    return tuple(
-        TxnOffsetCommitResponse.Topic(
-            name=topic.name,
-            topic_id=topic.topic_id,
-            partitions=tuple(
-                TxnOffsetCommitResponse.Partition(partition_index=part.partition_index, error_code=error)
-                for part in topic.partitions
-            ),
-        )
-        for topic in topics
-    )
 
 
 def describe(request: DescribeTransactionsRequest, rights: Rights) -> Ruling:

@@ -14,6 +14,7 @@ from shareq.model.ids import INTERNAL_TOPICS, SHARE_STATE_TOPIC, TopicId
 from shareq.model.image import ClusterImage
 from shareq.model.messages.base import Request, Response
 from shareq.model.messages.data import DeleteRecordsRequest, DeleteRecordsResponse, ProduceRequest, ProduceResponse
+from shareq.model.messages.refused_topics import refused_topics
 from shareq.model.messages.topics import (
     AlterConfigsRequest,
     AlterConfigsResponse,
@@ -88,22 +89,12 @@ def unanswered(request: ProduceRequest) -> ProduceResponse:
     """The response to records that a broker of the backend may have appended, and has not answered: their producer asks
     for the leader, and sends them again."""
     error = Errors.NOT_LEADER_OR_FOLLOWER
-    return ProduceResponse(responses=tuple(_produced(topic, error, None) for topic in request.topics))
+    return ProduceResponse(responses=refused_topics(ProduceResponse, request.topics, error_code=error))
 
 
-def _produced(
-    topic: ProduceRequest.Topic, error: Errors = _ERROR, message: str | None = _NO_RECORDS
-) -> ProduceResponse.Topic:
-    refused = tuple(
-        ProduceResponse.Partition(index=one.index, error_code=error, error_message=message) for one in topic.partitions
-    )
-    return ProduceResponse.Topic(topic_id=topic.topic_id, name=topic.name, partitions=refused)
-
-
-def _deleted_before(topic: DeleteRecordsRequest.Topic) -> DeleteRecordsResponse.Topic:
-    make = DeleteRecordsResponse.Partition
-    refused = tuple(make(partition_index=one.partition_index, error_code=_ERROR) for one in topic.partitions)
-    return DeleteRecordsResponse.Topic(name=topic.name, partitions=refused)
+def _partitions(response: Any, **fields: Any) -> Callable[[Any], Any]:
+    """The refusal of each partition of a topic."""
+    return lambda topic: refused_topics(response, [topic], error_code=_ERROR, **fields)[0]
 
 
 def _deleted(topic: DeleteTopicsRequest.Topic) -> DeleteTopicsResponse.Topic:
@@ -121,8 +112,10 @@ def _altered(make: Callable[..., Any]) -> Callable[[Any], Any]:
 
 
 _KINDS: Mapping[type[Request], _Kind] = {
-    ProduceRequest: _Kind("topics", "responses", ProduceResponse, _produced),
-    DeleteRecordsRequest: _Kind("topics", "topics", DeleteRecordsResponse, _deleted_before),
+    ProduceRequest: _Kind(
+        "topics", "responses", ProduceResponse, _partitions(ProduceResponse, error_message=_NO_RECORDS)
+    ),
+    DeleteRecordsRequest: _Kind("topics", "topics", DeleteRecordsResponse, _partitions(DeleteRecordsResponse)),
     DeleteTopicsRequest: _Kind("topics", "responses", DeleteTopicsResponse, _deleted),
     CreateTopicsRequest: _Kind("topics", "topics", CreateTopicsResponse, _with_name(CreateTopicsResponse.Topic)),
     CreatePartitionsRequest: _Kind(

@@ -12,6 +12,7 @@ from shareq.model.errors import Errors
 from shareq.model.ids import ZERO_TOPIC_ID, TopicId
 from shareq.model.image import ClusterImage
 from shareq.model.messages.offsets import OffsetFetchRequest, OffsetFetchResponse
+from shareq.model.messages.refused_topics import refused_topics
 from shareq.model.workflow import Workflow
 
 GROUP_ERROR_VERSION = 2
@@ -42,14 +43,7 @@ def _with_errors(requested: Requested, fetched: Fetched) -> Fetched:
 
 def refused_group(requested: Requested, error: Errors) -> Fetched:
     """The response for a group that is refused, with the error at its partitions, too."""
-    topics = tuple(
-        OffsetFetchResponse.Topic(
-            name=topic.name,
-            topic_id=topic.topic_id,
-            partitions=tuple(Partition(partition_index=i, error_code=error) for i in topic.partition_indexes),
-        )
-        for topic in requested.topics or ()
-    )
+    topics = refused_topics(OffsetFetchResponse, requested.topics or (), error_code=error)
     return Fetched(group_id=requested.group_id, topics=topics, error_code=error)
 
 
@@ -83,11 +77,11 @@ class _OffsetReader:
         if not name:
             known = self.image.topics_by_id.get(requested.topic_id)
             if known is None:
-                unknown = Errors.UNKNOWN_TOPIC_ID
-                partitions = tuple(
-                    Partition(partition_index=i, error_code=unknown) for i in requested.partition_indexes
-                )
-                return response(topic_id=requested.topic_id, partitions=partitions)
+                error = Errors.UNKNOWN_TOPIC_ID
+                refused: OffsetFetchResponse.Topic = refused_topics(OffsetFetchResponse, [requested], error_code=error)[
+                    0
+                ]
+                return refused
             name = known.name
         found = tuple(self._partition(name, index, requested.topic_id) for index in requested.partition_indexes)
         return response(name=requested.name, topic_id=requested.topic_id, partitions=found)
