@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
-from shareq.broker.authorization.rulings import Filtered, Ruling
+from shareq.broker.authorization.rulings import Ruling, without
 from shareq.model import acls
 from shareq.model.acls import AclOperation
 from shareq.model.errors import Errors
@@ -36,12 +35,8 @@ refused with any rights."""
 def describe(request: DescribeConfigsRequest, rights: Rights) -> Ruling:
     """DESCRIBE_CONFIGS on each resource."""
     allowed, denied = _split(request, rights, AclOperation.DESCRIBE_CONFIGS)
-    if not denied:
-        return request
     refused = tuple(_refused(DescribeConfigsResponse.Result, resource) for resource in denied)
-    return Filtered(
-        replace(request, resources=allowed), lambda response: replace(response, results=(*response.results, *refused))
-    )
+    return without(request, refused, "results", resources=allowed)
 
 
 def alter(request: AlterConfigsRequest, rights: Rights) -> Ruling:
@@ -56,13 +51,7 @@ def incremental_alter(request: IncrementalAlterConfigsRequest, rights: Rights) -
 
 def _altered(request: Any, rights: Rights, result: Any) -> Ruling:
     allowed, denied = _split(request, rights, AclOperation.ALTER_CONFIGS)
-    if not denied:
-        return request  # type: ignore[no-any-return]    # one of the two above
-    refused = tuple(_refused(result, resource) for resource in denied)
-    return Filtered(
-        replace(request, resources=allowed),
-        lambda response: replace(response, responses=(*response.responses, *refused)),
-    )
+    return without(request, tuple(_refused(result, resource) for resource in denied), "responses", resources=allowed)
 
 
 def _split(request: Any, rights: Rights, operation: AclOperation) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from shareq.broker.authorization.groups import share_groups_are_off
-from shareq.broker.authorization.logs import named, with_topics
-from shareq.broker.authorization.rulings import Filtered, Ruling
+from shareq.broker.authorization.logs import named
+from shareq.broker.authorization.rulings import Filtered, Ruling, without
 from shareq.coordinator.offsets.fetch import GROUP_ERROR_VERSION, refused_group
 from shareq.model.acls import AclOperation, ResourceType
 from shareq.model.errors import Errors
@@ -45,7 +45,7 @@ def commit(request: OffsetCommitRequest, rights: Rights) -> Ruling:
         AclOperation.READ, ResourceType.TOPIC, request.topics, lambda topic: named(topic, rights.image)
     )
     refused = refused_topics(OffsetCommitResponse, denied, error_code=_TOPIC_DENIED)
-    return with_topics(request, allowed, refused) if allowed else OffsetCommitResponse(topics=refused)
+    return without(request, refused, topics=allowed) if allowed else OffsetCommitResponse(topics=refused)
 
 
 def delete(request: OffsetDeleteRequest, rights: Rights) -> Ruling:
@@ -54,7 +54,7 @@ def delete(request: OffsetDeleteRequest, rights: Rights) -> Ruling:
         return OffsetDeleteResponse(error_code=_GROUP_DENIED)
     allowed, denied = rights.split(AclOperation.READ, ResourceType.TOPIC, request.topics, lambda topic: topic.name)
     refused = refused_topics(OffsetDeleteResponse, denied, error_code=_TOPIC_DENIED)
-    return _unless_failed(with_topics(request, allowed, refused))
+    return _unless_failed(without(request, refused, topics=allowed))
 
 
 def _unless_failed(ruling: Ruling) -> Ruling:
@@ -156,7 +156,7 @@ def alter_share_offsets(request: AlterShareGroupOffsetsRequest, rights: Rights) 
         return AlterShareGroupOffsetsResponse(error_code=_GROUP_DENIED)
     allowed, denied = _readable(request, rights)
     refused = refused_topics(AlterShareGroupOffsetsResponse, denied, error_code=_TOPIC_DENIED)
-    return _with_responses(request, allowed, refused)
+    return _unless_failed(without(request, refused, "responses", topics=allowed))
 
 
 def delete_share_offsets(request: DeleteShareGroupOffsetsRequest, rights: Rights) -> Ruling:
@@ -172,19 +172,8 @@ def delete_share_offsets(request: DeleteShareGroupOffsetsRequest, rights: Rights
         )
         for topic in denied
     )
-    return _with_responses(request, allowed, refused)
+    return _unless_failed(without(request, refused, "responses", topics=allowed))
 
 
 def _readable(request: Any, rights: Rights) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     return rights.split(AclOperation.READ, ResourceType.TOPIC, request.topics, lambda topic: topic.topic_name)
-
-
-def _with_responses(request: Any, allowed: tuple[Any, ...], refused: tuple[Any, ...]) -> Ruling:
-    if not refused:
-        return request  # type: ignore[no-any-return]    # one of the two above
-    return _unless_failed(
-        Filtered(
-            replace(request, topics=allowed),
-            lambda response: replace(response, responses=(*response.responses, *refused)),
-        )
-    )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from shareq.broker.authorization.rulings import Filtered, Rule, Ruling
+from shareq.broker.authorization.rulings import Filtered, Rule, Ruling, without
 from shareq.model.acls import AclOperation, ResourceType
 from shareq.model.errors import Errors
 from shareq.model.messages.base import Response
@@ -206,10 +206,5 @@ def list_groups(request: ListGroupsRequest, rights: Rights) -> Ruling:
 def delete_groups(request: DeleteGroupsRequest, rights: Rights) -> Ruling:
     """DELETE on each group."""
     allowed, denied = rights.split(AclOperation.DELETE, ResourceType.GROUP, request.groups_names, lambda group: group)
-    if not denied:
-        return request
     refused = tuple(DeleteGroupsResponse.Result(group_id=group, error_code=_DENIED) for group in denied)
-    return Filtered(
-        replace(request, groups_names=allowed),
-        lambda response: replace(response, results=(*response.results, *refused)),
-    )
+    return without(request, refused, "results", groups_names=allowed)

@@ -6,10 +6,9 @@ The topics of Fetch and ShareFetch are those of their sessions, which only their
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from shareq.broker.authorization.rulings import Filtered, Ruling
+from shareq.broker.authorization.rulings import Ruling, without
 from shareq.broker.produce import any_transactional
 from shareq.model.acls import AclOperation, ResourceType
 from shareq.model.errors import Errors
@@ -51,19 +50,13 @@ def produce(request: ProduceRequest, rights: Rights) -> Ruling:
     allowed, denied = rights.split(
         AclOperation.WRITE, ResourceType.TOPIC, request.topics, lambda topic: named(topic, rights.image)
     )
-    if not denied:
-        return request
-    refused = refused_topics(ProduceResponse, denied, error_code=_DENIED)
-    return Filtered(
-        replace(request, topics=allowed),
-        lambda response: replace(response, responses=(*response.responses, *refused)),
-    )
+    return without(request, refused_topics(ProduceResponse, denied, error_code=_DENIED), "responses", topics=allowed)
 
 
 def list_offsets(request: ListOffsetsRequest, rights: Rights) -> Ruling:
     """DESCRIBE on each topic."""
     allowed, denied = rights.split(AclOperation.DESCRIBE, ResourceType.TOPIC, request.topics, lambda topic: topic.name)
-    return with_topics(request, allowed, refused_topics(ListOffsetsResponse, denied, error_code=_DENIED))
+    return without(request, refused_topics(ListOffsetsResponse, denied, error_code=_DENIED), topics=allowed)
 
 
 def offsets_for_leader_epochs(request: OffsetForLeaderEpochRequest, rights: Rights) -> Ruling:
@@ -71,25 +64,16 @@ def offsets_for_leader_epochs(request: OffsetForLeaderEpochRequest, rights: Righ
     if rights.on_cluster(AclOperation.CLUSTER_ACTION, quiet=True):
         return request
     allowed, denied = rights.split(AclOperation.DESCRIBE, ResourceType.TOPIC, request.topics, lambda topic: topic.topic)
-    return with_topics(request, allowed, refused_topics(OffsetForLeaderEpochResponse, denied, error_code=_DENIED))
+    return without(request, refused_topics(OffsetForLeaderEpochResponse, denied, error_code=_DENIED), topics=allowed)
 
 
 def delete_records(request: DeleteRecordsRequest, rights: Rights) -> Ruling:
     """DELETE on each topic."""
     allowed, denied = rights.split(AclOperation.DELETE, ResourceType.TOPIC, request.topics, lambda topic: topic.name)
-    return with_topics(request, allowed, refused_topics(DeleteRecordsResponse, denied, error_code=_DENIED))
+    return without(request, refused_topics(DeleteRecordsResponse, denied, error_code=_DENIED), topics=allowed)
 
 
 def describe_producers(request: DescribeProducersRequest, rights: Rights) -> Ruling:
     """READ on each topic."""
     allowed, denied = rights.split(AclOperation.READ, ResourceType.TOPIC, request.topics, lambda topic: topic.name)
-    return with_topics(request, allowed, refused_topics(DescribeProducersResponse, denied, error_code=_DENIED))
-
-
-def with_topics(request: Any, allowed: tuple[Any, ...], refused: tuple[Any, ...]) -> Ruling:
-    """The request for the allowed topics; its response ends with the refused ones."""
-    if not refused:
-        return request  # type: ignore[no-any-return]    # of any type with topics
-    return Filtered(
-        replace(request, topics=allowed), lambda response: replace(response, topics=(*response.topics, *refused))
-    )
+    return without(request, refused_topics(DescribeProducersResponse, denied, error_code=_DENIED), topics=allowed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from shareq.model.messages.base import Request, Response
@@ -21,3 +22,14 @@ Ruling = Request | Response | Filtered
 
 Rule = Callable[[Any, Rights], Ruling]
 """The ruling on a request by the rights of its sender."""
+
+
+def without(request: Any, refused: tuple[Any, ...], results: str = "topics", **allowed: tuple[Any, ...]) -> Ruling:
+    """The request for what is `allowed`, a field with its items; its response ends with what is `refused`, in the field
+    `results`."""
+    if not refused:
+        return request  # type: ignore[no-any-return]    # any with such a field
+    return Filtered(
+        replace(request, **allowed),
+        lambda response: replace(response, **{results: (*getattr(response, results), *refused)}),
+    )

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import replace
 
 from shareq.broker.authorization.logs import named
-from shareq.broker.authorization.rulings import Filtered, Ruling
+from shareq.broker.authorization.rulings import Filtered, Ruling, without
 from shareq.broker.metadata import BY_ID
 from shareq.model.acls import AclOperation, ResourceType
 from shareq.model.errors import Errors
@@ -158,13 +158,7 @@ def delete_topics(request: DeleteTopicsRequest, rights: Rights) -> Ruling:
         return None if contradicts or counts[topic.name, topic.topic_id] > 1 else named(topic, rights.image)
 
     allowed, denied = rights.split(AclOperation.DELETE, ResourceType.TOPIC, request.topics, name)
-    if not denied:
-        return request
-    refused = tuple(_not_deleted(topic, rights) for topic in denied)
-    return Filtered(
-        replace(request, topics=allowed),
-        lambda response: replace(response, responses=(*response.responses, *refused)),
-    )
+    return without(request, tuple(_not_deleted(topic, rights) for topic in denied), "responses", topics=allowed)
 
 
 def _not_deleted(topic: DeleteTopicsRequest.Topic, rights: Rights) -> DeleteTopicsResponse.Topic:
@@ -182,9 +176,5 @@ def create_partitions(request: CreatePartitionsRequest, rights: Rights) -> Rulin
         request.topics,
         lambda topic: topic.name if counts[topic.name] == 1 else None,
     )
-    if not denied:
-        return request
     refused = tuple(CreatePartitionsResponse.Topic(name=topic.name, error_code=_DENIED) for topic in denied)
-    return Filtered(
-        replace(request, topics=allowed), lambda response: replace(response, results=(*response.results, *refused))
-    )
+    return without(request, refused, "results", topics=allowed)

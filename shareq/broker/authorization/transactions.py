@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from shareq.broker.authorization.groups import share_groups_are_off
-from shareq.broker.authorization.logs import named, with_topics
-from shareq.broker.authorization.rulings import Filtered, Ruling
+from shareq.broker.authorization.logs import named
+from shareq.broker.authorization.rulings import Filtered, Ruling, without
 from shareq.model.acls import AclOperation, ResourceType
 from shareq.model.errors import Errors
 from shareq.model.messages.refused_topics import refused_topics
@@ -107,7 +107,7 @@ def commit_offsets(request: TxnOffsetCommitRequest, rights: Rights) -> Ruling:
         AclOperation.READ, ResourceType.TOPIC, request.topics, lambda topic: named(topic, rights.image)
     )
     refused = refused_topics(TxnOffsetCommitResponse, denied, error_code=Errors.TOPIC_AUTHORIZATION_FAILED)
-    return with_topics(request, allowed, refused) if allowed else TxnOffsetCommitResponse(topics=refused)
+    return without(request, refused, topics=allowed) if allowed else TxnOffsetCommitResponse(topics=refused)
 
 
 def acknowledge_share(request: TxnShareAcknowledgeRequest, rights: Rights) -> Ruling:
