@@ -28,6 +28,13 @@ def state_html(*, closed: bool, trouble: str, well: str) -> Html:
     return strong("closed") if closed else strong(trouble) if trouble else html(well)
 
 
+def poll_once(core: PollingCore[Any], connection: Connection, timeout: float) -> bool:
+    """Poll now, and wait for the end of a poll that began after this call: at most `timeout` seconds."""
+    wanted = core.polls_begun + 1
+    connection.run(core.poll_now)
+    return connection.wait(lambda: core.polls_ended >= wanted, timeout * 1000)
+
+
 class Poller(Tables, Closing):
     """Polls until `close()`, the end of a `with` block, or the end of the last reference to it.
 
@@ -71,11 +78,8 @@ class Poller(Tables, Closing):
         self._end()
 
     def _poll(self, timeout: float) -> bool:
-        """Poll now, and wait for the end of a poll that began after this call: at most `timeout` seconds."""
         self._check_open()
-        wanted = self._core.polls_begun + 1
-        self._connection.run(self._core.poll_now)
-        return self._connection.wait(lambda: self._core.polls_ended >= wanted, timeout * 1000)
+        return poll_once(self._core, self._connection, timeout)
 
     def _check_open(self) -> None:
         if self.closed:

@@ -13,7 +13,7 @@ from shareq.model.events import ObservationDisturbed
 from shareq.model.messages.cluster import MetadataRequest
 from shareq.model.messages.tap_journal import ReadJournalRequest, ReadJournalResponse
 from shareq.observer.core import PollingCore
-from shareq.observer.poller import Poller
+from shareq.observer.poller import Poller, state_html
 from shareq.trace import Journal, JournalFileError, View, view
 from shareq.trace.journal.jsonl import read_page
 from shareq.transports import transport_for
@@ -93,7 +93,7 @@ class TapFollower(Poller):
 
     def tables(self) -> Iterator[Table]:
         """What is followed, and the journal."""
-        state = strong("closed") if self.closed else strong(self.trouble) if self.trouble else html("following")
+        state = state_html(closed=self.closed, trouble=self.trouble, well="following")
         head = Html(f"{strong(self.group)} on the tap at {html(self.bootstrap_servers)} · {state}")
         yield Table(("events", "older ones dropped"), [(len(self.journal), self.journal.dropped)], caption=head)
 

@@ -13,7 +13,7 @@ from shareq.model.closing import Closing
 from shareq.model.errors import ConfigException, IllegalStateException
 from shareq.model.numbers import plain
 from shareq.observer.observer import MIN_INTERVAL_MS
-from shareq.observer.poller import checked_interval, state_html
+from shareq.observer.poller import checked_interval, poll_once, state_html
 from shareq.observer.timed_journal import TimedJournal
 from shareq.proxy.relay_thread import RelayThread
 from shareq.trace import Journal, View, view
@@ -116,9 +116,7 @@ class Tap(Tables, Closing):
             raise IllegalStateException("Tap closed")
         done = True
         for core, connection in self._relay.watch.observers():
-            wanted = core.polls_begun + 1
-            connection.run(core.poll_now)
-            done &= connection.wait(partial(_has_ended, core, wanted), timeout * 1000)
+            done &= poll_once(core, connection, timeout)
         self._relay.call(lambda: None)
         return done and not self.trouble
 
@@ -150,10 +148,6 @@ class Tap(Tables, Closing):
         groups = ", ".join(self.groups) or "none yet"
         head = Html(f"{strong('Tap')} at {html(self.bootstrap_servers)} · {state} · groups: {html(groups)}")
         yield Table(("broker", "port of the tap", "broker's address", "connections"), rows, caption=head)
-
-
-def _has_ended(core: Any, polls: int) -> bool:
-    return bool(core.polls_ended >= polls)
 
 
 def tap(
