@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from shareq.admin.broker_routing import BrokerRouting, failure
 from shareq.admin.core import Operation
@@ -53,52 +53,32 @@ def create_acls(routing: BrokerRouting, acls: Sequence[AclBinding]) -> Operation
 
 
 def describe_acls(routing: BrokerRouting, wanted: AclBindingFilter) -> Operation[list[AclBinding]]:
-    response: DescribeAclsResponse = yield from routing.any_broker(
-        DescribeAclsRequest(
-            resource_type_filter=wanted.restype,
-            resource_name_filter=wanted.name,
-            pattern_type_filter=wanted.resource_pattern_type,
-            principal_filter=wanted.principal,
-            host_filter=wanted.host,
-            operation=wanted.operation,
-            permission_type=wanted.permission_type,
-        )
-    )
+    response: DescribeAclsResponse = yield from routing.any_broker(DescribeAclsRequest(**_wanted(wanted)))
     error = failure(response.error_code, response.error_message)
     if error is not None:
         raise KafkaException(error)
-    return sorted(
-        AclBinding(
-            ResourceType(resource.resource_type),
-            resource.resource_name,
-            ResourcePatternType(resource.pattern_type),
-            acl.principal,
-            acl.host,
-            AclOperation(acl.operation),
-            AclPermissionType(acl.permission_type),
-        )
-        for resource in response.resources
-        for acl in resource.acls
-    )
+    return sorted(_found(resource, acl) for resource in response.resources for acl in resource.acls)
 
 
 def delete_acls(
     routing: BrokerRouting, filters: Sequence[AclBindingFilter]
 ) -> Operation[Results[AclBindingFilter, DeletedAcls]]:
-    requested = tuple(
-        DeleteAclsRequest.Filter(
-            resource_type_filter=wanted.restype,
-            resource_name_filter=wanted.name,
-            pattern_type_filter=wanted.resource_pattern_type,
-            principal_filter=wanted.principal,
-            host_filter=wanted.host,
-            operation=wanted.operation,
-            permission_type=wanted.permission_type,
-        )
-        for wanted in filters
-    )
+    requested = tuple(DeleteAclsRequest.Filter(**_wanted(wanted)) for wanted in filters)
     response = yield from routing.any_broker(DeleteAclsRequest(filters=requested))
     return Results({wanted: _deleted(result) for wanted, result in zip(filters, response.filter_results, strict=True)})
+
+
+def _wanted(wanted: AclBindingFilter) -> dict[str, Any]:
+    """The fields of a filter, of both requests."""
+    return {
+        "resource_type_filter": wanted.restype,
+        "resource_name_filter": wanted.name,
+        "pattern_type_filter": wanted.resource_pattern_type,
+        "principal_filter": wanted.principal,
+        "host_filter": wanted.host,
+        "operation": wanted.operation,
+        "permission_type": wanted.permission_type,
+    }
 
 
 def _deleted(result: DeleteAclsResponse.FilterResult) -> DeletedAcls:
@@ -107,22 +87,21 @@ def _deleted(result: DeleteAclsResponse.FilterResult) -> DeletedAcls:
     outcomes += [(acl.error_code, acl.error_message) for acl in result.matching_acls]
     error, why = next((outcome for outcome in outcomes if outcome[0]), (Errors.NONE, None))
     return DeletedAcls(
-        acls=tuple(
-            sorted(
-                AclBinding(
-                    ResourceType(acl.resource_type),
-                    acl.resource_name,
-                    ResourcePatternType(acl.pattern_type),
-                    acl.principal,
-                    acl.host,
-                    AclOperation(acl.operation),
-                    AclPermissionType(acl.permission_type),
-                )
-                for acl in result.matching_acls
-                if not acl.error_code
-            )
-        ),
+        acls=tuple(sorted(_found(acl, acl) for acl in result.matching_acls if not acl.error_code)),
         error=failure(error, why),
+    )
+
+
+def _found(resource: Any, acl: Any) -> AclBinding:
+    """The binding of a response, which may have the resource apart."""
+    return AclBinding(
+        ResourceType(resource.resource_type),
+        resource.resource_name,
+        ResourcePatternType(resource.pattern_type),
+        acl.principal,
+        acl.host,
+        AclOperation(acl.operation),
+        AclPermissionType(acl.permission_type),
     )
 
 

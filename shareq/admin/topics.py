@@ -134,27 +134,34 @@ def _done(items: Any) -> Results[str, Done]:
 def describe_topics(routing: BrokerRouting, names: Sequence[str] | None) -> Operation[Results[str, TopicDescription]]:
     """The named topics; None means all."""
     response = yield from routing.metadata(names)
-    return Results({topic.name: _description(topic) for topic in response.topics if topic.name is not None})
+    return Results({t.name: _description(t, _why_not_described(t)) for t in response.topics if t.name is not None})
 
 
-def _description(topic: MetadataResponse.Topic) -> TopicDescription:
-    partitions = tuple(
-        PartitionDescription(
-            partition=partition.partition_index,
-            leader=partition.leader_id,
-            leader_epoch=partition.leader_epoch,
-            replicas=partition.replica_nodes,
-            isr=partition.isr_nodes,
-        )
-        for partition in topic.partitions
-    )
+def _description(
+    topic: MetadataResponse.Topic | DescribeTopicPartitionsResponse.Topic, message: str | None = None
+) -> TopicDescription:
     return TopicDescription(
         name=topic.name or "",
         topic_id=topic.topic_id,
         internal=topic.is_internal,
-        partitions=partitions,
-        error=failure(topic.error_code, _why_not_described(topic)),
+        partitions=tuple(map(_partition, topic.partitions)),
+        error=failure(topic.error_code, message),
     )
+
+
+def _partition(
+    partition: MetadataResponse.Partition | DescribeTopicPartitionsResponse.Partition,
+) -> PartitionDescription:
+    described = PartitionDescription(
+        partition=partition.partition_index,
+        leader=partition.leader_id,
+        leader_epoch=partition.leader_epoch,
+        replicas=partition.replica_nodes,
+        isr=partition.isr_nodes,
+    )
+    if isinstance(partition, MetadataResponse.Partition):
+        return described
+    return replace(described, elr=partition.eligible_leader_replicas, last_known_elr=partition.last_known_elr)
 
 
 def _why_not_described(topic: MetadataResponse.Topic) -> str | None:
@@ -178,33 +185,12 @@ def describe_partitions(
         )
         response = yield from routing.any_broker(request)
         for topic in response.topics:
-            page = _page(topic)
+            page = _description(topic)
             before = found.get(page.name)
             found[page.name] = page if before is None else replace(page, partitions=before.partitions + page.partitions)
         cursor = response.next_cursor
         if cursor is None:
             return Results({name: found[name] for name in names})
-
-
-def _page(topic: DescribeTopicPartitionsResponse.Topic) -> TopicDescription:
-    return TopicDescription(
-        name=topic.name or "",
-        topic_id=topic.topic_id,
-        internal=topic.is_internal,
-        partitions=tuple(
-            PartitionDescription(
-                partition=partition.partition_index,
-                leader=partition.leader_id,
-                leader_epoch=partition.leader_epoch,
-                replicas=partition.replica_nodes,
-                isr=partition.isr_nodes,
-                elr=partition.eligible_leader_replicas,
-                last_known_elr=partition.last_known_elr,
-            )
-            for partition in topic.partitions
-        ),
-        error=failure(topic.error_code),
-    )
 
 
 def list_reassignments(

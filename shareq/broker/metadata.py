@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from shareq.broker.controller import Controller
 from shareq.broker.placement import MAX_NEW_PARTITIONS, refuse_name
@@ -135,13 +136,22 @@ def _topics(request: MetadataRequest, image: ClusterImage, operations: int) -> I
         yield _topic(found, image, operations) if found else missing
 
 
-def _topic(topic: TopicImage, image: ClusterImage, operations: int) -> MetadataResponse.Topic:
-    return MetadataResponse.Topic(
+def _topic(
+    topic: TopicImage,
+    image: ClusterImage,
+    operations: int,
+    *,
+    response: Any = MetadataResponse,
+    start: int = 0,
+    end: int | None = None,
+) -> Any:
+    """The topic with its partitions from `start` to `end`, in one of the two responses that describe topics."""
+    return response.Topic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=tuple(
-            MetadataResponse.Partition(
+            response.Partition(
                 partition_index=index,
                 leader_id=p.leader,
                 leader_epoch=p.leader_epoch,
@@ -150,7 +160,7 @@ def _topic(topic: TopicImage, image: ClusterImage, operations: int) -> MetadataR
                 offline_replicas=_offline(p, image),
                 error_code=_leaderless(p),
             )
-            for index, p in enumerate(topic.partitions)
+            for index, p in enumerate(topic.partitions[start:end], start)
         ),
         topic_authorized_operations=operations,
     )
@@ -232,34 +242,14 @@ def describe_topic_partitions(
                 topics=tuple(topics), next_cursor=Cursor(topic_name=name, partition_index=0)
             )
         end = min(len(topic.partitions), start + left)
-        topics.append(_described(topic, range(start, end), image))
+        topics.append(
+            _topic(topic, image, TOPIC_OPERATIONS, response=DescribeTopicPartitionsResponse, start=start, end=end)
+        )
         left -= end - start
         if end < len(topic.partitions):
             cursor = Cursor(topic_name=name, partition_index=end)
             return DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=cursor)
     return DescribeTopicPartitionsResponse(topics=tuple(topics))
-
-
-def _described(topic: TopicImage, indexes: range, image: ClusterImage) -> DescribeTopicPartitionsResponse.Topic:
-    partitions = ((index, topic.partitions[index]) for index in indexes)
-    return DescribeTopicPartitionsResponse.Topic(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=tuple(
-            DescribeTopicPartitionsResponse.Partition(
-                partition_index=index,
-                error_code=_leaderless(p),
-                leader_id=p.leader,
-                leader_epoch=p.leader_epoch,
-                replica_nodes=p.replicas,
-                isr_nodes=p.isr,
-                offline_replicas=_offline(p, image),
-            )
-            for index, p in partitions
-        ),
-        topic_authorized_operations=TOPIC_OPERATIONS,
-    )
 
 
 # ---- FindCoordinator -------------------------------------------------------------------------------------------------
