@@ -9,9 +9,10 @@ import pytest
 
 from shareq.model.events import DurableStateRead, Event, Run, SharePartitionLoaded, StateRecordWritten, TopicCreated
 from shareq.model.messages.share_state import StateBatch
+from shareq.model.states import RecordState
 from shareq.trace import Journal
 from shareq.trace.analysis import replay
-from shareq.trace.analysis.durable_state import DurableState, DurableTimeline, loaded_runs
+from shareq.trace.analysis.durable_state import DurableState, DurableTimeline
 from shareq.trace.analysis.fold import JournalCorrupt
 from shareq.trace.analysis.group_history import GroupHistory
 from tests.broker.stage import PLACES, LedgerStage
@@ -137,6 +138,23 @@ def test_records_that_were_dropped_before_they_were_read_make_the_state_partial_
 def test_without_the_topic_s_creation_nothing_is_known() -> None:
     state = folded([CREATED, *REST], capacity=3)
     assert (state.topic_id, state.exists) == (None, False)
+
+
+def loaded_runs(state: DurableState, start_offset: int) -> tuple[int, list[tuple[int, int, RecordState, int]]]:
+    """The SPSO and the runs (first, end, state, delivery count) that a leader has after it has loaded the state.
+
+    The SPSO is behind the final records at the beginning, but not behind a hole that may hold a record.
+    `start_offset`: where the share-partition begins if the state does not decide it. ARCHIVING records are ARCHIVED.
+    """
+    spso = state.start_offset if state.start_offset >= 0 else start_offset
+    runs: list[tuple[int, int, RecordState, int]] = []
+    for first, last, code, count in state.batches:
+        code = RecordState.ARCHIVED if code == RecordState.ARCHIVING else RecordState(code)
+        if first == spso and code in (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED) and not runs:
+            spso = last + 1
+        else:
+            runs.append((first, last + 1, code, count))
+    return spso, runs
 
 
 @pytest.mark.parametrize(

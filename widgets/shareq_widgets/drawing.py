@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from shareq_widgets.text_fit import SMALL, text_width
 
@@ -19,10 +19,6 @@ their names in the palette. Where they are not empty: `text`, `title` (the toolt
 subject."""
 
 Anchor = Literal["start", "middle", "end"]
-
-CLASSES: Final = ("strong", "small", "soft", "hot", "faded", "struck", "target")
-"""Styles of text: bold; small; secondary; in the alarm colour; half transparent; struck through. Of a rectangle without
-a fill: it takes the clicks of its whole area."""
 
 
 class Drawing:
@@ -68,11 +64,11 @@ class Drawing:
     ) -> None:
         """Add an element; ValueError for a key that the drawing has. Attribute names have "_" for "-".
 
-        `style`: some of CLASSES. `rates`: change of numeric attributes per ms of displayed time after the moment of the
-        drawing. `countdown`: a time, ms since the epoch; the text is then the seconds left until it. `countup`: the
-        seconds since a time; they replace "{}" in `text`. `along`: the data of a path, in the drawing's coordinates,
-        that the element travels when its key first appears: it is moved by the distance from the path's end to the
-        point that it has reached, so it comes to rest at its place. Without motion it stands at its place.
+        `style`: some of STYLES in svg.py. `rates`: change of numeric attributes per ms of displayed time after the
+        moment of the drawing. `countdown`: a time, ms since the epoch; the text is then the seconds left until it.
+        `countup`: the seconds since a time; they replace "{}" in `text`. `along`: the data of a path, in the drawing's
+        coordinates, that the element travels when its key first appears: it is moved by the distance from the path's
+        end to the point that it has reached, so it comes to rest at its place. Without motion it stands at its place.
         """
         if key in self._keys:
             raise ValueError(f"key={key!r}: the drawing has this element already")

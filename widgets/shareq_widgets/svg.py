@@ -22,6 +22,8 @@ STYLES: Final[dict[str, dict[str, str]]] = {
     "struck": {"text-decoration": "line-through"},
     "target": {},
 }
+"""Bold; small; secondary; in the alarm colour; half transparent; struck through. "target": of a rectangle without a
+fill, which takes the clicks of its whole area. Several are separated by spaces."""
 
 ARROWHEADS: Final = {"arrow": "soft", "hot-arrow": "alarm"}
 """The markers at the end of a path, and their colours."""

@@ -101,7 +101,6 @@ class MetadataMirror:
         self._creating: set[str] = set()
         self._configs_id: TopicId | None = None
         """As of the image."""
-        self._published_configs_id: TopicId | None = None
         self._asking = self._again = self._closed = False
         self._member = False
         self._asked_ms = loop.time_ms()

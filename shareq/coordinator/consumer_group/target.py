@@ -15,8 +15,6 @@ from shareq.model.ids import TopicId
 from shareq.model.image import ClusterImage
 from shareq.model.records import CoordinatorRecord
 
-DEFAULT_ASSIGNOR = next(iter(ASSIGNORS))
-
 
 def preferred_assignor(members: Mapping[str, ConsumerGroupMember]) -> str:
     """The assignor that most members request; the default if no member requests one."""

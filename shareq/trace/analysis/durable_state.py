@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from shareq.model.events import DurableStateRead, StateRecordWritten, TopicCreated
 from shareq.model.messages.share_state import StateBatch
 from shareq.model.state_batches import combine
 from shareq.model.state_designs import CHECKPOINT_EPOCHS
-from shareq.model.states import RecordState
 from shareq.trace.analysis.fold import JournalCorrupt
 from shareq.trace.analysis.replay import Replay
 from shareq.trace.journal import Entry, Journal, Subject
@@ -22,8 +21,6 @@ from shareq.trace.journal import Entry, Journal, Subject
 TOMBSTONE = "tombstone"
 WHOLE = frozenset({"snapshot", "checkpoint"})
 CHANGES = frozenset({"update", "delta"})
-
-_FINAL: Final = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
 
 
 @dataclass(slots=True)
@@ -112,23 +109,6 @@ class DurableState:
         self.updates += 1
         self.start_offset = event.start_offset
         self.batches = combine(self.batches, event.state_batches, event.start_offset)
-
-
-def loaded_runs(state: DurableState, start_offset: int) -> tuple[int, list[tuple[int, int, RecordState, int]]]:
-    """The SPSO and the runs (first, end, state, delivery count) that a leader has after it has loaded the state.
-
-    The SPSO is behind the final records at the beginning, but not behind a hole that may hold a record.
-    `start_offset`: where the share-partition begins if the state does not decide it. ARCHIVING records are ARCHIVED.
-    """
-    spso = state.start_offset if state.start_offset >= 0 else start_offset
-    runs: list[tuple[int, int, RecordState, int]] = []
-    for first, last, code, count in state.batches:
-        code = RecordState.ARCHIVED if code == RecordState.ARCHIVING else RecordState(code)
-        if first == spso and code in _FINAL and not runs:
-            spso = last + 1
-        else:
-            runs.append((first, last + 1, code, count))
-    return spso, runs
 
 
 class DurableTimeline:

@@ -72,7 +72,6 @@ class Reload(NamedTuple):
     from_broker: int
     reason: str
     leader_epoch: int
-    spso_before: int
     spso: int
     lost: Losses | None
     loaded: dict[str, int]
@@ -102,7 +101,6 @@ def last_reload(timeline: PartitionTimeline, until: int) -> Reload | None:
         former.broker_id,
         _reason(timeline, position, former),
         event.leader_epoch,
-        before.spso,
         event.spso,
         None if reset else _losses(kept, after.runs),
         loaded,

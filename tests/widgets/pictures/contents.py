@@ -72,7 +72,6 @@ def made_up_group(members: int, partitions: int, seed: int = 1) -> GroupContent:
                 assignment=tuple(("orders", number) for number in parts),
                 heartbeat_ms=ORIGIN_MS - silent_ms,
                 silent_ms=silent_ms,
-                session_end_ms=ORIGIN_MS - silent_ms + 45_000,
                 session_left_ms=45_000 - silent_ms,
             )
         made.append(member)

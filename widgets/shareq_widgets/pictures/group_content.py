@@ -31,9 +31,9 @@ class MemberContent(NamedTuple):
     """A member. Times are ms since the epoch. None: not known.
 
     `group_epoch`: the group's, which `member_epoch` is behind while the member has not received its target assignment.
-    `target` is None if it equals `assignment`. `session_end_ms`: when the coordinator removes the member unless it
-    sends a heartbeat. `error`: of the last heartbeat, "" without one. `gone_ms` and `reason` are those of a member that
-    has gone. `rate`: records accepted a second.
+    `target` is None if it equals `assignment`. `session_left_ms`: the time until the coordinator removes the member
+    unless it sends a heartbeat. `error`: of the last heartbeat, "" without one. `gone_ms` and `reason` are those of a
+    member that has gone. `rate`: records accepted a second.
     """
 
     member_id: str
@@ -48,7 +48,6 @@ class MemberContent(NamedTuple):
     target: tuple[Place, ...] | None = None
     heartbeat_ms: int | None = None
     silent_ms: int | None = None
-    session_end_ms: int | None = None
     session_left_ms: int | None = None
     error: str = ""
     gone_ms: int | None = None
@@ -149,7 +148,6 @@ class _Times:
             "state": fault or ("silent" if interval_ms is not None and silent_ms > 2 * interval_ms else "alive"),
             "heartbeat_ms": heartbeat.time_ms,
             "silent_ms": silent_ms,
-            "session_end_ms": end_ms,
             "session_left_ms": None if end_ms is None else max(end_ms - self._now_ms, 0),
             "error": Errors(heartbeat.error).name if heartbeat.error else "",
         }
