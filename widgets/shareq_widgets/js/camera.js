@@ -1,10 +1,12 @@
-// Positions of offsets on the screen: the visible range, how it follows the window, and how it moves smoothly.
+// Positions of offsets on the screen: the visible range, how it follows the window, how it moves smoothly, and how a
+// pointer pans and zooms it.
 
 /** @import { Sizes, Snapshot } from "./types.d.ts" */
 
 import { clamp, ease } from "./draw.js";
 
 const MOTION_MS = 200;
+const CLICK = 4; // a pointer that moves less than this has clicked, px
 
 /**
  * A visible range, and the positions that move with it.
@@ -45,10 +47,10 @@ export class Camera {
     return kept <= pitch && kept > pitch * this.sizes.pitch_step * 0.99 ? kept : pitch;
   }
   // Follow the window: stay while it is in view, slide when it leaves.
-  /** @param {Snapshot} snap */
-  follow(snap, width = this.width) {
+  /** @param {Pick<Snapshot, "spso" | "window_end" | "log_start" | "log_end">} places */
+  follow({ spso, window_end, log_start, log_end }, width = this.width) {
     this.width = width;
-    const { spso, window_end, log_start, log_end } = snap, goal = { ...this.goal, spso, window_end, log_start, log_end };
+    const goal = { ...this.goal, spso, window_end, log_start, log_end };
     const pitch = this.auto || !this.placed ? this.fitting(window_end - spso) : goal.pitch;
     const left = goal.first + this.left / pitch, right = goal.first + this.right / pitch;
     const lost = this.auto ? spso < left || window_end > right : spso >= goal.first + this.width / pitch || window_end <= goal.first;
@@ -61,12 +63,11 @@ export class Camera {
     const columns = this.left / pitch;
     return spso - (pitch >= this.sizes.pitch_cells ? Math.ceil(columns) : columns);
   }
-  /** @param {Snapshot} snap */
-  fit(snap) {
+  fit() {
     if (!this.placed) return;
     this.auto = true;
     this.goal.pitch = 0;
-    this.follow(snap);
+    this.follow(this.goal);
   }
   /** @param {Range} goal */
   glide(goal) {
@@ -102,4 +103,57 @@ export class Camera {
     }
     return moving;
   }
+}
+
+/**
+ * Let a pointer steer: a drag pans, as a wheel sideways does, and ctrl and a wheel zoom.
+ * @param {Camera} camera @param {HTMLElement} plot
+ * @param {{ moved: () => void, dragged: () => void, clicked: (event: PointerEvent) => void, hovered: (event: PointerEvent) => void }} then
+ */
+export function steer(camera, plot, { moved, dragged, clicked, hovered }) {
+  /** @param {MouseEvent} event */
+  const at = (event) => event.clientX - plot.getBoundingClientRect().left;
+  /** @type {number | null} */
+  let held = null, drags = false;
+  const drop = () => { held = null; };
+  plot.addEventListener("pointerdown", (event) => {
+    held = at(event);
+    drags = false;
+    plot.setPointerCapture(event.pointerId);
+  });
+  plot.addEventListener("pointermove", (event) => {
+    if (held == null) { hovered(event); return; }
+    const x = at(event);
+    if (Math.abs(x - held) < (drags ? 0.5 : CLICK)) return;
+    drags = true;
+    camera.pan(x - held);
+    held = x;
+    dragged();
+  });
+  plot.addEventListener("pointerup", (event) => {
+    if (held != null && !drags) clicked(event);
+    drop();
+  });
+  plot.addEventListener("pointercancel", drop);
+  plot.addEventListener("wheel", (event) => {
+    const zooming = event.ctrlKey || event.metaKey, sideways = event.shiftKey ? event.deltaY || event.deltaX : event.deltaX;
+    if (!zooming && !event.shiftKey && Math.abs(sideways) <= Math.abs(event.deltaY)) return; // the page scrolls
+    event.preventDefault();
+    if (zooming) camera.zoom(Math.exp(-event.deltaY / 300), at(event));
+    else camera.pan(-sideways);
+    moved();
+  }, { passive: false });
+}
+
+/** Let a pointer pan to a place in a picture of the whole window. @param {Camera} camera @param {HTMLElement} overview @param {() => void} moved */
+export function steerFrom(camera, overview, moved) {
+  /** @param {PointerEvent} event */
+  const go = (event) => {
+    if (event.type === "pointermove" && !event.buttons) return;
+    const { spso, window_end } = camera.goal;
+    camera.pan(camera.width / 2 - camera.x(spso + (event.offsetX / overview.clientWidth) * (window_end - spso)));
+    moved();
+  };
+  overview.addEventListener("pointerdown", go);
+  overview.addEventListener("pointermove", go);
 }

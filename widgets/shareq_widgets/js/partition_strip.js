@@ -2,7 +2,7 @@
 
 /** @import { Model, Snapshot, StripCommand } from "./types.d.ts" */
 
-import { Camera } from "./camera.js";
+import { Camera, steer, steerFrom } from "./camera.js";
 import { keepWhole } from "./changes.js";
 import { ROWS } from "./commands.js";
 import { add, cellAt, clamp, describe, legendMarkup, put, setText } from "./draw.js";
@@ -10,7 +10,6 @@ import { Player, button } from "./player.js";
 import { Scene } from "./scene.js";
 
 const REST_MS = 150; // a strip whose place has not changed for so long rests
-const CLICK = 4; // a pointer that moves less than this has clicked, px
 
 /**
  * The elements of the picture; content is filled in later.
@@ -39,7 +38,7 @@ export class Strip extends Player {
     /** @type {Record<StripCommand, () => void>} */
     const zooms = {
       out: () => this.camera.zoom(0.8),
-      fit: () => { if (this.snap) this.camera.fit(this.snap); },
+      fit: () => this.camera.fit(),
       in: () => this.camera.zoom(1.25),
     };
     Object.assign(this.presses, zooms);
@@ -51,55 +50,19 @@ export class Strip extends Player {
     this.point();
   }
 
-  // ---- pointer: drag to pan, ctrl + wheel to zoom, hover for the tooltip
+  // ---- pointer: camera.js has what moves the range
 
   point() {
-    const { plot, overview } = this.parts;
-    /** @param {PointerEvent | WheelEvent} event */
-    const at = (event) => event.clientX - plot.getBoundingClientRect().left;
-    /** @type {number | null} */
-    let held = null, moved = false;
-    const drop = () => { held = null; };
-    plot.addEventListener("pointerdown", (event) => {
-      held = at(event);
-      moved = false;
-      plot.setPointerCapture(event.pointerId);
+    const { plot, overview } = this.parts, { camera } = this;
+    const moved = () => this.wake(true);
+    steer(camera, plot, {
+      moved,
+      dragged: () => { this.closeTip(); moved(); },
+      clicked: (event) => this.choose(event),
+      hovered: (event) => this.ask(event),
     });
-    plot.addEventListener("pointermove", (event) => {
-      if (held == null) { this.ask(event); return; }
-      const x = at(event);
-      if (Math.abs(x - held) < (moved ? 0.5 : CLICK)) return;
-      moved = true;
-      this.camera.pan(x - held);
-      held = x;
-      this.closeTip();
-      this.wake(true);
-    });
-    plot.addEventListener("pointerup", (event) => {
-      if (held != null && !moved) this.choose(event);
-      drop();
-    });
-    plot.addEventListener("pointercancel", drop);
+    steerFrom(camera, overview, moved);
     plot.addEventListener("pointerleave", () => this.closeTip());
-    plot.addEventListener("wheel", (event) => this.wheel(event, at(event)), { passive: false });
-    /** @param {PointerEvent} event */
-    const go = (event) => {
-      if (!this.snap || (event.type === "pointermove" && !event.buttons)) return;
-      const { spso, window_end } = this.snap, { camera } = this;
-      camera.pan(camera.width / 2 - camera.x(spso + (event.offsetX / overview.clientWidth) * (window_end - spso)));
-      this.wake(true);
-    };
-    overview.addEventListener("pointerdown", go);
-    overview.addEventListener("pointermove", go);
-  }
-  /** @param {WheelEvent} event @param {number} x */
-  wheel(event, x) {
-    const zooming = event.ctrlKey || event.metaKey, sideways = event.shiftKey ? event.deltaY || event.deltaX : event.deltaX;
-    if (!zooming && !event.shiftKey && Math.abs(sideways) <= Math.abs(event.deltaY)) return; // the page scrolls
-    event.preventDefault();
-    if (zooming) this.camera.zoom(Math.exp(-event.deltaY / 300), x);
-    else this.camera.pan(-sideways);
-    this.wake(true);
   }
   /** A click on a cell selects its record, one on a lane its member. @param {PointerEvent} event */
   choose(event) {
