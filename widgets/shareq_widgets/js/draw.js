@@ -13,6 +13,19 @@ const LEAST = 0.01; // a part of a pixel that is not drawn: the error of a float
 
 /** @param {number} value @param {number} low @param {number} high */
 export const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
+/**
+ * The number of leading values that are at most `limit`, of values in order.
+ * @template Value @param {Value[]} values @param {number} limit @param {(value: Value) => number} of
+ */
+export function upTo(values, limit, of = Number) {
+  let low = 0, high = values.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (of(values[middle]) <= limit) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
 /** @param {number} t */
 export const ease = (t) => 1 - (1 - t) ** 3;
 /** @param {number} n @param {number} digits */
@@ -120,17 +133,10 @@ export class Keyed {
 
 export const FIRST = 0, END = 1, STATE = 2, COUNT = 3, MEMBER = 4, DEADLINE = 5, WRITE = 6, TO = 7; // fields of a run
 
-// Index of the first run that ends above the offset.
-/** @param {Run[]} runs @param {number} offset */
-export function runIndex(runs, offset) {
-  let low = 0, high = runs.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (runs[middle][END] > offset) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-}
+/** @param {Run} run @returns {number} */
+const endOf = (run) => run[END];
+/** Index of the first run that ends above the offset. @param {Run[]} runs @param {number} offset */
+export const runIndex = (runs, offset) => upTo(runs, offset, endOf);
 
 /** @param {Run[]} runs @param {number} offset */
 export function runAt(runs, offset) {

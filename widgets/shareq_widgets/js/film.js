@@ -3,22 +3,9 @@
 /** @import { Frame, Recording } from "./types.d.ts" */
 
 import { apply } from "./changes.js";
+import { upTo } from "./draw.js";
 
 const EVERY = 100; // a frame that was passed is kept each so many frames
-
-/**
- * The number of leading values that are at most `limit`, of values in order.
- * @param {number[]} values @param {number} limit
- */
-export function upTo(values, limit) {
-  let low = 0, high = values.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (values[middle] <= limit) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
 
 export class Film {
   /** @param {Recording} recording */
