@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from shareq.broker.authorization.rulings import Filtered, Rule, Ruling, without
+from shareq.broker.authorization.rulings import Filtered, Rule, Ruling, showing, without
 from shareq.model.acls import AclOperation, ResourceType
 from shareq.model.errors import Errors
 from shareq.model.messages.base import Response
@@ -15,7 +15,6 @@ from shareq.model.messages.cluster import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
     ListGroupsRequest,
-    ListGroupsResponse,
 )
 from shareq.model.messages.consumer_group import (
     ConsumerGroupDescribeRequest,
@@ -123,49 +122,36 @@ def browse_share_group(request: BrowseShareGroupRequest, rights: Rights) -> Ruli
 
 def describe_groups(request: DescribeGroupsRequest, rights: Rights) -> Ruling:
     """DESCRIBE on each group."""
-    allowed, denied = _describable(rights, request.groups)
-    refused = tuple(DescribeGroupsResponse.DescribedGroup(group_id=group, error_code=_DENIED) for group in denied)
-
-    def complete(response: DescribeGroupsResponse) -> DescribeGroupsResponse:
-        shown = tuple(_with_operations(request, rights, group) for group in response.groups)
-        return replace(response, groups=refused + shown)
-
-    return Filtered(replace(request, groups=allowed), complete)
+    return _described(request, rights, DescribeGroupsResponse.DescribedGroup, lambda _: (), field="groups")
 
 
 def describe_consumer_groups(request: ConsumerGroupDescribeRequest, rights: Rights) -> Ruling:
     """DESCRIBE on each group, and on all topics that are assigned in it, or are to be."""
-    allowed, denied = _describable(rights, request.group_ids)
     described = ConsumerGroupDescribeResponse.DescribedGroup
-    refused = tuple(described(group_id=group, error_code=_DENIED) for group in denied)
-
-    def shown(group: ConsumerGroupDescribeResponse.DescribedGroup) -> ConsumerGroupDescribeResponse.DescribedGroup:
-        assignments = [each for member in group.members for each in (member.assignment, member.target_assignment)]
-        if _sees_assigned(rights, assignments):
-            return _with_operations(request, rights, group)
-        return described(group_id=group.group_id, error_code=_TOPIC_DENIED, error_message=_HIDDEN_TOPICS)
-
-    return Filtered(
-        replace(request, group_ids=allowed),
-        lambda response: replace(response, groups=refused + tuple(map(shown, response.groups))),
-    )
+    return _described(request, rights, described, lambda member: (member.assignment, member.target_assignment))
 
 
 def describe_share_groups(request: ShareGroupDescribeRequest, rights: Rights) -> Ruling:
     """DESCRIBE on each group, and on all topics that are assigned in it."""
     if share_groups_are_off(rights):
         return request
-    allowed, denied = _describable(rights, request.group_ids)
-    described = ShareGroupDescribeResponse.DescribedGroup
+    return _described(request, rights, ShareGroupDescribeResponse.DescribedGroup, lambda member: (member.assignment,))
+
+
+def _described(
+    request: Any, rights: Rights, described: Any, assigned: Callable[[Any], Iterable[Any]], *, field: str = "group_ids"
+) -> Filtered:
+    """`assigned`: the assignments of a member."""
+    allowed, denied = _describable(rights, getattr(request, field))
     refused = tuple(described(group_id=group, error_code=_DENIED) for group in denied)
 
-    def shown(group: ShareGroupDescribeResponse.DescribedGroup) -> ShareGroupDescribeResponse.DescribedGroup:
-        if _sees_assigned(rights, [member.assignment for member in group.members]):
+    def shown(group: Any) -> Any:
+        if _sees_assigned(rights, [each for member in group.members for each in assigned(member)]):
             return _with_operations(request, rights, group)
         return described(group_id=group.group_id, error_code=_TOPIC_DENIED, error_message=_HIDDEN_TOPICS)
 
     return Filtered(
-        replace(request, group_ids=allowed),
+        replace(request, **{field: allowed}),
         lambda response: replace(response, groups=refused + tuple(map(shown, response.groups))),
     )
 
@@ -191,16 +177,7 @@ def list_groups(request: ListGroupsRequest, rights: Rights) -> Ruling:
     """All groups with DESCRIBE on the cluster, else those with DESCRIBE on the group."""
     if rights.on_cluster(AclOperation.DESCRIBE, quiet=True):
         return request
-
-    def shown(response: ListGroupsResponse) -> ListGroupsResponse:
-        visible = tuple(
-            group
-            for group in response.groups
-            if rights.may(AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id, quiet=True)
-        )
-        return replace(response, groups=visible)
-
-    return Filtered(request, shown)
+    return showing(request, rights, "groups", ResourceType.GROUP, lambda group: group.group_id)
 
 
 def delete_groups(request: DeleteGroupsRequest, rights: Rights) -> Ruling:

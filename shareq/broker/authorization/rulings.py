@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from shareq.model.acls import AclOperation, ResourceType
 from shareq.model.messages.base import Request, Response
 from shareq.model.rights import Rights
 
@@ -32,4 +33,15 @@ def without(request: Any, refused: tuple[Any, ...], results: str = "topics", **a
     return Filtered(
         replace(request, **allowed),
         lambda response: replace(response, **{results: (*getattr(response, results), *refused)}),
+    )
+
+
+def showing(request: Any, rights: Rights, results: str, restype: ResourceType, name: Callable[[Any], str]) -> Filtered:
+    """The request as it is; of its response's field `results` those whose resource may be described."""
+
+    def seen(found: Any) -> bool:
+        return rights.may(AclOperation.DESCRIBE, restype, name(found), quiet=True)
+
+    return Filtered(
+        request, lambda response: replace(response, **{results: tuple(filter(seen, getattr(response, results)))})
     )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from shareq.broker.authorization.groups import share_groups_are_off
 from shareq.broker.authorization.logs import named
-from shareq.broker.authorization.rulings import Filtered, Ruling, without
+from shareq.broker.authorization.rulings import Filtered, Ruling, showing, without
 from shareq.model.acls import AclOperation, ResourceType
 from shareq.model.errors import Errors
 from shareq.model.messages.refused_topics import refused_topics
@@ -23,7 +23,6 @@ from shareq.model.messages.transactions import (
     InitProducerIdRequest,
     InitProducerIdResponse,
     ListTransactionsRequest,
-    ListTransactionsResponse,
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
@@ -145,12 +144,5 @@ def describe(request: DescribeTransactionsRequest, rights: Rights) -> Ruling:
 def list_all(request: ListTransactionsRequest, rights: Rights) -> Ruling:
     """The transactions with DESCRIBE on their transactional id."""
 
-    def visible(response: ListTransactionsResponse) -> ListTransactionsResponse:
-        shown = tuple(
-            found
-            for found in response.transaction_states
-            if rights.may(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, found.transactional_id, quiet=True)
-        )
-        return replace(response, transaction_states=shown)
-
-    return Filtered(request, visible)
+    restype = ResourceType.TRANSACTIONAL_ID
+    return showing(request, rights, "transaction_states", restype, lambda found: found.transactional_id)
