@@ -97,7 +97,7 @@ _TYPES: Mapping[str, Any] = MappingProxyType(
 )
 
 
-def _struct(name: str, kind: Any, header: Any, api: type[Request] = BrowseShareGroupRequest, **declared: Any) -> Any:
+def _struct(name: str, kind: Any, header: Any, api: type[Request], **declared: Any) -> Any:
     """Version 0 of a struct of an API; a field is declared by its type, or by the struct of its elements."""
     named = [
         _Field(field_name, _TYPES[kafka], {"kafka_type": kafka.removeprefix("nullable ")}).declared
@@ -115,11 +115,23 @@ def _struct(name: str, kind: Any, header: Any, api: type[Request] = BrowseShareG
     return make_dataclass(name, named, namespace=namespace, frozen=True, slots=True, kw_only=True)
 
 
+def _request(api: type[Request], **declared: Any) -> Any:
+    return _struct(api.__name__, EntityType.request, RequestHeader, api, **declared)
+
+
+def _response(api: type[Request], **declared: Any) -> Any:
+    name = f"{api.__name__.removesuffix('Request')}Response"
+    return _struct(name, EntityType.response, ResponseHeader, api, **declared)
+
+
+def _in_response(name: str, api: type[Request], **declared: Any) -> Any:
+    """The elements of an array of a response."""
+    return _struct(name, EntityType.nested, ResponseHeader, api, **declared)
+
+
 def _browse_request() -> Any:
-    return _struct(
-        "BrowseShareGroupRequest",
-        EntityType.request,
-        RequestHeader,
+    return _request(
+        BrowseShareGroupRequest,
         group_id="string",
         topic_id="uuid",
         partition="int32",
@@ -130,10 +142,9 @@ def _browse_request() -> Any:
 
 
 def _browse_response() -> Any:
-    run = _struct(
+    run = _in_response(
         "Run",
-        EntityType.nested,
-        ResponseHeader,
+        BrowseShareGroupRequest,
         first_offset="int64",
         last_offset="int64",
         state="int8",
@@ -142,10 +153,8 @@ def _browse_response() -> Any:
         until_ms="int64",
         reason="int8",
     )
-    return _struct(
-        "BrowseShareGroupResponse",
-        EntityType.response,
-        ResponseHeader,
+    return _response(
+        BrowseShareGroupRequest,
         throttle_time="timedelta_i32",
         error_code="error_code",
         error_message="nullable string",
@@ -163,10 +172,7 @@ def _txn_acknowledge_request() -> Any:
     """The topics are those of ShareAcknowledge."""
     acknowledge = newer_schema(79, 2, request=True)
     topic, _ = get_args(next(one.type for one in fields(acknowledge) if one.name == "topics"))
-    return _struct(
-        "TxnShareAcknowledgeRequest",
-        EntityType.request,
-        RequestHeader,
+    return _request(
         TxnShareAcknowledgeRequest,
         transactional_id="string",
         producer_id="int64",
@@ -179,26 +185,15 @@ def _txn_acknowledge_request() -> Any:
 
 
 def _txn_acknowledge_response() -> Any:
-    of_response = EntityType.nested, ResponseHeader, TxnShareAcknowledgeRequest
+    api = TxnShareAcknowledgeRequest
     error: dict[str, Any] = {"error_code": "error_code", "error_message": "nullable string"}
-    partition = _struct("Partition", *of_response, partition_index="int32", **error)
-    topic = _struct("Topic", *of_response, topic_id="uuid", partitions=partition)
-    return _struct(
-        "TxnShareAcknowledgeResponse",
-        EntityType.response,
-        ResponseHeader,
-        TxnShareAcknowledgeRequest,
-        throttle_time="timedelta_i32",
-        **error,
-        responses=topic,
-    )
+    partition = _in_response("Partition", api, partition_index="int32", **error)
+    topic = _in_response("Topic", api, topic_id="uuid", partitions=partition)
+    return _response(api, throttle_time="timedelta_i32", **error, responses=topic)
 
 
 def _end_share_transaction_request() -> Any:
-    return _struct(
-        "EndShareTransactionRequest",
-        EntityType.request,
-        RequestHeader,
+    return _request(
         EndShareTransactionRequest,
         group_id="string",
         topic_id="uuid",
@@ -211,41 +206,17 @@ def _end_share_transaction_request() -> Any:
 
 
 def _end_share_transaction_response() -> Any:
-    return _struct(
-        "EndShareTransactionResponse",
-        EntityType.response,
-        ResponseHeader,
-        EndShareTransactionRequest,
-        throttle_time="timedelta_i32",
-        error_code="error_code",
-        error_message="nullable string",
-    )
+    api = EndShareTransactionRequest
+    return _response(api, throttle_time="timedelta_i32", error_code="error_code", error_message="nullable string")
 
 
 def _journal_request() -> Any:
-    return _struct(
-        "ReadJournalRequest",
-        EntityType.request,
-        RequestHeader,
-        ReadJournalRequest,
-        group_id="nullable string",
-        from_order="int64",
-        max_wait_ms="int32",
-        max_bytes="int32",
-    )
+    api = ReadJournalRequest
+    return _request(api, group_id="nullable string", from_order="int64", max_wait_ms="int32", max_bytes="int32")
 
 
 def _journal_response() -> Any:
-    return _struct(
-        "ReadJournalResponse",
-        EntityType.response,
-        ResponseHeader,
-        ReadJournalRequest,
-        error_code="error_code",
-        now_ms="int64",
-        total="int64",
-        journal="bytes",
-    )
+    return _response(ReadJournalRequest, error_code="error_code", now_ms="int64", total="int64", journal="bytes")
 
 
 _TOPIC_ID = _Field("topic_id", UUID | None, {"kafka_type": "uuid"})
