@@ -44,3 +44,17 @@ def test_what_nothing_refers_to_is_given_up() -> None:
     del journal
     gc.collect()
     assert kept() is None
+
+
+def test_what_belongs_to_a_journal_is_made_once_and_ends_with_it() -> None:
+    class Thing:
+        """What may be referred to weakly."""
+
+    journal, other = journal_of_appends(1), journal_of_appends(1)
+    thing = ref(journal.own("thing", Thing))
+    assert thing() is journal.own("thing", Thing)
+    assert thing() is not other.own("thing", Thing)
+    assert journal.own("nothing", lambda: None) is journal.own("nothing", Thing) is None
+    del journal
+    gc.collect()
+    assert thing() is None
