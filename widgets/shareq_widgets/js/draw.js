@@ -41,7 +41,7 @@ export function durationText(ms) {
   return ms < 3600000 ? `${Math.floor(ms / 60000)} min ${Math.floor(ms / 1000) % 60} s` : `${Math.floor(ms / 3600000)} h ${Math.floor(ms / 60000) % 60} min`;
 }
 /** @param {string} text */
-export const escape = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
+const escape = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
 
 /** @param {number} ms */
 export function clockText(ms) {
@@ -155,13 +155,13 @@ export function cellAt(snap, offset) {
 /** @param {Snapshot} snap @param {Run | null} run */
 export const memberOf = (snap, run) => snap.members.find((member) => member.id === run?.[MEMBER]);
 /** @param {Snapshot} snap @param {Run} run */
-export const lastAttempt = (snap, run) => run[STATE] === "acquired" && run[COUNT] >= snap.delivery_count_limit;
+const lastAttempt = (snap, run) => run[STATE] === "acquired" && run[COUNT] >= snap.delivery_count_limit;
 
 // In an observed share-partition no record is known to be available.
 /** @type {Record<string, string>} */
 const UNKNOWN = { unknown: "unknown: available, or held by an unknown member", returned: "returned: available again, or held by an unknown member" };
 /** @param {string | null} fill */
-export const patterned = (fill) => fill != null && ["hatch", "dots", "veil"].includes(fill);
+const patterned = (fill) => fill != null && ["hatch", "dots", "veil"].includes(fill);
 
 /** The name of a member with its letter, which may be its name. @param {Snapshot["members"][number]} member */
 export const named = ({ name, letter }) => (name === letter ? name : `${name} (${letter})`);

@@ -32,7 +32,7 @@ const courses = new Map();
 /** @param {unknown} value @param {string} id */
 const paint = (value, id) => (value === "none" ? "none" : PATTERNS.includes(String(value)) ? `url(#${id}-${value})` : `var(--sq-${value})`);
 
-export class Picture extends Player {
+class Picture extends Player {
   /** @param {Model} model @param {Element} host */
   constructor(model, host) {
     super(model, host, "picture", ["drawing"]);

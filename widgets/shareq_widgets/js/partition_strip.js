@@ -28,7 +28,7 @@ function build({ root, plot, svg, after, bar }, lane_top) {
   return { root, plot, svg, ground, lanes, places, cells, names, flows, tip, overview, legend };
 }
 
-export class Strip extends Player {
+class Strip extends Player {
   /** @param {Model} model @param {Element} host */
   constructor(model, host) {
     super(model, host, "strip");

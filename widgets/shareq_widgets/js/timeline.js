@@ -19,7 +19,7 @@ const tickText = (ms, step) => {
 /** True for all of the journal's time. @param {TimeAxis} axis */
 export const isWhole = ({ start_ms, end_ms, first_ms, last_ms }) => start_ms === first_ms && end_ms === last_ms;
 
-export class Axis {
+class Axis {
   /** @param {TimeAxis} axis */
   constructor({ start_ms, end_ms, origin_ms, folds, folded_ms }) {
     this.start_ms = start_ms;
@@ -73,7 +73,7 @@ export class Axis {
  * @typedef {{ x: number, marks: [Mark, ...Mark[]] }} Group
  * @param {Mark[]} marks @param {(mark: Mark) => number} x
  */
-export function merged(marks, x) {
+function merged(marks, x) {
   /** @type {Group[]} */
   const groups = [];
   for (const mark of [...marks].sort((a, b) => a.rank - b.rank || a.order - b.order)) {
