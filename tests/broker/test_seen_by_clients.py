@@ -90,14 +90,17 @@ class SightStage(FaultyStage):
             self.acknowledge(consumer, messages)
 
     def hold(self) -> None:
-        """Hold the records of a poll for a while, in which the other members poll."""
+        """Hold the records of a poll for a while, in which the other members poll. Where one of their calls fails, the
+        holder goes on all the same: its next poll needs the acknowledgements."""
         if len(self.consumers) > 1:
             holder, *others = self.rng.sample(self.consumers, len(self.consumers))
             held = self.poll(holder)
-            for other in others:
-                self.cluster.advance(self.rng.choice([1000, 8000]))
-                self.acknowledge(other, self.poll(other))
-            self.acknowledge(holder, held)
+            try:
+                for other in others:
+                    self.cluster.advance(self.rng.choice([1000, 8000]))
+                    self.acknowledge(other, self.poll(other))
+            finally:
+                self.acknowledge(holder, held)
 
     def poll(self, consumer: ShareConsumer) -> Messages:
         messages = consumer.poll(self.rng.choice([0, 0.1, 2.0]))
