@@ -10,6 +10,13 @@ from shareq.kafka import LocalKafka
 from tests.kafka.fixtures import kafka_or_skip
 
 
+@pytest.fixture(scope="session")
+def compacting_kafka() -> Iterator[LocalKafka]:
+    """The Kafka of backends with the compacted topic: the state topic of the others has another cleanup policy."""
+    with kafka_or_skip(1) as running:
+        yield running
+
+
 @pytest.fixture(scope="session", params=[None, "3.9.2", "4.3.1"], ids=["default", "3.9.2", "4.3.1"])
 def backend(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
     """The default release, one without share groups, and 4.3; the tests of one run after each other."""

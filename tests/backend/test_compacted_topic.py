@@ -19,27 +19,18 @@ from shareq.model.ids import SHARE_STATE_TOPIC
 from shareq.model.states import AcknowledgeType
 from tests.backend.stage import CONFIG, Stage, finish, seen
 from tests.backend.test_killed import kill_and_work
-from tests.kafka.fixtures import kafka_or_skip
 from tests.polling import PATIENCE_S, take
 
 NAME = IN_BACKEND[SHARE_STATE_TOPIC]
 
 
-@pytest.fixture(scope="module")
-def backend() -> Iterator[LocalKafka]:
-    """A Kafka of its own: the state topic of the others has another cleanup policy."""
-    with kafka_or_skip(1) as running:
-        yield running
-
-
 @pytest.fixture
-def stage(backend: LocalKafka, fresh: Callable[[str], str]) -> Iterator[Stage]:
-    made = Stage(backend, fresh, persister="compacted-topic")
+def stage(compacting_kafka: LocalKafka, fresh: Callable[[str], str]) -> Iterator[Stage]:
+    made = Stage(compacting_kafka, fresh, persister="compacted-topic")
     with made.stack:
         yield made
 
 
-@pytest.mark.kafka
 def test_the_next_process_reads_the_states_from_the_compacted_topic(stage: Stage) -> None:
     first = stage.prepared()
     stage.produce("a", "b", "c", "d")
@@ -74,7 +65,6 @@ def state_records(kafka: LocalKafka) -> list[StateRecord | None]:
     return records
 
 
-@pytest.mark.kafka
 @pytest.mark.parametrize("other", ["state-topic", None])
 def test_a_start_with_another_persister_is_refused(stage: Stage, other: str | None) -> None:
     stage.cluster().close()
@@ -84,15 +74,13 @@ def test_a_start_with_another_persister_is_refused(stage: Stage, other: str | No
     stage.cluster()
 
 
-@pytest.mark.kafka
 def test_without_a_persister_any_state_topic_will_do(stage: Stage) -> None:
     stage.cluster().close()
     with Cluster(backend=stage.kafka.bootstrap_servers, config=CONFIG, persister="none") as cluster:
         assert cluster.brokers_alive
 
 
-@pytest.mark.kafka
 def test_accepted_records_stay_accepted_when_the_process_is_killed(
-    backend: LocalKafka, fresh: Callable[[str], str], seed: int
+    compacting_kafka: LocalKafka, fresh: Callable[[str], str], seed: int
 ) -> None:
-    kill_and_work(backend, fresh, seed, "--persister", "compacted-topic")
+    kill_and_work(compacting_kafka, fresh, seed, "--persister", "compacted-topic")

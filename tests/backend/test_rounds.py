@@ -2,7 +2,7 @@
 its connections to the backend for a second, while Java's and confluent-kafka's share consumers work.
 
 The ledger is kept by the clients' side alone. Consumers hold their records during each fault. SHAREQ_KILLS is the
-number of rounds; the kinds of faults take turns.
+number of rounds with each persister; the kinds of faults take turns.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from random import Random
 from typing import Any
 
 import confluent_kafka
+import pytest
 
 from shareq import Admin
 from shareq.broker.backend.lease import SESSION_MS
@@ -32,7 +33,7 @@ from tests.backend.serving import RECOVERY_S, Record, Serving, Work, serving
 from tests.polling import PATIENCE_S, eventually
 from tests.proxy.members import java_client
 
-ROUNDS = int(os.environ.get("SHAREQ_KILLS", "6"))
+ROUNDS = int(os.environ.get("SHAREQ_KILLS", "3"))
 BURST = 30
 PARTITIONS = 2
 """The assignor gives each to two of the four members: a record that becomes free gets another holder."""
@@ -47,6 +48,9 @@ PATIENT_S = 30
 LOCK, LOCK_MS = "share.record.lock.duration.ms", 60_000
 CUT_S = 1.0
 STILL_S = 1.5 * SESSION_MS / 1000
+
+PERSISTERS = {"kafka": "state-topic", "compacting_kafka": "compacted-topic"}
+"""The fixture of a backend -> the persister there."""
 
 Fresh = Callable[[str], str]
 
@@ -103,11 +107,11 @@ class Link:
 class Two:
     """Two processes, each with a link of its own to the backend."""
 
-    def __init__(self, kafka: LocalKafka, stack: ExitStack) -> None:
+    def __init__(self, kafka: LocalKafka, persister: str, stack: ExitStack) -> None:
         self.links = [Link(kafka) for _ in range(2)]
         for link in self.links:
             stack.callback(link.cut)
-        self.processes = [stack.enter_context(serving(link.address)) for link in self.links]
+        self.processes = [stack.enter_context(serving(link.address, "--persister", persister)) for link in self.links]
 
     @property
     def servers(self) -> str:
@@ -254,10 +258,19 @@ def is_local(error: Any) -> bool:
     return error is not None and error.code() < 0
 
 
-def test_no_record_is_lost_doubled_or_shared_by_two_holders(kafka: LocalKafka, fresh: Fresh, seed: int) -> None:
+@pytest.fixture(params=PERSISTERS, ids=list(PERSISTERS.values()))
+def kept(request: pytest.FixtureRequest) -> tuple[LocalKafka, str]:
+    """A backend, and the persister there."""
+    return request.getfixturevalue(request.param), PERSISTERS[request.param]
+
+
+def test_no_record_is_lost_doubled_or_shared_by_two_holders(
+    kept: tuple[LocalKafka, str], fresh: Fresh, seed: int
+) -> None:
+    kafka, persister = kept
     rng = Random(seed)
     with ExitStack() as stack:
-        two = Two(kafka, stack)
+        two = Two(kafka, persister, stack)
         topic, group = fresh("topic"), fresh("group")
         work = Work(
             kafka, two.servers, topic, group, stack, partitions=PARTITIONS, libraries=(), configs={LOCK: LOCK_MS}

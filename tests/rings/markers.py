@@ -21,6 +21,7 @@ BY_FIXTURE = {
     "kafka": "kafka",
     "backed": "kafka",
     "kafka_of_three": "kafka",
+    "compacting_kafka": "kafka",
     "backed_by_three": "kafka",
     "tapped_kafka": "kafka",
     "java_tools": "kafka",
