@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 
 from shareq.admin.broker_routing import BrokerRouting, PartitionKey
 from shareq.admin.core import Operation
-from shareq.admin.results import Results, Row, Shown, row
+from shareq.admin.results import Results, Row, Shown
 from shareq.log.records import decode
 from shareq.model.errors import Errors, KafkaError, KafkaException
+from shareq.model.frozen import frozen
 from shareq.model.messages.share_browse import (
     DONE,
     UNTIL_EVENT,
@@ -25,7 +26,7 @@ _UNKNOWN_API = (
 )
 
 
-@row
+@frozen
 class BrowsedRun(Row):
     """Neighbouring offsets with one state, such as "AVAILABLE"; "DONE" is everything below the SPSO. `remaining_ms`: of
     the lock, or of the rest; not above 0 if it is over. `reason`: why an AVAILABLE record cannot be acquired now."""
@@ -39,7 +40,7 @@ class BrowsedRun(Row):
     reason: str | None
 
 
-@row
+@frozen
 class BrowsedRecord(Shown):
     """A record, and its state as in `BrowsedRun`."""
 

@@ -14,12 +14,13 @@ from shareq.admin.broker_routing import BrokerRouting, failure
 from shareq.admin.configs import describe_many, list_resources
 from shareq.admin.core import Operation
 from shareq.admin.groups import list_groups
-from shareq.admin.results import Results, Row, Shown, row
+from shareq.admin.results import Results, Row, Shown
 from shareq.admin.topics import list_offsets
 from shareq.client.topic_partition import TopicPartition
 from shareq.log.records import Record
 from shareq.model.dead_letter_configs import COPY, TOPIC_NAME
 from shareq.model.errors import Errors, KafkaError, KafkaException
+from shareq.model.frozen import frozen
 from shareq.model.messages.data import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from shareq.model.messages.topics import ResourceType
 
@@ -27,7 +28,7 @@ PREFIX = "__dlq.errors."
 """The names of a letter's headers begin with this."""
 
 
-@row
+@frozen
 class DeadLetterQueue(Row):
     """The dead-letter queue of a group. `copies`: letters have the keys and values of their records. `records`: those
     in the topic, of all groups that share it; an offset that compaction has emptied counts. Errors: the topic does not
@@ -40,7 +41,7 @@ class DeadLetterQueue(Row):
     records: int
 
 
-@row
+@frozen
 class DeadLetter(Shown):
     """A record of a dead-letter queue, and the record that it stands for: `topic`, `partition` and `offset` are those
     of the source. `key` and `value` are None if they were not copied, or if the record has none. `timestamp`: when the

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, fields
-from typing import Self, TypeVar, dataclass_transform
+from dataclasses import fields
+from typing import Self, TypeVar
 
 from shareq.client.topic_partition import TopicPartition
 from shareq.model.acls import AclBinding
 from shareq.model.errors import KafkaError, KafkaException
+from shareq.model.frozen import frozen
 from shareq.model.printable import escape
 from shareq.model.scram import ScramCredentialInfo
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R", bound="Row")
-C = TypeVar("C")
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True)
-def row(cls: type[C]) -> type[C]:
-    """Class decorator of every result row."""
-    return dataclass(frozen=True, slots=True, kw_only=True, repr=False)(cls)
-
-
-@row
+@frozen
 class Shown:
     """Shows its fields in `repr`; `error` only if it is set."""
 
@@ -35,7 +29,7 @@ class Shown:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in values)})"
 
 
-@row
+@frozen
 class Row(Shown):
     """The result of one item. The other fields are valid if `error` is None."""
 
@@ -95,14 +89,14 @@ def _text(value: object) -> str:
     return str(value)
 
 
-@row
+@frozen
 class Done(Row):
     """The result of an operation without a value."""
 
     name: str
 
 
-@row
+@frozen
 class ClientQuotas(Shown):
     """The quotas of an entity, such as {"user": "alice"}; the name None is that of the default."""
 
@@ -110,7 +104,7 @@ class ClientQuotas(Shown):
     quotas: Mapping[str, float]
 
 
-@row
+@frozen
 class UserScramCredentialsDescription(Row):
     """The credentials of a user, without what proves a password."""
 
@@ -118,14 +112,14 @@ class UserScramCredentialsDescription(Row):
     scram_credential_infos: tuple[ScramCredentialInfo, ...] = ()
 
 
-@row
+@frozen
 class DeletedAcls(Row):
     """The access control lists that a filter matched, and that are gone."""
 
     acls: tuple[AclBinding, ...]
 
 
-@row
+@frozen
 class CreatedTopic(Row):
     name: str
     topic_id: str
@@ -133,7 +127,7 @@ class CreatedTopic(Row):
     replication_factor: int
 
 
-@row
+@frozen
 class PartitionDescription(Shown):
     """`leader` is -1 if there is none. `elr`, `last_known_elr`: replicas that may become leader without being in sync
     (KIP-966); None if the brokers were not asked, or keep none."""
@@ -150,7 +144,7 @@ class PartitionDescription(Shown):
         return f"{self.partition}@{self.leader}"
 
 
-@row
+@frozen
 class TopicDescription(Row):
     """`partitions` are displayed as partition@leader."""
 
@@ -160,7 +154,7 @@ class TopicDescription(Row):
     partitions: tuple[PartitionDescription, ...]
 
 
-@row
+@frozen
 class NodeDescription(Shown):
     """A broker. In a cluster of this process, `host` and `port` are names without a socket."""
 
@@ -170,7 +164,7 @@ class NodeDescription(Shown):
     rack: str | None
 
 
-@row
+@frozen
 class ClusterDescription(Shown):
     """`nodes`: the brokers that are alive, by id. `controller` is one of them: the broker that takes changes of topics
     and configurations; -1 if none is known."""
@@ -180,7 +174,7 @@ class ClusterDescription(Shown):
     nodes: tuple[NodeDescription, ...]
 
 
-@row
+@frozen
 class GroupListing(Row):
     group_id: str
     type: str
@@ -206,7 +200,7 @@ class GroupListings(Results[str, GroupListing]):
         return table + [[f"broker {node}: {_text(error)}", *rest] for node, error in self.errors.items()]
 
 
-@row
+@frozen
 class MemberDescription(Shown):
     """`assignment`: the partitions that the member may fetch from; several members may share a partition."""
 
@@ -222,7 +216,7 @@ class MemberDescription(Shown):
         return f"{self.client_id} ({', '.join(f'{tp.topic}:{tp.partition}' for tp in self.assignment) or 'nothing'})"
 
 
-@row
+@frozen
 class ShareGroupDescription(Row):
     """`members` are displayed as client id (assignment)."""
 
@@ -235,7 +229,7 @@ class ShareGroupDescription(Row):
     members: tuple[MemberDescription, ...]
 
 
-@row
+@frozen
 class ShareGroupOffset(Row):
     """The start offset of a share-partition (None: not initialized), and the number of records yet to be delivered
     (None: unknown)."""
@@ -256,7 +250,7 @@ class Lag(Results[TopicPartition, ShareGroupOffset]):
         return sum(row.lag or 0 for row in self.values())
 
 
-@row
+@frozen
 class AlteredOffset(Row):
     """`start_offset`: the new one, with `earliest`, `latest` and times resolved."""
 
@@ -265,7 +259,7 @@ class AlteredOffset(Row):
     start_offset: int | None
 
 
-@row
+@frozen
 class OffsetInfo(Row):
     """All fields are None if there is no such record."""
 
@@ -276,7 +270,7 @@ class OffsetInfo(Row):
     leader_epoch: int | None
 
 
-@row
+@frozen
 class DeletedRecords(Row):
     """`low_watermark`: the first remaining offset."""
 
@@ -285,7 +279,7 @@ class DeletedRecords(Row):
     low_watermark: int | None
 
 
-@row
+@frozen
 class Reassignment(Row):
     """A partition whose replicas move: `replicas` are all of them, those that are added and removed included."""
 
@@ -296,7 +290,7 @@ class Reassignment(Row):
     removing_replicas: tuple[int, ...]
 
 
-@row
+@frozen
 class ConfigSynonym(Shown):
     """A configuration that sets the value of another one, or would without those before it."""
 
@@ -305,7 +299,7 @@ class ConfigSynonym(Shown):
     source: str
 
 
-@row
+@frozen
 class ConfigEntry(Row):
     """`source` such as "group", "topic", "static_broker", "default". A `sensitive` value is None. `synonyms`: all
     configurations that set the value, the one in force first."""

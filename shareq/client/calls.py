@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from shareq.model.actor import Answer, Call, Effect
 from shareq.model.errors import Errors, KafkaError
-from shareq.model.events import Event
 from shareq.model.messages.base import Request, Response
+
+if TYPE_CHECKING:
+    from shareq.model.events import Event
 
 OnAnswer = Callable[[Response | None, Errors, int], None]
 """(response, error, now_ms): without a response, `error` is the reason."""

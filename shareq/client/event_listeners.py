@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from shareq.model.events import Event
+if TYPE_CHECKING:
+    from shareq.model.events import Event
 
 _listeners: list[Callable[[int, Event], None]] = []
 

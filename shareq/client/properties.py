@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
 import re
 from pathlib import Path
 
@@ -12,6 +11,8 @@ from shareq.model.errors import ConfigException
 def properties_of(path: Path) -> dict[str, str]:
     """The keys and values of a properties file. ConfigException: the file cannot be read, or has another form; as it
     may have passwords, the exception names the line by its number only."""
+    import configparser  # here, because most commands read no file
+
     parser = configparser.RawConfigParser(
         delimiters=("=", ":"), comment_prefixes=("#", "!"), default_section="", strict=False
     )

@@ -12,15 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from shareq.model.errors import Errors
-from shareq.model.events import Event
 from shareq.model.ids import SharePartitionKey, TopicPartition
-from shareq.model.image import ClusterImage
 from shareq.model.log_looks import LogSeen, LookAtLog
 from shareq.model.messages.base import Request, Response
 from shareq.model.records import NO_PRODUCER_ID, AbortedTransaction, CoordinatorRecord, KeyRun, RecordBatch
+
+if TYPE_CHECKING:  # clients start without the events of brokers, and without their image
+    from shareq.model.events import Event
+    from shareq.model.image import ClusterImage
 
 NEWEST_VERSION = 32767
 
@@ -361,7 +363,7 @@ class Failed(NamedTuple):
     error: Exception
 
 
-Effect = (
+Action = (
     Respond
     | Failed
     | Call
@@ -378,8 +380,10 @@ Effect = (
     | SendDeadLetters
     | StopDeadLetters
     | DeadLettersEnded
-    | Event
 )
+"""What a broker does for an actor."""
+
+Effect: TypeAlias = "Action | Event"
 """Events are effects too: the broker appends them to the journal. Actors built with `traced=False` return none."""
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from html import escape as _escape  # noqa: TID251 here alone
 
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What no XML document may contain, not even as a reference."""
+_NOT_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+"""What no XML document may contain, not even as a reference. (Its complement takes eight times as long to compile.)"""
 
 
 def printable(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from math import isfinite
@@ -31,6 +30,8 @@ def print_table(rows: Iterable[Row], heads: Mapping[str, str], widths: Mapping[s
 
 def print_json(rows: Sequence[Row]) -> None:
     """Print an array with an object for each row."""
+    import json  # here, because tables need none
+
     click.echo(json.dumps([dict(row) for row in rows], indent=2))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -112,6 +111,8 @@ class _FileOf:
     def __enter__(self) -> str | None:
         if self._location is not None or self._pem is None:
             return self._location
+        import tempfile  # here, because most clients need none
+
         with tempfile.NamedTemporaryFile("w", suffix=".pem", delete=False) as file:  # only this user can read it
             self._temporary = Path(file.name)
             file.write(self._pem)
