@@ -18,11 +18,13 @@ from tests.house.readme import (
     BLOCKS,
     CONNECT,
     DENIED,
+    FULFILMENT,
     GROUPS,
     IN_PROCESS,
     OUTPUT,
     PIPELINE,
     PYTHON,
+    RESULTS,
     SERVE,
     START,
     STREAM,
@@ -45,6 +47,7 @@ ANSWERS: dict[str, tuple[str, Sequence[object]]] = {
     ),
     GROUPS: (r"(?m)^(payments) +(orders) +0 +\d+ +\d+$", [("payments", "orders")]),
     WATCH: (r"\A(payments on orders-0: SPSO 10 \|) .*log end 10\n\Z", ["payments on orders-0: SPSO 10 |"]),
+    FULFILMENT: (r"(?s)\A.*\Z", [RESULTS]),
     STREAM: (r"order (\d+)\|\s+1\|", [str(number) for number in range(10, 20)]),
     PIPELINE: (r"\A\d{2,} events, (0 bad lines), in \S*trace: report.html\n\Z", ["0 bad lines"]),
     SWEEP: (r"(?m)^(\d+) ", ["15000", "5000", "60000"]),
@@ -53,7 +56,7 @@ ANSWERS: dict[str, tuple[str, Sequence[object]]] = {
 which the client then sends again, sometimes behind the others."""
 
 NEED_JAVA = {TOOLS, STREAM, PIPELINE, SWEEP}
-WITHOUT_PORT = {IN_PROCESS, DENIED, PIPELINE, SWEEP}
+WITHOUT_PORT = {IN_PROCESS, DENIED, FULFILMENT, PIPELINE, SWEEP}
 """Blocks that do not name the port; one of them reads the trace that `shareq serve` has written."""
 
 
