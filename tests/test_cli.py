@@ -61,6 +61,13 @@ def test_the_help_of_a_tool_imports_no_large_package(name: str) -> None:
     assert {module.split(".")[0] for module in modules}.isdisjoint(HEAVY)
 
 
+def test_a_client_starts_without_the_events_and_the_image_of_brokers() -> None:
+    """Tools that only ask import neither, nor what reads files of properties."""
+    program = "import sys, shareq.admin, shareq.tools.groups, shareq.wire.client; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert {"shareq.model.events", "shareq.model.image", "configparser"}.isdisjoint(done.stdout.split())
+
+
 def test_the_protocol_is_loaded_without_the_package_of_random_tests() -> None:
     """kio imports hypothesis where it is installed, which is half of the time of a tool's start. A later import gets
     it."""
