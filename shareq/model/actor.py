@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Union
 
 from shareq.model.errors import Errors
 from shareq.model.ids import SharePartitionKey, TopicPartition
@@ -25,7 +25,6 @@ if TYPE_CHECKING:  # clients start without the events of brokers, and without th
     from shareq.model.image import ClusterImage
 
 NEWEST_VERSION = 32767
-
 
 ANONYMOUS = "User:ANONYMOUS"
 """The principal of a sender that has not authenticated (Kafka: KafkaPrincipal.ANONYMOUS)."""
@@ -65,8 +64,7 @@ class Incoming(NamedTuple):
 class Answer(NamedTuple):
     """The result of the `Call` or `Persist` of this id. If `response` is None, `error` is the cause: NETWORK_EXCEPTION
     when the connection broke or the node is dead, REQUEST_TIMED_OUT when the response did not arrive in time,
-    UNSUPPORTED_VERSION when the broker does not support the request; `reason` is a text with further detail, or
-    None."""
+    UNSUPPORTED_VERSION when the broker does not support the request; `reason` is a further detail, or empty."""
 
     id: int
     response: Response | None
@@ -363,27 +361,25 @@ class Failed(NamedTuple):
     error: Exception
 
 
-Action = (
-    Respond
-    | Failed
-    | Call
-    | Persist
-    | ReadLog
-    | FindOffset
-    | AppendRecords
-    | ReadRecords
-    | LookAtLog
-    | DeleteRecordsBefore
-    | CreateInternalTopic
-    | Admit
-    | MarkerAppended
-    | SendDeadLetters
-    | StopDeadLetters
-    | DeadLettersEnded
-)
-"""What a broker does for an actor."""
-
-Effect: TypeAlias = "Action | Event"
+Effect = Union[
+    Respond,
+    Failed,
+    Call,
+    Persist,
+    ReadLog,
+    FindOffset,
+    AppendRecords,
+    ReadRecords,
+    LookAtLog,
+    DeleteRecordsBefore,
+    CreateInternalTopic,
+    Admit,
+    MarkerAppended,
+    SendDeadLetters,
+    StopDeadLetters,
+    DeadLettersEnded,
+    "Event",  # a name alone, which the operator | does not take
+]
 """Events are effects too: the broker appends them to the journal. Actors built with `traced=False` return none."""
 
 
