@@ -10,9 +10,10 @@ from shareq.kafka import LocalKafka
 from tests.kafka.fixtures import kafka_or_skip
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def compacting_kafka() -> Iterator[LocalKafka]:
-    """The Kafka of backends with the compacted topic: the state topic of the others has another cleanup policy."""
+    """The Kafka of backends with the compacted topic: the state topic of the others has another cleanup policy. It ends
+    with the module, because few use it."""
     with kafka_or_skip(1) as running:
         yield running
 
