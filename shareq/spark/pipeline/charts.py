@@ -60,17 +60,19 @@ class Chart(NamedTuple):
 
 def _chart(title: str, text: str, draw: Callable[[Axes], None], *, height: float = 3.0) -> Chart:
     import matplotlib as mpl
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(6.4, height), layout="constrained")
-        axis = figure.subplots()
+        figure = Figure(figsize=(6.4, height), layout="constrained", facecolor="none")
+        axis = figure.subplots(subplot_kw={"facecolor": "none"})
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(color=LIGHT["line"], linewidth=0.6)
         axis.set_axisbelow(True)
         draw(axis)
         out = BytesIO()
-        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+        canvas: Any = FigureCanvasSVG(figure)
+        canvas.print_svg(out, metadata={"Date": None, "Creator": None})  # `savefig` draws all twice
     return Chart(title, text, f"data:image/svg+xml;base64,{b64encode(out.getvalue()).decode()}")
 
 

@@ -74,3 +74,4 @@ def _import_pyspark() -> None:
 
 def _import_charts() -> None:
     from matplotlib import figure  # noqa: F401
+    from matplotlib.backends import backend_svg  # noqa: F401
