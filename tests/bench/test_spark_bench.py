@@ -4,12 +4,12 @@ and one of the parts of a batch.
     make bench ARGS='-k spark_source'                           # ten minutes
     SHAREQ_SPARK_PARTITIONS=4 make bench ARGS='-k spark_source' # a third of it
 
-A million records of 100 bytes in 1, 4 and 32 partitions, into a noop and a Parquet sink, with the most locks of a
-partition that Kafka grants (`group.share.max.partition.max.record.locks`), and with its default; locks bound shareq's
-batches, while Spark's source reads a topic in one batch. `p50` and `p99`: from produce until a function for
-`foreachBatch` has the rows, at 1,000 records a second. Spark's source needs jars that are not part of PySpark; Ivy
-downloads them. They are of version 4.2.0 and work with later ones, too. There is no Delta sink: delta-spark 4.4.1, the
-newest, requires PySpark 4.2.0 at most.
+A million records (SHAREQ_SPARK_RECORDS) of 100 bytes in 1, 4 and 32 partitions, into a noop and a Parquet sink, with
+the most locks of a partition that Kafka grants (`group.share.max.partition.max.record.locks`), and with its default;
+locks bound shareq's batches, while Spark's source reads a topic in one batch. `p50` and `p99`: from produce until a
+function for `foreachBatch` has the rows, at 1,000 records a second. Spark's source needs jars that are not part of
+PySpark; Ivy downloads them. They are of version 4.2.0 and work with later ones, too. There is no Delta sink:
+delta-spark 4.4.1, the newest, requires PySpark 4.2.0 at most.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from shareq.admin import Admin, NewTopic
 from shareq.jvm import cache_folder, find_java
 from shareq.kafka import LocalKafka, ivy
 
-RECORDS = 1_000_000
+RECORDS = int(os.environ.get("SHAREQ_SPARK_RECORDS", "1000000"))
 BYTES = 100
 PARTITIONS = tuple(map(int, os.environ.get("SHAREQ_SPARK_PARTITIONS", "1 4 32").split()))
 PROGRAM = Path(__file__).with_name("spark_sources.py")
