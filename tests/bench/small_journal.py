@@ -43,7 +43,7 @@ def main(journal: str, out: str, runs: int) -> None:
     age = boot - int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
     begun = time.perf_counter() - age
     from shareq.spark.command import spark_of_command
-    from shareq.spark.pipeline.pipeline import _run_in_memory
+    from shareq.spark.pipeline.pipeline import _run_small
     from shareq.spark.pipeline.small import read_here
     from shareq.spark.pipeline.store import Store
 
@@ -55,7 +55,7 @@ def main(journal: str, out: str, runs: int) -> None:
         for _ in range(runs):
             parts = Parts(java)
             parts.begin("events")
-            _run_in_memory(spark, journal, Store(out), parts.begin, read_here(journal), report=True)
+            _run_small(spark, journal, Store(out), parts.begin, read_here(journal), report=True)
             figures.append(parts.figures())
     print(json.dumps(figures))
 

@@ -3,7 +3,7 @@
     make bench ARGS='-k small_journal'
 
 The first run in a process starts Java, whose archive of classes exists from an earlier one; Java then interprets most
-of what it does. Later runs show what remains when it has compiled: the planning of seven queries.
+of what it does, and a Python process for the task is started. Later runs show what remains.
 """
 
 from __future__ import annotations

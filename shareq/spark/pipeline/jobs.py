@@ -42,10 +42,7 @@ class Trace:
 
         names = tuple(names)
         rows = " UNION ALL ".join(f"SELECT {', '.join(_lists(name, names))} FROM ({self._sql(name)})" for name in names)
-        union = self._query(rows)
-        if self._spark.conf.get("spark.sql.shuffle.partitions") == "1":  # each task would get the plans of all tables
-            union = union.coalesce(1)
-        found = union.toArrow()
+        found = self._query(rows).toArrow()
         return {name: pa.Table.from_struct_array(found.column(name).combine_chunks().flatten()) for name in names}
 
     def _query(self, sql: str) -> DataFrame:

@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 from shareq.spark.pipeline import stages
 from shareq.spark.pipeline.events import BAD
+from shareq.spark.pipeline.one_pass.events import COLUMNS
 from shareq.spark.pipeline.report import report_html
 from shareq.spark.pipeline.schema import as_json
 from shareq.spark.pipeline.small import read_here
 from shareq.spark.pipeline.sources import READER, SCHEME, events_of, size_of
 from shareq.spark.pipeline.stages import (
     ALWAYS,
-    IN_MEMORY,
-    IN_MEMORY_STEPS,
+    ONE_PASS_STEPS,
+    SMALL_PASS,
     STEPS,
     Step,
-    in_memory,
-    on_disk,
+    of_few,
+    of_many,
     settings,
     settings_for,
 )
@@ -60,8 +61,8 @@ def run(
 
     `trace`: a file or folder of journals, kafka://HOST:PORT/TOPIC, a `Journal` or an object with one, or a DataFrame
     with `value` (lines) and `key` or `journal`. `out`: a folder to which this process and all executors can write.
-    Up to a million events take at most ten Spark jobs, and one more for bad lines. JournalFileError if the trace has
-    no event.
+    Up to a million events take at most four Spark jobs, with one for bad lines. JournalFileError if the trace has no
+    event.
     """
     spark = spark or _session()
     return run_with(spark, trace, out, lambda: read_here(trace), progress=progress, report=report)
@@ -79,10 +80,10 @@ def run_with(
     """As `run`. `read_early` returns the events of a small trace, as `read_here` does."""
     store = Store(fspath(out))
     small = is_small(trace)
-    with steps_shown((IN_MEMORY_STEPS if small else STEPS) + report, shown=progress) as step:
+    with steps_shown((ONE_PASS_STEPS if small else STEPS) + report, shown=progress) as step:
         step("events")
         if small:
-            outcome = _run_in_memory(spark, trace, store, step, read_early(), report=report)
+            outcome = _run_small(spark, trace, store, step, read_early(), report=report)
         else:
             landed = LANDED if _may_repeat(trace) else "events"
             counts = land(events_of(spark, trace), store, landed)
@@ -137,17 +138,18 @@ def is_small(trace: Any) -> bool:
     return size is not None and size <= stages.SMALL
 
 
-def _run_in_memory(
+def _run_small(
     spark: SparkSession, trace: Any, store: Store, step: Step, valid: pa.Table | None, *, report: bool
 ) -> Outcome:
     """The whole run for few events. `valid`: all of them, if they are known already."""
-    with settings(spark, IN_MEMORY):
+    with settings(spark, SMALL_PASS):
         good, bad = _read_by_spark(spark, trace) if valid is None else (valid, [])
         store.save_bad(bad)
         outcome = Outcome(store.out, len(good), len(bad))
         if outcome.events:
             store.save_events(good)
-            _finish(store, in_memory(spark, good, store, step), outcome, step, report=report)
+            tables = of_few(spark.createDataFrame(good.select(COLUMNS)), store, step)
+            _finish(store, tables, outcome, step, report=report)
     return outcome
 
 
@@ -197,20 +199,13 @@ def derive(
     else:
         store.clear("_bad")
     if outcome.events:
-        small = outcome.events <= stages.SMALL
-        with settings(spark, IN_MEMORY if small else settings_for(outcome.events)):
+        with settings(spark, settings_for(outcome.events)):
             events = store.read(spark, landed).drop("batch")
             if landed != "events":  # some events may be duplicated
                 events = events.dropDuplicates(["journal", "order"])
-            if small:
-                found = events.toArrow()
-                if landed != "events":
-                    store.save_events(found)
-                tables = in_memory(spark, found, store, step)
-            else:
-                if landed != "events":
-                    store.land(events, "events", 0, fresh=True)
-                tables = on_disk(spark, store, step)
+                store.land(events, "events", 0, fresh=True)
+            few = outcome.events <= stages.FEW
+            tables = of_few(store.read(spark, "events"), store, step) if few else of_many(spark, store, step)
             _finish(store, tables, outcome, step, report=report)
     return outcome
 

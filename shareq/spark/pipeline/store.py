@@ -48,12 +48,9 @@ class Store:
         return spark.read.schema(TABLES[name].schema).parquet(place)
 
     def write(self, table: DataFrame, name: str) -> None:
-        """Replace a table by the rows of a DataFrame: one job."""
-        conf = table.sparkSession.conf
-        if TABLES[name].time and conf.get("spark.sql.adaptive.enabled") == "true":
+        """Replace a table by the rows of a DataFrame."""
+        if TABLES[name].time and table.sparkSession.conf.get("spark.sql.adaptive.enabled") == "true":
             table = table.hint("rebalance", "group_id", "date")
-        if conf.get("spark.sql.shuffle.partitions") == "1":
-            table = table.coalesce(1)
         writer = table.write.mode("overwrite").option("compression", _COMPRESSION)
         if TABLES[name].time:
             writer = writer.option("partitionOverwriteMode", "static").partitionBy("group_id", "date")

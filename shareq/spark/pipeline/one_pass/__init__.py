@@ -1,0 +1,1 @@
+"""The tables of a trace in Python, where the events are few."""
