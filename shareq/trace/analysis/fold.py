@@ -116,9 +116,10 @@ def _window_moved(state: SharePartitionState, entry: Entry, event: WindowMoved) 
     for first, end, status in dropped:
         if not status.state.terminal and end > state.log_start and not state.partial:
             raise JournalCorrupt(entry, f"[{first}, {end}) is passed while {status.state.name}")
-    state.spso, state.window_end = spso, window_end
+    moved, state.spso, state.window_end = spso != state.spso, spso, window_end
     state.log_end = max(state.log_end, window_end)
-    state.add_past(dropped)
+    if moved or dropped:
+        state.add_past(dropped)
 
 
 def _keys_learned(state: SharePartitionState, entry: Entry, event: KeysLearned) -> None:

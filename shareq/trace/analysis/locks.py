@@ -39,7 +39,9 @@ ENDED_KEPT = 64
 """The number of ended locks that are kept, the latest ones."""
 RENEWALS_KEPT = 8
 FOLD_FROM = 512
-"""The number of entries before a moment that are searched first for the acquisitions of its locks."""
+"""The number of entries before a moment that are searched first for the acquisitions of its locks; later, as many as
+the last fold needed, and a MARGIN-th more."""
+MARGIN = 8
 
 
 class Lock(NamedTuple):
@@ -115,20 +117,22 @@ class LockFold:
         return joined
 
     def ended(self, since_ms: int) -> list[EndedLock]:
-        """The kept locks that ended at or after this time, the latest first; contiguous equal ones are one item."""
+        """The locks that ended at or after this time, at most ENDED_KEPT, the latest first; contiguous equal ones are
+        one item."""
         joined: list[EndedLock] = []
         for ended in sorted(self._ended, key=lambda e: (-e.ended_ms, e.how, e.lock.first)):
             if ended.ended_ms < since_ms:
                 break
             if joined and _continues(joined[-1], ended):
                 ended = ended._replace(lock=ended.lock._replace(first=joined.pop().lock.first))
+            elif len(joined) == ENDED_KEPT:
+                break
             joined.append(ended)
         return joined
 
-    def is_partial(self, since_ms: int) -> bool:
-        """True if the acquisition of a held lock, or of a kept one that ended at or after this time, is not known."""
-        ended = any(end.lock.acquired_ms is None for end in self._ended if end.ended_ms >= since_ms)
-        return ended or any(lock.acquired_ms is None for lock in self._held)
+    def acquired_ms(self, since_ms: int) -> list[int | None]:
+        """The times of the acquisitions of the held locks, and of those that ended at or after this time."""
+        return [lock.acquired_ms for lock in (*self._held, *(end.lock for end in self.ended(since_ms)))]
 
     def copy(self) -> LockFold:
         """An independent copy."""
@@ -288,19 +292,31 @@ class LockHistory:
     def __init__(self, timeline: PartitionTimeline) -> None:
         self._timeline = timeline
         self._begin_at = self._read = 0
+        self._distance = FOLD_FROM
         self._replay: Replay[LockFold] | None = None
 
     def at(self, until: int, since_ms: int) -> LockFold:
         """The locks after the entries below `until`, as far as the timeline has been refreshed; those that ended at or
         after `since_ms`, too. The next call changes the object."""
         count = self._timeline.count(until)
-        if self._replay is None or not self._begin_at <= count <= self._read + FOLD_FROM:
-            self._begin(count, FOLD_FROM)
+        begins = self._replay is None or not self._begin_at <= count <= self._read + FOLD_FROM
+        if begins:
+            self._begin(count, self._distance)
         fold = self._fold(until, count)
         while self._begin_at > 0 and not self._complete(fold, since_ms):
-            self._begin(count, 4 * max(count - self._begin_at, FOLD_FROM))
+            begins = True
+            self._begin(count, 2 * max(count - self._begin_at, FOLD_FROM))
             fold = self._fold(until, count)
+        if begins:
+            self._distance = self._needed(fold, count, since_ms)
         return fold
+
+    def _needed(self, fold: LockFold, count: int, since_ms: int) -> int:
+        """The distance at which a fold would have begun late enough to return the same locks, and a margin."""
+        known = [ms for ms in fold.acquired_ms(since_ms) if ms is not None]
+        earliest_ms = min(known if len(fold.ended(since_ms)) >= ENDED_KEPT else (*known, since_ms))
+        needed = count - self._timeline.at_time(earliest_ms - 1)
+        return max(needed + needed // MARGIN, MARGIN)
 
     def _begin(self, count: int, distance: int) -> None:
         """Begin `distance` entries before the first `count` ones, with the records that are held there."""
@@ -317,6 +333,6 @@ class LockHistory:
 
     def _complete(self, fold: LockFold, since_ms: int) -> bool:
         """True if the fold has the acquisitions of all locks that it has to return."""
-        if fold.is_partial(since_ms):
+        if None in fold.acquired_ms(since_ms):
             return False
         return self._timeline.entries[self._begin_at].time_ms < since_ms or len(fold.ended(since_ms)) >= ENDED_KEPT

@@ -19,8 +19,10 @@ from shareq.model.states import (
     RecordEvent,
     RecordState,
 )
+from shareq.trace.analysis.fold import apply_entry
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.runs import STATE_OF_CODE, RecordStatus, StatusRun
+from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal import Entry
 
 _TRANSITIONS: Final = TRANSITIONS | EXPERIMENTAL_TRANSITIONS
@@ -71,6 +73,8 @@ class RecordMoves:
         self._timeline = timeline
         self._blocks: dict[int, tuple[int, Moves]] = {}
         """Block -> the number of entries of the timeline up to which its moves are known, and the moves."""
+        self._state, self._applied = timeline.state(0).copy(), 0
+        """The state after a number of entries, by a fold that checks nothing: the timeline's own checks all."""
 
     def between(self, since: int, until: int) -> Moves:
         """The moves and the refused acknowledgements in entries with `since` <= order < `until`.
@@ -99,16 +103,25 @@ class RecordMoves:
         """Add what happened in the entry after the first `position` ones."""
         entry = self._timeline.entries[position]
         event = entry.event
+        state = self._before(position)
         if isinstance(event, AcknowledgementRefused):
             found.refused.append(entry)
         elif isinstance(event, RecordsChanged):
-            state = self._timeline.state(position)
             if not state.loaded or entry.broker_id == state.loaded_by:
                 found.moves.extend(_moves_of(entry, event, state.runs.overlap(event.first, event.end)))
         elif isinstance(event, RecordsHeld):
             found.moves.append(_acquired(entry, event))
         elif isinstance(event, HoldEnded):
             found.moves.append(_let_go(entry, event))
+        apply_entry(state, entry)
+        self._applied += 1
+
+    def _before(self, position: int) -> SharePartitionState:
+        """The state after the first `position` entries, to which the next one will be applied."""
+        if position != self._applied:
+            self._state, self._applied = self._timeline.state(position).copy(), position
+        self._state.partial = True
+        return self._state
 
 
 def _moves_of(entry: Entry, event: RecordsChanged, before: list[StatusRun]) -> Iterator[Move]:

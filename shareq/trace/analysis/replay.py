@@ -11,8 +11,11 @@ from shareq.trace.journal import Entry
 
 CHECKPOINT_EVERY = 256
 
-FAR = 2048
+FAR = 512
 """From more than this number of entries after the last checkpoint, a replay that can begin late does so."""
+
+FEW = 16
+"""The state after so few more entries is not looked for among the checkpoints."""
 
 
 class Copyable(Protocol):
@@ -56,7 +59,8 @@ class Replay(Generic[S]):
 
     def state(self, count: int) -> S:
         """The state after the first `count` entries. The next call changes the object: copy it to keep it."""
-        self._go_near(count)
+        if not 0 <= count - self._applied <= FEW:
+            self._go_near(count)
         while self._applied < count:
             stop = min(self._applied + CHECKPOINT_EVERY - self._applied % CHECKPOINT_EVERY, count)
             try:

@@ -97,15 +97,26 @@ class Runs:
 
     def assign(self, first: int, end: int, status: RecordStatus) -> None:
         """Set [first, end) to `status`, replacing earlier runs; adjacent equal runs are joined."""
-        left, right = self._cut(first, end)
+        firsts, ends, statuses = self._firsts, self._ends, self._statuses
+        left = bisect_right(ends, first)
+        if left == len(ends):
+            self.append(first, end, status)
+            return
+        if firsts[left] == first and ends[left] == end:  # the same records as before: the most frequent case
+            right = left + 1
+        else:
+            left, right = self._cut(first, end)
         self.complete += (end - first) * status.complete - self._complete(left, right)
-        if left > 0 and self._ends[left - 1] == first and self._statuses[left - 1] == status:
+        if left > 0 and ends[left - 1] == first and statuses[left - 1] == status:
             left -= 1
-            first = self._firsts[left]
-        if right < len(self._firsts) and self._firsts[right] == end and self._statuses[right] == status:
-            end = self._ends[right]
+            first = firsts[left]
+        if right < len(firsts) and firsts[right] == end and statuses[right] == status:
+            end = ends[right]
             right += 1
-        self._firsts[left:right], self._ends[left:right], self._statuses[left:right] = [first], [end], [status]
+        if right - left == 1:
+            firsts[left], ends[left], statuses[left] = first, end, status
+        else:
+            firsts[left:right], ends[left:right], statuses[left:right] = [first], [end], [status]
 
     def append(self, first: int, end: int, status: RecordStatus) -> None:
         """`assign` for a range above all runs, at the cost of a list's append."""

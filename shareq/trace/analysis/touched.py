@@ -1,4 +1,5 @@
-"""The places in a timeline that can concern one offset: a long timeline is not read for the few changes of a record.
+"""What the entries of a long timeline concern, by blocks: it is not read for the few changes of a record, and not event
+by event for the picture of a minute.
 
 Each block of entries has the ranges of the offsets that it changes and appends, and the greatest SPSO that it moves to.
 The other entries, such as loads, are rare; a block lists them.
@@ -6,19 +7,22 @@ The other entries, such as loads, are rare; a block lists them.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from shareq.model.events import (
     RecordsAppended,
     RecordsChanged,
+    SharePartitionDropped,
+    SharePartitionLoaded,
     StateWritePrepared,
     StateWriteSettled,
     TopicCreated,
     TopicDeleted,
     WindowMoved,
 )
+from shareq.model.states import PREPARED, RecordEvent
 from shareq.trace.journal import Entry
 
 BLOCK: Final = 256
@@ -28,13 +32,33 @@ Range = tuple[int, int]
 NOTHING: Final[Range] = (0, 0)
 
 
+class Changes(NamedTuple):
+    """The places of the changes of records, but for prepared writes, which change no state; the first offset and the
+    end of each; and the places of the events that set the window."""
+
+    places: list[int]
+    firsts: list[int]
+    ends: list[int]
+    windows: list[int]
+
+    def within(self, first: int, stop: int, begin: int) -> Changes:
+        """Those at places from `first` to `stop`, as places that count from `begin`."""
+        part = slice(bisect_left(self.places, first), bisect_left(self.places, stop))
+        places = [place - begin for place in self.places[part]]
+        windows = [place - begin for place in self.windows if first <= place < stop]
+        return Changes(places, self.firsts[part], self.ends[part], windows)
+
+
 class Block(NamedTuple):
-    """What BLOCK entries concern. `others`: the entries of all types that have no range here."""
+    """What BLOCK entries concern. `timeouts`: the entries of expired locks; `others`: those of all types that have no
+    range here."""
 
     changed: Range
     appended: Range
     spso: int
     has_topic: bool
+    changes: Changes
+    timeouts: tuple[Entry, ...]
     others: tuple[Entry, ...]
 
     def may_change(self, offset: int) -> bool:
@@ -42,26 +66,60 @@ class Block(NamedTuple):
         return self.changed[0] <= offset < self.changed[1] or self.appended[0] <= offset < self.appended[1]
 
 
+class Part(NamedTuple):
+    """What some entries concern; the places count from the first of them."""
+
+    changes: Changes
+    timeouts: list[Entry]
+    others: list[Entry]
+
+
 class Blocks:
-    """The complete blocks of a timeline that may still grow; `entries` is a list that only grows."""
+    """The blocks of a timeline that may still grow, read when asked; `entries` is a list that only grows."""
 
     def __init__(self, entries: list[Entry]) -> None:
         self._entries = entries
-        self._blocks: list[Block] = []
+        self._blocks: dict[int, Block] = {}
 
     def since(self, number: int) -> Iterator[Block]:
-        """The blocks from a number on."""
-        for begin in range(len(self._blocks) * BLOCK, len(self._entries) - BLOCK + 1, BLOCK):
-            self._blocks.append(_block(self._entries[begin : begin + BLOCK]))
-        return islice(self._blocks, number, None)
+        """The complete blocks from a number on."""
+        return map(self._block, range(number, len(self._entries) // BLOCK))
+
+    def part(self, first: int, stop: int) -> Part:
+        """The entries from `first` to `stop`. The cost follows the blocks."""
+        found = Part(Changes([], [], [], []), [], [])
+        if first >= stop:
+            return found
+        low, high = self._entries[first].order, self._entries[stop - 1].order
+        for number in range(first // BLOCK, -(-stop // BLOCK)):
+            block, begin = self._block(number), number * BLOCK
+            new = block.changes.within(first - begin, stop - begin, first - begin)
+            for known, more in zip(found.changes, new, strict=True):
+                known.extend(more)
+            found.timeouts.extend(entry for entry in block.timeouts if low <= entry.order <= high)
+            found.others.extend(entry for entry in block.others if low <= entry.order <= high)
+        return found
+
+    def _block(self, number: int) -> Block:
+        """A block. One that is not complete is not kept."""
+        found = self._blocks.get(number)
+        if found is None:
+            entries = self._entries[number * BLOCK : number * BLOCK + BLOCK]
+            found = _block(entries)
+            if len(entries) == BLOCK:
+                self._blocks[number] = found
+        return found
 
 
 _WITH_RANGES = frozenset((RecordsChanged, RecordsAppended, WindowMoved, StateWritePrepared, StateWriteSettled))
+_OF_WINDOW = frozenset((WindowMoved, SharePartitionLoaded, SharePartitionDropped))
+_TIMEOUT = str(RecordEvent.LOCK_TIMEOUT)
 
 
 def _block(entries: list[Entry]) -> Block:
     events: list[Any] = [entry[3] for entry in entries]
-    present = set(map(type, events))
+    types = list(map(type, events))
+    present = set(types)
     changed = [event for event in events if type(event) is RecordsChanged]
     appended = [event for event in events if type(event) is RecordsAppended] if RecordsAppended in present else []
     return Block(
@@ -69,5 +127,12 @@ def _block(entries: list[Entry]) -> Block:
         (min([event[2] for event in appended]), max([event[3] for event in appended])) if appended else NOTHING,
         max([event[3] for event in events if type(event) is WindowMoved], default=0),
         TopicCreated in present or TopicDeleted in present,
+        Changes(
+            [place for place, event in enumerate(events) if types[place] is RecordsChanged and event[3] != PREPARED],
+            [event[4] for event in changed if event[3] != PREPARED],
+            [event[5] for event in changed if event[3] != PREPARED],
+            [place for place, kind in enumerate(types) if kind in _OF_WINDOW],
+        ),
+        tuple([e for e in entries if type(e[3]) is RecordsChanged and e[3][3] == _TIMEOUT]),
         () if present <= _WITH_RANGES else tuple(e for e in entries if type(e[3]) not in _WITH_RANGES),
     )

@@ -24,12 +24,11 @@ from shareq.trace.views.snapshot import Mark
 MARKS = 40
 """Maximum number of marks in a view."""
 
+FAILURES = ("broker_killed", "leader_moved", "disturbed", "fault", "member_left")
+"""The kinds that a diagram over time marks as lines."""
+
 KINDS = (
-    "broker_killed",
-    "leader_moved",
-    "disturbed",
-    "fault",
-    "member_left",
+    *FAILURES,
     "write_failed",
     "log_start",
     "lock_timeout",
@@ -114,10 +113,20 @@ class Marks:
         return chosen
 
 
-def has_left_by_itself(entry: Entry) -> bool:
-    """True for a member that has left, and was not removed: it is no failure."""
+def failures(entries: Iterable[Entry], name: Name) -> list[Mark]:
+    """The marks of deaths, faults and elections, thinned to the limit; a member that leaves by itself is none."""
+    marks = Marks(name)
+    marks.add(0, [entry for entry in entries if type(entry[3]) in _FAILURES and not _has_left_by_itself(entry)])
+    return marks.shown()
+
+
+def _has_left_by_itself(entry: Entry) -> bool:
+    """True for a member that has left, and was not removed."""
     return isinstance(entry.event, MemberLeft) and entry.event.reason == "left"
 
+
+_FAILURES = frozenset((BrokerStopped, LeaderElected, ObservationDisturbed, FaultInjected, MemberLeft))
+"""The types of the events with marks of these kinds."""
 
 _RETURNED = (int(RecordState.AVAILABLE), int(RecordState.ARCHIVED))
 """The states of records after a lock has expired."""

@@ -19,7 +19,7 @@ from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.journal import Journal, journal_of
 from shareq.trace.journal.event_text import count_text, list_text
 from shareq.trace.views.figure_text import figure_text
-from shareq.trace.views.marks import Marks, has_left_by_itself
+from shareq.trace.views.marks import failures
 from shareq.trace.views.member_names import names_of
 from shareq.trace.views.palette import DARK, HATCHES, LIGHT, SERIES, STATES, UNKNOWNS
 from shareq.trace.views.raster_sampling import PAST, Raster, sample
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MARKED = ("broker_killed", "leader_moved", "disturbed", "fault", "member_left")
-"""The marks that a plot shows as vertical lines."""
 MOST_SVG_BYTES = 140_000
 """The most bytes of a plot as SVG in a notebook; a larger one is a PNG only."""
 _OF_RECORDS = (RecordsAppended, RecordsChanged, WindowMoved, DurableStateRead)
@@ -226,10 +224,8 @@ def _draw_states(axis: Axes, picture: Raster, colours: dict[str, str]) -> None:
 
 
 def _failures(timeline: PartitionTimeline) -> list[Mark]:
-    """The marks drawn as lines; a member that leaves by itself is no failure."""
-    marks = Marks(names_of(timeline.journal, timeline.group).name)
-    marks.add(0, (entry for entry in timeline.entries if not has_left_by_itself(entry)))
-    return [mark for mark in marks.shown() if mark["kind"] in MARKED]
+    """The marks drawn as lines."""
+    return failures(timeline.entries, names_of(timeline.journal, timeline.group).name)
 
 
 def _timeline(journal: Journal, group: str, topic: str, partition: int) -> PartitionTimeline:

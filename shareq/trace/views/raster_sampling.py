@@ -24,6 +24,7 @@ from shareq.model.events import (
 )
 from shareq.model.states import PREPARED, RecordEvent, RecordState
 from shareq.trace.analysis.fold import apply_entry
+from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.runs import RecordStatus, Runs
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal import Entry
@@ -41,7 +42,8 @@ _CODES = {name: code for code, name in enumerate(_DRAWN, start=1)}
 _NAMES = {int(state): state.name.lower() for state in RecordState}
 _CODE_OF_STATE = {int(state): _CODES[state.name.lower()] for state in RecordState}
 _OUTCOMES = {int(state): state.name.lower() for state in (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)}
-_OF_WINDOW = frozenset((SharePartitionLoaded, SharePartitionDropped, WindowMoved))
+_OF_WINDOW = frozenset((SharePartitionLoaded, SharePartitionDropped))
+_OBSERVED = frozenset((DurableStateRead, RecordsHeld))
 _TIMEOUT = str(RecordEvent.LOCK_TIMEOUT)
 
 
@@ -104,27 +106,69 @@ def sample(
     `start`: the state before the first of the entries; None: they are all entries of the journal. With a `start` the
     offsets are those that were in the window, without it all that were appended. `size`: maximum columns and rows.
     """
-    import numpy as np
-
     events = [entry[3] for entry in entries]
-    observed = bool({DurableStateRead, RecordsHeld} & set(map(type, events))) or (start is not None and start.observed)
-    low, high = _appended(events) if start is None else _in_window(events, start, observed=observed)
-    columns, rows = size[0], min(high - low, size[1])
-    edges = np.linspace(low, high, rows + 1)
-    x = np.linspace(span[0], span[1], columns + 1)
-    kind = _ObservedPainter if observed else _Painter
-    painter = kind(np.floor((edges[:-1] + edges[1:]) / 2).astype(int).tolist(), low)
+    observed = not _OBSERVED.isdisjoint(map(type, events)) or (start is not None and start.observed)
+    offsets = _appended(events) if start is None else _in_window(events, start, observed=observed)
+    grid = _Grid(offsets, span, size)
+    painter = (_ObservedPainter if observed else _Painter)(grid.sampled.tolist(), offsets[0])
     if start is not None:
         painter.begin(start)
-    codes, spso, window_end = np.zeros((rows, columns), np.uint8), np.zeros(columns), np.zeros(columns)
-    position = 0
-    for column, centre in enumerate(((x[:-1] + x[1:]) / 2).tolist()):
-        stop = bisect_right(xs, centre, position)
-        painter.read(entries[position:stop], xs[position:stop])
-        position = stop
-        codes[:, column], spso[column], window_end[column] = painter.column(), painter.spso, painter.window_end
-    painter.read(entries[position:], xs[position:])
-    return Raster(x, edges, codes, spso, window_end, painter.timeouts, painter.outcomes, painter.uncertain)
+    return grid.painted(painter, entries, xs)
+
+
+def sample_part(
+    timeline: PartitionTimeline, first: int, stop: int, span_ms: tuple[float, float], size: tuple[int, int]
+) -> Raster:
+    """Sample the entries from `first` to `stop` of a timeline by their times, with the offsets that were in the window.
+
+    `timeouts` and `outcomes` are not counted: the changes that no sampled offset has are not read, unless the journal
+    is an observer's.
+    """
+    import numpy as np
+
+    start, part, entries = timeline.state(first), timeline.blocks.part(first, stop), timeline.entries
+    if start.observed or any(type(entry.event) in _OBSERVED for entry in part.others):
+        read = entries[first:stop]
+        return sample(read, [entry[1] for entry in read], span_ms, start=start, size=size)
+    changes = part.changes
+    of_window = [entries[first + place][3] for place in changes.windows]
+    low, end = _in_window(of_window, start, observed=False)
+    firsts, ends = np.array([low, *changes.firsts]), np.array([end, *changes.ends])
+    grid = _Grid((int(firsts.min()), int(ends.max())), span_ms, size)
+    painter = _Painter(grid.sampled.tolist(), int(firsts.min()))
+    painter.begin(start)
+    painted = np.searchsorted(grid.sampled, firsts[1:]) < np.searchsorted(grid.sampled, ends[1:])
+    places = sorted([changes.places[number] for number in np.flatnonzero(painted).tolist()] + changes.windows)
+    read = [entries[first + place] for place in places]
+    return grid.painted(painter, read, [entry[1] for entry in read])
+
+
+class _Grid:
+    """The columns and rows of a raster; `sampled` has the offset of each row."""
+
+    def __init__(self, offsets: tuple[int, int], span: tuple[float, float], size: tuple[int, int]) -> None:
+        import numpy as np
+
+        (low, high), (columns, rows) = offsets, size
+        self._x, self._edges = np.linspace(*span, columns + 1), np.linspace(low, high, min(high - low, rows) + 1)
+        self.sampled: NDArray[Any] = np.floor((self._edges[:-1] + self._edges[1:]) / 2).astype(int)
+
+    def painted(self, painter: _Painter, entries: Sequence[Entry], xs: Sequence[float]) -> Raster:
+        """The raster of what a painter makes of these entries."""
+        import numpy as np
+
+        x, columns, position = self._x, len(self._x) - 1, 0
+        codes, spso, window_end = (
+            np.zeros((len(self.sampled), columns), np.uint8), np.zeros(columns), np.zeros(columns),
+        )  # fmt: skip
+        for column, centre in enumerate(((x[:-1] + x[1:]) / 2).tolist()):
+            stop = bisect_right(xs, centre, position)
+            painter.read(entries[position:stop], xs[position:stop])
+            position = stop
+            codes[:, column], spso[column], window_end[column] = painter.column(), painter.spso, painter.window_end
+        painter.read(entries[position:], xs[position:])
+        counts = painter.timeouts, painter.outcomes, painter.uncertain
+        return Raster(x, self._edges, codes, spso, window_end, *counts)
 
 
 def _appended(events: Sequence[Event]) -> tuple[int, int]:
@@ -201,7 +245,10 @@ class _Painter:
         """Apply the next entries, which are at these x positions."""
         for entry, x in zip(entries, xs, strict=True):
             event = entry[3]
-            if type(event) is not RecordsChanged:
+            if type(event) is WindowMoved:
+                if self._loaded_by in (-1, entry[2]):
+                    self.spso, self.window_end = event.spso, event.window_end
+            elif type(event) is not RecordsChanged:
                 if type(event) in _OF_WINDOW:
                     self._apply(entry)
             elif event[3] != PREPARED and self._loaded_by in (-1, entry[2]):
@@ -215,7 +262,7 @@ class _Painter:
                     self.outcomes[_OUTCOMES[state]] += end - first
 
     def _apply(self, entry: Entry) -> None:
-        """Apply an entry that is no change of records."""
+        """Apply a load, or the end of one."""
         event = entry.event
         if isinstance(event, SharePartitionLoaded):
             self._loaded_by = entry.broker_id
@@ -223,11 +270,7 @@ class _Painter:
             self._codes[bisect_left(self._offsets, event.spso) :] = NOTHING
             for first, end, state, _ in event.runs:
                 self._paint(first, end, _NAMES[state])
-        elif self._loaded_by not in (-1, entry.broker_id):
-            return
-        elif isinstance(event, WindowMoved):
-            self.spso, self.window_end = event.spso, event.window_end
-        elif isinstance(event, SharePartitionDropped):
+        elif isinstance(event, SharePartitionDropped) and self._loaded_by in (-1, entry.broker_id):
             self._loaded_by = -1
 
     def _paint(self, first: int, end: int, name: str) -> None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from shareq.extras import require
-from shareq.model.events import MemberLeft, RecordsChanged
 from shareq.model.states import RecordEvent, RecordState
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal import Entry
-from shareq.trace.views.marks import Marks, has_left_by_itself
+from shareq.trace.views.marks import failures
 from shareq.trace.views.palette import STATES, UNKNOWNS
-from shareq.trace.views.plots import MARKED
-from shareq.trace.views.raster_sampling import PAST, Raster, sample
+from shareq.trace.views.raster_sampling import PAST, Raster, sample_part
 from shareq_widgets.instant import Instant
 
 LOCK_TIMEOUT = str(RecordEvent.LOCK_TIMEOUT)
@@ -87,17 +85,14 @@ def content(
     timeline = history.timeline(topic, partition)
     stop = timeline.count(instant.until)
     place = min(timeline.at_time(begin), stop)
-    start = timeline.state(place).copy()
-    entries = timeline.entries[place:stop]
-    drawn = [entry for entry in entries if entry.time_ms <= end]
-    shown_to = min(instant.now_ms, end)
-    part = max((shown_to - begin) / (end - begin), 0)
-    picture = sample(
-        drawn, [entry.time_ms for entry in drawn], (begin, max(shown_to, begin + 1)),
-        start=start, size=(max(round(columns * part), 1), rows),
-    )  # fmt: skip
+    end_place = max(min(timeline.at_time(end), stop), place)
+    part, shown_to = timeline.blocks.part(place, end_place), min(instant.now_ms, end)
+    first_known = _first_known(part.others, timeline.state(place), begin)
+    share = max((shown_to - begin) / (end - begin), 0)
+    picture = sample_part(
+        timeline, place, end_place, (begin, max(shown_to, begin + 1)), (max(round(columns * share), 1), rows)
+    )
     state = history.share_partition(topic, partition, instant.until)
-    first_known = _first_known(drawn, start, begin)
     last = (instant.now_ms, state.spso, state.window_end) if begin <= instant.now_ms <= end else None
     return RasterContent(
         topic, partition, instant.origin_ms, instant.now_ms, begin, end,
@@ -105,7 +100,7 @@ def content(
         (int(picture.offsets[0]), int(picture.offsets[-1])), _samples(picture, 0), _samples(picture, PAST),
         _steps(picture, picture.spso, first_known, last and (last[0], last[1])),
         _steps(picture, picture.window_end, first_known, last and (last[0], last[2])),
-        _expired(drawn), tuple(_notices(instant, drawn)), tuple(_ahead(instant, state, end)),
+        _expired(part.timeouts), tuple(_notices(instant, part.others)), tuple(_ahead(instant, state, end)),
         _waits(instant, state),
     )  # fmt: skip
 
@@ -156,24 +151,16 @@ def _steps(picture: Raster, values: Any, from_ms: float | None, last: tuple[int,
     return tuple(steps)
 
 
-def _expired(entries: Sequence[Entry]) -> tuple[tuple[float, int, int], ...]:
-    return tuple(
-        [
-            (entry[1], event[4], event[5])
-            for entry in entries
-            if type(event := entry[3]) is RecordsChanged and event[3] == LOCK_TIMEOUT
-        ]
-    )
+def _expired(entries: Iterable[Entry]) -> tuple[tuple[float, int, int], ...]:
+    events: list[tuple[int, Any]] = [(entry.time_ms, entry.event) for entry in entries]
+    return tuple((time_ms, event.first, event.end) for time_ms, event in events)
 
 
 def _notices(instant: Instant, entries: Sequence[Entry]) -> Iterator[Notice]:
     """Deaths, failures and elections; a member that leaves by itself is none."""
-    marks = Marks(instant.name)
-    marks.add(0, [entry for entry in entries if type(entry[3]) is not MemberLeft or not has_left_by_itself(entry)])
-    for mark in marks.shown():
-        if mark["kind"] in MARKED:
-            hot = mark["kind"] in ("broker_killed", "fault", "member_left", "disturbed")
-            yield Notice(mark["time_ms"], mark["text"], hot)
+    for mark in failures(entries, instant.name):
+        hot = mark["kind"] != "leader_moved"
+        yield Notice(mark["time_ms"], mark["text"], hot)
 
 
 def _ahead(instant: Instant, state: SharePartitionState, end: int) -> Iterator[Notice]:
