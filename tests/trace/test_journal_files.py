@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import json
+import subprocess
+import sys
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -328,3 +330,14 @@ def test_a_journal_of_existing_entries() -> None:
     journal = Journal.of([Entry(4, 0, 0, FaultInjected("x"))], 3)
     assert (journal.total, journal.dropped, journal.origin_ms) == (5, 4, 3)
     assert Journal.of([], 3).total == 0
+
+
+def test_a_parquet_file_is_read_without_pandas(tmp_path: Path) -> None:
+    """Its import takes about as long as the reading of a million events."""
+    file = tmp_path / "journal.parquet"
+    made = [EVENT_TYPES["WindowMoved"]("g", "t", 1, 3, 9), FaultInjected("x"), FaultInjected("y")]
+    journal_of([(5, 0, event) for event in made]).to_parquet(file)
+    code = f"from shareq.trace import Journal; print(Journal.from_parquet({str(file)!r}).total)"
+    code += "; import sys; print('pandas' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["3", "False"]

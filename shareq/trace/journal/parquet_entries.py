@@ -15,7 +15,7 @@ from os import PathLike, fspath
 from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
-from shareq.trace.journal.arrow_values import arrow_type, python_values
+from shareq.trace.journal.arrow_values import arrow_type, python_values, to_arrow, to_arrow_text, to_numpy
 from shareq.trace.journal.entry_log import Entry
 from shareq.trace.journal.event_codec import EVENT_TYPES, BadEvent, decode
 from shareq.trace.journal.journal_file import READABLE, RENAMED, VERSION, JournalFileError, current
@@ -70,7 +70,7 @@ class _Rows:
         import numpy as np
 
         types = _one_chunk(self._texts(*HEAD[3]).dictionary_encode())
-        codes, events = types.indices.to_numpy(), [None] * len(types)
+        codes, events = to_numpy(types.indices), [None] * len(types)
         names = types.dictionary.to_pylist()
         untyped = [code for code, name in enumerate(names) if not self._is_typed(name)]
         self._read_payloads(np.flatnonzero(np.isin(codes, untyped)))
@@ -111,7 +111,7 @@ class _Rows:
         """The values of some rows in the typed column of a field, as an Arrow array."""
         if name not in self._columns:
             self._columns[name] = _one_chunk(self._read(str(self._stored(name))))
-        found = self._columns[name].take(places)
+        found = self._columns[name].take(to_arrow(places))
         return _codes(found) if name in ("state", "to_state") else found
 
     # ---- payloads ----------------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ class _Rows:
         for batch in self._file.iter_batches(ROWS_AT_ONCE, columns=[PAYLOAD[0]], use_threads=False):
             end = begin + len(batch)
             first, last = np.searchsorted(places, (begin, end))
-            found.append(batch.column(0).take(pa.array(places[first:last] - begin)))
+            found.append(batch.column(0).take(to_arrow(places[first:last] - begin)))
             begin = end
         texts = pa.chunked_array(found)
         if texts.null_count:
@@ -143,7 +143,7 @@ class _Rows:
             self._read_payloads(np.arange(len(self._orders)))
         assert self._payloads is not None
         known, payloads = self._payloads
-        texts = payloads.take(np.searchsorted(known, places)).combine_chunks()
+        texts = payloads.take(to_arrow(np.searchsorted(known, places))).combine_chunks()
         events = self._parsed(type_name, texts)
         if events is not None:
             return events
@@ -154,6 +154,7 @@ class _Rows:
 
     def _parsed(self, type_name: str, texts: Any) -> list[Any] | None:
         """The events of payloads that all have the same fields; None if one does not fit."""
+        import numpy as np
         import pyarrow as pa
         import pyarrow.compute as pc
         from pyarrow import json as pa_json
@@ -163,7 +164,8 @@ class _Rows:
         if not types or None in types.values() or pc.any(pc.match_substring(texts, "\n")).as_py():
             return None
         stored = {name: name if self._is_current else _OLD_NAMES.get(name, name) for name in types}
-        lines = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts), "\n")
+        whole = pa.ListArray.from_arrays(to_arrow(np.array([0, len(texts)], np.int32)), texts)
+        lines = pc.binary_join(whole, to_arrow_text("\n"))
         try:
             table = pa_json.read_json(
                 pa.BufferReader(lines[0].as_buffer()),
@@ -196,7 +198,7 @@ class _Rows:
         column = self._without_nulls(name)
         if str(column.type) not in (kind, "int64"):
             raise BadEvent(f"{name} must be {kind}, not {column.type}")
-        values: list[int] = column.to_numpy().tolist()
+        values: list[int] = to_numpy(_one_chunk(column)).tolist()
         return values
 
     def _texts(self, name: str, kind: str) -> Any:
@@ -254,10 +256,12 @@ def _made(type_name: str, arrays: dict[str, Any]) -> list[Any] | None:
 def _codes(states: Any) -> Any:
     """The numbers of states, by their texts; null where a text is neither a name nor a number."""
     import numpy as np
-    import pyarrow as pa
 
-    codes = pa.array([_code(text) for text in states.dictionary.to_pylist()], pa.int64())
-    return codes.take(states.indices) if len(states) else pa.array(np.zeros(0, np.int64))
+    codes = [_code(text) for text in states.dictionary.to_pylist()]
+    numbers = to_arrow(
+        np.array([code or 0 for code in codes], np.int64), np.array([code is not None for code in codes])
+    )
+    return numbers.take(states.indices)
 
 
 def _code(text: str) -> int | None:
