@@ -9,9 +9,16 @@ later, with the entries from there on applied. That fold cannot check the record
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
-from shareq.model.events import RecordsChanged, SharePartitionLoaded, TopicCreated, TopicDeleted, WindowMoved
+from shareq.model.events import (
+    RecordsChanged,
+    SharePartitionLoaded,
+    StateWriteSettled,
+    TopicCreated,
+    TopicDeleted,
+    WindowMoved,
+)
 from shareq.trace.analysis.fold import apply_entry, is_from_leader
 from shareq.trace.analysis.runs import Runs
 from shareq.trace.analysis.share_partition_state import PAST_OFFSETS, SharePartitionState
@@ -47,17 +54,31 @@ class Outline:
             state.runs, self.reach = Runs(), state.window_end
 
     def read(self, entries: list[Entry]) -> None:
-        """Apply the next entries, at a lower cost than one by one: most are changes of records."""
-        state, reach, loaded = self.state, self.reach, self.state.loaded
+        """Apply the next entries, at a lower cost than one by one: most are changes of records, legal moves of the
+        window, and results of writes in progress."""
+        state, reach, loaded, leader = self.state, self.reach, self.state.loaded, self._leader()
         for entry in entries:
-            event = entry[3]
-            if type(event) is RecordsChanged and loaded:
+            event: Any = entry[3]
+            kind = type(event)
+            if kind is RecordsChanged and loaded:
                 reach = max(reach, event[5])
+            elif leader == entry[2] and kind is StateWriteSettled and state.writes.pop(event[3], None) is not None:
+                state.now_ms = entry[1]
+            elif leader == entry[2] and kind is WindowMoved and state.spso <= event[3] <= event[4] >= state.window_end:
+                state.now_ms, state.spso, state.window_end = entry[1], event[3], event[4]
+                state.log_end, reach = max(state.log_end, event[4]), event[4]
             else:
                 self.reach = reach
                 self.apply(entry)
-                reach, loaded = self.reach, state.loaded
+                reach, loaded, leader = self.reach, state.loaded, self._leader()
         self.reach = reach
+
+    def _leader(self) -> int | None:
+        """The broker whose events count, if the next ones need not be compared with records: there are none here, and
+        no entry is missing."""
+        state = self.state
+        plain = state.loaded and not state.partial and not state.observed and not state.runs and not state.past
+        return state.loaded_by if plain else None
 
     def holds_for(self, spso: int) -> bool:
         """True if all records above a later SPSO, and in the `past` below it, have changed since this outline."""

@@ -6,7 +6,7 @@ checkpoints the fold begins a few entries before the wanted moment, at an `Outli
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left
 
 from shareq.model.events import (
     AcknowledgementRefused,
@@ -109,8 +109,8 @@ class PartitionTimeline:
         new: list[Entry] = []
         for subject, types in self._subjects.items():
             entries = self.journal.about(subject)
-            start = bisect_right(entries, self._seen - 1, key=order_of)
-            new += [entry for entry in entries[start:] if entry[0] < total and type(entry[3]) in types]
+            start, stop = (bisect_left(entries, order, key=order_of) for order in (self._seen, total))
+            new += [entry for entry in entries[start:stop] if type(entry[3]) in types]
         if dropped > self._seen:
             self._gaps.add(len(self.entries))
         self._seen = total
