@@ -26,9 +26,10 @@ from shareq.model.events import (
     WindowMoved,
 )
 from shareq.trace import Journal, Plot, lag_over_time, lag_plot, raster
+from shareq.trace.analysis import touched
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.views.palette import DARK, LIGHT, STATES
-from shareq.trace.views.raster_sampling import COLUMNS, PAST, ROWS, sample
+from shareq.trace.views.raster_sampling import COLUMNS, PAST, ROWS, sample, sample_part
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random_history
 
 FREE = RecordsChanged(*WHERE, "lock_timeout", 4, 6, 0, 1)
@@ -198,6 +199,25 @@ def test_samples_are_the_states_of_the_fold(seed: int) -> None:
             codes = picture.codes[:, column]
             drawn = {low + row: int(code) for row, code in enumerate(codes) if 0 < code <= PAST}
             assert drawn == expected
+
+
+def test_a_part_has_the_samples_of_all_its_entries(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that change no sampled offset are not read. Parts begin and end within blocks, and after all of them."""
+    monkeypatch.setattr(touched, "BLOCK", 8)
+    for number in range(5):
+        rng = Random(f"{seed}/{number}")
+        *_, (journal, _) = random_history(rng, 150)
+        timeline = PartitionTimeline(journal, GROUP, TOPIC, 0)
+        count = len(timeline.refresh())
+        for _ in range(20):
+            first, stop = sorted(rng.randrange(count + 1) for _ in range(2))
+            entries, size = timeline.entries[first:stop], (rng.randrange(1, 30), rng.randrange(1, 12))
+            span = (float(journal[0].time_ms), float(journal[-1].time_ms + 1))
+            found = sample_part(timeline, first, stop, span, size)
+            start = timeline.state(first)
+            whole = sample(entries, [entry.time_ms for entry in entries], span, start=start, size=size)
+            for name in ("x", "offsets", "codes", "spso", "window_end"):
+                assert np.array_equal(getattr(found, name), getattr(whole, name)), name
 
 
 def test_rectangles_cover_each_sample_once(seed: int) -> None:
