@@ -222,6 +222,15 @@ def test_the_spso_can_pass_held_records_below_the_log_start() -> None:
     assert (state.spso, sorted(by_offset(state))) == (13, [13, 14])
 
 
+def test_the_spso_can_pass_held_records_if_a_move_of_the_log_start_may_be_missing() -> None:
+    state = SharePartitionState(*WHERE)
+    state.miss_entries()
+    for order, event in enumerate([*START[:2], WindowMoved(*WHERE, 13, 15)]):
+        apply_entry(state, Entry(order, ORIGIN_MS, 0, event))
+    assert not state.partial
+    assert (state.spso, sorted(by_offset(state))) == (13, [13, 14])
+
+
 # ---- every (state, cause) --------------------------------------------------------------------------------------------
 
 STATES: dict[str, list[Event]] = {

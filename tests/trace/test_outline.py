@@ -52,7 +52,7 @@ def count_begun(timeline: PartitionTimeline, rng: Random, seeks: int) -> int:
     expected = [described(folded.copy())]
     for position, entry in enumerate(timeline.entries):
         if position in timeline._gaps:
-            folded.partial = True
+            folded.miss_entries()
         apply_entry(folded, entry)
         expected.append(described(folded.copy()))
     begun, begin = [], timeline._begin

@@ -114,7 +114,8 @@ def _window_moved(state: SharePartitionState, entry: Entry, event: WindowMoved) 
         raise JournalCorrupt(entry, f"[{state.spso}, {state.window_end}) cannot become [{spso}, {window_end})")
     dropped = state.runs.drop_below(spso)
     for first, end, status in dropped:
-        if not status.state.terminal and end > state.log_start and not state.partial:
+        on_log = state.log_start_known and end > state.log_start
+        if on_log and not status.state.terminal and not state.partial:
             raise JournalCorrupt(entry, f"[{first}, {end}) is passed while {status.state.name}")
     moved, state.spso, state.window_end = spso != state.spso, spso, window_end
     state.log_end = max(state.log_end, window_end)
@@ -181,7 +182,7 @@ def _log_kept(state: SharePartitionState, entry: Entry, event: LogKept) -> None:
 
 def _log_start_moved(state: SharePartitionState, entry: Entry, event: LogStartMoved) -> None:
     del entry
-    state.log_start = event.log_start_offset
+    state.log_start, state.log_start_known = event.log_start_offset, True
     state.log_end = max(state.log_end, state.log_start)
 
 

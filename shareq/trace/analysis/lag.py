@@ -23,7 +23,9 @@ def lag_over_time(source: Any, group: str, topic: str, partition: int = 0) -> li
     """
     timeline = PartitionTimeline(journal_of(source), group, topic, partition)
     entries = timeline.refresh()
-    state = SharePartitionState(group, topic, partition, partial=bool(timeline.journal.dropped))
+    state = SharePartitionState(group, topic, partition)
+    if timeline.journal.dropped:
+        state.miss_entries()
     series: list[tuple[int, int]] = []
     for entry in entries:
         apply_entry(state, entry)

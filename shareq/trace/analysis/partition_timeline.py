@@ -162,10 +162,10 @@ class PartitionTimeline:
 
     def _apply_to_outline(self, outline: Outline, position: int, entry: Entry) -> None:
         if position in self._gaps:
-            outline.state.partial = True
+            outline.state.miss_entries()
         outline.apply(entry)
 
     def _apply(self, state: SharePartitionState, position: int, entry: Entry) -> None:
         if position in self._gaps:
-            state.partial = True
+            state.miss_entries()
         apply_entry(state, entry)

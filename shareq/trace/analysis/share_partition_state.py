@@ -25,7 +25,7 @@ class SharePartitionState:
     memory. If not, `runs` are those of the last leader, without locks and writes; they may or may not be durable.
 
     `partial`: the first entries are missing, because a bounded journal has dropped them. Until the next load such a
-    fold checks nothing and has only the runs that have changed since.
+    fold checks nothing and has only the runs that have changed since. `log_start_known`: no move of it is missing.
 
     `observed`: the journal is an observer's, see `observed_knowledge`. If `uncertain`, `window_end` is an upper bound,
     and `disturbed` the reason why the observer has no new data, empty if it has.
@@ -47,6 +47,7 @@ class SharePartitionState:
     spso: int = 0
     window_end: int = 0
     log_start: int = 0
+    log_start_known: bool = True
     log_end: int = -1
     delivery_count_limit: int = _DEFAULT.delivery_count_limit
     max_record_locks: int = _DEFAULT.partition_max_record_locks
@@ -101,6 +102,10 @@ class SharePartitionState:
     def copy(self) -> SharePartitionState:
         """An independent copy; the cost follows the number of runs."""
         return replace(self, runs=self.runs.copy(), past=self.past[:], writes=dict(self.writes))
+
+    def miss_entries(self) -> None:
+        """Go on after a gap in the journal."""
+        self.partial, self.log_start_known = True, False
 
     def reset(self) -> None:
         """Forget the records, after the topic was created again or deleted. Time and configuration stay."""
