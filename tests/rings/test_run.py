@@ -13,6 +13,7 @@ import pytest
 from tests.rings.parts import RINGS, ROOT, Part, Phase
 from tests.rings.processes import RUN, marked
 from tests.rings.run import Outcome, Run, table
+from tests.rings.thread import THREAD
 
 SLEEPER = "import signal; signal.pause()"
 CHILD = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {SLEEPER!r}], start_new_session=True)"
@@ -179,3 +180,9 @@ def test_every_folder_of_tests_belongs_to_all_rings() -> None:
     }
     named = {Path(word).parts[1] for word in words if word.startswith("tests/") and len(Path(word).parts) > 1}
     assert {path.name for path in folders} - named == set()
+
+
+@pytest.mark.parametrize("part", THREAD)
+def test_the_tests_of_a_thread_exist(part: str) -> None:
+    named = [test.partition("[")[0].split("::") for test in THREAD[part]]
+    assert [f"{path}::{name}" for path, name in named if f"def {name}(" not in (ROOT / path).read_text()] == []

@@ -89,7 +89,7 @@ _SPARK = {
         "test_each_table_equals_an_independent_computation[locks]",
         "test_each_table_equals_an_independent_computation[windows]",
         "test_each_table_equals_an_independent_computation[lag]",
-        "test_few_events_take_at_most_eight_jobs",
+        "test_small_journals_take_two_jobs",
     ),
     "spark/test_produce.py": ("test_keys_and_headers_are_written", "test_rows_without_a_value_are_refused"),
     "spark/test_state_topic.py": (
