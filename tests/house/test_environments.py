@@ -69,7 +69,7 @@ def test_both_install_extras_and_name_no_package_twice() -> None:
     """The list of packages stands in pyproject.toml alone, so there is nothing that could disagree."""
     assert from_pip(CONDA) == ["-c requirements.lock", "-e .[lab]"]
     assert from_pip(BINDER) == []
-    assert pip_installs(POST_BUILD) == [["-c", "requirements.lock", "-e", ".[course]"]]
+    assert pip_installs(POST_BUILD) == [["-c", "requirements.lock", "-e", ".[course]", "notebook"]]
     assert set(from_conda(CONDA)) == {"python=3.11", "pip"}
 
 
