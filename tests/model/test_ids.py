@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -41,7 +42,20 @@ def test_java_hash(key: str, hashed: int, of_50: int, of_3: int) -> None:
     assert (partition_for(key, 50), partition_for(key, 3)) == (of_50, of_3)
 
 
-@given(st.text(max_size=40) | st.text("a~", min_size=1000, max_size=1100))
+def test_java_hash_makes_no_object_for_each_character() -> None:
+    """Ten thousand ids of a thousand characters would else take the server for a second."""
+    text = "\u65e5" * 32_000
+    java_hash(text)
+    tracemalloc.start()
+    try:
+        java_hash(text)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20 * len(text)
+
+
+@given(st.text(max_size=40) | st.text("a~", min_size=1000, max_size=1100) | st.text("\uffff", max_size=40_000))
 def test_java_hash_equals_its_definition(text: str) -> None:
     value = 0
     encoded = text.encode("utf-16-be", "surrogatepass")
