@@ -164,17 +164,21 @@ class ServerConnection(asyncio.BufferedProtocol):
         if self._transport is None:
             return
         self.active_ms = self._service.loop.time_ms()
-        frames = self._frames.feed(self._service.inbox[:nbytes])
-        if frames or self._frames.failure is not None:
-            self._kept.extend(frames)
-            self._kept_bytes += sum(map(len, frames))
-            self._begun = False
+        if self._split(self._service.inbox[:nbytes]) or self._frames.failure is not None:
             if self._service.turns.waits(self):
                 self.regulate()
             else:
                 self.resume()
         elif self._frames.begun_bytes and not self._begun:
             self.regulate()
+
+    def _split(self, data: bytes | memoryview) -> bool:
+        """Keep the next requests, at most KEPT_FRAMES of those that have arrived. False if there is none."""
+        if frames := self._frames.feed(data, KEPT_FRAMES):
+            self._begun = False
+            self._kept.extend(frames)
+            self._kept_bytes += sum(map(len, frames))
+        return bool(frames)
 
     def pause_writing(self) -> None:
         self._peer_reads = False
@@ -189,6 +193,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._transport = None
         self._throttle.cancel()
         self._kept.clear()
+        self._frames.end()
         self._outbox.clear()
         self._service.memory.forget(self)
         self._service.memory.hold(-self._held_bytes)
@@ -213,7 +218,9 @@ class ServerConnection(asyncio.BufferedProtocol):
         while True:
             if self._answer is not None:
                 self._finish(self._answer)
-            if self._header is not None or not self._kept or self._is_behind or self._throttle.waits:
+            if self._header is not None or self._is_behind or self._throttle.waits:
+                break
+            if not self._kept and not (self._frames.unsplit_bytes and self._split(b"")):
                 break
             if not first and turns.over:
                 turns.wait(self)
@@ -343,17 +350,18 @@ class ServerConnection(asyncio.BufferedProtocol):
             return
         self._count_memory()
         barred = bool(self._frames.begun_bytes) and not self._begun
-        if self._reading and (barred or len(self._kept) > KEPT_FRAMES or self._kept_bytes > KEPT_BYTES):
+        unsplit = self._frames.unsplit_bytes > 0
+        if self._reading and (barred or unsplit or len(self._kept) > KEPT_FRAMES or self._kept_bytes > KEPT_BYTES):
             self._reading = False
             self._transport.pause_reading()
-        elif not self._reading and not self._kept and not barred:
+        elif not (self._reading or self._kept or barred or unsplit):
             self._reading = True
             self._transport.resume_reading()
 
     def _count_memory(self) -> None:
         """Count the requests that have arrived, and the one that has begun, in the memory of all requests."""
         memory, begun_bytes = self._service.memory, self._frames.begun_bytes
-        held = self._kept_bytes + (self._request_size if self._header is not None else 0)
+        held = self._kept_bytes + self._frames.unsplit_bytes + (self._request_size if self._header is not None else 0)
         if self._begun:
             held += begun_bytes
         if held != self._held_bytes:

@@ -9,6 +9,7 @@ Headers have tags in flexible versions, except in the response to ApiVersions, s
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Collection
 from functools import cache
 
@@ -155,6 +156,8 @@ class FrameReader:
         self._held = bytearray()
         self.begun_bytes = 0
         """The size of the frame of which a part has arrived, its own size included; 0 if there is none."""
+        self.unsplit_bytes = 0
+        """The bytes that have arrived and are not looked at yet, because they follow the most frames of a `feed`."""
 
     def allow(self, max_bytes: int, max_plain_bytes: int) -> None:
         """Change the limits, for frames that have not begun."""
@@ -164,9 +167,11 @@ class FrameReader:
         """Ignore all bytes from now on."""
         self.failure = self.failure or MalformedFrame("the connection is closing")
         self._held = bytearray()
+        self.unsplit_bytes = 0
 
-    def feed(self, data: bytes | memoryview) -> list[bytes]:
-        """The frames that are now complete, without their sizes."""
+    def feed(self, data: bytes | memoryview, most: int = sys.maxsize) -> list[bytes]:
+        """The frames that are now complete, without their sizes: at most `most`, the next ones with the next data,
+        which may be empty."""
         if self.failure is not None:
             return []
         held = self._held
@@ -174,32 +179,39 @@ class FrameReader:
             held += data
         elif len(data) > _SIZE.size and _SIZE.unpack_from(data)[0] == len(data) - _SIZE.size <= self._max_bytes:
             return [bytes(data[_SIZE.size :])]  # the usual case: one whole frame
-        frames = []
-        at = self.begun_bytes = 0
+        frames: list[bytes] = []
+        at = self.begun_bytes = self.unsplit_bytes = 0
         with memoryview(held or data) as view:
             while len(view) - at >= _SIZE.size:
+                if len(frames) == most:
+                    self.unsplit_bytes = len(view) - at
+                    break
                 (size,) = _SIZE.unpack_from(view, at)
-                if not 0 < size <= self._max_bytes:
-                    kind = TlsInstead if view[at : at + 2] in _TLS else MalformedFrame
-                    self.failure = kind(f"frame size {size}: must be 1..{self._max_bytes}")
-                    break
-                if size > self._max_plain_bytes and self._is_plain(view[at + _SIZE.size :]):
-                    self.failure = MalformedFrame(f"frame size {size}: a request without records must be smaller")
-                    break
+                if not 0 < size <= self._max_bytes or size > self._max_plain_bytes:
+                    self.failure = self._refusal(size, view[at:])
+                    if self.failure is not None:
+                        break
                 end = at + _SIZE.size + size
                 if end > len(view):
                     self.begun_bytes = end - at
                     break
                 frames.append(bytes(view[at + _SIZE.size : end]))
                 at = end
-            if at or not held:
+            if not held:
                 self._held = bytearray(view[at:])
+        del held[:at]
         return frames
 
-    @staticmethod
-    def _is_plain(frame: memoryview) -> bool:
-        """True if the API key has arrived and is not that of Produce."""
-        return len(frame) >= _API_KEY.size and _API_KEY.unpack_from(frame)[0] != ProduceRequest.API_KEY
+    def _refusal(self, size: int, view: memoryview) -> MalformedFrame | None:
+        """Why there is no frame of this size; None if there may be one: its API key is that of Produce, or has not
+        arrived yet."""
+        if not 0 < size <= self._max_bytes:
+            kind = TlsInstead if view[:2] in _TLS else MalformedFrame
+            return kind(f"frame size {size}: must be 1..{self._max_bytes}")
+        key = view[_SIZE.size : _SIZE.size + _API_KEY.size]
+        if len(key) < _API_KEY.size or _API_KEY.unpack(key)[0] == ProduceRequest.API_KEY:
+            return None
+        return MalformedFrame(f"frame size {size}: a request without records must be smaller")
 
 
 def _request_header(frame: bytes) -> tuple[RequestHeader, int]:

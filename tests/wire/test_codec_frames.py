@@ -499,6 +499,30 @@ def test_a_frame_size_is_checked_before_the_frame_is_buffered(size: int, allowed
         assert str(reader.failure) == f"frame size {size}: must be 1..100"
 
 
+@given(
+    frames=st.lists(st.binary(min_size=1, max_size=20), max_size=12),
+    rest=st.binary(max_size=3),
+    most=st.integers(1, 5),
+    cut=st.integers(0, 100),
+)
+def test_only_so_many_frames_are_split_at_once(frames: list[bytes], rest: bytes, most: int, cut: int) -> None:
+    """The work of one `feed` is bounded however small the frames are; what is left waits as bytes."""
+    stream = b"".join(struct.pack(">i", len(frame)) + frame for frame in frames) + rest
+    reader = FrameReader()
+    found = [reader.feed(stream[:cut], most), reader.feed(stream[cut:], most)]
+    while reader.unsplit_bytes:
+        found.append(reader.feed(b"", most))
+    assert [frame for some in found for frame in some] == frames
+    assert max(map(len, found)) <= most
+
+
+def test_bytes_after_the_end_do_not_wait_to_be_split() -> None:
+    reader = FrameReader()
+    assert (reader.feed(b"\0\0\0\1a" * 9, 3), reader.unsplit_bytes) == ([b"a"] * 3, 30)
+    reader.end()
+    assert (reader.unsplit_bytes, reader.feed(b"", 3)) == (0, [])
+
+
 def test_frames_before_an_invalid_size_are_decoded() -> None:
     reader = FrameReader()
     assert reader.feed(b"\0\0\0\2ab\0\0\0\1c\0\0\0\0\0\0\0\1d") == [b"ab", b"c"]

@@ -151,6 +151,32 @@ def test_a_peer_that_does_not_read_uses_bounded_memory_and_receives_every_respon
     asyncio.run(converse())
 
 
+def test_of_many_small_requests_that_arrive_at_once_only_the_next_ones_are_split() -> None:
+    """A hundred peers that fill their sockets would else hold back the others, before any turn is over."""
+
+    async def send() -> None:
+        backend, transport = Backend(answers=False), Transport()
+        transport.connection = connection = ServerConnection(cast(Any, backend), OPEN, 0, 1, MAX_FRAME_BYTES)
+        connection.connection_made(transport)
+        frame = encode_request(MetadataRequest(topics=()), 13, 1, "eager")
+        count = len(backend.inbox) // len(frame)
+        assert count > 20 * KEPT_FRAMES
+        backend.inbox[: count * len(frame)] = frame * count
+        connection.buffer_updated(count * len(frame))
+        assert (len(connection._kept), transport.reading) == (KEPT_FRAMES - 1, False)
+        assert backend.memory.held_bytes >= (count - 1) * len(frame) - KEPT_FRAMES * 4, "all that has arrived counts"
+        backend.answers = True
+        connection._answer = Answer(0, backend.response)
+        connection.resume()
+        while not transport.reading:
+            calls, received = backend.calls, transport.drain()
+            await asyncio.sleep(0)
+            assert received or backend.calls > calls
+        assert (backend.calls, len(connection._kept)) == (count, 0)
+
+    asyncio.run(send())
+
+
 @pytest.mark.parametrize("answers", [False, True], ids=["open requests", "answered requests"])
 def test_waiting_requests_are_bounded_in_bytes(answers: bool) -> None:
     """BEHAVIOUR.md, 2.1, rule 6. A request that has its response no longer counts."""
