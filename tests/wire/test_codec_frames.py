@@ -42,7 +42,12 @@ from shareq.model.messages.share_fetch import (
     ShareFetchResponse,
 )
 from shareq.model.messages.share_group import ShareGroupHeartbeatRequest
-from shareq.model.messages.topics import DeleteTopicsRequest, DescribeConfigsRequest
+from shareq.model.messages.topics import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DescribeConfigsRequest,
+)
 from shareq.model.states import AcquireMode
 from shareq.wire.apis import API_BY_KEY, APIS
 from shareq.wire.errors import MalformedFrame, RequestHeader, UnsupportedVersion
@@ -53,6 +58,7 @@ from shareq.wire.frames import (
     encode_request,
     encode_response,
     passed_response,
+    response_pieces,
 )
 from tests.wire.strategies import BATCHES
 
@@ -460,6 +466,39 @@ def test_every_prefix_of_a_response_is_malformed() -> None:
 
 
 # ---- a stream of frames ----------------------------------------------------------------------------------------------
+
+
+def created(count: int, *, shared: bool) -> CreateTopicsResponse:
+    """The response of topics with thirty configurations each, which are the same object or equal ones."""
+
+    def configs() -> tuple[CreateTopicsResponse.Config, ...]:
+        return tuple(CreateTopicsResponse.Config(name=f"config.{i}", value="1", config_source=5) for i in range(30))
+
+    same = configs()
+    made = CreateTopicsResponse.Topic
+    topics = (made(name=f"topic-{i}", configs=same if shared else configs()) for i in range(count))
+    return CreateTopicsResponse(topics=tuple(topics))
+
+
+def test_what_many_elements_share_is_encoded_once() -> None:
+    """Ten thousand new topics have the same configurations, and their response took a second."""
+    header = RequestHeader(CreateTopicsRequest.API_KEY, 7, 1, None)
+    pieces = response_pieces(header, created(1000, shared=True))
+    assert b"".join(pieces) == b"".join(response_pieces(header, created(1000, shared=False)))
+    assert len(pieces) < 15 * 1000
+
+
+@pytest.mark.parametrize("order", ["aab", "aba", "abba", "aaba", "bbb"])
+def test_an_array_is_encoded_where_it_stands(order: str) -> None:
+    header = RequestHeader(CreateTopicsRequest.API_KEY, 7, 1, None)
+    same: dict[str, CreateTopicsResponse.Topic] = {}
+    equal: list[CreateTopicsResponse.Topic] = []
+    for name in order:
+        configs = (CreateTopicsResponse.Config(name=name, value="1"),)
+        equal.append(CreateTopicsResponse.Topic(name="topic", configs=configs))
+        same.setdefault(name, equal[-1])
+    shared = CreateTopicsResponse(topics=tuple(same[name] for name in order))
+    assert encode_response(header, shared) == encode_response(header, CreateTopicsResponse(topics=tuple(equal)))
 
 
 @given(

@@ -19,6 +19,10 @@ class FunctionSource:
     def line(self, text: str) -> None:
         self._lines.append("    " * self._depth + text)
 
+    def begin(self, text: str) -> None:
+        """Add a line before all others."""
+        self._lines.insert(2, f"    {text}")
+
     @contextmanager
     def block(self, header: str) -> Iterator[None]:
         self.line(header)

@@ -5,7 +5,8 @@
         ...
 
 It passes the pieces to `add`, so that records are copied only once, when the frame is joined. Adjacent fields of fixed
-size are packed at once.
+size are packed at once. Structs of an inner array have a function of their own: where one array is in many elements one
+after the other, as the configurations of equal topics, its bytes are made once.
 """
 
 from __future__ import annotations
@@ -36,8 +37,15 @@ class Write(Protocol):
     def __call__(self, add: Callable[[bytes], None], message: Any, throttle_ms: int = 0, /) -> None: ...
 
 
+def _has_batches(shape: Shape) -> bool:
+    return any(
+        field.is_batches or (field.shape is not None and _has_batches(field.shape))
+        for field in (*shape.ordinary, *shape.tagged)
+    )
+
+
 def compile_writer(shape: Shape) -> Write:
-    writing = _WriterCompiler(shape)
+    writing = _WriterCompiler(f"Write a {shape.name}.")
     writing.struct(shape, "m")
     writing.pack()
     return writing.source.function("write", _HELPERS)
@@ -46,10 +54,11 @@ def compile_writer(shape: Shape) -> Write:
 class _WriterCompiler:
     """Each method adds lines that write a value, given by its expression."""
 
-    def __init__(self, whole: Shape) -> None:
-        self.source = FunctionSource("def write(add, m, throttle_ms=0):", f"Write a {whole.name}.")
+    def __init__(self, purpose: str) -> None:
+        self.source = FunctionSource("def write(add, m, throttle_ms=0):", purpose)
         self._add = "add"
         self._run: list[tuple[str, str]] = []
+        self._in_element = False
 
     def struct(self, shape: Shape, value: str) -> None:
         """Write the fields of a struct. The last ones of fixed size may remain, to be packed with the next fields."""
@@ -146,13 +155,37 @@ class _WriterCompiler:
             self._line(f"pack_many({LETTERS[field.kind]!r}, len({value}))(*{value})")
         else:
             self._line(f"{lengths}[len({value})]")
-            element = self.source.fresh("m")
-            with self.source.block(f"for {element} in {value}:"):
-                if field.shape:
-                    self.struct(field.shape, element)
-                else:
-                    self._field(field.element, element, flexible)
-                self.pack()
+            if self._in_element and field.shape and not _has_batches(field.shape):
+                self._shared(field, value, flexible)
+            else:
+                self._elements(field, value, flexible)
+
+    def _elements(self, field: WireField, value: str, flexible: bool) -> None:
+        element, outer, self._in_element = self.source.fresh("m"), self._in_element, True
+        with self.source.block(f"for {element} in {value}:"):
+            if field.shape:
+                self.struct(field.shape, element)
+            else:
+                self._field(field.element, element, flexible)
+            self.pack()
+        self._in_element = outer
+
+    def _shared(self, field: WireField, value: str, flexible: bool) -> None:
+        """Write the elements of an array, or once more the bytes of the same array in the element before."""
+        elements = _WriterCompiler(f"Write the {field.name}.")
+        elements._elements(field, "m", flexible)
+        write = self.source.bind("write", elements.source.function("write", _HELPERS))
+        last, kept = self.source.fresh("last"), self.source.fresh("kept")
+        self.source.begin(f"{last} = {kept} = None")
+        with self.source.block(f"if {value} is not {last}:"):
+            self.source.line(f"{write}({self._add}, {value})")
+            self.source.line(f"{last}, {kept} = {value}, None")
+        with self.source.block("else:"):
+            with self.source.block(f"if {kept} is None:"):
+                body = self._let("body", "[]")
+                self.source.line(f"{write}({body}.append, {value})")
+                self.source.line(f"{kept} = b''.join({body})")
+            self._line(kept)
 
     def _batches(self, value: str, lengths: str) -> None:
         data = self._let("data", f"[batch.data for batch in {value}]")
