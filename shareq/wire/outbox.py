@@ -12,6 +12,10 @@ from collections.abc import Sequence
 SENT_TOGETHER_BYTES = 1 << 18
 """So many bytes are joined to be sent at once."""
 
+_JOINED_PIECES = 256
+_SMALL_BYTES = 64
+"""So many pieces are joined if they are no larger than this, on the average: less than a batch, which is not copied."""
+
 
 class Outbox:
     """`size`: in bytes."""
@@ -27,7 +31,12 @@ class Outbox:
         if size <= SENT_TOGETHER_BYTES:
             self._pieces.append(b"".join(pieces))
         else:
-            self._pieces.extend(pieces)
+            for start in range(0, len(pieces), _JOINED_PIECES):
+                some = pieces[start : start + _JOINED_PIECES]
+                if sum(map(len, some)) <= len(some) * _SMALL_BYTES:
+                    self._pieces.append(b"".join(some))
+                else:
+                    self._pieces.extend(some)
         self.size += size
 
     def take(self) -> bytes:

@@ -20,7 +20,7 @@ from shareq.wire.broker_addresses import Lookup
 from shareq.wire.connection import KEPT_BYTES, KEPT_FRAMES, UNSENT_BYTES, ServerConnection
 from shareq.wire.errors import RequestHeader
 from shareq.wire.frames import MAX_FRAME_BYTES, FrameReader, encode_request, encode_response, response_pieces
-from shareq.wire.outbox import SENT_TOGETHER_BYTES
+from shareq.wire.outbox import SENT_TOGETHER_BYTES, Outbox
 from shareq.wire.quotas import ClientQuotas
 from shareq.wire.turns import Turns
 
@@ -239,6 +239,19 @@ def test_a_large_response_that_nobody_reads_is_not_copied(closes: bool) -> None:
         assert transport.closed is closes
 
     asyncio.run(converse())
+
+
+def test_small_pieces_of_a_large_response_are_joined() -> None:
+    """A million of them took half a second to queue and to send. Pieces as large as batches are not copied."""
+    outbox = Outbox()
+    small, large = [b"%7d" % index for index in range(100_000)], [bytes(1000)] * 1000
+    outbox.add(small + large, 1_700_000)
+    assert len(outbox._pieces) <= 100_000 / 256 + 256 + 1000
+    assert sum(piece is large[0] for piece in outbox._pieces) > 900
+    sent = b""
+    while outbox.size:
+        sent += outbox.take()
+    assert sent == b"".join(small + large)
 
 
 def test_record_batches_are_pieces_of_a_response() -> None:
