@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from shareq.broker.controller import Controller
-from shareq.broker.placement import MAX_NEW_PARTITIONS, refuse_name
+from shareq.broker.placement import MAX_NEW_PARTITIONS
 from shareq.coordinator.share_state import find_share_coordinator
 from shareq.model.actor import IN_PROCESS, ClientContext
 from shareq.model.errors import Errors
@@ -18,6 +18,7 @@ from shareq.model.ids import (
     SHARE_STATE_TOPIC,
     TRANSACTION_STATE_TOPIC,
     ZERO_TOPIC_ID,
+    is_topic_name,
 )
 from shareq.model.image import NO_LEADER, BrokerImage, ClusterImage, PartitionImage, TopicImage
 from shareq.model.messages.cluster import (
@@ -68,8 +69,7 @@ def _leaderless(partition: PartitionImage) -> Errors:
 
 def _absent(name: str) -> Errors:
     """The error of a name without a topic."""
-    error, _ = refuse_name(name)
-    return error or Errors.UNKNOWN_TOPIC_OR_PARTITION
+    return Errors.UNKNOWN_TOPIC_OR_PARTITION if is_topic_name(name) else Errors.INVALID_TOPIC_EXCEPTION
 
 
 # ---- Metadata --------------------------------------------------------------------------------------------------------

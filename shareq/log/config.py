@@ -14,6 +14,7 @@ from shareq.model.near_names import did_you_mean
 from shareq.model.topic_configs import DAY_MS, TOPIC_CONFIGS
 
 _WITH_EXPERIMENTS = TOPIC_CONFIGS | EXPERIMENT_TOPIC_CONFIGS
+_BY_SYNONYM = {d.synonym: key for key, d in _WITH_EXPERIMENTS.items()}
 
 
 def known_topic_configs(broker: BrokerConfig) -> Mapping[str, ConfigDef]:
@@ -62,7 +63,9 @@ class LogConfig:
     def effective(cls, overrides: Mapping[str, object], broker: BrokerConfig) -> LogConfig:
         """The configuration of a topic with these overrides: all other keys follow the broker."""
         known = known_topic_configs(broker)
-        inherited = {key: broker.overrides[d.synonym] for key, d in known.items() if d.synonym in broker.overrides}
+        inherited = {
+            _BY_SYNONYM[name]: value for name, value in broker.overrides.items() if _BY_SYNONYM.get(name) in known
+        }
         return cls.from_overrides({**inherited, **overrides}, known)
 
     @classmethod

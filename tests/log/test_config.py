@@ -5,6 +5,8 @@ from dataclasses import fields
 import pytest
 
 from shareq.log.config import LogConfig
+from shareq.model.config_def import ConfigDef
+from shareq.model.configs import BrokerConfig
 from shareq.model.errors import ConfigException
 from shareq.model.messages.topics import ConfigType
 from shareq.model.topic_configs import DAY_MS, TOPIC_CONFIGS
@@ -91,3 +93,17 @@ def test_min_compaction_lag_must_not_exceed_max_compaction_lag() -> None:
 
 def test_keys_about_files_are_accepted_without_effect() -> None:
     assert LogConfig.from_overrides({"flush.ms": "10", "preallocate": "true"}) == LogConfig()
+
+
+def test_a_topic_inherits_what_the_broker_overrides() -> None:
+    broker = BrokerConfig({"log.retention.ms": 1000, "log.segment.bytes": 2 << 20, "group.share.max.size": 5})
+    config = LogConfig.effective({"segment.bytes": 3 << 20}, broker)
+    assert (config.retention_ms, config.segment_bytes) == (1000, 3 << 20)
+
+
+def test_only_the_overrides_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of ten thousand new topics would else go through all keys that topics have."""
+    looked_up: list[str] = []
+    monkeypatch.setattr(ConfigDef, "synonym", property(lambda d: looked_up.append(d.key)))
+    LogConfig.effective({"segment.bytes": 3 << 20}, BrokerConfig({"log.retention.ms": 1000}))
+    assert not looked_up
