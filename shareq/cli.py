@@ -33,10 +33,6 @@ from shareq.commands import Commands, needed
 LOOPBACK, PORT = "127.0.0.1", 9092
 """Where `shareq serve` is by default."""
 
-YOUNG_OBJECTS = 20_000
-"""New objects that are left before a server looks for cycles among them. Requests leave few: at Python's default of
-700, the looking takes part of each request."""
-
 FLUSH_S = 0.2
 """The interval at which events are written to the file of `--journal`."""
 
@@ -212,7 +208,6 @@ def serve(
             file = growing(cluster.journal, journal) if journal else nullcontext(lambda: None)
             with file as flush, wire.Server(cluster, **place, observer=observer, security=security) as server:
                 gc.freeze()  # modules stay loaded: the collector need not scan them while clients wait
-                gc.set_threshold(YOUNG_OBJECTS)
                 _announce(server, sum(cluster.front.brokers.values()), backend)
                 repeat(flush, FLUSH_S, ended)
     click.echo("shareq has stopped.")

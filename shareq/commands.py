@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from importlib import import_module
 from io import TextIOWrapper
@@ -63,6 +64,10 @@ EXTRAS = {"shareq.spark": "spark", "shareq_widgets": "lab"}
 FIRST = ("serve", "show", "observe", "tap", "kafka")
 """The commands that a person meets first; the others follow by name."""
 
+YOUNG_OBJECTS = 20_000
+"""New objects that are left before Python looks for cycles among them. Imports leave none and requests few: at its
+default of 700, the looking takes part of a tool's start and of each request of a server."""
+
 LONG = 1_000
 """More than the characters of any sentence: lines are broken, and sentences are not cut off."""
 
@@ -76,7 +81,12 @@ class Commands(click.Group):
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
                 stream.reconfigure(errors="backslashreplace")
-        return super().main(*args, **extra)
+        before = gc.get_threshold()
+        gc.set_threshold(YOUNG_OBJECTS)
+        try:
+            return super().main(*args, **extra)
+        finally:
+            gc.set_threshold(*before)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         known = [*LATE, *super().list_commands(ctx)]

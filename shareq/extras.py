@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import sys
 from contextlib import suppress
 from importlib.util import find_spec
@@ -22,6 +21,8 @@ def install_command(extra: str, checkout: Path = _CHECKOUT) -> str:
 def command_here(program: str = sys.executable) -> str:
     """What a person types for the command `shareq` in the shell of this process: its name if it is on the PATH, else
     the path of the one beside `program`, the running Python."""
+    import shutil  # loads all formats of archives
+
     beside = Path(program).parent / "shareq"
     found = shutil.which("shareq")
     if not beside.is_file() or (found and Path(found).resolve() == beside.resolve()):

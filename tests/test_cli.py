@@ -9,8 +9,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from shareq import Cluster
 from shareq.cli import main
 from shareq.commands import LATE
+from shareq.wire.server import Server
 
 HEAVY = frozenset(
     {
@@ -66,6 +68,24 @@ def test_a_client_starts_without_the_events_and_the_image_of_brokers() -> None:
     program = "import sys, shareq.admin, shareq.tools.groups, shareq.wire.client; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert {"shareq.model.events", "shareq.model.image", "configparser"}.isdisjoint(done.stdout.split())
+
+
+UNUSED = frozenset({"csv", "decimal", "difflib", "encodings.idna", "hashlib", "hmac", "html", "secrets", "shutil"})
+"""What a tool needs only in some cases."""
+
+
+def test_a_tool_that_asks_a_server_loads_only_what_it_needs() -> None:
+    """Nor does it look for garbage often: what it imports stays."""
+    with Cluster(brokers=1, clock="wall", journal=False) as cluster, Server(cluster) as server:
+        program = (
+            "import atexit, gc, sys; atexit.register(lambda: print(gc.get_stats()[0]['collections'], *sys.modules));"
+            "from shareq.cli import main;"
+            f"main(['groups', '--bootstrap-server', '{server.bootstrap_servers}', '--list'])"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    collections, *modules = done.stdout.split()
+    assert UNUSED.isdisjoint(modules)
+    assert int(collections) < 60
 
 
 def test_the_protocol_is_loaded_without_the_package_of_random_tests() -> None:

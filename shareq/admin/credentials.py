@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -136,6 +135,8 @@ def alter_user_scram_credentials(
 
 
 def _salted(one: UserScramCredentialUpsertion) -> _Upsertion:
+    import secrets
+
     salt = secrets.token_bytes(SALT_BYTES) if one.salt is None else one.salt
     mechanism, iterations = one.scram_credential_info.mechanism, one.scram_credential_info.iterations
     return _Upsertion(

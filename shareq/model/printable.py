@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from html import escape as _escape  # noqa: TID251 here alone
 
 _NOT_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 """What no XML document may contain, not even as a reference. (Its complement takes eight times as long to compile.)"""
@@ -17,4 +16,6 @@ def printable(text: str) -> str:
 def escape(text: str) -> str:
     """The text as a value of an attribute, or as content, of HTML and XML. Characters that XML forbids are written as
     Python does: with one of them a picture would be malformed."""
-    return _escape(_NOT_XML.sub(lambda found: repr(found[0])[1:-1], text))
+    from html import escape as escaped  # noqa: TID251  # here alone, and late: it has a table of two thousand names
+
+    return escaped(_NOT_XML.sub(lambda found: repr(found[0])[1:-1], text))

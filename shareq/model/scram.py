@@ -6,8 +6,6 @@ alone do not suffice to log in by SCRAM.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -37,14 +35,20 @@ class ScramMechanism(IntEnum):
 
     def hash(self, data: bytes) -> bytes:
         """RFC 5802's H."""
+        import hashlib  # here and below, because programs that log in nowhere need none of OpenSSL's
+
         return hashlib.new(self.digest, data).digest()
 
     def hmac(self, key: bytes, data: bytes) -> bytes:
         """RFC 5802's HMAC."""
+        import hmac
+
         return hmac.digest(key, data, self.digest)
 
     def salted_password(self, password: str, salt: bytes, iterations: int) -> bytes:
         """The slow function: PBKDF2. As in Kafka the password is not normalized."""
+        import hashlib
+
         return hashlib.pbkdf2_hmac(self.digest, password.encode(), salt, iterations)
 
     def client_key(self, salted_password: bytes) -> bytes:
@@ -95,6 +99,8 @@ class ScramCredential:
 
     def fits(self, mechanism: ScramMechanism, password: str) -> bool:
         """True if this is the credential of the password."""
+        import hmac
+
         salted = mechanism.salted_password(password, self.salt, self.iterations)
         return hmac.compare_digest(mechanism.hash(mechanism.client_key(salted)), self.stored_key)
 

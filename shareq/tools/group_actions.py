@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -194,6 +193,8 @@ def _reset_offsets(admin: Admin, options: Options) -> None:
     if options.execute and plan:
         admin.alter_share_group_offsets(group, plan, timeout=options.timeout_s).check()  # type: ignore[arg-type]
     if options.export and not options.as_json:
+        import csv
+
         csv.writer(sys.stdout, lineterminator="\n").writerows((p.topic, p.partition, plan[p]) for p in sorted(plan))
         return
     rows: list[Row] = [

@@ -5,7 +5,6 @@ Offsets beyond a log are moved to its nearest end, as Kafka's tool does.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -83,6 +82,8 @@ def moment_of(text: str) -> datetime:
 
 def read_plan(path: Path, group: str) -> Plan:
     """The lines `topic,partition,offset`, or `group,topic,partition,offset` of which only those of `group` count."""
+    import csv
+
     plan: Plan = {}
     with path.open(encoding="utf-8", newline="") as file:
         for number, cells in enumerate(csv.reader(file), 1):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
 from math import isfinite
 
 import click
@@ -39,6 +38,8 @@ def java_number(value: float) -> str:
     """A double as Java prints it: from 10,000,000 on and below 0.001 with an exponent, as in 1.048576E7."""
     if value == 0 or 1e-3 <= abs(value) < 1e7 or not isfinite(value):
         return repr(float(value))
+    from decimal import Decimal
+
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
     assert isinstance(exponent, int)
     first, *rest = map(str, digits)

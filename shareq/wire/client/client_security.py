@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import unquote, urlsplit
 
 from shareq.client.security_config import truth
@@ -15,13 +15,15 @@ from shareq.model.errors import ConfigException, Errors, KafkaError, KafkaExcept
 from shareq.model.scram import ScramMechanism
 from shareq.wire.client.addresses import PROTOCOLS
 from shareq.wire.client.login import Login, LoginFailed
-from shareq.wire.client.sasl_mechanisms import OauthBearerClient, PlainClient, SaslClient, ScramClient
 from shareq.wire.client.tls import client_context
+
+if TYPE_CHECKING:
+    from shareq.wire.client.sasl_mechanisms import SaslClient
 
 _SCRAM = {mechanism.sasl_name: mechanism for mechanism in ScramMechanism}
 MECHANISMS = ("PLAIN", *_SCRAM, "OAUTHBEARER")
 
-MakeClient = Callable[[], SaslClient]
+MakeClient = Callable[[], "SaslClient"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +129,8 @@ class _FileOf:
 
 
 def _client_maker(mechanism: str, conf: Mapping[str, Any]) -> MakeClient:
+    from shareq.wire.client.sasl_mechanisms import PlainClient, ScramClient  # late: most clients do not log in
+
     if mechanism == "OAUTHBEARER":
         return _token_client(conf)
     if mechanism not in MECHANISMS:
@@ -142,6 +146,8 @@ def _client_maker(mechanism: str, conf: Mapping[str, Any]) -> MakeClient:
 
 def _token_client(conf: Mapping[str, Any]) -> MakeClient:
     """`oauth_cb(config)` returns (token, ...) as for confluent-kafka; else the token is in a file."""
+    from shareq.wire.client.sasl_mechanisms import OauthBearerClient
+
     callback, url = conf.get("oauth_cb"), conf.get("sasl.oauthbearer.token.endpoint.url")
     text = conf.get("sasl.oauthbearer.config") or ""
     if callable(callback):

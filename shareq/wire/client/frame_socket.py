@@ -31,8 +31,9 @@ async def connect(address: Address, settings: SocketSettings) -> socket.socket |
 
 async def _connect(address: Address, settings: SocketSettings) -> socket.socket:
     loop = asyncio.get_running_loop()
-    try:  # a numeric address needs no resolver thread
-        found: _Found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    try:  # a numeric address needs no resolver thread; as bytes, it does not load the codec of international names
+        numeric = address.host.encode(errors="surrogateescape")
+        found: _Found = socket.getaddrinfo(numeric, address.port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except socket.gaierror:
         found = await loop.getaddrinfo(*address, type=socket.SOCK_STREAM)
     failures = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from shareq.model.errors import Errors
 from shareq.model.messages.base import Request, Response
 from shareq.model.messages.security import (
@@ -10,7 +12,9 @@ from shareq.model.messages.security import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
-from shareq.wire.client.sasl_mechanisms import SaslClient
+
+if TYPE_CHECKING:
+    from shareq.wire.client.sasl_mechanisms import SaslClient
 
 
 class LoginFailed(Exception):
