@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import sys
 from importlib import import_module
@@ -81,6 +82,7 @@ class Commands(click.Group):
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
                 stream.reconfigure(errors="backslashreplace")
+        atexit.register(gc.freeze)  # the end of the process need not look for garbage: all of its memory is returned
         before = gc.get_threshold()
         gc.set_threshold(YOUNG_OBJECTS)
         try:

@@ -78,12 +78,14 @@ def test_a_tool_that_asks_a_server_loads_only_what_it_needs() -> None:
     """Nor does it look for garbage often: what it imports stays."""
     with Cluster(brokers=1, clock="wall", journal=False) as cluster, Server(cluster) as server:
         program = (
-            "import atexit, gc, sys; atexit.register(lambda: print(gc.get_stats()[0]['collections'], *sys.modules));"
+            "import atexit, gc, sys;"
+            "atexit.register(lambda: print(gc.get_freeze_count(), gc.get_stats()[0]['collections'], *sys.modules));"
             "from shareq.cli import main;"
             f"main(['groups', '--bootstrap-server', '{server.bootstrap_servers}', '--list'])"
         )
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    collections, *modules = done.stdout.split()
+    frozen, collections, *modules = done.stdout.split()
+    assert int(frozen) > 10_000, "what is frozen is not looked through at the end either"
     assert UNUSED.isdisjoint(modules)
     assert int(collections) < 60
 
