@@ -301,6 +301,13 @@ def test_a_parquet_file_is_read_without_the_payloads_of_events_in_typed_columns(
         read("payload", [None] * 4)
 
 
+def test_a_parquet_file_without_a_prepared_state_is_read(tmp_path: Path) -> None:
+    changed = EVENT_TYPES["RecordsChanged"]("g", "t", 1, "acquire", 5, 9, 1, 2, "m", 99)
+    journal = journal_of([(5, 0, changed)])
+    journal.to_parquet(tmp_path / "j")
+    assert list(Journal.from_parquet(tmp_path / "j")) == list(journal)
+
+
 def test_reading_leaves_the_garbage_collection_as_it_was(tmp_path: Path) -> None:
     Journal().to_jsonl(tmp_path / "j")
     for switch in (gc.disable, gc.enable):

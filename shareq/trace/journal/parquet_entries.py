@@ -259,7 +259,7 @@ def _codes(states: Any) -> Any:
 
     codes = [_code(text) for text in states.dictionary.to_pylist()]
     numbers = to_arrow(
-        np.array([code or 0 for code in codes], np.int64), np.array([code is not None for code in codes])
+        np.array([code or 0 for code in codes], np.int64), np.array([code is not None for code in codes], bool)
     )
     return numbers.take(states.indices)
 
