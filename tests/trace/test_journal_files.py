@@ -15,8 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shareq.model.events import Event, FaultInjected, SharePartitionLoaded, StateWritePrepared, TargetAssignmentComputed
+from shareq.model.messages.share_state import StateBatch
 from shareq.trace import Entry, Journal, JournalFileError
 from shareq.trace.journal.event_codec import EVENT_TYPES, BadEvent, decode, encode
+from shareq.trace.journal.parquet_columns import DETAILS
 
 TYPES = get_args(Event)
 
@@ -306,6 +308,34 @@ def test_a_parquet_file_without_a_prepared_state_is_read(tmp_path: Path) -> None
     journal = journal_of([(5, 0, changed)])
     journal.to_parquet(tmp_path / "j")
     assert list(Journal.from_parquet(tmp_path / "j")) == list(journal)
+
+
+FREQUENT: list[Event] = [
+    EVENT_TYPES["HeartbeatReceived"]("g", "m", 3, 0),
+    EVENT_TYPES["RecordsDelivered"]("g", "m", "c", "t", 1, 5, 9, 4, 2),
+    EVENT_TYPES["AcknowledgementsSent"]("g", "m", "t", 1, (1, 1, 2), 0),
+    StateWritePrepared("g", "t", 1, 7, 5, 4, (StateBatch(5, 8, 2, 1), StateBatch(9, 9, 4, 5))),
+    EVENT_TYPES["StateRecordWritten"]("g:id:1", "update", 2, 5, (StateBatch(5, 8, 2, 1),)),
+    EVENT_TYPES["StateRecordWritten"]("g:id:1", "tombstone", 2, -1, ()),
+]
+
+
+@pytest.mark.parametrize("stored", ["without payloads", "without the columns of other fields"])
+def test_frequent_events_are_read_from_typed_columns_or_payloads(tmp_path: Path, stored: str) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    journal = journal_of([(5, 0, event) for event in FREQUENT])
+    journal.to_parquet(tmp_path / "j")
+    table = pq.read_table(tmp_path / "j")
+    at = table.schema.get_field_index("payload")
+    pq.write_table(
+        table.set_column(at, "payload", pa.nulls(len(table), pa.string()))
+        if stored == "without payloads"
+        else table.drop_columns(list(DETAILS)),
+        tmp_path / "k",
+    )
+    assert list(Journal.from_parquet(tmp_path / "k")) == list(journal)
 
 
 def test_reading_leaves_the_garbage_collection_as_it_was(tmp_path: Path) -> None:

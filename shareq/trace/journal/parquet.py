@@ -12,6 +12,8 @@ Columns (null where an event has no such field):
     cause, state, to_state string (available, acquired, ...); delivery_count int32; deadline_ms int64
     member_id, client_id string
     write_id int64; error int32; why string
+    member_epoch, record_count, start_offset, delivery_complete_count, snapshot_epoch, delta_index int64
+    counts list of int64; state_batches list of lists of int64; key, kind string
     payload string          all fields of the event as a JSON object
 
 `read` takes an event from the typed columns if they have all its fields, and otherwise from its payload.
@@ -31,7 +33,7 @@ from shareq.extras import require
 from shareq.trace.journal.entry_log import EntryLog
 from shareq.trace.journal.event_codec import encode
 from shareq.trace.journal.journal_file import VERSION, JournalFile, JournalFileError, without_collection
-from shareq.trace.journal.parquet_columns import FIELDS, HEAD, PAYLOAD, STATES
+from shareq.trace.journal.parquet_columns import HEAD, PAYLOAD, STATES, arrow_types
 from shareq.trace.journal.parquet_entries import read_entries
 
 
@@ -50,7 +52,8 @@ def write(log: EntryLog, path: str | PathLike[str]) -> None:
         "broker": [entry.broker_id for entry in entries],
         "type": [type(entry.event).__name__ for entry in entries],
     }
-    for name, _ in FIELDS:
+    typed = arrow_types()
+    for name in typed:
         values = map(dict.get, events, repeat(name))
         columns[name] = (
             [None if v is None else STATES.get(v, str(v)) for v in values]
@@ -58,8 +61,9 @@ def write(log: EntryLog, path: str | PathLike[str]) -> None:
             else list(values)
         )
     columns["payload"] = [dumps(event) for event in events]
+    others = {name: getattr(pa, kind)() for name, kind in (*HEAD, PAYLOAD)}
     schema = pa.schema(
-        [(name, getattr(pa, kind)()) for name, kind in (*HEAD, *FIELDS, PAYLOAD)],
+        [(name, (others | typed)[name]) for name in columns],
         metadata={"shareq_journal": str(VERSION), "origin_ms": str(log.origin_ms)},
     )
     pq.write_table(pa.table(columns, schema=schema), fspath(path), compression="zstd")

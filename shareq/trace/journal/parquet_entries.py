@@ -19,7 +19,7 @@ from shareq.trace.journal.arrow_values import arrow_type, python_values, to_arro
 from shareq.trace.journal.entry_log import Entry
 from shareq.trace.journal.event_codec import EVENT_TYPES, BadEvent, decode
 from shareq.trace.journal.journal_file import READABLE, RENAMED, VERSION, JournalFileError, current
-from shareq.trace.journal.parquet_columns import FIELDS, HEAD, PAYLOAD, STATES
+from shareq.trace.journal.parquet_columns import HEAD, PAYLOAD, STATES, arrow_types
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,8 +29,6 @@ ROWS_AT_ONCE = 100_000
 BLOCK_SIZE = 1 << 26
 """Bytes that Arrow's JSON reader parses at once; a longer payload is parsed by itself."""
 
-_NAMES = [name for name, kind in (*HEAD, *FIELDS) if kind == "string"]
-_KINDS = dict(FIELDS)
 _CODES = {name: code for code, name in STATES.items()}
 _OLD_NAMES = {name: old for old, name in RENAMED.items()}
 _new = tuple.__new__
@@ -43,7 +41,7 @@ def read_entries(path: str | PathLike[str]) -> tuple[int, list[Entry]]:
     import pyarrow.parquet as pq
 
     schema = pq.read_schema(fspath(path))
-    names = [name for name in schema.names if name in _NAMES and pa.types.is_string(schema.field(name).type)]
+    names = [field.name for field in schema if field.name != PAYLOAD[0] and pa.types.is_string(field.type)]
     with pq.ParquetFile(fspath(path), read_dictionary=names) as file:
         metadata = schema.metadata or {}
         version = metadata.get(b"shareq_journal", b"").decode(errors="replace")
@@ -60,6 +58,7 @@ class _Rows:
     def __init__(self, file: Any, *, is_current: bool) -> None:
         self._file = file
         self._is_current = is_current
+        self._schema, self._kinds = file.schema_arrow, arrow_types()
         self._orders, self._times_ms, self._brokers = (self._whole_numbers(*column) for column in HEAD[:3])
         self._columns: dict[str, Any] = {}
         self._payloads: tuple[NDArray[Any], Any] | None = None
@@ -70,15 +69,15 @@ class _Rows:
         import numpy as np
 
         types = _one_chunk(self._texts(*HEAD[3]).dictionary_encode())
-        codes, events = to_numpy(types.indices), [None] * len(types)
+        codes, events = to_numpy(types.indices), np.empty(len(types), object)
         names = types.dictionary.to_pylist()
         untyped = [code for code, name in enumerate(names) if not self._is_typed(name)]
         self._read_payloads(np.flatnonzero(np.isin(codes, untyped)))
         for code, name in enumerate(names):
             places = np.flatnonzero(codes == code)
-            for place, event in zip(places.tolist(), self._events(name, places), strict=True):
-                events[place] = event
-        return list(map(_new, repeat(Entry), zip(self._orders, self._times_ms, self._brokers, events, strict=True)))
+            events[places] = np.fromiter(self._events(name, places), object, len(places))
+        rows = zip(self._orders, self._times_ms, self._brokers, events.tolist(), strict=True)
+        return list(map(_new, repeat(Entry), rows))
 
     def _events(self, type_name: str, places: NDArray[Any]) -> list[Any]:
         """The events of the rows with this type."""
@@ -101,11 +100,13 @@ class _Rows:
 
     def _stored(self, name: str) -> str | None:
         """The name of the typed column of a field; None if the file has none, or one of another type."""
+        import pyarrow as pa
+
         stored = name if self._is_current else _OLD_NAMES.get(name, name)
-        if name not in _KINDS or stored not in self._file.schema_arrow.names:
+        if name not in self._kinds or stored not in self._schema.names:
             return None
-        kind = self._file.schema_arrow.field(stored).type
-        return stored if str(getattr(kind, "value_type", kind)) == _KINDS[name] else None
+        kind = self._schema.field(stored).type
+        return stored if (kind.value_type if pa.types.is_dictionary(kind) else kind) == self._kinds[name] else None
 
     def _column(self, name: str, places: NDArray[Any]) -> Any:
         """The values of some rows in the typed column of a field, as an Arrow array."""
@@ -209,13 +210,13 @@ class _Rows:
     def _check_texts(self, name: str, kind: str) -> None:
         """BadEvent if the file has no column of texts with this name."""
         self._check_name(name)
-        of_column = self._file.schema_arrow.field(name).type
+        of_column = self._schema.field(name).type
         stored = getattr(of_column, "value_type", of_column)
         if str(stored) not in (kind, f"large_{kind}"):
             raise BadEvent(f"{name} must be {kind}, not {stored}")
 
     def _check_name(self, name: str) -> None:
-        if name not in self._file.schema_arrow.names:
+        if name not in self._schema.names:
             raise BadEvent(f"the column {name} is missing")
 
     def _without_nulls(self, name: str) -> Any:
