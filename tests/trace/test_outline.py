@@ -11,7 +11,7 @@ import pytest
 
 from shareq.model.events import ObservationDisturbed, RecordsChanged, WindowMoved
 from shareq.trace import Entry, Journal, JournalCorrupt, SharePartitionState
-from shareq.trace.analysis import outline, replay, share_partition_state
+from shareq.trace.analysis import outline, partition_timeline, replay, share_partition_state
 from shareq.trace.analysis.fold import apply_entry
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from tests.budgets import cases
@@ -26,7 +26,7 @@ def begin_always(monkeypatch: pytest.MonkeyPatch) -> None:
     at an outline if it can be."""
     monkeypatch.setattr(replay, "CHECKPOINT_EVERY", 4)
     monkeypatch.setattr(replay, "FAR", 0)
-    for module in (outline, share_partition_state):
+    for module in (outline, partition_timeline, share_partition_state):
         monkeypatch.setattr(module, "PAST_OFFSETS", 3)
 
 

@@ -7,6 +7,7 @@ checkpoints the fold begins a few entries before the wanted moment, at an `Outli
 from __future__ import annotations
 
 from bisect import bisect_left
+from typing import Any
 
 from shareq.model.events import (
     AcknowledgementRefused,
@@ -43,7 +44,8 @@ from shareq.model.events import (
 from shareq.trace.analysis.fold import apply_entry
 from shareq.trace.analysis.outline import Outline
 from shareq.trace.analysis.replay import Replay, order_of
-from shareq.trace.analysis.share_partition_state import SharePartitionState
+from shareq.trace.analysis.runs import Runs, StatusRun
+from shareq.trace.analysis.share_partition_state import PAST_OFFSETS, SharePartitionState
 from shareq.trace.analysis.touched import Blocks
 from shareq.trace.journal import Entry, Journal, Subject
 
@@ -70,6 +72,20 @@ _LOG = frozenset((RecordsAppended, LogKept, LogStartMoved, LeaderElected))
 _TOPIC = frozenset((TopicCreated, TopicDeleted))
 _GROUP = frozenset((MemberJoined, MemberLeft, ShareSessionClosed, ConfigChanged, MembersBypass))
 _CLUSTER = frozenset((BrokerStopped, FaultInjected, ObservationDisturbed))
+
+_IN_WINDOW = frozenset((RecordsChanged, WindowMoved, StateWritePrepared, StateWriteSettled, RecordsAppended))
+"""The most frequent events: none of them begins a new window."""
+
+
+def _records(state: SharePartitionState, entries: list[Entry], spso: int) -> tuple[Runs, list[StatusRun]]:
+    """The records in the window, and below it, after these entries, of which the last move of the window is to `spso`.
+    The changes of records that are passed by then, nearly all, are not applied to the state."""
+    floor = spso - PAST_OFFSETS
+    for entry in entries:
+        event: Any = entry[3]
+        if type(event) is WindowMoved or (type(event) is RecordsChanged and event[5] > floor):
+            apply_entry(state, entry)
+    return state.runs, state.past
 
 
 class PartitionTimeline:
@@ -147,14 +163,24 @@ class PartitionTimeline:
         found = self._origin(count, end)
         if found is None or found[0] <= after:
             return None
-        state = found[1].begin()
-        for position in range(found[0], count):
-            self._apply(state, position, self.entries[position])
-        state.partial, state.now_ms = end.partial, self.entries[count - 1].time_ms
+        state, new = found[1].begin(), self.entries[found[0] : count]
+        simple = not self._has_gap(found[0], count) and _IN_WINDOW.issuperset([type(entry[3]) for entry in new])
+        if simple and state.loaded_by == end.loaded_by >= 0:
+            end.runs, end.past = _records(state, new, end.spso)
+            state = end
+        else:
+            for position, entry in enumerate(new, found[0]):
+                self._apply(state, position, entry)
+            state.partial = end.partial
+        state.now_ms = self.entries[count - 1].time_ms
         return state
 
+    def _has_gap(self, first: int, stop: int) -> bool:
+        """True if entries are missing before one of those from `first` to `stop`."""
+        return any(first <= gap < stop for gap in self._gaps)
+
     def _advance_outline(self, outline: Outline, before: int, entries: list[Entry]) -> None:
-        if any(before <= gap < before + len(entries) for gap in self._gaps):
+        if self._has_gap(before, before + len(entries)):
             for position, entry in enumerate(entries, before):
                 self._apply_to_outline(outline, position, entry)
         else:
