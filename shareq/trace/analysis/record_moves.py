@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from shareq.model.events import AcknowledgementRefused, HoldEnded, RecordsChanged, RecordsHeld
+from shareq.model.events import (
+    AcknowledgementRefused,
+    HoldEnded,
+    RecordsChanged,
+    RecordsHeld,
+    StateWritePrepared,
+    StateWriteSettled,
+)
 from shareq.model.states import (
     ABANDONED,
     EXPERIMENTAL_TRANSITIONS,
@@ -21,7 +28,7 @@ from shareq.model.states import (
 )
 from shareq.trace.analysis.fold import apply_entry
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
-from shareq.trace.analysis.runs import STATE_OF_CODE, RecordStatus, StatusRun
+from shareq.trace.analysis.runs import STATE_OF_CODE, RecordStatus, Runs
 from shareq.trace.analysis.share_partition_state import SharePartitionState
 from shareq.trace.journal import Entry
 
@@ -60,6 +67,11 @@ class Moves(NamedTuple):
     refused: list[Entry]
 
 
+_AT_REST: Final = (PREPARED, RESTED, STAGED)
+"""The causes of changes that move no record: a prepared write leads nowhere yet, the end of a rest changes no state."""
+_OF_WRITES: Final = frozenset((StateWritePrepared, StateWriteSettled))
+"""The events of writes beside the changes of their records, which alone are moves."""
+
 BLOCK: Final = 64
 """The number of entries whose moves are computed together."""
 BLOCKS_KEPT: Final = 512
@@ -92,40 +104,42 @@ class RecordMoves:
     def _known(self, block: int, stop: int) -> Moves:
         """The moves of a block, up to `stop` entries of the timeline at least."""
         count, found = self._blocks.pop(block, (block * BLOCK, Moves([], [])))
-        for position in range(count, stop):
-            self._add(found, position)
+        state = self._before(count) if count < stop else self._state
+        for entry in self._timeline.entries[count:stop]:
+            self._add(found, state, entry)
+            self._applied += 1
         self._blocks[block] = max(count, stop), found
         if len(self._blocks) > BLOCKS_KEPT:
             del self._blocks[next(iter(self._blocks))]
         return found
 
-    def _add(self, found: Moves, position: int) -> None:
-        """Add what happened in the entry after the first `position` ones."""
-        entry = self._timeline.entries[position]
-        event = entry.event
-        state = self._before(position)
-        if isinstance(event, AcknowledgementRefused):
+    def _add(self, found: Moves, state: SharePartitionState, entry: Entry) -> None:
+        """Add what happened in the next entry, and apply it to the state."""
+        event = entry[3]
+        if isinstance(event, RecordsChanged):
+            if event.cause not in _AT_REST and (not state.loaded or entry[2] == state.loaded_by):
+                found.moves.extend(_moves_of(entry, event, state.runs))
+        elif isinstance(event, AcknowledgementRefused):
             found.refused.append(entry)
-        elif isinstance(event, RecordsChanged):
-            if not state.loaded or entry.broker_id == state.loaded_by:
-                found.moves.extend(_moves_of(entry, event, state.runs.overlap(event.first, event.end)))
         elif isinstance(event, RecordsHeld):
             found.moves.append(_acquired(entry, event))
         elif isinstance(event, HoldEnded):
             found.moves.append(_let_go(entry, event))
+        elif type(event) in _OF_WRITES:
+            return
         apply_entry(state, entry)
-        self._applied += 1
+        state.partial = True  # also after a load
 
     def _before(self, position: int) -> SharePartitionState:
-        """The state after the first `position` entries, to which the next one will be applied."""
+        """The state after the first `position` entries, to which the next ones will be applied, without the writes."""
         if position != self._applied:
             self._state, self._applied = self._timeline.state(position).copy(), position
         self._state.partial = True
         return self._state
 
 
-def _moves_of(entry: Entry, event: RecordsChanged, before: list[StatusRun]) -> Iterator[Move]:
-    """The moves of one change; `before`: the runs within its range, which name the holders."""
+def _moves_of(entry: Entry, event: RecordsChanged, runs: Runs) -> Iterator[Move]:
+    """The moves of one change; `runs`: those before it, which name the holders."""
     if event.cause == RecordEvent.ACQUIRE:
         if event.state == RecordState.ACQUIRED:  # else new records of the batch that stay available
             yield _acquired(entry, event)
@@ -136,7 +150,7 @@ def _moves_of(entry: Entry, event: RecordsChanged, before: list[StatusRun]) -> I
         yield Move(*where, event.first, event.end, *lost)
         return
     failed = event.cause == ABANDONED
-    for first, end, status in before:
+    for first, end, status in runs.overlap(event.first, event.end):
         cause, target = _course(event, status)
         if cause is not None and target is not None:
             source, count = SOURCES[cause], event.delivery_count
@@ -144,10 +158,8 @@ def _moves_of(entry: Entry, event: RecordsChanged, before: list[StatusRun]) -> I
 
 
 def _course(event: RecordsChanged, before: RecordStatus) -> tuple[str | None, RecordState | None]:
-    """The record event behind a change, and the state that it leads to. A prepared write leads nowhere yet, and
-    the end of a rest changes no state. What a transaction commits is the acknowledgement that was staged."""
-    if event.cause in (PREPARED, RESTED, STAGED):
-        return None, None
+    """The record event behind a change, and the state that it leads to. What a transaction commits is the
+    acknowledgement that was staged."""
     if event.cause == ABANDONED:
         return before.why, _goal(before)
     verdict = event.cause in (SETTLED, TXN_COMMIT)
