@@ -10,6 +10,7 @@ from shareq.trace import Journal, view
 from shareq.trace.analysis.group_history import history_of
 from shareq.trace.views.group_timeline import GroupTimeline
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, loaded
+from tests.trace.random_groups import random_journal
 
 
 def journal_of_appends(count: int) -> Journal:
@@ -30,6 +31,18 @@ def test_views_of_a_group_share_its_history_and_its_events() -> None:
         counts = [one.total(), other.total(), strip.total()]
         assert counts == [journal.total] * 3
     assert one.snapshot() == other.snapshot()
+
+
+def test_a_timeline_that_grows_has_the_events_of_one_that_is_read_at_once(seed: int) -> None:
+    whole, growing = random_journal(seed), Journal(ORIGIN_MS)
+    for order, time_ms, broker_id, event in whole:
+        growing.record(time_ms, broker_id, event)
+        if order == 0:
+            grown = GroupTimeline(growing, "g")
+    read = GroupTimeline(whole, "g")
+    total = grown.total()
+    assert read.total() == total > 0
+    assert [read.entry(n) for n in range(1, total + 1)] == [grown.entry(n) for n in range(1, total + 1)]
 
 
 def test_what_nothing_refers_to_is_given_up() -> None:

@@ -169,7 +169,7 @@ class FakeView:
 
     def axis(self) -> TimeAxis:
         folds = Folds(ORIGIN_MS)
-        folds.add(snapshot["now_ms"] for snapshot in self.snapshots)
+        folds.add([snapshot["now_ms"] for snapshot in self.snapshots])
         return folds.axis(0)
 
     def next_step(self, order: int) -> int:

@@ -15,6 +15,7 @@ from shareq.broker import Cluster
 from shareq.model.numbers import plain
 from shareq.trace import Journal
 from shareq.trace.analysis.one_thread import used_by_one_thread
+from shareq.trace.journal.journal_file import without_collection
 from shareq_widgets import room_picture, stored, views
 from shareq_widgets.export import exported_room, save_room
 from shareq_widgets.group_picture import GroupPicture
@@ -83,7 +84,8 @@ class ControlRoom(ipywidgets.Box):
         super().__init__()
         self.add_class("sq-room-frame")
         panel = None if steering is None else partial(Panel, steering, begin=self.begin_story, compare=self._compare)
-        self._own = Screen(source, place, options, steering, panel)
+        with without_collection():
+            self._own = Screen(source, place, options, steering, panel)
         self._show(self._own)
 
     def _show(self, screen: Screen) -> None:

@@ -12,8 +12,10 @@ from dataclasses import replace
 from typing import Any, Self
 
 from shareq.model.events import (
+    RecordsAppended,
     RecordsChanged,
     SharePartitionLoaded,
+    StateWritePrepared,
     StateWriteSettled,
     TopicCreated,
     TopicDeleted,
@@ -55,7 +57,7 @@ class Outline:
 
     def read(self, entries: list[Entry]) -> None:
         """Apply the next entries, at a lower cost than one by one: most are changes of records, legal moves of the
-        window, and results of writes in progress."""
+        window, writes and their results, and appended records."""
         state, reach, loaded, leader = self.state, self.reach, self.state.loaded, self._leader()
         for entry in entries:
             event: Any = entry[3]
@@ -67,6 +69,8 @@ class Outline:
             elif leader == entry[2] and kind is WindowMoved and state.spso <= event[3] <= event[4] >= state.window_end:
                 state.now_ms, state.spso, state.window_end = entry[1], event[3], event[4]
                 state.log_end, reach = max(state.log_end, event[4]), event[4]
+            elif leader is not None and kind in _OF_DETAILS:
+                apply_entry(state, entry)
             else:
                 self.reach = reach
                 self.apply(entry)
@@ -89,5 +93,7 @@ class Outline:
         return replace(self.state.copy(), partial=True, runs=Runs(), past=[])
 
 
+_OF_DETAILS = frozenset((RecordsAppended, StateWritePrepared))
+"""Events after which the broker whose events count, and the reach, are those of before."""
 _NEW_WINDOW = (SharePartitionLoaded, TopicCreated, TopicDeleted)
 """Events after which no earlier record is in flight."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 FOLD_OVER_MS = 60_000
@@ -47,9 +47,12 @@ class Folds:
         self._start_ms = start_ms
         self._folds: list[Fold] = []
 
-    def add(self, times_ms: Iterable[int]) -> None:
+    def add(self, times_ms: Sequence[int]) -> None:
         """Add the times of the next events."""
-        last_ms = self._last_ms
+        last_ms, latest_ms = self._last_ms, max(times_ms, default=0)
+        if latest_ms - last_ms <= FOLD_OVER_MS:  # as nearly always: no stretch between two of them is longer
+            self._last_ms = max(last_ms, latest_ms)
+            return
         for time_ms in times_ms:
             if time_ms > last_ms:
                 if time_ms - last_ms > FOLD_OVER_MS:

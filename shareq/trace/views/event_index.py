@@ -40,11 +40,10 @@ class EventIndex:
             self._count += len(new)
         return self._count
 
-    def _name_members(self, entries: list[Entry]) -> None:
+    def _name_members(self, entries: list[Any]) -> None:
         """Give a letter to each member whose arrival is unknown, by its first event."""
         names, of_members = self._names, _OF_MEMBERS
-        events: list[Any] = [event for entry in entries if type(event := entry[3]) in of_members]
-        for member_id in dict.fromkeys([event.member_id for event in events]):
+        for member_id in dict.fromkeys([entry[3].member_id for entry in entries if type(entry[3]) in of_members]):
             if member_id:
                 names.member(member_id)
 
