@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from shareq.model.events import (
     AcknowledgementsSent,
@@ -94,21 +94,22 @@ def _settled(timeline: PartitionTimeline, first: int, stop: int) -> Iterator[Mem
     leader, begun = _leader_before(timeline, first), None
     prepared: dict[int, Members] = {}
     for entry in timeline.entries[first:stop]:
-        event = entry[3]
-        if type(event) not in _OF_WRITES:
+        event: Any = entry[3]
+        kind = type(event)
+        if kind not in _OF_WRITES or (kind is RecordsChanged and event[3] != PREPARED):
             continue
-        if isinstance(event, SharePartitionLoaded):
+        if kind is SharePartitionLoaded:
             leader, begun, prepared = entry.broker_id, 0, {}
         elif leader not in (None, entry[2]):
             continue
-        elif isinstance(event, StateWriteSettled):
+        elif kind is StateWriteSettled:
             if begun is None or event.write_id < begun:
                 members = _before(timeline, first, event.write_id, leader)
             else:
                 members = prepared.pop(event.write_id, [])
             if not event.error:
                 yield members
-        elif isinstance(event, StateWritePrepared) or (isinstance(event, RecordsChanged) and event.cause == PREPARED):
+        else:
             begun = event.write_id if begun is None else begun
             _add(prepared.setdefault(event.write_id or 0, []), event)
 
@@ -141,7 +142,7 @@ def _add(members: Members, event: RecordsChanged | StateWritePrepared) -> None:
 
 def _leader_before(timeline: PartitionTimeline, place: int) -> int | None:
     """The broker of the last load in the first `place` entries; None if the journal has dropped it."""
-    loads = timeline.loads()
+    loads = timeline.loads
     order = timeline.entries[place].order if place < len(timeline.entries) else timeline.journal.total
     count = bisect_left(loads, order, key=_order)
     return loads[count - 1].broker_id if count else None

@@ -48,6 +48,7 @@ from shareq.trace.analysis.runs import Runs, StatusRun
 from shareq.trace.analysis.share_partition_state import PAST_OFFSETS, SharePartitionState
 from shareq.trace.analysis.touched import Blocks
 from shareq.trace.journal import Entry, Journal, Subject
+from shareq.trace.journal.index import KEYS
 
 _LEADER = frozenset(
     (
@@ -113,8 +114,8 @@ class PartitionTimeline:
         self._outline = Replay(Outline(start.copy()), self._apply_to_outline, advance=self._advance_outline)
         self.entries = self._outline.entries = self._replay.entries
         self.blocks = Blocks(self.entries)
-        self._loads: list[Entry] = []
-        self._searched = 0
+        self.loads: list[Entry] = []
+        """The entries with which leaders have loaded the share-partition."""
         self.state, self.count, self.at_time = self._replay.state, self._replay.count, self._replay.at_time
 
     def refresh(self) -> list[Entry]:
@@ -127,19 +128,15 @@ class PartitionTimeline:
             entries = self.journal.about(subject)
             start, stop = (bisect_left(entries, order, key=order_of) for order in (self._seen, total))
             new += [entry for entry in entries[start:stop] if type(entry[3]) in types]
+        where = self.group, self.topic, self.partition
+        loads = self.journal.between(self._seen, total, (SharePartitionLoaded,))
+        self.loads += [entry for entry in loads if KEYS[SharePartitionLoaded](entry[3]) == where]
         if dropped > self._seen:
             self._gaps.add(len(self.entries))
         self._seen = total
         new.sort(key=order_of)
         self.entries += new
         return new
-
-    def loads(self) -> list[Entry]:
-        """The entries with which leaders have loaded the share-partition; a call searches what is new."""
-        new = self.entries[self._searched :]
-        self._loads += [entry for entry in new if type(entry[3]) is SharePartitionLoaded]
-        self._searched += len(new)
-        return self._loads
 
     def outline(self, count: int) -> Outline:
         """Everything in the state after `count` entries but the records. The next call changes the object."""

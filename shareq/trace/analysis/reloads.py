@@ -79,7 +79,7 @@ class Reload(NamedTuple):
 
 def last_reload(timeline: PartitionTimeline, until: int) -> Reload | None:
     """The last load before `until` that followed an earlier one; None if there is none."""
-    loads = timeline.loads()
+    loads = timeline.loads
     count = bisect_left(loads, until, key=lambda entry: entry.order)
     if count < 2:
         return None
@@ -110,7 +110,7 @@ def last_reload(timeline: PartitionTimeline, until: int) -> Reload | None:
 def why_not_loaded(timeline: PartitionTimeline, until: int) -> str:
     """Why the last leader before `until` no longer has the share-partition in memory; "" if none had it, or if the
     reason is not recorded."""
-    loads = timeline.loads()
+    loads = timeline.loads
     count = bisect_left(loads, until, key=lambda entry: entry.order)
     return _reason(timeline, timeline.count(until), loads[count - 1]) if count else ""
 
