@@ -253,7 +253,7 @@ TABLES: Final[Mapping[str, TableSpec]] = {
 }  # fmt: skip
 """The tables by name, each after its inputs."""
 
-FRAMES: Final[Mapping[str, str]] = {"reigns": tables.REIGNS, "worst": figures.WORST}
+FRAMES: Final[Mapping[str, str]] = {"all_leaderships": tables.ALL_LEADERSHIPS, "worst": figures.WORST}
 """What is not written: an input of several tables, and the part of one that the report shows. Both are small."""
 
 EVENTS_SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind in events.columns().items())

@@ -96,7 +96,7 @@ def of_many(spark: SparkSession, store: Store, step: Step) -> Mapping[str, pa.Ta
                 store.save(found[name], name)
 
     collect("journals", "leaderships", "members")
-    collect("reigns")
+    collect("all_leaderships")
     for name in _LONG:
         step(name)
         store.write(trace.table(name), name)

@@ -35,7 +35,8 @@ def of_leaders(columns: str, *types: str) -> str:
     """Columns of e and r: events of these types, recorded by the leader at that time, and their leadership."""
     return f"""
         SELECT {columns}
-        FROM {{events}} e JOIN {{reigns}} r ON {_same("e", "r")} AND e.`order` >= r.load AND e.`order` < r.until
+        FROM {{events}} e JOIN {{all_leaderships}} r
+          ON {_same("e", "r")} AND e.`order` >= r.load AND e.`order` < r.until
         WHERE e.type IN ({", ".join(f"'{t}'" for t in types)}) AND (r.leader IS NULL OR r.leader = e.broker)"""
 
 
@@ -82,7 +83,7 @@ LEADERSHIPS: Final = f"""
       AND l.`order` > coalesce(t.topic_made, -1) AND l.`order` < coalesce(t.next_made, {_FOREVER})
 """
 
-REIGNS: Final = f"""
+ALL_LEADERSHIPS: Final = f"""
     WITH seen AS (
         SELECT {_KEY}, min(`order`) AS since FROM {{events}}
         WHERE type IN ('RecordsChanged', 'WindowMoved') GROUP BY {_KEY}
@@ -97,25 +98,25 @@ REIGNS: Final = f"""
         FROM seen s LEFT JOIN begun b ON {_same("s", "b")} LEFT JOIN made t ON {_same("s", "t", "journal, topic")}
         WHERE s.since < coalesce(b.load, {_FOREVER})
         GROUP BY {_KEY.replace("journal", "s.journal", 1).replace(", ", ", s.")}, b.load
-    ), spells AS (
-        SELECT load AS reign, {_KEY}, load, coalesce(next_load, {_FOREVER}) AS until, leader, until_ms, ended,
+    ), known AS (
+        SELECT load AS leadership, {_KEY}, load, coalesce(next_load, {_FOREVER}) AS until, leader, until_ms, ended,
                topic_made, coalesce(next_made, {_FOREVER}) AS next_made
         FROM {{leaderships}}
         UNION ALL
-        SELECT -row_number() OVER (PARTITION BY journal ORDER BY group_id, topic, partition) AS reign, {_KEY},
+        SELECT -row_number() OVER (PARTITION BY journal ORDER BY group_id, topic, partition) AS leadership, {_KEY},
                -1 AS load, coalesce(next_load, {_FOREVER}) AS until, NULL AS leader, NULL AS until_ms, NULL AS ended,
                topic_made, coalesce(next_made, {_FOREVER}) AS next_made
         FROM unknown
     ), moves AS (
-        SELECT r.journal, r.reign, max(e.spso) AS reached
-        FROM {{events}} e JOIN spells r ON {_same("e", "r")} AND e.`order` >= r.load AND e.`order` < r.until
+        SELECT r.journal, r.leadership, max(e.spso) AS reached
+        FROM {{events}} e JOIN known r ON {_same("e", "r")} AND e.`order` >= r.load AND e.`order` < r.until
         WHERE e.type IN ('SharePartitionLoaded', 'WindowMoved') AND (r.leader IS NULL OR r.leader = e.broker)
-        GROUP BY r.journal, r.reign
+        GROUP BY r.journal, r.leadership
     )
-    SELECT s.*, m.reached FROM spells s LEFT JOIN moves m ON {_same("s", "m", "journal, reign")}
+    SELECT s.*, m.reached FROM known s LEFT JOIN moves m ON {_same("s", "m", "journal, leadership")}
 """
-"""Not a table: the leaderships, and the times before the first ones in a journal. `reign`: a number that is unique in a
-journal: that of the load, or below 0. `reached`: the highest SPSO.
+"""Not a table: the leaderships, and the times before the first ones in a journal. `leadership`: a number that is unique
+in a journal: that of the load, or below 0. `reached`: the highest SPSO.
 """
 
 DELIVERIES: Final = f"""
@@ -131,8 +132,8 @@ LOCKS: Final = f"""
     FROM changes WHERE (cause IN ('acquire', 'renew') AND state = 'acquired') OR cause = 'lock_timeout'
 """
 
-_RUNS = "reign, journal, delivery_count"
-_CHANGE = "r.journal, r.reign, e.delivery_count, e.cause, e.state, e.`first`, e.`end`"
+_RUNS = "leadership, journal, delivery_count"
+_CHANGE = "r.journal, r.leadership, e.delivery_count, e.cause, e.state, e.`first`, e.`end`"
 _DETAILS = "e.`order`, e.time_ms, coalesce(e.broker, -1) AS leader, e.member_id, e.why, r.reached"
 
 ATTEMPTS: Final = f"""
@@ -148,9 +149,9 @@ ATTEMPTS: Final = f"""
         FROM changes WHERE (cause = 'acquire' AND state = 'acquired')
                         OR cause IN ('renew', 'settled', 'lock_timeout', 'aborted', 'log_start', 'missing')
         UNION ALL
-        SELECT h.reign, h.journal, h.delivery_count, 'appended' AS kind, a.`first`, a.`end`, NULL AS `order`, a.time_ms,
-               NULL AS leader, NULL AS member_id, NULL AS reached, NULL AS outcome, NULL AS state
-        FROM reach h JOIN {{reigns}} r ON {_same("h", "r", "journal, reign")}
+        SELECT h.leadership, h.journal, h.delivery_count, 'appended' AS kind, a.`first`, a.`end`, NULL AS `order`,
+               a.time_ms, NULL AS leader, NULL AS member_id, NULL AS reached, NULL AS outcome, NULL AS state
+        FROM reach h JOIN {{all_leaderships}} r ON {_same("h", "r", "journal, leadership")}
         JOIN {{events}} a ON {_same("a", "r", "journal, topic, partition")} AND a.`first` < h.high AND h.low < a.`end`
         WHERE a.type = 'RecordsAppended' AND a.`order` > coalesce(r.topic_made, -1) AND a.`order` < r.next_made
     ), edges AS (
@@ -184,45 +185,46 @@ ATTEMPTS: Final = f"""
            CASE WHEN p.ended IS NOT NULL THEN p.ended.outcome WHEN p.passed THEN 'passed'
                 WHEN r.ended IS NOT NULL THEN 'lost' ELSE 'held' END AS outcome,
            p.ended.state AS state
-    FROM pieces p JOIN {{reigns}} r ON {_same("p", "r", "journal, reign")}
+    FROM pieces p JOIN {{all_leaderships}} r ON {_same("p", "r", "journal, leadership")}
 """
 
-_STEP = "r.journal, r.reign, e.`order`, e.type, e.time_ms, e.broker, e.spso, e.window_end, e.max_record_locks, e.runs"
-_DONE = "e.state, e.`first`, e.`end`"
+_STEP = "r.journal, r.leadership, e.`order`, e.type, e.time_ms, e.broker, e.spso, e.window_end, e.max_record_locks"
+_DONE = "e.runs, e.state, e.`first`, e.`end`"
 
 WINDOWS: Final = f"""
     WITH changes AS ({of_leaders(f"{_STEP}, {_DONE}", "SharePartitionLoaded", "WindowMoved", "RecordsChanged")}
     ), steps AS (
-        SELECT journal, reign, `order`, `first` AS at, `end` - `first` AS records, `end` AS until, NULL AS time_ms,
+        SELECT journal, leadership, `order`, `first` AS at, `end` - `first` AS records, `end` AS until, NULL AS time_ms,
                NULL AS broker, NULL AS spso, NULL AS window_end, NULL AS record_locks
         FROM changes WHERE type = 'RecordsChanged' AND state IN ('acknowledged', 'archived')
         UNION ALL
-        SELECT journal, reign, `order`, run[0] AS at, run[1] - run[0] AS records, run[1] AS until, NULL AS time_ms,
+        SELECT journal, leadership, `order`, run[0] AS at, run[1] - run[0] AS records, run[1] AS until, NULL AS time_ms,
                NULL AS broker, NULL AS spso, NULL AS window_end, NULL AS record_locks
         FROM changes LATERAL VIEW explode(runs) loaded AS run WHERE type = 'SharePartitionLoaded' AND run[2] IN (2, 4)
         UNION ALL
-        SELECT journal, reign, `order`, spso AS at, 0 AS records, NULL AS until, time_ms, broker, spso, window_end,
+        SELECT journal, leadership, `order`, spso AS at, 0 AS records, NULL AS until, time_ms, broker, spso, window_end,
                max_record_locks AS record_locks
         FROM changes WHERE type <> 'RecordsChanged'
         UNION ALL
-        SELECT r.journal, r.reign, e.`order`, NULL AS at, 0 AS records, NULL AS until, NULL AS time_ms, NULL AS broker,
-               NULL AS spso, NULL AS window_end, coalesce(try_cast(e.value AS bigint), {RECORD_LOCKS}) AS record_locks
-        FROM {{events}} e JOIN {{reigns}} r
+        SELECT r.journal, r.leadership, e.`order`, NULL AS at, 0 AS records, NULL AS until, NULL AS time_ms,
+               NULL AS broker, NULL AS spso, NULL AS window_end,
+               coalesce(try_cast(e.value AS bigint), {RECORD_LOCKS}) AS record_locks
+        FROM {{events}} e JOIN {{all_leaderships}} r
           ON e.journal = r.journal AND e.resource = concat('group:', r.group_id)
          AND e.`order` > r.load AND e.`order` < r.until
         WHERE e.type = 'ConfigChanged' AND e.key = 'share.partition.max.record.locks'
     ), by_offset AS (
         SELECT *, coalesce((sum(records) OVER below) - greatest((max(until) OVER below) - at, 0), 0) AS passed
         FROM steps
-        WINDOW below AS (PARTITION BY reign, journal ORDER BY at RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
+        WINDOW below AS (PARTITION BY leadership, journal ORDER BY at RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
     ), by_order AS (
-        SELECT journal, reign, `order`, time_ms, broker, spso, window_end,
+        SELECT journal, leadership, `order`, time_ms, broker, spso, window_end,
                last_value(record_locks) IGNORE NULLS OVER so_far AS record_locks,
                (sum(records) OVER so_far) - passed AS complete,
-               lead(time_ms) IGNORE NULLS OVER (PARTITION BY reign, journal ORDER BY `order`) AS next_ms
+               lead(time_ms) IGNORE NULLS OVER (PARTITION BY leadership, journal ORDER BY `order`) AS next_ms
         FROM by_offset
         WINDOW so_far AS (
-            PARTITION BY reign, journal ORDER BY `order` RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+            PARTITION BY leadership, journal ORDER BY `order` RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         )
     ), with_log AS (
         SELECT *, last_value(appended) IGNORE NULLS OVER (
@@ -232,7 +234,8 @@ WINDOWS: Final = f"""
             SELECT r.journal, r.topic, r.partition, b.`order`, r.group_id, r.load, r.topic_made, b.time_ms,
                    coalesce(b.next_ms, r.until_ms) AS until_ms, b.broker, b.spso, b.window_end, b.record_locks,
                    b.complete, NULL AS appended
-            FROM by_order b JOIN {{reigns}} r ON {_same("b", "r", "journal, reign")} WHERE b.spso IS NOT NULL
+            FROM by_order b JOIN {{all_leaderships}} r ON {_same("b", "r", "journal, leadership")}
+            WHERE b.spso IS NOT NULL
             UNION ALL
             SELECT journal, topic, partition, `order`, NULL AS group_id, NULL AS load, NULL AS topic_made,
                    NULL AS time_ms, NULL AS until_ms, NULL AS broker, NULL AS spso, NULL AS window_end,

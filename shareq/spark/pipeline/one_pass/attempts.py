@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from shareq.spark.pipeline.one_pass.events import Event, Events
-from shareq.spark.pipeline.one_pass.reigns import Reign, Reigns
+from shareq.spark.pipeline.one_pass.leaderships import Leadership, Leaderships
 
 _KINDS = {"renew": "renewed", "log_start": "gone", "missing": "gone", "settled": "ended", "lock_timeout": "ended",
           "aborted": "ended"}  # fmt: skip
@@ -42,14 +42,14 @@ class Attempt(NamedTuple):
     state: str | None
 
 
-def attempts(events: Events, reigns: Reigns) -> list[Attempt]:
-    """All attempts of a journal."""
-    logs = _Logs(events)
-    changes: dict[tuple[Reign, int], _Changes] = {}
+def attempts(events: Events, leaderships: Leaderships, appended: dict[tuple[str, int], list[Event]]) -> list[Attempt]:
+    """All attempts of a journal. `appended`: its appends by topic and partition."""
+    logs = _Logs(appended)
+    changes: dict[tuple[Leadership, int], _Changes] = {}
     for event in events.of("RecordsChanged"):
         kind = "begun" if event.cause == "acquire" and event.state == "acquired" else _KINDS.get(event.cause)
-        if kind and (reign := reigns.of(event)):
-            found = changes.setdefault((reign, event.delivery_count), _Changes(reign))
+        if kind and (leadership := leaderships.of(event)):
+            found = changes.setdefault((leadership, event.delivery_count), _Changes(leadership))
             found.by_kind[kind].append(event)
     return [attempt for found in changes.values() for attempt in found.pieces(logs)]
 
@@ -57,18 +57,16 @@ def attempts(events: Events, reigns: Reigns) -> list[Attempt]:
 class _Logs:
     """The appends to the logs of a journal."""
 
-    def __init__(self, events: Events) -> None:
-        self._appended: dict[tuple[str, int], list[Event]] = defaultdict(list)
-        for event in events.of("RecordsAppended"):
-            self._appended[event.topic, event.partition].append(event)
+    def __init__(self, appended: dict[tuple[str, int], list[Event]]) -> None:
+        self._appended = appended
         self._known: dict[tuple[Any, ...], tuple[list[Event], list[int]]] = {}
 
-    def between(self, reign: Reign, low: int, high: int) -> list[Event]:
+    def between(self, leadership: Leadership, low: int, high: int) -> list[Event]:
         """The appends of offsets in [low, high) to the log of a leadership: a topic created again has another one."""
-        _, topic, partition = reign.key
-        log = topic, partition, reign.topic_made
+        _, topic, partition = leadership.key
+        log = topic, partition, leadership.topic_made
         if log not in self._known:
-            mine = [event for event in self._appended[topic, partition] if reign.has_topic(event.order)]
+            mine = [event for event in self._appended[topic, partition] if leadership.has_topic(event.order)]
             mine.sort(key=attrgetter("first", "order"))
             self._known[log] = mine, list(accumulate((event.end for event in mine), max))
         events, ends = self._known[log]
@@ -78,8 +76,8 @@ class _Logs:
 class _Changes:
     """The changes of records with one delivery count, in one leadership."""
 
-    def __init__(self, reign: Reign) -> None:
-        self.reign = reign
+    def __init__(self, leadership: Leadership) -> None:
+        self.leadership = leadership
         self.by_kind: dict[str, list[Event]] = defaultdict(list)
 
     def pieces(self, logs: _Logs) -> Iterator[Attempt]:
@@ -87,12 +85,12 @@ class _Changes:
         if not (begun := self.by_kind["begun"]):
             return
         low, high = min(event.first for event in begun), max(event.end for event in begun)
-        self.by_kind["appended"] = logs.between(self.reign, low, high)
+        self.by_kind["appended"] = logs.between(self.leadership, low, high)
         starts = [(event.first, kind, event) for kind, events in self.by_kind.items() for event in events]
         starts.sort(key=lambda start: start[0])
         cuts = {offset for first, _, event in starts for offset in (first, event.end)}
-        if self.reign.reached is not None:
-            cuts.add(self.reign.reached)
+        if self.leadership.reached is not None:
+            cuts.add(self.leadership.reached)
         current: dict[str, Event] = {}
         renewed, place, ordered = list[int](), 0, sorted(cuts)
         for first, end in pairwise(ordered):
@@ -107,21 +105,21 @@ class _Changes:
                 yield self._attempt(first, end, now, current, len(renewed))
 
     def _attempt(self, first: int, end: int, begun: Event, current: dict[str, Event], renewals: int) -> Attempt:
-        reign = self.reign
+        leadership = self.leadership
 
         def at_first(kind: str) -> Event | None:
             event = current.get(kind)
             return event if event and event.end > first else None
 
         ended, appended = at_first("ended") or at_first("gone"), at_first("appended")
-        passed = reign.reached is not None and reign.reached > first
+        passed = leadership.reached is not None and leadership.reached > first
         if ended:
             outcome = ended.why if ended.cause == "settled" else ended.cause
         else:
-            outcome = "passed" if passed else "held" if reign.ended is None else "lost"
-        ended_ms = ended.time_ms if ended else None if passed else reign.until_ms
+            outcome = "passed" if passed else "held" if leadership.ended is None else "lost"
+        ended_ms = ended.time_ms if ended else None if passed else leadership.until_ms
         return Attempt(
-            *reign.key, reign.load, begun.order, begun.broker, first, end, end - first, begun.delivery_count,
+            *leadership.key, leadership.load, begun.order, begun.broker, first, end, end - first, begun.delivery_count,
             begun.member_id, appended and appended.time_ms, begun.time_ms, renewals, ended_ms, outcome,
             ended and ended.state,
         )  # fmt: skip

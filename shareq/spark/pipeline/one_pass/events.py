@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -54,9 +55,21 @@ class Events(NamedTuple):
             return self.by_type[types[0]]
         return sorted((event for name in types for event in self.by_type[name]), key=itemgetter(0))
 
+    def appended(self) -> dict[tuple[str, int], list[Event]]:
+        """The appends by topic and partition, in order."""
+        return grouped(self.of("RecordsAppended"), lambda event: (event.topic, event.partition))
+
     def bin(self, time_ms: int, bins: int) -> int:
         """The index of the time bin, of so many equal ones over the journal, from 0."""
         return (time_ms - self.since_ms) * bins // (self.until_ms - self.since_ms + 1)
+
+
+def grouped(events: Iterable[Event], key: Callable[[Event], Any]) -> dict[Any, list[Event]]:
+    """The events by key, in order; none of another key."""
+    found: dict[Any, list[Event]] = defaultdict(list)
+    for event in events:
+        found[key(event)].append(event)
+    return found
 
 
 def journals_in(table: pa.Table) -> Iterator[Events]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from shareq.spark.pipeline.one_pass import figures
 from shareq.spark.pipeline.one_pass.attempts import attempts
 from shareq.spark.pipeline.one_pass.events import Event, Events, is_a, journals_in
-from shareq.spark.pipeline.one_pass.reigns import Reigns
+from shareq.spark.pipeline.one_pass.leaderships import Leaderships
 from shareq.spark.pipeline.one_pass.windows import Windows
 from shareq.spark.pipeline.schema import TABLES
 
@@ -40,14 +40,15 @@ class _Journal:
     """The rows of the tables of a journal, without its name."""
 
     def __init__(self, events: Events) -> None:
-        reigns = Reigns(events)
-        found, windows, members = attempts(events, reigns), Windows(events, reigns), list(_members(events))
+        leaderships, appended = Leaderships(events), events.appended()
+        found, windows = attempts(events, leaderships, appended), Windows(events, leaderships, appended)
+        members = list(_members(events))
         topics, shares = figures.by_topic(found), list(figures.shares(found, members))
         self.rows: dict[str, Iterable[Any]] = {
             "journals": [_summary(events)],
-            "leaderships": reigns.rows,
+            "leaderships": leaderships.rows,
             "deliveries": _deliveries(events),
-            "locks": _locks(events, reigns),
+            "locks": _locks(events, leaderships),
             "windows": windows.rows,
             "attempts": found,
             "members": members,
@@ -75,13 +76,13 @@ def _deliveries(events: Events) -> Iterator[tuple[Any, ...]]:
                e.record_count, e.delivery_count)  # fmt: skip
 
 
-def _locks(events: Events, reigns: Reigns) -> Iterator[tuple[Any, ...]]:
+def _locks(events: Events, leaderships: Leaderships) -> Iterator[tuple[Any, ...]]:
     for e in events.of("RecordsChanged"):
         if e.cause != "lock_timeout" and not (e.cause in _EVENTS and e.state == "acquired"):
             continue
-        if reign := reigns.of(e):
+        if leadership := leaderships.of(e):
             lock_ms = None if e.deadline_ms is None else e.deadline_ms - e.time_ms
-            yield (*reign.key, reign.load, e.order, e.time_ms, e.broker, e.first, e.end, e.end - e.first,
+            yield (*leadership.key, leadership.load, e.order, e.time_ms, e.broker, e.first, e.end, e.end - e.first,
                    e.delivery_count, _EVENTS[e.cause], e.member_id, e.deadline_ms, lock_ms, e.state)  # fmt: skip
 
 

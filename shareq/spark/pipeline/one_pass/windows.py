@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from shareq.spark.pipeline.figures import BINS
 from shareq.spark.pipeline.one_pass.events import Event, Events, is_a
-from shareq.spark.pipeline.one_pass.reigns import Key, Reign, Reigns
+from shareq.spark.pipeline.one_pass.leaderships import Key, Leadership, Leaderships
 from shareq.spark.pipeline.tables import RECORD_LOCKS
 
 _DONE: Final = (2, 4)
@@ -40,35 +40,33 @@ class Window(NamedTuple):
 class Windows:
     """The windows of a journal, and what their lag follows from."""
 
-    def __init__(self, events: Events, reigns: Reigns) -> None:
+    def __init__(self, events: Events, leaderships: Leaderships, appended: dict[tuple[str, int], list[Event]]) -> None:
         self._events = events
-        self._appended: dict[tuple[str, int], list[Event]] = defaultdict(list)
-        for event in events.of("RecordsAppended"):
-            self._appended[event.topic, event.partition].append(event)
+        self._appended = appended
         self._finished: dict[Key, list[Event]] = defaultdict(list)
         """The changes of records to a terminal state."""
         self.rows = [
             window
-            for steps in self._steps(events, reigns).values()
-            for window in steps.windows(self._appended[steps.reign.key[1:]])
+            for steps in self._steps(events, leaderships).values()
+            for window in steps.windows(self._appended[steps.leadership.key[1:]])
         ]
 
-    def _steps(self, events: Events, reigns: Reigns) -> dict[Reign, _Steps]:
+    def _steps(self, events: Events, leaderships: Leaderships) -> dict[Leadership, _Steps]:
         """What happened to the windows of leaderships."""
-        found: dict[Reign, _Steps] = {}
+        found: dict[Leadership, _Steps] = {}
         for event in events.of("SharePartitionLoaded", "WindowMoved"):
-            if reign := reigns.of(event):
-                found.setdefault(reign, _Steps(reign)).move(event)
+            if leadership := leaderships.of(event):
+                found.setdefault(leadership, _Steps(leadership)).move(event)
         for event in events.of("RecordsChanged"):
-            if event.state in ("acknowledged", "archived") and (reign := reigns.of(event)):
-                self._finished[reign.key].append(event)
-                if reign in found:
-                    found[reign].done.append((event.order, event.first, event.end))
+            if event.state in ("acknowledged", "archived") and (leadership := leaderships.of(event)):
+                self._finished[leadership.key].append(event)
+                if leadership in found:
+                    found[leadership].done.append((event.order, event.first, event.end))
         for event in events.of("ConfigChanged"):
             if event.key == "share.partition.max.record.locks" and event.resource.startswith("group:"):
-                for reign in reigns.of_group(event.resource.removeprefix("group:")):
-                    if reign.load < event.order < reign.until and reign in found:
-                        found[reign].limits.append((event.order, _whole(event.value)))
+                for leadership in leaderships.of_group(event.resource.removeprefix("group:")):
+                    if leadership.load < event.order < leadership.until and leadership in found:
+                        found[leadership].limits.append((event.order, _whole(event.value)))
         return found
 
     def lag(self) -> Iterator[tuple[Any, ...]]:
@@ -116,8 +114,8 @@ class Windows:
 class _Steps:
     """What happened to the window of one leadership."""
 
-    def __init__(self, reign: Reign) -> None:
-        self.reign = reign
+    def __init__(self, leadership: Leadership) -> None:
+        self.leadership = leadership
         self.moves: list[Event] = []
         self.limits: list[tuple[int, int]] = []
         """The limit of record locks, from an order on."""
@@ -137,23 +135,23 @@ class _Steps:
         below = _Below(sorted(self.done, key=lambda run: run[1]))
         orders, totals = [run[0] for run in self.done], list(accumulate(end - first for _, first, end in self.done))
         self.limits.sort()
-        ends = [event.time_ms for event in self.moves[1:]] + [self.reign.until_ms]
+        ends = [event.time_ms for event in self.moves[1:]] + [self.leadership.until_ms]
         for event, until_ms in zip(self.moves, ends, strict=True):
             so_far = bisect_right(orders, event.order)
             complete = (totals[so_far - 1] if so_far else 0) - below.records(event.spso)
             limit = bisect_right(self.limits, (event.order, 2**63)) - 1
             log_end = max(event.window_end, self._log_end(appended, event.order))
             yield Window(
-                *self.reign.key, self.reign.load, event.order, event.time_ms, until_ms, event.broker, event.spso,
-                event.window_end, event.window_end - event.spso, self.limits[limit][1] if limit >= 0 else None,
+                *self.leadership.key, self.leadership.load, event.order, event.time_ms, until_ms, event.broker,
+                event.spso, event.window_end, event.window_end - event.spso,
+                self.limits[limit][1] if limit >= 0 else None,
                 complete, log_end, log_end - event.spso - complete,
             )  # fmt: skip
 
     def _log_end(self, appended: list[Event], order: int) -> int:
         """The end of the last append before an order; -1 if there is none to this topic."""
         place = bisect_left(appended, order, key=lambda event: event.order) - 1
-        known = place >= 0 and appended[place].order > (-1 if self.reign.topic_made is None else self.reign.topic_made)
-        return appended[place].end if known else -1
+        return appended[place].end if place >= 0 and appended[place].order > self.leadership.since_topic else -1
 
 
 class _Below:
