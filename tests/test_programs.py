@@ -93,7 +93,7 @@ def test_it_is_killed_in_the_state_that_was_waited_for(tmp_path: Path) -> None:
     assert int(path.read_text()) == seen[-1]
 
 
-def test_who_ends_before_is_not_killed(tmp_path: Path) -> None:
+def test_a_program_that_ends_before_is_not_killed(tmp_path: Path) -> None:
     with Program(lambda: None) as program:
         program.kill_when(lambda: False, PATIENCE_S)
         assert repr(program) == "ended with 0"

@@ -25,7 +25,7 @@ class RunsOperations(UntilClosed):
         self._conf: Mapping[str, Any] = merged(conf, kwargs)
         config = ClientConfig(self._conf, (), client="admin client")
         self._address: str = config["bootstrap.servers"]
-        self._tells = bool(over_tcp(self._address))
+        self._logs_silence = bool(over_tcp(self._address))
         transport = transport_for(self._address, config.sockets)
         self._core = AdminCore(config, transport.rng())
         self._routing = BrokerRouting(self._core.backoff)
@@ -42,8 +42,8 @@ class RunsOperations(UntilClosed):
         with uninterrupted:
             task = perform(self._connection, core.calls, lambda now_ms: core.start(operation, wait_ms, now_ms))
             try:
-                if self._tells and not core.calls.reached:
-                    self._tells = False
+                if self._logs_silence and not core.calls.reached:
+                    self._logs_silence = False
                     self._await_sign(task, wait_ms / 1000)
                 self._connection.wait(lambda: task.done, None)
             except BaseException:

@@ -1,4 +1,4 @@
-"""Access control lists as data: who may, or may not, do what to which resource.
+"""Access control lists as data: the operations on resources that principals are allowed or denied.
 
 A binding names a principal and a host, an operation, and a resource by its name or by a prefix of it; a filter matches
 bindings. Names are those of confluent-kafka, numbers those of the protocol. `shareq.model.authorizer` decides by them.

@@ -65,7 +65,7 @@ def quota_of_address(quotas: Quotas, address: str) -> float | None:
 
 
 class Quota(NamedTuple):
-    """A limit, and who shares it: the user, the client id, or both; empty for the other."""
+    """A limit, and the user, the client id, or both, that share it; empty for the other."""
 
     limit: float
     user: str

@@ -214,7 +214,7 @@ def test_records_of_a_key_have_one_holder_and_are_accepted_in_order(cluster: Clu
 
 
 def test_records_of_a_key_are_accepted_in_order_over_failovers(cluster: Cluster) -> None:
-    """A new leader does not know who holds what: records are delivered again, and none overtakes an unfinished one."""
+    """A new leader has no locks of the former one: records are delivered again, none before an unfinished one."""
     keyed(cluster)
     produce_keyed(cluster)
     chance, done = Random(7), defaultdict[bytes, list[int]](list)

@@ -250,7 +250,7 @@ def test_a_coordinator_is_killed_while_the_transaction_is_open(cluster: Cluster,
 
 
 @pytest.mark.parametrize("committed", [True, False])
-def test_7_12_the_leader_finds_the_end_that_a_coordinator_has_not_told(committed: bool) -> None:
+def test_7_12_the_leader_finds_the_end_that_a_coordinator_has_not_sent(committed: bool) -> None:
     """The share coordinator is on another broker than the leader, its messages to the leader are lost, and it dies."""
     with Cluster(brokers=3, seed=8, config=ENABLED) as cluster:
         prepare(cluster)

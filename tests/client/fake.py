@@ -1,4 +1,4 @@
-"""A cluster made of answers: a transport on virtual time whose brokers say what a test tells them to say.
+"""A cluster made of answers: a transport on virtual time whose brokers answer as a test prescribes.
 
     fake = Fake()
     fake.answers[ShareFetchRequest] = lambda fake, node, request: ShareFetchResponse()

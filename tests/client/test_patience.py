@@ -47,7 +47,7 @@ def waited(clock: Clock) -> None:
     await_sign(clock, lambda: clock.holds("heard"), refusal, address="a:1", limit_s=60)
 
 
-def test_the_first_refusal_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_first_refusal_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock(refused=40, heard=500)
     waited(clock)
     assert clock.now_ms == 40
@@ -56,19 +56,19 @@ def test_the_first_refusal_is_told(caplog: pytest.LogCaptureFixture) -> None:
     assert line.endswith(" (60 s)")
 
 
-def test_silence_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_silence_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock(refused=SILENT_MS + 1)
     waited(clock)
     assert clock.now_ms == SILENT_MS
     assert caplog.messages[0].startswith("a:1 does not answer; trying until ")
 
 
-def test_nothing_is_told_of_a_cluster_that_answers(caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_is_logged_of_a_cluster_that_answers(caplog: pytest.LogCaptureFixture) -> None:
     waited(Clock(heard=20))
     assert caplog.messages == []
 
 
-def test_an_admin_tells_a_wrong_address_once(nowhere: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_admin_logs_a_wrong_address_once(nowhere: str, caplog: pytest.LogCaptureFixture) -> None:
     with Admin({"bootstrap.servers": nowhere}) as admin:
         for _ in range(2):
             with pytest.raises(KafkaException, match="connection refused"):
@@ -78,7 +78,7 @@ def test_an_admin_tells_a_wrong_address_once(nowhere: str, caplog: pytest.LogCap
     assert line.getMessage().startswith(f"broker at {nowhere} cannot be reached: connection refused; trying until ")
 
 
-def test_a_backend_tells_a_wrong_address(
+def test_a_backend_logs_a_wrong_address(
     nowhere: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runtime, "START_S", 0.2)

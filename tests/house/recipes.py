@@ -1,4 +1,4 @@
-"""The recipes of CONTRIBUTING.md as edits of the tree: what a person does who follows them, with names of no use.
+"""The recipes of CONTRIBUTING.md as edits of the tree, with names of no use.
 
 An edit that finds its place no more is a recipe that the code has left behind.
 """

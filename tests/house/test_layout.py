@@ -106,9 +106,9 @@ def test_make_lab_says_what_it_does_and_shows_no_log(tmp_path: Path) -> None:
     """The commands as `make` prints them for a machine without an environment."""
     recipe = ["make", "--dry-run", "lab", f"VENV={tmp_path / 'none'}", f"PYTHON={sys.executable}"]
     lines = subprocess.run(recipe, cwd=ROOT, capture_output=True, check=True, text=True).stdout.splitlines()
-    [said] = [number for number, line in enumerate(lines) if "installing shareq[lab]" in line]
+    [announced] = [number for number, line in enumerate(lines) if "installing shareq[lab]" in line]
     [moving] = [number for number, line in enumerate(lines) if "uv pip install" in line]
     [lab] = [line for line in lines if "jupyter lab" in line]
-    assert said < moving
+    assert announced < moving
     assert "--quiet" not in lines[moving], "its line of progress is shown"
     assert {"--log-level=WARN", "--LabApp.log_level=WARN"} <= set(lab.split())

@@ -158,7 +158,7 @@ def test_the_life_of_a_record(
     )
 
 
-def test_who_had_it_when_it_changed() -> None:
+def test_a_life_has_the_holder_at_each_change() -> None:
     bench = Bench(1)
     released_and_rejected(bench)
     history = [(m.event, m.state, m.delivery_count, m.member) for m in bench.life(0).moments]

@@ -1,4 +1,4 @@
-"""Which quota counts for a client, and who shares it."""
+"""Which quota counts for a client, and which clients share it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ IN_ORDER = (
     (entity(client_id="app"), "", "app"),
     (entity(client_id=None), "", "app"),
 )
-"""Kafka's order, with who shares the quota."""
+"""Kafka's order, with the clients that share the quota."""
 
 
 @pytest.mark.parametrize("first", range(len(IN_ORDER)))

@@ -1,4 +1,4 @@
-"""ReadJournal at the tap: who receives which entries, and when. BEHAVIOUR.md, section 5."""
+"""ReadJournal at the tap: which connection receives which entries, and when. BEHAVIOUR.md, section 5."""
 
 from __future__ import annotations
 

@@ -270,7 +270,7 @@ def test_a_selected_message_leaves_the_record_that_was_selected_last() -> None:
     room.close()
 
 
-def test_without_a_selected_record_an_empty_window_is_said_to_be_empty(room: ControlRoom) -> None:
+def test_without_a_selected_record_an_empty_window_has_words(room: ControlRoom) -> None:
     room.screen.slots["left"].shown = "record"
     panel, shown = panel_of(room), room.screen.shown["left"]
     assert "jobs-0 · no record is selected" in repr(shown)

@@ -148,7 +148,7 @@ def test_a_command_is_answered_before_hidden_views_follow(
 
 
 class Watched:
-    """A lock that tells when a thread has to wait for it."""
+    """A lock that reports when a thread has to wait for it."""
 
     def __init__(self) -> None:
         self.lock = RLock()

@@ -78,7 +78,7 @@ def test_new_connections_come_at_a_rate() -> None:
     assert [admission.pause_s(99.0) for _ in range(5)] == [0, 0, 0, 0, 0.25]
 
 
-def test_who_waits_for_a_place_is_called_once() -> None:
+def test_a_caller_that_waits_for_a_place_is_called_once() -> None:
     """A full listener asks again each second."""
     admission = Admission({MAX_CONNECTIONS: 1, MAX_PER_IP: 1, PER_IP_OVERRIDES: ""}.__getitem__)
     assert admission.enter("10.0.0.1")

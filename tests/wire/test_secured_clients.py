@@ -62,7 +62,7 @@ def conf_of(vault: Vault, broker: Secured, kind: str) -> dict[str, Any]:
     return {"bootstrap.servers": broker.bootstrap_servers, **vault.client_config(kind)}
 
 
-# ---- who gets in -----------------------------------------------------------------------------------------------------
+# ---- connections that open -------------------------------------------------------------------------------------------
 
 
 def test_records_pass_through_our_clients(vault: Vault, broker: Secured, kind: str) -> None:
@@ -258,7 +258,7 @@ def test_the_authorizer_gets_the_user_of_the_login(vault: Vault) -> None:
             assert ("orders" in admin.list_topics()) == seen
 
 
-# ---- who does not ----------------------------------------------------------------------------------------------------
+# ---- refused connections ---------------------------------------------------------------------------------------------
 
 
 def ask_admin(conf: dict[str, Any]) -> KafkaError:

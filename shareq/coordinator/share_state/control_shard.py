@@ -1,7 +1,7 @@
 """The rules of control records: the states of all groups of one topic-partition, in its own log.
 
 BEHAVIOUR.md, "Control records". A delta has state batches only: the fold moves the start offset past the records that
-are done. Whatever a delta cannot say is a checkpoint.
+are done. What no delta can express is a checkpoint.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ class ControlShard(StateShard):
         added = combine((), change.state_batches, state.start_offset)
         delta = StateUpdate(key, state.snapshot_epoch, self.leader_epoch, wanted[0], added)
         size, whole = self._size(delta), self._size(checkpoint)
-        is_said_by_a_delta = folded(state.start_offset, state.state_batches, change.state_batches) == wanted
+        fits_a_delta = folded(state.start_offset, state.state_batches, change.state_batches) == wanted
         if (
-            not is_said_by_a_delta
+            not fits_a_delta
             or not wanted[1]
             or whole <= size
             or state.update_count >= self.updates_per_snapshot

@@ -1,1 +1,1 @@
-"""Who may connect to a server, and as whom: TLS, SASL, and the principals of both."""
+"""The clients that may connect to a server, and their principals: TLS and SASL."""

@@ -1,4 +1,4 @@
-"""Why a client is refused: in words for it, which do not tell whether its user exists, and in words for the journal."""
+"""Why a client is refused: in words for it, which do not show whether its user exists, and in words for the journal."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def test_a_checkpoint_follows_the_configured_number_of_deltas() -> None:
     ],
 )
 def test_a_start_that_jumps_makes_a_checkpoint(start: int, text: str) -> None:
-    """BEHAVIOUR.md, 42: no delta can say it."""
+    """BEHAVIOUR.md, 42: no delta can express it."""
     log = Log()
     log.initialize(100)
     assert log.write(start, text) == "C1"

@@ -335,7 +335,7 @@ def test_7_11_two_producers_have_staged() -> None:
         pytest.param("2:ACK1", 3, "3-4 ACQ(1)@m", id="the last one"),
     ],
 )
-def test_7_12_the_state_that_is_read_again_tells_the_end(stored: str, spso: int, after: str) -> None:
+def test_7_12_the_state_that_is_read_again_has_the_end(stored: str, spso: int, after: str) -> None:
     stage = held()
     stage.staged("m", "0-2:1")
     assert stage.reread(stored) == (spso > 0)
