@@ -48,13 +48,13 @@ class AcknowledgeRun(NamedTuple):
     delay_ms: int = RULE_DELAY
 
 
-Range = tuple[int, int]
+OffsetRange = tuple[int, int]
 """Offsets [first, end)."""
 
 
-def subtract_ranges(ranges: Iterable[Range], holes: Iterable[Range | AcknowledgeRun]) -> list[Range]:
+def subtract_ranges(ranges: Iterable[OffsetRange], holes: Iterable[OffsetRange | AcknowledgeRun]) -> list[OffsetRange]:
     """The ranges without the holes; both ascend, holes may overlap."""
-    rest: list[Range] = []
+    rest: list[OffsetRange] = []
     pending = deque(holes)
     for first, end in ranges:
         cursor = first

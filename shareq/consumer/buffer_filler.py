@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from shareq.client.metadata import NO_LEADER, Metadata
-from shareq.consumer.acknowledgements import Acknowledgements, AcknowledgeRun, Range
+from shareq.consumer.acknowledgements import Acknowledgements, AcknowledgeRun, OffsetRange
 from shareq.consumer.fetch_buffer import AcquiredPiece, FetchBuffer, cut_at_batches, without_acknowledged
 from shareq.consumer.session_handler import ShareSessionHandler
 from shareq.model.ids import TopicIdPartition
@@ -79,7 +79,7 @@ class BufferFiller:
             pieces = without_acknowledged(pieces, [each for each in session.waiting if each.key == key])
         return self._buffer.extend(pieces)
 
-    def _release(self, key: TopicIdPartition, topic: str, node: int, ranges: Iterable[Range]) -> None:
+    def _release(self, key: TopicIdPartition, topic: str, node: int, ranges: Iterable[OffsetRange]) -> None:
         """Release records that no poll has returned."""
         runs = [AcknowledgeRun(first, end, AcknowledgeType.RELEASE) for first, end in ranges]
         self._acknowledge(Acknowledgements(key, topic, node, runs, {}, silent=True))

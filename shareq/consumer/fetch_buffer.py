@@ -13,7 +13,7 @@ from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from shareq.client.message import Fields, Message, Origin, ReceivedMessage
-from shareq.consumer.acknowledgements import Acknowledgements, Range, subtract_ranges
+from shareq.consumer.acknowledgements import Acknowledgements, OffsetRange, subtract_ranges
 from shareq.consumer.lazy_messages import BatchMessages, decodable_later
 from shareq.consumer.unacknowledged import drop_within
 from shareq.log.batches import CODEC_MASK
@@ -55,8 +55,8 @@ class UnpackedPiece(NamedTuple):
 
     piece: AcquiredPiece
     messages: Sequence[Message]
-    ranges: Sequence[Range]
-    gaps: Sequence[Range]
+    ranges: Sequence[OffsetRange]
+    gaps: Sequence[OffsetRange]
     verdict: int | None = None
 
 
@@ -144,7 +144,7 @@ class FetchBuffer:
         while pieces and pieces[0].lock_until_ms <= now_ms:
             pieces.popleft()
 
-    def take_held(self, key: TopicIdPartition, node: int, held: Sequence[Range]) -> list[UnpackedPiece]:
+    def take_held(self, key: TopicIdPartition, node: int, held: Sequence[OffsetRange]) -> list[UnpackedPiece]:
         """Remove and unpack the parts within `held` (ascending), wherever they are in the buffer."""
         kept: deque[AcquiredPiece] = deque()
         taken: list[AcquiredPiece] = []
@@ -209,15 +209,15 @@ class FetchBuffer:
         return UnpackedPiece(piece, messages, [(piece.first, piece.end)], (), verdict)
 
 
-def _overlap(piece: AcquiredPiece, held: Sequence[Range]) -> bool:
+def _overlap(piece: AcquiredPiece, held: Sequence[OffsetRange]) -> bool:
     at = bisect_left(held, piece.end, key=_first_of)
     return at > 0 and held[at - 1][1] > piece.first
 
 
-def _with_gaps(piece: AcquiredPiece, records: Sequence[Record]) -> tuple[list[Range], list[Range]]:
+def _with_gaps(piece: AcquiredPiece, records: Sequence[Record]) -> tuple[list[OffsetRange], list[OffsetRange]]:
     """The ranges with records, and the gaps between them that compaction has left."""
-    ranges: list[Range] = []
-    gaps: list[Range] = []
+    ranges: list[OffsetRange] = []
+    gaps: list[OffsetRange] = []
     cursor = first = piece.first
     for record in records:
         if record.offset != cursor:

@@ -23,7 +23,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from shareq.client.message import Message
-from shareq.consumer.acknowledgements import AcknowledgeRun, Range, runs_of, subtract_ranges, with_delays
+from shareq.consumer.acknowledgements import AcknowledgeRun, OffsetRange, runs_of, subtract_ranges, with_delays
 from shareq.model.ids import TopicIdPartition
 from shareq.model.states import AcknowledgeType
 
@@ -74,11 +74,11 @@ class UnacknowledgedPartition:
         return not (self.record_count or self._gaps or self.renewed)
 
     @property
-    def ranges(self) -> list[Range]:
+    def ranges(self) -> list[OffsetRange]:
         """The held offsets, ascending."""
         return list(zip(self._firsts, self._ends, strict=True))
 
-    def add(self, ranges: Iterable[Range], gaps: Iterable[Range], messages: Sequence[Message]) -> None:
+    def add(self, ranges: Iterable[OffsetRange], gaps: Iterable[OffsetRange], messages: Sequence[Message]) -> None:
         """Add the records in `ranges` that a poll returned, and the gaps, which the client itself acknowledges.
 
         A record that is already held or renewed is replaced; the acknowledge type of the older copy is dropped.
@@ -171,7 +171,7 @@ class UnacknowledgedPartition:
             self._messages = []
         return runs, renewing
 
-    def _hold(self, ranges: list[Range]) -> None:
+    def _hold(self, ranges: list[OffsetRange]) -> None:
         self._firsts = [first for first, _ in ranges]
         self._ends = [end for _, end in ranges]
         self.record_count = sum(end - first for first, end in ranges)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from shareq.consumer.acknowledgements import Range as Offsets
-from shareq.consumer.acknowledgements import subtract_ranges
+from shareq.consumer.acknowledgements import OffsetRange, subtract_ranges
 from shareq.spark.ranges import Range
 
 
@@ -31,7 +30,7 @@ def without(several: Sequence[Held], others: Iterable[Held], *, same_node: bool 
 
     The cost of a range that ends below all others of its partition, the usual case, is one comparison.
     """
-    holes: dict[tuple[str, int, int], list[Offsets]] = {}
+    holes: dict[tuple[str, int, int], list[OffsetRange]] = {}
     for at, node in others:
         holes.setdefault((at.topic_id, at.partition, node if same_node else -1), []).append((at.first, at.end))
     for found in holes.values():

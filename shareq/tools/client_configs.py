@@ -21,7 +21,7 @@ from shareq.tools.rows import Row, java_number, print_json
 QUOTA_TYPES = {"users": USER, "clients": CLIENT_ID, "ips": IP}
 """Entity types of the tool, and those of the protocol."""
 
-Entity = Mapping[str, str | None]
+EntityNames = Mapping[str, str | None]
 """Names by the protocol's type; the name "" stands for the default, None for every name."""
 
 _SHOWN = {USER: "user-principal", CLIENT_ID: "client-id", IP: "ip"}
@@ -29,7 +29,7 @@ _MECHANISMS = {mechanism.sasl_name: mechanism for mechanism in ScramMechanism}
 _CREDENTIAL = re.compile(r"(?:iterations=(\d+),)?password=(.+)")
 
 
-def check_entity(entity: Entity, *, alter: bool) -> None:
+def check_entity(entity: EntityNames, *, alter: bool) -> None:
     """UsageError for types that do not go together, and for a name that is missing or no address."""
     if IP in entity and len(entity) > 1:
         raise click.UsageError("only the entity types users and clients may be given together")
@@ -45,7 +45,7 @@ def check_entity(entity: Entity, *, alter: bool) -> None:
 # ---- alter -----------------------------------------------------------------------------------------------------------
 
 
-def alter(admin: Admin, entity: Entity, add: Mapping[str, str], delete: tuple[str, ...], timeout_s: float) -> Row:
+def alter(admin: Admin, entity: EntityNames, add: Mapping[str, str], delete: tuple[str, ...], timeout_s: float) -> Row:
     """Set and remove quotas, or credentials of a user; returns what was done, without passwords."""
     if {*add, *delete} & {*_MECHANISMS}:
         return _alter_credentials(admin, entity, add, delete, timeout_s)
@@ -73,7 +73,7 @@ def _number(key: str, value: str) -> float:
 
 
 def _alter_credentials(
-    admin: Admin, entity: Entity, add: Mapping[str, str], delete: tuple[str, ...], timeout_s: float
+    admin: Admin, entity: EntityNames, add: Mapping[str, str], delete: tuple[str, ...], timeout_s: float
 ) -> Row:
     user = entity.get(USER)
     if {*entity} != {USER} or not user:
@@ -101,7 +101,7 @@ def _upsertion(user: str, name: str, value: str) -> UserScramCredentialUpsertion
 # ---- describe --------------------------------------------------------------------------------------------------------
 
 
-def describe(admin: Admin, entity: Entity, *, as_json: bool, timeout_s: float) -> None:
+def describe(admin: Admin, entity: EntityNames, *, as_json: bool, timeout_s: float) -> None:
     """Print the quotas of the entities of exactly these types and names, and credentials if users are described."""
     quotas = list(_quotas(admin, entity, timeout_s))
     credentials = list(_credentials(admin, entity, timeout_s))
@@ -131,7 +131,7 @@ def describe(admin: Admin, entity: Entity, *, as_json: bool, timeout_s: float) -
 
 
 def _quotas(
-    admin: Admin, entity: Entity, timeout_s: float
+    admin: Admin, entity: EntityNames, timeout_s: float
 ) -> Iterator[tuple[Mapping[str, str | None], Mapping[str, float]]]:
     """The quotas of the entities of exactly these types, with the names that are given."""
     for found in admin.describe_client_quotas(timeout=timeout_s):
@@ -143,7 +143,7 @@ def _quotas(
 
 
 def _credentials(
-    admin: Admin, entity: Entity, timeout_s: float
+    admin: Admin, entity: EntityNames, timeout_s: float
 ) -> Iterator[tuple[str, tuple[ScramCredentialInfo, ...]]]:
     """The credentials of users; none if clients or addresses are described, or the default of users."""
     if {*entity} != {USER} or entity[USER] == "":

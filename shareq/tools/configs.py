@@ -167,7 +167,7 @@ def _checked(connection: Connection, given: dict[str, object]) -> Options:
     )
 
 
-def _entity(names: dict[str, str | None]) -> client_configs.Entity:
+def _entity(names: dict[str, str | None]) -> client_configs.EntityNames:
     return {QUOTA_TYPES[entity_type]: name for entity_type, name in names.items()}
 
 

@@ -16,7 +16,7 @@ from shareq import Cluster
 from shareq_widgets import strip
 from shareq_widgets.blocks import blocks
 from shareq_widgets.look import SHAPES, SIZES, THEMES
-from shareq_widgets.strip_layout import frame_of
+from shareq_widgets.strip_layout import scale_of
 from shareq_widgets.strip_picture import draw
 from tests.browser.crews import GROUP, TOPIC, crew
 from tests.browser.story import payments
@@ -131,10 +131,10 @@ def test_columns_of_a_wide_window_show_the_shares_of_the_states(browser_page: Pa
     shown.press("End")
     shown.press("f")
     view.last()
-    frame = frame_of(view.snapshot["spso"], view.snapshot["window_end"] - view.snapshot["spso"],
+    scale = scale_of(view.snapshot["spso"], view.snapshot["window_end"] - view.snapshot["spso"],
                      browser_page.evaluate(LIVE)["width"])  # fmt: skip
     solid = [state for state in SHAPES if state in ("acquired", "acknowledged")]
-    drawn = [block for block in blocks((run[:3] for run in view.snapshot["runs"]), frame.x) if block.state in solid]
+    drawn = [block for block in blocks((run[:3] for run in view.snapshot["runs"]), scale.x) if block.state in solid]
     columns = [
         block
         for block in drawn

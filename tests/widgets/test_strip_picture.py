@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from shareq.trace.views.palette import DARK, LIGHT, STATES
 from shareq_widgets.look import SHAPES, SIZES, THEMES, fit
-from shareq_widgets.strip_layout import frame_of, labels, lines
+from shareq_widgets.strip_layout import labels, lines, scale_of
 from shareq_widgets.strip_picture import Cell, cell_at, cell_markup, draw
 from shareq_widgets.text_fit import SMALL, text_width
 from shareq_widgets.words import where
@@ -158,12 +158,12 @@ def test_the_ends_of_a_short_log_have_labels_apart() -> None:
 def test_no_line_crosses_the_number_of_an_offset(spso: int, window_end: int, width: int) -> None:
     """The lines of the window and of the log's ends have names of their own."""
     snapshot = ALL | {"spso": spso, "window_end": window_end, "log_start": 0, "log_end": window_end + 100}
-    frame = frame_of(spso, window_end - spso, width)
-    numbers = [label for label in labels(snapshot, frame) if label.text.isdecimal()]
+    scale = scale_of(spso, window_end - spso, width)
+    numbers = [label for label in labels(snapshot, scale) if label.text.isdecimal()]
     assert numbers or width == 320  # the only ones may be at the lines
     for label in numbers:
         half = text_width(label.text, SMALL) / 2
-        assert all(abs(label.x - line.x) > half for line in lines(snapshot, frame)), label
+        assert all(abs(label.x - line.x) > half for line in lines(snapshot, scale)), label
 
 
 @pytest.mark.parametrize("width", [320, 480, 760, 1084])

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from shareq.trace.views.snapshot import Snapshot
+from shareq_widgets.position import View
 
 SCENES: Final = 24
 """The maximum number of scenes; with more steps, the scenes are spread over all of them."""
 SCENE_MS: Final = 150
 LEAST_MS: Final = 1000
 MOST_MS: Final = 3000
-
-
-class View(Protocol):
-    def snapshot(self, order: int | None = None) -> Snapshot:
-        """The state after `order` events."""
-
-    def next_step(self, order: int) -> int:
-        """The order at which the step after `order` ends."""
 
 
 class Scene(NamedTuple):

@@ -35,7 +35,7 @@ _LINE: Final = 16
 _GAP: Final = 12
 
 
-class Frame(NamedTuple):
+class KeyFrame(NamedTuple):
     """One moment: what was there, and its place among the most important ones, from 0."""
 
     snapshot: Snapshot
@@ -46,7 +46,7 @@ class Frame(NamedTuple):
 class _Picture(NamedTuple):
     markup: str
     height: float
-    frame: Frame
+    frame: KeyFrame
 
 
 class _Heading(NamedTuple):
@@ -71,7 +71,7 @@ def storyboard(player: Showable, *, theme: str = "light") -> str | None:
     return None
 
 
-def moments(player: Showable) -> list[Frame]:
+def moments(player: Showable) -> list[KeyFrame]:
     """The beginning, if more happens later, the most important marks, spread in time, and the end: in order."""
     view = player.view
     begin = _beginning(player)
@@ -80,19 +80,19 @@ def moments(player: Showable) -> list[Frame]:
         orders += _acknowledged(player, {begin, *orders})[: MOST - 2 - len(orders)]
     if begin is not None and orders:
         orders = [begin, *orders[: MOST - 2]]
-    frames = [Frame(view.snapshot(order), view.moment(order), place) for place, order in enumerate(orders)]
+    frames = [KeyFrame(view.snapshot(order), view.moment(order), place) for place, order in enumerate(orders)]
     end = view.snapshot()
     if end["order"] not in orders:
-        frames.append(Frame(end, view.moment(), len(frames)))
+        frames.append(KeyFrame(end, view.moment(), len(frames)))
     return sorted(frames, key=lambda frame: int(frame.snapshot["order"]))
 
 
-def climax(player: Showable) -> Frame:
+def climax(player: Showable) -> KeyFrame:
     """The moment of the most important mark after the beginning; without one, the last of the main moments with the
     most records in flight."""
     marked = _marked(player, _beginning(player) or 0)
     if marked:
-        return Frame(player.view.snapshot(marked[0]), player.view.moment(marked[0]), 0)
+        return KeyFrame(player.view.snapshot(marked[0]), player.view.moment(marked[0]), 0)
     return max(reversed(moments(player)), key=lambda frame: _in_flight(frame.snapshot))
 
 

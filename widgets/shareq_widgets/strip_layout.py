@@ -17,7 +17,7 @@ from shareq_widgets.words import Lane, ends, flags
 FOOT: Final = SIZES["cell_top"] + SIZES["cell_height"]
 
 
-class Frame(NamedTuple):
+class OffsetScale(NamedTuple):
     """Positions of offsets in a picture: x = (offset - first) * pitch."""
 
     first: float
@@ -57,75 +57,75 @@ class Label(NamedTuple):
     style: str = ""
 
 
-def frame_of(first: int, window: int, width: float) -> Frame:
+def scale_of(first: int, window: int, width: float) -> OffsetScale:
     """The range that shows `window` offsets from `first` on between the gutters; cells begin at the edge of one."""
     pitch = fit(window, width)
     columns = in_width("gutter_left", width) / pitch
-    return Frame(first - (ceil(columns) if pitch >= SIZES["pitch_cells"] else columns), pitch, width)
+    return OffsetScale(first - (ceil(columns) if pitch >= SIZES["pitch_cells"] else columns), pitch, width)
 
 
-def lines(snapshot: StripSnapshot, frame: Frame) -> Iterator[Line]:
+def lines(snapshot: StripSnapshot, scale: OffsetScale) -> Iterator[Line]:
     """The sides of the window, and the ends of the log."""
-    for x in dict.fromkeys(_sides(snapshot, frame)):
+    for x in dict.fromkeys(_sides(snapshot, scale)):
         yield Line(x, 6, FOOT + SIZES["band_below"], "flag")
     for offset in (snapshot["log_start"], snapshot["log_end"]):
         if offset >= 0:
-            yield Line(frame.x(offset) - 1.5, 34, FOOT + 36, "edge")
+            yield Line(scale.x(offset) - 1.5, 34, FOOT + 36, "edge")
 
 
-def labels(snapshot: StripSnapshot, frame: Frame) -> Iterator[Label]:
+def labels(snapshot: StripSnapshot, scale: OffsetScale) -> Iterator[Label]:
     """The names of the flags, the ends of the log, and round offsets. Those out of view are named at the edge."""
-    return (_kept(frame, label) for label in _labels(snapshot, frame))
+    return (_kept(scale, label) for label in _labels(snapshot, scale))
 
 
-def _labels(snapshot: StripSnapshot, frame: Frame) -> Iterator[Label]:
-    left, right = _sides(snapshot, frame)
+def _labels(snapshot: StripSnapshot, scale: OffsetScale) -> Iterator[Label]:
+    left, right = _sides(snapshot, scale)
     low, high = flags(snapshot)
     outside = bool(high) and right - left < max(160, 8.4 * len(low + high) + 24)  # both cannot stand inside
     yield Label(left + (-6 if outside else 6), 18, low, "end" if outside else "start", "strong")
     if high:
         yield Label(right + (6 if outside else -6), 18, high, "start" if outside else "end", "strong")
     start, end = snapshot["log_start"], snapshot["log_end"]
-    near = start >= 0 and frame.x(end) - frame.x(start) < SIZES["ends_near"]
+    near = start >= 0 and scale.x(end) - scale.x(start) < SIZES["ends_near"]
     for name, offset, side, aside in zip(ends(snapshot), (start, end), ("end", "start"), (-4, 4), strict=True):
         if name:
-            x = frame.x(offset) - 1.5 + aside * near
+            x = scale.x(offset) - 1.5 + aside * near
             yield Label(x, FOOT + 48, name, side if near else "middle", "small")
-    middle = (frame.pitch - SIZES["gap"]) / 2 if frame.cells else 0
-    edges = [line.x for line in lines(snapshot, frame)]
-    for offset in _round_offsets(snapshot, frame):
-        x, text = frame.x(offset) + middle, str(offset)
+    middle = (scale.pitch - SIZES["gap"]) / 2 if scale.cells else 0
+    edges = [line.x for line in lines(snapshot, scale)]
+    for offset in _round_offsets(snapshot, scale):
+        x, text = scale.x(offset) + middle, str(offset)
         half = len(text) * SIZES["digit"] / 2 + 1
         if all(abs(x - edge) > half for edge in edges):  # else a line would cross it, which has a name
             yield Label(x, FOOT + 18, text, "middle", "small")
 
 
-def _sides(snapshot: StripSnapshot, frame: Frame) -> tuple[float, float]:
-    left = frame.x(snapshot["spso"]) - 4
+def _sides(snapshot: StripSnapshot, scale: OffsetScale) -> tuple[float, float]:
+    left = scale.x(snapshot["spso"]) - 4
     empty = snapshot["spso"] == snapshot["window_end"]
-    return left, left if empty else frame.x(snapshot["window_end"]) + 1
+    return left, left if empty else scale.x(snapshot["window_end"]) + 1
 
 
-def _kept(frame: Frame, label: Label) -> Label:
+def _kept(scale: OffsetScale, label: Label) -> Label:
     """A label kept inside the picture."""
     x, text, anchor, half = label.x, label.text, label.anchor, len(label.text) * 3.2 + 7
     edge = half if anchor == "middle" else 0
     if x < 2:
         return label._replace(x=4, text=f"‹ {text}", anchor="start")
-    if x > frame.width - 2:
-        return label._replace(x=frame.width - 4, text=f"{text} ›", anchor="end")
-    if anchor == "start" and x + 2 * half > frame.width:
-        return label._replace(x=frame.width - 2, anchor="end")
-    return label._replace(anchor="start" if x < edge else "end" if x > frame.width - edge else anchor)
+    if x > scale.width - 2:
+        return label._replace(x=scale.width - 4, text=f"{text} ›", anchor="end")
+    if anchor == "start" and x + 2 * half > scale.width:
+        return label._replace(x=scale.width - 2, anchor="end")
+    return label._replace(anchor="start" if x < edge else "end" if x > scale.width - edge else anchor)
 
 
-def _round_offsets(snapshot: StripSnapshot, frame: Frame) -> range:
+def _round_offsets(snapshot: StripSnapshot, scale: OffsetScale) -> range:
     """Round offsets of the log in view, at legible distances."""
-    exact = max(100, len(str(snapshot["window_end"])) * 7 + 40) / frame.pitch
+    exact = max(100, len(str(snapshot["window_end"])) * 7 + 40) / scale.pitch
     ten = 10 ** floor(log10(exact))
     step = max(round(next((n for n in (1, 2, 5) if n * ten >= exact), 10) * ten), 1)
-    end = min(frame.offset(frame.width - 12), max(snapshot["log_end"], snapshot["window_end"]))
-    first = ceil(max(frame.offset(12), snapshot["log_start"], 0) / step) * step
+    end = min(scale.offset(scale.width - 12), max(snapshot["log_end"], snapshot["window_end"]))
+    first = ceil(max(scale.offset(12), snapshot["log_start"], 0) / step) * step
     return range(first, ceil(end), step)
 
 
@@ -137,10 +137,10 @@ def lane_y(row: int) -> float:
     return SIZES["lane_top"] + SIZES["lane"] * row
 
 
-def lane_labels(snapshot: StripSnapshot, lanes: list[Lane], more: str, frame: Frame) -> Iterator[Label]:
+def lane_labels(snapshot: StripSnapshot, lanes: list[Lane], more: str, scale: OffsetScale) -> Iterator[Label]:
     """For each lane the name of its member, and what it holds or the time left on the first lock to expire."""
-    left, right = in_width("gutter_left", frame.width), frame.width - in_width("gutter_right", frame.width)
-    x, narrow = min(max(frame.x(snapshot["window_end"]) + 12, left + 8), right + 12), frame.width < SIZES["narrow"]
+    left, right = in_width("gutter_left", scale.width), scale.width - in_width("gutter_right", scale.width)
+    x, narrow = min(max(scale.x(snapshot["window_end"]) + 12, left + 8), right + 12), scale.width < SIZES["narrow"]
     for row, lane in enumerate(lanes):
         y = lane_y(row) + 11
         yield Label(left - SIZES["name_right"], y, lane.name[narrow], "end", "" if lane.held else "small")

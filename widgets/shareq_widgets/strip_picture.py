@@ -14,14 +14,14 @@ from shareq.trace.views.snapshot import Run, StripSnapshot
 from shareq_widgets.blocks import PALE, block_paths
 from shareq_widgets.look import SHAPES, SIZES, in_legend, letter_size
 from shareq_widgets.strip_layout import (
-    Frame,
     Label,
-    frame_of,
+    OffsetScale,
     labels,
     lane_labels,
     lane_y,
     lines,
     lock_left,
+    scale_of,
 )
 from shareq_widgets.svg import colours_of, document, paint, patterns, title_of
 from shareq_widgets.text_fit import clipped, text_width
@@ -78,20 +78,20 @@ def draw(
         raise ValueError(f"width must be at least 320 pixels, not {width!r}")
     shown, more = lanes(snapshot, everyone=stage is not None)
     stage = stage or Stage(snapshot["spso"], snapshot["window_end"] - snapshot["spso"], len(shown) + bool(more))
-    frame = frame_of(stage.first, stage.window, width)
+    scale = scale_of(stage.first, stage.window, width)
     foot = lane_y(max(len(shown), stage.members))
-    legend = [] if bare else _legend(snapshot, frame)
+    legend = [] if bare else _legend(snapshot, scale)
     top, tail = (0, 4) if bare else (TOP, TAIL + LEGEND * len(legend))
     height = round(top + foot + tail)
     parts = [
         *(() if bare else _head(snapshot, width, colours)),
         f'<g transform="translate(0 {top})">',
-        *_band(snapshot, frame, colours),
-        *_stale(snapshot, (_cells if frame.cells else _blocks)(snapshot, frame, colours)),
-        *_lines(snapshot, frame, colours),
-        *_stale(snapshot, _lanes(snapshot, shown, frame, colours)),
-        *(_label(label, colours) for label in labels(snapshot, frame)),
-        *(_label(label, colours) for label in lane_labels(snapshot, shown, more, frame)),
+        *_band(snapshot, scale, colours),
+        *_stale(snapshot, (_cells if scale.cells else _blocks)(snapshot, scale, colours)),
+        *_lines(snapshot, scale, colours),
+        *_stale(snapshot, _lanes(snapshot, shown, scale, colours)),
+        *(_label(label, colours) for label in labels(snapshot, scale)),
+        *(_label(label, colours) for label in lane_labels(snapshot, shown, more, scale)),
         *(() if bare else _tail(snapshot, foot, width, colours)),
         *(
             _text(16, foot + 40 + LEGEND * row, line.replace(" ", "\N{NO-BREAK SPACE}"), colours["soft"])
@@ -152,11 +152,11 @@ def _tspan(text: str, hot: bool, colours: Colours) -> str:
     return f'<tspan fill="{colours["alarm" if hot else "ink"]}">{escape(text)}</tspan>'
 
 
-def _band(snapshot: StripSnapshot, frame: Frame, colours: Colours) -> Iterator[str]:
+def _band(snapshot: StripSnapshot, scale: OffsetScale, colours: Colours) -> Iterator[str]:
     """The ground of the window; an empty one has none."""
     if snapshot["spso"] == snapshot["window_end"]:
         return
-    left, right = frame.x(snapshot["spso"]) - 4, frame.x(snapshot["window_end"]) + 1
+    left, right = scale.x(snapshot["spso"]) - 4, scale.x(snapshot["window_end"]) + 1
     top = SIZES["cell_top"] - SIZES["band_above"]
     height = SIZES["cell_height"] + SIZES["band_above"] + SIZES["band_below"]
     yield (
@@ -181,13 +181,13 @@ def _label(label: Label, colours: Colours) -> str:
     )
 
 
-def _lines(snapshot: StripSnapshot, frame: Frame, colours: Colours) -> Iterator[str]:
+def _lines(snapshot: StripSnapshot, scale: OffsetScale, colours: Colours) -> Iterator[str]:
     """The sides of the window, and the ends of the log as dotted lines."""
-    for line in lines(snapshot, frame):
+    for line in lines(snapshot, scale):
         path = f'<path d="M{line.x:g} {line.top:g}V{line.bottom:g}"'
         if line.kind == "flag":
             yield f'{path} stroke="{colours["bandline"]}" stroke-width="2"/>'
-        elif 0 <= line.x <= frame.width:
+        elif 0 <= line.x <= scale.width:
             yield f'{path} stroke="{colours["soft"]}" stroke-dasharray="2 3"/>'
 
 
@@ -199,11 +199,11 @@ def _stale(snapshot: StripSnapshot, parts: Iterator[str]) -> Iterator[str]:
         yield from parts
 
 
-def _cells(snapshot: StripSnapshot, frame: Frame, colours: Colours) -> Iterator[str]:
+def _cells(snapshot: StripSnapshot, scale: OffsetScale, colours: Colours) -> Iterator[str]:
     """One cell per offset."""
-    for offset in range(max(floor(frame.first), 0), ceil(frame.offset(frame.width))):
-        place, cell = f"{frame.x(offset):g} {SIZES['cell_top']:g}", cell_at(snapshot, offset)
-        yield f'<g transform="translate({place})">{cell_markup(cell, snapshot, frame.pitch, colours)}</g>'
+    for offset in range(max(floor(scale.first), 0), ceil(scale.offset(scale.width))):
+        place, cell = f"{scale.x(offset):g} {SIZES['cell_top']:g}", cell_at(snapshot, offset)
+        yield f'<g transform="translate({place})">{cell_markup(cell, snapshot, scale.pitch, colours)}</g>'
 
 
 def cell_markup(cell: Cell, snapshot: StripSnapshot, pitch: float, colours: Colours) -> str:
@@ -238,9 +238,9 @@ def _glyph(cell: Cell, width: float, colours: Colours) -> str:
         return _text(width / 2, y, cell.letter, ink, **style)
     dashes = ' stroke-dasharray="2.5 2"' if cell.to_state else ""
     room = width - 2 * SHAPES[cell.state]["width"]
-    scale = "" if room >= SIZES["glyph_width"] else f" scale({room / SIZES['glyph_width']:.3g})"
+    shrunk = "" if room >= SIZES["glyph_width"] else f" scale({room / SIZES['glyph_width']:.3g})"
     return (
-        f'<path transform="translate({width / 2:g} {SIZES["glyph"]:g}){scale}" d="{shape["glyph"]}" fill="none" '
+        f'<path transform="translate({width / 2:g} {SIZES["glyph"]:g}){shrunk}" d="{shape["glyph"]}" fill="none" '
         f'stroke="{ink}" stroke-width="{1.7 if cell.to_state else 2.4}" stroke-linecap="round"{dashes}/>'
     )
 
@@ -270,11 +270,11 @@ def _count(cell: Cell, limit: int, pitch: float, colours: Colours) -> str:
     )
 
 
-def _blocks(snapshot: StripSnapshot, frame: Frame, colours: Colours) -> Iterator[str]:
+def _blocks(snapshot: StripSnapshot, scale: OffsetScale, colours: Colours) -> Iterator[str]:
     """A wide window as blocks: instead of a glyph the height shows the state."""
     foot = SIZES["cell_top"] + SIZES["cell_height"]
     for path in block_paths(
-        ((first, end, state) for first, end, state, *_ in snapshot["runs"]), frame.x, foot, SIZES["cell_height"]
+        ((first, end, state) for first, end, state, *_ in snapshot["runs"]), scale.x, foot, SIZES["cell_height"]
     ):
         if path.look == "lines":
             yield f'<path d="{path.d}" stroke="{colours[path.state]}" stroke-width="2"/>'
@@ -284,7 +284,7 @@ def _blocks(snapshot: StripSnapshot, frame: Frame, colours: Colours) -> Iterator
             yield f'<path d="{path.d}" fill="{_paint(SHAPES[path.state]["fill"], colours)}"/>'
 
 
-def _lanes(snapshot: StripSnapshot, owners: list[Lane], frame: Frame, colours: Colours) -> Iterator[str]:
+def _lanes(snapshot: StripSnapshot, owners: list[Lane], scale: OffsetScale, colours: Colours) -> Iterator[str]:
     """A bar for each range that a member holds, filled by its lock's time left."""
     rows = {lane.id: lane_y(row) for row, lane in enumerate(owners)}
     thin: dict[str, dict[tuple[int, float], str]] = {}
@@ -293,8 +293,8 @@ def _lanes(snapshot: StripSnapshot, owners: list[Lane], frame: Frame, colours: C
             continue
         known = deadline_ms is not None  # an observed lock has no known deadline
         left_ms, hot = lock_left(snapshot, deadline_ms) if known else (snapshot["lock_duration_ms"], False)
-        part, y, x = min(left_ms / snapshot["lock_duration_ms"], 1), rows[member], frame.x(first)
-        colour, width = colours["alarm" if hot else "acquired"], frame.x(end) - x - SIZES["gap"] * frame.cells
+        part, y, x = min(left_ms / snapshot["lock_duration_ms"], 1), rows[member], scale.x(first)
+        colour, width = colours["alarm" if hot else "acquired"], scale.x(end) - x - SIZES["gap"] * scale.cells
         if width < SIZES["lane_bar_narrow"]:
             thin.setdefault(colour, {}).setdefault((round(x), y), _thin(x, y, width, part))  # one for each pixel
             continue
@@ -321,21 +321,21 @@ def _tail(snapshot: StripSnapshot, y: float, width: float, colours: Colours) -> 
     yield f'<text x="16" y="{y + 18:g}" fill="{colours["soft"]}">{escape(place)}{strong}{escape(why)}{title}</text>'
 
 
-def _legend(snapshot: StripSnapshot, frame: Frame) -> list[str]:
+def _legend(snapshot: StripSnapshot, scale: OffsetScale) -> list[str]:
     """The meaning of the signs, in lines that fit."""
     signs = [f"{SYMBOLS[state]} {state}" for state in in_legend(snapshot)]
     if snapshot["observed"]:
         signs.append("(either: available, or held by an unknown member)")
-        signs.append("●●○○○ deliveries of the limit" if frame.cells else "height: the state, or its share")
+        signs.append("●●○○○ deliveries of the limit" if scale.cells else "height: the state, or its share")
         signs.append("bars: records held by a member")
-    elif frame.cells:
+    elif scale.cells:
         signs += ["dashed: write under way", "●●○○○ deliveries of the limit", "bars: lock time left"]
     else:
         signs += ["height: the state, or its share", "available is hollow", "bars: lock time left"]
     lines: list[str] = []
     for sign in signs:
         longer = f"{lines[-1]}     {sign}" if lines else sign
-        if lines and text_width(longer) <= frame.width - 32:
+        if lines and text_width(longer) <= scale.width - 32:
             lines[-1] = longer
         else:
             lines.append(sign)

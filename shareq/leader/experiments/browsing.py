@@ -14,6 +14,7 @@ from shareq.leader.experiments.browsed_runs import browsed_runs, while_paused
 from shareq.leader.experiments.errands import Ask, Errand, Errands
 from shareq.leader.experiments.expiring_acquisition import expired_ranges
 from shareq.leader.experiments.kinds import kind_of_share_partition
+from shareq.leader.experiments.staging_requests import GRANTED, Refusal
 from shareq.leader.leader import MAX_BYTES, ShareLeader
 from shareq.leader.led_partitions import client_error
 from shareq.leader.share_partition import SharePartition
@@ -34,10 +35,6 @@ from shareq.model.ids import SharePartitionKey, TopicPartition
 from shareq.model.messages.share_browse import FROM_SPSO, BrowseShareGroupRequest, BrowseShareGroupResponse
 from shareq.model.states import IsolationLevel, PartitionLoadState
 from shareq.model.time_of_day import TimeOfDay, same_time
-
-Refusal = tuple[Errors, str | None]
-
-_GRANTED: Refusal = (Errors.NONE, None)
 
 Loading = Generator[Ask, Any, SharePartition | Refusal]
 Browse = Generator[Ask, Any, BrowseShareGroupResponse]
@@ -115,7 +112,7 @@ class BrowsingShareLeader(ShareLeader):
             return Errors.UNKNOWN_TOPIC_OR_PARTITION, f"{topic.name} has no partition {request.partition}"
         if partition.leader != self._context.broker_id:
             return Errors.NOT_LEADER_OR_FOLLOWER, f"broker {partition.leader} leads {topic.name}:{request.partition}"
-        return _GRANTED
+        return GRANTED
 
     def _load(self, key: SharePartitionKey) -> Loading:
         """The durable state, as a first fetch would load it. No member holds a record of it, and no letter is sent."""

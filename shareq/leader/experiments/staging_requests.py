@@ -16,7 +16,7 @@ from shareq.model.state_designs import PERSISTER_CLASS, StateDesign, design_of
 Refusal = tuple[Errors, str | None]
 """An error with its reason; NONE: there is none."""
 
-_GRANTED: Refusal = (Errors.NONE, None)
+GRANTED: Refusal = (Errors.NONE, None)
 
 _UNREACHED = {
     Errors.NETWORK_EXCEPTION: Errors.COORDINATOR_NOT_AVAILABLE,
@@ -90,7 +90,7 @@ def refusal_of(request: TxnShareAcknowledgeRequest, image: ClusterImage) -> Refu
     named = [(topic.topic_id, part.partition_index) for topic in request.topics for part in topic.partitions]
     if not named or len(set(named)) < len(named):
         return Errors.INVALID_REQUEST, "the request names no partition, or one of them twice"
-    return _GRANTED
+    return GRANTED
 
 
 def describe_request(group_id: str) -> ShareGroupDescribeRequest:
@@ -110,7 +110,7 @@ def error_of_member(answer: Answer, member_id: str, member_epoch: int) -> Refusa
     if known is None:
         return Errors.UNKNOWN_MEMBER_ID, f"member {member_id} is not in the group"
     if member_epoch == known:
-        return _GRANTED
+        return GRANTED
     error = Errors.STALE_MEMBER_EPOCH if member_epoch < known else Errors.FENCED_MEMBER_EPOCH
     return error, f"member {member_id} is at epoch {known}, not {member_epoch}"
 

@@ -20,14 +20,13 @@ from shareq.spark.pipeline.stages import (
     ONE_PASS_STEPS,
     SMALL_PASS,
     STEPS,
-    Step,
     of_few,
     of_many,
     settings,
     settings_for,
 )
 from shareq.spark.pipeline.store import LANDED, Store
-from shareq.spark.progress import steps_shown
+from shareq.spark.progress import Step, steps_shown
 from shareq.trace.journal import JournalFileError
 from shareq.trace.journal.event_text import count_text
 

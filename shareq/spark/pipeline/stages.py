@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -10,13 +10,11 @@ from shareq.spark.pipeline.jobs import Trace
 from shareq.spark.pipeline.one_pass.job import in_one_pass
 from shareq.spark.pipeline.schema import TABLES
 from shareq.spark.pipeline.store import Store
+from shareq.spark.progress import Step
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-
-Step = Callable[[str], object]
-"""Called with the name of each step."""
 
 SMALL = 200_000
 """So many events are read by the process that starts the run, while Java starts."""

@@ -23,7 +23,7 @@ from shareq_widgets.instant import Instant, instant_of
 from shareq_widgets.pictures import messages
 from shareq_widgets.pictures.messages_columns import columns
 from shareq_widgets.pictures.messages_content import MessagesContent
-from shareq_widgets.pictures.messages_filter import KINDS, OTHERS, Party, draw_buttons, kind_of
+from shareq_widgets.pictures.messages_filter import KINDS, OTHERS, SelectedParty, draw_buttons, kind_of
 from shareq_widgets.selection import broker, member, message
 from tests.budgets import cases
 from tests.trace.histories import GROUP as OBSERVED
@@ -468,10 +468,10 @@ def test_parts_that_a_picture_does_not_have_are_refused() -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_buttons_have_room(width: int) -> None:
     drawing = Drawing(width, text="buttons")
-    drawing.height = draw_buttons(drawing, {"heartbeats"}, Party("clerk-1"))
+    drawing.height = draw_buttons(drawing, {"heartbeats"}, SelectedParty("clerk-1"))
     check_layout(drawing)
     drawn = messages.draw(messages.content(instant(views.messages(traced_cluster(3), group=GROUP)), 30_000), width, "",
-                          (frozenset(), Party("clerk-1")))  # fmt: skip
+                          (frozenset(), SelectedParty("clerk-1")))  # fmt: skip
     check_layout(drawn)
     plain = messages.draw(messages.content(instant(views.messages(traced_cluster(3), group=GROUP)), 30_000), width)
     assert drawn.height - plain.height == drawing.height + messages.HINT_HEIGHT
@@ -503,7 +503,7 @@ def shown_apis(view: GroupPicture) -> set[str]:
 
 @pytest.mark.parametrize("traced", [True, False])
 def test_refused_clients_and_denials_are_shown_with_a_mark(traced: bool) -> None:
-    """Also while messages are not traced: who is not let in sends none."""
+    """Also while messages are not traced: a refused client sends none."""
     config = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:root"}
     with Cluster(brokers=1, config=config, trace_messages=traced) as cluster:
         cluster.create_topic("orders")

@@ -46,8 +46,8 @@ MESSAGES: Final = 3
 """The most changes and messages in words below the picture."""
 
 
-class Box(NamedTuple):
-    """The box of a broker."""
+class Area(NamedTuple):
+    """A rectangle by a corner and its size."""
 
     x: float
     y: float
@@ -72,15 +72,15 @@ def draw(cluster: ClusterContent, width: float) -> Drawing:
     x = min(max(width * 0.3, 88), 300) + max(width - NARROW, 0) * 0.45
     beside = min(max(width * 0.05, RIGHT[0]), RIGHT[1])
     for broker in brokers:
-        box = _draw_broker(drawing, cluster, broker, Box(x, y, width - x - beside, 0))
+        box = _draw_broker(drawing, cluster, broker, Area(x, y, width - x - beside, 0))
         ends[f"broker {broker.broker_id}"] = Ends((box.x, y + HEAD / 2 + 2), (box.x + box.width, y + HEAD / 2 + 2))
         y += box.height + GAP
-    y = _leaderless(drawing, cluster, Box(x, y, width - x - beside, 0))
+    y = _leaderless(drawing, cluster, Area(x, y, width - x - beside, 0))
     if hidden:
         drawing.label("more brokers", x + 8, y + 12, f"and {hidden:,} more brokers", style="small soft")
         y += 20
     y = max(y, TOP + CLIENT_PITCH * (len(clients) + (len(cluster.members) > len(clients))))
-    _draw_clients(drawing, cluster, clients, ends, Box(2, TOP, x - 12, y - GAP - TOP))
+    _draw_clients(drawing, cluster, clients, ends, Area(2, TOP, x - 12, y - GAP - TOP))
     _messages(drawing, cluster, ends, beside)
     drawing.height = y
     _news(drawing, cluster)
@@ -105,7 +105,7 @@ def _shown_brokers(cluster: ClusterContent) -> tuple[Sequence[BrokerContent], in
     return [one for one in cluster.brokers if one.broker_id in kept], len(cluster.brokers) - len(kept)
 
 
-def _draw_broker(drawing: Drawing, cluster: ClusterContent, broker: BrokerContent, at: Box) -> Box:
+def _draw_broker(drawing: Drawing, cluster: ClusterContent, broker: BrokerContent, at: Area) -> Area:
     """Draw a broker from `at` down, and return its box."""
     key = f"broker {broker.broker_id}"
     with drawing.about(about_broker(broker.broker_id)):
@@ -139,7 +139,7 @@ def _draw_broker(drawing: Drawing, cluster: ClusterContent, broker: BrokerConten
 
 
 def _chips(
-    drawing: Drawing, cluster: ClusterContent, partitions: Sequence[PartitionContent], at: Box, key: str
+    drawing: Drawing, cluster: ClusterContent, partitions: Sequence[PartitionContent], at: Area, key: str
 ) -> float:
     """Draw partitions in columns, the ones that need attention if not all fit; return the end."""
     columns = max(int((at.width - 12) // CHIP_WIDTH), 1)
@@ -168,7 +168,7 @@ def _elected(cluster: ClusterContent) -> dict[Place, str]:
     return {change.at: change.text for change in cluster.changes if change.at is not None}
 
 
-def _leaderless(drawing: Drawing, cluster: ClusterContent, at: Box) -> float:
+def _leaderless(drawing: Drawing, cluster: ClusterContent, at: Area) -> float:
     """The partitions without a leader; returns the end."""
     if not cluster.leaderless:
         return at.y
@@ -199,7 +199,7 @@ def _draw_clients(
     cluster: ClusterContent,
     clients: Sequence[ClientContent | Party],
     ends: dict[str, Ends],
-    room: Box,
+    room: Area,
 ) -> None:
     """Clients in a column, in the middle of the height, and their ends of lines."""
     more = len(cluster.members) - sum(isinstance(one, ClientContent) for one in clients)

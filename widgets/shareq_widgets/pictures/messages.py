@@ -28,7 +28,7 @@ from shareq_widgets.pictures.messages_content import (
     content,
     recent,
 )
-from shareq_widgets.pictures.messages_filter import Party, draw_buttons
+from shareq_widgets.pictures.messages_filter import SelectedParty, draw_buttons
 from shareq_widgets.pictures.messages_rows import MessageRow, rows
 from shareq_widgets.pictures.time_plot import clock, duration
 from shareq_widgets.terms import meanings
@@ -65,7 +65,7 @@ SHORT: Final = 130.0
 HEAD_ROOM: Final = 52.0
 """A head has at least this width; it may reach over its column."""
 
-Buttons = tuple[Collection[str], Party | None]
+Buttons = tuple[Collection[str], SelectedParty | None]
 """The parts that are left out, and the selected member or broker; see `messages_filter`."""
 
 
@@ -312,7 +312,7 @@ def _text(one: ShownExchange, *, is_response: bool) -> str:
 
 
 def _draw_refused(drawing: Drawing, content: MessagesContent) -> float:
-    """A line for each refusal, with a cross: below the messages, because who is not let in sends none. Returns the
+    """A line for each refusal, with a cross: below the messages, because a refused client sends none. Returns the
     bottom."""
     y = drawing.height
     for refusal in content.refused:

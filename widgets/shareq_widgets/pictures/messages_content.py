@@ -1,4 +1,4 @@
-"""The content of the messages picture: the newest exchanges before a moment, and who takes part in them."""
+"""The content of the messages picture: the newest exchanges before a moment, and their senders and receivers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shareq.trace.views.message_words import MessageWords, message_words
 from shareq.trace.views.messages import message_tree
 from shareq_widgets import selection
 from shareq_widgets.instant import Instant
-from shareq_widgets.pictures.messages_filter import Party, kind_of
+from shareq_widgets.pictures.messages_filter import SelectedParty, kind_of
 from shareq_widgets.pictures.partitions import group_partitions
 
 MOST = 40
@@ -109,7 +109,7 @@ def content(
     client: str | None = None,
     apis: Collection[str] | None = None,
     without: Collection[str] = (),
-    party: Party | None = None,
+    party: SelectedParty | None = None,
     selected: int | None = None,
     most: int = MOST,
 ) -> MessagesContent:
@@ -152,7 +152,7 @@ def recent(
     client: str | None = None,
     apis: Collection[str] | None = None,
     without: Collection[str] = (),
-    party: Party | None = None,
+    party: SelectedParty | None = None,
     selected: int | None = None,
     most: int | None = None,
     since_ms: int | None = None,

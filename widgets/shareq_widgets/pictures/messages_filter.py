@@ -38,7 +38,7 @@ def kind_of(api: str) -> str:
     return _KIND_OF.get(api, "others")
 
 
-class Party(NamedTuple):
+class SelectedParty(NamedTuple):
     """A selected member, by its client id, or a selected broker."""
 
     name: str
@@ -52,17 +52,17 @@ class Party(NamedTuple):
         return self.broker_id in (broker_of(sent.source), broker_of(sent.target))
 
 
-def party_of(instant: Instant, subject: Subject | None) -> Party | None:
+def party_of(instant: Instant, subject: Subject | None) -> SelectedParty | None:
     """The selected member or broker; None for other subjects."""
     if subject is None or subject.kind not in ("member", "broker"):
         return None
     if subject.kind == "broker":
-        return Party(f"broker {subject.name}", int(subject.name))
+        return SelectedParty(f"broker {subject.name}", int(subject.name))
     member = instant.history.group(instant.until).members.get(subject.name)
-    return Party(instant.name(subject.name) if member is None else member.client_id)
+    return SelectedParty(instant.name(subject.name) if member is None else member.client_id)
 
 
-def draw_buttons(drawing: Drawing, without: Collection[str], party: Party | None) -> float:
+def draw_buttons(drawing: Drawing, without: Collection[str], party: SelectedParty | None) -> float:
     """A button for each kind, and one for the selected member or broker; returns the bottom of the last row."""
     texts = {kind: kind for kind in KINDS}
     if party is not None:

@@ -11,7 +11,7 @@ from shareq_widgets.pictures.messages_content import exchange_log, number_of, wo
 
 MAX_MESSAGES: Final = 20
 
-Kind = Literal["request", "response"]
+MessageKind = Literal["request", "response"]
 
 
 class Party(NamedTuple):
@@ -30,7 +30,7 @@ class MessageContent(NamedTuple):
     """A request or a response. `in_flight`: a request without a response so far. `error` is "" without one."""
 
     exchange: int
-    kind: Kind
+    kind: MessageKind
     source: Party
     target: Party
     api: str
@@ -63,7 +63,7 @@ def recent_messages(instant: Instant, since: int) -> RecentMessages:
     """
     log = exchange_log(instant)
     oldest_ms = instant.now_ms - GIVEN_UP_MS
-    found: list[tuple[int, Kind, Call]] = []
+    found: list[tuple[int, MessageKind, Call]] = []
     for call in log.calls(max(_time_of(instant, since), oldest_ms), instant.until):
         if _is_new(call.request, since, oldest_ms) or _in_flight(call, oldest_ms):
             found.append((call.request.order, "request", call))
@@ -91,7 +91,7 @@ def _in_flight(call: Call, oldest_ms: int) -> bool:
     return call.response is None and not call.lost and call.request.time_ms > oldest_ms
 
 
-def _message(instant: Instant, kind: Kind, one: Exchange, *, in_flight: bool) -> MessageContent:
+def _message(instant: Instant, kind: MessageKind, one: Exchange, *, in_flight: bool) -> MessageContent:
     client, broker = _client(instant, one), _broker(one.broker)
     message = words_of(instant, one)
     if kind == "request":

@@ -14,7 +14,7 @@ from shareq_widgets.drawing import Drawing
 from shareq_widgets.look import SHAPES, SIZES
 from shareq_widgets.pictures.state_topic_content import Difference, Run, StateTopicContent, content
 from shareq_widgets.pictures.state_topic_lists import (
-    Column,
+    ListPlace,
     draw_reload,
     draw_writes,
     reload_lines,
@@ -62,7 +62,7 @@ def draw(content: StateTopicContent, width: float) -> Drawing:
     )
     beside = width >= BESIDE and content.reload is not None
     room = (width - 2 * MARGIN - 24) / 2 if beside else width - 2 * MARGIN
-    column = Column(MARGIN, LISTS_TOP, min(room, WIDEST))
+    column = ListPlace(MARGIN, LISTS_TOP, min(room, WIDEST))
     foot = draw_writes(drawing, content, column)
     if content.reload is not None:
         second = column._replace(left=MARGIN + column.width + 24) if beside else column._replace(top=foot + 10)

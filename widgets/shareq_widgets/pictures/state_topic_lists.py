@@ -22,7 +22,7 @@ HOLDERS: Final = 4
 """The members whose lost locks have a line; further ones are counted."""
 
 
-class Column(NamedTuple):
+class ListPlace(NamedTuple):
     """The place of a list."""
 
     left: float
@@ -33,7 +33,7 @@ class Column(NamedTuple):
 # ---- state writes ----------------------------------------------------------------------------------------------------
 
 
-def draw_writes(drawing: Drawing, content: StateTopicContent, column: Column) -> float:
+def draw_writes(drawing: Drawing, content: StateTopicContent, column: ListPlace) -> float:
     """Kind of the record, number, content and result of each write, the newest one first. Returns the lower edge."""
     left, y, width = column.left, column.top + 12, column.width
     drawing.label("writes", left, y, "State writes", style="strong")
@@ -48,7 +48,7 @@ def draw_writes(drawing: Drawing, content: StateTopicContent, column: Column) ->
     return y + 4
 
 
-def _draw_write(drawing: Drawing, content: StateTopicContent, write: StateWrite, at: Column) -> None:
+def _draw_write(drawing: Drawing, content: StateTopicContent, write: StateWrite, at: ListPlace) -> None:
     key, (left, y, width) = f"write {write.order}", at
     result, failed = write_result(write, content.now_ms)
     name = f"{write.kind or 'write'} {write.write.write_id}"
@@ -82,14 +82,14 @@ def write_result(write: StateWrite, now_ms: int) -> tuple[str, bool]:
 # ---- the last failover -----------------------------------------------------------------------------------------------
 
 
-class Line(NamedTuple):
+class FailoverLine(NamedTuple):
     """A line of the failover, with the members that it is about."""
 
     text: str
     members: tuple[str, ...] = ()
 
 
-def draw_reload(drawing: Drawing, content: StateTopicContent, reload: Reload, column: Column) -> float:
+def draw_reload(drawing: Drawing, content: StateTopicContent, reload: Reload, column: ListPlace) -> float:
     """What was lost and what was reloaded. Returns the lower edge."""
     left, y, width = column.left, column.top + 12, column.width
     at = clock_text(reload.time_ms - content.origin_ms)
@@ -109,21 +109,21 @@ def draw_reload(drawing: Drawing, content: StateTopicContent, reload: Reload, co
     return y + 4
 
 
-def reload_lines(reload: Reload, start: int) -> list[Line]:
+def reload_lines(reload: Reload, start: int) -> list[FailoverLine]:
     """The failover in words, a line for each fact. `start`: that of the durable state that was read."""
     why = reload.reason or f"it was with broker {reload.from_broker} before"
-    lines = [Line(f"{why}; leader epoch {reload.leader_epoch}")]
+    lines = [FailoverLine(f"{why}; leader epoch {reload.leader_epoch}")]
     if reload.lost is None:
-        lines.append(Line("the state was initialized again: nothing is comparable"))
+        lines.append(FailoverLine("the state was initialized again: nothing is comparable"))
     else:
         lines += _lost_lines(reload.lost)
     loaded = [f"{count:,} {state}" for state, count in reload.loaded.items()]
     above = f", from start {start} with {range_text(start, reload.spso)} done" if 0 <= start < reload.spso else ""
-    lines.append(Line(f"reloaded: SPSO {reload.spso}{above}" + "".join(f", {text}" for text in loaded)))
+    lines.append(FailoverLine(f"reloaded: SPSO {reload.spso}{above}" + "".join(f", {text}" for text in loaded)))
     return lines
 
 
-def _lost_lines(lost: Losses) -> list[Line]:
+def _lost_lines(lost: Losses) -> list[FailoverLine]:
     lines = []
     holders: dict[str, list[LostLock]] = {}
     for lock in lost.locks:
@@ -131,22 +131,24 @@ def _lost_lines(lost: Losses) -> list[Line]:
     for member_id, locks in list(holders.items())[:HOLDERS]:
         records = sum(lock.end - lock.first for lock in locks)
         text = f"lost {count_text(records, 'lock')}: {_ranges((lock.first, lock.end) for lock in locks)}"
-        lines.append(Line(text, (member_id,)))
+        lines.append(FailoverLine(text, (member_id,)))
     if len(holders) > HOLDERS:
         rest = sum(lock.end - lock.first for locks in list(holders.values())[HOLDERS:] for lock in locks)
-        lines.append(Line(f"lost {count_text(rest, 'lock')} of {count_text(len(holders) - HOLDERS, 'other member')}"))
+        lines.append(
+            FailoverLine(f"lost {count_text(rest, 'lock')} of {count_text(len(holders) - HOLDERS, 'other member')}")
+        )
     if lost.attempts:
         attempts = sum((one.end - one.first) * (one.before - one.after) for one in lost.attempts)
         ranges = [f"{range_text(one.first, one.end)}: {one.before} → {one.after}" for one in lost.attempts]
-        lines.append(Line(f"{count_text(attempts, 'attempt')} never written: {list_text(ranges, 3)}"))
+        lines.append(FailoverLine(f"{count_text(attempts, 'attempt')} never written: {list_text(ranges, 3)}"))
     if lost.undone:
         records = sum(end - first for first, end, _ in lost.undone)
         spans = _ranges((first, end) for first, end, _ in lost.undone)
-        lines.append(Line(f"{count_text(records, 'final record')} never written: {spans}"))
+        lines.append(FailoverLine(f"{count_text(records, 'final record')} never written: {spans}"))
     if lost.survived:
-        lines.append(Line(f"{count_text(lost.survived, 'held record')} kept: the write was durable"))
+        lines.append(FailoverLine(f"{count_text(lost.survived, 'held record')} kept: the write was durable"))
     if not lines:
-        lines.append(Line("nothing was lost"))
+        lines.append(FailoverLine("nothing was lost"))
     return lines
 
 

@@ -17,7 +17,7 @@ from shareq_widgets.drawing import Drawing
 from shareq_widgets.pictures.what_if_words import (
     CHARTS,
     LOCK,
-    Chart,
+    WhatIfChart,
     WhatIfContent,
     notes,
     setting_text,
@@ -67,7 +67,7 @@ class _Plot(NamedTuple):
 
     drawing: Drawing
     shown: WhatIfContent
-    chart: Chart
+    chart: WhatIfChart
     x: _Axis
     y: _Axis
     top: float
@@ -133,7 +133,9 @@ def _draw_point(drawing: Drawing, key: str, at: tuple[float, float], name: str, 
     drawing.circle(f"{key} point", *at, 4, fill=fill, stroke=stroke, stroke_width=1.6, title=title)
 
 
-def _draw_chart(drawing: Drawing, shown: WhatIfContent, chart: Chart, corner: tuple[float, float], wide: float) -> None:
+def _draw_chart(
+    drawing: Drawing, shown: WhatIfContent, chart: WhatIfChart, corner: tuple[float, float], wide: float
+) -> None:
     """A chart: its name, both values, the lines over the lock duration, the marks of both settings."""
     name, base, (left, top) = chart.name, shown.base, corner
     drawing.label(f"{name} title", left + 4, top + 10, clipped(chart.title, wide - 8, SMALL), style="small soft")
@@ -158,7 +160,7 @@ def _draw_chart(drawing: Drawing, shown: WhatIfContent, chart: Chart, corner: tu
     _draw_mark(plot, shown.chosen, "chosen")
 
 
-def _values_axis(shown: WhatIfContent, chart: Chart, upper: float) -> _Axis:
+def _values_axis(shown: WhatIfContent, chart: WhatIfChart, upper: float) -> _Axis:
     """The axis for all settings of the workload: it stays when another one is chosen."""
     found, lower = shown.table.all(shown.workload, chart.name), upper + PLOT
     high = max((figure.highest for figure in found), default=0.0) or 1.0

@@ -58,7 +58,7 @@ def rate_text(rate: float) -> str:
     return f"{rate:,.0f}/s" if rate >= 99.5 else f"{rate:.3g}/s"
 
 
-class Chart(NamedTuple):
+class WhatIfChart(NamedTuple):
     """`name`: a figure of the table. `none`: the word where it is missing."""
 
     name: str
@@ -70,10 +70,10 @@ class Chart(NamedTuple):
 
 
 CHARTS: Final = (
-    Chart("p99_ms", "p99 from produce to accept", "p99", time_text, log=True),
-    Chart("redeliveries", "redeliveries, of all records", "redeliveries", share_text, log=True),
-    Chart("archived", "archived, never accepted", "archived", share_text, log=True),
-    Chart("throughput", "throughput", "throughput", rate_text, log=False),
+    WhatIfChart("p99_ms", "p99 from produce to accept", "p99", time_text, log=True),
+    WhatIfChart("redeliveries", "redeliveries, of all records", "redeliveries", share_text, log=True),
+    WhatIfChart("archived", "archived, never accepted", "archived", share_text, log=True),
+    WhatIfChart("throughput", "throughput", "throughput", rate_text, log=False),
 )
 
 _SETTING_WORDS: Final[dict[str, Callable[[int], str]]] = {
@@ -107,7 +107,7 @@ def verdict(shown: WhatIfContent) -> str:
     return f"{_capital(', '.join(changed))}: {figures}."
 
 
-def _compared(chart: Chart, shown: WhatIfContent, base: Setting) -> str:
+def _compared(chart: WhatIfChart, shown: WhatIfContent, base: Setting) -> str:
     before, after = shown.figure(chart.name, base), shown.figure(chart.name, shown.chosen)
     if is_same(chart, before, after):
         return f"{chart.word} the same"
@@ -122,7 +122,7 @@ def _overlap(one: Figure | None, other: Figure | None) -> bool:
     return one.lowest <= other.median <= one.highest and other.lowest <= one.median <= other.highest
 
 
-def is_same(chart: Chart, one: Figure | None, other: Figure | None) -> bool:
+def is_same(chart: WhatIfChart, one: Figure | None, other: Figure | None) -> bool:
     """True if the medians have the same text, or differ by less than SAME."""
     if one is None or other is None:
         return one is other
@@ -130,7 +130,7 @@ def is_same(chart: Chart, one: Figure | None, other: Figure | None) -> bool:
     return close or chart.text(one.median) == chart.text(other.median)
 
 
-def value_text(chart: Chart, figure: Figure | None) -> str:
+def value_text(chart: WhatIfChart, figure: Figure | None) -> str:
     return chart.none if figure is None else chart.text(figure.median)
 
 

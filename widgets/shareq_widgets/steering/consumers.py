@@ -10,7 +10,7 @@ from typing import Any
 from shareq.team import COMMITS, LONGEST_MS, Policy
 from shareq.trace.views.member_names import letter
 from shareq_widgets.steering.control import BUTTON, CHOICE, SLIDER, Control, Range
-from shareq_widgets.steering.panel import CONSUMERS, Panel
+from shareq_widgets.steering.panel import CONSUMERS, ControlTarget
 
 POLICIES: dict[str, Policy] = {
     "accept": Policy(),
@@ -22,7 +22,7 @@ POLICIES: dict[str, Policy] = {
 """The verdict policies to choose from, by label. Work times and commits are set apart."""
 
 
-def add_consumer(panel: Panel) -> Control:
+def add_consumer(panel: ControlTarget) -> Control:
     def line(label: str) -> str:
         policy = POLICIES[label]
         name = next_name(panel)
@@ -41,20 +41,20 @@ def add_consumer(panel: Panel) -> Control:
     )
 
 
-def next_name(panel: Panel) -> str:
+def next_name(panel: ControlTarget) -> str:
     """The letter that the next new member of the group has in the views; a later one if the team has that name."""
     seen, used = panel.seen_members(), {worker.name for worker in panel.team}
     return next(name for name in map(letter, count(len(seen) + len(panel.joining()))) if name not in used)
 
 
-def consumer_controls(panel: Panel, name: str) -> Iterator[Control]:
+def consumer_controls(panel: ControlTarget, name: str) -> Iterator[Control]:
     """The controls of one consumer; those of a closed or crashed one are not available."""
     yield from _policy_controls(panel, name)
     yield from _fault_controls(panel, name)
 
 
 def _control(
-    panel: Panel, name: str, what: str, kind: str, meaning: str, *, line: Callable[[Any], str], **more: Any
+    panel: ControlTarget, name: str, what: str, kind: str, meaning: str, *, line: Callable[[Any], str], **more: Any
 ) -> Control:
     """A control of a consumer; `refusal`, where given, adds to that of a consumer that has ended."""
     refusal = more.pop("refusal", lambda: "")
@@ -76,7 +76,7 @@ def _control(
     )
 
 
-def _policy_controls(panel: Panel, name: str) -> Iterator[Control]:
+def _policy_controls(panel: ControlTarget, name: str) -> Iterator[Control]:
     def policy() -> Policy:
         return panel.team[name].policy
 
@@ -134,7 +134,7 @@ def _policy_controls(panel: Panel, name: str) -> Iterator[Control]:
     )
 
 
-def _fault_controls(panel: Panel, name: str) -> Iterator[Control]:
+def _fault_controls(panel: ControlTarget, name: str) -> Iterator[Control]:
     of = f"team[{name!r}]"
 
     def if_frozen() -> str:

@@ -9,10 +9,10 @@ from shareq.model.errors import ConfigException
 from shareq.model.ids import SHARE_STATE_TOPIC
 from shareq_widgets.steering.consumers import add_consumer, consumer_controls
 from shareq_widgets.steering.control import BUTTON, CHOICE, SLIDER, Control, Range
-from shareq_widgets.steering.panel import BROKERS, CLOCK, LOGS, RECORDS, STATE_WRITES, Panel
+from shareq_widgets.steering.panel import BROKERS, CLOCK, LOGS, RECORDS, STATE_WRITES, ControlTarget
 
 
-def all_but_configs(panel: Panel) -> Iterator[Control]:
+def all_but_configs(panel: ControlTarget) -> Iterator[Control]:
     """The controls of all areas but the configurations, in order."""
     for topic in panel.topics:
         yield from record_controls(panel, topic)
@@ -28,7 +28,7 @@ def all_but_configs(panel: Panel) -> Iterator[Control]:
 # ---- records ---------------------------------------------------------------------------------------------------------
 
 
-def record_controls(panel: Panel, topic: str) -> Iterator[Control]:
+def record_controls(panel: ControlTarget, topic: str) -> Iterator[Control]:
     feed, name = panel.feeds[topic], panel.feed_name(topic)
     of = "" if len(panel.topics) == 1 else f" to {topic}"
 
@@ -80,12 +80,12 @@ def record_controls(panel: Panel, topic: str) -> Iterator[Control]:
 OF_BACKEND = "brokers and logs are those of the backend"
 
 
-def in_memory(panel: Panel, refusal: Callable[[], str] = lambda: "") -> Callable[[], str]:
+def in_memory(panel: ControlTarget, refusal: Callable[[], str] = lambda: "") -> Callable[[], str]:
     """The refusal of a control of brokers or logs, which a cluster on a backend does not have."""
     return lambda: OF_BACKEND if panel.cluster.backend else refusal()
 
 
-def broker_controls(panel: Panel) -> Iterator[Control]:
+def broker_controls(panel: ControlTarget) -> Iterator[Control]:
     cluster = panel.cluster
 
     def control(verb: str, meaning: str, broker_id: int, *, alive: bool) -> Control:
@@ -119,7 +119,7 @@ def broker_controls(panel: Panel) -> Iterator[Control]:
     )
 
 
-def state_write_controls(panel: Panel) -> Iterator[Control]:
+def state_write_controls(panel: ControlTarget) -> Iterator[Control]:
     cluster = panel.cluster
 
     def control(name: str, kind: str, meaning: str, line: Callable[[Any], str], **more: Any) -> Control:
@@ -148,7 +148,7 @@ def state_write_controls(panel: Panel) -> Iterator[Control]:
     yield control("clear faults", BUTTON, "No append fails or is delayed any more.", lambda _: "cluster.clear_faults()")
 
 
-def clock_controls(panel: Panel) -> Iterator[Control]:
+def clock_controls(panel: ControlTarget) -> Iterator[Control]:
     cluster = panel.cluster
     virtual = cluster.loop.virtual
 
@@ -192,7 +192,7 @@ def clock_controls(panel: Panel) -> Iterator[Control]:
 # ---- offsets and logs ------------------------------------------------------------------------------------------------
 
 
-def log_controls(panel: Panel) -> Iterator[Control]:
+def log_controls(panel: ControlTarget) -> Iterator[Control]:
     for topic in panel.topics:
         yield _reset_offsets(panel, topic)
         for partition in range(len(panel.cluster.image.topics[topic].partitions)):
@@ -208,7 +208,7 @@ def log_controls(panel: Panel) -> Iterator[Control]:
     )
 
 
-def _reset_offsets(panel: Panel, topic: str) -> Control:
+def _reset_offsets(panel: ControlTarget, topic: str) -> Control:
     name = f"reset offsets of {topic}"
 
     def check(value: Any) -> Any:
@@ -237,7 +237,7 @@ def _reset_offsets(panel: Panel, topic: str) -> Control:
     )
 
 
-def _delete_records(panel: Panel, topic: str, partition: int) -> Control:
+def _delete_records(panel: ControlTarget, topic: str, partition: int) -> Control:
     cluster = panel.cluster
 
     def span() -> Range:

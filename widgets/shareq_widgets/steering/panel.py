@@ -20,7 +20,7 @@ RECORDS, CONSUMERS, BROKERS, STATE_WRITES, CLOCK, LOGS = (
 """The areas, in order of display; those of the configurations follow."""
 
 
-class Panel(Executor, Protocol):
+class ControlTarget(Executor, Protocol):
     """What the controls act on."""
 
     @property
