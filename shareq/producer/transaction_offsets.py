@@ -15,6 +15,7 @@ from shareq.client.calls import Backoff, Calls
 from shareq.client.coordinator import CoordinatorLookup
 from shareq.model.errors import Errors, KafkaError
 from shareq.model.messages.base import Response
+from shareq.model.messages.offsets import OffsetCommitRequest
 from shareq.model.messages.transactions import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from shareq.producer.transaction import COORDINATOR_MOVED, FATAL, ProducerIdentity
 
@@ -161,9 +162,9 @@ class TransactionOffsetCommit:
 def _request(
     identity: ProducerIdentity, group: ConsumerGroupMetadata, offsets: Mapping[tuple[str, int], CommittedOffset]
 ) -> TxnOffsetCommitRequest:
-    topics: dict[str, list[TxnOffsetCommitRequest.Partition]] = {}
+    topics: dict[str, list[OffsetCommitRequest.Partition]] = {}
     for (topic, index), (offset, leader_epoch, metadata) in sorted(offsets.items()):
-        partition = TxnOffsetCommitRequest.Partition(
+        partition = OffsetCommitRequest.Partition(
             partition_index=index,
             committed_offset=offset,
             committed_leader_epoch=leader_epoch,
@@ -180,8 +181,7 @@ def _request(
         member_id=group.member_id,
         group_instance_id=group.group_instance_id,
         topics=tuple(
-            TxnOffsetCommitRequest.Topic(name=topic, partitions=tuple(partitions))
-            for topic, partitions in topics.items()
+            OffsetCommitRequest.Topic(name=topic, partitions=tuple(partitions)) for topic, partitions in topics.items()
         ),
     )
 

@@ -11,6 +11,7 @@ from shareq.model.ids import TopicPartition
 from shareq.model.messages.base import Request
 from shareq.model.messages.cluster import CoordinatorType, FindCoordinatorRequest
 from shareq.model.messages.data import ProduceRequest, ProduceResponse
+from shareq.model.messages.offsets import OffsetCommitRequest
 from shareq.model.messages.transactions import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
@@ -188,13 +189,13 @@ class Transactor(Requester):
 
     def offsets(self, offset: int, group_id: str = "g") -> TxnOffsetCommitRequest:
         """TxnOffsetCommit of an offset of orders-0."""
-        part = TxnOffsetCommitRequest.Partition(partition_index=0, committed_offset=offset)
+        part = OffsetCommitRequest.Partition(partition_index=0, committed_offset=offset)
         return TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
             group_id=group_id,
             producer_id=self.producer_id,
             producer_epoch=self.epoch,
-            topics=(TxnOffsetCommitRequest.Topic(name="orders", partitions=(part,)),),
+            topics=(OffsetCommitRequest.Topic(name="orders", partitions=(part,)),),
         )
 
     def end(self, *, commit: bool = True) -> Errors:

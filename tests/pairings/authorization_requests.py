@@ -320,21 +320,21 @@ def end(names: Names) -> Request:
 
 
 def commit_in_transaction(names: Names) -> Request:
-    topic = transactions.TxnOffsetCommitRequest.Topic
-    part = (transactions.TxnOffsetCommitRequest.Partition(partition_index=0, committed_offset=1),)
+    topic = offsets.OffsetCommitRequest.Topic
+    part = (offsets.OffsetCommitRequest.Partition(partition_index=0, committed_offset=1),)
     return _commit_in_transaction(
         names, tuple(topic(name=name, partitions=part) for name in (names.topic, names.other))
     )
 
 
 def commit_in_transaction_by_id(names: Names) -> Request:
-    topic = transactions.TxnOffsetCommitRequest.Topic
-    part = (transactions.TxnOffsetCommitRequest.Partition(partition_index=0, committed_offset=1),)
+    topic = offsets.OffsetCommitRequest.Topic
+    part = (offsets.OffsetCommitRequest.Partition(partition_index=0, committed_offset=1),)
     ids = (names.id_of(names.topic), names.id_of(names.other), UNKNOWN_ID)
     return _commit_in_transaction(names, tuple(topic(topic_id=topic_id, partitions=part) for topic_id in ids))
 
 
-def _commit_in_transaction(names: Names, topics: tuple[transactions.TxnOffsetCommitRequest.Topic, ...]) -> Request:
+def _commit_in_transaction(names: Names, topics: tuple[offsets.OffsetCommitRequest.Topic, ...]) -> Request:
     return transactions.TxnOffsetCommitRequest(
         transactional_id=names.transaction, group_id=names.group, producer_id=7, producer_epoch=0, topics=topics
     )

@@ -19,6 +19,7 @@ from shareq.model.messages.cluster import (
     DeleteGroupsResponse,
     FindCoordinatorRequest,
 )
+from shareq.model.messages.offsets import OffsetCommitRequest
 from shareq.model.messages.share_group import (
     AlterShareGroupOffsetsRequest,
     ShareGroupDescribeRequest,
@@ -105,13 +106,13 @@ def test_offsets_of_transactions_are_committed_by_topic_id(raw: Raw, admin: Admi
     topic = fresh("topic")
     admin.create_topics([NewTopic(topic, 1)]).check()
     topic_id = TopicId(admin.describe_topics([topic])[topic].topic_id)
-    part = TxnOffsetCommitRequest.Partition(partition_index=0, committed_offset=1)
+    part = OffsetCommitRequest.Partition(partition_index=0, committed_offset=1)
     request = TxnOffsetCommitRequest(
         transactional_id=fresh("transaction"),
         group_id=fresh("group"),
         producer_id=12345,
         producer_epoch=0,
-        topics=tuple(TxnOffsetCommitRequest.Topic(topic_id=one, partitions=(part,)) for one in (topic_id, UNKNOWN_ID)),
+        topics=tuple(OffsetCommitRequest.Topic(topic_id=one, partitions=(part,)) for one in (topic_id, UNKNOWN_ID)),
     )
 
     def errors() -> list[Errors]:

@@ -10,6 +10,7 @@ import pytest
 from shareq import Cluster, Producer, TopicPartition
 from shareq.model.errors import Errors, IllegalStateException, KafkaError, KafkaException
 from shareq.model.messages.cluster import CoordinatorType, FindCoordinatorRequest, FindCoordinatorResponse
+from shareq.model.messages.offsets import OffsetCommitRequest, OffsetCommitResponse
 from shareq.model.messages.transactions import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from shareq.producer import ConsumerGroupMetadata
 from shareq.producer.transaction import ProducerTransactionState
@@ -39,8 +40,8 @@ class GroupCoordinator:
         error = self.errors.pop(0) if self.errors else Errors.NONE
         if error is Errors.NETWORK_EXCEPTION:
             return error
-        part = TxnOffsetCommitResponse.Partition(partition_index=0, error_code=error)
-        return TxnOffsetCommitResponse(topics=(TxnOffsetCommitResponse.Topic(name="t", partitions=(part,)),))
+        part = OffsetCommitResponse.Partition(partition_index=0, error_code=error)
+        return TxnOffsetCommitResponse(topics=(OffsetCommitResponse.Topic(name="t", partitions=(part,)),))
 
 
 def test_offsets_are_sent_to_the_group_coordinator_and_the_transaction_is_ended() -> None:
@@ -49,7 +50,7 @@ def test_offsets_are_sent_to_the_group_coordinator_and_the_transaction_is_ended(
     group = GroupCoordinator(fake)
     producer.send_offsets_to_transaction(POSITIONS, ConsumerGroupMetadata("g", 3, "m", "i"))
     (request,) = fake.requests(TxnOffsetCommitRequest)
-    partition = TxnOffsetCommitRequest.Partition(partition_index=0, committed_offset=5)
+    partition = OffsetCommitRequest.Partition(partition_index=0, committed_offset=5)
     assert request == TxnOffsetCommitRequest(
         transactional_id="x",
         group_id="g",
@@ -58,7 +59,7 @@ def test_offsets_are_sent_to_the_group_coordinator_and_the_transaction_is_ended(
         generation_id=3,
         member_id="m",
         group_instance_id="i",
-        topics=(TxnOffsetCommitRequest.Topic(name="t", partitions=(partition,)),),
+        topics=(OffsetCommitRequest.Topic(name="t", partitions=(partition,)),),
     )
     producer.commit_transaction()
     assert (group.nodes, coordinator.ended) == ([4], [True])

@@ -28,6 +28,7 @@ from shareq.model.messages.cluster import (
     MetadataRequest,
 )
 from shareq.model.messages.data import ProduceRequest
+from shareq.model.messages.offsets import OffsetCommitRequest
 from shareq.model.messages.share_fetch import (
     NodeEndpoint,
     ShareAcknowledgeRequest,
@@ -54,12 +55,12 @@ TRANSACTIONAL_WRITE = ProduceRequest(transactional_id="x", topics=())
 END = EndTxnRequest(transactional_id="x", producer_id=1, producer_epoch=0, committed=True)
 
 
-def offsets(topic: TxnOffsetCommitRequest.Topic) -> TxnOffsetCommitRequest:
+def offsets(topic: OffsetCommitRequest.Topic) -> TxnOffsetCommitRequest:
     return TxnOffsetCommitRequest(transactional_id="x", group_id="g", producer_id=1, producer_epoch=0, topics=(topic,))
 
 
-OFFSETS_BY_NAME = offsets(TxnOffsetCommitRequest.Topic(name="t", partitions=()))
-OFFSETS_BY_ID = offsets(TxnOffsetCommitRequest.Topic(topic_id=TopicId("B" * 22), partitions=()))
+OFFSETS_BY_NAME = offsets(OffsetCommitRequest.Topic(name="t", partitions=()))
+OFFSETS_BY_ID = offsets(OffsetCommitRequest.Topic(topic_id=TopicId("B" * 22), partitions=()))
 
 
 @pytest.fixture

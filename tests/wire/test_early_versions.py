@@ -313,11 +313,11 @@ def test_a_transaction_in_the_first_versions(raw: Raw, group: str, topic: str, f
     assert written(raw, topic, records, 3, transactional_id=name) == ("NONE", 0)
     with_group = AddOffsetsToTxnRequest(transactional_id=name, group_id=group, **producer)
     assert raw.ask(with_group, 0).error_code is Errors.NONE
-    part = TxnOffsetCommitRequest.Partition(partition_index=0, committed_offset=7, committed_metadata="")
+    part = OffsetCommitRequest.Partition(partition_index=0, committed_offset=7, committed_metadata="")
     committing = TxnOffsetCommitRequest(
         transactional_id=name,
         group_id=group,
-        topics=(TxnOffsetCommitRequest.Topic(name=topic, partitions=(part,)),),
+        topics=(OffsetCommitRequest.Topic(name=topic, partitions=(part,)),),
         **producer,
     )
     assert raw.ask(committing, 0).topics[0].partitions[0].error_code is Errors.NONE

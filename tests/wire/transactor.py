@@ -10,7 +10,7 @@ from shareq.model.errors import Errors
 from shareq.model.messages.base import Request
 from shareq.model.messages.cluster import CoordinatorType, FindCoordinatorRequest, MetadataRequest
 from shareq.model.messages.data import ProduceRequest
-from shareq.model.messages.offsets import OffsetFetchRequest
+from shareq.model.messages.offsets import OffsetCommitRequest, OffsetFetchRequest
 from shareq.model.messages.topics import CreateTopicsRequest
 from shareq.model.messages.transactions import (
     AddOffsetsToTxnRequest,
@@ -143,13 +143,13 @@ class WireTransactor:
 
     def commit_offset(self, epoch: int, group_id: str, offset: int, *, version: int = 5) -> Errors:
         self._find(group_id, CoordinatorType.GROUP)
-        part = TxnOffsetCommitRequest.Partition(partition_index=0, committed_offset=offset, committed_metadata="")
+        part = OffsetCommitRequest.Partition(partition_index=0, committed_offset=offset, committed_metadata="")
         request = TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
             group_id=group_id,
             producer_id=self.producer_id,
             producer_epoch=epoch,
-            topics=(TxnOffsetCommitRequest.Topic(name=self.topic, partitions=(part,)),),
+            topics=(OffsetCommitRequest.Topic(name=self.topic, partitions=(part,)),),
         )
         return Errors(self._retry(request, lambda r: r.topics[0].partitions[0], version).error_code)
 

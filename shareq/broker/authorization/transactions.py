@@ -9,6 +9,7 @@ from shareq.broker.authorization.logs import named
 from shareq.broker.authorization.rulings import Filtered, Ruling, showing, without
 from shareq.model.acls import AclOperation, ResourceType
 from shareq.model.errors import Errors
+from shareq.model.messages.offsets import OffsetCommitResponse
 from shareq.model.messages.refused_topics import refused_topics
 from shareq.model.messages.share_transactions import TxnShareAcknowledgeRequest, TxnShareAcknowledgeResponse
 from shareq.model.messages.transactions import (
@@ -96,16 +97,16 @@ def end(request: EndTxnRequest, rights: Rights) -> Ruling:
 def commit_offsets(request: TxnOffsetCommitRequest, rights: Rights) -> Ruling:
     """WRITE on the transactional id, READ on the group and on each topic."""
     if not _may_write(rights, request.transactional_id):
-        refused = refused_topics(TxnOffsetCommitResponse, request.topics, error_code=_DENIED)
+        refused = refused_topics(OffsetCommitResponse, request.topics, error_code=_DENIED)
         return TxnOffsetCommitResponse(topics=refused)
     if not rights.may(AclOperation.READ, ResourceType.GROUP, request.group_id):
         error = Errors.GROUP_AUTHORIZATION_FAILED
-        refused = refused_topics(TxnOffsetCommitResponse, request.topics, error_code=error)
+        refused = refused_topics(OffsetCommitResponse, request.topics, error_code=error)
         return TxnOffsetCommitResponse(topics=refused)
     allowed, denied = rights.split(
         AclOperation.READ, ResourceType.TOPIC, request.topics, lambda topic: named(topic, rights.image)
     )
-    refused = refused_topics(TxnOffsetCommitResponse, denied, error_code=Errors.TOPIC_AUTHORIZATION_FAILED)
+    refused = refused_topics(OffsetCommitResponse, denied, error_code=Errors.TOPIC_AUTHORIZATION_FAILED)
     return without(request, refused, topics=allowed) if allowed else TxnOffsetCommitResponse(topics=refused)
 
 

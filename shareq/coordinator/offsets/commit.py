@@ -6,7 +6,7 @@ Source: Kafka's OffsetMetadataManager, and KafkaApis for the checks that need no
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from shareq.coordinator.group.context import Context
 from shareq.coordinator.group.group import Committer, Group, GroupType
@@ -20,15 +20,11 @@ from shareq.model.errors import Errors
 from shareq.model.ids import TopicId
 from shareq.model.image import ClusterImage, TopicImage
 from shareq.model.messages.offsets import OffsetCommitRequest, OffsetCommitResponse
-from shareq.model.messages.transactions import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from shareq.model.workflow import Workflow
 
 EPOCH_VERSION = 9
 """The first version of OffsetCommit whose clients know consumer groups and their member epochs."""
 
-Topic = OffsetCommitRequest.Topic | TxnOffsetCommitRequest.Topic
-Partition = OffsetCommitRequest.Partition | TxnOffsetCommitRequest.Partition
-R = TypeVar("R", OffsetCommitResponse, TxnOffsetCommitResponse)
 Verdicts = Mapping[tuple[str, int], Errors]
 """The error of each (topic, partition) that exists."""
 
@@ -38,13 +34,13 @@ class OffsetToCommit(NamedTuple):
 
     topic: str
     topic_id: TopicId
-    partition: Partition
+    partition: OffsetCommitRequest.Partition
 
 
 class RequestedTopics:
     """The topics of a request, each with its image: by name; by id if the name is empty."""
 
-    def __init__(self, requested: Sequence[Topic], image: ClusterImage) -> None:
+    def __init__(self, requested: Sequence[OffsetCommitRequest.Topic], image: ClusterImage) -> None:
         self._found = [(topic, _named(topic, image)) for topic in requested]
 
     def places(self) -> list[OffsetToCommit]:
@@ -57,10 +53,9 @@ class RequestedTopics:
             if 0 <= partition.partition_index < len(topic.partitions)
         ]
 
-    def results(self, response: type[R], verdicts: Verdicts) -> R:
+    def results(self, verdicts: Verdicts) -> tuple[OffsetCommitResponse.Topic, ...]:
         """Results in the order of the request; a partition without verdict does not exist."""
-        topics = tuple(_result(response, requested, topic, verdicts) for requested, topic in self._found)
-        return response(topics=topics)  # type: ignore[arg-type]
+        return tuple(_result(requested, topic, verdicts) for requested, topic in self._found)
 
 
 class Committing(NamedTuple):
@@ -155,7 +150,7 @@ def commit_offsets(
     places = topics.places()
 
     def response(verdicts: Verdicts) -> OffsetCommitResponse:
-        return topics.results(OffsetCommitResponse, verdicts)
+        return OffsetCommitResponse(topics=topics.results(verdicts))
 
     if not places:
         return response({})
@@ -173,23 +168,20 @@ def commit_offsets(
     return response((yield from committing.append(shard)))
 
 
-def _named(topic: Topic, image: ClusterImage) -> TopicImage | None:
+def _named(topic: OffsetCommitRequest.Topic, image: ClusterImage) -> TopicImage | None:
     return image.topics.get(topic.name) if topic.name else image.topics_by_id.get(topic.topic_id)
 
 
 def _result(
-    response: type[OffsetCommitResponse | TxnOffsetCommitResponse],
-    requested: Topic,
-    topic: TopicImage | None,
-    verdicts: Verdicts,
-) -> OffsetCommitResponse.Topic | TxnOffsetCommitResponse.Topic:
+    requested: OffsetCommitRequest.Topic, topic: TopicImage | None, verdicts: Verdicts
+) -> OffsetCommitResponse.Topic:
     unknown_id = topic is None and not requested.name
     unknown = Errors.UNKNOWN_TOPIC_ID if unknown_id else Errors.UNKNOWN_TOPIC_OR_PARTITION
     name = topic.name if topic else requested.name
     results = tuple(
-        response.Partition(
+        OffsetCommitResponse.Partition(
             partition_index=p.partition_index, error_code=verdicts.get((name, p.partition_index), unknown)
         )
         for p in requested.partitions
     )
-    return response.Topic(name=requested.name, topic_id=requested.topic_id, partitions=results)  # type: ignore[arg-type]
+    return OffsetCommitResponse.Topic(name=requested.name, topic_id=requested.topic_id, partitions=results)

@@ -129,7 +129,7 @@ class _TxnCommit:
         if self.version < LOADING_VERSION:
             loading, later = Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.COORDINATOR_NOT_AVAILABLE
             verdicts = {at: later if error is loading else error for at, error in verdicts.items()}
-        return self.topics.results(TxnOffsetCommitResponse, verdicts)
+        return TxnOffsetCommitResponse(topics=self.topics.results(verdicts))
 
 
 _ERRORS_FOR_CLIENTS = {

@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from shareq.model.errors import Errors
-from shareq.model.ids import ZERO_TOPIC_ID, TopicId
 from shareq.model.messages.base import Request, Response, message
+from shareq.model.messages.offsets import OffsetCommitRequest, OffsetCommitResponse
 
 
 @message
@@ -193,19 +193,6 @@ class TxnOffsetCommitRequest(Request):
 
     API_KEY: ClassVar[int] = 28
 
-    @message
-    class Partition:
-        partition_index: int
-        committed_offset: int
-        committed_leader_epoch: int = -1
-        committed_metadata: str | None = None
-
-    @message
-    class Topic:
-        name: str = ""
-        topic_id: TopicId = ZERO_TOPIC_ID
-        partitions: tuple[TxnOffsetCommitRequest.Partition, ...]
-
     transactional_id: str
     group_id: str
     producer_id: int
@@ -213,23 +200,12 @@ class TxnOffsetCommitRequest(Request):
     generation_id: int = -1
     member_id: str = ""
     group_instance_id: str | None = None
-    topics: tuple[Topic, ...]
+    topics: tuple[OffsetCommitRequest.Topic, ...]
 
 
 @message
 class TxnOffsetCommitResponse(Response):
-    @message
-    class Partition:
-        partition_index: int
-        error_code: Errors = Errors.NONE
-
-    @message
-    class Topic:
-        name: str = ""
-        topic_id: TopicId = ZERO_TOPIC_ID
-        partitions: tuple[TxnOffsetCommitResponse.Partition, ...]
-
-    topics: tuple[Topic, ...] = ()
+    topics: tuple[OffsetCommitResponse.Topic, ...] = ()
 
 
 @message

@@ -124,9 +124,9 @@ class OffsetStage(ClassicStage):
             producer_id=producer_id,
             producer_epoch=epoch,
             topics=tuple(
-                TxnOffsetCommitRequest.Topic(
+                OffsetCommitRequest.Topic(
                     name=at.rpartition("-")[0],
-                    partitions=(TxnOffsetCommitRequest.Partition(partition_index=_index(at), committed_offset=offset),),
+                    partitions=(OffsetCommitRequest.Partition(partition_index=_index(at), committed_offset=offset),),
                 )
                 for at, offset in offsets.items()
             ),
