@@ -125,16 +125,10 @@ class ShareSessionHandler:
             partitions.setdefault(topic_id, []).append(
                 ShareFetchRequest.Partition(partition_index=index, acknowledgement_batches=acknowledged)
             )
-        request = ShareFetchRequest(
-            group_id=identity.group_id,
-            member_id=identity.member_id,
-            share_session_epoch=self.epoch,
-            max_wait_ms=limits.max_wait_ms,
-            min_bytes=limits.min_bytes,
-            max_bytes=limits.max_bytes,
-            max_records=limits.max_records,
-            batch_size=limits.max_records,
-            share_acquire_mode=limits.acquire_mode,
+        request = _fetch(
+            identity,
+            self.epoch,
+            limits,
             topics=tuple(ShareFetchRequest.Topic(topic_id=t, partitions=tuple(p)) for t, p in partitions.items()),
             forgotten_topics_data=_forgotten(self._forgotten),
         )
@@ -145,18 +139,7 @@ class ShareSessionHandler:
 
     def end(self, identity: MemberIdentity, limits: FetchLimits) -> ShareFetchRequest:
         """A fetch request without content that ends the session."""
-        return ShareFetchRequest(
-            group_id=identity.group_id,
-            member_id=identity.member_id,
-            share_session_epoch=FINAL_EPOCH,
-            max_wait_ms=limits.max_wait_ms,
-            min_bytes=limits.min_bytes,
-            max_bytes=limits.max_bytes,
-            max_records=limits.max_records,
-            batch_size=limits.max_records,
-            share_acquire_mode=limits.acquire_mode,
-            topics=(),
-        )
+        return _fetch(identity, FINAL_EPOCH, limits)
 
     def acknowledge(
         self, identity: MemberIdentity, taken: Sequence[Acknowledgements], *, final: bool = False
@@ -186,6 +169,21 @@ def _batches(taken: Sequence[Acknowledgements]) -> dict[TopicIdPartition, tuple[
         assert together is not None, "take_waiting keeps overlapping runs apart"
         encoded[key] = encode(together)
     return encoded
+
+
+def _fetch(identity: MemberIdentity, epoch: int, limits: FetchLimits, **content: Any) -> ShareFetchRequest:
+    return ShareFetchRequest(
+        group_id=identity.group_id,
+        member_id=identity.member_id,
+        share_session_epoch=epoch,
+        max_wait_ms=limits.max_wait_ms,
+        min_bytes=limits.min_bytes,
+        max_bytes=limits.max_bytes,
+        max_records=limits.max_records,
+        batch_size=limits.max_records,
+        share_acquire_mode=limits.acquire_mode,
+        **content,
+    )
 
 
 def _forgotten(partitions: Iterable[TopicIdPartition]) -> tuple[ShareFetchRequest.ForgottenTopic, ...]:
