@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from shareq.lessons.oracle.naive_window import ACQUIRED, ARCHIVED, ARCHIVING, AVAILABLE, NaiveWindow, Rec
 from shareq.model.configs import GroupConfig
@@ -168,12 +168,7 @@ class Acquiring:
             end = min(end, holding[0].last_offset + 1 if holding else reached + 1)
         if not any(b[0] < first for b in window.batches()):
             window.spso = max(window.spso, first)
-        cuts = [first]
-        if not self.exact and end - first > self.batch_size:
-            for batch in self.batches:
-                if batch.base_offset < end and batch.base_offset - cuts[-1] >= self.batch_size:
-                    cuts.append(batch.base_offset)
-        for start, stop in zip(cuts, [*cuts[1:], end], strict=True):
+        for start, stop in self.pieces(first, end):
             for offset in range(start, stop):
                 rec = window.recs[offset] = Rec((start, stop), AVAILABLE, 0)
                 if not self.exact or offset < first + room:
@@ -182,6 +177,15 @@ class Acquiring:
         if end > window.window_end:
             window.window_end = end
             window.holes.clear()
+
+    def pieces(self, first: int, end: int) -> Iterator[tuple[int, int]]:
+        """Pieces of at least the batch size, each of which is one cached batch."""
+        cuts = [first]
+        if not self.exact and end - first > self.batch_size:
+            for batch in self.batches:
+                if batch.base_offset < end and batch.base_offset - cuts[-1] >= self.batch_size:
+                    cuts.append(batch.base_offset)
+        return zip(cuts, [*cuts[1:], end], strict=True)
 
 
 class KeyedAcquiring(Acquiring):
@@ -194,7 +198,9 @@ class KeyedAcquiring(Acquiring):
         if not any(b[0] < first for b in window.batches()):
             window.spso = max(window.spso, first)
         end = self.enter(first, end)
-        self.cut(first, end)
+        for start, stop in self.pieces(first, end):
+            for offset in range(start, stop):
+                window.recs[offset].batch = (start, stop)
         for offset in range(first, end):
             if window.takeable(offset) and (not self.exact or self.count < self.goal):
                 self.take(offset, window.recs[offset])
@@ -215,14 +221,3 @@ class KeyedAcquiring(Acquiring):
             if not fills and (acquirable >= self.goal - self.count or stop - window.spso >= self.max_locks):
                 break
         return position
-
-    def cut(self, first: int, end: int) -> None:
-        """Pieces of at least the batch size, each of which is one cached batch."""
-        cuts = [first]
-        if not self.exact and end - first > self.batch_size:
-            for batch in self.batches:
-                if batch.base_offset < end and batch.base_offset - cuts[-1] >= self.batch_size:
-                    cuts.append(batch.base_offset)
-        for start, stop in zip(cuts, [*cuts[1:], end], strict=True):
-            for offset in range(start, stop):
-                self.window.recs[offset].batch = (start, stop)
