@@ -1,4 +1,4 @@
-"""What an argument of a client's call must be: checked where it is given, before anything is queued or sent.
+"""Checks of the arguments of a client's calls, before anything is queued or sent.
 
 TypeError for a value of another type, ValueError for one out of range; the message names the argument, the value and
 what is allowed. The limits are those of Kafka's protocol, so that what passes here can be encoded.
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def whole(what: str, value: object, low: int, high: int) -> int:
-    """An integer of low..high; whatever Python takes for an index is one, but a bool is none."""
+    """An integer of low..high, of any type that can be an index, except bool."""
     number = plain(value)
     if isinstance(number, bool) or not isinstance(number, SupportsIndex):
         raise TypeError(f"{what} must be an int, not {type(value).__name__} ({value!r:.100})")
@@ -31,7 +31,7 @@ def whole(what: str, value: object, low: int, high: int) -> int:
 
 
 def text(what: str, value: object, *, empty: bool = False) -> str:
-    """A str that UTF-8 and the protocol's 16-bit length can carry; `empty` allows ""."""
+    """A str that fits into UTF-8 and the protocol's 16-bit length; `empty` allows ""."""
     if not isinstance(value, str):
         raise TypeError(f"{what} must be a str, not {type(value).__name__}")
     if not value and not empty:
@@ -42,7 +42,7 @@ def text(what: str, value: object, *, empty: bool = False) -> str:
 
 
 def utf8_length(what: str, value: str) -> int:
-    """How many bytes the text takes; ValueError where a lone surrogate makes it none."""
+    """The length of the text in bytes. ValueError for a lone surrogate."""
     try:
         return len(value.encode())
     except UnicodeEncodeError as why:
@@ -50,7 +50,7 @@ def utf8_length(what: str, value: str) -> int:
 
 
 def items(what: str, values: Iterable[T]) -> list[T]:
-    """The elements of a list or of anything like it; a str or bytes is no list of its characters."""
+    """The elements of a list or another iterable, but not the characters of a str or bytes."""
     if isinstance(values, (str, bytes, bytearray)) or not isinstance(values, Iterable):
         raise TypeError(f"{what} must be a list, not {values!r}")
     return list(values)

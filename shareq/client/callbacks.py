@@ -1,4 +1,4 @@
-"""Calls of the application's callbacks: each is made once, outside of turns, whatever interrupts it."""
+"""Calls of the application's callbacks: each is made once, outside of turns, also if an interrupt comes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _RESUME = opmap["RESUME"]
 
 
 class CallbackQueue(deque[T]):
-    """What callbacks have not been called with yet, oldest first. `served` counts the calls."""
+    """The items of callbacks that were not called yet, oldest first. `served` counts the calls."""
 
     def __init__(self) -> None:
         super().__init__()
         self.served = 0
 
     def serve(self, report: Callable[[T], tuple[Callable[[Any, Any], object], Any, Any]]) -> int:
-        """Call `callback(first, second)` for each item, as `report(item)` names them; how many were called.
+        """Call `callback(first, second)` for each item, as `report(item)` names them. Returns the number of calls.
 
         What a callback raises ends this; the rest is served by the next call. An item whose callback was interrupted
         before its first instruction is served again.

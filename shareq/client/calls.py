@@ -1,4 +1,4 @@
-"""Requests under way and what to do with their answers: the one place of a client's actor that makes effects."""
+"""Requests under way and the handlers of their answers: the only place of a client's actor that makes effects."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Calls:
         self._reached = False
         self._failing_since_ms: int | None = None
         self.reason = ""
-        """Why the answer that is being handed on is none, in words."""
+        """Why the present answer has no response, in words."""
         self._effects: list[Effect] = []
         self._waiting: dict[int, OnAnswer] = {}
         self._last_id = 0
@@ -98,7 +98,7 @@ class Calls:
 
 
 class Backoff:
-    """How long to wait before the next attempt: doubling, bounded, with jitter. Source: Java's ExponentialBackoff."""
+    """The pause before the next attempt: doubling, bounded, with jitter. Source: Java's ExponentialBackoff."""
 
     __slots__ = ("_initial_ms", "_max_ms", "_rng")
 
@@ -114,5 +114,5 @@ class Backoff:
 
 
 def earliest(*times_ms: int | None) -> int | None:
-    """The first of several times, None standing for never."""
+    """The first of several times; None stands for never."""
     return min([at for at in times_ms if at is not None], default=None)

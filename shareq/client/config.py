@@ -1,4 +1,4 @@
-"""Configurations of clients: one table a client, in confluent-kafka's keys and with its exceptions.
+"""Configurations of clients: a table for each client, with confluent-kafka's keys and exceptions.
 
 Unknown keys and values out of range raise KafkaException (_INVALID_ARG); keys that make no sense for the client raise
 ValueError. Every message names the key, and for a bad value the value and what is allowed.
@@ -56,7 +56,7 @@ over. Those of security have an effect over TCP, the others none; the value of s
 request.timeout.ms here."""
 
 CONNECTION_KEYS = TRANSPORT_KEYS | {definition.key for definition in (*COMMON, *SOCKETS)}
-"""What any client takes."""
+"""The keys that each client accepts."""
 
 
 def _refusal(why: str) -> KafkaException:
@@ -74,7 +74,7 @@ def _unknown_key(key: object, value: object, known: set[str]) -> str:
 
 
 class ClientConfig:
-    """A client's configuration, every key of its table answered: `config["max.poll.records"]`.
+    """A client's configuration, with a value for each key of its table: `config["max.poll.records"]`.
 
     `rejected`: keys that are refused, each with what to use instead, or with "". `contradiction`: what is raised for
     values that are good by themselves, and make no sense together.
@@ -118,7 +118,7 @@ class ClientConfig:
 
 
 _BOOLS: Mapping[object, str] = {"1": "true", "t": "true", "0": "false", "f": "false"}
-"""librdkafka's other words for true and false; a bool reads as itself."""
+"""librdkafka's other words for true and false."""
 
 
 def _parse(definition: ConfigDef, value: object) -> object:
@@ -140,7 +140,7 @@ def _parse(definition: ConfigDef, value: object) -> object:
 
 
 def _check_text(key: str, value: str) -> None:
-    """Text travels in requests: ids of clients, groups and transactions."""
+    """Refuse a text that no request can contain: an id of a client, a group or a transaction."""
     try:
         text(key, value, empty=True)
     except ValueError as error:

@@ -13,7 +13,7 @@ TIMESTAMP_LOG_APPEND_TIME = 2
 
 
 class Origin(NamedTuple):
-    """What all records of one delivered run share, so that a message costs two references."""
+    """The fields that all records of a delivered run share, so that a message costs two references."""
 
     topic: str | None = None
     partition: int | None = None
@@ -35,7 +35,7 @@ class Fields(NamedTuple):
 
 
 class Message:
-    """A record with where it came from. `error()` is None for a proper one; `delivery_count()` starts at 1."""
+    """A record and its origin. `error()` is None for a readable one; `delivery_count()` starts at 1."""
 
     __slots__ = ("_origin", "_record")
 
@@ -158,7 +158,7 @@ class Message:
 
 
 class ReceivedMessage(Message):
-    """A message over a decoded record: made by the hundred, hence nothing but two references."""
+    """A message of a decoded record: two references, because there are many."""
 
     __slots__ = ()
 

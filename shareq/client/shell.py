@@ -1,4 +1,4 @@
-"""The blocking side of a client: one application thread at a time, time from the connection, no waiting of its own."""
+"""The blocking side of a client: one application thread at a time; the connection has the clock, and waits."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from shareq.signals.uninterrupted import uninterrupted
 T = TypeVar("T")
 
 LONGEST_S = 1_000_000_000
-"""Some 30 years, which every clock and lock can count."""
+"""About 30 years, within the range of all clocks and locks."""
 
 
 def _nothing(error: BaseException) -> None:
-    """What a gate without a client does."""
+    """The checks of a gate without a client."""
 
 
 class Gate:
@@ -75,7 +75,7 @@ class Gate:
 
 
 class UntilClosed(Closing):
-    """A client that serves until `close`, and is a context manager meanwhile."""
+    """A client that is open until `close`, and a context manager."""
 
     _NAME: ClassVar[str]
     _closed = False
@@ -104,7 +104,7 @@ def failed_for_good(connection: Connection, error: BaseException) -> KafkaError 
 
 
 REFUSALS = (KafkaException, IllegalStateException, WakeupException)
-"""What a core raises on purpose. Any other exception is an unhandled error, and the connection ends the client."""
+"""The exceptions that a core raises on purpose. Another one is an unhandled error: the connection ends the client."""
 
 
 def perform(connection: Connection, calls: Calls, call: Callable[[int], T]) -> T:

@@ -1,4 +1,4 @@
-"""How a leader makes its state durable. A persister is an actor: share-state requests come in, answers go out.
+"""Persisters store the state of share-partitions. A persister is an actor that answers share-state requests.
 
 `make_persister` chooses one by `group.share.persister.class.name`. The state topic and the compacted topic have the
 same persister: they differ in the records that the share coordinator writes.
@@ -17,13 +17,13 @@ from shareq.persister.state_topic import KAFKAS, Retries, StateTopicPersister
 __all__ = ["ControlRecordPersister", "NoOpPersister", "Persister", "Retries", "StateTopicPersister", "make_persister"]
 
 Persister = Actor
-"""It is handed `Incoming` with a share-state request (83-87), and answers each with one `Respond`, which has an entry
-for each entry of the request. The call as a whole cannot fail; an absurd request raises ValueError."""
+"""It answers each `Incoming` with a share-state request (83-87) by one `Respond`, which has a result for each entry of
+the request. Only entries can fail; an invalid request raises ValueError."""
 
 
 def make_persister(class_name: str, broker_id: int, rng: random.Random, retries: Retries = KAFKAS) -> Persister:
-    """The persister of this class name; ConfigException where there is none, and the broker cannot start. `retries`: of
-    one that keeps states with share coordinators."""
+    """The persister of this class name; ConfigException if there is none, and the broker cannot start. `retries`: of a
+    persister that sends requests to share coordinators."""
     design = design_of(class_name)
     if design is StateDesign.NONE:
         return NoOpPersister()

@@ -1,4 +1,4 @@
-"""What every persister does: take a share-state request apart into partitions, and put its answer together again."""
+"""Divides a share-state request into its entries, and combines their results to one response."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RESPONSES: dict[type[Request], type[Any]] = {
 
 
 class CombinedResponse:
-    """The response to one request, entry by entry in the order of the request; complete when every entry has a result.
+    """The response to one request, with results in the order of its entries; complete when every entry has a result.
 
     Raises ValueError for a request without group, topics or partitions, or with a negative partition.
     """
@@ -49,11 +49,11 @@ class CombinedResponse:
 
     @property
     def count(self) -> int:
-        """How many entries the request has."""
+        """The number of entries of the request."""
         return len(self._results)
 
     def put(self, index: int, result: Any) -> Respond | None:
-        """Take the result of the entry `index`; the last one completes the answer."""
+        """Store the result of the entry `index`. Returns the response after the last one."""
         assert self._results[index] is None
         self._results[index] = result
         self._open -= 1
@@ -82,7 +82,7 @@ def _check(request: Any) -> None:
 
 
 class RequestEntry:
-    """One entry of a request on its way to its coordinator, with the failures that it has met."""
+    """One entry of a request, with the numbers of its failed lookups and calls."""
 
     __slots__ = ("entry", "failed_calls", "failed_lookups", "index", "joint", "key")
 
@@ -95,16 +95,16 @@ class RequestEntry:
         self.failed_calls = 0
 
     def fail(self, error: Errors) -> Respond | None:
-        """Give up with `error`."""
+        """Store `error` as the result."""
         return self.put(self.joint.response.Partition(partition=self.entry.partition, error_code=error))
 
     def put(self, result: Any) -> Respond | None:
-        """This entry's result has come."""
+        """Store the result. Returns the response if it is complete."""
         return self.joint.put(self.index, result)
 
 
 def entries_of(joint: CombinedResponse) -> list[RequestEntry]:
-    """The entries of a request, each on its own."""
+    """The entries of a request."""
     request: Any = joint.request
     entries = [(topic.topic_id, entry) for topic in request.topics for entry in topic.partitions]
     return [

@@ -13,7 +13,7 @@ from shareq.persister.state_topic import StateTopicPersister, extend
 
 
 class ControlRecordPersister(StateTopicPersister):
-    """The actor. It finds the keeper in the metadata, and asks no broker for it."""
+    """The actor. The metadata has the keeper; no lookup is sent."""
 
     def _node(self, key: SharePartitionKey) -> int | None:
         found = self._image.partition(key.topic_id, key.partition)
@@ -21,7 +21,7 @@ class ControlRecordPersister(StateTopicPersister):
         return broker.broker_id if broker and broker.alive else None
 
     def _look_up(self, part: RequestEntry, effects: list[Effect]) -> None:
-        """Wait for a leader; an unknown partition is answered at once."""
+        """Retry until the partition has a leader. An unknown partition fails at once."""
         if self._image.partition(part.key.topic_id, part.key.partition) is None:
             extend(effects, part.fail(Errors.UNKNOWN_TOPIC_OR_PARTITION))
             return

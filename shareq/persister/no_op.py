@@ -1,4 +1,4 @@
-"""The persister that forgets: every call succeeds and nothing is kept. Source: Kafka's NoOpStatePersister."""
+"""The persister that stores nothing: every request succeeds. Source: Kafka's NoOpStatePersister."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _NO_STATE: dict[type[Request], dict[str, int]] = {
     ReadShareGroupStateRequest: {"start_offset": -1},
     ReadShareGroupStateSummaryRequest: {"start_offset": -1},
 }
-"""What is read: as of a share-partition that was initialized and never used."""
+"""The fields of a read: those of a share-partition that was initialized and never used."""
 
 
 class NoOpPersister:
-    """The actor. A leader that is restarted begins anew by `share.auto.offset.reset`."""
+    """The actor. A restarted leader begins at the offset that `share.auto.offset.reset` gives."""
 
     wake_at_ms: int | None = None
 

@@ -1,8 +1,8 @@
-"""The default persister: it keeps share-partition state with the share coordinators, on the state topic.
+"""The default persister: share coordinators store the state of share-partitions in the state topic.
 
-Every entry of a request finds its own coordinator, and is tried again for itself. What is bound for one broker travels
-together: while a request of one kind is under way there, further entries of that kind gather, and go out joined, one
-request a group, when it is back. Source: Kafka's DefaultStatePersister and PersisterStateManager.
+Each entry of a request has its own coordinator and its own retries. Entries for one broker are joined: while a request
+of one kind is under way there, further entries of that kind wait; after its response one request for each group has
+them all. Source: Kafka's DefaultStatePersister and PersisterStateManager.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ RETRIED = frozenset(
         Errors.REQUEST_TIMED_OUT,
     }
 )
-"""What is worth looking the coordinator up anew for."""
+"""After these errors the coordinator is looked up again."""
 
 
 class Retries(NamedTuple):
-    """How often a request is sent, and the pauses between: `backoff_ms`, doubled after each failure."""
+    """The number of attempts, and the pauses between them: `backoff_ms`, doubled after each failure."""
 
     attempts: int = 5
     backoff_ms: int = 1000
     max_backoff_ms: int = 30000
 
     def pause_ms(self, failures: int, rng: random.Random) -> int:
-        """How long to wait after so many failures, a fifth more or less: by default 2, 4, 8, 16 s."""
+        """The pause after so many failures, a fifth more or less: by default 2, 4, 8, 16 s."""
         delay_ms = min(self.backoff_ms << failures, self.max_backoff_ms)
         return round(min(delay_ms * rng.uniform(1 - JITTER, 1 + JITTER), self.max_backoff_ms))
 
@@ -52,7 +52,7 @@ KAFKAS = Retries()
 
 
 class BrokerChannel:
-    """Requests of one kind to one broker: how many are under way, and what gathers for the next round."""
+    """Requests of one kind to one broker: `open` ones are under way, `waiting` entries are sent in the next round."""
 
     __slots__ = ("kind", "node", "open", "waiting")
 
@@ -64,8 +64,7 @@ class BrokerChannel:
 
     def next_round(self) -> list[list[RequestEntry]]:
         """The entries to send now, by group. Of two entries for one share-partition the later one waits for another
-        round, so that each gets its own result: within one request Kafka's coordinator answers both with the later
-        one's."""
+        round, so that each gets its own result: in one request Kafka's coordinator gives both that of the later one."""
         first: dict[SharePartitionKey, RequestEntry] = {}
         self.waiting = [part for part in self.waiting if first.setdefault(part.key, part) is not part]
         groups: dict[str, list[RequestEntry]] = {}
@@ -99,7 +98,7 @@ class StateTopicPersister:
 
     @property
     def wake_at_ms(self) -> int | None:
-        """When the next retry is due."""
+        """The time of the next retry."""
         return self._retries[0][0] if self._retries else None
 
     def handle(self, message: Message, now_ms: int) -> list[Effect]:
@@ -123,10 +122,10 @@ class StateTopicPersister:
         self._last_id += 1
         return self._last_id
 
-    # ---- on the way out ----------------------------------------------------------------------------------------------
+    # ---- requests ----------------------------------------------------------------------------------------------------
 
     def _route(self, parts: list[RequestEntry], effects: list[Effect]) -> None:
-        """Send parts whose coordinator the metadata knows, ask for that of the others."""
+        """Send the entries whose coordinator is in the metadata, and look up that of the others."""
         channels = {}
         for part in parts:
             node = self._node(part.key)
@@ -139,7 +138,7 @@ class StateTopicPersister:
             self._send(channel, effects)
 
     def _node(self, key: SharePartitionKey) -> int | None:
-        """The key's coordinator as the metadata has it, which is worked out once for each image."""
+        """The key's coordinator by the metadata, computed once for each image."""
         node = self._nodes.get(key)
         if node is None:
             broker = self._image.coordinator(SHARE_STATE_TOPIC, str(key))
@@ -148,7 +147,7 @@ class StateTopicPersister:
         return node
 
     def _look_up(self, part: RequestEntry, effects: list[Effect]) -> None:
-        """Ask any live broker for the part's coordinator, which creates the state topic where it is missing."""
+        """Send FindCoordinator to any live broker, which creates the state topic if it is missing."""
         alive = [broker.broker_id for broker in self._image.brokers.values() if broker.alive]
         if not alive:
             extend(effects, part.fail(Errors.COORDINATOR_NOT_AVAILABLE))
@@ -167,7 +166,7 @@ class StateTopicPersister:
         return channel
 
     def _send(self, channel: BrokerChannel, effects: list[Effect]) -> None:
-        """Send what has gathered, unless something is under way."""
+        """Send the waiting entries, unless a request is under way."""
         if channel.open or not channel.waiting:
             return
         for parts in channel.next_round():
@@ -185,10 +184,10 @@ class StateTopicPersister:
         channel.open += 1
         effects.append(Call(call_id, channel.node, request, CALL_TIMEOUT_MS))
 
-    # ---- on the way back ---------------------------------------------------------------------------------------------
+    # ---- responses ---------------------------------------------------------------------------------------------------
 
     def _answered(self, answer: Answer, now_ms: int, effects: list[Effect]) -> None:
-        """An answer to a request of this actor; duplicate and late ones are ignored."""
+        """Process an answer to a request of this actor. Duplicate and late ones are ignored."""
         if part := self._lookups.pop(answer.id, None):
             error, node = _coordinator(answer)
             if error:
@@ -206,7 +205,7 @@ class StateTopicPersister:
             self._send(sent.channel, effects)
 
     def _settle(self, part: RequestEntry, result: Any, error: Errors, now_ms: int, effects: list[Effect]) -> None:
-        """A part's result has come (None: there is none in the answer), which may be that it has to be tried again."""
+        """Store the result of an entry, or retry it. None: the response has no result for it."""
         error = result.error_code if result else error or Errors.UNKNOWN_SERVER_ERROR
         if error in RETRIED:
             part.failed_calls += 1
@@ -215,7 +214,7 @@ class StateTopicPersister:
             extend(effects, part.put(result) if result else part.fail(error))
 
     def _failed(self, part: RequestEntry, error: Errors, failures: int, now_ms: int) -> Respond | None:
-        """Try again later with a new lookup, or give up."""
+        """Schedule a retry with a new lookup, or store the error."""
         if error not in RETRIED or failures >= self._patience.attempts:
             return part.fail(error)
         heappush(self._retries, (now_ms + self._patience.pause_ms(failures, self._rng), self._next_id(), part))
@@ -229,7 +228,7 @@ def extend(effects: list[Effect], answer: Respond | None) -> None:
 
 
 def _coordinator(answer: Answer) -> tuple[Errors, int]:
-    """What a lookup has found: an error, or a node."""
+    """The result of a lookup: an error, or a node."""
     if not isinstance(answer.response, FindCoordinatorResponse):
         return answer.error or Errors.UNKNOWN_SERVER_ERROR, -1
     found = answer.response.coordinators
@@ -237,7 +236,7 @@ def _coordinator(answer: Answer) -> tuple[Errors, int]:
 
 
 def _joined(parts: list[RequestEntry]) -> Request:
-    """One request for parts of one kind and group. A request whose parts all travel together goes as it came."""
+    """One request for entries of one kind and group. A request all of whose entries are here is sent unchanged."""
     joint = parts[0].joint
     if len(parts) == joint.count and all(part.joint is joint for part in parts):
         return joint.request
@@ -253,6 +252,6 @@ def _joined(parts: list[RequestEntry]) -> Request:
 
 
 def _results(answer: Answer) -> dict[tuple[TopicId, int], Any]:
-    """The results of a joint request by topic id and partition; none where no answer came."""
+    """The results of a joint request by topic id and partition; none without a response."""
     response: Any = answer.response
     return {(t.topic_id, p.partition): p for t in response.results for p in t.partitions} if response else {}
