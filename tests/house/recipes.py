@@ -5,6 +5,7 @@ An edit that finds its place no more is a recipe that the code has left behind.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -17,11 +18,12 @@ ROOT = Path(__file__).parents[2]
 
 
 class Edit(NamedTuple):
-    """`text` goes behind `after`, which is in the file once; `after` "": the file is new."""
+    """`text` goes behind `after`, which is in the file once, or in its place; `after` "": the file is new."""
 
     path: str
     after: str
     text: str
+    in_place: bool = False
 
 
 class Recipe(NamedTuple):
@@ -35,7 +37,7 @@ class Recipe(NamedTuple):
 
     @property
     def files(self) -> set[str]:
-        """The files of the package and the widgets that it changes or adds."""
+        """The files that it changes or adds, but for tests."""
         return {edit.path for edit in self.edits if not edit.path.startswith("tests/")}
 
     @property
@@ -47,21 +49,21 @@ class Recipe(NamedTuple):
 
 def copy_tree(target: Path) -> Path:
     """A copy of what the recipes touch, with its tests."""
-    ignored = shutil.ignore_patterns("__pycache__", "node_modules", "soak", "bench")
-    for name in ("shareq", "widgets", "tests"):
+    ignored = shutil.ignore_patterns("__pycache__", "node_modules", "soak", "bench", "mine")
+    for name in ("shareq", "widgets", "tests", "notebooks", "binder"):
         shutil.copytree(ROOT / name, target / name, ignore=ignored)
-    for name in ("pyproject.toml", "CONTRIBUTING.md", "DIFFERENCES.md"):
+    for name in ("pyproject.toml", "CONTRIBUTING.md", "DIFFERENCES.md", "README.md", "WORKSHOP.md", "Makefile"):
         shutil.copy(ROOT / name, target / name)
     return target
 
 
 def carry_out(recipe: Recipe, tree: Path) -> None:
     """Make the edits. ValueError for one whose place is not there, or there twice."""
-    for path, after, text in recipe.edits:
+    for path, after, text, in_place in recipe.edits:
         file = tree / path
         if after and file.read_text().count(after) != 1:
             raise ValueError(f"{recipe.title}: {path} has {after!r} not exactly once")
-        file.write_text(file.read_text().replace(after, after + text) if after else text)
+        file.write_text(file.read_text().replace(after, text if in_place else after + text) if after else text)
 
 
 def run(tree: Path, *arguments: str) -> str:
@@ -347,4 +349,131 @@ with Cluster(brokers=1) as cluster:
     ("tests/widgets/test_refused_arguments.py",),
 )
 
-RECIPES = (CONFIGURATION, RPC, ACKNOWLEDGE_TYPE, TOOL, VIEW)
+# ---- a lesson --------------------------------------------------------------------------------------------------------
+
+
+def _notebook(*cells: str) -> str:
+    """A notebook that has not run. A cell that begins with "#" is text."""
+    made: list[dict[str, object]] = [
+        {"cell_type": "markdown", "id": f"c{place}", "metadata": {}, "source": source}
+        if source.startswith("#")
+        else {"cell_type": "code", "id": f"c{place}", "metadata": {}, "source": source}
+        | {"execution_count": None, "outputs": []}
+        for place, source in enumerate(cells)
+    ]
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    return json.dumps({"cells": made, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5})
+
+
+_ANSWER = """
+def my_answer():
+    ...
+
+
+exercise("19.{}").check(my_answer)"""
+
+LESSON = Recipe(
+    "A lesson",
+    (
+        Edit(
+            "notebooks/19_spice.ipynb",
+            "",
+            _notebook(
+                "# Spice\n\n" + "How much is enough? " * 1_000,
+                "from shareq.lessons import Bench, exercise\nfrom shareq_widgets import strip\n\nbench = Bench(3)\n"
+                'worker = bench.consumer("worker")\nlen(worker.poll(1))',
+                'view = strip(bench.cluster, group="crew", topic="jobs")\nview',
+                'assert view.snapshot["window_end"] == 3',
+                _ANSWER.format(1),
+                _ANSWER.format(2),
+                "## What to take along\n\n- One pinch.\n\nThe [README](../README.md) has everything else.",
+            ),
+        ),
+        Edit(
+            "notebooks/18_beyond_the_kip.ipynb",
+            "the [README](../README.md) has everything else.",
+            " Next: [19 Spice](19_spice.ipynb).",
+        ),
+        Edit("shareq/lessons/syllabus.py", '        "18": "Beyond the KIP",\n', '        "19": "Spice",\n'),
+        Edit(
+            "shareq/lessons/exercises/lesson_19.py",
+            "",
+            '''"""Lesson 19, spice: how much of it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from shareq.lessons.checks import Passed, check
+from shareq.lessons.exercise import Answer, Exercises, ask
+
+EXERCISES: Final = Exercises("19")
+
+
+@EXERCISES.judged_by("A pinch", "It is less than two.", "It is more than none.")
+def pinch(answer: Answer) -> Passed:
+    return check(ask(answer) == 1, "one is enough", "not enough, or too much")
+
+
+@EXERCISES.judged_by("A handful", "It is less than six.", "It is more than four.")
+def handful(answer: Answer) -> Passed:
+    return check(ask(answer) == 5, "five are enough", "not enough, or too much")
+''',
+        ),
+        Edit(
+            "shareq/lessons/solutions/lesson_19.py",
+            "",
+            '''"""Solutions of lesson 19."""
+
+from __future__ import annotations
+
+from typing import Final
+
+
+def pinch() -> int:
+    return 1
+
+
+def handful() -> int:
+    return 5
+
+
+SOLUTIONS: Final = {"19.1": pinch, "19.2": handful}
+''',
+        ),
+        Edit(
+            "tests/lessons/wrong/lesson_19.py",
+            "",
+            """WRONG = {
+    key: [(lambda answer=answer: answer, "not enough, or too much") for answer in (0, 2, 6)]
+    for key in ("19.1", "19.2")
+}
+""",
+        ),
+        Edit(
+            "README.md",
+            "exactly once under a kill, and order, rests and transactions in one group |\n",
+            "| `notebooks/19_spice.ipynb` | how much is enough |\n",
+        ),
+        Edit("WORKSHOP.md", "has 16 lessons", "has 17 lessons", in_place=True),
+        Edit("WORKSHOP.md", "(00 to 13, 17 and 18)", "(00 to 13, 17 to 19)", in_place=True),
+        Edit("WORKSHOP.md", "17, 18 and the labs need none", "17 to 19 and the labs need none", in_place=True),
+        Edit("WORKSHOP.md", "17, 18, and the labs |", "17 to 19, and the labs |", in_place=True),
+    ),
+    """
+from tests.stored_notebooks import main
+main(["notebooks/19_spice.ipynb"])
+from shareq.lessons import exercise
+from shareq.lessons.exercise import solution_of
+print(exercise("19.1").check(solution_of("19.1")))
+""",
+    (
+        "tests/lessons/test_answers.py",
+        "tests/house/test_notebooks.py",
+        "tests/house/test_workshop.py",
+        "-k",
+        "19 or workshop or three_wrong",
+    ),
+)
+
+RECIPES = (CONFIGURATION, RPC, ACKNOWLEDGE_TYPE, TOOL, VIEW, LESSON)
