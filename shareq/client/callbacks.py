@@ -60,7 +60,11 @@ class CallbackQueue(deque[T]):
 
 
 def _began(raised: BaseException) -> bool:
-    """False if an interrupt came before the first instruction of the function that the caller has called."""
+    """False if an interrupt came before the first instruction of the function that the caller has called.
+
+    The traceback ends in that function in either case, and a lambda is on the line of its first instruction: only the
+    instruction itself differs.
+    """
     here = raised.__traceback__
     called = None if here is None else here.tb_next
     if called is None:
