@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from shareq.admin.broker_routing import BrokerRouting, PartitionKey
 from shareq.admin.core import Operation
-from shareq.admin.results import Results, Row, Shown
+from shareq.admin.results import Result, Results, Shown
 from shareq.log.records import decode
 from shareq.model.errors import Errors, KafkaError, KafkaException
 from shareq.model.frozen import frozen
@@ -27,7 +27,7 @@ _UNKNOWN_API = (
 
 
 @frozen
-class BrowsedRun(Row):
+class BrowsedRun(Result):
     """Neighbouring offsets with one state, such as "AVAILABLE"; "DONE" is everything below the SPSO. `remaining_ms`: of
     the lock, or of the rest; not above 0 if it is over. `reason`: why an AVAILABLE record cannot be acquired now."""
 

@@ -14,7 +14,7 @@ from shareq.admin.broker_routing import BrokerRouting, failure
 from shareq.admin.configs import describe_many, list_resources
 from shareq.admin.core import Operation
 from shareq.admin.groups import list_groups
-from shareq.admin.results import Results, Row, Shown
+from shareq.admin.results import Result, Results, Shown
 from shareq.admin.topics import list_offsets
 from shareq.client.topic_partition import TopicPartition
 from shareq.log.records import Record
@@ -29,7 +29,7 @@ PREFIX = "__dlq.errors."
 
 
 @frozen
-class DeadLetterQueue(Row):
+class DeadLetterQueue(Result):
     """The dead-letter queue of a group. `copies`: letters have the keys and values of their records. `records`: those
     in the topic, of all groups that share it; an offset that compaction has emptied counts. Errors: the topic does not
     exist, or cannot be read."""

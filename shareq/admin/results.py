@@ -14,7 +14,7 @@ from shareq.model.printable import escape
 from shareq.model.scram import ScramCredentialInfo
 
 K = TypeVar("K", bound=Hashable)
-R = TypeVar("R", bound="Row")
+R = TypeVar("R", bound="Result")
 
 
 @frozen
@@ -30,7 +30,7 @@ class Shown:
 
 
 @frozen
-class Row(Shown):
+class Result(Shown):
     """The result of one item. The other fields are valid if `error` is None."""
 
     error: KafkaError | None = None
@@ -90,7 +90,7 @@ def _text(value: object) -> str:
 
 
 @frozen
-class Done(Row):
+class Done(Result):
     """The result of an operation without a value."""
 
     name: str
@@ -105,7 +105,7 @@ class ClientQuotas(Shown):
 
 
 @frozen
-class UserScramCredentialsDescription(Row):
+class UserScramCredentialsDescription(Result):
     """The credentials of a user, without what proves a password."""
 
     user: str
@@ -113,14 +113,14 @@ class UserScramCredentialsDescription(Row):
 
 
 @frozen
-class DeletedAcls(Row):
+class DeletedAcls(Result):
     """The access control lists that a filter matched, and that are gone."""
 
     acls: tuple[AclBinding, ...]
 
 
 @frozen
-class CreatedTopic(Row):
+class CreatedTopic(Result):
     name: str
     topic_id: str
     partitions: int
@@ -145,7 +145,7 @@ class PartitionDescription(Shown):
 
 
 @frozen
-class TopicDescription(Row):
+class TopicDescription(Result):
     """`partitions` are displayed as partition@leader."""
 
     name: str
@@ -175,7 +175,7 @@ class ClusterDescription(Shown):
 
 
 @frozen
-class GroupListing(Row):
+class GroupListing(Result):
     group_id: str
     type: str
     protocol: str
@@ -217,7 +217,7 @@ class MemberDescription(Shown):
 
 
 @frozen
-class ShareGroupDescription(Row):
+class ShareGroupDescription(Result):
     """`members` are displayed as client id (assignment)."""
 
     group_id: str
@@ -230,7 +230,7 @@ class ShareGroupDescription(Row):
 
 
 @frozen
-class ShareGroupOffset(Row):
+class ShareGroupOffset(Result):
     """The start offset of a share-partition (None: not initialized), and the number of records yet to be delivered
     (None: unknown)."""
 
@@ -251,7 +251,7 @@ class Lag(Results[TopicPartition, ShareGroupOffset]):
 
 
 @frozen
-class AlteredOffset(Row):
+class AlteredOffset(Result):
     """`start_offset`: the new one, with `earliest`, `latest` and times resolved."""
 
     topic: str
@@ -260,7 +260,7 @@ class AlteredOffset(Row):
 
 
 @frozen
-class OffsetInfo(Row):
+class OffsetInfo(Result):
     """All fields are None if there is no such record."""
 
     topic: str
@@ -271,7 +271,7 @@ class OffsetInfo(Row):
 
 
 @frozen
-class DeletedRecords(Row):
+class DeletedRecords(Result):
     """`low_watermark`: the first remaining offset."""
 
     topic: str
@@ -280,7 +280,7 @@ class DeletedRecords(Row):
 
 
 @frozen
-class Reassignment(Row):
+class Reassignment(Result):
     """A partition whose replicas move: `replicas` are all of them, those that are added and removed included."""
 
     topic: str
@@ -300,7 +300,7 @@ class ConfigSynonym(Shown):
 
 
 @frozen
-class ConfigEntry(Row):
+class ConfigEntry(Result):
     """`source` such as "group", "topic", "static_broker", "default". A `sensitive` value is None. `synonyms`: all
     configurations that set the value, the one in force first."""
 
