@@ -10,7 +10,7 @@ import anywidget
 
 from shareq.trace.analysis.one_thread import by_one_thread
 
-Draw = Callable[[str, bool], Mapping[str, str] | None]
+Pictures = Callable[[str, bool], Mapping[str, str] | None]
 """The pictures for the id of a widget's model, of its whole recording if the second argument is true; None: the widget
 is unknown."""
 
@@ -27,7 +27,7 @@ class Refresh(anywidget.AnyWidget):
 
     _esm = _BUNDLE
 
-    def __init__(self, draw: Draw) -> None:
+    def __init__(self, draw: Pictures) -> None:
         self._draw = draw
         super().__init__()
         self.on_msg(self._answer)

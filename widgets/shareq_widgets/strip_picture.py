@@ -23,7 +23,7 @@ from shareq_widgets.strip_layout import (
     lock_left,
     scale_of,
 )
-from shareq_widgets.svg import colours_of, document, paint, patterns, title_of
+from shareq_widgets.svg import Colours, colours_of, document, paint, patterns, title_of
 from shareq_widgets.text_fit import clipped, text_width
 from shareq_widgets.words import Lane, chips, clock_text, is_stale, lanes, sentence, where
 
@@ -34,8 +34,6 @@ TAIL, LEGEND = 34, 22
 
 BETWEEN: Final = "   ·   "
 """What stands between two chips."""
-
-Colours = dict[str, str]
 
 
 class Cell(NamedTuple):

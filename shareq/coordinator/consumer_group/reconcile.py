@@ -15,6 +15,7 @@ from shareq.coordinator.group.assignment import Assignment
 from shareq.model.ids import TopicId
 
 Owned = Mapping[TopicId, Collection[int]]
+"""The partitions that a member owns, by its heartbeat."""
 
 
 class Target(NamedTuple):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-
 from shareq.coordinator.consumer_group.assignors import ASSIGNORS
 from shareq.coordinator.consumer_group.member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH, ConsumerGroupMember, MemberState
+from shareq.coordinator.consumer_group.reconcile import Owned
 from shareq.coordinator.consumer_group.state import ConsumerGroup
 from shareq.coordinator.expressions import ExpressionError, compile_expression
 from shareq.coordinator.group.group import GroupType
@@ -13,13 +12,10 @@ from shareq.coordinator.group.refusal import Refusal
 from shareq.coordinator.group.reserved import reserved_for_others
 from shareq.coordinator.group.shard import GroupShard
 from shareq.model.errors import Errors
-from shareq.model.ids import TopicId
 from shareq.model.image import ClusterImage
 from shareq.model.messages.consumer_group import ConsumerGroupHeartbeatRequest
 
 MEMBER_MAKES_ITS_ID_VERSION = 1
-
-Owned = Mapping[TopicId, Collection[int]]
 
 LONGEST_EXPRESSION_BYTES = 32_767
 """The length of a string in the key of a record is an int16."""
