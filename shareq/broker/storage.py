@@ -36,7 +36,6 @@ class Storage:
 
     def __init__(self, record: Callable[[Event], None]) -> None:
         self._logs: dict[tuple[TopicId, int], MemoryLog] = {}
-        self._configs: dict[str, LogConfig] = {}
         self._image = ClusterImage()
         self._record = record
         self._faults: dict[str, deque[Errors]] = defaultdict(deque)
@@ -45,21 +44,16 @@ class Storage:
 
     def image_changed(self, image: ClusterImage) -> None:
         """Remove the logs of deleted topics, and apply changed configurations."""
-        self._configs = {name: self._config(topic, image) for name, topic in image.topics.items()}
-        self._image = image
+        before, self._image = self._image, image
         if self._logs:
             for topic_id, partition in [k for k in self._logs if k[0] not in image.topics_by_id]:
                 del self._logs[topic_id, partition]
         for (topic_id, partition), log in self._logs.items():
             topic = image.topics_by_id[topic_id]
-            log.config = self._configs[topic.name]
+            old = before.topics_by_id.get(topic_id)
+            if old is None or old.configs is not topic.configs or before.broker_config is not image.broker_config:
+                log.config = LogConfig.effective(topic.configs, image.broker_config)
             log.begin_epoch(topic.partitions[partition].leader_epoch)
-
-    def _config(self, topic: TopicImage, image: ClusterImage) -> LogConfig:
-        before = self._image.topics.get(topic.name)
-        if before and before.configs is topic.configs and image.broker_config is self._image.broker_config:
-            return self._configs[topic.name]
-        return LogConfig.effective(topic.configs, image.broker_config)
 
     def log(self, topic: str, partition: int) -> MemoryLog | None:
         """The log of a partition; None if the partition does not exist."""
@@ -80,9 +74,9 @@ class Storage:
         """The log of a topic's partition; None if the topic was deleted after `topic` was read from an image."""
         key = (topic.topic_id, partition)
         log = self._logs.get(key)
-        if log is None and topic.topic_id in self._image.topics_by_id:
-            log = self._logs[key] = MemoryLog(self._configs[topic.name])
-            log.begin_epoch(self._image.topics_by_id[topic.topic_id].partitions[partition].leader_epoch)
+        if log is None and (current := self._image.topics_by_id.get(topic.topic_id)):
+            log = self._logs[key] = MemoryLog(LogConfig.effective(current.configs, self._image.broker_config))
+            log.begin_epoch(current.partitions[partition].leader_epoch)
         return log
 
     def break_appends(self, topic: str, error: Errors, times: int) -> None:

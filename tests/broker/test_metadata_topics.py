@@ -5,12 +5,14 @@ Numbers in ids are sections of shareq/broker/BEHAVIOUR.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
 from shareq.broker import Cluster
+from shareq.log.config import LogConfig
+from shareq.model.configs import BrokerConfig
 from shareq.model.errors import Errors
 from shareq.model.ids import ZERO_TOPIC_ID, TopicId
 from shareq.model.messages.topics import (
@@ -165,6 +167,22 @@ def test_a_created_topic_is_returned_with_its_configurations(requester: Requeste
     assert configs["retention.ms"] == ("1000", ConfigSource.TOPIC)
     assert configs["cleanup.policy"] == ("delete", ConfigSource.DEFAULT)
     assert configs["preallocate"] == ("false", ConfigSource.DEFAULT)
+
+
+def test_a_new_topic_has_its_configuration_computed_once(
+    cluster: Cluster, requester: Requester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When it is checked; a second time with the log, which most of ten thousand new topics do not have at once."""
+    computed: list[object] = []
+    effective = LogConfig.effective
+
+    def counted(configs: Mapping[str, object], broker: BrokerConfig) -> LogConfig:
+        computed.append(configs)
+        return effective(configs, broker)
+
+    monkeypatch.setattr(LogConfig, "effective", counted)
+    create(requester, *({"name": f"t{i}"} for i in range(50)))
+    assert (len(cluster.image.topics), len(computed)) == (51, 50)
 
 
 def test_a_topic_named_twice_is_not_created(cluster: Cluster, requester: Requester) -> None:
