@@ -69,6 +69,8 @@ class Calls:
             on_answer(answer.response, answer.error, now_ms)
 
     def _watch_first_response(self, answer: Answer, now_ms: int) -> None:
+        if answer.error is Errors.REQUEST_TIMED_OUT and answer.response is None:
+            return  # neither a sign of a broker nor a refusal
         if answer.error is not Errors.NETWORK_EXCEPTION:
             self._reached = True
             self.unreachable = None

@@ -73,6 +73,20 @@ def test_an_answer_is_delivered_once_to_its_caller() -> None:
     assert calls.take_effects() == []
 
 
+@pytest.mark.parametrize("error", [Errors.NETWORK_EXCEPTION, Errors.REQUEST_TIMED_OUT], ids=lambda e: e.name)
+def test_a_request_without_a_response_is_no_sign_of_a_broker(error: Errors) -> None:
+    """Else a producer would not log that nothing answers, if its first request times out before it does."""
+    recorder = CallRecorder()
+    for _ in range(2):
+        recorder.calls.send(3, MetadataRequest(), lambda *_: None)
+    recorder.take()
+    recorder.answer(None, 7, error)
+    assert not recorder.calls.reached
+    assert bool(recorder.calls.refusal) is (error is Errors.NETWORK_EXCEPTION)
+    recorder.answer(MetadataResponse(brokers=(), cluster_id="c", controller_id=1), 8)
+    assert (recorder.calls.reached, recorder.calls.refusal) == (True, "")
+
+
 @pytest.mark.parametrize(("attempts", "base"), [(1, 100), (2, 200), (3, 400), (4, 800), (5, 1000), (50, 1000)], ids=str)
 def test_pauses_double_up_to_a_maximum_with_jitter(attempts: int, base: int) -> None:
     backoff = Backoff(random.Random(3))
