@@ -91,6 +91,7 @@ def test_nothing_is_lost_with_a_topic_of_this_project(stage: Stage, admin: Admin
         finish(consumer, again)
         eventually(lambda: stage.lag(cluster), 0)
         assert members_of(asked, stage.group) == members
+    eventually(lambda: idle.lag(cluster), 2)  # a shard that is not written again is lost with the process: 3.11
     consumer.close()
     cluster.close()
     later = stage.cluster()
