@@ -14,7 +14,7 @@ import ssl
 import struct
 import sys
 from contextlib import suppress
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -44,7 +44,7 @@ GROWTH_MB = 300
 """Upper bound of the memory growth over all rounds after the first 100 frames, in MB."""
 
 NAMES = ("orders", "g", "member")
-GREETING = encode_request(ApiVersionsRequest(client_software_name="raw", client_software_version="1"), 3, 0, "raw")
+GREETING = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
 """A request that is answered before the login. All others but those of the login end the connection."""
 
 
@@ -97,19 +97,35 @@ def vault(tmp_path_factory: pytest.TempPathFactory) -> Vault:
     return Vault(tmp_path_factory.mktemp("vault"))
 
 
-class Way(NamedTuple):
-    """How frames get to a server."""
+PLAINTEXT = ListenerSecurity()
 
-    security: ListenerSecurity = ListenerSecurity()
+
+@dataclass(frozen=True)
+class Way:
+    """How frames get to a server. `sessions`: those of TLS, by port; a handshake that resumes one costs a fraction."""
+
+    security: ListenerSecurity = PLAINTEXT
     context: ssl.SSLContext | None = None
     logs_in: bool = False
+    sessions: dict[int, ssl.SSLSession | None] = field(default_factory=dict)
 
     def connect(self, port: int) -> Raw:
-        raw = Raw(port)
-        if self.context is not None:
-            raw.socket = self.context.wrap_socket(raw.socket, server_hostname="127.0.0.1")
+        if self.context is not None and port not in self.sessions:
+            with self._opened(port) as first:
+                first.ask(GREETING)  # the server sends what resumes a session after the handshake
+                assert isinstance(first.socket, ssl.SSLSocket)
+                self.sessions[port] = first.socket.session
+        raw = self._opened(port)
         if self.logs_in:
             log_in(raw)
+        return raw
+
+    def _opened(self, port: int) -> Raw:
+        raw = Raw(port)
+        if self.context is not None:
+            raw.socket = self.context.wrap_socket(
+                raw.socket, server_hostname="127.0.0.1", session=self.sessions.get(port)
+            )
         return raw
 
 
@@ -130,7 +146,7 @@ def round_of(rng: random.Random, count: int, way: Way = PLAIN_WAY) -> int:
             for _ in range(0, count, PIPELINED):
                 frames = [requests.frame(i) for i in range(PIPELINED)]
                 if way.security.users and not way.logs_in:
-                    frames[0] = GREETING
+                    frames[0] = encode_request(GREETING, 3, 0, "raw")
                 sent = [mutated(frame, rng) for frame in frames]
                 with way.connect(rng.choice(server.ports)) as one:
                     answered += exchange(one.socket, sent)
