@@ -349,22 +349,26 @@ class Work:
                 thread.join()
         assert not failures, failures
 
+    def wait(self) -> None:
+        """Wait until a consumer has got records, or the result of a commit; AssertionError if a consumer has failed."""
+        self.ledger.wait()
+        assert not self._failures, self._failures
+
     def drain(self) -> None:
         """Wait until no client has records left that it has fetched before: their locks may have ended."""
         before = self.ledger.empty.copy()
         deadline = time.monotonic() + PATIENCE_S
         while any(self.ledger.empty[consumer] < before[consumer] + 2 for consumer in self._consumers):
             assert time.monotonic() < deadline, "a consumer does not poll"
-            self.ledger.wait()
+            self.wait()
 
     def until_done(self) -> float:
         """Wait until all records are accepted; return how long, in seconds."""
         started = time.monotonic()
         while missing := self.ledger.missing(self.produced):
-            assert not self._failures, self._failures
             assert time.monotonic() - started < PATIENCE_S, f"lost: {missing}, held: {self.ledger.held}"
             if self._running:
-                self.ledger.wait()
+                self.wait()
             else:
                 self.turn()
         return time.monotonic() - started

@@ -211,7 +211,7 @@ class Judge:
             while len(chosen) < 2:
                 assert time.monotonic() < deadline, f"the consumers hold {[one.held for one in self._consumers]}"
                 self._work.produce(BURST)
-                self._work.ledger.wait()
+                self._work.wait()
                 waiting = sorted(self._rng.sample(self._consumers, len(self._consumers)), key=lambda one: one.timeout_s)
                 chosen = {led[partition]: one for one in waiting for partition, _ in one.held}  # patient ones at last
             for consumer in self._consumers:
@@ -230,8 +230,14 @@ class Judge:
         partitions = {partition for partition, _ in kept}
         deadline = time.monotonic() + PATIENCE_S
         while partitions - {partition for partition, _ in set(self._work.ledger.accepted) - before}:
-            assert time.monotonic() < deadline, f"other consumers accept nothing of {partitions}"
-            self._work.ledger.wait()
+            assert time.monotonic() < deadline, f"other consumers accept nothing of {partitions}: {self._assigned()}"
+            self._work.wait()
+
+    def _assigned(self) -> str:
+        """The members of the group with their partitions, and how many polls of each consumer have been empty."""
+        with Admin({"bootstrap.servers": self._two.servers}) as admin:
+            members = admin.describe_share_groups([self._work.group])[self._work.group].members
+        return f"{members}; empty polls: {[(one.name, self._work.ledger.empty[one]) for one in self._consumers]}"
 
     def end(self) -> None:
         """All that was produced has ended, and a start of both processes from the logs alone changes nothing."""
