@@ -15,6 +15,7 @@ from shareq.model.messages.quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
     MatchType,
+    QuotaEntity,
 )
 from shareq.model.numbers import plain
 
@@ -69,7 +70,7 @@ def alter_client_quotas(
 ) -> Operation[None]:
     made = AlterClientQuotasRequest
     entry = made.Entry(
-        entity=tuple(made.Entity(entity_type=kind, entity_name=name) for kind, name in entity.items()),
+        entity=tuple(QuotaEntity(entity_type=kind, entity_name=name) for kind, name in entity.items()),
         ops=tuple(made.Op(key=key, value=float(value or 0), remove=value is None) for key, value in quotas.items()),
     )
     response: AlterClientQuotasResponse = yield from routing.any_broker(

@@ -20,6 +20,7 @@ from shareq.model.messages.quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
     MatchType,
+    QuotaEntity,
 )
 
 Op = AlterClientQuotasRequest.Op
@@ -49,7 +50,7 @@ def alter_client_quotas(request: AlterClientQuotasRequest, controller: Controlle
         made.Entry(
             error_code=error,
             error_message=why or None,
-            entity=tuple(made.Entity(entity_type=kind, entity_name=name) for kind, name in names),
+            entity=tuple(QuotaEntity(entity_type=kind, entity_name=name) for kind, name in names),
         )
         for names, (error, why) in errors.items()
     )
@@ -119,7 +120,7 @@ def describe_client_quotas(request: DescribeClientQuotasRequest, image: ClusterI
     made = DescribeClientQuotasResponse
     entries = tuple(
         made.Entry(
-            entity=tuple(made.Entity(entity_type=kind, entity_name=name) for kind, name in names),
+            entity=tuple(QuotaEntity(entity_type=kind, entity_name=name) for kind, name in names),
             values=tuple(made.Value(key=key, value=value) for key, value in values.items()),
         )
         for names, values in sorted(image.client_quotas.items(), key=str)

@@ -12,7 +12,7 @@ from shareq.model.errors import Errors, KafkaError
 from shareq.model.ids import TopicIdPartition
 from shareq.model.messages.base import Response
 from shareq.model.messages.share_fetch import FINAL_EPOCH
-from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from shareq.model.messages.share_group import MemberAssignment, ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
 JOIN_EPOCH = 0
 
@@ -267,7 +267,7 @@ class Membership:
             self._interval_ms = response.heartbeat_interval_ms
             self._assigned(response.assignment, now_ms)
 
-    def _assigned(self, assignment: ShareGroupHeartbeatResponse.Assignment | None, now_ms: int) -> None:
+    def _assigned(self, assignment: MemberAssignment | None, now_ms: int) -> None:
         target = self.assigned
         if assignment is not None:
             target = frozenset(

@@ -31,6 +31,7 @@ from shareq.model.messages.share_group import (
     AlterShareGroupOffsetsResponse,
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsResponse,
+    DescribedAssignment,
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsResponse,
     ShareGroupDescribeRequest,
@@ -214,9 +215,9 @@ def test_describe_share_groups() -> None:
         client_id="c",
         client_host="/h",
         subscribed_topic_names=("t",),
-        assignment=ShareGroupDescribeResponse.Assignment(
+        assignment=DescribedAssignment(
             topic_partitions=(
-                ShareGroupDescribeResponse.TopicPartitions(topic_id=topic_id("t"), topic_name="t", partitions=(0, 1)),
+                DescribedAssignment.TopicPartitions(topic_id=topic_id("t"), topic_name="t", partitions=(0, 1)),
             )
         ),
     )

@@ -10,7 +10,7 @@ from shareq.model.messages.classic_group import JoinGroupRequest
 from shareq.model.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from shareq.model.messages.data import ListOffsetsRequest, ProduceRequest
 from shareq.model.messages.offsets import OffsetCommitRequest
-from shareq.model.messages.quotas import AlterClientQuotasRequest
+from shareq.model.messages.quotas import AlterClientQuotasRequest, QuotaEntity
 from shareq.model.messages.share_fetch import AcknowledgementBatch, ShareAcknowledgeRequest, ShareFetchRequest
 from shareq.model.messages.share_group import AlterShareGroupOffsetsRequest, ShareGroupHeartbeatRequest
 from shareq.model.messages.share_state import StateBatch, WriteShareGroupStateRequest
@@ -205,7 +205,7 @@ def quotas(port: int) -> None:
     op = made.Op(key="producer_byte_rate", value=1e9, remove=False)
     for begin in range(0, 20_000, 10_000):
         entries = tuple(
-            made.Entry(entity=(made.Entity(entity_type="client-id", entity_name=f"c{index}"),), ops=(op,))
+            made.Entry(entity=(QuotaEntity(entity_type="client-id", entity_name=f"c{index}"),), ops=(op,))
             for index in range(begin, begin + 10_000)
         )
         ask_each(port, made(entries=entries))

@@ -17,7 +17,7 @@ from shareq.model.client_quotas import (
 )
 from shareq.model.errors import Errors
 from shareq.model.events import ConfigChanged
-from shareq.model.messages.quotas import AlterClientQuotasRequest, DescribeClientQuotasRequest, MatchType
+from shareq.model.messages.quotas import AlterClientQuotasRequest, DescribeClientQuotasRequest, MatchType, QuotaEntity
 
 Ops = tuple[tuple[str, float | None], ...]
 Names = tuple[tuple[str, str | None], ...]
@@ -38,7 +38,7 @@ def alter(cluster: Cluster, *entries: tuple[Names, Ops], validate_only: bool = F
     request = made(
         entries=tuple(
             made.Entry(
-                entity=tuple(made.Entity(entity_type=kind, entity_name=name) for kind, name in names),
+                entity=tuple(QuotaEntity(entity_type=kind, entity_name=name) for kind, name in names),
                 ops=tuple(made.Op(key=key, value=value or 0, remove=value is None) for key, value in ops),
             )
             for names, ops in entries

@@ -15,7 +15,7 @@ from shareq.model.messages.share_fetch import (
     ShareFetchRequest,
     ShareFetchResponse,
 )
-from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from shareq.model.messages.share_group import MemberAssignment, ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from shareq.model.records import RecordBatch
 from shareq.model.states import AcknowledgeType, AcquireMode
 from tests.client.fake import Fake, Later
@@ -34,7 +34,7 @@ class FakeShareGroup:
         self.logs: dict[TopicIdPartition, list[RecordBatch]] = {}
         self.states: dict[TopicIdPartition, dict[int, list[Any]]] = {}
         self.sessions: dict[int, set[TopicIdPartition]] = {}
-        self.assignment: tuple[ShareGroupHeartbeatResponse.TopicPartitions, ...] = ()
+        self.assignment: tuple[MemberAssignment.TopicPartitions, ...] = ()
         self.hidden: set[int] = set()  # offsets that the isolation level hides
         fake.answers[ShareGroupHeartbeatRequest] = self.heartbeat
         fake.answers[ShareFetchRequest] = self.fetch
@@ -65,7 +65,7 @@ class FakeShareGroup:
         if request.subscribed_topic_names is not None:
             existing = [name for name in request.subscribed_topic_names if name in fake.topics]
             self.assignment = tuple(
-                ShareGroupHeartbeatResponse.TopicPartitions(
+                MemberAssignment.TopicPartitions(
                     topic_id=fake.ids[name], partitions=tuple(range(len(fake.topics[name])))
                 )
                 for name in existing
@@ -76,7 +76,7 @@ class FakeShareGroup:
             member_id=request.member_id,
             member_epoch=2 if joins else 3,
             heartbeat_interval_ms=INTERVAL_MS,
-            assignment=ShareGroupHeartbeatResponse.Assignment(topic_partitions=given),
+            assignment=MemberAssignment(topic_partitions=given),
         )
 
     # ---- the leader --------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from shareq.model.messages.cluster import (
     MetadataRequest,
     MetadataResponse,
 )
-from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from shareq.model.messages.share_group import MemberAssignment, ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from tests.client.fake import Fake, Later, batch, topic_id
 from tests.consumer.fake_share_group import FakeShareGroup, consumer_on, offsets
 
@@ -191,7 +191,7 @@ def test_an_assignment_whose_response_is_lost_is_received_with_the_next_heartbea
     join = ShareGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=0, subscribed_topic_names=("t",))
     assignment = group.heartbeat(fake, 9, join).assignment
     stable = ShareGroupHeartbeatResponse(member_id="m", member_epoch=3, heartbeat_interval_ms=5000)
-    joined = replace(stable, member_epoch=2, assignment=ShareGroupHeartbeatResponse.Assignment())
+    joined = replace(stable, member_epoch=2, assignment=MemberAssignment())
     answers = [joined, error]
 
     def answer(fake: Fake, node: int, request: ShareGroupHeartbeatRequest) -> Any:

@@ -18,7 +18,7 @@ from shareq.model.messages.share_fetch import (
     ShareFetchRequest,
     ShareFetchResponse,
 )
-from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from shareq.model.messages.share_group import MemberAssignment, ShareGroupHeartbeatRequest
 from tests.client.fake import Fake, Later, batch, topic_id
 from tests.consumer.fake_share_group import RELEASE, RENEW, FakeShareGroup, acks_of, consumer_on, explicit, offsets
 
@@ -128,7 +128,7 @@ def test_record_limit_fetches_from_one_node_at_a_time() -> None:
 
 def assign(group: FakeShareGroup, *partitions: int) -> None:
     """The next heartbeat's response has these partitions."""
-    given = ShareGroupHeartbeatResponse.TopicPartitions(topic_id=group.fake.ids["t"], partitions=partitions)
+    given = MemberAssignment.TopicPartitions(topic_id=group.fake.ids["t"], partitions=partitions)
     group.assignment = (given,)
 
 

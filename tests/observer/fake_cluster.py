@@ -16,6 +16,7 @@ from shareq.model.messages.cluster import MetadataRequest
 from shareq.model.messages.data import EARLIEST_TIMESTAMP, ListOffsetsRequest, ListOffsetsResponse
 from shareq.model.messages.fetch import FetchRequest, FetchResponse
 from shareq.model.messages.share_group import (
+    DescribedAssignment,
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsResponse,
     ShareGroupDescribeRequest,
@@ -34,8 +35,8 @@ Described = ShareGroupDescribeResponse.DescribedGroup
 
 def member(name: str, *partitions: int, epoch: int = 1, topic: str = "t") -> ShareGroupDescribeResponse.Member:
     """A member that is subscribed to the topic and holds some of its partitions."""
-    held = ShareGroupDescribeResponse.TopicPartitions(topic_id=_id(topic), topic_name=topic, partitions=partitions)
-    assignment = ShareGroupDescribeResponse.Assignment(topic_partitions=(held,) if partitions else ())
+    held = DescribedAssignment.TopicPartitions(topic_id=_id(topic), topic_name=topic, partitions=partitions)
+    assignment = DescribedAssignment(topic_partitions=(held,) if partitions else ())
     return ShareGroupDescribeResponse.Member(
         member_id=f"id-{name}",
         rack_id=None,

@@ -479,7 +479,7 @@ def describe_quotas(names: Names) -> Request:
 
 def alter_quotas(names: Names) -> Request:
     """Of a user, without a change."""
-    whose = quotas.AlterClientQuotasRequest.Entity(entity_type="user", entity_name=names.other)
+    whose = quotas.QuotaEntity(entity_type="user", entity_name=names.other)
     op = quotas.AlterClientQuotasRequest.Op(key="producer_byte_rate", value=1.0, remove=False)
     entry = quotas.AlterClientQuotasRequest.Entry(entity=(whose,), ops=(op,))
     return quotas.AlterClientQuotasRequest(entries=(entry,), validate_only=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from shareq.model.client_quotas import CONTROLLER_MUTATION_RATE
 from shareq.model.errors import Errors
-from shareq.model.messages.quotas import AlterClientQuotasRequest, DescribeClientQuotasRequest, MatchType
+from shareq.model.messages.quotas import AlterClientQuotasRequest, DescribeClientQuotasRequest, MatchType, QuotaEntity
 from shareq.model.messages.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 from tests.kafka.fixtures import Reachable
 from tests.polling import eventually
@@ -19,7 +19,7 @@ RATE = 0.5
 
 def limit(raw: Raw, client_id: str) -> None:
     made, filtered = AlterClientQuotasRequest, DescribeClientQuotasRequest
-    whose = (made.Entity(entity_type="client-id", entity_name=client_id),)
+    whose = (QuotaEntity(entity_type="client-id", entity_name=client_id),)
     ops = (made.Op(key=CONTROLLER_MUTATION_RATE, value=RATE, remove=False),)
     (answer,) = raw.ask(made(entries=(made.Entry(entity=whose, ops=ops),), validate_only=False)).entries
     assert answer.error_code is Errors.NONE

@@ -17,7 +17,7 @@ from shareq.model.events import (
 )
 from shareq.model.ids import TopicId
 from shareq.model.messages.cluster import MetadataResponse
-from shareq.model.messages.share_group import ShareGroupDescribeResponse
+from shareq.model.messages.share_group import DescribedAssignment, ShareGroupDescribeResponse
 from shareq.observer.journal_writer import JournalWriter
 from shareq.observer.log_writer import LogWriter
 from shareq.observer.poll_result import PollResult
@@ -48,7 +48,7 @@ class Desk:
             ShareGroupDescribeResponse.Member(
                 member_id=member, rack_id=None, member_epoch=epoch, client_id="anna" if member == "a" else "ben",
                 client_host="/127.0.0.1", subscribed_topic_names=("t",),
-                assignment=ShareGroupDescribeResponse.Assignment(),
+                assignment=DescribedAssignment(),
             )
             for member in members
         )  # fmt: skip

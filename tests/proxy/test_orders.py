@@ -28,6 +28,7 @@ from shareq.model.messages.share_fetch import (
     ShareFetchResponse,
 )
 from shareq.model.messages.share_group import (
+    DescribedAssignment,
     ShareGroupDescribeResponse,
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
@@ -157,7 +158,7 @@ class WatchStage:
         described = tuple(
             ShareGroupDescribeResponse.Member(
                 member_id=member, rack_id=None, member_epoch=1, client_id="anna", client_host="/127.0.0.1",
-                subscribed_topic_names=("orders",), assignment=ShareGroupDescribeResponse.Assignment(),
+                subscribed_topic_names=("orders",), assignment=DescribedAssignment(),
             )
             for member in self.members
         )  # fmt: skip

@@ -31,7 +31,7 @@ from shareq.model.messages.share_fetch import (
     ShareAcknowledgeResponse,
     ShareFetchRequest,
 )
-from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from shareq.model.messages.share_group import MemberAssignment, ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from shareq.model.messages.share_state import StateBatch
 from shareq.proxy.holds import GroupRules
 from shareq.proxy.messages import AcquiredResponse
@@ -386,8 +386,8 @@ def heartbeat(
     partitions: tuple[int, ...] | None = None,
 ) -> list[Event]:
     request = ShareGroupHeartbeatRequest(group_id="g", member_id="a", member_epoch=epoch, subscribed_topic_names=names)
-    given = ShareGroupHeartbeatResponse.TopicPartitions(topic_id=TOPIC, partitions=partitions or ())
-    assignment = ShareGroupHeartbeatResponse.Assignment(topic_partitions=(given,))
+    given = MemberAssignment.TopicPartitions(topic_id=TOPIC, partitions=partitions or ())
+    assignment = MemberAssignment(topic_partitions=(given,))
     response = ShareGroupHeartbeatResponse(
         error_code=error, member_id="a", member_epoch=now, assignment=None if partitions is None else assignment
     )

@@ -28,6 +28,7 @@ from shareq.model.messages.quotas import (
     AlterClientQuotasResponse,
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
+    QuotaEntity,
 )
 from shareq.model.messages.refused_topics import refused_topics
 from shareq.model.messages.security import (
@@ -155,7 +156,7 @@ def no_quotas_altered(request: AlterClientQuotasRequest) -> AlterClientQuotasRes
                 error_code=_DENIED,
                 error_message=_WHY,
                 entity=tuple(
-                    made.Entity(entity_type=one.entity_type, entity_name=one.entity_name) for one in entry.entity
+                    QuotaEntity(entity_type=one.entity_type, entity_name=one.entity_name) for one in entry.entity
                 ),
             )
             for entry in request.entries

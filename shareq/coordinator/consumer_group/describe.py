@@ -14,6 +14,7 @@ from shareq.model.errors import Errors
 from shareq.model.ids import TopicId
 from shareq.model.image import ClusterImage
 from shareq.model.messages.consumer_group import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+from shareq.model.messages.share_group import DescribedAssignment
 from shareq.model.workflow import Workflow
 
 Response = ConsumerGroupDescribeResponse
@@ -78,12 +79,12 @@ def _member(member: ConsumerGroupMember, target: Assignment, image: ClusterImage
     )
 
 
-def _assignment(assignment: Assignment, image: ClusterImage) -> Response.Assignment:
+def _assignment(assignment: Assignment, image: ClusterImage) -> DescribedAssignment:
     """The assignment with topic names; deleted topics are left out."""
     topics = ((image.topics_by_id.get(topic_id), indexes) for topic_id, indexes in assignment.items())
     listed = (
-        Response.TopicPartitions(topic_id=topic.topic_id, topic_name=topic.name, partitions=indexes)
+        DescribedAssignment.TopicPartitions(topic_id=topic.topic_id, topic_name=topic.name, partitions=indexes)
         for topic, indexes in topics
         if topic
     )
-    return Response.Assignment(topic_partitions=tuple(listed))
+    return DescribedAssignment(topic_partitions=tuple(listed))

@@ -35,6 +35,7 @@ from shareq.model.configs import INT_MAX
 from shareq.model.events import Event, GroupEpochBumped, MemberJoined, MemberReconciled, TargetAssignmentComputed
 from shareq.model.ids import random_id
 from shareq.model.messages.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from shareq.model.messages.share_group import MemberAssignment
 from shareq.model.records import CoordinatorRecord
 
 Response = ConsumerGroupHeartbeatResponse
@@ -218,8 +219,10 @@ class Heartbeat:
         assignment = None
         if with_assignment:
             held = _partitions_of(self.member.assigned).items()
-            listed = (Response.TopicPartitions(topic_id=topic_id, partitions=indexes) for topic_id, indexes in held)
-            assignment = Response.Assignment(topic_partitions=tuple(listed))
+            listed = (
+                MemberAssignment.TopicPartitions(topic_id=topic_id, partitions=indexes) for topic_id, indexes in held
+            )
+            assignment = MemberAssignment(topic_partitions=tuple(listed))
         return Response(
             member_id=self.member.member_id,
             member_epoch=self.member.member_epoch,

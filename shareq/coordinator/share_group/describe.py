@@ -12,6 +12,7 @@ from shareq.coordinator.share_group.state import ShareGroup, ShareGroupMember
 from shareq.model.errors import Errors
 from shareq.model.image import ClusterImage
 from shareq.model.messages.share_group import (
+    DescribedAssignment,
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
 )
@@ -66,11 +67,11 @@ def _described_member(member: ShareGroupMember, image: ClusterImage) -> ShareGro
     )
 
 
-def _described_assignment(assigned: Assignment, image: ClusterImage) -> ShareGroupDescribeResponse.Assignment:
+def _described_assignment(assigned: Assignment, image: ClusterImage) -> DescribedAssignment:
     """The member's current assignment, without deleted topics."""
-    return ShareGroupDescribeResponse.Assignment(
+    return DescribedAssignment(
         topic_partitions=tuple(
-            ShareGroupDescribeResponse.TopicPartitions(
+            DescribedAssignment.TopicPartitions(
                 topic_id=topic_id, topic_name=image.topics_by_id[topic_id].name, partitions=partitions
             )
             for topic_id, partitions in assigned.items()

@@ -29,7 +29,7 @@ from shareq.coordinator.share_group.target import TargetAssignment
 from shareq.model.actor import ClientContext
 from shareq.model.configs import INT_MAX
 from shareq.model.events import Event, GroupEpochBumped, MemberJoined, MemberReconciled, TargetAssignmentComputed
-from shareq.model.messages.share_group import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from shareq.model.messages.share_group import MemberAssignment, ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from shareq.model.records import CoordinatorRecord
 
 STABLE = 0
@@ -185,8 +185,10 @@ class Heartbeat:
         answer = ShareGroupHeartbeatResponse
         assignment = None
         if with_assignment:
-            listed = (answer.TopicPartitions(topic_id=t, partitions=p) for t, p in self.member.assigned.items())
-            assignment = answer.Assignment(topic_partitions=tuple(listed))
+            listed = (
+                MemberAssignment.TopicPartitions(topic_id=t, partitions=p) for t, p in self.member.assigned.items()
+            )
+            assignment = MemberAssignment(topic_partitions=tuple(listed))
         return answer(
             member_id=self.member.member_id,
             member_epoch=self.member.member_epoch,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from shareq.model.errors import Errors
-from shareq.model.ids import TopicId
 from shareq.model.messages.base import Request, Response, message
-from shareq.model.messages.share_group import AUTHORIZED_OPERATIONS_OMITTED
+from shareq.model.messages.share_group import AUTHORIZED_OPERATIONS_OMITTED, DescribedAssignment, MemberAssignment
 
 
 @message
@@ -20,11 +19,6 @@ class ConsumerGroupHeartbeatRequest(Request):
 
     API_KEY: ClassVar[int] = 68
 
-    @message
-    class TopicPartitions:
-        topic_id: TopicId
-        partitions: tuple[int, ...]
-
     group_id: str
     member_id: str
     member_epoch: int
@@ -34,28 +28,19 @@ class ConsumerGroupHeartbeatRequest(Request):
     subscribed_topic_names: tuple[str, ...] | None = None
     subscribed_topic_regex: str | None = None
     server_assignor: str | None = None
-    topic_partitions: tuple[TopicPartitions, ...] | None = None
+    topic_partitions: tuple[MemberAssignment.TopicPartitions, ...] | None = None
 
 
 @message
 class ConsumerGroupHeartbeatResponse(Response):
     """`assignment`: the partitions that the member may use from now on; None if unchanged."""
 
-    @message
-    class TopicPartitions:
-        topic_id: TopicId
-        partitions: tuple[int, ...]
-
-    @message
-    class Assignment:
-        topic_partitions: tuple[ConsumerGroupHeartbeatResponse.TopicPartitions, ...] = ()
-
     error_code: Errors = Errors.NONE
     error_message: str | None = None
     member_id: str | None = None
     member_epoch: int = 0
     heartbeat_interval_ms: int = 0
-    assignment: Assignment | None = None
+    assignment: MemberAssignment | None = None
 
 
 @message
@@ -69,16 +54,6 @@ class ConsumerGroupDescribeRequest(Request):
 @message
 class ConsumerGroupDescribeResponse(Response):
     @message
-    class TopicPartitions:
-        topic_id: TopicId
-        topic_name: str
-        partitions: tuple[int, ...]
-
-    @message
-    class Assignment:
-        topic_partitions: tuple[ConsumerGroupDescribeResponse.TopicPartitions, ...] = ()
-
-    @message
     class Member:
         """`member_type`: 0 a member of the classic protocol, 1 of the new one."""
 
@@ -90,8 +65,8 @@ class ConsumerGroupDescribeResponse(Response):
         client_host: str
         subscribed_topic_names: tuple[str, ...]
         subscribed_topic_regex: str | None = None
-        assignment: ConsumerGroupDescribeResponse.Assignment
-        target_assignment: ConsumerGroupDescribeResponse.Assignment
+        assignment: DescribedAssignment
+        target_assignment: DescribedAssignment
         member_type: int = -1
 
     @message

@@ -18,6 +18,14 @@ class MatchType(IntEnum):
 
 
 @message
+class QuotaEntity:
+    """A user, a client id or an IP address. `entity_name`: None for the default."""
+
+    entity_type: str
+    entity_name: str | None
+
+
+@message
 class DescribeClientQuotasRequest(Request):
     """The quotas whose entities match all components; `strict`: and have no other types."""
 
@@ -35,12 +43,7 @@ class DescribeClientQuotasRequest(Request):
 
 @message
 class DescribeClientQuotasResponse(Response):
-    """`entity_name`: None for the default. `entries`: None with an error."""
-
-    @message
-    class Entity:
-        entity_type: str
-        entity_name: str | None
+    """`entries`: None with an error."""
 
     @message
     class Value:
@@ -49,7 +52,7 @@ class DescribeClientQuotasResponse(Response):
 
     @message
     class Entry:
-        entity: tuple[DescribeClientQuotasResponse.Entity, ...]
+        entity: tuple[QuotaEntity, ...]
         values: tuple[DescribeClientQuotasResponse.Value, ...]
 
     error_code: Errors = Errors.NONE
@@ -59,14 +62,9 @@ class DescribeClientQuotasResponse(Response):
 
 @message
 class AlterClientQuotasRequest(Request):
-    """`entity_name`: None for the default. With `remove` the value is ignored."""
+    """With `remove` the value is ignored."""
 
     API_KEY: ClassVar[int] = 49
-
-    @message
-    class Entity:
-        entity_type: str
-        entity_name: str | None
 
     @message
     class Op:
@@ -76,7 +74,7 @@ class AlterClientQuotasRequest(Request):
 
     @message
     class Entry:
-        entity: tuple[AlterClientQuotasRequest.Entity, ...]
+        entity: tuple[QuotaEntity, ...]
         ops: tuple[AlterClientQuotasRequest.Op, ...]
 
     entries: tuple[Entry, ...]
@@ -86,14 +84,9 @@ class AlterClientQuotasRequest(Request):
 @message
 class AlterClientQuotasResponse(Response):
     @message
-    class Entity:
-        entity_type: str
-        entity_name: str | None
-
-    @message
     class Entry:
         error_code: Errors
         error_message: str | None
-        entity: tuple[AlterClientQuotasResponse.Entity, ...]
+        entity: tuple[QuotaEntity, ...]
 
     entries: tuple[Entry, ...] = ()

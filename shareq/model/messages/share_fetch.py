@@ -59,8 +59,8 @@ class NodeEndpoint:
 
 
 @message
-class ShareFetchRequest(Request):
-    API_KEY: ClassVar[int] = 78
+class ShareSessionRequest(Request):
+    """A request of a share session, with acknowledgements. `is_renew_ack`: some of them renew locks."""
 
     @message
     class Partition:
@@ -70,24 +70,30 @@ class ShareFetchRequest(Request):
     @message
     class Topic:
         topic_id: TopicId
-        partitions: tuple[ShareFetchRequest.Partition, ...]
+        partitions: tuple[ShareSessionRequest.Partition, ...]
+
+    group_id: str | None
+    member_id: str | None
+    share_session_epoch: int
+    is_renew_ack: bool = False
+    topics: tuple[ShareSessionRequest.Topic, ...] = ()
+
+
+@message
+class ShareFetchRequest(ShareSessionRequest):
+    API_KEY: ClassVar[int] = 78
 
     @message
     class ForgottenTopic:
         topic_id: TopicId
         partitions: tuple[int, ...]
 
-    group_id: str | None
-    member_id: str | None
-    share_session_epoch: int
     max_wait_ms: int = 500
     min_bytes: int = 1
     max_bytes: int = 52428800
     max_records: int = 500
     batch_size: int = 500
     share_acquire_mode: int = AcquireMode.BATCH_OPTIMIZED
-    is_renew_ack: bool = False
-    topics: tuple[Topic, ...] = ()
     forgotten_topics_data: tuple[ForgottenTopic, ...] = ()
 
 
@@ -117,24 +123,8 @@ class ShareFetchResponse(Response):
 
 
 @message
-class ShareAcknowledgeRequest(Request):
+class ShareAcknowledgeRequest(ShareSessionRequest):
     API_KEY: ClassVar[int] = 79
-
-    @message
-    class Partition:
-        partition_index: int
-        acknowledgement_batches: tuple[AcknowledgementBatch, ...] = ()
-
-    @message
-    class Topic:
-        topic_id: TopicId
-        partitions: tuple[ShareAcknowledgeRequest.Partition, ...]
-
-    group_id: str | None
-    member_id: str | None
-    share_session_epoch: int
-    is_renew_ack: bool = False
-    topics: tuple[Topic, ...] = ()
 
 
 @message

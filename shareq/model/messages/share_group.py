@@ -12,6 +12,31 @@ AUTHORIZED_OPERATIONS_OMITTED = -(1 << 31)
 
 
 @message
+class MemberAssignment:
+    """The partitions of a member of a share group or consumer group, for the member."""
+
+    @message
+    class TopicPartitions:
+        topic_id: TopicId
+        partitions: tuple[int, ...]
+
+    topic_partitions: tuple[TopicPartitions, ...] = ()
+
+
+@message
+class DescribedAssignment:
+    """The partitions of a member, for others."""
+
+    @message
+    class TopicPartitions:
+        topic_id: TopicId
+        topic_name: str
+        partitions: tuple[int, ...]
+
+    topic_partitions: tuple[TopicPartitions, ...] = ()
+
+
+@message
 class ShareGroupHeartbeatRequest(Request):
     """None means unchanged since the last heartbeat. Epoch 0 joins, -1 leaves."""
 
@@ -26,21 +51,12 @@ class ShareGroupHeartbeatRequest(Request):
 
 @message
 class ShareGroupHeartbeatResponse(Response):
-    @message
-    class TopicPartitions:
-        topic_id: TopicId
-        partitions: tuple[int, ...]
-
-    @message
-    class Assignment:
-        topic_partitions: tuple[ShareGroupHeartbeatResponse.TopicPartitions, ...] = ()
-
     error_code: Errors = Errors.NONE
     error_message: str | None = None
     member_id: str | None = None
     member_epoch: int = 0
     heartbeat_interval_ms: int = 0
-    assignment: Assignment | None = None
+    assignment: MemberAssignment | None = None
 
 
 @message
@@ -54,16 +70,6 @@ class ShareGroupDescribeRequest(Request):
 @message
 class ShareGroupDescribeResponse(Response):
     @message
-    class TopicPartitions:
-        topic_id: TopicId
-        topic_name: str
-        partitions: tuple[int, ...]
-
-    @message
-    class Assignment:
-        topic_partitions: tuple[ShareGroupDescribeResponse.TopicPartitions, ...] = ()
-
-    @message
     class Member:
         member_id: str
         rack_id: str | None
@@ -71,7 +77,7 @@ class ShareGroupDescribeResponse(Response):
         client_id: str
         client_host: str
         subscribed_topic_names: tuple[str, ...]
-        assignment: ShareGroupDescribeResponse.Assignment
+        assignment: DescribedAssignment
 
     @message
     class DescribedGroup:

@@ -48,6 +48,24 @@ class StagedBatch(NamedTuple):
 
 
 @message
+class ShareStateErrors(Response):
+    """The error of each share-partition."""
+
+    @message
+    class Partition:
+        partition: int
+        error_code: Errors = Errors.NONE
+        error_message: str | None = None
+
+    @message
+    class Topic:
+        topic_id: TopicId
+        partitions: tuple[ShareStateErrors.Partition, ...]
+
+    results: tuple[ShareStateErrors.Topic, ...] = ()
+
+
+@message
 class InitializeShareGroupStateRequest(Request):
     API_KEY: ClassVar[int] = 83
 
@@ -67,19 +85,8 @@ class InitializeShareGroupStateRequest(Request):
 
 
 @message
-class InitializeShareGroupStateResponse(Response):
-    @message
-    class Partition:
-        partition: int
-        error_code: Errors = Errors.NONE
-        error_message: str | None = None
-
-    @message
-    class Topic:
-        topic_id: TopicId
-        partitions: tuple[InitializeShareGroupStateResponse.Partition, ...]
-
-    results: tuple[Topic, ...] = ()
+class InitializeShareGroupStateResponse(ShareStateErrors):
+    """Whether share-partitions were initialized."""
 
 
 @message
@@ -148,19 +155,8 @@ class WriteShareGroupStateRequest(Request):
 
 
 @message
-class WriteShareGroupStateResponse(Response):
-    @message
-    class Partition:
-        partition: int
-        error_code: Errors = Errors.NONE
-        error_message: str | None = None
-
-    @message
-    class Topic:
-        topic_id: TopicId
-        partitions: tuple[WriteShareGroupStateResponse.Partition, ...]
-
-    results: tuple[Topic, ...] = ()
+class WriteShareGroupStateResponse(ShareStateErrors):
+    """Whether states were written."""
 
 
 @message
@@ -181,19 +177,8 @@ class DeleteShareGroupStateRequest(Request):
 
 
 @message
-class DeleteShareGroupStateResponse(Response):
-    @message
-    class Partition:
-        partition: int
-        error_code: Errors = Errors.NONE
-        error_message: str | None = None
-
-    @message
-    class Topic:
-        topic_id: TopicId
-        partitions: tuple[DeleteShareGroupStateResponse.Partition, ...]
-
-    results: tuple[Topic, ...] = ()
+class DeleteShareGroupStateResponse(ShareStateErrors):
+    """Whether states were deleted."""
 
 
 @message

@@ -247,6 +247,20 @@ class DescribeConfigsResponse(Response):
 
 
 @message
+class AlteredConfigs(Response):
+    """The error of each resource."""
+
+    @message
+    class Result:
+        resource_type: int
+        resource_name: str
+        error_code: Errors = Errors.NONE
+        error_message: str | None = None
+
+    responses: tuple[AlteredConfigs.Result, ...] = ()
+
+
+@message
 class IncrementalAlterConfigsRequest(Request):
     API_KEY: ClassVar[int] = 44
 
@@ -267,15 +281,8 @@ class IncrementalAlterConfigsRequest(Request):
 
 
 @message
-class IncrementalAlterConfigsResponse(Response):
-    @message
-    class Result:
-        resource_type: int
-        resource_name: str
-        error_code: Errors = Errors.NONE
-        error_message: str | None = None
-
-    responses: tuple[Result, ...] = ()
+class IncrementalAlterConfigsResponse(AlteredConfigs):
+    """Whether single configurations of resources were changed."""
 
 
 @message
@@ -300,12 +307,5 @@ class AlterConfigsRequest(Request):
 
 
 @message
-class AlterConfigsResponse(Response):
-    @message
-    class Result:
-        resource_type: int
-        resource_name: str
-        error_code: Errors = Errors.NONE
-        error_message: str | None = None
-
-    responses: tuple[Result, ...] = ()
+class AlterConfigsResponse(AlteredConfigs):
+    """Whether the configurations of resources were replaced."""

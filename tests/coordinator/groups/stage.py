@@ -51,13 +51,14 @@ from shareq.model.messages.consumer_group import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from shareq.model.messages.share_group import MemberAssignment
 from shareq.model.messages.transactions import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from shareq.model.records import CoordinatorRecord
 from tests.coordinator.groups.members import Members
 from tests.coordinator.share_group.stage import BROKER, GROUP, SHARDS, Stage
 
 REBALANCE_TIMEOUT_MS = 60_000
-NOTHING: tuple[ConsumerGroupHeartbeatRequest.TopicPartitions, ...] = ()
+NOTHING: tuple[MemberAssignment.TopicPartitions, ...] = ()
 
 
 class ClassicStage(Stage, Members):
@@ -230,10 +231,10 @@ class ConsumerStage(Stage):
         }
         return ConsumerGroupHeartbeatRequest(**(given | fields))
 
-    def partitions(self, text: str) -> tuple[ConsumerGroupHeartbeatRequest.TopicPartitions, ...]:
+    def partitions(self, text: str) -> tuple[MemberAssignment.TopicPartitions, ...]:
         listed = (part.split(":") for part in text.split())
         return tuple(
-            ConsumerGroupHeartbeatRequest.TopicPartitions(
+            MemberAssignment.TopicPartitions(
                 topic_id=self.image.topics[name].topic_id, partitions=tuple(map(int, indexes.split(",")))
             )
             for name, indexes in listed

@@ -20,6 +20,7 @@ from shareq.coordinator.group_coordinator import new_shard
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId
 from shareq.model.messages.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from shareq.model.messages.share_group import MemberAssignment
 from tests.coordinator.groups.stage import ConsumerStage
 from tests.coordinator.quiet import check_group_coordinator
 from tests.coordinator.share_group.stage import GROUP
@@ -51,7 +52,7 @@ class Client:
         by_topic: dict[TopicId, list[int]] = {}
         for topic_id, partition in sorted(self.owned):
             by_topic.setdefault(topic_id, []).append(partition)
-        owned = ConsumerGroupHeartbeatRequest.TopicPartitions
+        owned = MemberAssignment.TopicPartitions
         return ConsumerGroupHeartbeatRequest(
             group_id=GROUP,
             member_id=self.member,

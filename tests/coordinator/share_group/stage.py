@@ -41,6 +41,7 @@ from shareq.model.image import BrokerImage, ClusterImage, PartitionImage, TopicI
 from shareq.model.messages.base import Request, Response
 from shareq.model.messages.data import ListOffsetsRequest, ListOffsetsResponse
 from shareq.model.messages.share_group import (
+    MemberAssignment,
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
     ShareGroupHeartbeatRequest,
@@ -297,7 +298,7 @@ class Stage(CoordinatorStage):
         return topic.name if topic else "?"
 
     def _assignment(
-        self, topics: Iterable[TopicPartitions | ShareGroupHeartbeatResponse.TopicPartitions | NamedTopicPartitions]
+        self, topics: Iterable[TopicPartitions | MemberAssignment.TopicPartitions | NamedTopicPartitions]
     ) -> str:
         return "{" + " ".join(sorted(f"{self.name(t.topic_id)}:{_list(t.partitions)}" for t in topics)) + "}"
 

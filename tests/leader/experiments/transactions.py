@@ -19,7 +19,7 @@ from shareq.model.ids import (
 from shareq.model.image import PartitionImage, TopicImage
 from shareq.model.messages.base import Request, Response
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest
-from shareq.model.messages.share_group import ShareGroupDescribeRequest, ShareGroupDescribeResponse
+from shareq.model.messages.share_group import DescribedAssignment, ShareGroupDescribeRequest, ShareGroupDescribeResponse
 from shareq.model.messages.share_state import Producer, StagedBatch, WriteShareGroupStateRequest
 from shareq.model.messages.share_transactions import EndShareTransactionRequest, TxnShareAcknowledgeRequest
 from shareq.model.messages.transactions import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
@@ -122,7 +122,7 @@ class TransactionsStage(Stage):
                     client_id="",
                     client_host="",
                     subscribed_topic_names=(),
-                    assignment=ShareGroupDescribeResponse.Assignment(topic_partitions=()),
+                    assignment=DescribedAssignment(topic_partitions=()),
                 )
                 for name, epoch in self.members.items()
             )
