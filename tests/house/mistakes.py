@@ -216,7 +216,7 @@ COMMANDS = (
     (f"acls --add --allow-principal alice --operation read --topic orders {HERE}", "such as User:alice"),
     (f"acls --add --allow-principal User:a --operation reed --topic orders {HERE}", "must be one of ALL, READ, "),
     (f"consume --topic oders --timeout-ms 1000 {HERE}", "topic 'oders' does not exist; create it, or check its name"),
-    (f"consume --topic 'my orders' --timeout-ms 100 {HERE}", "topic 'my orders': must be 1 to 249 characters of "),
+    (f"consume --topic 'my orders' --timeout-ms 10000 {HERE}", "topic 'my orders': must be 1 to 249 characters of "),
     (f"consume --topic orders --group '' {HERE}", "--group '': must be the name of a share group"),
     (f"consume --topic orders --formatter-property print.kee=true {HERE}", "which has print.timestamp, "),
     (f"consume --topic orders --consumer-property max.pol.records=5 {HERE}", 'did you mean "max.poll.records"?'),
