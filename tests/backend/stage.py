@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -9,12 +10,40 @@ from typing import Any
 import confluent_kafka
 
 from shareq import Admin, Cluster, ShareConsumer
+from shareq.broker.backend.node import BackendNode
+from shareq.broker.loop import VirtualLoop
 from shareq.kafka import LocalKafka
+from shareq.model.configs import BrokerConfig
 from shareq.model.states import AcknowledgeType
 from tests.polling import PATIENCE_S, QUICK
 
 CONFIG = {**QUICK, "group.share.max.record.lock.duration.ms": 3_600_000}
 GROUP = {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": 600_000}
+
+
+def backend_node(
+    broker_id: int, client: Any, services: Any, network: Any, loop: VirtualLoop, **more: Any
+) -> BackendNode:
+    """A node without a process around it: it holds its lease, and knows all topics."""
+    return BackendNode(
+        broker_id,
+        client,
+        services,
+        **{
+            "config": BrokerConfig(),
+            "persist": lambda *_: None,
+            "when_held": lambda call: call(),
+            "when_known": lambda _, call: call(),
+            "view": lambda: None,
+            "rng": random.Random(1),
+            "stale": lambda: None,
+            "record": lambda _: None,
+            "traced": False,
+            **more,
+        },
+        loop=loop,
+        network=network,
+    )
 
 
 class Stage:

@@ -174,3 +174,16 @@ def test_the_only_broker_need_not_be_asked() -> None:
     backend.know({})
     assert backend.show(1) == {}
     assert backend.asked == []
+
+
+def test_a_topic_that_no_broker_knows_is_denied_and_one_that_is_silent_may_know_it() -> None:
+    backend, denied = Brokers(1, 2), list[frozenset[TopicId]]()
+    backend.know({"t": (OLD, 1)}, 2)
+    backend.show(2)
+    backend.topics.ask([OLD, NEW], denied.append)
+    backend.answer()
+    assert denied.pop() == {NEW}
+    backend.topics.ask([NEW], denied.append)
+    backend.answer(1)
+    assert denied.pop() == frozenset()
+    assert backend.reports == 0, "an id that was never in the metadata is not gone"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -10,12 +9,10 @@ from typing import Any
 import pytest
 
 from shareq.broker.backend.leader_hints import UNKNOWN, without_other_processes
-from shareq.broker.backend.node import BackendNode
 from shareq.broker.backend.processes import NODES
 from shareq.broker.loop import VirtualLoop
 from shareq.leader.share_requests import AcknowledgeResult, acknowledge_response
 from shareq.model.actor import ClientContext
-from shareq.model.configs import BrokerConfig
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId, TopicIdPartition
 from shareq.model.image import NO_LEADER, BrokerImage, ClusterImage, PartitionImage, TopicImage
@@ -26,6 +23,7 @@ from shareq.model.messages.share_fetch import (
     ShareFetchRequest,
     ShareFetchResponse,
 )
+from tests.backend.stage import backend_node
 
 Respond = Callable[[int], ShareFetchResponse | ShareAcknowledgeResponse]
 
@@ -51,21 +49,7 @@ class OneNode:
         self._answers: list[Any] = []
         nothing: Any = SimpleNamespace(call=lambda *_, **__: None, close_lane=lambda *_: None)
         network: Any = SimpleNamespace(answer=lambda node, exchange, response: self._answers.append(response))
-        self._node = BackendNode(
-            HERE,
-            nothing,
-            nothing,
-            config=BrokerConfig(),
-            persist=lambda *_: None,
-            when_held=lambda call: call(),
-            view=lambda: nothing,
-            loop=self.loop,
-            network=network,
-            rng=random.Random(1),
-            stale=lambda: None,
-            record=lambda _: None,
-            traced=False,
-        )
+        self._node = backend_node(HERE, nothing, nothing, network, self.loop, view=lambda: nothing)
         self._node.image_changed(image(leader))
 
     def ask(self, request: Request) -> Any:

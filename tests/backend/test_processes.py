@@ -30,6 +30,8 @@ from shareq.model.errors import Errors
 from shareq.model.messages.api_versions import ApiVersionsRequest
 from shareq.model.messages.cluster import MetadataRequest
 from shareq.model.messages.describe import DescribeQuorumRequest
+from shareq.model.messages.share_fetch import ShareFetchRequest
+from shareq.model.messages.topics import CreateTopicsRequest
 from tests.backend.serving import RECOVERY_S, Serving, Work, serving
 from tests.backend.test_faults import may_be_repeated
 from tests.polling import PATIENCE_S, eventually
@@ -106,6 +108,28 @@ def test_each_leads_some_partitions_and_any_can_be_asked(three: Three, work: Wor
     with work.running():
         work.until_done()
     work.ledger.check()
+
+
+def test_each_process_knows_a_new_topic_when_a_fetch_names_it(three: Three, work: Work, fresh: Fresh) -> None:
+    """Each reads the metadata once a second. A leader that did not know the id when it was added to a session would
+    answer UNKNOWN_TOPIC_ID until the client adds it again, which no client does."""
+    three.await_shared(work.topic)
+    first, *others = (int(process.address.rpartition(":")[2]) for process in three.processes)
+    for _ in range(3):
+        name = fresh("topic")
+        with Raw(first) as creator:
+            wanted = CreateTopicsRequest.Topic(name=name, num_partitions=PARTITIONS, replication_factor=1)
+            (created,) = creator.ask(CreateTopicsRequest(topics=(wanted,), timeout_ms=int(PATIENCE_S * 1000))).topics
+        listed = tuple(ShareFetchRequest.Partition(partition_index=index) for index in range(PARTITIONS))
+        for port in others:
+            with Raw(port) as member:
+                named = ShareFetchRequest.Topic(topic_id=created.topic_id, partitions=listed)
+                fetch = ShareFetchRequest(
+                    group_id=f"group-{name}", member_id="m", share_session_epoch=0, max_wait_ms=0, topics=(named,)
+                )
+                (answered,) = member.ask(fetch).responses
+            errors = {part.error_code for part in answered.partitions}
+            assert errors == {Errors.NONE, Errors.NOT_LEADER_OR_FOLLOWER}
 
 
 def test_each_process_is_the_node_that_its_clients_expect(three: Three, work: Work) -> None:

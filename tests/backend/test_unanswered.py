@@ -3,19 +3,16 @@ the backend, 5.3."""
 
 from __future__ import annotations
 
-import random
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from shareq.broker.backend.forwarding import View
-from shareq.broker.backend.node import BackendNode
 from shareq.broker.backend.processes import NO_ADDRESSES, Fleet, Process
 from shareq.broker.backend.services import Exchanges, Services
 from shareq.broker.loop import VirtualLoop
 from shareq.model.actor import ANY_NODE, Answer, ClientContext
-from shareq.model.configs import BrokerConfig
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId
 from shareq.model.image import ClusterImage
@@ -29,6 +26,7 @@ from shareq.model.messages.cluster import (
 )
 from shareq.model.messages.data import ListOffsetsRequest, ProduceRequest, ProduceResponse
 from shareq.model.messages.passed import PassedRequest, PassedResponse
+from tests.backend.stage import backend_node
 
 AWAY = Errors.NETWORK_EXCEPTION
 CLIENT = ClientContext(connection_id=4)
@@ -54,21 +52,7 @@ class OneNode:
             place=lambda _: None,
         )
         services = Services(stub, stub, stub, Exchanges(), mirror=stub, ask_leader=lambda *_: None)
-        self._node = BackendNode(
-            0,
-            stub,
-            services,
-            config=BrokerConfig(),
-            persist=lambda *_: None,
-            when_held=lambda call: call(),
-            view=lambda: PLAIN,
-            loop=self.loop,
-            network=stub,
-            rng=random.Random(1),
-            stale=lambda: None,
-            record=lambda _: None,
-            traced=False,
-        )
+        self._node = backend_node(0, stub, services, stub, self.loop, view=lambda: PLAIN)
 
     def _call(self, node: int, request: Request, done: Any, **options: Any) -> None:
         del request, options

@@ -19,19 +19,29 @@ class Client(Protocol):
     def call(self, node: int, request: Request, done: Callable[[Answer], object]) -> None: ...
 
 
-class _Check:
-    """A question to several brokers: which of these topics do they all not know?"""
+class _Question:
+    """To several brokers: which of these topics do they all not know? `denied` gets them."""
 
-    def __init__(self, asked: Iterable[TopicId], brokers: Iterable[int]) -> None:
-        self.asked = frozenset(asked)
-        self.denied = self.asked
-        self.waiting = set(brokers)
+    def __init__(
+        self, topics: Iterable[TopicId], brokers: Iterable[int], denied: Callable[[frozenset[TopicId]], object]
+    ) -> None:
+        self._denied = frozenset(topics)
+        self._waiting = set(brokers)
+        self._report = denied
 
-    def take(self, broker: int, answer: Answer) -> None:
+    def ask(self, client: Client) -> None:
+        """Ask each broker."""
+        request = MetadataRequest(topics=tuple(MetadataRequest.Topic(topic_id=one) for one in sorted(self._denied)))
+        for broker in sorted(self._waiting):
+            client.call(broker, request, partial(self._take, broker))
+
+    def _take(self, broker: int, answer: Answer) -> None:
         """A broker that does not answer may know them all."""
-        self.waiting.discard(broker)
+        self._waiting.discard(broker)
         topics = answer.response.topics if isinstance(answer.response, MetadataResponse) else ()
-        self.denied &= {topic.topic_id for topic in topics if topic.error_code is Errors.UNKNOWN_TOPIC_ID}
+        self._denied &= {topic.topic_id for topic in topics if topic.error_code is Errors.UNKNOWN_TOPIC_ID}
+        if not self._waiting:
+            self._report(self._denied)
 
 
 class KnownTopics:
@@ -47,7 +57,7 @@ class KnownTopics:
         self._client = client
         self._report = gone
         self._gone: set[TopicId] = set()
-        self._checks: list[_Check] = []
+        self._asking: set[TopicId] = set()
         self._brokers: set[int] = set()
 
     def learn(self, response: MetadataResponse) -> None:
@@ -73,19 +83,18 @@ class KnownTopics:
             self._check([topic.topic_id for topic in missing], asked)
         self.by_name = shown
 
-    def _check(self, topics: Iterable[TopicId], brokers: Iterable[int]) -> None:
-        new = [one for one in topics if not any(one in check.asked for check in self._checks)]
-        if new:
-            check = _Check(new, brokers)
-            self._checks.append(check)
-            request = MetadataRequest(topics=tuple(MetadataRequest.Topic(topic_id=one) for one in new))
-            for broker in sorted(check.waiting):
-                self._client.call(broker, request, partial(self._checked, check, broker))
+    def ask(self, topics: Iterable[TopicId], denied: Callable[[frozenset[TopicId]], object]) -> None:
+        """Ask all brokers for topics by their ids; `denied` gets those that none of them knows."""
+        _Question(topics, self._brokers, denied).ask(self._client)
 
-    def _checked(self, check: _Check, broker: int, answer: Answer) -> None:
-        check.take(broker, answer)
-        if not check.waiting:
-            self._checks.remove(check)
-            if check.denied:
-                self._gone |= check.denied
-                self._report()
+    def _check(self, topics: Iterable[TopicId], brokers: Iterable[int]) -> None:
+        new = frozenset(topics) - self._asking
+        if new:
+            self._asking |= new
+            _Question(new, brokers, partial(self._checked, new)).ask(self._client)
+
+    def _checked(self, asked: frozenset[TopicId], denied: frozenset[TopicId]) -> None:
+        self._asking -= asked
+        if denied:
+            self._gone |= denied
+            self._report()

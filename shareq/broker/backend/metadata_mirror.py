@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -141,6 +141,14 @@ class MetadataMirror:
         else:
             self._waiting.append((shown, done, self._loop.time_ms() + SHOWN_MS))
             self.stale()
+
+    def when_known(self, topics: Iterable[TopicId], done: Callable[[], object]) -> None:
+        """Call `done` when the image has the topics of these ids that a broker of the backend knows, or after
+        `SHOWN_MS`. Another process, or a client of the backend, may know them earlier than this process."""
+        awaited = {topic for topic in topics if topic not in self.image.topics_by_id}
+        if awaited:
+            self._topics.ask(awaited, awaited.difference_update)
+        self.when(lambda image: awaited <= image.topics_by_id.keys(), done)
 
     def _check_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []

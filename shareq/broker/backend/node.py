@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -41,7 +41,7 @@ from shareq.model.configs import BrokerConfig
 from shareq.model.errors import Errors
 from shareq.model.events import Event, LogStartMoved, RecordsAppended
 from shareq.model.experiments import ENABLE
-from shareq.model.ids import TopicIdPartition
+from shareq.model.ids import TopicId, TopicIdPartition
 from shareq.model.image import ClusterImage
 from shareq.model.messages.base import Request
 from shareq.model.messages.cluster import FindCoordinatorRequest, MetadataRequest
@@ -70,7 +70,8 @@ def _is_repeated(request: Request) -> bool:
 class BackendNode:
     """A receiver of requests. Share groups are served by this process, everything else by the backend's broker.
 
-    `when_held(call)` delays what only the present leader may do. `view()` is the cluster as clients see it.
+    `when_held(call)` delays what only the present leader may do, `when_known(ids, call)` what names topics that the
+    image may lack. `view()` is the cluster as clients see it.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class BackendNode:
         config: BrokerConfig,
         persist: Callable[[Host, Persist], None],
         when_held: Callable[[Callable[[], object]], object],
+        when_known: Callable[[Iterable[TopicId], Callable[[], object]], object],
         view: Callable[[], View],
         loop: EventLoop,
         network: Network,
@@ -97,6 +99,9 @@ class BackendNode:
         self._loop = loop
         self._network = network
         self._when_held = when_held
+        self._when_known = when_known
+        self._late: dict[int, int] = {}
+        """Exchange id -> connection id of the fetches that wait for topics to be known."""
         self._view = view
         self._backend_id = backend_id(broker_id)
         self._record = record
@@ -135,10 +140,23 @@ class BackendNode:
 
     def _receive(self, exchange_id: int, request: Request, client: ClientContext) -> None:
         """Take a request to share groups, for which the lease is valid now; it must be so for the answer, too."""
-        if isinstance(request, ShareFetchRequest | ShareAcknowledgeRequest | BrowseShareGroupRequest):
+        if isinstance(request, ShareFetchRequest) and self._lacks(request):
+            self._late[exchange_id] = client.connection_id
+            known = partial(self._when_held, partial(self._deliver_late, Incoming(exchange_id, request, client)))
+            self._when_known([topic.topic_id for topic in request.topics], known)
+        elif isinstance(request, ShareFetchRequest | ShareAcknowledgeRequest | BrowseShareGroupRequest):
             self._leader.deliver(Incoming(exchange_id, request, client))
         else:
             self._serve(exchange_id, request, client, self._answer_if_held)
+
+    def _lacks(self, request: ShareFetchRequest) -> bool:
+        """True if the fetch names a topic that the leader does not know: its id would stay unknown in the session."""
+        return any(topic.topic_id not in self._image.topics_by_id for topic in request.topics)
+
+    def _deliver_late(self, fetch: Incoming) -> None:
+        """Let the leader answer a fetch if its client is still there."""
+        if self._late.pop(fetch.id, None) is not None:
+            self._leader.deliver(fetch)
 
     def _serve(
         self, exchange_id: int, request: Request, client: ClientContext, answer: Callable[[int, Answer], object]
@@ -201,6 +219,9 @@ class BackendNode:
         send(self._backend_id)
 
     def connection_closed(self, connection_id: int) -> None:
+        for exchange_id in [late for late, connection in self._late.items() if connection == connection_id]:
+            del self._late[exchange_id]
+            self._network.fail(self, exchange_id, Errors.NETWORK_EXCEPTION)
         self._leader.deliver(ConnectionClosed(connection_id))
         self._client.close_lane(f"client-{connection_id}")
 
@@ -216,6 +237,7 @@ class BackendNode:
 
     def die(self) -> None:
         """End the actor and its reads."""
+        self._late.clear()
         self._reads.close()
         self._leader.die()
         self._letters.die()

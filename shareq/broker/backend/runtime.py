@@ -316,6 +316,7 @@ class BackendRuntime:
             config=self.image.broker_config,
             persist=self._persist,
             when_held=self.membership.when_held,
+            when_known=self.mirror.when_known,
             view=self._view,
             loop=self._loop,
             network=self.network,
