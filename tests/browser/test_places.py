@@ -35,7 +35,8 @@ VOILA = (
     "from shareq_widgets.show.app import serve; serve({!r}, port=0, theme='light', opened=print, open_browser=False)"
 )
 PLACES = ("Notebook 7", "Voila")
-HEIGHT = 5_200
+HEIGHT = 6_000
+"""Of the page, px: it has room for all views, because one outside of the screen does not follow the others."""
 STORY = "crashed consumer"
 OURS = ("blob:", "anywidget", "shareq", "sq-")
 """Parts of an error of a view: its module is loaded from a blob. Notebook 7 and Voila have errors of their own on every
