@@ -22,6 +22,7 @@ from shareq import Admin, Cluster, Message, Producer, ShareConsumer
 from shareq.model.errors import Errors, IllegalStateException, KafkaException
 from shareq.model.events import RecordsChanged
 from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
+from shareq.model.states import RecordEvent, RecordState
 from tests.budgets import cases
 from tests.log.committed import committed_values
 
@@ -275,10 +276,18 @@ class TransactionRun:
                 assert log.last_stable_offset == log.high_watermark, "X4: a transaction is open"
 
     def used_up(self) -> set[str]:
-        """The records that were acquired as often as they may be; a client need not have got the last delivery."""
+        """The records whose last delivery ended without an acknowledgement that archives it: their lock or their share
+        session ended, they were released, or the transaction that they were staged in was aborted."""
         events = [entry.event for entry in self.cluster.journal.select(RecordsChanged, group="g", topic="in")]
-        last = [event for event in events if isinstance(event, RecordsChanged) and event.delivery_count == LIMIT]
-        return {f"{(event.partition, offset)}" for event in last for offset in range(event.first, event.end)}
+        ended = [
+            event
+            for event in events
+            if isinstance(event, RecordsChanged)
+            and event.delivery_count == LIMIT
+            and RecordState.ARCHIVED in (event.state, event.to_state)
+            and RecordEvent.REJECT not in (event.cause, event.why)
+        ]
+        return {f"{(event.partition, offset)}" for event in ended for offset in range(event.first, event.end)}
 
 
 def place_of(message: Message) -> Place:
