@@ -97,9 +97,10 @@ FAILURES = {
         "SslAuthenticationException: SSL handshake failed",
     ),
     # librdkafka 2.16 has a sentence for this ("connecting to a SSL listener?"), and no way of closing brings it out: it
-    # compares the reason with "Disconnected" alone, to which it has added how the connection ended.
+    # compares the reason with "Disconnected" alone, to which it has added how the connection ended. It reads the counts
+    # in its text again after it has compared them, so "1/1" is "0/2" when another thread adds a broker in between.
     "plaintext to TLS": Failure(
-        "TLS", lambda _: {}, lambda _: {}, (KafkaError._ALL_BROKERS_DOWN,), "1/1 brokers are down", "TimeoutException"
+        "TLS", lambda _: {}, lambda _: {}, (KafkaError._ALL_BROKERS_DOWN,), " brokers are down", "TimeoutException"
     ),
     "TLS to plaintext": Failure(
         "plaintext",
