@@ -106,6 +106,8 @@ def archiving() -> Iterator[None]:
             yield
         finally:
             _drafts.clear()
+            if (context := SparkContext._active_spark_context) is not None:  # noqa: SLF001    # as above
+                context.stop()  # PySpark's server of accumulators prints a trace if Java ends before it
             if (gateway := SparkContext._gateway) is not None:  # noqa: SLF001    # as above
                 _end_java(gateway)
                 if gateway.proc.returncode is not None:

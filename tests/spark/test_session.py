@@ -90,6 +90,24 @@ def test_the_archive_of_classes_is_that_of_this_java_and_pyspark() -> None:
     assert Path(archive.classpath, "..", "bin", "spark-submit").exists()
 
 
+FIRST = """
+from shareq.spark.session import archiving, session
+
+with archiving():
+    print(session(master="local[1]").range(3).mapInArrow(lambda batches: batches, "id bigint").count())
+"""
+
+
+@pytest.mark.spark
+def test_the_first_session_ends_without_the_traces_of_pyspark(tmp_path: Path) -> None:
+    """PySpark's server of accumulators prints one if Java ends before it."""
+    environment = {**os.environ, "SHAREQ_CACHE": str(tmp_path)}
+    ended = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True, env=environment, check=True)
+    assert ended.stdout == "3\n"
+    assert "Traceback" not in ended.stderr
+    assert [path.suffix for path in tmp_path.glob("spark-*")] == [".jsa"]
+
+
 REFUSED = """
 from contextlib import suppress
 from shareq.spark.session import archiving, session
