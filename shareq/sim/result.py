@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from shareq.extras import require
-from shareq.model.events import RecordsAppended, RecordsChanged, WindowMoved
+from shareq.model.events import ExpiredRecordsSkipped, RecordsAppended, RecordsChanged, WindowMoved
 from shareq.model.states import PREPARED, SETTLED, TXN_COMMIT, RecordEvent, RecordState
 from shareq.sim.scenario import Scenario
 from shareq.trace import Journal, ledger
@@ -20,7 +20,8 @@ NO_FIGURE = float("nan")
 class Result:
     """The figures of one run. Times are virtual; a latency is from the append to the durable ACCEPT.
 
-    `finished`: every record was finished in time. `duration_s`: until the last record was finished, or until the time
+    `finished`: every record was finished in time. `expired`: the records of `archived` whose time to live was over.
+    `duration_s`: until the last record was finished, or until the time
     was over. `throughput`: records accepted per second of the whole run;
     `throughput_loaded`: per second until the last record arrived, so without the end of a run, in which the last locks
     expire; not a number if all records arrive at the start. `occupancy`: the mean fill of the window over time, as a
@@ -33,6 +34,7 @@ class Result:
     finished: bool
     accepted: int
     archived: int
+    expired: int
     deliveries: int
     redeliveries: int
     lock_timeouts: int
@@ -87,6 +89,11 @@ class FinishedRun(NamedTuple):
         select = self.journal.select(RecordsChanged, group=self.group, topic=self.topic, partition=partition)
         return ((entry.time_ms, entry.event) for entry in select if isinstance(entry.event, RecordsChanged))
 
+    def skipped(self, partition: int) -> Iterator[ExpiredRecordsSkipped]:
+        """Every time that the window passed records that were too old."""
+        select = self.journal.select(ExpiredRecordsSkipped, group=self.group, topic=self.topic, partition=partition)
+        return (entry.event for entry in select if isinstance(entry.event, ExpiredRecordsSkipped))
+
     def windows(self, partition: int) -> Iterator[tuple[int, WindowMoved]]:
         """(time_ms, event) of every move of the window."""
         select = self.journal.select(WindowMoved, group=self.group, topic=self.topic, partition=partition)
@@ -107,7 +114,7 @@ class _RecordCounts:
         """(time_ms, number of records that were accepted then)."""
         self.last_arrival_ms = outcome.started_ms
         self.by_member: Counter[str] = Counter()
-        self.deliveries = self.lock_timeouts = 0
+        self.deliveries = self.lock_timeouts = self.expired = 0
         for partition in range(outcome.scenario.partitions):
             self._follow(outcome, partition)
 
@@ -119,12 +126,15 @@ class _RecordCounts:
         for time_ms, append in appended:
             arrived[append.first : append.end] = time_ms
             self.last_arrival_ms = max(self.last_arrival_ms, time_ms)
+        self.expired += sum(event.end - event.first for event in outcome.skipped(partition))
         for time_ms, event in outcome.changes(partition):
             count = event.end - event.first
             if event.cause == RecordEvent.ACQUIRE and event.state == RecordState.ACQUIRED:
                 self.deliveries += count
             elif event.cause == RecordEvent.LOCK_TIMEOUT:
                 self.lock_timeouts += count
+            elif event.cause == RecordEvent.EXPIRED:
+                self.expired += count
             elif event.cause == PREPARED and event.to_state == RecordState.ACKNOWLEDGED:
                 self.by_member[event.member_id or ""] += count
             elif event.cause in (SETTLED, TXN_COMMIT) and event.state == RecordState.ACKNOWLEDGED:
@@ -157,6 +167,7 @@ def measure(outcome: FinishedRun) -> Result:
         finished=account.accepted + account.archived == scenario.records,
         accepted=account.accepted,
         archived=account.archived,
+        expired=tally.expired,
         deliveries=tally.deliveries,
         redeliveries=tally.deliveries - sum(account.attempts.values()),
         lock_timeouts=tally.lock_timeouts,

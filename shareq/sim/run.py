@@ -15,7 +15,16 @@ from typing import Self
 from shareq.broker import Cluster
 from shareq.consumer import Messages, ShareConsumer
 from shareq.model.events import WindowMoved
-from shareq.model.experiments import ASSIGNOR, ENABLE
+from shareq.model.experiments import (
+    ASSIGNOR,
+    BACKOFF_MAX_MS,
+    BACKOFF_MS,
+    ENABLE,
+    KEY_MAX_IN_FLIGHT,
+    KEY_ORDERING,
+    LAG_INTERVAL_MS,
+    TTL_MS,
+)
 from shareq.model.ids import SHARE_STATE_TOPIC
 from shareq.model.states import AcknowledgeType
 from shareq.producer import Producer
@@ -25,7 +34,6 @@ from shareq.team import LoopPoller
 
 GROUP, TOPIC = "group", "work"
 POISON, SLOW, SOUND = b"poison", b"slow", b"sound"
-OF_THE_BROKERS = "simple"
 
 
 def run(scenario: Scenario, seed: int = 0) -> Result:
@@ -134,7 +142,7 @@ class Simulation:
 
     def _arrive(self, partition: int, count: int) -> None:
         for _ in range(count):
-            self._producer.produce(TOPIC, self._value(), partition=partition)
+            self._producer.produce(TOPIC, self._value(), self._key(), partition=partition)
         self._producer.flush()
         self._batches_to_come -= 1
 
@@ -144,6 +152,10 @@ class Simulation:
         if scenario.poison_rate and rng.random() < scenario.poison_rate:
             return POISON
         return SLOW if scenario.slow_rate and rng.random() < scenario.slow_rate else SOUND
+
+    def _key(self) -> str | None:
+        keys = self.scenario.keys
+        return None if keys is None else str(self._rng.randrange(keys))
 
     def _work_ms(self, messages: Messages) -> int:
         """The time that a consumer works on the records of a poll."""
@@ -200,14 +212,31 @@ BOUNDS: dict[str, object] = {
 """The broker's limits, as wide as Kafka allows: a scenario has its own."""
 
 
+EXPERIMENTS = {
+    "assignor": ASSIGNOR,
+    "lag_interval_ms": LAG_INTERVAL_MS,
+    "release_backoff_ms": BACKOFF_MS,
+    "release_backoff_max_ms": BACKOFF_MAX_MS,
+    "key_ordering": KEY_ORDERING,
+    "key_max_in_flight": KEY_MAX_IN_FLIGHT,
+    "record_ttl_ms": TTL_MS,
+}
+"""The parameters that only brokers with experiments have, and the group's configurations that they are."""
+
+
+def _experiments(scenario: Scenario) -> dict[str, object]:
+    """The experiments of the group; empty if all parameters are Kafka's."""
+    usual, chosen = Scenario(), {name: getattr(scenario, name) for name in EXPERIMENTS}
+    return {EXPERIMENTS[name]: value for name, value in chosen.items() if value != getattr(usual, name)}
+
+
 def _broker_config(scenario: Scenario) -> dict[str, object]:
-    return BOUNDS if scenario.assignor == OF_THE_BROKERS else {**BOUNDS, ENABLE: True}
+    return {**BOUNDS, ENABLE: True} if _experiments(scenario) else BOUNDS
 
 
 def _group_config(scenario: Scenario) -> dict[str, object]:
-    chosen = {} if scenario.assignor == OF_THE_BROKERS else {ASSIGNOR: scenario.assignor}
     return {
-        **chosen,
+        **_experiments(scenario),
         "share.auto.offset.reset": "earliest",
         "share.record.lock.duration.ms": scenario.lock_duration_ms,
         "share.delivery.count.limit": scenario.delivery_count_limit,

@@ -1,4 +1,4 @@
-"""The parameters of a run: the group's configuration, the work, and failures."""
+"""The parameters of a run: the group's configuration with its experiments, the work, and failures."""
 
 from __future__ import annotations
 
@@ -43,11 +43,18 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "message_loss": (0.0, 0.5),
     "message_delay_ms": (0, 60_000),
     "state_write_delay_ms": (0, 60_000),
+    "keys": (1, 10_000_000),
+    "release_backoff_ms": (0, 3_600_000),
+    "release_backoff_max_ms": (0, 3_600_000),
+    "key_max_in_flight": (1, 1000),
+    "record_ttl_ms": (1000, 10_000_000_000),
+    "lag_interval_ms": (1000, 3_600_000),
 }
 _CHOICES = {
     "acquire_mode": ("batch_optimized", "record_limit"),
     "service": tuple(_SERVICES),
     "assignor": ("simple", "all_to_all", "cut"),
+    "key_ordering": ("none", "key"),
 }
 
 
@@ -57,7 +64,7 @@ class Scenario:
 
     `arrival_rate`: records per second, in record batches of `batch_records` at exponential intervals; None: all arrive
     at the start. `hot_share`: the fraction of the record batches that go to partition 0, the rest goes to the others in
-    turn; None: all partitions in turn. `assignor`: that of the group; all but "simple" are experiments.
+    turn; None: all partitions in turn. `keys`: each record has one of so many keys, at random; None: none has a key.
 
     A consumer works on the records of a poll one by one (`service_ms` each on average, with distribution `service`),
     then acknowledges all of them. `failure_rate`: the fraction of attempts that end in a RELEASE; `poison_rate`: the
@@ -67,6 +74,12 @@ class Scenario:
     are lost; `message_delay_ms`: the most by which one is late, so that they overtake each other;
     `state_write_delay_ms`: the time that a state write takes longer. A run ends when all records are finished, or after
     `max_duration_s` of virtual time.
+
+    Experiments, which Apache Kafka does not have: each assignor but "simple", and `lag_interval_ms`, the time after
+    which "cut" weighs the partitions again; `release_backoff_ms`: how long a record rests after its first release,
+    twice as long after each further one, at most `release_backoff_max_ms`; `key_ordering`: "key" delivers the records
+    of a key in order, at most `key_max_in_flight` of them at a time; `record_ttl_ms`: the age at which a record is
+    archived instead of delivered, None: none.
     """
 
     records: int = 10_000
@@ -93,6 +106,13 @@ class Scenario:
     message_loss: float = 0.0
     message_delay_ms: int = 0
     state_write_delay_ms: int = 0
+    keys: int | None = None
+    release_backoff_ms: int = 0
+    release_backoff_max_ms: int = 60_000
+    key_ordering: str = "none"
+    key_max_in_flight: int = 1
+    record_ttl_ms: int | None = None
+    lag_interval_ms: int = 10_000
 
     def __post_init__(self) -> None:
         plain_fields(self)
@@ -102,7 +122,14 @@ class Scenario:
                 if value not in _CHOICES[field.name]:
                     raise ConfigException(f"{field.name}={value!r}: must be one of {', '.join(_CHOICES[field.name])}")
             elif not (value is None and field.default is None):
-                _check_number(field.name, value, whole=isinstance(field.default, int))
+                _check_number(field.name, value, whole="int" in str(field.type))
+        if self.release_backoff_max_ms < self.release_backoff_ms:
+            raise ConfigException(
+                f"release_backoff_max_ms={self.release_backoff_max_ms}: must be a whole number in "
+                f"{self.release_backoff_ms}..3.6e+06 (release_backoff_ms)"
+            )
+        if self.key_ordering == "key" and self.keys is None:
+            raise ConfigException("keys=None: must be a whole number in 1..1e+07 if key_ordering='key'")
 
     def service_time(self) -> Draw:
         """A function that draws the service time of a record, ms."""

@@ -23,6 +23,10 @@ sweep_module = import_module("shareq.spark.sweep")  # `shareq.spark.sweep` as an
 
 SMALL = Scenario(records=40, max_poll_records=10, consumers=2, failure_rate=0.1, arrival_rate=100.0)
 GRID: dict[str, list[Any]] = {"consumers": [1, 3], "lock_duration_ms": [1000, 5000], "arrival_rate": [None, 50.0]}
+EXPERIMENTS: dict[str, list[Any]] = {
+    "assignor": ["simple", "cut"], "release_backoff_ms": [0, 300], "key_ordering": ["none", "key"],
+    "record_ttl_ms": [None, 1000],
+}  # fmt: skip
 
 
 def rows(found: shareq.sim.Sweep) -> str:
@@ -40,6 +44,13 @@ def test_rows_are_the_same_with_and_without_spark(spark: SparkSession, plain: sh
     assert rows(found) == rows(plain)
     assert found.table.schema == plain.table.schema
     assert found.computed == 24
+
+
+def test_experiments_have_the_same_rows_with_and_without_spark(spark: SparkSession) -> None:
+    scenario = Scenario(records=60, max_poll_records=10, consumers=2, failure_rate=0.2, service_ms=40.0, keys=3)
+    found = sweep(EXPERIMENTS, 2, scenario, spark=spark, progress=False)
+    assert rows(found) == rows(shareq.sim.sweep(EXPERIMENTS, 2, scenario, progress=False))
+    assert (found.computed, found.failed) == (32, 0)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from shareq.model.errors import ConfigException
 from shareq.model.events import (
     Event,
+    ExpiredRecordsSkipped,
     LogStartMoved,
     RecordsAppended,
     RecordsChanged,
@@ -173,6 +174,16 @@ WRITE, WRITTEN = StateWritePrepared(*WHERE, 0, 0, 0, ()), StateWriteSettled(*WHE
             [*SIX, ByBroker(1, timeout(0, 6, 4)), ByBroker(1, WindowMoved(*WHERE, 6, 6))],
             {"in_flight": 6},
             id="superseded leader",
+        ),
+        pytest.param(
+            [ExpiredRecordsSkipped(*WHERE, 0, 4), WindowMoved(*WHERE, 4, 4)],
+            {"archived": 4, "passed_over": 0, "never_delivered": 6},
+            id="records that the window passes because they are too old",
+        ),
+        pytest.param(
+            [ByBroker(1, ExpiredRecordsSkipped(*WHERE, 0, 4))],
+            {"archived": 0, "never_delivered": 10},
+            id="records that a superseded leader passes",
         ),
         pytest.param(
             [*SIX, settle(0, 6, 2), TopicDeleted(TOPIC, "id"), TopicCreated(TOPIC, "id-2", 1),

@@ -17,6 +17,7 @@ from shareq.model.errors import ConfigException
 from shareq.model.events import (
     DeliveriesUnseen,
     DurableStateRead,
+    ExpiredRecordsSkipped,
     MembersBypass,
     RecordsAppended,
     RecordsChanged,
@@ -73,7 +74,8 @@ class PartitionLedger:
 
     @property
     def archived(self) -> int:
-        """Records archived by a leader, or delivered and then passed by the SPSO when the log start moved."""
+        """Records archived by a leader, passed as too old, or delivered and then passed by the SPSO when the log start
+        moved."""
         return int((self.state == _ARCHIVED).sum())
 
     @property
@@ -262,7 +264,8 @@ class _LedgerBuilder:
         self._entries = _since_created(PartitionTimeline(journal, group, topic, partition).refresh())
         self._partition = partition
         events = [entry.event for entry in self._entries]
-        ranges = [(e.first, e.end) for e in events if isinstance(e, (RecordsAppended, RecordsChanged))]
+        ranged = RecordsAppended, RecordsChanged, ExpiredRecordsSkipped
+        ranges = [(e.first, e.end) for e in events if isinstance(e, ranged)]
         self.base = min((first for first, _ in ranges), default=0)
         size = max((end for _, end in ranges), default=0) - self.base
         self.state = np.full(size, NEVER, np.int8)
@@ -285,6 +288,9 @@ class _LedgerBuilder:
             if isinstance(event, RecordsChanged):
                 if entry.broker_id == self.loaded_by:
                     self._change(event)
+            elif isinstance(event, ExpiredRecordsSkipped):
+                if entry.broker_id == self.loaded_by:
+                    self._skip(event.first - self.base, event.end - self.base)
             elif isinstance(event, (SharePartitionLoaded, SharePartitionDropped, StateWriteSettled, WindowMoved)):
                 self._change_leadership(entry, event)
         below = self.state[: max(self.spso - self.base, 0)]
@@ -314,6 +320,10 @@ class _LedgerBuilder:
             self.archived.append((first, end))
         elif is_delivery(event):
             self.acquired.append((first, end))
+
+    def _skip(self, first: int, end: int) -> None:
+        self.state[first:end] = _ARCHIVED
+        self.archived.append((first, end))
 
     def _change_leadership(
         self,
