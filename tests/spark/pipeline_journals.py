@@ -1,4 +1,4 @@
-"""Journals for the pipeline: clusters under faults, a leader driven at random, and a written one with rare events."""
+"""Journals for the pipeline: clusters under faults, a leader driven at random, and written ones with rare events."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from shareq.model.events import (
     BrokerStopped,
     ConfigChanged,
     Event,
+    ExpiredRecordsSkipped,
     HeartbeatReceived,
     MemberJoined,
     MemberLeft,
@@ -26,11 +27,20 @@ from shareq.model.events import (
     WindowMoved,
 )
 from shareq.model.messages.share_state import StateBatch
+from shareq.sim import Scenario
+from shareq.sim.run import Simulation
 from shareq.trace import Journal
 from tests.broker.stage import LedgerStage
+from tests.broker.transactional_loops import TransactionRun
 from tests.trace.histories import ORIGIN_MS, random_history
 
-AVAILABLE, ACQUIRED, ACKNOWLEDGED, _, ARCHIVED = range(5)
+AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED = range(5)
+
+EXPERIMENTS = Scenario(
+    records=300, partitions=2, consumers=3, batch_records=10, max_poll_records=10, acquire_mode="record_limit",
+    failure_rate=0.2, crash_rate=0.1, service_ms=60.0, lock_duration_ms=1000, keys=4, key_ordering="key",
+    key_max_in_flight=3, release_backoff_ms=200, record_ttl_ms=4000,
+)  # fmt: skip
 
 
 def in_trouble(seed: int, actions: int) -> Journal:
@@ -40,6 +50,23 @@ def in_trouble(seed: int, actions: int) -> Journal:
         stage.take(action)
     stage.complete_all()
     return stage.cluster.journal
+
+
+def in_transactions(seed: int) -> Journal:
+    """The journal of loops that acknowledge in transactions, under random faults; some records rest, or wait for
+    another record of their key."""
+    stage = TransactionRun(seed)
+    with stage.cluster:
+        stage.faults()
+        stage.complete_all()
+        return stage.cluster.journal
+
+
+def of_experiments(seed: int) -> Journal:
+    """The journal of a simulated run in which records rest after a release, are too old, and are ordered by key."""
+    with Simulation(EXPERIMENTS, seed) as simulation:
+        simulation.go()
+        return simulation.cluster.journal
 
 
 def of_a_leader(seed: int, steps: int) -> Journal:
@@ -137,6 +164,27 @@ STORY: tuple[tuple[int, int, Event], ...] = (
     (39, 1, WindowMoved(*AT, 0, 9)),
     (40, 1, _became(0, 2, ARCHIVED, "reject")),
     (41, 1, WindowMoved(*AT, 2, 9)),
+    # experiments: rests, acknowledgements in transactions, and records that are too old
+    (42, 1, RecordsChanged(*AT, "settled", 2, 4, AVAILABLE, 1, None, ORIGIN_MS + 43_000, why="release")),
+    (42, 1, RecordsChanged(*AT, "staged", 4, 8, ACQUIRED, 1, "anna", ORIGIN_MS + 69_000, 7, ACQUIRED, "accept")),
+    (42, 1, RecordsChanged(*AT, "staged", 8, 9, ACQUIRED, 1, "anna", ORIGIN_MS + 69_000, 8, ACQUIRED, "reject")),
+    (42, 0, RecordsChanged(*AT, "rested", 2, 4, AVAILABLE, 1)),  # of a former leader
+    (43, 1, RecordsChanged(*AT, "rested", 2, 4, AVAILABLE, 1)),
+    (44, 1, RecordsChanged(*AT, "txn_commit", 4, 6, ACKNOWLEDGED, 1, why="accept")),
+    (45, 1, RecordsChanged(*AT, "txn_abort", 6, 8, AVAILABLE, 1)),
+    (45, 1, RecordsChanged(*AT, "txn_commit", 8, 9, ARCHIVED, 1, why="reject")),
+    (46, 1, _acquired(6, 7, "anna", 2)),
+    (46, 1, RecordsChanged(*AT, "expired", 2, 4, ARCHIVED, 1)),
+    (46, 1, RecordsChanged(*AT, "expired", 7, 8, ARCHIVING, 1)),
+    (47, 1, RecordsChanged(*AT, "dead_lettered", 7, 8, ARCHIVED, 1)),
+    (47, 1, RecordsChanged(*AT, "txn_abort", 6, 7, ARCHIVED, 2)),
+    (47, 1, WindowMoved(*AT, 9, 9)),
+    (48, 1, RecordsAppended("orders", 0, 9, 40)),
+    (49, 1, ExpiredRecordsSkipped(*AT, 9, 30)),
+    (49, 0, ExpiredRecordsSkipped(*AT, 9, 40)),  # of a former leader
+    (49, 1, WindowMoved(*AT, 30, 30)),
+    (50, 1, _acquired(30, 40, "anna", 1)),
+    (50, 1, WindowMoved(*AT, 30, 40)),
 )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from shareq.spark.pipeline.events import columns
+from shareq.spark.pipeline.events import columns, json_columns
 from shareq.spark.pipeline.figures import BINS
 from shareq.spark.pipeline.schema import TABLES
 from shareq.trace import Entry, Journal
@@ -29,7 +29,7 @@ BASE = f"""
         SELECT e.*, coalesce(l."order", -1) AS load FROM ev e ASOF LEFT JOIN loads l
           ON e.journal = l.journal AND e.group_id = l.group_id AND e.topic = l.topic AND e.partition = l.partition
          AND e."order" >= l."order"
-        WHERE e.type IN ('SharePartitionLoaded', 'WindowMoved', 'RecordsChanged')
+        WHERE e.type IN ('SharePartitionLoaded', 'WindowMoved', 'RecordsChanged', 'ExpiredRecordsSkipped')
           AND (l.broker IS NULL OR l.broker = e.broker);
 
     CREATE VIEW journals AS
@@ -78,7 +78,8 @@ BASE = f"""
             SELECT b.{KEY.replace(", ", ", b.")}, b."order", b.o, min(e."order") AS ended_by
             FROM begun b JOIN changed e USING ({KEY}, load, o)
             WHERE e."order" > b."order" AND e."order" < coalesce(b.again, 4611686018427387904)
-              AND e.cause IN ('settled', 'lock_timeout', 'aborted', 'log_start', 'missing')
+              AND e.cause NOT IN ('acquire', 'renew', 'prepared', 'staged')
+              AND NOT (e.cause = 'abandoned' AND e.state = 'acquired')
             GROUP BY ALL
         )
         SELECT b.{KEY.replace(", ", ", b.")}, b.load, b."order", b.broker AS leader, b.o, b.delivery_count, b.member_id,
@@ -91,7 +92,7 @@ BASE = f"""
                 AND r.cause = 'renew' AND r."order" > b."order"
                 AND r."order" < coalesce(b.again, 4611686018427387904)) AS renewals,
                CASE WHEN e.cause IS NOT NULL THEN e.time_ms WHEN NOT w.spso > b.o THEN l.until_ms END AS ended_ms,
-               CASE WHEN e.cause = 'settled' THEN e.why WHEN e.cause IS NOT NULL THEN e.cause
+               CASE WHEN e.cause IN ('settled', 'txn_commit') THEN e.why WHEN e.cause IS NOT NULL THEN e.cause
                     WHEN w.spso > b.o THEN 'passed' WHEN l.ended IS NOT NULL THEN 'lost' ELSE 'held' END AS outcome,
                e.state
         FROM begun b LEFT JOIN ended x USING ({KEY}, "order", o)
@@ -148,6 +149,19 @@ BASE = f"""
         FROM changes WHERE type = 'RecordsChanged'
           AND (cause IN ('renew', 'lock_timeout') OR (cause = 'acquire' AND state = 'acquired'));
 
+    CREATE VIEW kept_back AS
+        SELECT {KEY}, load, "order", time_ms, broker AS leader, "first", "end", "end" - "first" AS records,
+               delivery_count, 'rests' AS event, why AS acknowledgement, deadline_ms AS until_ms, state
+        FROM changes WHERE type = 'RecordsChanged' AND member_id IS NULL AND deadline_ms IS NOT NULL
+        UNION ALL
+        SELECT {KEY}, load, "order", time_ms, broker, "first", "end", "end" - "first", delivery_count, cause, why, NULL,
+               state
+        FROM changes
+        WHERE cause IN ('rested', 'expired') OR starts_with(cause, 'txn') OR starts_with(cause, 'stage')
+        UNION ALL
+        SELECT {KEY}, load, "order", time_ms, broker, "first", "end", "end" - "first", NULL, 'skipped', NULL, NULL, NULL
+        FROM changes WHERE type = 'ExpiredRecordsSkipped';
+
     CREATE VIEW members AS
         WITH seen AS (
             SELECT e.*, (SELECT count(*) FROM ev j WHERE j.type = 'MemberJoined' AND j.journal = e.journal
@@ -198,9 +212,14 @@ FIGURES = f"""
         SELECT r.journal, group_id, topic, count(*) AS acquired, count_if(outcome = 'accept') AS accepted,
                count_if(outcome = 'release') AS released, count_if(outcome = 'reject') AS rejected,
                count_if(outcome = 'lock_timeout') AS timed_out,
-               count_if(outcome = 'session_release') AS session_released, count_if(outcome = 'lost') AS lost,
+               count_if(outcome = 'session_release') AS session_released,
+               count_if(outcome = 'txn_abort') AS txn_aborted, count_if(outcome = 'lost') AS lost,
                count_if(outcome = 'held') AS held, count_if(state IN ('archiving', 'archived')) AS archived,
-               count_if(delivery_count > 1) AS redelivered, redelivered / acquired AS redelivery_rate,
+               count_if(delivery_count > 1) AS redelivered,
+               (SELECT coalesce(sum(len(range(k."first", k."end"))), 0) FROM kept_back k
+                WHERE k.journal = r.journal AND k.group_id = r.group_id AND k.topic = r.topic
+                AND k.event IN ('expired', 'skipped')) AS expired,
+               redelivered / acquired AS redelivery_rate,
                timed_out / acquired AS time_out_rate, archived / nullif(accepted + archived, 0) AS archive_rate,
                accepted * 1000 / nullif(any_value(j.until_ms) - any_value(j.since_ms), 0) AS accepted_per_s
         FROM records r JOIN journals j USING (journal) GROUP BY ALL;
@@ -211,10 +230,14 @@ FIGURES = f"""
             UNION ALL SELECT *, 'accepted', ended_ms FROM records WHERE outcome = 'accept'
             UNION ALL SELECT *, 'returned', ended_ms FROM records WHERE state = 'available'
             UNION ALL SELECT *, 'archived', ended_ms FROM records WHERE state IN ('archiving', 'archived')
+        ), counted AS (
+            SELECT journal, group_id, topic, what, at_ms, 1 AS records FROM happened
+            UNION ALL SELECT journal, group_id, topic, 'expired', time_ms, unnest(range("first", "end")) * 0 + 1
+            FROM kept_back WHERE event IN ('expired', 'skipped')
         )
         SELECT journal, group_id, topic, what, (at_ms - since_ms) * {BINS} // (until_ms - since_ms + 1) AS bin,
                count(*) AS records
-        FROM happened JOIN journals USING (journal) GROUP BY ALL;
+        FROM counted JOIN journals USING (journal) GROUP BY ALL;
 
     CREATE VIEW occupancy AS
         WITH held AS (
@@ -246,8 +269,9 @@ FIGURES = f"""
         SELECT {KEY}, o, count(*) AS failures, count_if(outcome = 'lock_timeout') AS time_outs,
                count_if(outcome = 'release') AS releases, count_if(outcome = 'reject') AS rejects,
                count_if(outcome = 'session_release') AS session_releases,
+               count_if(outcome = 'txn_abort') AS txn_aborts,
                bool_or(state IN ('archiving', 'archived')) AS archived
-        FROM records WHERE outcome IN ('lock_timeout', 'release', 'reject', 'session_release')
+        FROM records WHERE outcome IN ('lock_timeout', 'release', 'reject', 'session_release', 'txn_abort')
         GROUP BY ALL HAVING failures >= 2 OR archived;
 
     CREATE VIEW lag AS
@@ -356,9 +380,9 @@ def _plain(value: Any) -> Any:
 
 
 def _row(journal: str, entry: Entry) -> dict[str, Any]:
-    """An entry as a row, without assignments: no table needs them."""
+    """An entry as a row, without deeply nested fields: no table needs them."""
     order, time_ms, broker, event = entry
-    row = {name: value for name, value in encode(event).items() if name != "assignment"}
+    row = {name: value for name, value in encode(event).items() if name not in json_columns()}
     row |= {name: STATES[row[name]] for name in ("state", "to_state") if row.get(name) is not None}
     return row | {
         "journal": journal,

@@ -13,7 +13,7 @@ from shareq.spark.pipeline.one_pass.tables import tables_of
 from shareq.spark.pipeline.schema import TABLES
 from shareq.spark.pipeline.small import read_here
 from shareq.trace import Journal
-from tests.spark.pipeline_journals import in_trouble, late_story, of_a_leader, story
+from tests.spark.pipeline_journals import in_transactions, in_trouble, late_story, of_a_leader, of_experiments, story
 from tests.spark.pipeline_oracle import BY_RECORD, counted, expected_of, names_of, oracle
 from tests.trace.histories import ORIGIN_MS
 
@@ -40,6 +40,8 @@ def test_each_table_of_random_journals_equals_an_independent_computation(tmp_pat
     journals = {"story.jsonl": story(), "late.jsonl": late_story()}
     journals |= {f"faults-{seed}.jsonl": in_trouble(seed, 120) for seed in SEEDS}
     journals |= {f"leader-{seed}.jsonl": of_a_leader(seed, 300) for seed in SEEDS}
+    journals |= {f"transactions-{seed}.jsonl": in_transactions(seed) for seed in SEEDS}
+    journals |= {f"experiments-{seed}.jsonl": of_experiments(seed) for seed in SEEDS}
     tables, expected = tables_of(events_of(journals, tmp_path)), oracle(journals)
     for name in TABLES:
         assert rows_of(tables[name], name) == expected_of(expected, name), name

@@ -29,7 +29,15 @@ from shareq.spark.pipeline.store import Store
 from shareq.trace import Journal, attempts, lag_over_time
 from tests.kafka.fixtures import Reachable
 from tests.spark.patience import finish
-from tests.spark.pipeline_journals import as_version_1, in_trouble, late_story, of_a_leader, story
+from tests.spark.pipeline_journals import (
+    as_version_1,
+    in_transactions,
+    in_trouble,
+    late_story,
+    of_a_leader,
+    of_experiments,
+    story,
+)
 from tests.spark.pipeline_oracle import BY_RECORD, counted, expected_of, names_of, oracle, written
 from tests.trace.histories import ORIGIN_MS
 
@@ -120,6 +128,8 @@ def trace(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Trac
     late_story().to_jsonl(folder / "late.jsonl")
     burst().to_jsonl(folder / BURST)
     many_groups().to_jsonl(folder / "groups.jsonl")
+    in_transactions(13).to_jsonl(folder / "transactions.jsonl")
+    of_experiments(14).to_parquet(folder / "experiments.parquet")
     in_trouble(12, 80).to_parquet(folder / "more.parquet")
     of_a_leader(2, 100).to_parquet(folder / "old.parquet")
     as_version_1(folder / "old.parquet")
@@ -152,7 +162,11 @@ def test_the_journals_cover_every_outcome(trace: Trace) -> None:
     found = {name for (name,) in trace.oracle.execute("SELECT DISTINCT outcome FROM records").fetchall()}
     assert found >= {
         "accept", "release", "reject", "gap", "lock_timeout", "session_release", "aborted", "log_start", "missing",
-        "passed", "lost", "held",
+        "passed", "lost", "held", "txn_abort",
+    }  # fmt: skip
+    kept_back = trace.oracle.execute("SELECT DISTINCT event FROM kept_back").fetchall()
+    assert {name for (name,) in kept_back} == {
+        "rests", "rested", "staged", "txn_commit", "txn_abort", "expired", "skipped",
     }  # fmt: skip
     ends = {name for (name,) in trace.oracle.execute("SELECT DISTINCT ended FROM leaderships").fetchall()}
     assert ends == {"dropped", "stopped", "superseded", None}
@@ -177,7 +191,7 @@ def test_bad_lines_are_counted_and_kept_apart(trace: Trace) -> None:
 def test_tables_are_partitioned_by_group_and_date(trace: Trace) -> None:
     parts = {path.relative_to(trace.out).parts[:3] for path in trace.out.glob("attempts/*/*/*.parquet")}
     assert ("attempts", "group_id=007", "date=2026-01-01") in parts
-    assert {group for _, group, _ in parts} == {"group_id=007", "group_id=g"}
+    assert {group for _, group, _ in parts} == {"group_id=007", "group_id=g", "group_id=group"}
 
 
 def test_the_schema_is_documented_and_versioned(trace: Trace, spark: SparkSession) -> None:

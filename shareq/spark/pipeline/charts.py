@@ -26,6 +26,7 @@ OUTCOMES: Mapping[str, tuple[str, str]] = {
     "release": (LIGHT["available"], "||"),
     "lock_timeout": (LIGHT["alarm"], "\\\\"),
     "session_release": (LIGHT["unknown"], "--"),
+    "txn_abort": (LIGHT["unknown"], "\\\\"),
     "lost": (LIGHT["bandline"], "++"),
     "reject": (LIGHT["archived"], "////"),
     "gap": (LIGHT["line"], "xx"),
@@ -46,7 +47,13 @@ _STYLE: Any = {
 }
 """Text stays text, and equal charts have equal bytes."""
 
-ACTIVITY = {"acquired": "acquired", "accepted": "acknowledged", "returned": "available", "archived": "archived"}
+ACTIVITY = {
+    "acquired": "acquired",
+    "accepted": "acknowledged",
+    "returned": "available",
+    "archived": "archived",
+    "expired": "unknown",
+}
 """What happened to records -> the state with its colour."""
 
 
@@ -94,7 +101,7 @@ def activity(rows: Sequence[Row], span_s: float) -> Chart:
         axis.set_ylabel(f"records in {width:,.3g} s")
         axis.set_ylim(bottom=0)
         _thousands(axis.yaxis)
-        axis.legend(fontsize="small", frameon=False, ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
+        axis.legend(fontsize="small", frameon=False, ncols=len(ACTIVITY), loc="lower left", bbox_to_anchor=(0, 1))
 
     sums = ", ".join(f"{int(total):,} {what}" for what, total in totals.items() if total)
     return _chart("Activity", f"Records over {span_s:,.1f} s: {sums}. Each acquisition counts.", draw)

@@ -26,7 +26,7 @@ BITS = 60
 _SCALARS = {int: "bigint", str: "string", bool: "boolean"}
 _STATE_NAMES = " ".join(f"WHEN {int(state)} THEN '{state.name.lower()}'" for state in RecordState)
 STATE_COLUMNS = ("state", "to_state")
-_WRITES = "('prepared', 'settled', 'abandoned')"
+_WRITES = "('prepared', 'settled', 'abandoned', 'staged', 'txn_commit')"
 
 
 def _spark_type(annotation: Any) -> str:

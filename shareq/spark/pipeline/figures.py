@@ -16,6 +16,10 @@ _GROUP = "journal, group_id, topic"
 _KEY = f"{_GROUP}, partition"
 
 
+_EXPIRED = "('expired', 'skipped')"
+"""The events in `kept_back` that archive records for their age."""
+
+
 def _share(part: str, whole: str) -> str:
     return f"CAST({part} AS double) / nullif({whole}, 0)"
 
@@ -52,16 +56,20 @@ RATES: Final = f"""
     WITH counted AS (
         SELECT {_GROUP}, sum(records) AS acquired, {_where("accept")} AS accepted, {_where("release")} AS released,
                {_where("reject")} AS rejected, {_where("lock_timeout")} AS timed_out,
-               {_where("session_release")} AS session_released, {_where("lost")} AS lost, {_where("held")} AS held,
+               {_where("session_release")} AS session_released, {_where("txn_abort")} AS txn_aborted,
+               {_where("lost")} AS lost, {_where("held")} AS held,
                coalesce(sum(records) FILTER (WHERE state IN ('archiving', 'archived')), 0) AS archived,
                coalesce(sum(records) FILTER (WHERE delivery_count > 1), 0) AS redelivered
         FROM {{attempts}} GROUP BY {_GROUP}
+    ), old AS (
+        SELECT {_GROUP}, sum(records) AS expired FROM {{kept_back}} WHERE event IN {_EXPIRED} GROUP BY {_GROUP}
     )
-    SELECT c.*, {_share("c.redelivered", "c.acquired")} AS redelivery_rate,
+    SELECT c.*, coalesce(o.expired, 0) AS expired, {_share("c.redelivered", "c.acquired")} AS redelivery_rate,
            {_share("c.timed_out", "c.acquired")} AS time_out_rate,
            {_share("c.archived", "(c.accepted + c.archived)")} AS archive_rate,
            {_share("c.accepted * 1000", "(j.until_ms - j.since_ms)")} AS accepted_per_s
     FROM counted c JOIN {{journals}} j ON c.journal = j.journal
+    LEFT JOIN old o ON c.journal = o.journal AND c.group_id = o.group_id AND c.topic = o.topic
 """
 
 ACTIVITY: Final = f"""
@@ -74,6 +82,8 @@ ACTIVITY: Final = f"""
         UNION ALL
         SELECT {_GROUP}, ended_ms AS time_ms, 'archived' AS what, records FROM {{attempts}}
         WHERE state IN ('archiving', 'archived')
+        UNION ALL
+        SELECT {_GROUP}, time_ms, 'expired' AS what, records FROM {{kept_back}} WHERE event IN {_EXPIRED}
     )
     SELECT h.journal, h.group_id, h.topic, h.what,
            CAST((h.time_ms - j.since_ms) * {BINS} DIV (j.until_ms - j.since_ms + 1) AS int) AS bin,
@@ -120,23 +130,27 @@ POISON: Final = f"""
     WITH changes AS (
         SELECT {_KEY}, `first`, `end`, 1 AS failures, int(outcome = 'lock_timeout') AS time_outs,
                int(outcome = 'release') AS releases, int(outcome = 'reject') AS rejects,
-               int(outcome = 'session_release') AS session_releases, int(state IN ('archiving', 'archived')) AS archived
-        FROM {{attempts}} WHERE outcome IN ('lock_timeout', 'release', 'reject', 'session_release')
+               int(outcome = 'session_release') AS session_releases, int(outcome = 'txn_abort') AS txn_aborts,
+               int(state IN ('archiving', 'archived')) AS archived
+        FROM {{attempts}} WHERE outcome IN ('lock_timeout', 'release', 'reject', 'session_release', 'txn_abort')
     ), edges AS (
-        SELECT {_KEY}, `first` AS at, failures, time_outs, releases, rejects, session_releases, archived FROM changes
+        SELECT {_KEY}, `first` AS at, failures, time_outs, releases, rejects, session_releases, txn_aborts, archived
+        FROM changes
         UNION ALL
-        SELECT {_KEY}, `end` AS at, -failures, -time_outs, -releases, -rejects, -session_releases, -archived
+        SELECT {_KEY}, `end` AS at, -failures, -time_outs, -releases, -rejects, -session_releases, -txn_aborts,
+               -archived
         FROM changes
     ), walk AS (
         SELECT {_KEY}, at AS `first`, lead(at) OVER (PARTITION BY {_KEY} ORDER BY at) AS `end`,
                sum(failures) OVER so_far AS failures, sum(time_outs) OVER so_far AS time_outs,
                sum(releases) OVER so_far AS releases, sum(rejects) OVER so_far AS rejects,
-               sum(session_releases) OVER so_far AS session_releases, sum(archived) OVER so_far > 0 AS archived
+               sum(session_releases) OVER so_far AS session_releases, sum(txn_aborts) OVER so_far AS txn_aborts,
+               sum(archived) OVER so_far > 0 AS archived
         FROM edges
         WINDOW so_far AS (PARTITION BY {_KEY} ORDER BY at RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
     )
     SELECT {_KEY}, `first`, `end`, `end` - `first` AS records, failures, time_outs, releases, rejects,
-           session_releases, archived
+           session_releases, txn_aborts, archived
     FROM walk WHERE `first` < `end` AND (failures >= 2 OR archived)
 """
 

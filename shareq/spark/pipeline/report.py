@@ -133,7 +133,10 @@ def _figure(chart: Chart) -> str:
     return f"<figure><h3>{title}</h3>{image}<figcaption>{text}</figcaption></figure>"
 
 
-_COUNTS = ("acquired", "accepted", "archived", "released", "rejected", "timed_out", "session_released", "lost", "held")
+_COUNTS = (
+    "acquired", "accepted", "archived", "released", "rejected", "timed_out", "session_released", "txn_aborted",
+    "expired", "lost", "held",
+)  # fmt: skip
 _ALWAYS = 3
 """The first so many counts are shown even if they are 0."""
 
@@ -160,7 +163,7 @@ def _poison(rows: list[Row]) -> str:
     if not rows:
         return "<p class=soft>No record failed twice, and none was archived after a failure.</p>"
     records, runs = rows[0]["all_records"], rows[0]["runs"]
-    counts = ("failures", "time_outs", "releases", "rejects", "session_releases")
+    counts = ("failures", "time_outs", "releases", "rejects", "session_releases", "txn_aborts")
     shown = [
         (f"{row['topic']}-{row['partition']}: {range_text(row['first'], row['end'])}", f"{row['records']:,}",
          *[f"{row[name]:,}" for name in counts], "archived" if row["archived"] else "")

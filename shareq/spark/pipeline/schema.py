@@ -75,6 +75,19 @@ TABLES: Final[Mapping[str, TableSpec]] = {
         """),
         "time_ms",
     ),
+    "kept_back": TableSpec(
+        "What keeps records from being acquired: rests after a release, acknowledgements in open transactions, and the "
+        "time to live of records. Only the brokers' experiments have such events.",
+        tables.KEPT_BACK,
+        columns(f"""
+            {_KEY} load order time_ms leader first end records delivery_count
+            event s; rests, rested, staged, txn_commit, txn_abort, expired, or skipped: expired, and never in the window
+            acknowledgement s; accept, reject or release; null: none
+            until_ms i; end of the rest; null if none begins
+            state s; of the records afterwards; null if they are skipped
+        """),
+        "time_ms",
+    ),
     "windows": TableSpec(
         "The window of a share-partition after each of its moves.",
         tables.WINDOWS,
@@ -177,10 +190,12 @@ TABLES: Final[Mapping[str, TableSpec]] = {
             rejected i; rejected by members
             timed_out i; whose locks expired
             session_released i; released at the end of a share session
+            txn_aborted i; acknowledged in transactions that were aborted
             lost i; in flight at the end of a leadership
             held i; still acquired
             archived i; archived after an acquisition
             redelivered i; acquired, but not for the first time
+            expired i; archived instead of acquired, as their time to live was over
             redelivery_rate d; redelivered / acquired
             time_out_rate d; timed_out / acquired
             archive_rate d; archived / (accepted + archived)
@@ -192,7 +207,7 @@ TABLES: Final[Mapping[str, TableSpec]] = {
         figures.ACTIVITY,
         columns("""
             journal group_id topic
-            what s; acquired, accepted, returned or archived
+            what s; acquired, accepted, returned, archived, or expired: archived instead of acquired
             bin
             records
         """),
@@ -236,6 +251,7 @@ TABLES: Final[Mapping[str, TableSpec]] = {
             releases i; by a release
             rejects i; by a reject
             session_releases i; by the end of a share session
+            txn_aborts i; by the abort of the transaction that acknowledged them
             archived b; true if the records were archived
         """),
     ),

@@ -43,7 +43,7 @@ ONE_PASS: Final = ALWAYS | {
 SMALL_PASS: Final = ONE_PASS | {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """With so few events, compiling code would take longer than the work itself."""
 
-_LONG: Final = ("deliveries", "locks", "windows", "attempts", "writes", "poison")
+_LONG: Final = ("deliveries", "locks", "kept_back", "windows", "attempts", "writes", "poison")
 """Tables whose length grows with the trace: Spark writes them."""
 
 ONE_PASS_STEPS: Final = 2

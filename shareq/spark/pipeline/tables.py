@@ -12,6 +12,7 @@ in the end.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from shareq.model.configs import GroupConfig
@@ -22,13 +23,28 @@ RECORD_LOCKS = GroupConfig().partition_max_record_locks
 
 OUTCOMES: Final = (
     "accept, release, reject, gap, lock_timeout, session_release, aborted, log_start, missing; "
+    "txn_abort: acknowledged in a transaction that was aborted; "
     "passed: the SPSO moved past; lost: the leadership ended; held: still acquired"
 )
 """The outcomes of attempts."""
 
+DURABLE: Final = ("settled", "txn_commit")
+"""The causes of changes that make an acknowledgement durable, which is their `why`."""
+
+ENDED: Final = (*DURABLE, "lock_timeout", "txn_abort", "aborted")
+GONE: Final = ("log_start", "missing")
+"""The causes of changes that end an attempt; a record may be gone before its lock has ended."""
+
+KEPT_BACK_BY: Final = ("rested", "staged", "txn_commit", "txn_abort", "expired")
+"""The causes of the changes in the table `kept_back`, beside the beginning of a rest."""
+
 
 def _same(left: str, right: str, names: str = _KEY) -> str:
     return " AND ".join(f"{left}.{name} = {right}.{name}" for name in names.split(", "))
+
+
+def _list(values: Iterable[str]) -> str:
+    return f"({', '.join(map(repr, values))})"
 
 
 def of_leaders(columns: str, *types: str) -> str:
@@ -37,7 +53,7 @@ def of_leaders(columns: str, *types: str) -> str:
         SELECT {columns}
         FROM {{events}} e JOIN {{all_leaderships}} r
           ON {_same("e", "r")} AND e.`order` >= r.load AND e.`order` < r.until
-        WHERE e.type IN ({", ".join(f"'{t}'" for t in types)}) AND (r.leader IS NULL OR r.leader = e.broker)"""
+        WHERE e.type IN {_list(types)} AND (r.leader IS NULL OR r.leader = e.broker)"""
 
 
 JOURNALS: Final = """
@@ -132,6 +148,19 @@ LOCKS: Final = f"""
     FROM changes WHERE (cause IN ('acquire', 'renew') AND state = 'acquired') OR cause = 'lock_timeout'
 """
 
+KEPT_BACK: Final = f"""
+    WITH changes AS ({of_leaders("e.*, r.load", "RecordsChanged", "ExpiredRecordsSkipped")}
+    ), named AS (
+        SELECT *, CASE WHEN type = 'ExpiredRecordsSkipped' THEN 'skipped' WHEN cause IN {_list(KEPT_BACK_BY)} THEN cause
+                       WHEN cause = 'settled' AND state = 'available' AND deadline_ms IS NOT NULL THEN 'rests'
+                       END AS event
+        FROM changes
+    )
+    SELECT {_KEY}, load, `order`, time_ms, broker AS leader, `first`, `end`, `end` - `first` AS records, delivery_count,
+           event, why AS acknowledgement, CASE WHEN event = 'rests' THEN deadline_ms END AS until_ms, state
+    FROM named WHERE event IS NOT NULL
+"""
+
 _RUNS = "leadership, journal, delivery_count"
 _CHANGE = "r.journal, r.leadership, e.delivery_count, e.cause, e.state, e.`first`, e.`end`"
 _DETAILS = "e.`order`, e.time_ms, coalesce(e.broker, -1) AS leader, e.member_id, e.why, r.reached"
@@ -145,9 +174,8 @@ ATTEMPTS: Final = f"""
         SELECT {_RUNS}, CASE cause WHEN 'acquire' THEN 'begun' WHEN 'renew' THEN 'renewed' WHEN 'log_start' THEN 'gone'
                                    WHEN 'missing' THEN 'gone' ELSE 'ended' END AS kind,
                `first`, `end`, `order`, time_ms, leader, member_id, reached,
-               CASE WHEN cause = 'settled' THEN why ELSE cause END AS outcome, state
-        FROM changes WHERE (cause = 'acquire' AND state = 'acquired')
-                        OR cause IN ('renew', 'settled', 'lock_timeout', 'aborted', 'log_start', 'missing')
+               CASE WHEN cause IN {_list(DURABLE)} THEN why ELSE cause END AS outcome, state
+        FROM changes WHERE (cause = 'acquire' AND state = 'acquired') OR cause IN {_list(("renew", *ENDED, *GONE))}
         UNION ALL
         SELECT h.leadership, h.journal, h.delivery_count, 'appended' AS kind, a.`first`, a.`end`, NULL AS `order`,
                a.time_ms, NULL AS leader, NULL AS member_id, NULL AS reached, NULL AS outcome, NULL AS state

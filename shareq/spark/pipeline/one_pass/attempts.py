@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from shareq.spark.pipeline.one_pass.events import Event, Events
 from shareq.spark.pipeline.one_pass.leaderships import Leadership, Leaderships
+from shareq.spark.pipeline.tables import DURABLE, ENDED, GONE
 
-_KINDS = {"renew": "renewed", "log_start": "gone", "missing": "gone", "settled": "ended", "lock_timeout": "ended",
-          "aborted": "ended"}  # fmt: skip
+_KINDS = {"renew": "renewed", **dict.fromkeys(GONE, "gone"), **dict.fromkeys(ENDED, "ended")}
 
 
 class Attempt(NamedTuple):
@@ -114,7 +114,7 @@ class _Changes:
         ended, appended = at_first("ended") or at_first("gone"), at_first("appended")
         passed = leadership.reached is not None and leadership.reached > first
         if ended:
-            outcome = ended.why if ended.cause == "settled" else ended.cause
+            outcome = ended.why if ended.cause in DURABLE else ended.cause
         else:
             outcome = "passed" if passed else "held" if leadership.ended is None else "lost"
         ended_ms = ended.time_ms if ended else None if passed else leadership.until_ms

@@ -17,8 +17,8 @@ Event = Any
 
 USED: Final = (
     "BrokerStopped", "TopicCreated", "ConfigChanged", "RecordsAppended", "SharePartitionLoaded",
-    "SharePartitionDropped", "RecordsChanged", "WindowMoved", "StateWritePrepared", "StateWriteSettled",
-    "RecordsDelivered", "MemberJoined", "MemberLeft", "MemberReconciled", "HeartbeatReceived",
+    "SharePartitionDropped", "RecordsChanged", "ExpiredRecordsSkipped", "WindowMoved", "StateWritePrepared",
+    "StateWriteSettled", "RecordsDelivered", "MemberJoined", "MemberLeft", "MemberReconciled", "HeartbeatReceived",
 )  # fmt: skip
 """The types of events from which tables follow."""
 

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from shareq.spark.pipeline.figures import BINS, WORST_RUNS
 from shareq.spark.pipeline.one_pass.attempts import Attempt
 from shareq.spark.pipeline.one_pass.events import Events
+from shareq.spark.pipeline.one_pass.kept_back import KeptBack
 from shareq.spark.pipeline.one_pass.windows import Window
 
 Rows = Iterator[tuple[Any, ...]]
@@ -18,7 +19,8 @@ Topic = tuple[str, str]
 """(group_id, topic)."""
 
 _ARCHIVED: Final = ("archiving", "archived")
-_FAILURES: Final = ("lock_timeout", "release", "reject", "session_release")
+_EXPIRED: Final = ("expired", "skipped")
+_FAILURES: Final = ("lock_timeout", "release", "reject", "session_release", "txn_abort")
 _PERCENTILES: Final = (0.5, 0.9, 0.95, 0.99)
 
 
@@ -78,9 +80,17 @@ def redeliveries(topics: dict[Topic, list[Attempt]]) -> Rows:
         yield from ((*topic, *what, records) for what, records in found.items())
 
 
-def rates(topics: dict[Topic, list[Attempt]], events: Events) -> Rows:
+def _expired(kept_back: Iterable[KeptBack]) -> Iterator[tuple[Topic, int, int]]:
+    """(topic, time_ms, number) of the records that are archived for their age."""
+    return (((row.group_id, row.topic), row.time_ms, row.records) for row in kept_back if row.event in _EXPIRED)
+
+
+def rates(topics: dict[Topic, list[Attempt]], kept_back: Iterable[KeptBack], events: Events) -> Rows:
     """The outcomes of records."""
-    outcomes = ("accept", "release", "reject", "lock_timeout", "session_release", "lost", "held")
+    outcomes = ("accept", "release", "reject", "lock_timeout", "session_release", "txn_abort", "lost", "held")
+    expired: dict[Topic, int] = defaultdict(int)
+    for topic, _, records in _expired(kept_back):
+        expired[topic] += records
     for topic, mine in topics.items():
         found: dict[str, int] = defaultdict(int)
         acquired = archived = again = 0
@@ -91,16 +101,19 @@ def rates(topics: dict[Topic, list[Attempt]], events: Events) -> Rows:
             again += a.records * (a.delivery_count > 1)
         accepted = found["accept"]
         yield (
-            *topic, acquired, *(found[outcome] for outcome in outcomes), archived, again, _part(again, acquired),
-            _part(found["lock_timeout"], acquired), _part(archived, accepted + archived),
+            *topic, acquired, *(found[outcome] for outcome in outcomes), archived, again, expired[topic],
+            _part(again, acquired), _part(found["lock_timeout"], acquired), _part(archived, accepted + archived),
             _part(accepted * 1000, events.until_ms - events.since_ms),
         )  # fmt: skip
 
 
-def activity(topics: dict[Topic, list[Attempt]], events: Events) -> Rows:
+def activity(topics: dict[Topic, list[Attempt]], kept_back: Iterable[KeptBack], events: Events) -> Rows:
     """Records by what happened to them, in each bin."""
+    counts: dict[Topic, dict[tuple[str, int], int]] = defaultdict(lambda: defaultdict(int))
+    for topic, time_ms, records in _expired(kept_back):
+        counts[topic]["expired", events.bin(time_ms, BINS)] += records
     for topic, mine in topics.items():
-        found: dict[tuple[str, int], int] = defaultdict(int)
+        found = counts[topic]
         for a in mine:
             found["acquired", events.bin(a.acquired_ms, BINS)] += a.records
             if a.ended_ms is None:
@@ -112,6 +125,7 @@ def activity(topics: dict[Topic, list[Attempt]], events: Events) -> Rows:
                 found["returned", at] += a.records
             elif a.state in _ARCHIVED:
                 found["archived", at] += a.records
+    for topic, found in counts.items():
         yield from ((*topic, *what, records) for what, records in found.items())
 
 
@@ -172,12 +186,14 @@ class Poison(NamedTuple):
     releases: int
     rejects: int
     session_releases: int
+    txn_aborts: int
     archived: bool
 
 
 def poison(attempts: Iterable[Attempt]) -> Iterator[Poison]:
     """Runs of records that failed twice or more, or were archived after a failure."""
-    edges: dict[tuple[str, str, int], dict[int, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0] * 5))
+    none = [0] * (len(_FAILURES) + 1)
+    edges: dict[tuple[str, str, int], dict[int, list[int]]] = defaultdict(lambda: defaultdict(none.copy))
     for a in attempts:
         if a.outcome in _FAILURES:
             mine = edges[a.group_id, a.topic, a.partition]
@@ -185,14 +201,12 @@ def poison(attempts: Iterable[Attempt]) -> Iterator[Poison]:
                 mine[offset][_FAILURES.index(a.outcome)] += sign
                 mine[offset][-1] += sign * (a.state in _ARCHIVED)
     for key, changes in edges.items():
-        offsets, counts = sorted(changes), [0] * 5
+        offsets, counts = sorted(changes), none
         for first, end in pairwise(offsets):
             counts = [count + change for count, change in zip(counts, changes[first], strict=True)]
             *failures, archived = counts
             if sum(failures) >= 2 or archived:
-                time_outs, releases, rejects, ended = failures
-                run = first, end, end - first, sum(failures)
-                yield Poison(*key, *run, time_outs, releases, rejects, ended, archived > 0)
+                yield Poison._make((*key, first, end, end - first, sum(failures), *failures, archived > 0))
 
 
 def worst(rows: Iterable[Poison]) -> Iterator[dict[str, Any]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from shareq.spark.pipeline.one_pass import figures
 from shareq.spark.pipeline.one_pass.attempts import attempts
 from shareq.spark.pipeline.one_pass.events import Event, Events, is_a, journals_in
+from shareq.spark.pipeline.one_pass.kept_back import kept_back
 from shareq.spark.pipeline.one_pass.leaderships import Leaderships
 from shareq.spark.pipeline.one_pass.windows import Windows
 from shareq.spark.pipeline.schema import TABLES
@@ -43,20 +44,22 @@ class _Journal:
         leaderships, appended = Leaderships(events), events.appended()
         found, windows = attempts(events, leaderships, appended), Windows(events, leaderships, appended)
         members = list(_members(events))
+        held_back = list(kept_back(events, leaderships))
         topics, shares = figures.by_topic(found), list(figures.shares(found, members))
         self.rows: dict[str, Iterable[Any]] = {
             "journals": [_summary(events)],
             "leaderships": leaderships.rows,
             "deliveries": _deliveries(events),
             "locks": _locks(events, leaderships),
+            "kept_back": held_back,
             "windows": windows.rows,
             "attempts": found,
             "members": members,
             "writes": _writes(events),
             "latency": figures.latency(topics),
             "redeliveries": figures.redeliveries(topics),
-            "rates": figures.rates(topics, events),
-            "activity": figures.activity(topics, events),
+            "rates": figures.rates(topics, held_back, events),
+            "activity": figures.activity(topics, held_back, events),
             "occupancy": figures.occupancy(windows.rows, events),
             "shares": shares,
             "fairness": figures.fairness(shares),
