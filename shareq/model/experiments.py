@@ -24,6 +24,7 @@ BACKOFF_MS = "shareq.release.backoff.ms"
 BACKOFF_MAX_MS = "shareq.release.backoff.max.ms"
 KEY_ORDERING = "shareq.key.ordering"
 KEY_MAX_IN_FLIGHT = "shareq.key.max.in.flight"
+KEY_CUT_BATCHES = "shareq.key.cut.batches.enable"
 TTL_MS = "shareq.record.ttl.ms"
 TTL_DEADLETTER = "shareq.record.ttl.deadletter.enable"
 DELIVERY = "shareq.delivery.enable"
@@ -43,6 +44,7 @@ EXPERIMENT_CONFIGS: dict[str, ConfigDef] = {
         ConfigDef(BACKOFF_MAX_MS, 60_000, "The longest rest of a released record.", 0, LONGEST_BACKOFF_MS),
         ConfigDef(KEY_ORDERING, "none", "key: the records of a key are delivered in order.", choices=("none", "key")),
         ConfigDef(KEY_MAX_IN_FLIGHT, 1, "The most records of a key that a member may hold.", 1, 1000),
+        ConfigDef(KEY_CUT_BATCHES, False, "With order by key, record batches are sent with the acquired records only."),
         ConfigDef(TTL_MS, -1, "The age at which a record is archived instead of delivered.", 1000, LONG_MAX, off=-1),
         ConfigDef(TTL_DEADLETTER, False, "Expired records go to the dead-letter queue of the group."),
         ConfigDef(DELIVERY, True, "false: the group is paused, no record is acquired; all else goes on."),
@@ -75,6 +77,7 @@ class Experiments:
     release_backoff_max_ms: int = 60_000
     key_ordering: str = "none"
     key_max_in_flight: int = 1
+    key_cut_batches_enable: bool = False
     record_ttl_ms: int = -1
     record_ttl_deadletter_enable: bool = False
     delivery_enable: bool = True

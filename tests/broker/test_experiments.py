@@ -14,6 +14,7 @@ import pytest
 
 from shareq import Admin, Cluster, Producer, ShareConsumer
 from shareq.consumer import AcknowledgeType
+from shareq.leader.experiments.keyed_share_partition import KeyedSharePartition
 from shareq.model.errors import ConfigException, KafkaException
 from shareq.model.events import ExpiredRecordsSkipped, RecordsChanged
 from shareq.model.states import RESTED
@@ -242,11 +243,44 @@ def test_records_of_a_key_are_accepted_in_order_over_failovers(cluster: Cluster)
     [
         ({"shareq.key.ordering": "value"}, r"shareq\.key\.ordering='value': must be none, key"),
         ({"shareq.key.max.in.flight": 0}, r"shareq\.key\.max\.in\.flight='0': must be 1\.\.1000"),
+        ({"shareq.key.cut.batches.enable": 1}, r"shareq\.key\.cut\.batches\.enable='1': must be true or false"),
     ],
 )
 def test_2_1_values_out_of_range_are_refused(cluster: Cluster, configs: dict[str, object], error: str) -> None:
     with Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin, pytest.raises(KafkaException, match=error):
         admin.alter_group_configs("g", configs)
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+@pytest.mark.parametrize("cuts", [False, True], ids=["whole", "cut"])
+def test_2_13_members_get_the_records_that_they_have_acquired(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, cuts: bool, codec: str
+) -> None:
+    """One batch has ten records of each of ten keys: whole, it is sent with each of them."""
+    sent: list[int] = []
+
+    def counted(self: KeyedSharePartition, *args: Any, **kwargs: Any) -> Any:
+        acquired, batches = acquire(self, *args, **kwargs)
+        sent.extend(batch.record_count for batch in batches)
+        return acquired, batches
+
+    acquire = KeyedSharePartition.acquire
+    monkeypatch.setattr(KeyedSharePartition, "acquire", counted)
+    keyed = {"shareq.key.ordering": "key", "shareq.key.cut.batches.enable": cuts}
+    cluster.configure_group("g", {"share.auto.offset.reset": "earliest", **keyed})
+    with Producer({"bootstrap.servers": cluster.bootstrap_servers, "compression.type": codec}) as producer:
+        for number in range(100):
+            producer.produce("t", f"{number}", f"{number % 10}")
+        assert producer.flush() == 0
+    values: list[bytes | None] = []
+    with consumer(cluster) as member:
+        while len(values) < 100:
+            for message in member.poll(60):
+                values.append(message.value())
+                member.acknowledge(message)
+            member.commit_sync()
+    assert sorted(int(value or b"") for value in values) == list(range(100))
+    assert sent == [10 if cuts else 100] * 10
 
 
 # ---- 4: time to live -------------------------------------------------------------------------------------------------

@@ -40,18 +40,28 @@ class Stage:
 
     def __init__(self, cluster: Cluster, servers: str, client: Client) -> None:
         self.cluster, self._servers, self._client = cluster, servers, client
-        self._producer = Producer({"bootstrap.servers": servers, "batch.num.messages": 50, **QUIET})
 
     def configure(self, **configs: object) -> None:
         earliest = {"share.auto.offset.reset": "earliest"}
         self.cluster.configure_group("g", earliest | {key.replace("_", "."): value for key, value in configs.items()})
 
-    def send(self, count: int, topic: str = "orders", partition: int = 0, *, keys: int = 1, age_s: int = 0) -> None:
+    def send(
+        self,
+        count: int,
+        topic: str = "orders",
+        partition: int = 0,
+        *,
+        keys: int = 1,
+        age_s: int = 0,
+        codec: str = "none",
+    ) -> None:
         """Produce records with these keys in turn."""
         made_ms = int((time.time() - age_s) * 1000)
+        conf = {"bootstrap.servers": self._servers, "batch.num.messages": 50, "compression.type": codec, **QUIET}
+        producer = Producer(conf)
         for number in range(count):
-            self._producer.produce(topic, key=f"{number % keys}", partition=partition, timestamp=made_ms)
-        assert self._producer.flush(PATIENCE_S) == 0
+            producer.produce(topic, key=f"{number % keys}", partition=partition, timestamp=made_ms)
+        assert producer.flush(PATIENCE_S) == 0
 
     def member(self, name: str = "c", topic: str = "orders") -> Member:
         return self._client.open(name, self._servers, "g", topic)
@@ -78,10 +88,11 @@ def test_a_released_record_rests(stage: Stage) -> None:
     assert third - second >= 600
 
 
-def test_records_of_a_key_are_accepted_in_order(stage: Stage) -> None:
-    """Some records of one key are released at their first delivery."""
-    stage.configure(shareq_key_ordering="key")
-    stage.send(100, keys=10)
+@pytest.mark.parametrize(("cut", "codec"), [(False, "none"), (True, "none"), (True, "lz4")])
+def test_records_of_a_key_are_accepted_in_order(stage: Stage, cut: bool, codec: str) -> None:
+    """Some records of one key are released at their first delivery. Record batches are whole, or cut."""
+    stage.configure(shareq_key_ordering="key", shareq_key_cut_batches_enable=cut)
+    stage.send(100, keys=10, codec=codec)
     accepted: list[int] = []
     with ExitStack() as stack:
         members = [stack.enter_context(closing(stage.member(name))) for name in "ab"]

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from shareq.leader.aborted_transactions import aborted_ranges, outside
 from shareq.leader.acquire import Acquisition
+from shareq.leader.experiments.cut_batches import acquired_only
 from shareq.leader.experiments.expiring_share_partition import ExpiringSharePartition
 from shareq.leader.experiments.keyed_acquisition import KeyedAcquisition
 from shareq.leader.experiments.keyed_window import KeyedWindow
@@ -63,12 +64,14 @@ class KeyedSharePartition(ExpiringSharePartition):
         keys: Sequence[KeyRun] = (),
         **limits: Any,
     ) -> tuple[list[AcquiredRecords], list[RecordBatch]]:
-        """Records of aborted transactions, which are archived, wait for no other record of their key."""
+        """Records of aborted transactions, which are archived, wait for no other record of their key. If the group cuts
+        batches, they have the acquired records only."""
         if not batches or self.staged_at_load:
             return [], []
         if aborted and config.isolation_level is IsolationLevel.READ_COMMITTED:
             keys = outside(keys, aborted_ranges(batches, aborted))
         self._keyed.begin(keys, batches[0].base_offset, batches[-1].last_offset + 1)
-        acquired = super().acquire(batches, fetch_offset, config=config, aborted=aborted, **limits)
+        acquired, records = super().acquire(batches, fetch_offset, config=config, aborted=aborted, **limits)
         self._keyed.end()
-        return acquired
+        cuts = config.experiments is not None and config.experiments.key_cut_batches_enable
+        return acquired, acquired_only(records, acquired) if cuts else records
