@@ -30,6 +30,7 @@ from shareq.model.messages.share_state import StateBatch
 from shareq.sim import Scenario
 from shareq.sim.run import Simulation
 from shareq.trace import Journal
+from shareq.trace.journal.parquet_columns import DETAILS
 from tests.broker.stage import LedgerStage
 from tests.broker.transactional_loops import TransactionRun
 from tests.trace.histories import ORIGIN_MS, random_history
@@ -76,7 +77,8 @@ def of_a_leader(seed: int, steps: int) -> Journal:
 
 
 def as_version_1(path: Path) -> None:
-    """Rewrite the file of a journal in version 1 of its format, in which the end of a window had another name."""
+    """Rewrite the file of a journal in version 1 of its format, in which the end of a window had another name, and
+    Parquet fewer columns."""
     if path.suffix == ".jsonl":
         head, *lines = path.read_text(encoding="utf-8").splitlines()
         lines = [head.replace('"shareq_journal":2', '"shareq_journal":1'), *map(_old_names, lines)]
@@ -85,7 +87,8 @@ def as_version_1(path: Path) -> None:
     table = pq.read_table(path)
     payload = pa.array([_old_names(body) for body in table["payload"].to_pylist()])
     old = table.set_column(table.column_names.index("payload"), "payload", payload)
-    old = old.rename_columns([name.replace("window_end", "speo") for name in table.column_names])
+    old = old.drop_columns([*DETAILS])
+    old = old.rename_columns([name.replace("window_end", "speo") for name in old.column_names])
     pq.write_table(old.replace_schema_metadata({**(table.schema.metadata or {}), b"shareq_journal": b"1"}), path)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hin
 from shareq.model.states import RecordState
 from shareq.trace.journal.event_codec import EVENT_TYPES
 from shareq.trace.journal.journal_file import READABLE, RENAMED
-from shareq.trace.journal.parquet_columns import FIELDS, HEAD
+from shareq.trace.journal.parquet_columns import DETAILS, FIELDS, HEAD
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -72,6 +72,7 @@ def parquet_schema() -> str:
     """The columns of a journal's Parquet file, in Spark's schema notation."""
     kinds = {"int64": "bigint", "int32": "int", "string": "string"}
     known = {name: kinds[kind] for name, kind in (*HEAD, *FIELDS, ("payload", "string"))}
+    known |= {name: fields()[name] for name in DETAILS}
     return ", ".join(f"`{name}` {kind}" for name, kind in known.items()) + f", {_old_names(known)}"
 
 
@@ -121,19 +122,30 @@ def of_table(table: DataFrame) -> DataFrame:
     from pyspark.sql import functions as f
 
     table = _renamed(table)
-    flat = {name for name, _ in FIELDS}
-    rest = [name for name in fields() if name not in flat or name == "why"]
-    partly = [name for name, t in EVENT_TYPES.items() if not {*t._fields} <= {*flat, "why"}]
-    needed = f.col("type").isin(partly) | f.expr(f"cause IN {_WRITES} AND why IS NULL")
+    late = ("why", *DETAILS)
+    flat = [name for name, _ in FIELDS if name not in late]
+    rest = [name for name in fields() if name not in flat]
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "_corrupt"}
-    payload = f.when(needed, f.from_json("payload", f"{_schema(rest)}, `_corrupt` string", options))
-    named = [f.col(name).cast(fields()[name]).alias(name) for name in flat if name not in (*STATE_COLUMNS, "why")]
-    why = [f.coalesce(f.col("why"), f.col("e.why")).alias("why")] if "why" in flat else [f.col("e.why")]
-    shown = table.withColumn("e", payload).select(
+    parsed = f.from_json("payload", f"{_schema(rest)}, `_corrupt` string", options)
+    named = [f.col(name).cast(fields()[name]).alias(name) for name in flat if name not in STATE_COLUMNS]
+    shown = table.withColumn("e", f.when(f.expr(_incomplete(flat, late)), parsed)).select(
         "journal", "order", "time_ms", f.col("broker").cast("bigint").alias("broker"), "type", "payload",
-        *STATE_COLUMNS, *named, *why, *[f.col(f"e.`{name}`") for name in rest if name != "why"], "e._corrupt",
+        *STATE_COLUMNS, *named, *[f.coalesce(f.col(name), f.col(f"e.`{name}`")).alias(name) for name in late],
+        *[f.col(f"e.`{name}`") for name in rest if name not in late], "e._corrupt",
     )  # fmt: skip
     return _rows(shown.withColumn("why_bad", f.lit(None).cast("string")), f.to_json(f.struct(*table.columns)))
+
+
+def _incomplete(flat: Sequence[str], late: Sequence[str]) -> str:
+    """An SQL expression: the typed columns lack a field of the event. Those in `late` are missing in older files: there
+    a column is null that the event needs."""
+    columnless = [name for name, t in EVENT_TYPES.items() if not {*t._fields} <= {*flat, *late}]
+    found = [f"type IN ({', '.join(map(repr, columnless))})", f"(cause IN {_WRITES} AND why IS NULL)"]
+    for name in EVENT_TYPES:
+        needed = [field for field in _needed(name) if field in late] if name not in columnless else []
+        if needed:
+            found.append(f"(type = '{name}' AND ({' OR '.join(f'`{field}` IS NULL' for field in needed)}))")
+    return " OR ".join(found)
 
 
 def _rows(flat: DataFrame, line: Column) -> DataFrame:
