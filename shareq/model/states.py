@@ -115,6 +115,9 @@ ACKNOWLEDGE_EVENT = {
 }
 
 
+_TXN_ABORT = RecordEvent.TXN_ABORT
+
+
 def next_state(
     state: RecordState,
     event: RecordEvent,
@@ -129,7 +132,7 @@ def next_state(
     a dead-letter queue, such a record and a rejected one are ARCHIVING until they are in the queue (KIP-1191).
     """
     target = TRANSITIONS.get((state, event))
-    if event is _E.TXN_ABORT:
+    if event is _TXN_ABORT:
         target = EXPERIMENTAL_TRANSITIONS.get((state, event))
     used_up = event in RETURNING and target is _A and delivery_count >= delivery_count_limit
     if dead_letter_queue and (used_up or (event is _E.REJECT and target is _R)):
