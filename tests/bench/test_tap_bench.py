@@ -26,8 +26,8 @@ from tests.proxy.sockets import Upstream, framed
 RECORDS = 300_000
 LATENCIES = 400
 WARM_UP = 20_000
-"""Records before the first measurement: Kafka's code is compiled while it runs, and its compiler takes the processor from
-the process between."""
+"""Records before the first measurement: Kafka's code is compiled while it runs, and its compiler takes the processor
+from the process between."""
 WARM_ROUNDS = 5
 """Rounds that are not measured, of both ways: each makes a topic and a group, which is code of its own."""
 PUSHED_BYTES = 256 << 20

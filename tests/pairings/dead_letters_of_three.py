@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from shareq import NewTopic
+from shareq import NewTopic, ShareConsumer
 from tests.pairings.dead_letters import ACCEPT, COPY, ENABLED, NAME, REJECT, RELEASE, DeadLetterStage, Letter
-from tests.polling import eventually
+from tests.polling import configure, eventually, take
 
 LEADER, OF_QUEUE = 0, 2
 """The brokers that lead the source, and that have the queue."""
@@ -38,10 +38,25 @@ class WaitingStage(DeadLetterStage):
         self.brokers.start_broker(OF_QUEUE)
 
     def until_letters(self, count: int) -> None:
-        eventually(self._end_of_queue, count)
+        eventually(lambda: self._end_of(self.queue), count)
 
-    def _end_of_queue(self) -> int | None:
-        (row,) = self.admin.list_offsets({(self.queue, 0): "latest"}).values()
+    def until_records_are_read(self) -> None:
+        """Wait until the leader has read the records of the letters that wait, for their copies. It reads in the order
+        of the rejects, after its response: a letter of another group, whose queue it has itself, is written then."""
+        group, queue = f"group-of-{self.source}", f"dlq.group-of-{self.source}"
+        self.admin.create_topics([NewTopic(queue, config=ENABLED, replica_assignment=[[LEADER]])]).check()
+        configure(self.admin, group, {"share.auto.offset.reset": "earliest", NAME: queue, **COPY})
+        mode = {"share.acknowledgement.mode": "explicit"}
+        with ShareConsumer({"bootstrap.servers": self.address, "group.id": group, **mode}) as consumer:
+            consumer.subscribe([self.source])
+            rejected = take(consumer, 1)
+            for message in rejected:
+                consumer.acknowledge(message, REJECT)
+            assert not any(consumer.commit_sync().values())
+            eventually(lambda: self._end_of(queue), len(rejected))
+
+    def _end_of(self, queue: str) -> int | None:
+        (row,) = self.admin.list_offsets({(queue, 0): "latest"}).values()
         return row.offset
 
     def _queue_has_a_leader(self) -> bool:
@@ -128,6 +143,7 @@ def example_24_letters_keep_what_the_log_has_lost(stage: WaitingStage) -> Any:
     """The start offset passes their records, which are no part of the lag then."""
     stage.create_waiting(*"abcdefg", **COPY)
     stage.acknowledge_each({**dict.fromkeys((0, 1, 2), REJECT), **dict.fromkeys((3, 4, 5), RELEASE), 6: ACCEPT})
+    stage.until_records_are_read()
     stage.admin.delete_records({(stage.source, 0): 5})
     assert stage.take(1) == [(5, 2)]
     stage.acknowledge(ACCEPT, 5)
