@@ -29,7 +29,7 @@ from shareq.model.numbers import plain
 from shareq.model.transport import Served
 from shareq.trace import Journal
 from shareq.transports import publish
-from shareq.wire.served_cluster import Front
+from shareq.wire.served_cluster import ServedBrokers
 
 if TYPE_CHECKING:
     from shareq.wire.security.listener_security import ListenerSecurity
@@ -90,7 +90,7 @@ class Cluster(Closing):
         shared: Any = {"loop": self.loop, "journal": self.journal, "rng": rng, "trace_messages": trace_messages}
         self._runtime = make_runtime(brokers, backend, config, **connections, **in_memory, **shared)
         self.network = self._runtime.network
-        self.front: Front = self._runtime.front
+        self.front: ServedBrokers = self._runtime.front
         self.record = self._runtime.record
         self._brokers: Mapping[int, Any] = self._runtime.brokers
         self.bootstrap_servers = publish(self, rng)

@@ -29,7 +29,7 @@ from shareq.wire.frames import FrameReader, decode_request, response_pieces
 from shareq.wire.outbox import SENT_TOGETHER_BYTES, Outbox
 from shareq.wire.quotas import ClientQuotas
 from shareq.wire.request_log import ServedRequest, errors_of
-from shareq.wire.served_cluster import Loop, Network
+from shareq.wire.served_cluster import BrokerNetwork, Loop
 from shareq.wire.throttle import Throttle
 from shareq.wire.turns import Turns
 
@@ -52,7 +52,7 @@ class Service(Protocol):
     """The part of a server that a connection uses."""
 
     loop: Loop
-    network: Network
+    network: BrokerNetwork
     observer: Callable[[ServedRequest], None] | None
     inbox: memoryview
     """The read buffer of all connections: it is empty again when `buffer_updated` returns."""
@@ -84,7 +84,7 @@ class Service(Protocol):
     def lost(self, connection: ServerConnection) -> None: ...
 
 
-class Listener(Protocol):
+class ClientListener(Protocol):
     """The listener by which a client has come."""
 
     lookup: Lookup | None
@@ -101,7 +101,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     def __init__(
         self,
         service: Service,
-        listener: Listener,
+        listener: ClientListener,
         broker_id: int,
         connection_id: int,
         max_frame_bytes: int,

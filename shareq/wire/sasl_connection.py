@@ -16,7 +16,7 @@ from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsRe
 from shareq.model.messages.base import Request, Response
 from shareq.model.messages.security import SaslAuthenticateRequest, SaslHandshakeRequest
 from shareq.wire.codec.limits import MOST_BYTES_WITHOUT_RECORDS
-from shareq.wire.connection import Listener, ServerConnection, Service
+from shareq.wire.connection import ClientListener, ServerConnection, Service
 from shareq.wire.errors import MalformedFrame, RequestHeader, UnsupportedVersion
 from shareq.wire.frames import decode_request
 from shareq.wire.security.channel_security import Login
@@ -35,7 +35,7 @@ class SaslConnection(ServerConnection):
     def __init__(
         self,
         service: Service,
-        listener: Listener,
+        listener: ClientListener,
         broker_id: int,
         connection_id: int,
         max_frame_bytes: int,

@@ -58,7 +58,7 @@ class Caller(Protocol):
         ...
 
 
-class Network(Protocol):
+class BrokerNetwork(Protocol):
     """The way to brokers. To be called inside `Loop.run`."""
 
     def call(self, caller: Caller, call: Call, client: ClientContext, /) -> None:
@@ -70,7 +70,7 @@ class Network(Protocol):
         ...
 
 
-class Front(Network, Protocol):
+class ServedBrokers(BrokerNetwork, Protocol):
     """The brokers that get a port, and the way to them by these ids, which stay as long as the process runs."""
 
     @property
@@ -106,7 +106,7 @@ class ServedCluster(Protocol):
         ...
 
     @property
-    def front(self) -> Front:
+    def front(self) -> ServedBrokers:
         """Its brokers as clients reach them."""
         ...
 
@@ -140,6 +140,6 @@ class ServedCluster(Protocol):
     def readdress(
         self, addresses: Addresses, watcher: Callable[[int, bool], None], listeners: Mapping[str, Addresses], /
     ) -> None:
-        """Show these addresses in metadata, by the ids of `Front.brokers`, and in `BrokerImage.listeners` those of each
-        listener; call `watcher(broker_id, alive)` when a broker starts or ends."""
+        """Show these addresses in metadata, by the ids of `ServedBrokers.brokers`, and in `BrokerImage.listeners` those
+        of each listener; call `watcher(broker_id, alive)` when a broker starts or ends."""
         ...

@@ -38,7 +38,7 @@ from shareq.wire.sasl_connection import SaslConnection
 from shareq.wire.security.listener_address import ListenerAddress
 from shareq.wire.security.listener_security import ListenerSecurity
 from shareq.wire.security.refusals import Refusals
-from shareq.wire.served_cluster import Network, ServedCluster, Timer
+from shareq.wire.served_cluster import BrokerNetwork, ServedCluster, Timer
 from shareq.wire.turns import ROUND_S, Turns
 
 _log = logging.getLogger("shareq.server")
@@ -75,7 +75,7 @@ class Server(Closing):
     ) -> None:
         self.cluster = cluster
         self.loop = cluster.loop
-        self.network: Network = cluster.front
+        self.network: BrokerNetwork = cluster.front
         self.observer = observer
         self.closed = True
         self.failures: deque[BaseException] = deque(maxlen=100)
