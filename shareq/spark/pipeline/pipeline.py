@@ -116,7 +116,7 @@ def follow(
     def take_in(events: DataFrame, batch: int) -> None:
         with settings(events.sparkSession, ALWAYS):
             store.land(events, LANDED, batch, fresh=False)
-        derive(events.sparkSession, store, LANDED, _count(events.sparkSession, store), lambda _: None, report=report)
+        derive(events.sparkSession, store, LANDED, store.landed(LANDED), lambda _: None, report=report)
 
     writer = events_of(spark, trace, streaming=True, group=group).writeStream.foreachBatch(take_in)
     writer = writer.option("checkpointLocation", fspath(checkpoint or f"{store.out}/_checkpoint"))
@@ -165,20 +165,9 @@ def _read_by_spark(spark: SparkSession, trace: Any) -> tuple[pa.Table, list[dict
 def land(events: DataFrame, store: Store, name: str) -> dict[bool, int]:
     """Write the events and bad lines of a trace in place of all others. Returns the numbers of events (False) and of
     bad lines (True)."""
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as f
-
-    is_bad, counts = f.col("type") == BAD, Observation()
-    observed = events.observe(counts, f.count_if(~is_bad).alias("good"), f.count_if(is_bad).alias("bad"))
     with settings(events.sparkSession, ALWAYS):
-        store.land(observed, name, 0, fresh=True)
-    return {False: counts.get["good"], True: counts.get["bad"]}
-
-
-def _count(spark: SparkSession, store: Store) -> dict[bool, int]:
-    """The numbers of landed events (False) and of bad lines (True)."""
-    landed = _lines(spark, store, LANDED)
-    return {False: 0, True: 0} | dict(landed.groupBy(landed.type == BAD).count().collect())
+        store.land(events, name, 0, fresh=True)
+    return store.landed(name)
 
 
 def _lines(spark: SparkSession, store: Store, landed: str) -> DataFrame:

@@ -29,9 +29,10 @@ EVENTS_PER_TASK = 250_000
 ALWAYS: Final = {
     "spark.sql.codegen.hugeMethodLimit": "8000",
     "spark.sql.files.openCostInBytes": "65536",
+    "spark.sql.maxConcurrentOutputFileWriters": "64",
 }
 """The size limit of compiled methods is Java's. The second setting lets all cores read a trace of a few MB, which may
-be a million events."""
+be a million events. The third one lets a task write the events of all types at once, instead of sorting them first."""
 
 ONE_PASS: Final = ALWAYS | {
     "spark.sql.adaptive.enabled": "false",
