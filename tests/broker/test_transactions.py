@@ -16,6 +16,7 @@ from shareq.coordinator.transactions.decisions import LAST_EPOCH
 from shareq.coordinator.transactions.records import Transaction, encode_transaction
 from shareq.log.records import decode, encode_coordinator_records
 from shareq.model.errors import Errors
+from shareq.model.events import TransactionChanged
 from shareq.model.ids import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition, partition_for
 from shareq.model.messages.cluster import CoordinatorType
 from shareq.model.messages.data import ProduceRequest
@@ -290,6 +291,19 @@ def test_clients_retry_when_completion_outlasts_the_backoff(
     release()
     cluster.advance(40_000)
     assert settled(cluster) == "CompleteCommit"
+
+
+# ---- a slow log ------------------------------------------------------------------------------------------------------
+
+
+def test_an_initialization_may_take_the_timeout_of_the_transaction(cluster: Cluster) -> None:
+    """A repeated one would raise the epoch again, and never end if the log always takes longer than the answer."""
+    cluster.delay_appends(TRANSACTION_STATE_TOPIC, 8_000)
+    conf = {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": "t", "transaction.timeout.ms": 10_000}
+    with Producer(conf) as producer:
+        producer.init_transactions(20)
+    changes = [entry.event for entry in cluster.journal.select(TransactionChanged)]
+    assert [change.producer_epoch for change in changes if isinstance(change, TransactionChanged)] == [0]
 
 
 # ---- fenced producers and timeouts -----------------------------------------------------------------------------------

@@ -359,6 +359,27 @@ def test_turn_that_times_out_in_the_queue_does_not_begin() -> None:
     assert [name for name, _, _ in stage.answers] == ["slow", "queued"]
 
 
+def test_a_turn_may_have_a_time_out_of_its_own() -> None:
+    stage = RuntimeStage()
+    stage.runtime.write_timeout_ms = 100
+    stage.lead()
+
+    def patient() -> Workflow[object]:
+        yield Turn(0, lambda error: error, 300)
+        return (yield Append([CoordinatorRecord(b"", b"a")]))
+
+    stage.runtime.start(patient(), stage.note("patient"))
+    stage.schedule("queued", "b")
+    assert stage.runtime.wake_at_ms == 100
+    stage.handle(Tick(), 100)
+    assert stage.runtime.wake_at_ms == 300
+    stage.handle(Tick(), 300)
+    assert stage.answers == [
+        ("queued", Errors.COORDINATOR_NOT_AVAILABLE, 100),
+        ("patient", Errors.COORDINATOR_NOT_AVAILABLE, 300),
+    ]
+
+
 # ---- background turns ------------------------------------------------------------------------------------------------
 
 

@@ -11,16 +11,16 @@ when the workflow waits for another step than an append, or ends. If the append 
 result of the step is the error. Kafka changes the state at once and rolls it back if the append fails; clients observe
 the same, because Kafka, too, answers a request only after all earlier writes are committed.
 
-A turn has a deadline. If it passes in the queue, the workflow is closed with the result `failure(error)`. If it passes
-during the append, that result is reported at once, and the workflow resumes when the append ends. A `BackgroundTurn`
-has no deadline; `Retry` takes the same turn again, until the workflow succeeds or the shard is resigned. Source:
-Kafka's CoordinatorRuntime; its CoordinatorTimer for the retries.
+A turn has a deadline. If it passes in the queue, `failure(error)` is the result of the workflow; if it passes in the
+append, that result is reported at once, and the workflow resumes when the append ends. A `BackgroundTurn` has none;
+`Retry` repeats it, until the workflow succeeds or the shard is resigned. Source: Kafka's CoordinatorRuntime and Timer.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from heapq import heappop, heappush
 from typing import Any, Generic
 
 from shareq.coordinator.runtime.shard import REFUSAL, ShardEvent, ShardState, ShardT, coordinator_error
@@ -108,7 +108,7 @@ class ShardRuntime(Workflows, Generic[ShardT]):
         self._waiting: dict[int, Slot[ShardT]] = {}
         self._calls: dict[int, Waiter] = {}
         self._pauses = Pauses()
-        self._deadlines: deque[Turn] = deque()
+        self._deadlines: list[tuple[int, int, Turn]] = []
         self._repeats: deque[tuple[int, Turn]] = deque()
         self._last_id = 0
 
@@ -130,9 +130,9 @@ class ShardRuntime(Workflows, Generic[ShardT]):
 
     def _next_deadline_ms(self) -> int | None:
         deadlines = self._deadlines
-        while deadlines and deadlines[0].is_over:
-            deadlines.popleft()
-        return deadlines[0].deadline_ms if deadlines else None
+        while deadlines and deadlines[0][2].is_over:
+            heappop(deadlines)
+        return deadlines[0][0] if deadlines else None
 
     def next_id(self) -> int:
         """A new id for an effect; unique among all effects of the coordinator."""
@@ -192,7 +192,7 @@ class ShardRuntime(Workflows, Generic[ShardT]):
             task.end(turn.failure(self.refusal(turn.partition)))
             return LATER
         task.turn, task.slot = turn, slot
-        turn.task, turn.deadline_ms = task, self.now_ms + self.write_timeout_ms
+        turn.task, turn.deadline_ms = task, self.now_ms + (turn.timeout_ms or self.write_timeout_ms)
         if slot.holder is None and not slot.queue:
             slot.holder = task
             task.has_turn = True
@@ -204,7 +204,7 @@ class ShardRuntime(Workflows, Generic[ShardT]):
     def _watch(self, turn: Turn) -> None:
         if not (turn.in_background or turn.is_watched):
             turn.is_watched = True
-            self._deadlines.append(turn)
+            heappush(self._deadlines, (turn.deadline_ms, self.next_id(), turn))
 
     def end_turn(self, task: ShardTask) -> None:
         """End the task's turn, and give the shard to the next turns in the queue."""
@@ -336,7 +336,7 @@ class ShardRuntime(Workflows, Generic[ShardT]):
     def _expire(self) -> None:
         """Report COORDINATOR_NOT_AVAILABLE for turns past their deadline. A workflow in its append is not closed."""
         while (deadline_ms := self._next_deadline_ms()) is not None and deadline_ms <= self.now_ms:
-            turn = self._deadlines.popleft()
+            turn = heappop(self._deadlines)[2]
             result = turn.failure(Errors.COORDINATOR_NOT_AVAILABLE)
             if turn.task.has_turn:
                 turn.task.answer(result)

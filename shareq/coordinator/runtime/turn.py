@@ -30,10 +30,11 @@ def itself(error: Errors) -> Errors:
 class Turn:
     """Wait for the shard of `partition`. The result of the step is the shard.
 
-    If the shard is not active, or the deadline passes, the result of the workflow is `failure(error)`.
+    If the shard is not active, or the deadline passes, the result of the workflow is `failure(error)`. `timeout_ms`:
+    the time until the deadline; None: the runtime's `write_timeout_ms`.
     """
 
-    __slots__ = ("deadline_ms", "failure", "is_over", "is_watched", "partition", "task")
+    __slots__ = ("deadline_ms", "failure", "is_over", "is_watched", "partition", "task", "timeout_ms")
 
     in_background = False
 
@@ -41,9 +42,10 @@ class Turn:
     task: Any
     """Set by the runtime, as is `deadline_ms`."""
 
-    def __init__(self, partition: Any, failure: Callable[[Errors], Any]) -> None:
+    def __init__(self, partition: Any, failure: Callable[[Errors], Any], timeout_ms: int | None = None) -> None:
         self.partition = partition
         self.failure = failure
+        self.timeout_ms = timeout_ms
         self.is_over = False
         self.is_watched = False
         """True if the runtime ends the turn at its deadline."""

@@ -33,6 +33,6 @@ class TransactionContext:
         topic = self.image.topics.get(TRANSACTION_STATE_TOPIC)
         return partition_for(transactional_id, len(topic.partitions)) if topic else NO_PARTITION
 
-    def turn(self, transactional_id: str, failure: Callable[[Errors], Any]) -> Turn:
-        """A turn at the shard of the id."""
-        return Turn(self.partition_of(transactional_id), failure)
+    def turn(self, transactional_id: str, failure: Callable[[Errors], Any], timeout_ms: int | None = None) -> Turn:
+        """A turn at the shard of the id, for at most `timeout_ms`."""
+        return Turn(self.partition_of(transactional_id), failure, timeout_ms)

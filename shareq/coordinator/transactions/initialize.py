@@ -44,7 +44,7 @@ def init_producer_id(
         producer_id = context.ids.take()
         assert producer_id is not None, "wait_until_available() has returned True"
         return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
-    shard = yield context.turn(request.transactional_id, _failure)
+    shard = yield context.turn(request.transactional_id, _failure, request.transaction_timeout_ms)
     known = shard.transactions.get(request.transactional_id)
     last_epoch = shard.last_epochs.get(request.transactional_id, _NO_EPOCH)
     if (
