@@ -10,10 +10,11 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,13 +28,15 @@ from tests.rings.processes import GRACE_S, PART, RUN, kill, left
 REPORTS = ROOT / "build" / "tests"
 STACKS_S = 5.0
 """How long a part may write the stacks of its threads."""
+ERROR_LINES = 10
+"""How much of each error follows the table."""
 REMINDER_S = 30.0
 """How often the parts that run are printed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of a part. `reason`: why it failed, empty if it passed."""
+    """The end of a part. `reason`: why it failed, empty if it passed. `errors`: the failed tests and their errors."""
 
     part: Part
     seconds: float
@@ -41,6 +44,7 @@ class Outcome:
     failed: int = 0
     skipped: int = 0
     reason: str = ""
+    errors: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         counts = f"{self.passed:6} passed" if self.part.report else f"{'':6} {'failed' if self.reason else 'passed'}"
@@ -180,7 +184,8 @@ def _outcome(part: Part, seconds: float, reason: str, report: Path) -> Outcome:
     if not part.report:
         return Outcome(part, seconds, reason=reason)
     try:
-        suite = next(ET.parse(report).iter("testsuite")).attrib
+        root = ET.parse(report).getroot()
+        suite = next(root.iter("testsuite")).attrib
     except (OSError, StopIteration, ET.ParseError):
         return Outcome(part, seconds, reason=reason or "no report of its tests")
     failed = int(suite["failures"]) + int(suite["errors"])
@@ -188,16 +193,24 @@ def _outcome(part: Part, seconds: float, reason: str, report: Path) -> Outcome:
     passed = int(suite["tests"]) - failed - skipped
     if not passed and not failed and not reason:
         reason = "no test ran"
-    return Outcome(part, seconds, passed, failed, skipped, reason)
+    return Outcome(part, seconds, passed, failed, skipped, reason, tuple(_errors(root)))
+
+
+def _errors(report: ET.Element) -> Iterator[str]:
+    """The failed tests in a report, each with the begin of its error."""
+    for case in report.iter("testcase"):
+        for error in (*case.iter("failure"), *case.iter("error")):
+            message = textwrap.indent("\n".join(error.get("message", "").splitlines()[:ERROR_LINES]), "    ")
+            yield f"FAILED {case.get('classname')}::{case.get('name')}\n{message}"
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """All parts in the order of their ends, and the line that counts."""
+    """All parts in the order of their ends, the line that counts, and what failed: the end of the output is read."""
     passed = sum(outcome.passed if outcome.part.report else not outcome.reason for outcome in outcomes)
     failed = sum(max(outcome.failed, bool(outcome.reason)) for outcome in outcomes)
     skipped = sum(outcome.skipped for outcome in outcomes)
     lines = [f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else "")]
-    return "\n".join([*map(str, outcomes), *lines])
+    return "\n".join([*map(str, outcomes), *lines, *(error for outcome in outcomes for error in outcome.errors)])
 
 
 @click.command(help=__doc__)

@@ -166,6 +166,15 @@ def test_the_last_line_counts_tests_and_other_parts() -> None:
     assert "RED: exit code 1" in table([tests, style])
 
 
+def test_the_table_ends_with_the_failed_tests_and_their_errors(tmp_path: Path) -> None:
+    """Of a long log often only its end is kept."""
+    (file := tmp_path / "test_failing.py").write_text("def test_sum(): assert 1 + 1 == 3\ndef test_other(): pass")
+    command = (sys.executable, "-m", "pytest", "--disable-plugin-autoload", "-q", "-c", "/dev/null", str(file))
+    outcomes, _ = run(tmp_path / "reports", Part("part", command, report=True))
+    after = table(outcomes).partition("1 passed, 1 failed\n")[2]
+    assert after.splitlines() == ["FAILED test_failing::test_sum", "    assert (1 + 1) == 3"]
+
+
 def test_names_of_parts_are_unique_in_each_ring() -> None:
     for ring in RINGS.values():
         names = [part.name for phase in ring() for part in phase.parts]
