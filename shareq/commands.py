@@ -1,4 +1,4 @@
-"""The commands of `shareq` that are imported when they are used."""
+"""The commands of `shareq`: each is imported when it is used."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from shareq.model.near_names import did_you_mean
 
 
 class Late(NamedTuple):
-    """A command that is imported when it is used, because of its dependencies. `about`: the first sentence of its help,
-    so that the list of commands needs no import."""
+    """A command that is imported when it is used. `about`: the first sentence of its help, so that the list of commands
+    needs no import."""
 
     module: str
     about: str
@@ -44,6 +44,7 @@ LATE = {
     "perf": Late("shareq.tools.perf.command", "Measure a producer, or the consumers of a share group."),
     "pipeline": Late("shareq.spark.pipeline.command", "Tables of a trace, by Spark: the outcome of every record."),
     "produce": Late("shareq.tools.produce", "Write each line of stdin as a record, as kafka-console-producer does."),
+    "serve": Late("shareq.serve_command", "Serve a cluster to Kafka clients until Ctrl-C."),
     "sheet": Late("shareq_widgets.sheet", "Write share groups on one page to FILE, .svg or .png, to print on A4."),
     "show": Late("shareq_widgets.show.command", "Show the control room of a share group in the browser until Ctrl-C."),
     "tap": Late(
@@ -74,7 +75,7 @@ LONG = 1_000
 
 
 class Commands(click.Group):
-    """The group of all commands, including those of LATE."""
+    """The group of the commands of LATE."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run a command. What the output cannot encode, such as a Japanese name in a code page of Windows, is written
@@ -91,12 +92,13 @@ class Commands(click.Group):
             gc.set_threshold(*before)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        known = [*LATE, *super().list_commands(ctx)]
-        return [*FIRST, *sorted(set(known) - set(FIRST))]
+        del ctx
+        return [*FIRST, *sorted(LATE.keys() - set(FIRST))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
         if cmd_name not in LATE:
-            return super().get_command(ctx, cmd_name)
+            return None
         command: click.Command = getattr(needed(LATE[cmd_name].module), cmd_name.replace("-", "_"))
         return command
 
@@ -111,10 +113,9 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List all commands by their first sentences, without the imports of those of LATE."""
-        known: dict[str, click.Command] = {name: click.Command(name, help=one.about) for name, one in LATE.items()}
-        known.update(self.commands)
-        rows = [(name, known[name].get_short_help_str(LONG)) for name in self.list_commands(ctx)]
+        """List all commands by their first sentences, without an import."""
+        listed = {name: click.Command(name, help=LATE[name].about) for name in self.list_commands(ctx)}
+        rows = [(name, command.get_short_help_str(LONG)) for name, command in listed.items()]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 

@@ -20,7 +20,7 @@ from shareq.wire.apis import API_BY_KEY
 from shareq.wire.broker_addresses import APIS
 from shareq.wire.codec.primitives import skip_tags, uvarint, write_uvarint
 from shareq.wire.codec.schema import schema
-from shareq.wire.errors import MalformedFrame
+from shareq.wire.errors import MalformedFrame, UnsupportedVersion
 
 API_VERSIONS = 18
 METADATA = MetadataRequest.API_KEY
@@ -50,7 +50,7 @@ def newest_known(api_key: int) -> int | None:
 def _described(api_key: int, version: int) -> bool:
     try:
         schema(api_key, version, request=False)
-    except RuntimeError:  # kio's errors of its index
+    except UnsupportedVersion:
         return False
     return True
 

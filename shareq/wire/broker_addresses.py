@@ -19,7 +19,7 @@ from shareq.wire.codec.function_source import FunctionSource
 from shareq.wire.codec.primitives import skip_tags, uvarint, write_uvarint
 from shareq.wire.codec.schema import schema
 from shareq.wire.codec.shapes import Shape, WireField, shape_of
-from shareq.wire.errors import MalformedFrame
+from shareq.wire.errors import MalformedFrame, UnsupportedVersion
 
 APIS = frozenset({0, 1, 3, 10, 60, 78, 79})
 """The APIs whose responses carry addresses of brokers: Produce, Fetch, Metadata, FindCoordinator, DescribeCluster,
@@ -91,7 +91,7 @@ def _walk_of(api_key: int, version: int) -> _Walk | None:
     """The walk over a version from the end of its correlation id. None: no addresses, or an unknown version."""
     try:
         shape = shape_of(None, schema(api_key, version, request=False))
-    except RuntimeError:  # kio's errors of its index: a version newer than its schemas
+    except UnsupportedVersion:
         return None
     if not has_address(shape):
         return None

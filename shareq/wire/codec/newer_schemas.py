@@ -6,14 +6,15 @@ Source: Kafka's message schemas; KIP-1242 for ApiVersions 5.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, field, fields, make_dataclass
 from functools import cache
+from importlib import import_module
 from types import GenericAlias, MappingProxyType
 from typing import Any, NamedTuple, get_args
 from uuid import UUID
 
-from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.schema.request_header.v2.header import RequestHeader
 from kio.schema.response_header.v1.header import ResponseHeader
@@ -26,9 +27,23 @@ from shareq.model.messages.share_browse import BrowseShareGroupRequest
 from shareq.model.messages.share_fetch import RULE_DELAY
 from shareq.model.messages.share_transactions import EndShareTransactionRequest, TxnShareAcknowledgeRequest
 from shareq.model.messages.tap_journal import ReadJournalRequest
+from shareq.wire.apis import API_BY_KEY
+from shareq.wire.errors import UnsupportedVersion
 
 RELEASE_DELAY_TAG = 10_000
 """The tag of the rest that a client requests for released records; Kafka's own tags count from 0."""
+
+
+def older_schema(api_key: int, version: int, *, request: bool) -> Any:
+    """kio's dataclass of a version, or UnsupportedVersion. kio's own index of all its messages would take a
+    hundredth of a second of a tool's start."""
+    api = API_BY_KEY[api_key]
+    package = re.sub(r"(?<!^)(?=[A-Z])", "_", api.name).lower()
+    try:
+        module = import_module(f"kio.schema.{package}.v{version}.{'request' if request else 'response'}")
+    except ModuleNotFoundError:
+        raise UnsupportedVersion(f"kio has no version {version} of {api.name}") from None
+    return getattr(module, (api.request if request else api.response).__name__)
 
 
 class _Field(NamedTuple):
@@ -76,7 +91,7 @@ def _with_field(struct: Any, arrays: tuple[str, ...], added: _Field) -> Any:
 def _with_release_delay(api_key: int, version: int) -> Callable[[], Any]:
     delay = _Field("release_delay_ms", i32, {"kafka_type": "int32", "tag": RELEASE_DELAY_TAG}, i32(RULE_DELAY))
     arrays = ("topics", "partitions", "acknowledgement_batches")
-    return lambda: _with_field(load_request_schema(api_key, version), arrays, delay)
+    return lambda: _with_field(older_schema(api_key, version, request=True), arrays, delay)
 
 
 _TYPES: Mapping[str, Any] = MappingProxyType(
@@ -224,16 +239,16 @@ _TOPIC_ID = _Field("topic_id", UUID | None, {"kafka_type": "uuid"})
 _MADE: Mapping[tuple[int, int, bool], Callable[[], Any]] = MappingProxyType(
     {
         (18, 5, True): lambda: _next(
-            load_request_schema(18, 4),
+            older_schema(18, 4, request=True),
             _Field("cluster_id", str | None, {"kafka_type": "string"}),
             _Field("node_id", i32, {"kafka_type": "int32"}, i32(ANY_NODE)),
         ),
-        (18, 5, False): lambda: _next(load_response_schema(18, 4)),
-        (28, 6, True): lambda: _next_elements(load_request_schema(28, 5), "topics", name=_TOPIC_ID),
-        (28, 6, False): lambda: _next_elements(load_response_schema(28, 5), "topics", name=_TOPIC_ID),
-        (42, 3, True): lambda: _next(load_request_schema(42, 2)),
+        (18, 5, False): lambda: _next(older_schema(18, 4, request=False)),
+        (28, 6, True): lambda: _next_elements(older_schema(28, 5, request=True), "topics", name=_TOPIC_ID),
+        (28, 6, False): lambda: _next_elements(older_schema(28, 5, request=False), "topics", name=_TOPIC_ID),
+        (42, 3, True): lambda: _next(older_schema(42, 2, request=True)),
         (42, 3, False): lambda: _next_elements(
-            load_response_schema(42, 2), "results", _Field("error_message", str | None, {"kafka_type": "string"})
+            older_schema(42, 2, request=False), "results", _Field("error_message", str | None, {"kafka_type": "string"})
         ),
         **{(key, version, True): _with_release_delay(key, version) for key in (78, 79) for version in (1, 2)},
         (BrowseShareGroupRequest.API_KEY, 0, True): _browse_request,

@@ -25,9 +25,7 @@ def _without(package: str) -> Iterator[None]:
 
 try:
     with _without("hypothesis"):  # kio loads it where it is installed, for kio's own tests: half of a tool's start
-        from kio.index import load_request_schema, load_response_schema
-
-        from shareq.wire.codec.newer_schemas import newer_schema
+        from shareq.wire.codec.newer_schemas import newer_schema, older_schema
 except ModuleNotFoundError as missing:
     if (missing.name or "").partition(".")[0] != "kio":
         raise
@@ -37,6 +35,6 @@ except ModuleNotFoundError as missing:
 
 
 def schema(api_key: int, version: int, *, request: bool) -> Any:
-    """kio's dataclass for a version of a request or a response; where kio lacks the version, one of the same form."""
-    load = load_request_schema if request else load_response_schema
-    return newer_schema(api_key, version, request=request) or load(api_key, version)
+    """kio's dataclass for a version of a request or a response; where kio lacks the version, one of the same form.
+    UnsupportedVersion: none is known."""
+    return newer_schema(api_key, version, request=request) or older_schema(api_key, version, request=request)
