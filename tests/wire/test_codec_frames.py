@@ -586,7 +586,8 @@ def test_error_without_kio_has_the_install_command(monkeypatch: pytest.MonkeyPat
     for name in [name for name in sys.modules if name.partition(".")[0] == "kio"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "kio", None)
-    monkeypatch.delitem(sys.modules, "shareq.wire.codec.schema")
+    for name in ("newer_schemas", "schema"):
+        monkeypatch.delitem(sys.modules, f"shareq.wire.codec.{name}")
     with pytest.raises(ModuleNotFoundError, match=re.escape(install_command("kafka"))):
         import_module("shareq.wire.codec.schema")
 
