@@ -16,7 +16,7 @@ _GROUP = "journal, group_id, topic"
 _KEY = f"{_GROUP}, partition"
 
 
-_EXPIRED = "('expired', 'skipped')"
+EXPIRED: Final = ("expired", "skipped")
 """The events in `kept_back` that archive records for their age."""
 
 
@@ -62,7 +62,7 @@ RATES: Final = f"""
                coalesce(sum(records) FILTER (WHERE delivery_count > 1), 0) AS redelivered
         FROM {{attempts}} GROUP BY {_GROUP}
     ), old AS (
-        SELECT {_GROUP}, sum(records) AS expired FROM {{kept_back}} WHERE event IN {_EXPIRED} GROUP BY {_GROUP}
+        SELECT {_GROUP}, sum(records) AS expired FROM {{kept_back}} WHERE event IN {EXPIRED} GROUP BY {_GROUP}
     )
     SELECT c.*, coalesce(o.expired, 0) AS expired, {_share("c.redelivered", "c.acquired")} AS redelivery_rate,
            {_share("c.timed_out", "c.acquired")} AS time_out_rate,
@@ -83,7 +83,7 @@ ACTIVITY: Final = f"""
         SELECT {_GROUP}, ended_ms AS time_ms, 'archived' AS what, records FROM {{attempts}}
         WHERE state IN ('archiving', 'archived')
         UNION ALL
-        SELECT {_GROUP}, time_ms, 'expired' AS what, records FROM {{kept_back}} WHERE event IN {_EXPIRED}
+        SELECT {_GROUP}, time_ms, 'expired' AS what, records FROM {{kept_back}} WHERE event IN {EXPIRED}
     )
     SELECT h.journal, h.group_id, h.topic, h.what,
            CAST((h.time_ms - j.since_ms) * {BINS} DIV (j.until_ms - j.since_ms + 1) AS int) AS bin,

@@ -8,7 +8,7 @@ from itertools import pairwise
 from math import ceil, floor
 from typing import Any, Final, NamedTuple
 
-from shareq.spark.pipeline.figures import BINS, WORST_RUNS
+from shareq.spark.pipeline.figures import BINS, EXPIRED, WORST_RUNS
 from shareq.spark.pipeline.one_pass.attempts import Attempt
 from shareq.spark.pipeline.one_pass.events import Events
 from shareq.spark.pipeline.one_pass.kept_back import KeptBack
@@ -19,7 +19,6 @@ Topic = tuple[str, str]
 """(group_id, topic)."""
 
 _ARCHIVED: Final = ("archiving", "archived")
-_EXPIRED: Final = ("expired", "skipped")
 _FAILURES: Final = ("lock_timeout", "release", "reject", "session_release", "txn_abort")
 _PERCENTILES: Final = (0.5, 0.9, 0.95, 0.99)
 
@@ -82,7 +81,7 @@ def redeliveries(topics: dict[Topic, list[Attempt]]) -> Rows:
 
 def _expired(kept_back: Iterable[KeptBack]) -> Iterator[tuple[Topic, int, int]]:
     """(topic, time_ms, number) of the records that are archived for their age."""
-    return (((row.group_id, row.topic), row.time_ms, row.records) for row in kept_back if row.event in _EXPIRED)
+    return (((row.group_id, row.topic), row.time_ms, row.records) for row in kept_back if row.event in EXPIRED)
 
 
 def rates(topics: dict[Topic, list[Attempt]], kept_back: Iterable[KeptBack], events: Events) -> Rows:
