@@ -27,6 +27,9 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 # Jupyter refuses root (the usual user of a container) without --allow-root.
 ROOT  := $(shell [ "$$(id -u)" = 0 ] && echo --allow-root)
 
+# For tests that may take hours: without it pytest prints the stacks of all threads after some minutes.
+HOURS := -o faulthandler_timeout=0
+
 say = @printf '\n== %s\n' "$(1)"
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
@@ -130,7 +133,7 @@ bench-site: $(VENV)/.test site  ## what the site costs a visitor: seconds to the
 
 fuzz: $(VENV)/.test  ## a million mutated frames against a server, and as many before and after a login (FRAMES=1000000)
 	$(call say,fuzz: mutated frames of every API)
-	@SHAREQ_FUZZ=$(FRAMES) SHAREQ_FUZZ_SECURED=$(FRAMES) $(PY) -m pytest tests/wire/test_fuzz.py $(ARGS)
+	@SHAREQ_FUZZ=$(FRAMES) SHAREQ_FUZZ_SECURED=$(FRAMES) $(PY) -m pytest $(HOURS) tests/wire/test_fuzz.py $(ARGS)
 
 attack: $(VENV)/.test  ## attacks on a server, and what another client sees of them (ARGS='--secured word')
 	$(call say,attacks: p99 of another client, peak memory, recovery)
@@ -138,7 +141,7 @@ attack: $(VENV)/.test  ## attacks on a server, and what another client sees of t
 
 deep: $(VENV)/.test  ## random tests with a new seed and many times the cases (ARGS=tests/leader); not part of the rings
 	$(call say,deep: random tests search for new failures)
-	@$(PY) -m pytest -p no:nbval --timeout 0 --hypothesis-profile=deep --ignore tests/browser $(ARGS)
+	@$(PY) -m pytest $(HOURS) -p no:nbval --timeout 0 --hypothesis-profile=deep --ignore tests/browser $(ARGS)
 
 faults: $(VENV)/.test  ## random faults of a cluster, as clients see them (SEEDS=1000, PERSISTERS='compacted-topic control-records')
 	$(call say,faults: kills, partitions, lost and late messages, slow writes)
@@ -146,16 +149,16 @@ faults: $(VENV)/.test  ## random faults of a cluster, as clients see them (SEEDS
 
 soak: $(VENV)/.test  ## whole clients on a network that harms frames, for minutes (MOVES=250); not part of `make test`
 	$(call say,soak: a faulty network)
-	@SHAREQ_MOVES=$(MOVES) $(PY) -m pytest tests/soak $(ARGS)
+	@SHAREQ_MOVES=$(MOVES) $(PY) -m pytest $(HOURS) tests/soak $(ARGS)
 
 kills: $(VENV)/.test  ## kill -9 of Spark's drivers and of processes on a backend, many times (KILLS=50); not part of `make test`
 	$(call say,kills: Spark drivers and processes on a backend)
-	@SHAREQ_KILLS=$(KILLS) $(PY) -m pytest -p no:nbval --timeout 0 \
+	@SHAREQ_KILLS=$(KILLS) $(PY) -m pytest $(HOURS) -p no:nbval --timeout 0 \
 		tests/spark/test_source_killed.py tests/backend/test_killed.py tests/backend/test_processes.py tests/backend/test_rounds.py tests/backend/test_compacted_topic.py $(ARGS)
 
 truth: $(VENV)/.test  ## the tap's journal beside the logs of programs with each kind of client (TRUTHS=50); not part of `make test`
 	$(call say,truth: the journal of a tap)
-	@SHAREQ_TRUTH_SEEDS=$(TRUTHS) $(PY) -m pytest -p no:nbval tests/proxy/test_ground_truth.py $(ARGS)
+	@SHAREQ_TRUTH_SEEDS=$(TRUTHS) $(PY) -m pytest $(HOURS) -p no:nbval tests/proxy/test_ground_truth.py $(ARGS)
 
 # They support no acknowledging streams.
 BATCH_READ := test_rows_are_those_of_sparks_kafka_source
