@@ -46,7 +46,10 @@ help:  ## this list
 	@echo 'make TARGET, where TARGET is one of'
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
-lab: $(VENV)/.lab course  ## JupyterLab on the tour (PORT=8888, ARGS='--no-browser')
+# Otherwise JupyterLab asks each newcomer whether it may show its news, over the lesson.
+WITHOUT_NEWS := $(VENV)/etc/jupyter/labconfig/page_config.json
+
+lab: $(WITHOUT_NEWS) course  ## JupyterLab on the tour (PORT=8888, ARGS='--no-browser')
 	$(call say,JupyterLab opens on notebooks/mine/00_tour.ipynb: the address to visit is printed below; Ctrl-C twice ends it)
 	@$(BIN)/jupyter lab --ServerApp.ip=localhost --port=$(PORT) $(ROOT) --log-level=WARN --LabApp.log_level=WARN \
 		--ServerApp.jpserver_extensions="{'notebook_shim': False}" \
@@ -186,6 +189,10 @@ bundle: widgets/node_modules/.installed  ## bundle the widgets' JavaScript after
 clean:  ## remove the environment and all caches
 	rm -rf $(VENV) widgets/node_modules build dist .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(WITHOUT_NEWS): $(VENV)/.lab
+	@output="$$($(BIN)/jupyter labextension disable '@jupyterlab/apputils-extension:announcements' 2>&1)" || { echo "$$output" >&2; exit 1; }
+	@touch $@
 
 # A stamp a kind of installation: made again only when the versions change. uv installs in 45 s what takes pip three
 # minutes; where it finds no index (a mirror that only pip knows), pip installs the same versions.
