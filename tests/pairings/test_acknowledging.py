@@ -253,8 +253,10 @@ def test_an_exception_of_the_callback_is_raised_by_the_call(stage: Stage) -> Any
 
 # ---- locks and limits ------------------------------------------------------------------------------------------------
 
+# On a machine that stalls, a lock of a second may run out before the client has the record: its next delivery counts.
 
-@pairing({"again": [("a", 2)], "late": {0: "INVALID_RECORD_STATE"}, "in time": {0: None}})
+
+@pairing({"deliveries between": 1, "late": {0: "INVALID_RECORD_STATE"}, "in time": {0: None}})
 def test_acknowledgement_after_the_lock_expired_is_refused(stage: Stage) -> Any:
     stage.create(share_record_lock_duration_ms=1000)
     stage.write("a")
@@ -262,14 +264,15 @@ def test_acknowledgement_after_the_lock_expired_is_refused(stage: Stage) -> Any:
     (message,) = take(slow, 1)
     stage.lengthen_locks()
     quick = stage.explicit()
-    again = take(quick, 1)
+    (again,) = take(quick, 1)
     slow.acknowledge(message)
     late = stage.results(slow.commit_sync())
-    quick.acknowledge(again[0])
-    return {"again": seen(again), "late": late, "in time": stage.results(quick.commit_sync())}
+    quick.acknowledge(again)
+    between = again.delivery_count() - message.delivery_count()
+    return {"deliveries between": between, "late": late, "in time": stage.results(quick.commit_sync())}
 
 
-@pairing({"calls": [({0: [0]}, "INVALID_RECORD_STATE")], "again": [("a", 2)]})
+@pairing({"calls": [({0: [0]}, "INVALID_RECORD_STATE")], "deliveries between": 1})
 def test_the_callback_receives_the_error_of_an_expired_lock(stage: Stage) -> Any:
     stage.create(share_record_lock_duration_ms=1000)
     stage.write("a")
@@ -277,11 +280,11 @@ def test_the_callback_receives_the_error_of_an_expired_lock(stage: Stage) -> Any
     calls = stage.record_callbacks(slow)
     (message,) = take(slow, 1)
     stage.lengthen_locks()
-    again = take(stage.explicit(), 1)
+    (again,) = take(stage.explicit(), 1)
     slow.acknowledge(message)
     slow.commit_async()
     until(lambda: calls, slow)
-    return {"calls": calls, "again": seen(again)}
+    return {"calls": calls, "deliveries between": again.delivery_count() - message.delivery_count()}
 
 
 @pairing({"seen": [("poison", 1), ("good", 1), ("poison", 2), ("poison", 3)], "left": [], "lag": 0})
