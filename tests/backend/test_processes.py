@@ -21,7 +21,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 import shareq
-from shareq import Admin
+from shareq import Admin, NewTopic
 from shareq.broker.backend.lease import SESSION_MS
 from shareq.broker.backend.processes import NODES, owner
 from shareq.broker.backend.topics import IN_BACKEND
@@ -101,6 +101,16 @@ def work(three: Three, fresh: Fresh) -> Iterator[Work]:
         yield Work(three.kafka, three.servers, fresh("topic"), fresh("group"), stack, partitions=PARTITIONS)
 
 
+@pytest.fixture
+def shared(three: Three, fresh: Fresh) -> None:
+    """All three lead partitions of a topic. Tests that consume nothing open no consumer: librdkafka's share consumer
+    may wait for ever in its `close` if it has not polled, with Apache Kafka, too."""
+    topic = fresh("topic")
+    with Admin({"bootstrap.servers": three.servers}) as admin:
+        admin.create_topics([NewTopic(topic, PARTITIONS)]).check()
+    three.await_shared(topic)
+
+
 def test_each_leads_some_partitions_and_any_can_be_asked(three: Three, work: Work) -> None:
     assert sorted(three.await_shared(work.topic)) == [0, 0, 1, 1, 2, 2]
     for process in three.processes:
@@ -110,10 +120,10 @@ def test_each_leads_some_partitions_and_any_can_be_asked(three: Three, work: Wor
     work.ledger.check()
 
 
-def test_each_process_knows_a_new_topic_when_a_fetch_names_it(three: Three, work: Work, fresh: Fresh) -> None:
+@pytest.mark.usefixtures("shared")
+def test_each_process_knows_a_new_topic_when_a_fetch_names_it(three: Three, fresh: Fresh) -> None:
     """Each reads the metadata once a second. A leader that did not know the id when it was added to a session would
     answer UNKNOWN_TOPIC_ID until the client adds it again, which no client does."""
-    three.await_shared(work.topic)
     first, *others = (int(process.address.rpartition(":")[2]) for process in three.processes)
     for _ in range(3):
         name = fresh("topic")
@@ -132,9 +142,9 @@ def test_each_process_knows_a_new_topic_when_a_fetch_names_it(three: Three, work
             assert errors == {Errors.NONE, Errors.NOT_LEADER_OR_FOLLOWER}
 
 
-def test_each_process_is_the_node_that_its_clients_expect(three: Three, work: Work) -> None:
+@pytest.mark.usefixtures("shared")
+def test_each_process_is_the_node_that_its_clients_expect(three: Three) -> None:
     """Java's clients since 4.4 name the node that they want to reach, and begin anew at any other."""
-    three.await_shared(work.topic)
     ports = [int(process.address.rpartition(":")[2]) for process in three.processes]
     with Raw(ports[0]) as asked:
         metadata = asked.ask(MetadataRequest())

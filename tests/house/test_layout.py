@@ -108,7 +108,7 @@ def test_make_lab_says_what_it_does_and_shows_no_log(tmp_path: Path) -> None:
     lines = subprocess.run(recipe, cwd=ROOT, capture_output=True, check=True, text=True).stdout.splitlines()
     [announced] = [number for number, line in enumerate(lines) if "installing shareq[lab]" in line]
     [moving] = [number for number, line in enumerate(lines) if "uv pip install" in line]
-    [lab] = [line for line in lines if "jupyter lab" in line]
+    [lab] = [line for line in lines if "jupyter lab " in line]
     assert announced < moving
     assert "--quiet" not in lines[moving], "its line of progress is shown"
     assert {"--log-level=WARN", "--LabApp.log_level=WARN"} <= set(lab.split())
