@@ -14,8 +14,8 @@ Rounds = list[tuple[float, float]]
 """The figures of the first and of the second way in each round."""
 
 
-def alternate(benchmark: Any, ways: tuple[Any, Any], measure: Callable[[Any], float]) -> Rounds:
-    """Measure both ways in each round. The table shows the figure of the second one."""
+def alternate(benchmark: Any, ways: tuple[Any, Any], measure: Callable[[Any], float], count: int = ROUNDS) -> Rounds:
+    """Measure both ways in each of `count` rounds. The table shows the figure of the second one."""
     rounds: Rounds = []
 
     def run() -> None:
@@ -24,7 +24,7 @@ def alternate(benchmark: Any, ways: tuple[Any, Any], measure: Callable[[Any], fl
         rounds.append((found[ways[0]], found[ways[1]]))
         REPORTED.now += rounds[-1][1]
 
-    benchmark.pedantic(run, rounds=ROUNDS)
+    benchmark.pedantic(run, rounds=count)
     return rounds
 
 

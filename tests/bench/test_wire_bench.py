@@ -58,6 +58,13 @@ class Client:
         self.process.stdin.write("\n")
         self.process.stdin.flush()
 
+    def turn(self) -> list[float]:
+        """The seconds of the records of one more turn, in the role `turns`."""
+        self.go()
+        assert self.process.stdout is not None
+        found: list[float] = json.loads(self.process.stdout.readline())
+        return found
+
     def result(self) -> Any:
         out, _ = self.process.communicate(timeout=300)
         assert self.process.returncode == 0

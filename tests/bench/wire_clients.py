@@ -2,8 +2,8 @@
 
     python -m tests.bench.wire_clients ROLE BOOTSTRAP_SERVERS TOPIC GROUP COUNT
 
-A client prints `ready`, starts at a line on its standard input, and prints its measurement as JSON. Times are of the
-monotonic clock that all processes of a machine share, in seconds.
+A client prints `ready`, starts at a line on its standard input, and prints its measurement as JSON; `turns` does so for
+each line. Times are of the monotonic clock that all processes of a machine share, in seconds.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 VALUE = b"x" * 100
@@ -78,6 +79,23 @@ def consume(address: str, topic: str, group: str, count: int) -> dict[str, Any]:
 
 def latency(address: str, topic: str, group: str, count: int) -> dict[str, Any]:
     """One record at a time: seconds from produce to the return of the poll that has it."""
+    with _one_at_a_time(address, topic, group) as measure:
+        _wait_for_go()
+        return {"seconds": [measure() for _ in range(count)]}
+
+
+def turns(address: str, topic: str, group: str, count: int) -> dict[str, Any]:
+    """As `latency`, with `count` records for each line of the standard input, until its end."""
+    with _one_at_a_time(address, topic, group) as measure:
+        print("ready", flush=True)
+        for _ in sys.stdin:
+            print(json.dumps([measure() for _ in range(count)]), flush=True)
+    return {}
+
+
+@contextmanager
+def _one_at_a_time(address: str, topic: str, group: str) -> Iterator[Callable[[], float]]:
+    """A producer and a consumer that has joined; a call produces a record and waits for it."""
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": address, "linger.ms": 0})
@@ -86,23 +104,25 @@ def latency(address: str, topic: str, group: str, count: int) -> dict[str, Any]:
     producer.flush(10)
     while not consumer.poll(POLL_S):
         pass
-    _wait_for_go()
-    taken = []
-    for _ in range(count):
+
+    def measure() -> float:
         began = time.monotonic()
         producer.produce(topic, VALUE)
         producer.poll(0)
         while not consumer.poll(POLL_S):
             pass
-        taken.append(time.monotonic() - began)
+        return time.monotonic() - began
+
+    yield measure
     consumer.close()
-    return {"seconds": taken}
+    producer.flush(10)
 
 
 ROLES: dict[str, Callable[[str, str, str, int], dict[str, Any]]] = {
     "produce": produce,
     "consume": consume,
     "latency": latency,
+    "turns": turns,
 }
 
 if __name__ == "__main__":
