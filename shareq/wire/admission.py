@@ -6,7 +6,7 @@ and `queued.max.request.bytes`, read at each use.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -16,6 +16,10 @@ QUEUED_MAX_BYTES = "queued.max.request.bytes"
 
 SMALL_BYTES = 1 << 18
 """A request up to this size is never held back: it has mostly arrived when its size is known."""
+
+LOOK_S = 0.5
+SLOWEST_BYTES = 1 << 19
+"""What a connection has to send in LOOK_S while the memory is full and it alone reads."""
 
 Limit = Callable[[str], Any]
 """The value of a configuration."""
@@ -72,42 +76,93 @@ class Admission:
 
 
 class Reader(Protocol):
+    """A connection."""
+
+    @property
+    def arrived_bytes(self) -> int:
+        """The bytes that have arrived of its unfinished request."""
+        ...
+
+    @property
+    def idle(self) -> bool:
+        """True if no earlier request of it is being answered."""
+        ...
+
     def regulate(self) -> None:
         """Read from the peer, or not."""
         ...
 
+    def abort(self) -> None: ...
+
+
+Later = Callable[[float, Callable[[], object]], object]
+"""`later(delay_s, call)` calls after a time of the wall clock, in the thread of the server."""
+
 
 class RequestMemory:
-    """The bytes of requests that have been received, or have begun, and are not answered: of all connections.
+    """The bytes of requests that have arrived and are not answered, of all connections; and the connections with a
+    large request of which a part has arrived.
 
-    Above the limit no further large request begins; one that has begun arrives in full, so that some are always
-    completed. As in Kafka the last one may exceed the limit.
+    While the bytes reach the limit, only one of these connections reads, that with the smallest request: so some
+    requests are always completed. If it sends too slowly while others wait, it is closed: its request may never end.
     """
 
-    def __init__(self, limit: Limit) -> None:
-        self._limit = limit
-        self._waiting: deque[Reader] = deque()
+    def __init__(self, limit: Limit, later: Later) -> None:
+        self._limit, self._later = limit, later
+        self._unfinished: dict[Reader, int] = {}
+        self._watched: tuple[Reader, int] | None = None
         self.held_bytes = 0
 
     def hold(self, change_bytes: int) -> None:
-        """Count bytes, or release them with a negative number: connections that wait may then begin."""
+        """Count bytes, or release them with a negative number: connections that wait may then read."""
         self.held_bytes += change_bytes
-        while change_bytes < 0 and self._waiting and not self._is_full:
-            self._waiting.popleft().regulate()
+        if change_bytes < 0:
+            self._wake()
 
-    def begins(self, reader: Reader, size: int) -> bool:
-        """Count a request that begins to arrive. False if the connection has to wait for `regulate`."""
-        if size > SMALL_BYTES and self._is_full:
-            if reader not in self._waiting:
-                self._waiting.append(reader)
-            return False
-        self.held_bytes += size
-        return True
+    def may_read(self, reader: Reader, unfinished_bytes: int) -> bool:
+        """True if a connection may read on, with an unfinished request of this size (0: none)."""
+        if unfinished_bytes <= SMALL_BYTES:
+            self.forget(reader)
+            return True
+        self._unfinished[reader] = unfinished_bytes
+        if not self._is_full or reader is self._next:
+            return True
+        self._watch()
+        return False
 
     def forget(self, reader: Reader) -> None:
-        """The connection is lost."""
-        if reader in self._waiting:
-            self._waiting.remove(reader)
+        """The connection has no large unfinished request any more, or is lost."""
+        if self._unfinished.pop(reader, None) is not None:
+            self._wake()
+
+    @property
+    def _next(self) -> Reader | None:
+        """The connection that reads although the memory is full: rather one that waits for no earlier response."""
+        return min(self._unfinished, key=lambda reader: (not reader.idle, self._unfinished[reader]), default=None)
+
+    def _wake(self) -> None:
+        if not self._is_full:
+            for reader in list(self._unfinished):
+                reader.regulate()
+        elif (alone := self._next) is not None:
+            alone.regulate()
+
+    def _watch(self) -> None:
+        """Look after LOOK_S at what has arrived of the request that is read."""
+        reads = self._next
+        if self._watched is None and reads is not None:
+            self._watched = reads, reads.arrived_bytes
+            self._later(LOOK_S, self._look)
+
+    def _look(self) -> None:
+        assert self._watched is not None
+        (watched, before), self._watched = self._watched, None
+        if not self._is_full or len(self._unfinished) < 2:
+            return
+        if self._next is watched and watched.idle and watched.arrived_bytes - before < SLOWEST_BYTES:
+            watched.abort()
+            self.forget(watched)
+        self._watch()
 
     @property
     def _is_full(self) -> bool:

@@ -130,7 +130,6 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._outbox = Outbox()
         self._ending = False
         self._held_bytes = 0
-        self._begun = False
         self._peer_reads = True
         self._reading = True
         self._throttle = Throttle(service.quotas(broker_id), service.loop, lambda: service.answered(self))
@@ -169,13 +168,12 @@ class ServerConnection(asyncio.BufferedProtocol):
                 self.regulate()
             else:
                 self.resume()
-        elif self._frames.begun_bytes and not self._begun:
+        elif self._frames.begun_bytes:
             self.regulate()
 
     def _split(self, data: bytes | memoryview) -> bool:
         """Keep the next requests, at most KEPT_FRAMES of those that have arrived. False if there is none."""
         if frames := self._frames.feed(data, KEPT_FRAMES):
-            self._begun = False
             self._kept.extend(frames)
             self._kept_bytes += sum(map(len, frames))
         return bool(frames)
@@ -345,11 +343,11 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def regulate(self) -> None:
         """Stop reading from the peer above the limit of waiting requests, and resume when none waits; nor while its
-        next request is too large for the memory of all requests."""
+        next request waits for the memory of all requests."""
         if self._transport is None or self._ending or self._transport.is_closing():
             return
         self._count_memory()
-        barred = bool(self._frames.begun_bytes) and not self._begun
+        barred = not self._service.memory.may_read(self, self._frames.begun_bytes)
         unsplit = self._frames.unsplit_bytes > 0
         if self._reading and (barred or unsplit or len(self._kept) > KEPT_FRAMES or self._kept_bytes > KEPT_BYTES):
             self._reading = False
@@ -359,17 +357,16 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def _count_memory(self) -> None:
-        """Count the requests that have arrived, and the one that has begun, in the memory of all requests."""
-        memory, begun_bytes = self._service.memory, self._frames.begun_bytes
-        held = self._kept_bytes + self._frames.unsplit_bytes + (self._request_size if self._header is not None else 0)
-        if self._begun:
-            held += begun_bytes
-        if held != self._held_bytes:
-            change, self._held_bytes = held - self._held_bytes, held
-            memory.hold(change)
-        if begun_bytes and not self._begun and memory.begins(self, begun_bytes):
-            self._begun = True
-            self._held_bytes += begun_bytes
+        """Count what has arrived and is not answered in the memory of all requests."""
+        held = self._kept_bytes + self._frames.held_bytes + (self._request_size if self._header is not None else 0)
+        change, self._held_bytes = held - self._held_bytes, held
+        if change:
+            self._service.memory.hold(change)
+
+    @property
+    def arrived_bytes(self) -> int:
+        """What has arrived of the next requests, the first of which is not complete, or not looked at yet."""
+        return self._frames.held_bytes
 
     @property
     def _is_behind(self) -> bool:

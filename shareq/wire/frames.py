@@ -159,6 +159,11 @@ class FrameReader:
         self.unsplit_bytes = 0
         """The bytes that have arrived and are not looked at yet, because they follow the most frames of a `feed`."""
 
+    @property
+    def held_bytes(self) -> int:
+        """The bytes that have arrived and are not part of a returned frame."""
+        return len(self._held)
+
     def allow(self, max_bytes: int, max_plain_bytes: int) -> None:
         """Change the limits, for frames that have not begun."""
         self._max_bytes, self._max_plain_bytes = max_bytes, max_plain_bytes

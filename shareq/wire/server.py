@@ -81,7 +81,7 @@ class Server(Closing):
         self.failures: deque[BaseException] = deque(maxlen=100)
         self.connections: set[ServerConnection] = set()
         self.inbox = memoryview(bytearray(INBOX_BYTES))
-        self.memory = RequestMemory(self._limit)
+        self.memory = RequestMemory(self._limit, self._later)
         security = security or ListenerSecurity()
         self._credentials = security.credentials()
         self._listeners = server_listeners(cluster, _wanted(host, ports, listeners), security)
@@ -326,6 +326,9 @@ class Server(Closing):
         if not self._handing_over:
             self._handing_over = True
             self._io.afterwards(self._hand_over)
+
+    def _later(self, delay_s: float, call: Callable[[], object]) -> None:
+        self._asyncio.call_later(delay_s, call)
 
     def _soon(self, call: Callable[..., object], *args: object) -> None:
         """Call in the server's thread. A no-op once it has ended."""

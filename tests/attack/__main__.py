@@ -17,11 +17,15 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from shareq.log.records import encode_batch
 from shareq.model.messages.cluster import MetadataRequest
+from shareq.model.messages.data import ProduceRequest
+from shareq.wire.admission import SMALL_BYTES
 from tests.attack.attacks import ON_CONNECTIONS
 from tests.attack.connection import AUTHORITY, Raw
 from tests.attack.coordination import ON_COORDINATION
@@ -35,6 +39,9 @@ MOST_RECOVERY_MS = 1000
 MOST_MEMORY_MB = 500
 P99_MS = {"100 connections that pipeline and never read": 50}
 """The limits of attacks whose share of the server's time is bounded by turns."""
+
+VERSION_WITH_NAMES = 9
+"""A version of Produce that names topics."""
 
 AT_ONCE_MS = 50
 PAUSE_S = 0.005
@@ -61,6 +68,10 @@ class Outcome(NamedTuple):
         )
 
 
+LARGE_EVERY = 10
+"""Every tenth request of the client is larger than those that are never held back."""
+
+
 class Bystander(threading.Thread):
     """A client with one request at a time; `waits_ms`: (time of the request, how long its response took)."""
 
@@ -71,10 +82,17 @@ class Bystander(threading.Thread):
         self._raw = Raw(port)
 
     def run(self) -> None:
+        records = ProduceRequest.Partition(index=0, records=encode_batch([(None, bytes(2 * SMALL_BYTES), (), 0)]))
+        large = ProduceRequest(topics=(ProduceRequest.Topic(name="nowhere", partitions=(records,)),))
         with self._raw:
-            while not self.stopped.wait(PAUSE_S):
+            for number in count():
+                if self.stopped.wait(PAUSE_S):
+                    break
                 began = time.perf_counter()
-                self._raw.ask(MetadataRequest(topics=()))
+                if number % LARGE_EVERY:
+                    self._raw.ask(MetadataRequest(topics=()))
+                else:
+                    self._raw.ask(large, VERSION_WITH_NAMES)
                 self.waits_ms.append((began, (time.perf_counter() - began) * 1000))
 
 

@@ -227,6 +227,25 @@ def unfinished(port: int) -> None:
                     left[writable] -= 1
 
 
+@ON_CONNECTIONS.titled("3 connections that announce 100 MB each")
+def announced(port: int) -> None:
+    with many(port, 3) as raws:
+        for raw in raws:
+            raw.socket.sendall(struct.pack(">ih", 100_000_000, ProduceRequest.API_KEY))
+        time.sleep(3)
+
+
+@ON_CONNECTIONS.titled("3 connections with 95 MB each of a Produce")
+def nearly_finished(port: int) -> None:
+    with many(port, 3) as raws:
+        for raw in raws:
+            with suppress(OSError):
+                raw.socket.sendall(struct.pack(">ih", 100_000_000, ProduceRequest.API_KEY))
+                raw.socket.settimeout(3)
+                raw.socket.sendall(bytes(95_000_000))
+        time.sleep(3)
+
+
 @ON_CONNECTIONS.titled("3,000 connections, each closed at once")
 def opened_and_closed(port: int) -> None:
     for _ in range(3000):

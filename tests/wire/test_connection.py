@@ -99,7 +99,7 @@ class Backend:
         self.calls = 0
         self.loop = self.network = self
         self.turns = Turns(lambda call: asyncio.get_running_loop().call_soon(call))
-        self.memory = RequestMemory({QUEUED_MAX_BYTES: -1}.__getitem__)
+        self.memory = RequestMemory({QUEUED_MAX_BYTES: -1}.__getitem__, lambda delay_s, call: None)
 
     def quotas(self, broker_id: int) -> ClientQuotas:
         return ClientQuotas(dict, lambda _: 1)
