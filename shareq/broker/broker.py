@@ -14,7 +14,7 @@ from shareq.broker.data_plane import DataPlane
 from shareq.broker.dead_letters import DeadLetterWriter
 from shareq.broker.fetch import FetchHandler
 from shareq.broker.group_retention import GroupRetention
-from shareq.broker.host import Host, raise_later
+from shareq.broker.host import Host, raise_failed
 from shareq.broker.loop import EventLoop
 from shareq.broker.network import Network
 from shareq.broker.produce import NO_VERDICTS, Verdicts, produce
@@ -42,7 +42,6 @@ from shareq.model.actor import (
     DeadLettersEnded,
     DeleteRecordsBefore,
     Effect,
-    Failed,
     FindOffset,
     ImageChanged,
     Incoming,
@@ -230,7 +229,7 @@ class Broker:
         stalled, self._stalled = self._stalled, []
         for host, append in stalled:
             isolated(failed, self._append_records, host, append)
-        raise_later([each.error for each in failed if isinstance(each, Failed)], self._loop)
+        raise_failed(failed, self._loop)
 
     def _lead_shard(self, host: Host, shard: TopicPartition, partition: PartitionImage) -> None:
         epoch = self._led.get(shard)

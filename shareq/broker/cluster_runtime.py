@@ -12,11 +12,13 @@ from types import MappingProxyType
 
 from shareq.broker.broker import Broker
 from shareq.broker.controller import Controller
+from shareq.broker.host import raise_failed
 from shareq.broker.loop import EventLoop
 from shareq.broker.message_faults import MessageFaults
 from shareq.broker.network import Network
 from shareq.broker.placement import ErrorWithMessage
 from shareq.broker.storage import Storage
+from shareq.model.actor import isolated
 from shareq.model.configs import BrokerConfig
 from shareq.model.events import Event
 from shareq.model.image import Addresses, BrokerImage, ClusterImage, listeners_of
@@ -195,14 +197,15 @@ class ClusterRuntime:
     # ---- retention, random generators, journal -----------------------------------------------------------------------
 
     def _clean(self) -> None:
-        self.clean_logs()
         self._clean_later()
+        self.clean_logs()
 
     def clean_logs(self) -> None:
         """Run retention and compaction of all logs, and let brokers ask which records all groups have finished."""
-        self.storage.clean(self._loop.now_ms())
+        failed = self.storage.clean(self._loop.now_ms())
         for broker in list(self.brokers.values()):
-            broker.clean_by_groups()
+            isolated(failed, broker.clean_by_groups)
+        raise_failed(failed, self._loop)
 
     def _clean_later(self) -> None:
         self._loop.at(self._loop.time_ms() + CLEAN_INTERVAL_MS, self._clean)

@@ -12,6 +12,11 @@ from shareq.model.events import Event
 TICK = Tick()
 
 
+def raise_failed(effects: Iterable[Effect], loop: EventLoop) -> None:
+    """Raise the error of each `Failed`, as `raise_later`."""
+    raise_later([effect.error for effect in effects if isinstance(effect, Failed)], loop)
+
+
 def raise_later(failures: Iterable[Exception], loop: EventLoop) -> None:
     """Raise each failure in an event of its own: the operation under way is another one."""
     for failure in failures:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from shareq.broker.free_memory import WORTH_IT_BYTES, give_back
 from shareq.log.config import LogConfig
 from shareq.log.memory import MemoryLog
+from shareq.model.actor import Effect, isolated
 from shareq.model.errors import ConfigException, Errors, KafkaError, KafkaException
 from shareq.model.events import Event, LogStartMoved
 from shareq.model.ids import INTERNAL_TOPICS, TopicId, TopicPartition
@@ -95,19 +96,27 @@ class Storage:
         faults = self._faults.get(topic)
         return faults.popleft() if faults else Errors.NONE
 
-    def clean(self, now_ms: int) -> None:
-        """Run retention and compaction of every log, as Kafka's cleaner does every few minutes."""
-        freed_bytes = 0
+    def clean(self, now_ms: int) -> list[Effect]:
+        """Run retention and compaction of every log, as Kafka's cleaner does every few minutes. Returns a `Failed` for
+        each log that could not be cleaned."""
+        failed: list[Effect] = []
+        before_bytes = self._size_in_bytes
         for (topic_id, partition), log in self._logs.items():
-            before, size = log.log_start_offset, log.size_in_bytes
-            log.clean(now_ms)
-            log.clean_share_state()
-            freed_bytes += size - log.size_in_bytes
-            if log.log_start_offset != before:
-                name = self._image.topics_by_id[topic_id].name
-                self._record(LogStartMoved(name, partition, log.log_start_offset))
-        if freed_bytes >= WORTH_IT_BYTES:
+            isolated(failed, self._clean, self._image.topics_by_id[topic_id].name, partition, log, now_ms)
+        if before_bytes - self._size_in_bytes >= WORTH_IT_BYTES:
             give_back()
+        return failed
+
+    def _clean(self, topic: str, partition: int, log: MemoryLog, now_ms: int) -> None:
+        before = log.log_start_offset
+        log.clean(now_ms)
+        log.clean_share_state()
+        if log.log_start_offset != before:
+            self._record(LogStartMoved(topic, partition, log.log_start_offset))
+
+    @property
+    def _size_in_bytes(self) -> int:
+        return sum(log.size_in_bytes for log in self._logs.values())
 
     def delete_records(self, at: TopicPartition, offset: int) -> tuple[Errors, int]:
         """Raise the log start to `offset` (-1: the high watermark). Returns the error and the new log start."""

@@ -212,8 +212,7 @@ class LedgerStage(FaultyStage):
         self.admin.delete_records({("orders", partition): self.rng.randrange(end + 1)}, timeout=5)
 
     def compact(self) -> None:
-        storage = self.cluster._runtime.storage
-        self.cluster.loop.enter(lambda: storage.clean(self.cluster.now_ms))
+        self.cluster.clean_logs()
 
     # ---- invariants --------------------------------------------------------------------------------------------------
 

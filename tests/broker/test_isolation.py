@@ -10,6 +10,8 @@ import pytest
 
 from shareq import Cluster
 from shareq.broker import broker as broker_module
+from shareq.broker.broker import Broker
+from shareq.broker.cluster_runtime import CLEAN_INTERVAL_MS
 from shareq.coordinator.group.deadlines import DeadlineKey, DeadlineKind
 from shareq.coordinator.group_coordinator import _WHEN_DUE
 from shareq.coordinator.share_group import leave
@@ -177,6 +179,44 @@ def test_locks_of_other_partitions_expire_although_one_expiry_raises(
     cluster.advance(40_000)
     assert [type(failure) for failure in failures] == [Defect]
     assert sorted(fetch(MEMBERS[1]).values()) == [0, 1, 1]
+
+
+def test_other_logs_are_cleaned_although_one_raises_and_again_later(
+    cluster: Cluster, failures: list[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cleaned: Counter[int] = Counter()
+    for partition in range(3):
+        log = cluster.log("orders", partition)
+
+        def clean(now_ms: int, partition: int = partition) -> int:
+            cleaned[partition] += 1
+            if partition == 0:
+                raise Defect
+            return now_ms
+
+        monkeypatch.setattr(log, "clean", clean)
+    cluster.advance(3 * CLEAN_INTERVAL_MS)
+    assert cleaned == {0: 3, 1: 3, 2: 3}
+    assert [type(failure) for failure in failures] == [Defect] * 3
+
+
+def test_other_brokers_clean_by_groups_although_one_raises(
+    failures: list[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    with Cluster(brokers=2, seed=3) as cluster:
+        cluster.loop.report_to(failures.append)
+
+        def clean(broker: Broker) -> None:
+            asked.append(broker.broker_id)
+            if broker.broker_id == 0:
+                raise Defect
+
+        monkeypatch.setattr(Broker, "clean_by_groups", clean)
+        cluster.clean_logs()
+        cluster.advance(1)
+    assert asked == [0, 1]
+    assert [type(failure) for failure in failures] == [Defect]
 
 
 def test_other_fetches_end_although_one_raises(
