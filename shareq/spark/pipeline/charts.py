@@ -19,6 +19,8 @@ Row = Mapping[str, Any]
 
 MOST_LINES = 6
 MOST_BARS = 16
+LABEL_CHARACTERS = 32
+"""Of a name beside its bar, or in a legend of three columns."""
 
 OUTCOMES: Mapping[str, tuple[str, str]] = {
     "accept": (LIGHT["acknowledged"], ""),
@@ -126,7 +128,7 @@ def lag(rows: Sequence[Row], span_s: float) -> Chart:
             }
         for (name, values), (colour, dash) in zip(lines.items(), SERIES, strict=False):
             axis.step([at * width for at in values], list(values.values()), where="post", color=colour, linestyle=dash,
-                      linewidth=1.8, label=name)  # fmt: skip
+                      linewidth=1.8, label=figure_text(name, LABEL_CHARACTERS))  # fmt: skip
         axis.set_xlim(0, span_s)
         axis.set_xlabel("seconds since the start")
         axis.set_ylabel(f"most lag in {width:,.3g} s, records")
@@ -251,8 +253,8 @@ def shares(rows: Sequence[Row], fairness: float | None) -> Chart:
     names = [_member(row) for row in shown]
 
     def draw(axis: Axes) -> None:
-        axis.barh(names, [row["acquired"] for row in shown], height=0.7, color=LIGHT["line"], label="acquired")
-        axis.barh(names, [row["accepted"] for row in shown], height=0.42, color=LIGHT["acknowledged"], label="accepted")
+        for what, height, colour in (("acquired", 0.7, "line"), ("accepted", 0.42, "acknowledged")):
+            axis.barh(range(len(names)), [row[what] for row in shown], height=height, color=LIGHT[colour], label=what)
         _names(axis, names)
         axis.set_xlabel("records")
         _thousands(axis.xaxis)
@@ -271,7 +273,7 @@ def _member(row: Row) -> str:
 
 def _names(axis: Axes, names: Sequence[str]) -> None:
     """Label the bars, the first one on top."""
-    axis.set_yticks(range(len(names)), [figure_text(name) for name in names])
+    axis.set_yticks(range(len(names)), [figure_text(name, LABEL_CHARACTERS) for name in names])
     axis.set_ylim(len(names) - 0.4, -0.6)
     axis.grid(visible=False, axis="y")
 
