@@ -9,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from shareq import Cluster
+from shareq import Cluster, __version__
 from shareq.cli import main
 from shareq.commands import LATE
 from shareq.wire.server import Server
@@ -61,6 +61,14 @@ def test_the_help_of_a_tool_imports_no_large_package(name: str) -> None:
     modules = imported_by(name, "--help")
     assert LATE[name].module in modules
     assert {module.split(".")[0] for module in modules}.isdisjoint(HEAVY)
+
+
+@pytest.mark.parametrize(
+    "words", ["acls", "browse", "configs", "consume", "dlq redrive", "groups", "perf produce", "topics", "verify"]
+)
+def test_a_tool_prints_the_version_as_those_of_kafka_do(words: str) -> None:
+    done = CliRunner().invoke(main, [*words.split(), "--version"])
+    assert (done.exit_code, done.output.split()[-1]) == (0, __version__)
 
 
 def test_a_client_starts_without_the_events_and_the_image_of_brokers() -> None:

@@ -75,7 +75,8 @@ def tap(
 ) -> None:
     """Pass clients through to the Kafka at BOOTSTRAP until Ctrl-C, and journal its share groups.
 
-    Clients connect to the printed address in place of BOOTSTRAP; all but the addresses of brokers stays as it is.
+    Clients connect to the printed address in place of BOOTSTRAP. Of what passes, only the addresses of brokers and the
+    versions that they offer change.
     """
     if (ca or cert or key) and not tls:
         raise click.UsageError("--ca, --cert and --key need --tls")

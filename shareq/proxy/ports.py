@@ -15,7 +15,7 @@ from shareq.model.errors import KafkaError, KafkaException
 from shareq.model.messages.base import Request, Response
 from shareq.model.messages.cluster import MetadataRequest, MetadataResponse
 from shareq.wire.acceptor import Acceptor, ports_of
-from shareq.wire.address import Address
+from shareq.wire.address import Address, is_loopback
 from shareq.wire.client.addresses import parse_bootstrap_servers
 from shareq.wire.client.client_security import PLAINTEXT, ClientSecurity
 from shareq.wire.client.login import Login, LoginFailed
@@ -101,6 +101,13 @@ def _exactly(opened: socket.socket, size: int) -> bytes:
     return data
 
 
+def warn(address: str) -> None:
+    """Warn of an address of the proxy that others can reach."""
+    if not is_loopback(address):
+        text = "tapping on %s without TLS: each program that reaches it can read the journal and use the brokers"
+        _log.warning(text, address)
+
+
 class Ports:
     """Acceptors by broker id, and the addresses of the brokers. `make(broker_id)`: the protocol of a new connection."""
 
@@ -118,7 +125,8 @@ class Ports:
         self._tasks: set[asyncio.Task[None]] = set()
         try:
             for broker_id, number in zip(sorted(brokers), ports_of(host, port, len(brokers)), strict=True):
-                self._bind(broker_id, number)
+                opened = self._bind(broker_id, number)
+            warn(opened.address)
         except BaseException:
             self.close()
             raise

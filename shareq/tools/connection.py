@@ -14,6 +14,7 @@ import click
 from shareq.client.config import CONNECTION_KEYS
 from shareq.client.properties import client_properties
 from shareq.model.errors import ConfigException, KafkaException, in_words
+from shareq.version import __version__
 
 if TYPE_CHECKING:
     from shareq.admin import Admin
@@ -68,9 +69,10 @@ def connection_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def client_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Decorator for tools in which --timeout means something else: the options --bootstrap-server, --command-config and
-    --command-property."""
+    """Decorator for tools in which --timeout means something else: the options --bootstrap-server, --command-config,
+    --command-property and --version."""
 
+    @click.version_option(__version__)
     @click.option("--bootstrap-server", required=True, metavar="HOST:PORT", help="The servers to connect to.")
     @click.option(
         "--command-config",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from ipaddress import ip_address
 from typing import NamedTuple
 
 from shareq.model.actor import ANONYMOUS
 from shareq.model.configs import BrokerConfig
 from shareq.model.errors import ConfigException
 from shareq.model.security_configs import FAILURE_DELAY_MS, JWKS_URL, MAX_REAUTH_MS, MAX_RECEIVE_BYTES, PRINCIPAL_RULES
+from shareq.wire.address import is_loopback
 from shareq.wire.security.listener_address import ListenerAddress
 from shareq.wire.security.listener_security import ListenerSecurity
 from shareq.wire.security.mechanisms import OAUTHBEARER, Mechanisms
@@ -89,7 +89,7 @@ class ChannelSecurity:
     def warn(self, address: str) -> None:
         """Warn of an address that others can reach, if they may read along, or need no login."""
         open_to_all = not (self.context is not None and self.authenticates)
-        if open_to_all and not ip_address(address.partition("%")[0]).is_loopback:
+        if open_to_all and not is_loopback(address):
             text = "serving on %s without TLS and SASL: each program that reaches this address can read and change all"
             _log.warning(text, address)
 
