@@ -13,8 +13,9 @@ import os
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from threading import Event, Thread
@@ -47,7 +48,8 @@ class Query(NamedTuple):
 
     records: int
     seconds: float
-    cpu: float
+    cpu: dict[str, float]
+    """Processor time in seconds, by the names of CPU."""
     batches: int
     fastest: dict[str, int]
     """Of the largest batches the fastest: its rows, and the milliseconds of its parts, by Spark's names."""
@@ -55,8 +57,9 @@ class Query(NamedTuple):
 
 def summed(queries: Sequence[Query]) -> dict[str, Any]:
     """The figures of equal queries."""
-    sums = {name: sum(getattr(query, name) for query in queries) for name in ("records", "seconds", "cpu", "batches")}
-    return sums | {"fastest": fastest_of([query.fastest for query in queries])}
+    sums = {name: sum(getattr(query, name) for query in queries) for name in ("records", "seconds", "batches")}
+    cpu = {name: sum(query.cpu[name] for query in queries) for name in CPU}
+    return {**sums, "cpu": cpu, "fastest": fastest_of([query.fastest for query in queries])}
 
 
 def fastest_of(batches: Sequence[dict[str, int]]) -> dict[str, int]:
@@ -80,17 +83,52 @@ class Sources(NamedTuple):
         return self.spark.readStream.format("shareq").options(**options, **{"group.id": group}).load()
 
 
-def cpu_seconds() -> dict[int, float]:
-    """Processor time of each process of this session so far, in seconds, by process."""
-    found: dict[int, float] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:  # the process has ended meanwhile
-            continue
-        if int(fields[3]) == os.getsid(0):
-            found[int(stat.parent.name)] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+TASKS, QUERY, COMPILER, JAVA = "Java: tasks", "Java: query", "Java: compiler, collector", "Java: the rest"
+PYTHON_TASKS, PLANNER, DRIVER = "Python: tasks", "Python: planner", "Python: driver"
+CPU = TASKS, QUERY, COMPILER, JAVA, PYTHON_TASKS, PLANNER, DRIVER
+"""What takes processor time: threads of the JVM, the workers of tasks, the process in which Spark calls a source's
+reader for offsets and partitions, and this process."""
+
+THREADS = {
+    "Executor task l": TASKS,
+    "stream executio": QUERY,
+    **dict.fromkeys(("C1 ", "C2 ", "G1 ", "GC ", "VM "), COMPILER),
+}
+"""The beginnings of the names of threads, of which Linux keeps 15 characters."""
+
+
+def cpu_seconds() -> dict[tuple[int, str], float]:
+    """Processor time of the processes of this session so far, in seconds, by process and what it is for."""
+    found: defaultdict[tuple[int, str], float] = defaultdict(float)
+    for process in Path("/proc").glob("[0-9]*"):
+        number = int(process.name)
+        with suppress(OSError):  # it has ended meanwhile
+            _, session, seconds = _times(process)
+            if session != os.getsid(0):
+                continue
+            part = _part_of(number, (process / "cmdline").read_bytes())
+            found[number, part] += seconds
+            for thread in (process / "task").iterdir() if part == JAVA else ():
+                name, _, seconds = _times(thread)
+                named = next((part for start, part in THREADS.items() if name.startswith(start)), JAVA)
+                found[number, named] += seconds
+                found[number, JAVA] -= seconds
     return found
+
+
+def _times(folder: Path) -> tuple[str, int, float]:
+    """The name of a process or a thread, its session, and its processor time in seconds."""
+    head, _, rest = (folder / "stat").read_text().rpartition(")")
+    fields = rest.split()
+    return head.partition("(")[2], int(fields[3]), (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _part_of(process: int, command: bytes) -> str:
+    if process == os.getpid():
+        return DRIVER
+    if b"java" in command.partition(b"\0")[0]:
+        return JAVA
+    return PYTHON_TASKS if command.rstrip(b"\0").endswith(b"pyspark.worker") else PLANNER
 
 
 def throughput(rows: DataFrame, sink: str, records: int, seconds: float = SECONDS) -> Query:
@@ -100,12 +138,18 @@ def throughput(rows: DataFrame, sink: str, records: int, seconds: float = SECOND
     if sink == "parquet":
         writer = writer.option("path", f"{folder}/rows")
     before, batches = cpu_seconds(), list[Any]()
-    query, end = writer.start(), float("inf")
+    query, end, newest = writer.start(), float("inf"), ""
     while sum(batch["numInputRows"] for batch in batches) < records and time.monotonic() < end:
         time.sleep(0.02)
+        last = query.lastProgress
+        if last is None or last["timestamp"] == newest:  # all of them 50 times a second would cost more than a batch
+            continue
+        newest = last["timestamp"]
         batches = [progress for progress in query.recentProgress if progress["numInputRows"]]
         end = min(end, time.monotonic() + seconds) if batches else end
-    used = sum(seconds - before.get(process, 0) for process, seconds in cpu_seconds().items())
+    used = dict.fromkeys(CPU, 0.0)
+    for at, so_far in cpu_seconds().items():
+        used[at[1]] += so_far - before.get(at, 0)
     query.stop()
     return Query(
         sum(batch["numInputRows"] for batch in batches),

@@ -1,5 +1,5 @@
 """Spark reads topics of Apache Kafka with its own source, and with shareq's source in a share group: one table of both,
-and one of the parts of a batch.
+one of the parts of a batch, and one of the parts of the processor time.
 
     make bench ARGS='-k spark_source'                           # ten minutes
     SHAREQ_SPARK_PARTITIONS=4 make bench ARGS='-k spark_source' # a third of it
@@ -76,7 +76,7 @@ def table(figures: list[dict[str, Any]]) -> str:
     for figure in figures:
         theirs = own[figure["partitions"], figure["sink"]]
         rate, their_rate = (each["records"] / each["seconds"] for each in (figure, theirs))
-        cpu, their_cpu = (each["cpu"] / each["records"] * 1e6 for each in (figure, theirs))
+        cpu, their_cpu = (sum(each["cpu"].values()) / each["records"] * 1e6 for each in (figure, theirs))
         line = [figure["partitions"], figure["sink"], figure["source"], f"{rate:,.0f}", f"{rate / their_rate:.2f}"]
         line += [f"{cpu:.1f}", f"{cpu / their_cpu:.2f}", f"{figure['records'] / figure['batches']:,.0f}"]
         lines.append([*map(str, line), *(str(figure.get(name, "")) for name in ("p50", "p99"))])
@@ -101,6 +101,16 @@ def parts_of_a_batch(figures: list[dict[str, Any]]) -> str:
     return as_markdown(lines)
 
 
+def parts_of_cpu(figures: list[dict[str, Any]]) -> str:
+    """Processor time for a million records, in seconds, by what it is for, as Markdown."""
+    names = list(figures[0]["cpu"])
+    lines = [["partitions", "sink", "source", *names], ["---:", "---", "---", *["---:"] * len(names)]]
+    for figure in figures:
+        each = [f"{seconds / figure['records'] * 1e6:.2f}" for seconds in figure["cpu"].values()]
+        lines.append([str(figure["partitions"]), figure["sink"], figure["source"], *each])
+    return as_markdown(lines)
+
+
 def as_markdown(lines: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -122,4 +132,4 @@ def test_spark_source(benchmark: Any, jars: str, capsys: pytest.CaptureFixture[s
         found = benchmark.pedantic(measure, rounds=1)
     benchmark.extra_info["figures"] = found
     with capsys.disabled():
-        print(f"\n{table(found)}\n\n{parts_of_a_batch(found)}")
+        print(f"\n{table(found)}\n\n{parts_of_a_batch(found)}\n\n{parts_of_cpu(found)}")
