@@ -84,6 +84,10 @@ class Serving:
             self._process.communicate()
             self._process = None
 
+    def forget(self) -> None:
+        """Delete what the process has written."""
+        self._errors.close()
+
     def end(self) -> None:
         """Let the process end in an orderly way."""
         if self._process is not None:
@@ -100,6 +104,7 @@ def serving(backend: str, *options: str) -> Iterator[Serving]:
     finally:
         made.kill()
         print(made.errors, file=sys.stderr)
+        made.forget()
 
 
 Record = tuple[int, int]
@@ -157,8 +162,14 @@ class Ledger:
             self._lock.wait(1)
 
     def work(self, consumer: Any) -> None:
-        """Poll once, and accept what arrives."""
-        found = list(consumer.poll(0.1))
+        """Poll once, and accept what arrives. A consumer of shareq that no broker has answered yet says so, and goes
+        on: its process may stand still."""
+        try:
+            found = list(consumer.poll(0.1))
+        except shareq.KafkaException as failure:
+            if failure.error.code() != shareq.KafkaError._TRANSPORT:
+                raise
+            found = []
         self.empty[consumer] += not found
         self.accept(consumer, found)
 

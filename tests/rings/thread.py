@@ -72,6 +72,13 @@ _KAFKA = {
         "test_the_journal_equals_the_log_of_the_program[of_confluent]",
         "test_a_java_consumer_is_seen",
     ),
+    "kafka/test_secured.py": (
+        "test_our_clients_get_into_apache_kafka[SCRAM-SHA-256]",
+        "test_our_clients_get_into_apache_kafka[OAUTHBEARER]",
+        "test_apache_kafka_refuses_as_shareq_does[SCRAM-SHA-512-change1-expected1]",
+        "test_javas_tools_get_in[mutual TLS]",
+    ),
+    "kafka/test_refused_logins.py": ("test_javas_client_reports_why[wrong password]",),
     "tools/test_groups.py": ("test_a_group_with_a_member_is_listed_and_described_as_by_kafka",),
 }
 

@@ -1,5 +1,5 @@
-"""Java's tools, run on two brokers at the same time: shareq, with and without a backend, and Apache Kafka; their output
-must be equal."""
+"""Java's tools, run on two brokers at the same time: shareq, with and without a backend, and Apache Kafka, with and
+without a tap; their output must be equal."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from shareq.kafka import LocalKafka
+from shareq.proxy import Tap, tap
 from shareq.wire.server import Server
 from tests.kafka.fixtures import Reachable
 from tests.tools.java_tools import JavaTools, started
@@ -19,10 +21,18 @@ def java_tools() -> Iterator[JavaTools]:
         yield running
 
 
-@pytest.fixture(params=["served", "backed"], ids=["shareq", "shareq-on-kafka"])
+@pytest.fixture(scope="module")
+def tapped_kafka(kafka: LocalKafka) -> Iterator[Tap]:
+    with tap(kafka.bootstrap_servers) as made:
+        yield made
+        assert not made.failures
+
+
+@pytest.fixture(params=["served", "backed", "tapped_kafka"], ids=["shareq", "shareq-on-kafka", "apache-kafka-tapped"])
 def both(request: pytest.FixtureRequest, served: Server, java_tools: JavaTools) -> SideBySide:
-    """A shareq cluster and Apache Kafka, one broker each, with equal configurations. A cluster with a backend has the
-    topics of that Kafka, so it is compared with the cluster that the other tests compare with Kafka."""
+    """A shareq cluster and Apache Kafka, one broker each, with equal configurations. A cluster with a backend, and a
+    tap, have the topics of that Kafka, so they are compared with the cluster that the other tests compare with Kafka.
+    """
     ours: Reachable = request.getfixturevalue(request.param)
     apache = request.getfixturevalue("kafka") if ours is served else served
     return SideBySide(ours.bootstrap_servers, apache.bootstrap_servers, java_tools)

@@ -146,6 +146,7 @@ def reset(stage: GroupStage, *args: str) -> CompletedProcess[str]:
     return done
 
 
+@ON_BOTH
 @pytest.mark.parametrize(
     ("target", "offset"),
     [
@@ -164,6 +165,7 @@ def test_offsets_are_reset(stage: GroupStage, target: list[str], offset: int) ->
     assert stage.offsets == {0: offset, 1: offset}
 
 
+@ON_BOTH
 def test_an_exported_plan_can_be_read_again(stage: GroupStage, tmp_path: Path) -> None:
     lines = reset(stage, "--topic", stage.topic, "--to-offset", "3", "--dry-run", "--export").stdout
     assert lines == f"{stage.topic},0,3\n{stage.topic},1,3\n"
@@ -178,6 +180,7 @@ def test_a_file_for_several_groups_is_read_for_one(stage: GroupStage, tmp_path: 
     assert stage.offsets == {1: 2}
 
 
+@ON_BOTH
 def test_the_present_offsets_are_kept(stage: GroupStage) -> None:
     """A partition that the group does not have gets the end of its log."""
     reset(stage, "--topic", f"{stage.topic}:0", "--to-offset", "2", "--execute")
