@@ -83,18 +83,17 @@ class Sources(NamedTuple):
         return self.spark.readStream.format("shareq").options(**options, **{"group.id": group}).load()
 
 
-TASKS, QUERY, COMPILER, JAVA = "Java: tasks", "Java: query", "Java: compiler, collector", "Java: the rest"
+QUERY, COMPILER, JAVA = "Java: query", "Java: compiler, collector", "Java: tasks, the rest"
 PYTHON_TASKS, PLANNER, DRIVER = "Python: tasks", "Python: planner", "Python: driver"
-CPU = TASKS, QUERY, COMPILER, JAVA, PYTHON_TASKS, PLANNER, DRIVER
+CPU = QUERY, COMPILER, JAVA, PYTHON_TASKS, PLANNER, DRIVER
 """What takes processor time: threads of the JVM, the workers of tasks, the process in which Spark calls a source's
 reader for offsets and partitions, and this process."""
 
 THREADS = {
-    "Executor task l": TASKS,
     "stream executio": QUERY,
     **dict.fromkeys(("C1 ", "C2 ", "G1 ", "GC ", "VM "), COMPILER),
 }
-"""The beginnings of the names of threads, of which Linux keeps 15 characters."""
+"""The beginnings of the names of threads, of which Linux keeps 15 characters. Those of tasks change their names."""
 
 
 def cpu_seconds() -> dict[tuple[int, str], float]:
