@@ -38,6 +38,12 @@ class JavaTools:
                 code, out, err = _number(answer), _text(answer), _text(answer)
         return subprocess.CompletedProcess([tool, *args], code, out, err)
 
+    def configure_logging(self) -> None:
+        """Run a tool that logs an error: the first such run in the process configures the logger, and what another
+        one logs meanwhile is lost."""
+        wrong = ("--create", "--topic", "t", "--config", "retention.ms=long")
+        assert "ConfigException" in self.run("kafka-topics", "--bootstrap-server", "127.0.0.1:1", *wrong).stderr
+
 
 def _number(answer: BinaryIO) -> int:
     (number,) = _SIZE.unpack(answer.read(_SIZE.size))
@@ -62,6 +68,8 @@ def started() -> Iterator[JavaTools]:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
-            yield JavaTools(int(process.stdout.readline()))
+            tools = JavaTools(int(process.stdout.readline()))
+            tools.configure_logging()
+            yield tools
         finally:
             process.kill()
