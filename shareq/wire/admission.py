@@ -110,6 +110,8 @@ class RequestMemory:
     def __init__(self, limit: Limit, later: Later) -> None:
         self._limit, self._later = limit, later
         self._unfinished: dict[Reader, int] = {}
+        self._barred: dict[Reader, None] = {}
+        """Those of them that do not read."""
         self._watched: tuple[Reader, int] | None = None
         self.held_bytes = 0
 
@@ -126,12 +128,15 @@ class RequestMemory:
             return True
         self._unfinished[reader] = unfinished_bytes
         if not self._is_full or reader is self._next:
+            self._barred.pop(reader, None)
             return True
+        self._barred[reader] = None
         self._watch()
         return False
 
     def forget(self, reader: Reader) -> None:
         """The connection has no large unfinished request any more, or is lost."""
+        self._barred.pop(reader, None)
         if self._unfinished.pop(reader, None) is not None:
             self._wake()
 
@@ -141,10 +146,13 @@ class RequestMemory:
         return min(self._unfinished, key=lambda reader: (not reader.idle, self._unfinished[reader]), default=None)
 
     def _wake(self) -> None:
+        """Let those read that may: none is barred unless the memory has been full."""
+        if not self._barred:
+            return
         if not self._is_full:
-            for reader in list(self._unfinished):
+            for reader in list(self._barred):
                 reader.regulate()
-        elif (alone := self._next) is not None:
+        elif (alone := self._next) in self._barred and alone is not None:
             alone.regulate()
 
     def _watch(self) -> None:

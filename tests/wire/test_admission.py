@@ -123,7 +123,7 @@ def test_one_that_sends_too_slowly_while_others_wait_is_closed() -> None:
     looks.look()
     assert (slow.aborted, waits.aborted, waits.reads) == (True, False, True)
     looks.look()
-    assert (waits.aborted, looks.calls) == (False, []), "it waits for nobody"
+    assert (waits.aborted, looks.calls) == (False, []), "no other request waits"
 
 
 def test_one_that_waits_for_an_earlier_response_does_not_hold_back_others() -> None:
