@@ -213,6 +213,20 @@ def test_requests_for_partitions_that_stay_empty_are_bounded(partitions: int) ->
     assert logs.requests - before <= WATCH_LANES * 1_000 * seconds // WATCH_WAIT_MS
 
 
+def test_a_reader_that_has_reached_a_newer_end_hides_no_records_from_another_one() -> None:
+    """Two groups read one log. The first one waits for more than offset 0, and its request has just ended in vain as
+    the log grows, and as the second one reads the new record and waits for more than offset 1."""
+    logs = EmptyLogs()
+    logs.read_together(0)
+    logs.advance(WATCH_WAIT_MS)
+    assert not logs.waiting, "the partition waits for others"
+    logs.grow(0)
+    second = [0]
+    logs.read(0, lambda: second.append(0))
+    logs.advance(WATCH_WAIT_MS)
+    assert logs.grown[0] == 1
+
+
 def test_a_watch_ends_with_the_last_fetch_that_waits() -> None:
     """It is read again for the next one: records may have arrived meanwhile."""
     logs = EmptyLogs()

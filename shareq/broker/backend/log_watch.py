@@ -86,10 +86,17 @@ class LogWatch:
         responses with what has been read: the clients wait for these."""
         if self._closed:
             return
-        self._watched[watched.at] = watched
+        self._keep(watched)
         if not self._posted:
             self._posted = True
             self._loop.post(self._client.soon, self._send_new)
+
+    def _keep(self, watched: Watched) -> None:
+        """Of two entries for a partition the one with the lower offset stays: it may be that of another group, which
+        has not read the records between them. The call of one entry wakes all groups."""
+        other = self._watched.get(watched.at)
+        if other is None or watched.offset < other.offset:
+            self._watched[watched.at] = watched
 
     def _send_new(self) -> None:
         self._posted = False
@@ -114,8 +121,7 @@ class LogWatch:
         return wait_ms if wait_ms >= LEAST_WAIT_MS else wait_ms + period
 
     def _ended(self, lane: str, waiting: dict[TopicIdPartition, Watched], answer: Answer) -> None:
-        """Report the partitions that have grown; the others are watched on. A partition that has been read to its end
-        meanwhile keeps its newer entry."""
+        """Report the partitions that have grown; the others are watched on."""
         self._idle_lanes.append(lane)
         if self._closed:
             return
@@ -130,7 +136,7 @@ class LogWatch:
                 watched.grew()
                 grown = True
             elif self._waits(watched.topic_partition):
-                self._watched.setdefault(at, watched)
+                self._keep(watched)
             else:
                 watched.grew()  # the next fetch reads, and is watched for
         if failed:
