@@ -136,6 +136,14 @@ def test_a_read_above_the_end_or_below_the_start_has_the_offsets_of_the_log(back
     assert backend.read(3) == LogRead(1, Errors.NONE, (), 3, 2, 3)
 
 
+def test_records_that_follow_a_read_above_the_end_are_noticed(backend: Backend) -> None:
+    """A log that has lost its end, by an unclean election, grows again."""
+    backend.produce("a")
+    assert backend.read(9).error is Errors.OFFSET_OUT_OF_RANGE
+    backend.produce("b")
+    assert backend.loop.wait(lambda: backend.grown > 0, PATIENCE_MS)
+
+
 def test_reads_of_two_groups_at_one_time_are_both_answered(backend: Backend) -> None:
     backend.produce("a")
     levels = (IsolationLevel.READ_UNCOMMITTED, IsolationLevel.READ_UNCOMMITTED, IsolationLevel.READ_COMMITTED)

@@ -155,7 +155,7 @@ class LogReads:
 
         def take(read: LogRead) -> None:
             done(read)
-            if grew is not None and not read.error and _reached_end(effect, read):
+            if grew is not None and _reached_end(effect, read):
                 self._watch.add(Watched(at, effect.topic_partition, read.high_watermark, grew))
             elif grew is not None and read.error in _STALE:
                 self._loop.at(self._loop.time_ms() + RETRY_MS, grew)
@@ -285,7 +285,9 @@ def _leads(node: int, partition: PartitionImage | None) -> bool:
 
 
 def _reached_end(effect: ReadLog, read: LogRead) -> bool:
-    """True if the read has returned all that can be read now."""
+    """True if the read has returned all that can be read now. A log that has lost records may end before its offset."""
+    if read.error:
+        return read.error is Errors.OFFSET_OUT_OF_RANGE and effect.offset > read.log_start_offset
     committed = effect.isolation_level == IsolationLevel.READ_COMMITTED
     end = read.last_stable_offset if committed else read.high_watermark
     return not read.batches or read.batches[-1].last_offset + 1 >= end
