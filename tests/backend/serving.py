@@ -20,6 +20,7 @@ import confluent_kafka
 import shareq
 from shareq import Admin, NewTopic
 from shareq.kafka import LocalKafka
+from tests.backend import evidence, witness
 from tests.polling import PATIENCE_S, QUICK, configure
 
 CLIENT = {"share.acknowledgement.mode": "explicit", "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 200}
@@ -50,7 +51,7 @@ class Serving:
 
     def start(self) -> None:
         configs = [f"--config={key}={value}" for key, value in QUICK.items()]
-        command = [sys.executable, "-m", "shareq.cli", "serve", "--backend", self._backend, "--port", str(self._port)]
+        command = [sys.executable, witness.__file__, "serve", "--backend", self._backend, "--port", str(self._port)]
         words = [*command, *configs, *self._options]
         self._process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=self._errors, text=True)
         assert self._process.stdout is not None
@@ -263,7 +264,8 @@ class Ledger:
 
 
 class Work:
-    """A topic, share consumers, and their ledger. `servers`: where clients find shareq. `configs`: of the group."""
+    """A topic, share consumers, and their ledger. `servers`: where clients find shareq. `configs`: of the group.
+    `processes`: those that testify if records are not delivered."""
 
     def __init__(
         self,
@@ -275,6 +277,7 @@ class Work:
         *,
         partitions: int = 1,
         libraries: Sequence[Any] = (shareq, confluent_kafka),
+        processes: Sequence[Serving] = (),
         configs: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
         self.ledger = Ledger()
@@ -282,11 +285,12 @@ class Work:
         self.produced: set[Record] = set()
         self.topic = topic
         self._partitions = partitions
+        self._processes = processes
         self._stack = stack
         self._running = False
         self._failures: list[Exception] = []
         self._conf = {"bootstrap.servers": servers, "group.id": group, **CLIENT}
-        self._backend = kafka.bootstrap_servers
+        self._backend, self._servers = kafka.bootstrap_servers, servers
         self._producers: dict[str, confluent_kafka.Producer] = {}
         with Admin({"bootstrap.servers": servers}) as admin:
             admin.create_topics([NewTopic(topic, partitions)]).check()
@@ -304,7 +308,7 @@ class Work:
 
     def opened(self, library: Any, conf: Mapping[str, object] = MappingProxyType({})) -> Any:
         """A consumer of this library that is subscribed to the topic, and does not work yet."""
-        consumer = library.ShareConsumer({**self._conf, **TIMEOUTS[library], **conf})
+        consumer = library.ShareConsumer({**self._conf, "client.id": library.__name__, **TIMEOUTS[library], **conf})
         self._stack.callback(consumer.close)
         consumer.subscribe([self.topic])
         return consumer
@@ -375,11 +379,18 @@ class Work:
 
     def until_done(self) -> float:
         """Wait until all records are accepted; return how long, in seconds."""
-        started = time.monotonic()
+        started, before = time.monotonic(), self.ledger.empty.copy()
         while missing := self.ledger.missing(self.produced):
-            assert time.monotonic() - started < PATIENCE_S, f"lost: {missing}, held: {self.ledger.held}"
+            assert time.monotonic() - started < PATIENCE_S, self._undelivered(missing, before)
             if self._running:
                 self.wait()
             else:
                 self.turn()
         return time.monotonic() - started
+
+    def _undelivered(self, missing: set[Record], before: Counter[Any]) -> str:
+        """`before`: the empty polls until the wait began."""
+        polls = {str(one): self.ledger.empty[one] - before[one] for one in self._consumers}
+        sides = (self._backend, self._servers, self.topic, self.group)
+        found = evidence.collected(*sides, missing, processes=self._processes)
+        return f"lost: {sorted(missing)}, held: {self.ledger.held}, empty polls meanwhile: {polls}\n{found}"

@@ -98,7 +98,8 @@ def three(kafka: LocalKafka) -> Iterator[Three]:
 @pytest.fixture
 def work(three: Three, fresh: Fresh) -> Iterator[Work]:
     with ExitStack() as stack:
-        yield Work(three.kafka, three.servers, fresh("topic"), fresh("group"), stack, partitions=PARTITIONS)
+        names, processes = (fresh("topic"), fresh("group")), three.processes
+        yield Work(three.kafka, three.servers, *names, stack, partitions=PARTITIONS, processes=processes)
 
 
 @pytest.fixture

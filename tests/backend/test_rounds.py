@@ -279,7 +279,15 @@ def test_no_record_is_lost_doubled_or_shared_by_two_holders(
         two = Two(kafka, persister, stack)
         topic, group = fresh("topic"), fresh("group")
         work = Work(
-            kafka, two.servers, topic, group, stack, partitions=PARTITIONS, libraries=(), configs={LOCK: LOCK_MS}
+            kafka,
+            two.servers,
+            topic,
+            group,
+            stack,
+            partitions=PARTITIONS,
+            libraries=(),
+            processes=two.processes,
+            configs={LOCK: LOCK_MS},
         )
         java = stack.enter_context(java_client(KafkaCommand(find_java(), kafka_jars())))
         member = java.open("java", two.servers, group, topic, MAX_POLL_RECORDS)
