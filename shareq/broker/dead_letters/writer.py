@@ -310,7 +310,7 @@ class DeadLetterWriter(Workflows):
         if sent.round.batch is not None:
             lane.sent_round = sent
             self._record(DeadLettersSent(*lane.place, sent.first, topic.name, sent.partition, sent.round.record_count))
-            reply = yield Send(leader, _produce(sent))
+            reply = yield Send(leader, _produce(sent, topic.name))
             failure, base_offset = self._judge(lane, sent, topic.name, reply)
             if failure is not None:
                 return failure
@@ -387,8 +387,9 @@ def _creation_failure(name: str, reply: Reply) -> Failure | None:
     return Failure(why, retried=error in _CREATION_RETRIED, of="create")
 
 
-def _produce(sent: SentRound) -> ProduceRequest:
+def _produce(sent: SentRound, name: str) -> ProduceRequest:
+    """The request of a round. It has the topic's name, too: versions that another process sends on may have no ids."""
     assert sent.round.batch is not None
     part = ProduceRequest.Partition(index=sent.partition, records=sent.round.batch)
-    topic = ProduceRequest.Topic(topic_id=sent.topic_id, partitions=(part,))
+    topic = ProduceRequest.Topic(topic_id=sent.topic_id, name=name, partitions=(part,))
     return ProduceRequest(acks=ALL_REPLICAS, timeout_ms=PRODUCE_TIMEOUT_MS, topics=(topic,))
