@@ -313,13 +313,16 @@ class LedPartitions:
             led.letters_id = self._context.next_id()
             self._mailed[led.letters_id] = led
         led.letters_out += sum(letter.end - letter.first for letter in letters)
-        sent = SendDeadLetters(led.letters_id, led.key, led.topic_partition.topic, tuple(letters))
+        sent = SendDeadLetters(led.letters_id, led.key, led.topic_partition.topic, led.leader_epoch, tuple(letters))
         self._context.effects.append(sent)
 
     def dead_letters_ended(self, ended: DeadLettersEnded) -> None:
         """Archive records whose way to the dead-letter queue has ended. The successor of a dropped share-partition
         reads the state after that, so that it does not send them again."""
         led = self._mailed[ended.id]
+        if ended.fenced:
+            self._letters_fenced(led)
+            return
         led.letters_out -= sum(end - first for first, end in ended.ranges)
         write = led.share_partition.dead_lettered(ended.ranges, self._context.now_ms) if ended.ranges else None
         if not led.dropped:
@@ -331,6 +334,13 @@ class LedPartitions:
             led.letters_out = 0
         if led.dropped:
             self._drained(led)
+
+    def _letters_fenced(self, led: LedPartition) -> None:
+        """A later leader writes the letters: this one leads no more, even if its metadata do not show it."""
+        if led.dropped:
+            self._stop_letters(led)
+        else:
+            self.drop(led, Errors.NOT_LEADER_OR_FOLLOWER, "a later leader has read its state")
 
     def _stop_letters(self, led: LedPartition) -> None:
         """Send no more letters of a dropped share-partition; the writer then reports when none is under way."""

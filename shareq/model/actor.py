@@ -165,11 +165,12 @@ class DeadLettersEnded(NamedTuple):
     """The way of these ranges [first, end) to the dead-letter queue has ended: they are in it, or need not be.
 
     `id` is that of their `SendDeadLetters`. `stopped`: the result of `StopDeadLetters`; no more ranges follow.
-    """
+    `fenced`: a later leader writes the others; this one has to stop them."""
 
     id: int
     ranges: tuple[tuple[int, int], ...]
     stopped: bool = False
+    fenced: bool = False
 
 
 class DeadLetter(NamedTuple):
@@ -187,12 +188,12 @@ class SendDeadLetters(NamedTuple):
     """Send records of a share-partition to the dead-letter queue of its group. `DeadLettersEnded` messages with this id
     contain each of them once. The broker's writer gets this effect as a message.
 
-    All letters of a share-partition in memory have one id, and reach the queue in the order in which they are sent.
-    """
+    All letters of a share-partition in memory have one id, and reach the queue in the order in which they are sent."""
 
     id: int
     key: SharePartitionKey
     topic: str
+    leader_epoch: int
     letters: tuple[DeadLetter, ...]
 
 
@@ -271,8 +272,7 @@ class Call(NamedTuple):
 
 
 class Persist(NamedTuple):
-    """Pass a share-state request (83-87, one group) to this broker's persister. The result is an `Answer` with this
-    id."""
+    """Pass a share-state request (83-87, one group) to this broker's persister; the `Answer` with this id follows."""
 
     id: int
     request: Request

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -13,10 +13,18 @@ import pytest
 from shareq import Admin, Cluster, Producer, ShareConsumer, metrics, view
 from shareq.log.records import decode
 from shareq.model.errors import ConfigException, Errors, KafkaException
-from shareq.model.events import DeadLettersGivenUp, DeadLettersWaiting, RequestSent, StateWritePrepared
+from shareq.model.events import (
+    DeadLettersGivenUp,
+    DeadLettersWaiting,
+    RequestSent,
+    SharePartitionDropped,
+    StateWritePrepared,
+)
 from shareq.model.ids import SHARE_STATE_TOPIC
-from shareq.model.messages.data import ProduceResponse
+from shareq.model.messages.data import ProduceRequest, ProduceResponse
+from shareq.model.messages.share_state import ReadShareGroupStateRequest
 from shareq.model.states import IsolationLevel
+from tests.broker.requester import Requester
 from tests.budgets import cases
 from tests.pairings.dead_letter_examples import EXAMPLES
 from tests.pairings.dead_letter_scenarios import (
@@ -393,6 +401,10 @@ class HeldAnswers:
         else:
             self._answer(broker, exchange_id, response)
 
+    def until_held(self, orders: Orders) -> None:
+        """Wait for the first round: the first producer of a cluster waits for its coordinator."""
+        assert orders.cluster.wait(lambda: bool(self._held), 5)
+
     def release(self, *, lose: bool = False) -> None:
         """Deliver the held answers, or lose them; later ones are not held."""
         self._holding = False
@@ -406,6 +418,7 @@ def test_a_reload_waits_for_the_request_that_is_under_way(orders: Orders, monkey
     orders.create_queue()
     answers = HeldAnswers(orders, monkeypatch)
     orders.acknowledge(REJECT, 0, 1, 2, 3)
+    answers.until_held(orders)
     orders.consumer.close()
     orders.consumer = orders.join()
     assert len(orders.consumer.poll(5)) == 0
@@ -429,6 +442,131 @@ def test_a_round_whose_answer_is_lost_is_not_written_twice(orders: Orders, monke
     assert orders.waits == ["dlq.t-0 does not answer: REQUEST_TIMED_OUT"]
     assert orders.offsets == [0, 1, 2, 3, 4]
     assert orders.start == 5
+
+
+# ---- another broker leads --------------------------------------------------------------------------------------------
+
+
+class LateRounds:
+    """Produce requests to the queue that are held on their way."""
+
+    def __init__(self, orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._orders = orders
+        self._deliver = orders.cluster.network._hand_over
+        self._held: list[tuple[Any, ...]] = []
+        self._holding = True
+        monkeypatch.setattr(orders.cluster.network, "_hand_over", self._take)
+
+    def _take(self, broker: Any, exchange_id: int, request: Any, client: Any) -> None:
+        if self._holding and isinstance(request, ProduceRequest):
+            self._held.append((broker, exchange_id, request, client))
+        else:
+            self._deliver(broker, exchange_id, request, client)
+
+    def until_held(self) -> None:
+        """Wait for the first one; later ones are not held."""
+        assert self._orders.cluster.wait(lambda: bool(self._held), 5)
+        self._holding = False
+
+    def arrive(self) -> None:
+        for held in self._held:
+            self._orders.cluster.loop.enter(lambda held=held: self._deliver(*held))  # type: ignore[misc]
+        self._orders.cluster.advance(60_000)
+
+
+def kill(orders: Orders) -> None:
+    orders.cluster.kill_broker(orders.leader("t"))
+
+
+def elect_another(orders: Orders) -> None:
+    """The leader goes on as a broker."""
+    before = orders.leader("t")
+    orders.cluster.elect_preferred_leaders()
+    assert orders.leader("t") != before
+
+
+def take_over(orders: Orders) -> None:
+    """Another consumer lets the next leader load the share-partition."""
+    orders.cluster.crash(orders.consumer)
+    orders.consumer = orders.join()
+
+
+@pytest.fixture
+def moving() -> Iterator[Orders]:
+    """A leader that is not the preferred one, with ten records acquired; the queue is on another broker."""
+    orders = Orders(brokers=3, replicas=1)
+    with orders.cluster:
+        others = {orders.leader("t"), orders.leader("dlq.t")}
+        for broker in others:
+            orders.cluster.kill_broker(broker)
+        for broker in others:
+            orders.cluster.start_broker(broker)
+        assert orders.leader("t") not in others
+        orders.ten()
+        yield orders
+
+
+@pytest.mark.parametrize("move", [kill, elect_another])
+def test_a_round_that_arrives_after_those_of_the_next_leader_is_refused(
+    moving: Orders, monkeypatch: pytest.MonkeyPatch, move: Callable[[Orders], None]
+) -> None:
+    """BEHAVIOUR.md, 2.15.10. Kafka writes the letters twice."""
+    late = LateRounds(moving, monkeypatch)
+    moving.acknowledge(REJECT, 0, 1, 2, 3)
+    late.until_held()
+    moving.acknowledge(REJECT, 4)
+    move(moving)
+    take_over(moving)
+    assert moving.take(5) == [5, 6, 7, 8, 9]
+    moving.cluster.advance(10_000)
+    assert moving.offsets == [0, 1, 2, 3, 4]
+    late.arrive()
+    assert moving.offsets == [0, 1, 2, 3, 4]
+    assert moving.start == 5
+    moving.acknowledge(REJECT, 5)
+    moving.cluster.advance(10_000)
+    assert moving.offsets == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_round_that_is_stored_before_that_of_the_next_leader_is_written_again(
+    moving: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """BEHAVIOUR.md, 2.15.16: the state does not show that it is in the queue."""
+    answers = HeldAnswers(moving, monkeypatch)
+    moving.acknowledge(REJECT, 0, 1, 2, 3)
+    answers.until_held(moving)
+    answers.release(lose=True)
+    kill(moving)
+    take_over(moving)
+    moving.take(6)
+    moving.cluster.advance(10_000)
+    assert moving.offsets == [0, 1, 2, 3, 0, 1, 2, 3]
+    assert moving.start == 4
+
+
+@pytest.mark.parametrize("connected", [True, False])
+def test_a_leader_that_has_a_successor_gives_its_letters_up_to_it(orders: Orders, connected: bool) -> None:
+    """It learns that from its writer, before metadata show it; with `connected`, it drops the share-partition."""
+    orders.ten()
+    orders.acknowledge(REJECT, 0, 1, 2, 3)
+    if not connected:
+        orders.consumer.close()
+    topic_id = orders.cluster.image.topics["t"].topic_id
+    part = ReadShareGroupStateRequest.Partition(partition=0, leader_epoch=9)
+    topic = ReadShareGroupStateRequest.Topic(topic_id=topic_id, partitions=(part,))
+    read = Requester(orders.cluster).ask(ReadShareGroupStateRequest(group_id="g", topics=(topic,)), 0)
+    assert read.results[0].partitions[0].error_code is Errors.NONE
+    orders.create_queue()
+    orders.cluster.advance(60_000)
+    assert orders.offsets == []
+    reasons = [event.reason for event in orders.events(SharePartitionDropped)]
+    assert reasons[:1] == ["a later leader has read its state" if connected else "no member of the group is connected"]
+    if connected:
+        orders.cluster.crash(orders.consumer)
+    orders.consumer = orders.join()
+    orders.consumer.poll(10)
+    reasons = [event.reason for event in orders.events(SharePartitionDropped)]
+    assert reasons[-1] == "its state could not be read: FENCED_LEADER_EPOCH"
 
 
 def test_one_request_creates_the_queue_for_all_share_partitions() -> None:
@@ -540,6 +678,7 @@ def test_other_refusals_are_final_in_kafka_and_waited_for_here(error: Errors) ->
         made.create_queue()
         made.cluster.fail_appends("dlq.t", error)
         made.acknowledge(REJECT, 0)
+        made.cluster.advance(1000)
         made.configure({UNAVAILABLE: "archive"})
         made.cluster.advance(60_000)
         assert made.offsets == [0]

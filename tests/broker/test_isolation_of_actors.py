@@ -379,7 +379,7 @@ def test_other_lanes_write_their_letters_although_one_raises(monkeypatch: pytest
             effects = []
             for index in range(2):
                 letters = (DeadLetter(0, 1, 1, rejected=True),)
-                sent = SendDeadLetters(index, SharePartitionKey("g", topic_id, index), "orders", letters)
+                sent = SendDeadLetters(index, SharePartitionKey("g", topic_id, index), "orders", 0, letters)
                 effects.append(writer.handle(sent, 0))
             again = writer.handle(ImageChanged(cluster.image), 0)
         assert [type(effect) for effect in effects[0]] == [Failed]

@@ -14,6 +14,7 @@ from shareq.broker.backend.log_reads import RETRY_MS, LogReads
 from shareq.broker.backend.processes import backend_id
 from shareq.broker.backend.refused_writes import unanswered
 from shareq.broker.backend.services import OF_SHARE_GROUPS, Services
+from shareq.broker.backend.shard_log import BEGIN_VERSION
 from shareq.broker.dead_letters import DeadLetterWriter
 from shareq.broker.host import Host
 from shareq.broker.loop import EventLoop
@@ -50,6 +51,7 @@ from shareq.model.messages.passed import PassedRequest
 from shareq.model.messages.share_browse import BrowseShareGroupRequest
 from shareq.model.messages.share_fetch import ShareAcknowledgeRequest, ShareFetchRequest
 from shareq.model.messages.share_transactions import EndShareTransactionRequest, TxnShareAcknowledgeRequest
+from shareq.model.messages.transactions import InitProducerIdRequest
 
 REQUEST_TIMEOUT_MS = 600_000
 """The time-out of a client's request at the backend: a rebalance takes minutes."""
@@ -110,7 +112,7 @@ class BackendNode:
         self._offsets: dict[TopicIdPartition, tuple[int, int]] = {}
         carriers: dict[type, Callable[[Host, Any], None]] = {
             Respond: self._respond,
-            Call: lambda host, effect: network.call(host, effect, ClientContext(client_id=self.name)),
+            Call: self._call,
             Persist: persist,
             ReadLog: self._read_log,
             FindOffset: lambda host, effect: self._reads.find_offset(effect, host.deliver),
@@ -241,6 +243,12 @@ class BackendNode:
         self._reads.close()
         self._leader.die()
         self._letters.die()
+
+    def _call(self, host: Host, effect: Call) -> None:
+        """Send an actor's request. The producers of dead letters begin no transactions: a version of InitProducerId
+        that Kafka 3.9 has is enough for them."""
+        version = BEGIN_VERSION if isinstance(effect.request, InitProducerIdRequest) else NEWEST_VERSION
+        self._network.call(host, effect, ClientContext(client_id=self.name, api_version=version))
 
     # ---- logs --------------------------------------------------------------------------------------------------------
 

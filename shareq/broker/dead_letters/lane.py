@@ -9,10 +9,22 @@ from typing import NamedTuple
 from shareq.broker.dead_letters.rounds import ProducerState, Round, after
 from shareq.broker.dead_letters.source_records import SourceRecords
 from shareq.model.actor import DeadLetter, SendDeadLetters
+from shareq.model.errors import Errors
 from shareq.model.ids import SharePartitionKey, TopicId
 
 SEQUENCES = 1 << 31
 """2147483647 is followed by 0."""
+
+
+class Failure(NamedTuple):
+    """Why letters were not written. `retried`: Kafka tries again, too. `of`: what has failed; the attempts of each are
+    counted apart. `only_first`: a later letter might be written. `error`: that of a produce request."""
+
+    reason: str
+    retried: bool = False
+    of: str = "check"
+    only_first: bool = False
+    error: Errors = Errors.NONE
 
 
 class SentRound(NamedTuple):
@@ -31,10 +43,11 @@ class SentRound(NamedTuple):
 class Lane:
     """`letters` are not written yet, in order; `source` is what they refer to. `sent_round`: a round that may be in the
     queue, and is sent again as it is. `failures`: attempts that have failed since the last success, by what
-    has failed. `waits_for`: the reason that was recorded last. A lane has a producer id of its own."""
+    has failed. `waits_for`: the reason that was recorded last. `fenced`: a later leader writes the letters."""
 
     __slots__ = (
         "failures",
+        "fenced",
         "letters",
         "producer",
         "running",
@@ -56,6 +69,7 @@ class Lane:
         self.failures: dict[str, int] = {}
         self.waits_for = ""
         self.running = False
+        self.fenced = False
         self.stopping = False
 
     @property

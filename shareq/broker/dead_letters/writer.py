@@ -12,9 +12,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
-from shareq.broker.dead_letters.lane import Lane, SentRound
+from shareq.broker.dead_letters.claim import claim
+from shareq.broker.dead_letters.lane import Failure, Lane, SentRound
 from shareq.broker.dead_letters.queue_topic import (
     Missing,
     Queue,
@@ -36,6 +37,7 @@ from shareq.model.actor import (
     ImageChanged,
     LogRead,
     Message,
+    Persist,
     ReadLog,
     SendDeadLetters,
     StopDeadLetters,
@@ -54,9 +56,19 @@ from shareq.model.events import (
 from shareq.model.image import NO_LEADER, ClusterImage
 from shareq.model.messages.data import ProduceRequest, ProduceResponse
 from shareq.model.messages.topics import CreateTopicsResponse, DescribeConfigsResponse
-from shareq.model.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 from shareq.model.time_of_day import TimeOfDay, same_time
-from shareq.model.workflow import LATER, Pause, Pauses, Promise, Reply, Send, Waiter, Workflow, Workflows
+from shareq.model.workflow import (
+    LATER,
+    Pause,
+    Pauses,
+    Promise,
+    Reply,
+    Send,
+    SendToPersister,
+    Waiter,
+    Workflow,
+    Workflows,
+)
 from shareq.persister.state_topic import KAFKAS
 
 ALL_REPLICAS = -1
@@ -71,18 +83,8 @@ _CREATION_RETRIED = _RETRIED | {Errors.TOPIC_ALREADY_EXISTS, Errors.THROTTLING_Q
 _OTHER_PRODUCER = frozenset(
     {Errors.OUT_OF_ORDER_SEQUENCE_NUMBER, Errors.UNKNOWN_PRODUCER_ID, Errors.INVALID_PRODUCER_EPOCH}
 )
-"""The log does not know the producer any more: another producer id continues."""
-
-
-class Failure(NamedTuple):
-    """Why letters were not written. `retried`: Kafka tries again, too. `of`: what has failed; the attempts of each are
-    counted apart. `only_first`: a later letter might be written. `error`: that of a produce request."""
-
-    reason: str
-    retried: bool = False
-    of: str = "check"
-    only_first: bool = False
-    error: Errors = Errors.NONE
+"""The log does not know the producer any more, or knows a later epoch: the lane claims the next epoch, unless there is
+a later leader."""
 
 
 class DeadLetterWriter(Workflows):
@@ -92,7 +94,14 @@ class DeadLetterWriter(Workflows):
     def __init__(
         self, rng: random.Random, *, traced: bool, describes: bool = False, time_of_day: TimeOfDay = same_time
     ) -> None:
-        super().__init__({Send: self._begin_send, ReadLog: self._begin_read, Pause: self._begin_pause})
+        super().__init__(
+            {
+                Send: self._begin_send,
+                SendToPersister: self._begin_persist,
+                ReadLog: self._begin_read,
+                Pause: self._begin_pause,
+            }
+        )
         self._rng = rng
         self._traced = traced
         self._describes = describes
@@ -135,7 +144,7 @@ class DeadLetterWriter(Workflows):
         lane.letters += sent.letters
         if lane.waits_for:
             self._record(DeadLettersWaiting(*lane.place, sent.letters[0].first, lane.waits_for))
-        if not lane.running:
+        if not (lane.running or lane.fenced):
             lane.running = True
             self.start(self._run(lane))
 
@@ -171,6 +180,10 @@ class DeadLetterWriter(Workflows):
         self._effects.append(Call(self._next_id(waiter), step.node, step.request))
         return LATER
 
+    def _begin_persist(self, step: SendToPersister, waiter: Waiter) -> Any:
+        self._effects.append(Persist(self._next_id(waiter), step.request))
+        return LATER
+
     def _begin_read(self, step: ReadLog, waiter: Waiter) -> Any:
         self._effects.append(step._replace(id=self._next_id(waiter)))
         return LATER
@@ -181,7 +194,7 @@ class DeadLetterWriter(Workflows):
     # ---- a lane ------------------------------------------------------------------------------------------------------
 
     def _run(self, lane: Lane) -> Workflow[None]:
-        while lane.letters and not lane.stopping:
+        while lane.letters and not (lane.stopping or lane.fenced):
             try:
                 failure = yield from self._attempt(lane)
             except Exception as defect:  # the lane's own: it waits as for any failure, and the other lanes go on
@@ -192,6 +205,8 @@ class DeadLetterWriter(Workflows):
         lane.running = False
         if lane.stopping:
             self._end(lane)
+        elif lane.fenced:
+            self._effects.append(DeadLettersEnded(lane.id, (), fenced=True))
 
     def _config(self, lane: Lane) -> GroupConfig:
         return self._image.group_config(lane.key.group_id)
@@ -220,8 +235,7 @@ class DeadLetterWriter(Workflows):
             return (yield from self._create(queue.name))
         lane.failures.pop("create", None)
         if lane.producer is None:
-            failure = yield from self._find_producer(lane)
-            return failure
+            return (yield from claim(lane))
         return (yield from self._write(lane, queue))
 
     def _wait(self, lane: Lane, failure: Failure) -> Workflow[None]:
@@ -275,16 +289,6 @@ class DeadLetterWriter(Workflows):
     def _created(self, name: str, failure: Failure | None) -> None:
         for promise in self._creating.pop(name):
             promise.keep(failure)
-
-    def _find_producer(self, lane: Lane) -> Workflow[Failure | None]:
-        """Get a producer id, with which the log of the queue recognizes a repeated round."""
-        reply = yield Send(ANY_NODE, InitProducerIdRequest())
-        response = reply.response
-        error = response.error_code if isinstance(response, InitProducerIdResponse) else reply.error
-        if error or response is None:
-            return Failure(f"there is no producer id: {error.name}", retried=True, of="produce")
-        lane.new_producer(response.producer_id, response.producer_epoch)
-        return None
 
     # ---- rounds ------------------------------------------------------------------------------------------------------
 
