@@ -37,11 +37,18 @@ def kafka() -> None:
     help="The first broker's port, others follow; 0: free ports.",
 )
 @click.option("--version", metavar="X.Y.Z", help="The version of Apache Kafka.  [default: KAFKA_HOME's, else 4.4.0]")
+@click.option("--allow-unpinned", is_flag=True, help="Fetch a version although shareq has no hashes of its jars.")
 @click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A broker configuration; repeatable.")
-def start(brokers: str, port: int, version: str | None, configs: tuple[str, ...]) -> None:
+def start(brokers: str, port: int, version: str | None, allow_unpinned: bool, configs: tuple[str, ...]) -> None:
     """Start Apache Kafka with share groups, until Ctrl-C; its data is removed then."""
     with _plain_errors():
-        local = LocalKafka(int(brokers), version=version, port=port or None, config=dict(map(_pair, configs)))
+        local = LocalKafka(
+            int(brokers),
+            version=version,
+            allow_unpinned=allow_unpinned,
+            port=port or None,
+            config=dict(map(_pair, configs)),
+        )
         click.echo("Starting Apache Kafka ...", err=True)
         with local, end_signals() as ended:
             click.echo(f"Apache Kafka {local.version} serves at {local.bootstrap_servers}; logs in {local.logs}")

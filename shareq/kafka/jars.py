@@ -16,6 +16,7 @@ from pathlib import Path
 
 from shareq.jvm import cache_folder
 from shareq.kafka import ivy
+from shareq.kafka.pinned_jars import is_pinned, pinned_releases
 from shareq.model.errors import ConfigException
 
 KAFKA_VERSION = "4.4.0"
@@ -52,15 +53,17 @@ class KafkaJars:
         return max(levels, default=0)
 
 
-def kafka_jars(version: str | None = None) -> KafkaJars:
+def kafka_jars(version: str | None = None, *, allow_unpinned: bool = False) -> KafkaJars:
     """Kafka's jars in `version` (default: SHAREQ_KAFKA_VERSION, KAFKA_HOME's or 4.4.0), downloaded if missing.
 
+    Each downloaded jar must have its pinned hash. Of a release without pinned hashes none is fetched, unless
+    `allow_unpinned` or SHAREQ_ALLOW_UNPINNED=1 allows it: then the checksums of the repository are all that is checked.
     KAFKA_HOME is an unpacked distribution of Apache Kafka; it is ignored if another version is requested. SHAREQ_CACHE
     sets the cache folder, SHAREQ_IVY_SETTINGS an Ivy settings file. Raises KafkaNotFound, JavaNotFound, and
     ConfigException for a version that is invalid or older than 3.9.0. Those before 4.1.0 have no share groups.
     """
     version, installed = _wanted(version)
-    return installed or _cached(version)
+    return installed or _cached(version, allow_unpinned=allow_unpinned)
 
 
 def tools_jars() -> KafkaJars:
@@ -108,14 +111,29 @@ def _installed(home: Path) -> KafkaJars:
     return KafkaJars(libs, named[0], "KAFKA_HOME")
 
 
-def _cached(version: str) -> KafkaJars:
-    cache = cache_folder()
-    folder = cache / f"kafka-{version}"
+def _cached(version: str, *, allow_unpinned: bool = False) -> KafkaJars:
+    folder = _folder(version)
     if not folder.is_dir():
-        with _alone(cache / f"kafka-{version}.lock"):
+        if not (allow_unpinned or os.environ.get("SHAREQ_ALLOW_UNPINNED") == "1" or is_pinned(version)):
+            raise _unpinned(version)
+        with _alone(folder.with_name(f"{folder.name}.lock")):
             if not folder.is_dir():  # another process may have fetched it while this one waited
                 _fetch(version, folder)
     return KafkaJars(folder, version, "cache")
+
+
+def _folder(version: str) -> Path:
+    return cache_folder() / f"kafka-{version}"
+
+
+def _unpinned(version: str) -> KafkaNotFound:
+    known = ", ".join(pinned_releases())
+    return KafkaNotFound(
+        f"Apache Kafka {version} is not fetched: shareq has no hashes of its jars, only of {known}. "
+        "Remedies: choose one of these; or allow jars that are compared only with the checksums that their repository "
+        "publishes, with LocalKafka(allow_unpinned=True), `shareq kafka start --allow-unpinned` or "
+        "SHAREQ_ALLOW_UNPINNED=1; or unpack Apache Kafka yourself and set KAFKA_HOME to its folder."
+    )
 
 
 def _fetch(version: str, folder: Path) -> None:

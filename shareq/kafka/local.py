@@ -81,13 +81,13 @@ class LocalKafka:
             Producer({"bootstrap.servers": kafka.bootstrap_servers})
 
     `brokers`: 1 or 3. `config` overrides broker configurations by their Kafka names, and the log has a warning
-    for each that this Kafka does not have; `laptop_config` has the other differences from Kafka's defaults. `version`:
-    see `kafka_jars`. `port`: that of the first broker, others follow; None: free ports. `timeout`: the limit of a
-    start, seconds, above 0. `tap`: put
-    a proxy in front of it, see `shareq.tap`: then `bootstrap_servers` is that of the proxy, and `journal` shows the
-    share groups of all clients, so that views take a local Kafka where they take a cluster. It ends
-    with `stop()`, with its `with` block, and with this process, even a killed one. ConfigException for an invalid
-    argument; JavaNotFound, KafkaNotFound or LocalKafkaError, with the remedy, if it cannot start.
+    for each that this Kafka does not have; `laptop_config` has the other differences from Kafka's defaults. `version`
+    and `allow_unpinned`: see `kafka_jars`. `port`: that of the first broker, others follow; None: free ports.
+    `timeout`: the limit of a start, seconds, above 0. `tap`: put a proxy in front of it, see `shareq.tap`: then
+    `bootstrap_servers` is that of the proxy, and `journal` shows the share groups of all clients, so that views take a
+    local Kafka where they take a cluster. It ends with `stop()`, with its `with` block, and with this process, even a
+    killed one. ConfigException for an invalid argument; JavaNotFound, KafkaNotFound or LocalKafkaError, with the
+    remedy, if it cannot start.
     """
 
     def __init__(
@@ -96,6 +96,7 @@ class LocalKafka:
         *,
         config: Mapping[str, object] | None = None,
         version: str | None = None,
+        allow_unpinned: bool = False,
         port: int | None = None,
         timeout: float = 90.0,
         tap: bool = False,
@@ -115,7 +116,7 @@ class LocalKafka:
             raise ConfigException("trace_messages=True: needs tap=True, which sees the messages")
         self.config = {**laptop_config(brokers), **(config or {})}
         self._count = brokers
-        self._wanted_version = version
+        self._wanted_version, self._allow_unpinned = version, allow_unpinned
         self._ports = None if port is None else ports_of(HOST, port, brokers)
         self._timeout = _checked_timeout(plain(timeout))
         self._wants_tap, self._trace_messages = tap, trace_messages
@@ -133,7 +134,7 @@ class LocalKafka:
         if sys.platform == "win32":
             raise LocalKafkaError("a local Kafka runs on Linux and macOS: on Windows use WSL")
         _check_free(self._ports or [])
-        self._program = KafkaCommand(find_java(), kafka_jars(self._wanted_version))
+        self._program = KafkaCommand(find_java(), kafka_jars(self._wanted_version, allow_unpinned=self._allow_unpinned))
         own = laptop_config(self._count)
         for sentence in unused_keys(self._program, {key: self.config[key] for key in self.config.keys() - own.keys()}):
             _log.warning(sentence)

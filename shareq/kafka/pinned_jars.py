@@ -7,6 +7,7 @@ is the same as when the release was added here. `list_of(releases, cache_folder(
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -27,9 +28,15 @@ def pinned_jars() -> dict[str, Pinned]:
     return {name: Pinned(sha256, frozenset(releases.split(","))) for sha256, name, releases in lines}
 
 
+def pinned_releases() -> list[str]:
+    """The releases of Kafka whose jars the list has, newest first."""
+    releases = {release for jar in pinned_jars().values() for release in jar.releases}
+    return sorted(releases, key=lambda release: [int(number) for number in re.findall(r"\d+", release)], reverse=True)
+
+
 def is_pinned(release: str) -> bool:
     """True if the list has the jars of this release."""
-    return any(release in jar.releases for jar in pinned_jars().values())
+    return release in pinned_releases()
 
 
 def unexpected(release: str, folder: Path) -> list[str]:

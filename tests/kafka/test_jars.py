@@ -11,11 +11,13 @@ from pathlib import Path
 from urllib.request import getproxies
 
 import pytest
+from click.testing import CliRunner
 
 from shareq.extras import install_command
 from shareq.jvm import Java, JavaNotFound
-from shareq.kafka import KafkaJars, KafkaNotFound, LocalKafka, ivy, kafka_jars
+from shareq.kafka import KafkaJars, KafkaNotFound, LocalKafka, ivy, kafka_jars, local
 from shareq.kafka import pinned_jars as pinned_module
+from shareq.kafka.command import start
 from shareq.kafka.jars import KAFKA_VERSION, tools_jars
 from shareq.kafka.pinned_jars import is_pinned, list_of, pinned_jars, unexpected
 from shareq.model.errors import ConfigException
@@ -24,8 +26,9 @@ from shareq.model.errors import ConfigException
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache, and no choice in the environment."""
+    chosen = {"kafka_home", "shareq_kafka_version", "shareq_allow_unpinned", "shareq_ivy_settings"}
     for key in [*os.environ]:
-        if key.lower() in {"kafka_home", "shareq_kafka_version", "shareq_ivy_settings", "https_proxy", "no_proxy"}:
+        if key.lower() in chosen | {"https_proxy", "no_proxy"}:
             monkeypatch.delenv(key)
     monkeypatch.setenv("SHAREQ_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -78,9 +81,9 @@ def install(home: Path, version: str) -> Path:
     [
         pytest.param(None, None, ("4.2.0", "KAFKA_HOME"), id="installed"),
         pytest.param("4.2.0", None, ("4.2.0", "KAFKA_HOME"), id="the installed version is requested"),
-        pytest.param("4.3.0", None, ("4.3.0", "cache"), id="another version is requested"),
-        pytest.param(None, "4.1.1", ("4.1.1", "cache"), id="the environment requests another version"),
-        pytest.param("4.2.0", "4.1.1", ("4.2.0", "KAFKA_HOME"), id="the argument precedes the environment"),
+        pytest.param("4.3.1", None, ("4.3.1", "cache"), id="another version is requested"),
+        pytest.param(None, "3.9.2", ("3.9.2", "cache"), id="the environment requests another version"),
+        pytest.param("4.2.0", "3.9.2", ("4.2.0", "KAFKA_HOME"), id="the argument precedes the environment"),
     ],
 )
 def test_an_installed_kafka_is_used_unless_another_version_is_requested(
@@ -148,7 +151,7 @@ def test_jars_are_fetched_once(fetching: Fetching, cache: Path) -> None:
 
 def test_two_patch_releases_may_be_fetched_at_the_same_time(fetching: Fetching) -> None:
     """Each has a lock, a draft and a cache of its own."""
-    kafka_jars("4.3.0"), kafka_jars("4.3.1")
+    kafka_jars("4.3.0", allow_unpinned=True), kafka_jars("4.3.1")
     assert len(set(fetching.places)) == 4
 
 
@@ -295,7 +298,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.usefixtures("repository")
 def test_jars_with_their_published_checksums_are_kept(caplog: pytest.LogCaptureFixture) -> None:
     """Those of a release that is not in the list of hashes, with a warning."""
-    found = {path.name for path in kafka_jars("9.9.9").folder.iterdir()}
+    found = {path.name for path in kafka_jars("9.9.9", allow_unpinned=True).folder.iterdir()}
     assert found == {"kafka_2.13-9.9.9.jar", "kafka-tools-9.9.9.jar", "log4j-slf4j-impl-2.25.4.jar"}
     (warning,) = caplog.messages
     assert warning.startswith("Apache Kafka 9.9.9 is not among the releases whose hashes shareq has: its jars were")
@@ -308,7 +311,7 @@ def test_a_jar_that_differs_from_its_checksum_is_refused(repository: Path, cache
     jar.write_bytes(jar.read_bytes() + b"more")
     computed = hashlib.sha1(jar.read_bytes()).hexdigest()
     with pytest.raises(KafkaNotFound) as error:
-        kafka_jars("9.9.9")
+        kafka_jars("9.9.9", allow_unpinned=True)
     assert f"kafka-tools.jar has the checksum {computed}, but {published} is published. Remedy" in str(error.value)
     assert not (cache / "kafka-9.9.9").exists()
 
@@ -317,7 +320,7 @@ def test_a_jar_that_differs_from_its_checksum_is_refused(repository: Path, cache
 def test_a_jar_without_a_published_checksum_is_refused(repository: Path, cache: Path) -> None:
     (repository / "kafka-tools-9.9.9.jar.sha1").unlink()
     with pytest.raises(KafkaNotFound, match=r"publishes no checksum of kafka-tools-9\.9\.9\.jar\. Remedy"):
-        kafka_jars("9.9.9")
+        kafka_jars("9.9.9", allow_unpinned=True)
     assert not (cache / "kafka-9.9.9").exists()
 
 
@@ -474,6 +477,45 @@ def test_a_release_without_a_list_shares_jars_with_those_that_have_one(jar_list:
 @pytest.mark.usefixtures("jar_list")
 def test_which_releases_are_pinned(release: str, known: bool) -> None:
     assert is_pinned(release) == known
+
+
+def test_a_release_without_pinned_hashes_is_not_fetched(fetching: Fetching, cache: Path) -> None:
+    with pytest.raises(KafkaNotFound) as refused:
+        kafka_jars("4.1.0")
+    assert str(refused.value) == (
+        "Apache Kafka 4.1.0 is not fetched: shareq has no hashes of its jars, only of 4.4.0, 4.3.1, 4.2.0, 3.9.2. "
+        "Remedies: choose one of these; or allow jars that are compared only with the checksums that their repository "
+        "publishes, with LocalKafka(allow_unpinned=True), `shareq kafka start --allow-unpinned` or "
+        "SHAREQ_ALLOW_UNPINNED=1; or unpack Apache Kafka yourself and set KAFKA_HOME to its folder."
+    )
+    assert fetching.versions == []
+    assert list(cache.iterdir()) == []
+
+
+def test_the_environment_allows_a_release_without_pinned_hashes(
+    fetching: Fetching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHAREQ_ALLOW_UNPINNED", "1")
+    monkeypatch.setenv("SHAREQ_KAFKA_VERSION", "4.1.0")
+    assert kafka_jars() == tools_jars()
+    assert fetching.versions == ["4.1.0"]
+
+
+def test_a_release_without_pinned_hashes_is_used_from_the_cache(cache: Path) -> None:
+    """Somebody has allowed its download."""
+    (cache / "kafka-4.1.0").mkdir()
+    assert kafka_jars("4.1.0").version == "4.1.0"
+
+
+@pytest.mark.parametrize("options", [[], ["--allow-unpinned"]], ids=["not allowed", "allowed"])
+def test_the_command_line_allows_a_release_without_pinned_hashes(
+    fetching: Fetching, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    """Java and the jars are stubs, so neither starts."""
+    monkeypatch.setattr(local, "find_java", lambda: JAVA)
+    done = CliRunner().invoke(start, ["--port", "0", "--version", "4.1.0", *options])
+    assert done.exit_code == 1
+    assert fetching.versions == ["4.1.0"] * len(options)
 
 
 @pytest.mark.kafka
