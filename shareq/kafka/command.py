@@ -36,7 +36,9 @@ def kafka() -> None:
     show_default=True,
     help="The first broker's port, others follow; 0: free ports.",
 )
-@click.option("--version", metavar="X.Y.Z", help="The version of Apache Kafka.  [default: KAFKA_HOME's, else 4.4.0]")
+@click.option(
+    "--version", metavar="X.Y.Z", help="The version of Apache Kafka.  [default: KAFKA_HOME's, else the newest]"
+)
 @click.option("--allow-unpinned", is_flag=True, help="Fetch a version although shareq has no hashes of its jars.")
 @click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A broker configuration; repeatable.")
 def start(brokers: str, port: int, version: str | None, allow_unpinned: bool, configs: tuple[str, ...]) -> None:

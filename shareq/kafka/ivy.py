@@ -33,6 +33,10 @@ class IvyFailed(Exception):
     """The download failed; the message continues `... could not be fetched:` with the reason and the remedy."""
 
 
+class NoRepository(IvyFailed):
+    """The download of any release fails like this one."""
+
+
 def retrieve(version: str, tools: str, folder: Path, cache: Path) -> None:
     """Put the jars of Kafka's broker in `version`, and kafka-tools in version `tools`, which the broker needs, into
     `folder`; shows progress in a terminal or notebook."""
@@ -60,12 +64,12 @@ def retrieve(version: str, tools: str, folder: Path, cache: Path) -> None:
         try:
             output = _follow(process.stdout, f"Apache Kafka {version}")
             if _missing(output):
-                raise IvyFailed(_why(output))
+                raise _why(output)
         except BaseException:
             process.terminate()
             raise
     if process.returncode:
-        raise IvyFailed(_why(output))
+        raise _why(output)
     if unchecked := _without_checksum(output):
         raise IvyFailed(f"the repository publishes no checksum of {', '.join(unchecked)}. Remedy: use another mirror.")
     if wrong := unexpected(version, folder):
@@ -82,7 +86,7 @@ def _ivy_jar() -> Path:
     spec = find_spec("pyspark")
     found = sorted(Path(str(spec.origin)).parent.glob("jars/ivy-*.jar")) if spec else []
     if not found:
-        raise IvyFailed(
+        raise NoRepository(
             f"PySpark, whose Ivy fetches it, is not installed. Run `{install_command('kafka')}`; "
             "or unpack Apache Kafka from kafka.apache.org/downloads and set KAFKA_HOME to its folder."
         )
@@ -183,22 +187,24 @@ def _without_checksum(output: str) -> list[str]:
     return sorted({f"{name}-{revision}.jar" for revision, name in fetched} - checked)
 
 
-def _why(output: str) -> str:
+def _why(output: str) -> IvyFailed:
     if wrong := re.search(r"(\S+![^\s:]+): invalid (?:sha1|md5): expected=(\S+) computed=(\S+)", output):
         jar, published, computed = wrong.groups()
-        return f"{jar} has the checksum {computed}, but {published} is published. Remedy: use another mirror."
+        return IvyFailed(
+            f"{jar} has the checksum {computed}, but {published} is published. Remedy: use another mirror."
+        )
     if "PKIX" in output or "SSLHandshakeException" in output:
-        return (
+        return NoRepository(
             "Java does not trust the certificate of Maven Central, as behind a company's proxy. Remedy: name a trust "
             "store with that certificate, JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=/path/to/cacerts."
         )
     if "Server access error" in output:
         reasons = re.findall(r"Server access error at url \S+ \((.*)\)", output)
-        return (
+        return NoRepository(
             f"Maven Central cannot be reached ({reasons[0] if reasons else 'no response'}). Remedies: connect to the "
             "network; set HTTPS_PROXY; name a mirror in ~/.m2/settings.xml, or an Ivy settings file in "
             "SHAREQ_IVY_SETTINGS; or unpack Apache Kafka yourself and set KAFKA_HOME to its folder."
         )
     if missing := _missing(output):
-        return f"the repository does not have {', '.join(missing)}. Remedy: choose another version."
-    return "Ivy failed:\n" + "\n".join(output.splitlines()[-12:])
+        return IvyFailed(f"the repository does not have {', '.join(missing)}. Remedy: choose another version.")
+    return IvyFailed("Ivy failed:\n" + "\n".join(output.splitlines()[-12:]))

@@ -5,11 +5,12 @@ A folder in the cache is complete: it is filled under another name, under a lock
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +20,10 @@ from shareq.kafka import ivy
 from shareq.kafka.pinned_jars import is_pinned, pinned_releases
 from shareq.model.errors import ConfigException
 
+_log = logging.getLogger("shareq.kafka")
+
 KAFKA_VERSION = "4.4.0"
-"""The version that is fetched if none is requested: the newest release."""
+"""The newest release, which runs if none is requested and it can be had."""
 TOOLS_VERSION = {"4.4.0": "4.3.1"}
 """The version of the command-line tools for a release whose own kafka-tools is not published."""
 _FIRST = (3, 9)
@@ -29,7 +32,12 @@ _SHARE_VERSIONS = {(4, 1): 1, (4, 4): 2}
 
 
 class KafkaNotFound(RuntimeError):
-    """Apache Kafka is not installed and could not be downloaded; the message has the reason and the remedy."""
+    """Apache Kafka is not installed and could not be downloaded; the message has the reason and the remedy.
+    `any_release`: no other release can be downloaded either."""
+
+    def __init__(self, message: str, *, any_release: bool = False) -> None:
+        super().__init__(message)
+        self.any_release = any_release
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,28 +62,33 @@ class KafkaJars:
 
 
 def kafka_jars(version: str | None = None, *, allow_unpinned: bool = False) -> KafkaJars:
-    """Kafka's jars in `version` (default: SHAREQ_KAFKA_VERSION, KAFKA_HOME's or 4.4.0), downloaded if missing.
+    """Kafka's jars in `version` (default: SHAREQ_KAFKA_VERSION, KAFKA_HOME's or the newest), downloaded if missing.
 
+    The newest is 4.4.0, or with a warning the newest release with pinned hashes that is in the cache or can be fetched.
     Each downloaded jar must have its pinned hash. Of a release without pinned hashes none is fetched, unless
     `allow_unpinned` or SHAREQ_ALLOW_UNPINNED=1 allows it: then the checksums of the repository are all that is checked.
     KAFKA_HOME is an unpacked distribution of Apache Kafka; it is ignored if another version is requested. SHAREQ_CACHE
     sets the cache folder, SHAREQ_IVY_SETTINGS an Ivy settings file. Raises KafkaNotFound, JavaNotFound, and
     ConfigException for a version that is invalid or older than 3.9.0. Those before 4.1.0 have no share groups.
     """
-    version, installed = _wanted(version)
-    return installed or _cached(version, allow_unpinned=allow_unpinned)
+    chosen, installed = _wanted(version)
+    if installed or chosen is None:
+        return installed or _newest(pinned_releases())
+    return _cached(chosen, allow_unpinned=allow_unpinned)
 
 
 def tools_jars() -> KafkaJars:
     """The jars of the command-line tools: those of `kafka_jars()`, or if its kafka-tools is not published, of the
     release in TOOLS_VERSION. Raises as `kafka_jars` does.
     """
-    version, installed = _wanted(None)
-    return installed or _cached(TOOLS_VERSION.get(version, version))
+    chosen, installed = _wanted(None)
+    if installed or chosen is None:
+        return installed or _newest([TOOLS_VERSION.get(version, version) for version in pinned_releases()])
+    return _cached(TOOLS_VERSION.get(chosen, chosen))
 
 
-def _wanted(version: str | None) -> tuple[str, KafkaJars | None]:
-    """The version, and its jars if KAFKA_HOME has it."""
+def _wanted(version: str | None) -> tuple[str | None, KafkaJars | None]:
+    """The requested version, and its jars if KAFKA_HOME has it; without a request those of KAFKA_HOME, if it is set."""
     version = version or os.environ.get("SHAREQ_KAFKA_VERSION")
     if version is not None:
         _check(version)
@@ -83,7 +96,25 @@ def _wanted(version: str | None) -> tuple[str, KafkaJars | None]:
         installed = _installed(Path(home))
         if version in {None, installed.version}:
             return installed.version, installed
-    return version or KAFKA_VERSION, None
+    return version, None
+
+
+def _newest(releases: Iterable[str]) -> KafkaJars:
+    """The first of these releases that is in the cache or can be fetched. Raises why the first one cannot."""
+    failure: KafkaNotFound | None = None
+    for version in dict.fromkeys(releases):
+        if failure and failure.any_release and not _folder(version).is_dir():
+            continue  # each attempt would wait for the network
+        try:
+            found = _cached(version)
+        except KafkaNotFound as why:
+            failure = failure or why
+            continue
+        if failure:
+            _log.warning("Apache Kafka %s is used: %s", version, " ".join(str(failure).split()))
+        return found
+    assert failure is not None
+    raise failure
 
 
 def _check(version: str) -> None:
@@ -143,7 +174,9 @@ def _fetch(version: str, folder: Path) -> None:
     try:
         ivy.retrieve(version, TOOLS_VERSION.get(version, version), draft, ivy_cache)
     except ivy.IvyFailed as failure:
-        raise KafkaNotFound(f"Apache Kafka {version} could not be fetched: {failure}") from None
+        raise KafkaNotFound(
+            f"Apache Kafka {version} could not be fetched: {failure}", any_release=isinstance(failure, ivy.NoRepository)
+        ) from None
     draft.rename(folder)
     shutil.rmtree(ivy_cache, ignore_errors=True)
 
@@ -152,7 +185,9 @@ def _fetch(version: str, folder: Path) -> None:
 def _alone(lock: Path) -> Iterator[None]:
     """Hold a lock between processes. The operating system frees the lock of a process that dies."""
     if sys.platform == "win32":
-        raise KafkaNotFound("Apache Kafka is fetched on Linux and macOS: on Windows use WSL, or set KAFKA_HOME.")
+        raise KafkaNotFound(
+            "Apache Kafka is fetched on Linux and macOS: on Windows use WSL, or set KAFKA_HOME.", any_release=True
+        )
     import fcntl
 
     with lock.open("w") as file:

@@ -19,7 +19,7 @@ from shareq.kafka import KafkaJars, KafkaNotFound, LocalKafka, ivy, kafka_jars, 
 from shareq.kafka import pinned_jars as pinned_module
 from shareq.kafka.command import start
 from shareq.kafka.jars import KAFKA_VERSION, tools_jars
-from shareq.kafka.pinned_jars import is_pinned, list_of, pinned_jars, unexpected
+from shareq.kafka.pinned_jars import is_pinned, list_of, pinned_jars, pinned_releases, unexpected
 from shareq.model.errors import ConfigException
 
 
@@ -176,6 +176,96 @@ def test_concurrent_fetches_run_once(fetching: Fetching) -> None:
         thread.join()
     assert fetching.versions == ["4.4.0"]
     assert found[0] == found[1]
+
+
+# ---- the newest release that can be had ------------------------------------------------------------------------------
+
+
+class Offering(Fetching):
+    """A replacement of Ivy whose repository has some releases only, or that cannot reach it."""
+
+    def __init__(self, *offered: str, failure: type[ivy.IvyFailed] = ivy.IvyFailed) -> None:
+        super().__init__()
+        self.offered, self.failure = offered, failure
+
+    def __call__(self, version: str, tools: str, folder: Path, cache: Path) -> None:
+        if version not in self.offered:
+            self.versions.append(version)
+            raise self.failure("a reason.\nRemedies: several.")
+        super().__call__(version, tools, folder, cache)
+
+
+def offer(monkeypatch: pytest.MonkeyPatch, fetcher: Offering) -> Offering:
+    monkeypatch.setattr(ivy, "retrieve", fetcher)
+    return fetcher
+
+
+def test_without_a_request_the_newest_release_that_can_be_fetched_is_used(
+    monkeypatch: pytest.MonkeyPatch, cache: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    offered = offer(monkeypatch, Offering("4.3.1", "3.9.2"))
+    assert kafka_jars() == KafkaJars(cache / "kafka-4.3.1", "4.3.1", "cache")
+    assert offered.versions == ["4.4.0", "4.3.1"]
+    assert caplog.messages == [
+        "Apache Kafka 4.3.1 is used: Apache Kafka 4.4.0 could not be fetched: a reason. Remedies: several."
+    ]
+
+
+def test_without_a_repository_the_newest_release_in_the_cache_is_used_at_once(
+    monkeypatch: pytest.MonkeyPatch, cache: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each attempt to fetch one could wait for the network."""
+    offered = offer(monkeypatch, Offering(failure=ivy.NoRepository))
+    for version in ("3.9.2", "4.2.0"):
+        (cache / f"kafka-{version}").mkdir()
+    assert kafka_jars().version == "4.2.0"
+    assert offered.versions == ["4.4.0"]
+    (warning,) = caplog.messages
+    assert warning.startswith("Apache Kafka 4.2.0 is used: Apache Kafka 4.4.0 could not be fetched: ")
+
+
+def test_a_release_without_pinned_hashes_replaces_no_newer_one(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+    offer(monkeypatch, Offering(failure=ivy.NoRepository))
+    (cache / "kafka-4.3.0").mkdir()
+    with pytest.raises(KafkaNotFound, match=r"^Apache Kafka 4\.4\.0 could not be fetched: a reason"):
+        kafka_jars()
+
+
+def test_the_newest_release_needs_no_warning(fetching: Fetching, caplog: pytest.LogCaptureFixture) -> None:
+    assert kafka_jars().version == KAFKA_VERSION
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("by", ["argument", "environment"])
+def test_a_requested_release_is_never_replaced(monkeypatch: pytest.MonkeyPatch, cache: Path, by: str) -> None:
+    offered = offer(monkeypatch, Offering("4.3.1"))
+    (cache / "kafka-4.2.0").mkdir()
+    if by == "environment":
+        monkeypatch.setenv("SHAREQ_KAFKA_VERSION", KAFKA_VERSION)
+    monkeypatch.setattr(local, "find_java", lambda: JAVA)
+    with pytest.raises(KafkaNotFound, match=r"^Apache Kafka 4\.4\.0 could not be fetched: a reason"):
+        LocalKafka(version=KAFKA_VERSION if by == "argument" else None).start()
+    assert offered.versions == [KAFKA_VERSION]
+
+
+def test_the_tools_are_the_newest_that_can_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    offered = offer(monkeypatch, Offering("4.2.0"))
+    assert tools_jars().version == "4.2.0"
+    assert offered.versions == ["4.3.1", "4.2.0"]
+
+
+@pytest.mark.parametrize(
+    ("output", "anywhere"),
+    [
+        ("Server access error at url https://m.example/a.pom (java.net.UnknownHostException: m.example)\n", True),
+        ("PKIX path building failed\n", True),
+        ("\tmodule not found: org.apache.kafka#kafka_2.13;4.99.0\n", False),
+        ("a#b;1!c.jar: invalid sha1: expected=1 computed=2\n", False),
+    ],
+    ids=["no network", "no trust", "no such release", "a changed jar"],
+)
+def test_a_failure_of_the_repository_concerns_all_releases(output: str, anywhere: bool) -> None:
+    assert isinstance(ivy._why(output), ivy.NoRepository) == anywhere
 
 
 # ---- the command line of Ivy -----------------------------------------------------------------------------------------
@@ -436,8 +526,8 @@ def test_progress_counts_found_and_fetched_jars(capsys: pytest.CaptureFixture[st
 # ---- pinned hashes ---------------------------------------------------------------------------------------------------
 
 
-def test_the_default_release_is_pinned() -> None:
-    assert is_pinned(KAFKA_VERSION)
+def test_the_default_release_is_the_newest_that_is_pinned() -> None:
+    assert pinned_releases()[0] == KAFKA_VERSION
     assert all(len(jar.sha256) == 64 for jar in pinned_jars().values())
 
 
