@@ -67,7 +67,6 @@ from shareq.model.states import AcquireMode
 from shareq.model.time_of_day import TimeOfDay, same_time
 from shareq.model.waits import Wait
 
-MAX_SESSIONS = "group.share.max.share.sessions"
 MAX_BYTES = "fetch.max.bytes"
 
 _ACQUIRE_MODES = {int(mode): mode for mode in AcquireMode}
@@ -240,17 +239,17 @@ class ShareLeader:
     def _open_session(self, incoming: Incoming, request: ShareFetchRequest, key: SessionKey) -> ShareSession | None:
         """Open a session. It replaces the member's old one, whose records stay locked.
 
-        If the broker, or the connection, has too many sessions, the refusal is delayed by MaxWaitMs, so that the client
-        does not retry at once.
+        If the broker, the address or the connection has too many sessions, the refusal is delayed by MaxWaitMs, so that
+        the client does not retry at once.
         """
         context, replaced = self._context, self._sessions.get(key)
         if replaced is not None:
             self._end_session(replaced, "replaced", release=False)
-        if self._sessions.is_full(incoming.client.connection_id, context.image.broker_config[MAX_SESSIONS]):
+        if self._sessions.is_full(incoming.client, context.image.broker_config):
             refusal = Respond(incoming.id, error_response(request, Errors.SHARE_SESSION_LIMIT_REACHED))
             context.deadlines.set(refusal, context.now_ms + max(0, request.max_wait_ms))
             return None
-        session = self._sessions.open(key, incoming.client.connection_id)
+        session = self._sessions.open(key, incoming.client)
         session.update(request, context.image)
         if context.traced:
             context.effects.append(ShareSessionOpened(*session.key))

@@ -168,6 +168,7 @@ class ShareSession:
     """
 
     __slots__ = (
+        "address",
         "connection_id",
         "epoch",
         "errors",
@@ -180,9 +181,10 @@ class ShareSession:
         "unreported",
     )
 
-    def __init__(self, key: SessionKey, connection_id: int) -> None:
+    def __init__(self, key: SessionKey, connection_id: int, address: str) -> None:
         self.key = key
         self.connection_id = connection_id
+        self.address = address
         self.epoch = next_epoch(INITIAL_EPOCH)
         self.partitions: dict[TopicIdPartition, SessionPartition] = {}
         self.unreported: dict[TopicIdPartition, None] = {}

@@ -8,15 +8,20 @@ that are still in it are released. Source: KIP-932, "Share sessions"; KIP-227 fo
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 from shareq.leader.share_fetch import INITIAL_EPOCH, SessionKey, ShareSession
 from shareq.leader.share_requests import ShareRequest
+from shareq.model.actor import ClientContext
+from shareq.model.configs import BrokerConfig
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicIdPartition
 from shareq.model.image import ClusterImage
 from shareq.model.messages.share_fetch import FINAL_EPOCH, ShareFetchRequest
 
+MAX_SESSIONS = "group.share.max.share.sessions"
+MAX_SESSIONS_PER_IP = "max.share.sessions.per.ip"
 MAX_SESSIONS_OF_CONNECTION = 100
 """A client has one session on a connection: without a limit one client could take those of all others."""
 
@@ -54,14 +59,16 @@ class _Connection(NamedTuple):
 
 
 class ShareSessionCache:
-    """All sessions of this broker. Sessions are never evicted: a full cache, or connection, refuses new ones."""
+    """All sessions of this broker. Sessions are never evicted: a full cache, or the limit of an address or a
+    connection, refuses new ones."""
 
-    __slots__ = ("_connections", "_members", "_sessions")
+    __slots__ = ("_addresses", "_connections", "_members", "_sessions")
 
     def __init__(self) -> None:
         self._sessions: dict[SessionKey, ShareSession] = {}
         self._members: dict[str, int] = {}
         self._connections: dict[int, _Connection] = {}
+        self._addresses: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -70,16 +77,22 @@ class ShareSessionCache:
         """The session of a member, or None."""
         return self._sessions.get(key)
 
-    def is_full(self, connection_id: int, max_sessions: int) -> bool:
-        """True if the broker has `max_sessions`, or the connection the most that one may have."""
-        connection = self._connections.get(connection_id)
+    def is_full(self, client: ClientContext, config: BrokerConfig) -> bool:
+        """True if the broker, the client's address or its connection has the most sessions that it may have."""
+        connection = self._connections.get(client.connection_id)
         held = len(connection.sessions) if connection else 0
-        return held >= MAX_SESSIONS_OF_CONNECTION or len(self._sessions) >= max_sessions
+        return (
+            held >= MAX_SESSIONS_OF_CONNECTION
+            or self._addresses[client.client_host] >= config[MAX_SESSIONS_PER_IP]
+            or len(self._sessions) >= config[MAX_SESSIONS]
+        )
 
-    def open(self, key: SessionKey, connection_id: int) -> ShareSession:
+    def open(self, key: SessionKey, client: ClientContext) -> ShareSession:
         """Open a session. The member must not have one."""
         assert key not in self._sessions
-        session = self._sessions[key] = ShareSession(key, connection_id)
+        connection_id = client.connection_id
+        session = self._sessions[key] = ShareSession(key, connection_id, client.client_host)
+        self._addresses[client.client_host] += 1
         self._members[key.group_id] = self._members.get(key.group_id, 0) + 1
         connection = self._connections.setdefault(connection_id, _Connection({}, {}))
         connection.sessions[key] = session
@@ -92,6 +105,9 @@ class ShareSessionCache:
         connection = self._connections.get(session.connection_id)
         if connection is not None:
             del connection.sessions[session.key]
+        self._addresses[session.address] -= 1
+        if not self._addresses[session.address]:
+            del self._addresses[session.address]
         group_id = session.key.group_id
         self._members[group_id] -= 1
         if not self._members[group_id]:

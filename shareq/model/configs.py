@@ -111,6 +111,7 @@ BROKER_CONFIGS: dict[str, ConfigDef] = {
             type=ConfigType.CLASS,
         ),
         *CONNECTION_CONFIGS,
+        ConfigDef("max.share.sessions.per.ip", 1000, "The most share sessions of an address on a broker.", 1, INT_MAX),
         ConfigDef("auto.leader.rebalance.enable", True, "Leaders stay until an election is requested.", unused=True),
         ConfigDef("controlled.shutdown.enable", True, "A stopped broker hands its partitions over.", unused=True),
         ConfigDef("fetch.max.bytes", 57671680, "The most bytes of one fetch response.", 1024, INT_MAX),

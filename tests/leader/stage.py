@@ -290,10 +290,10 @@ class Stage:
 
     # ---- messages and effects ----------------------------------------------------------------------------------------
 
-    def send(self, request: Any, connection_id: int = 1) -> SentRequest:
+    def send(self, request: Any, connection_id: int = 1, host: str = ClientContext().client_host) -> SentRequest:
         exchange = SentRequest(len(self.exchanges))
         self.exchanges[exchange.id] = exchange
-        self.deliver(Incoming(exchange.id, request, ClientContext(connection_id=connection_id)))
+        self.deliver(Incoming(exchange.id, request, ClientContext(client_host=host, connection_id=connection_id)))
         return exchange
 
     def deliver(self, message: Message) -> None:
@@ -380,18 +380,26 @@ class Stage:
 
     # ---- clients -----------------------------------------------------------------------------------------------------
 
-    def member(self, member_id: str, *, group_id: str = "g", connection_id: int | None = None) -> Member:
-        return Member(self, member_id, group_id, len(self.exchanges) if connection_id is None else connection_id)
+    def member(
+        self,
+        member_id: str,
+        *,
+        group_id: str = "g",
+        connection_id: int | None = None,
+        host: str = ClientContext().client_host,
+    ) -> Member:
+        return Member(self, member_id, group_id, len(self.exchanges) if connection_id is None else connection_id, host)
 
 
 class Member:
     """A client that counts its session epoch."""
 
-    def __init__(self, stage: Stage, member_id: str, group_id: str, connection_id: int) -> None:
+    def __init__(self, stage: Stage, member_id: str, group_id: str, connection_id: int, host: str) -> None:
         self.stage = stage
         self.member_id = member_id
         self.group_id = group_id
         self.connection_id = connection_id
+        self.host = host
         self.epoch = 0
 
     def _next(self, epoch: int | None) -> int:
@@ -424,7 +432,7 @@ class Member:
             forgotten_topics_data=(forgotten,) if forget else (),
             **fields,
         )
-        return self.stage.send(request, self.connection_id)
+        return self.stage.send(request, self.connection_id, self.host)
 
     def renew(self, acks: Mapping[int, str]) -> SentRequest:
         return self.fetch(acks=acks, is_renew_ack=True, max_wait_ms=0, min_bytes=0, max_bytes=0, max_records=0)
@@ -441,7 +449,7 @@ class Member:
             is_renew_ack=renew,
             topics=(ShareAcknowledgeRequest.Topic(topic_id=TOPIC_ID, partitions=parts),) if parts else (),
         )
-        return self.stage.send(request, self.connection_id)
+        return self.stage.send(request, self.connection_id, self.host)
 
     def close(self, acks: Mapping[int, str] | None = None) -> SentRequest:
         return self.acknowledge(acks or {}, epoch=-1)

@@ -126,6 +126,20 @@ def test_one_connection_cannot_take_the_sessions_of_others() -> None:
     assert stage.member("another", connection_id=2).fetch("0", max_wait_ms=0).error is E.NONE
 
 
+def test_one_address_cannot_take_the_sessions_of_others() -> None:
+    """By default it has half of the sessions of a broker, by any number of connections."""
+    stage = Stage()
+    near, far = "/10.0.0.1", "/10.0.0.2"
+    for index in range(1000):
+        assert stage.member(f"m{index}", host=near).fetch("0", max_wait_ms=0).error is E.NONE
+    refused = stage.member("one more", host=near).fetch("0", max_wait_ms=300)
+    assert stage.member("another", host=far).fetch("0", max_wait_ms=0).error is E.NONE
+    stage.pass_time(300)
+    assert refused.error is E.SHARE_SESSION_LIMIT_REACHED
+    stage.member("m0", host=far).fetch("0", max_wait_ms=0)
+    assert stage.member("one more", host=near).fetch("0", max_wait_ms=0).error is E.NONE, "m0 counts elsewhere now"
+
+
 # ---- closing ---------------------------------------------------------------------------------------------------------
 
 

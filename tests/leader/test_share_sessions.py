@@ -4,8 +4,16 @@ import pytest
 
 from shareq.leader.share_fetch import SessionKey, ShareSession, next_epoch
 from shareq.leader.share_requests import NOTHING_FETCHED, FetchedPartition
-from shareq.leader.share_sessions import MAX_SESSIONS_OF_CONNECTION, ShareSessionCache, epoch_error, has_room
-from shareq.model.configs import INT_MAX
+from shareq.leader.share_sessions import (
+    MAX_SESSIONS,
+    MAX_SESSIONS_OF_CONNECTION,
+    MAX_SESSIONS_PER_IP,
+    ShareSessionCache,
+    epoch_error,
+    has_room,
+)
+from shareq.model.actor import ClientContext
+from shareq.model.configs import INT_MAX, BrokerConfig
 from shareq.model.errors import Errors
 from shareq.model.ids import TopicId, TopicIdPartition
 from shareq.model.image import SPARE_SESSION_PARTITIONS, ClusterImage, PartitionImage, TopicImage
@@ -51,7 +59,7 @@ def image(*topic_ids: TopicId) -> ClusterImage:
 
 
 def session(partitions: str = "", epoch: int = 1) -> ShareSession:
-    found = ShareSession(KEY, 1)
+    found = ShareSession(KEY, 1, "/10.0.0.1")
     found.update(fetch(0, partitions), image(T0))
     found.epoch = epoch
     return found
@@ -137,7 +145,7 @@ def test_a_session_holds_no_more_partitions_than_can_be_meant() -> None:
     room, known = 10 + SPARE_SESSION_PARTITIONS, image(T0)
     assert has_room(many(0, range(room)), None, known)
     assert not has_room(many(0, range(room + 1)), None, known)
-    found = ShareSession(KEY, 1)
+    found = ShareSession(KEY, 1, "/10.0.0.1")
     found.update(many(0, range(room)), known)
     assert has_room(many(1, range(room)), found, known), "those that are listed again"
     assert not has_room(many(1, range(room, room + 1)), found, known)
@@ -214,9 +222,13 @@ def key(member: str, group: str = "g") -> SessionKey:
     return SessionKey(group, member)
 
 
+def by(connection_id: int, address: str = "/10.0.0.1") -> ClientContext:
+    return ClientContext(client_host=address, connection_id=connection_id)
+
+
 def test_sessions_are_found_by_group_and_member() -> None:
     cache = ShareSessionCache()
-    a, b = cache.open(key("a"), 1), cache.open(key("a", "h"), 1)
+    a, b = cache.open(key("a"), by(1)), cache.open(key("a", "h"), by(1))
     assert (cache.get(key("a")), cache.get(key("a", "h")), cache.get(key("b"))) == (a, b, None)
     assert (len(cache), cache.all()) == (2, [a, b])
     cache.close(a)
@@ -225,19 +237,34 @@ def test_sessions_are_found_by_group_and_member() -> None:
 
 def test_a_connection_has_its_own_limit() -> None:
     cache = ShareSessionCache()
-    first = [cache.open(key(str(index)), 1) for index in range(MAX_SESSIONS_OF_CONNECTION)]
-    assert cache.is_full(1, 2000)
-    assert not cache.is_full(2, 2000)
-    assert cache.is_full(2, MAX_SESSIONS_OF_CONNECTION), "the limit of the broker"
+    first = [cache.open(key(str(index)), by(1)) for index in range(MAX_SESSIONS_OF_CONNECTION)]
+    config, full = BrokerConfig(), BrokerConfig({MAX_SESSIONS: MAX_SESSIONS_OF_CONNECTION, "group.share.max.size": 1})
+    assert cache.is_full(by(1), config)
+    assert not cache.is_full(by(2), config)
+    assert cache.is_full(by(2), full), "the limit of the broker"
     cache.close(first[0])
-    assert not cache.is_full(1, 2000)
-    cache.open(key("0"), 2)
-    assert not cache.is_full(1, 2000), "a session that moved to another connection counts there"
+    assert not cache.is_full(by(1), config)
+    cache.open(key("0"), by(2))
+    assert not cache.is_full(by(1), config), "a session that moved to another connection counts there"
+
+
+def test_an_address_has_its_own_limit() -> None:
+    cache, config = ShareSessionCache(), BrokerConfig({MAX_SESSIONS_PER_IP: 2})
+    cache.open(key("a"), by(1))
+    moved = cache.open(key("b"), by(2))
+    assert cache.is_full(by(3), config)
+    assert not cache.is_full(by(3, "/10.0.0.2"), config)
+    cache.close(moved)
+    moved = cache.open(key("b"), by(3, "/10.0.0.2"))
+    assert not cache.is_full(by(1), config), "a session that moved to another address counts there"
+    for session in cache.lose_connection(1)[0] + [moved]:
+        cache.close(session)
+    assert not cache._addresses, "an address without sessions takes no memory"
 
 
 def test_a_group_is_present_until_its_last_session_is_closed() -> None:
     cache = ShareSessionCache()
-    a, b = cache.open(key("a"), 1), cache.open(key("b"), 2)
+    a, b = cache.open(key("a"), by(1)), cache.open(key("b"), by(2))
     cache.close(a)
     assert cache.has_group("g")
     cache.close(b)
@@ -246,7 +273,7 @@ def test_a_group_is_present_until_its_last_session_is_closed() -> None:
 
 def test_a_lost_connection_closes_its_sessions() -> None:
     cache = ShareSessionCache()
-    a, b, other = cache.open(key("a"), 1), cache.open(key("b", "h"), 1), cache.open(key("c"), 2)
+    a, b, other = cache.open(key("a"), by(1)), cache.open(key("b", "h"), by(1)), cache.open(key("c"), by(2))
     assert cache.lose_connection(1) == ([a, b], ["g", "h"])
     assert cache.lose_connection(1) == ([], [])
     assert cache.get(key("c")) is other
@@ -254,13 +281,13 @@ def test_a_lost_connection_closes_its_sessions() -> None:
 
 def test_a_session_replaced_from_another_connection_outlives_the_old_connection() -> None:
     cache = ShareSessionCache()
-    cache.close(cache.open(key("a"), 1))
-    replaced = cache.open(key("a"), 2)
+    cache.close(cache.open(key("a"), by(1)))
+    replaced = cache.open(key("a"), by(2))
     assert cache.lose_connection(1) == ([], ["g"])
     assert cache.lose_connection(2) == ([replaced], ["g"])
 
 
 def test_the_group_of_a_closed_session_is_present_until_its_connection_is_lost() -> None:
     cache = ShareSessionCache()
-    cache.close(cache.open(key("a"), 1))
+    cache.close(cache.open(key("a"), by(1)))
     assert cache.lose_connection(1) == ([], ["g"])

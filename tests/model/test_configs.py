@@ -35,6 +35,7 @@ RANGES = [
     ("group.share.assignment.interval.ms", 1000, 0, None),
     ("group.share.max.size", 200, 1, 1000),
     ("group.share.max.share.sessions", 2000, 1, None),
+    ("max.share.sessions.per.ip", 1000, 1, None),
     ("share.coordinator.state.topic.num.partitions", 50, 1, None),
     ("share.coordinator.state.topic.replication.factor", 3, 1, 32767),
     ("share.coordinator.state.topic.min.isr", 2, 1, 32767),
