@@ -75,6 +75,11 @@ class TokenIssuer:
         return jwt.encode(content, self._key, "RS256", headers={"kid": "first"})
 
     @property
+    def private_jwk(self) -> dict[str, Any]:
+        """The key that signs, as it is before its private parts are taken away for the file of keys."""
+        return {**RSAAlgorithm.to_jwk(self._key, as_dict=True), "kid": "first"}
+
+    @property
     def private_pem(self) -> bytes:
         """The key that signs, PEM."""
         return self._key.private_bytes(

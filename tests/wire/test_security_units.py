@@ -6,6 +6,7 @@ Numbers in ids are sections of shareq/wire/BEHAVIOUR.md.
 from __future__ import annotations
 
 import datetime as dt
+import json
 import time
 from base64 import b64encode
 from pathlib import Path
@@ -308,6 +309,23 @@ def test_a_token_with_another_algorithm_or_key_is_refused(issuer: TokenIssuer, t
         server = OauthBearerServer(check(issuer))
         assert server.step(bearer(token)).startswith(b"{")
         assert server.user is None
+
+
+def test_a_file_of_keys_may_have_their_private_parts(issuer: TokenIssuer, tmp_path: Path) -> None:
+    """Only the public part is kept."""
+    file = tmp_path / "keys.json"
+    file.write_text(json.dumps({"keys": [issuer.private_jwk]}))
+    checked = check(issuer, jwks_endpoint_url=file.as_uri())
+    assert checked(issuer.token()).user == "alice"
+    assert not [key for key in checked._keys.values() if hasattr(key, "private_bytes")]
+
+
+@pytest.mark.parametrize("content", ["[1]", "1", '{"keys": [{"kty": "RSA", "alg": []}]}'])
+def test_a_file_without_keys_is_an_error_at_the_start(content: str, tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+    file.write_text(content)
+    with pytest.raises(ConfigException, match=r"jwks\.endpoint\.url"):
+        check(TokenIssuer(tmp_path), jwks_endpoint_url=file.as_uri())
 
 
 def test_the_skew_of_clocks_is_allowed(issuer: TokenIssuer) -> None:

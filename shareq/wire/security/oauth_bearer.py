@@ -131,10 +131,15 @@ class JwtCheck:
             if stamp == self._read_at:
                 return
             keys = jwt.PyJWKSet.from_json(self._path.read_text(encoding="utf-8")).keys
-        except (OSError, jwt.PyJWTError, KeyError, AttributeError) as problem:
+            self._keys = {key.key_id: _public(key.key) for key in keys}
+        except (OSError, jwt.PyJWTError, KeyError, TypeError, AttributeError) as problem:
             raise ValueError(f"no keys can be read: {problem}") from None
-        self._keys = {key.key_id: key.key for key in keys}
         self._read_at = stamp
+
+
+def _public(key: Any) -> Any:
+    """The part of a key that checks signatures: the file may have the one that signs, too."""
+    return key.public_key() if hasattr(key, "public_key") else key
 
 
 def _required(config: BrokerConfig, key: str, opposite: str) -> str:
