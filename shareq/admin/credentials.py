@@ -56,9 +56,8 @@ def alterations_of(alterations: Iterable[Alteration]) -> tuple[Alteration, ...]:
     found = tuple(items("alterations", alterations))
     for one in found:
         if not isinstance(one, UserScramCredentialUpsertion | UserScramCredentialDeletion):
-            raise TypeError(
-                f"alterations: {one!r}: must be a UserScramCredentialUpsertion or a UserScramCredentialDeletion"
-            )
+            why = "must be a UserScramCredentialUpsertion or a UserScramCredentialDeletion"
+            raise TypeError(f"alterations: {why}, and is of type {type(one).__name__}")  # it may have a password
         text("user", one.user)
         if isinstance(one, UserScramCredentialUpsertion):
             _check_upsertion(one)
@@ -69,7 +68,8 @@ def alterations_of(alterations: Iterable[Alteration]) -> tuple[Alteration, ...]:
 
 def _check_upsertion(one: UserScramCredentialUpsertion) -> None:
     if not isinstance(one.scram_credential_info, ScramCredentialInfo):
-        raise TypeError(f"scram_credential_info={one.scram_credential_info!r}: must be a ScramCredentialInfo")
+        kind = type(one.scram_credential_info).__name__  # it may be the password, in the wrong place
+        raise TypeError(f"scram_credential_info: must be a ScramCredentialInfo, and is of type {kind}")
     _check_mechanism(one.scram_credential_info.mechanism)
     whole("iterations", one.scram_credential_info.iterations, MIN_ITERATIONS, MAX_ITERATIONS)
     if one.salt is not None and not isinstance(one.salt, bytes):

@@ -11,6 +11,7 @@ from shareq.model.authorizer_configs import CLASS_NAME
 from shareq.model.configs import BROKER_CONFIGS, GROUP_CONFIGS
 from shareq.model.errors import ConfigException, IllegalStateException
 from shareq.model.experiments import EXPERIMENT_CONFIGS
+from shareq.model.hidden_values import shown_argument
 from shareq.model.numbers import plain
 from shareq.model.state_designs import PERSISTER_CLASS, StateDesign, design_named
 
@@ -112,7 +113,7 @@ def _check_group_keys(config: Mapping[str, object]) -> None:
 def as_mapping(name: str, given: Mapping[str, T]) -> Mapping[str, T]:
     """The argument. ConfigException if it is no dict."""
     if not isinstance(given, Mapping):
-        raise ConfigException(f"{name}={given!r:.100}: must be a dict of configurations by their keys")
+        raise ConfigException(f"{name}={shown_argument(given)}: must be a dict of configurations by their keys")
     return given
 
 

@@ -11,9 +11,10 @@ from types import MappingProxyType
 from typing import Any
 
 from shareq.client.arguments import text
-from shareq.client.security_config import SECURITY_KEYS, shown
+from shareq.client.security_config import SECURITY_KEYS
 from shareq.model.configs import GROUP_CONFIGS, INT_MAX, ConfigDef
 from shareq.model.errors import ConfigException, KafkaError, KafkaException
+from shareq.model.hidden_values import shown
 from shareq.model.near_names import did_you_mean
 from shareq.model.numbers import plain
 

@@ -1,4 +1,4 @@
-"""The configuration keys of security, and their secrets, which no message shows."""
+"""The configuration keys of security."""
 
 from __future__ import annotations
 
@@ -14,16 +14,6 @@ ssl.endpoint.identification.algorithm enable.ssl.certificate.verification
 """
 SECURITY_KEYS = frozenset(_KEYS.split())
 """confluent-kafka's keys; that of the token's URL takes a file. In this process they have no effect."""
-
-_SECRETS = ("password", "pem", "secret", "token", "jaas", "credential", "oauthbearer.config")
-
-
-def shown(key: object, value: object) -> str:
-    """The value for a message, hidden if the key may be that of a secret, however it is misspelt."""
-    hidden = str(key).lower().replace("_", ".").startswith(("sasl", "ssl")) or any(
-        word in str(key).lower() for word in _SECRETS
-    )
-    return "hidden" if hidden else repr(value)
 
 
 def truth(key: str, value: Any) -> bool:

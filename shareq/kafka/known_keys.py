@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from shareq.kafka.broker_process import KafkaCommand
 from shareq.model.configs import BROKER_CONFIGS
 from shareq.model.experiments import ENABLE
+from shareq.model.hidden_values import shown
 from shareq.model.near_names import did_you_mean
 
 _OF_BOTH = BROKER_CONFIGS.keys() - {ENABLE}
@@ -28,7 +29,7 @@ def unused_keys(program: KafkaCommand, config: Mapping[str, object]) -> Iterator
     for key in unsure:
         if listed and key not in listed:
             yield (
-                f"{key}={config[key]!r}: Apache Kafka {program.jars.version} has no such configuration, "
+                f"{key}={shown(key, config[key])}: Apache Kafka {program.jars.version} has no such configuration, "
                 f"only a plugin could read it{did_you_mean(key, listed | _OF_BOTH)}"
             )
 

@@ -20,6 +20,7 @@ from shareq.kafka.jars import kafka_jars
 from shareq.kafka.known_keys import unused_keys
 from shareq.kafka.refusals import reason_in
 from shareq.model.errors import ConfigException, IllegalStateException, KafkaException
+from shareq.model.hidden_values import shown_argument
 from shareq.model.numbers import plain
 from shareq.proxy import Tap
 from shareq.proxy import tap as open_tap
@@ -106,7 +107,7 @@ class LocalKafka:
         if brokers not in {1, 3} or isinstance(brokers, bool):
             raise ConfigException(f"brokers={brokers!r}: must be 1 or 3")
         if not isinstance(config, Mapping | None):
-            raise ConfigException(f"config={config!r:.100}: must be a dict of configurations by their keys")
+            raise ConfigException(f"config={shown_argument(config)}: must be a dict of configurations by their keys")
         if version is not None and not isinstance(version, str):
             raise ConfigException(f"version={version!r}: must be a text such as '4.4.0'")
         for key in config or {}:

@@ -30,6 +30,7 @@ from shareq.model.experiments import (
     Experiments,
     check_experiments,
 )
+from shareq.model.hidden_values import shown
 from shareq.model.messages.topics import ConfigType
 from shareq.model.near_names import did_you_mean
 from shareq.model.security_configs import SECURITY_CONFIGS
@@ -253,9 +254,8 @@ class BrokerConfig:
         values: dict[str, Any] = {key: d.default for key, d in BROKER_CONFIGS.items()}
         for key, value in self.overrides.items():
             if key not in BROKER_CONFIGS:
-                raise ConfigException(
-                    f"{key}={value!r}: unknown broker configuration{did_you_mean(key, BROKER_CONFIGS)}"
-                )
+                near = did_you_mean(key, BROKER_CONFIGS)
+                raise ConfigException(f"{key}={shown(key, value)}: unknown broker configuration{near}")
             values[key] = BROKER_CONFIGS[key].parse(value)
         self._values = values
         for d in GROUP_CONFIGS.values():
@@ -381,7 +381,7 @@ def validate_group_overrides(overrides: Mapping[str, str | None], broker: Broker
     for key, value in overrides.items():
         d = known.get(key)
         if d is None:
-            raise ConfigException(f"{key}={value!r}: unknown group configuration{did_you_mean(key, known)}")
+            raise ConfigException(f"{key}={shown(key, value)}: unknown group configuration{did_you_mean(key, known)}")
         if value is None:
             raise ConfigException(f"{key}=None: must be {d.allowed}")
         parsed[key] = d.parse(value)

@@ -36,6 +36,11 @@ def test_a_misspelled_key_has_a_sentence_with_the_key_that_was_meant() -> None:
     assert found == [f'num.partitons=3: {why}; did you mean "num.partitions"?']
 
 
+def test_the_value_of_a_misspelled_secret_is_not_shown() -> None:
+    (found,) = unused_keys(kafka_that_lists(LISTED), {"ssl.key.pasword": "not-for-logs"})
+    assert found.startswith("ssl.key.pasword=hidden: ")
+
+
 def test_keys_that_shareq_knows_too_take_no_time_of_kafka() -> None:
     known = {"num.partitions": 3, "super.users": "User:a", "listener.name.plaintext.ssl.keystore.type": "PEM"}
     assert list(unused_keys(kafka_that_is_not_asked(), known)) == []

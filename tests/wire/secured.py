@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 from shareq import Cluster
 from shareq.model.messages.security import SaslAuthenticateRequest, SaslHandshakeRequest
+from shareq.wire.request_log import ServedRequest
 from shareq.wire.security.listener_security import ListenerSecurity
 from shareq.wire.server import Server
 from tests.wire.certificates import PASSWORD, Authority, TokenIssuer
@@ -67,7 +68,14 @@ class Secured:
 
 
 @contextmanager
-def secured(vault: Vault, kind: str, config: Mapping[str, object] | None = None) -> Iterator[Secured]:
+def secured(
+    vault: Vault,
+    kind: str,
+    config: Mapping[str, object] | None = None,
+    *,
+    observer: Callable[[ServedRequest], None] | None = None,
+    trace_messages: bool = False,
+) -> Iterator[Secured]:
     """A server of one broker on a wall clock, with a topic `orders` of one partition that the group `g` reads from its
     start."""
     given = {"jwks.endpoint.url": vault.issuer.url, "expected.audience": "kafka", "expected.issuer": "issuer"}
@@ -79,8 +87,8 @@ def secured(vault: Vault, kind: str, config: Mapping[str, object] | None = None)
         files["users"] = {"alice": PASSWORD}
     chosen = {**QUICK, **(keys if kind == "OAUTHBEARER" else {}), **(config or {})}
     with (
-        Cluster(brokers=1, clock="wall", config=chosen) as cluster,
-        Server(cluster, security=ListenerSecurity(**files)) as server,
+        Cluster(brokers=1, clock="wall", config=chosen, trace_messages=trace_messages) as cluster,
+        Server(cluster, security=ListenerSecurity(**files), observer=observer) as server,
     ):
         cluster.create_topic("orders")
         cluster.configure_group("g", {"share.auto.offset.reset": "earliest"})

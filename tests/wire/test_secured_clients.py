@@ -5,11 +5,9 @@ Numbers in ids are sections of shareq/wire/BEHAVIOUR.md.
 
 from __future__ import annotations
 
-import logging
 import re
 import ssl
 import threading
-import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,7 @@ from click.testing import CliRunner
 
 from shareq import Admin, Cluster, KafkaException, Producer, ShareConsumer, monitor, observe, tap
 from shareq.cli import main
-from shareq.model.errors import ConfigException, Errors, KafkaError
+from shareq.model.errors import Errors, KafkaError
 from shareq.model.events import AuthenticationFailed
 from shareq.spark.options import parse
 from shareq.spark.ranges import Range
@@ -410,43 +408,7 @@ def test_a_configuration_that_cannot_work_is_refused(conf: dict[str, Any], messa
     assert refused.value.error.code() == KafkaError._INVALID_ARG
 
 
-# ---- secrets, and addresses that others reach ------------------------------------------------------------------------
-
-
-def test_no_secret_is_shown_anywhere(vault: Vault, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG)
-    shown: list[str] = []
-    with secured(vault, "PLAIN", {"connection.failed.authentication.delay.ms": 0}) as broker:
-        conf = conf_of(vault, broker, "PLAIN")
-        for given in (conf, {**conf, "sasl.username": "nobody"}, {**conf, "sasl.pasword": PASSWORD}):
-            try:
-                with Admin(given) as admin:
-                    shown.append(repr(admin))
-                    admin.list_topics()
-            except KafkaException as refused:
-                shown += ["".join(traceback.format_exception(refused)), repr(refused)]
-        spark = {f"kafka.{key}": str(value) for key, value in conf.items()} | {"subscribe": "orders", "group.id": "g"}
-        shown.append(repr(parse(spark)))
-        shown += [repr(broker.server), repr(broker.cluster.image), broker.server._repr_html_()]
-        shown += [repr(entry) + event_text(0, entry.event) for entry in broker.cluster.journal]
-    shown.append(repr(ListenerSecurity(tls_key_password=PASSWORD, users={"alice": PASSWORD})))
-    with pytest.raises(ConfigException) as bad:
-        ListenerSecurity(
-            tls_cert=vault.server.cert, tls_key_password=PASSWORD, tls_client_ca=vault.client.key
-        ).server_context(broker.cluster.image.broker_config)
-    shown += ["".join(traceback.format_exception(bad.value)), caplog.text]
-    assert len(shown) > 10
-    assert not [text for text in shown if PASSWORD in text]
-
-
-def test_a_message_shows_the_size_of_a_secret() -> None:
-    from shareq.model.messages.security import AlterUserScramCredentialsRequest, SaslAuthenticateRequest
-
-    assert repr(SaslAuthenticateRequest(auth_bytes=b"secret")) == "SaslAuthenticateRequest(auth_bytes=<6 B>)"
-    upsertion = AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
-        name="alice", mechanism=1, iterations=4096, salt=b"salt", salted_password=b"secret"
-    )
-    assert "salted_password=<6 B>" in repr(AlterUserScramCredentialsRequest(upsertions=(upsertion,)))
+# ---- addresses that others reach -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,6 @@ def _token_client(conf: Mapping[str, Any]) -> MakeClient:
     parts = urlsplit(str(url))
     if parts.scheme != "file":
         why = "must be the URL of a file, file:///...; oauth_cb can get a token from elsewhere"
-        raise ConfigException(f"sasl.oauthbearer.token.endpoint.url={url!r}: {why}")
+        raise ConfigException(f"sasl.oauthbearer.token.endpoint.url: {why}")  # a URL may have a password
     path = Path(unquote(parts.path))
     return lambda: OauthBearerClient(path.read_text(encoding="utf-8").strip())

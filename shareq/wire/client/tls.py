@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from shareq.model.errors import ConfigException
+from shareq.model.hidden_values import check_file_names
 from shareq.wire.readiness import until_ready
 
 _HOST_MISMATCH = {62, 64}
@@ -34,6 +35,7 @@ def client_context(
     `certificate`: the client's own, for brokers with `ssl.client.auth`, with its key in the same file or in `key`.
     ConfigException for a file that cannot be used.
     """
+    check_file_names(ca=ca, cert=certificate, key=key)
     if key is not None and certificate is None:
         raise ConfigException(f"key={str(key)!r}: needs the certificate of this key")
     context = _trusting(ca, ca_pem)

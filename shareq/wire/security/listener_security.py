@@ -14,6 +14,7 @@ from pathlib import Path
 
 from shareq.model.configs import BrokerConfig
 from shareq.model.errors import ConfigException
+from shareq.model.hidden_values import check_file_names
 from shareq.model.scram import SALT_BYTES, ScramCredential, ScramMechanism
 from shareq.model.security_configs import CLIENT_AUTH, JWKS_URL, MECHANISMS
 from shareq.wire.security.mechanisms import OAUTHBEARER, OF_USERS
@@ -37,6 +38,9 @@ class ListenerSecurity:
     tls_key_password: str | None = field(default=None, repr=False)
     tls_client_ca: str | Path | None = None
     users: Mapping[str, str] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        check_file_names(tls_cert=self.tls_cert, tls_key=self.tls_key, tls_client_ca=self.tls_client_ca)
 
     def server_context(self, config: BrokerConfig) -> ssl.SSLContext | None:
         """The context of TLS 1.2 and 1.3, None without a certificate. ConfigException for files that cannot be used."""
