@@ -1,5 +1,5 @@
 """confluent-kafka's clients and Java's that do not get into a secured server of shareq: each reports an error soon, and
-the server serves others meanwhile. `tests/wire/test_secured_clients.py` has shareq's own clients."""
+the server serves others meanwhile. `tests/wire/test_refused_tools.py` has shareq's own clients."""
 
 from __future__ import annotations
 
@@ -15,16 +15,14 @@ import pytest
 from confluent_kafka import KafkaError
 
 from shareq import Admin, Cluster, ListenerSecurity
+from shareq.kafka import LocalKafka
 from shareq.wire.server import Server
 from tests.kafka.java_logins import JavaVault, java_config, write
 from tests.tools.java_tools import JavaTools, started
+from tests.wire.refused import CLIENTS, SOON_S, Conf, Says, assert_said_soon
 from tests.wire.secured import secured
 
-SOON_S = 5
-"""The longest time in which a client must report why it does not get in."""
 LAX = {"ssl.endpoint.identification.algorithm": "none"}
-
-Conf = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -187,3 +185,13 @@ def test_javas_client_reports_why(vault: JavaVault, java_tools: JavaTools, failu
         assert done.returncode == 1
         assert failure.java_text in done.stdout + done.stderr, done
         assert_serves(server, gets_in)
+
+
+# ---- shareq's clients, and Apache Kafka without TLS; test_secured.py has one with it ---------------------------------
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_tls_to_a_plaintext_apache_kafka_is_named_soon(
+    vault: JavaVault, kafka: LocalKafka, client: Says, tmp_path: Path
+) -> None:
+    assert_said_soon(client, "TLS to plaintext", kafka.bootstrap_servers, vault.client_config("TLS"), tmp_path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from tests.kafka.java_logins import (
 )
 from tests.polling import PATIENCE_S, QUICK, eventually, take
 from tests.wire.certificates import PASSWORD
+from tests.wire.refused import CLIENTS, Conf, Says, assert_said_soon
 from tests.wire.secured import KINDS, secured
 
 
@@ -90,7 +91,8 @@ def test_javas_tool_alters_users(vault: JavaVault, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def kafka(vault: JavaVault) -> Iterator[LocalKafka]:
-    """Apache Kafka whose clients need a certificate and a login, by any mechanism; its users are alice and admin."""
+    """Apache Kafka whose clients need a certificate and a login, by any mechanism; its users are alice and admin. Its
+    certificate has its address, and not the name `localhost`."""
     of = "listener.name.plaintext"
     check_token = f"{MODULES}.oauthbearer.OAuthBearerValidatorCallbackHandler"
     users = f'required username="admin" password="admin" user_admin="admin" user_alice="{PASSWORD}";'
@@ -101,7 +103,7 @@ def kafka(vault: JavaVault) -> Iterator[LocalKafka]:
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
         f"{of}.ssl.client.auth": "required",
         "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": key_store(vault.server),
+        "ssl.keystore.location": key_store(vault.authority.issue("127.0.0.1", common_name="kafka")),
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": vault.authority.file,
         f"{of}.plain.sasl.jaas.config": f"{PLAIN_MODULE} {users}",
@@ -206,6 +208,31 @@ def test_apache_kafka_refuses_as_shareq_does(
         admin.list_topics()
     assert refused.value.error.code() == expected[0]
     assert expected[1] in refused.value.error.str()
+
+
+REFUSED: dict[str, Callable[[JavaVault], Conf]] = {
+    "wrong password": lambda _: {"sasl.password": "wrong"},
+    "expired token": lambda vault: {
+        **vault.client_config("OAUTHBEARER"),
+        "sasl.oauthbearer.token.endpoint.url": vault.expired_token,
+    },
+    "untrusted certificate": lambda vault: {"ssl.ca.location": vault.stranger.file},
+    "wrong host name": lambda _: {},
+    "plaintext to TLS": lambda _: {"security.protocol": "plaintext"},
+}
+"""Why a client does not get in, and the change of its configuration that makes it so."""
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("fault", REFUSED)
+def test_our_clients_name_soon_why_apache_kafka_refuses_them(
+    vault: JavaVault, kafka: LocalKafka, fault: str, client: Says, tmp_path: Path
+) -> None:
+    conf = {**conf_of(vault, kafka, "SCRAM-SHA-512"), **REFUSED[fault](vault)}
+    address = conf.pop("bootstrap.servers")
+    if fault == "wrong host name":
+        address = address.replace("127.0.0.1", "localhost")
+    assert_said_soon(client, fault, address, conf, tmp_path)
 
 
 # ---- a secured Apache Kafka as the backend ---------------------------------------------------------------------------

@@ -1,24 +1,19 @@
-"""What observers and the command line say within seconds where a secured listener does not let them in."""
+"""What each client and tool of shareq says within seconds where a secured listener does not let it in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from shareq import Cluster, observe
-from shareq.cli import main
+from shareq import Cluster
 from shareq.wire.security import channel_security
 from shareq.wire.security.listener_security import ListenerSecurity
 from shareq.wire.server import Server
+from tests.wire.refused import CLIENTS, FAULTS, Conf, Says, assert_said_soon
 from tests.wire.secured import Vault, secured
-from tests.wire.test_secured_clients import SOON_S
-
-Conf = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -49,39 +44,11 @@ def refused(vault: Vault, why: str) -> Iterator[Conf]:
         yield {**conf, "bootstrap.servers": broker.bootstrap_servers}
 
 
-def observer_says(address: str, conf: Conf, tmp_path: Path) -> str:
-    del tmp_path
-    with observe(address, "g", ["orders"], config=conf) as observer:
-        assert not observer.refresh(SOON_S)
-        return str(observer.trouble)
-
-
-def command_says(address: str, conf: Conf, tmp_path: Path) -> str:
-    properties = tmp_path / "client.properties"
-    properties.write_text("".join(f"{key}={value}\n" for key, value in conf.items()))
-    options = ["--bootstrap-server", address, "--command-config", str(properties), "--timeout", str(SOON_S * 1000)]
-    done = CliRunner().invoke(main, ["groups", *options, "--list"])
-    assert done.exit_code == 1
-    return done.output
-
-
-@pytest.mark.parametrize("says", [observer_says, command_says])
-@pytest.mark.parametrize(
-    ("why", "text"),
-    [
-        ("wrong password", "Authentication failed"),
-        ("expired token", "invalid_token"),
-        ("untrusted certificate", "not trusted"),
-        ("wrong host name", "another host"),
-        ("plaintext to TLS", "speaks TLS: set security.protocol"),
-        ("TLS to plaintext", "it may not speak TLS"),
-    ],
-)
-def test_the_cause_is_named(
-    vault: Vault, why: str, text: str, says: Callable[[str, Conf, Path], str], tmp_path: Path
-) -> None:
-    with refused(vault, why) as conf:
-        assert text in says(conf.pop("bootstrap.servers"), conf, tmp_path)
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_cause_is_named_soon(vault: Vault, fault: str, client: Says, tmp_path: Path) -> None:
+    with refused(vault, fault) as conf:
+        assert_said_soon(client, fault, conf.pop("bootstrap.servers"), conf, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +34,8 @@ from shareq.wire.security.listener_security import ListenerSecurity
 from shareq.wire.server import Server
 from tests.polling import PATIENCE_S, eventually
 from tests.wire.certificates import PASSWORD
+from tests.wire.refused import SOON_S
 from tests.wire.secured import KINDS, Secured, Vault, secured
-
-SOON_S = 5
-"""The longest time in which a client must say why it does not get in."""
 
 
 @pytest.fixture(scope="module")
@@ -259,6 +259,9 @@ def test_the_authorizer_gets_the_user_of_the_login(vault: Vault) -> None:
 # ---- refused connections ---------------------------------------------------------------------------------------------
 
 
+Ask = Callable[[dict[str, Any]], KafkaError]
+
+
 def ask_admin(conf: dict[str, Any]) -> KafkaError:
     with Admin(conf) as admin, pytest.raises(KafkaException) as refused:
         admin.list_topics()
@@ -283,9 +286,20 @@ def ask_consumer(conf: dict[str, Any]) -> KafkaError:
     return refused.value.error
 
 
-CLIENTS = pytest.mark.parametrize("ask", [ask_admin, ask_producer, ask_consumer])
+def soon(ask: Ask) -> Ask:
+    """The same within `SOON_S`."""
 
-Ask = Callable[[dict[str, Any]], KafkaError]
+    @wraps(ask)
+    def asked(conf: dict[str, Any]) -> KafkaError:
+        began = time.monotonic()
+        error = ask(conf)
+        assert time.monotonic() - began < SOON_S
+        return error
+
+    return asked
+
+
+CLIENTS = pytest.mark.parametrize("ask", [soon(ask_admin), soon(ask_producer), soon(ask_consumer)])
 
 
 @CLIENTS
@@ -346,9 +360,10 @@ def test_plaintext_to_a_port_with_tls_ends_the_call(broker: Secured, kind: str, 
     assert first_refusal(broker.cluster) == "broker 0 refused 127.0.0.1, it does not speak TLS"
 
 
-def test_tls_to_a_plaintext_port_ends_the_call(vault: Vault) -> None:
+@CLIENTS
+def test_tls_to_a_plaintext_port_ends_the_call(vault: Vault, ask: Ask) -> None:
     with Cluster(brokers=1, clock="wall") as cluster, Server(cluster) as server:
-        error = ask_admin({"bootstrap.servers": server.bootstrap_servers, **vault.client_config("TLS")})
+        error = ask({"bootstrap.servers": server.bootstrap_servers, **vault.client_config("TLS")})
         assert error.code() == KafkaError._AUTHENTICATION
         assert "it may not speak TLS" in error.str()
         assert "it speaks TLS, and this port does not" in first_refusal(cluster)

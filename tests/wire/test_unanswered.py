@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shareq.client.calls import UNREACHABLE_MS
 from shareq.model.errors import Errors
-from shareq.wire.client.unanswered import Unanswered
+from shareq.wire.client.unanswered import GIVEN_UP_MS, Unanswered
 
 
 @pytest.mark.parametrize(
@@ -23,5 +22,5 @@ def test_the_error_of_a_failed_connection(failure: OSError, answered: bool, expe
     if answered:
         broker.end()
     assert broker.error(failure, 5) is Errors.NETWORK_EXCEPTION
-    assert broker.error(failure, 4 + UNREACHABLE_MS) is Errors.NETWORK_EXCEPTION
-    assert broker.error(failure, 5 + UNREACHABLE_MS) is expected
+    assert broker.error(failure, 4 + GIVEN_UP_MS) is Errors.NETWORK_EXCEPTION
+    assert broker.error(failure, 5 + GIVEN_UP_MS) is expected

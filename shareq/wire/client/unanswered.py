@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from shareq.client.calls import UNREACHABLE_MS
 from shareq.model.errors import Errors
+
+GIVEN_UP_MS = 2000
+"""Up to two pauses of a second can follow, of the connection and of the request: a client ends within five."""
 
 
 class Unanswered:
@@ -25,4 +27,4 @@ class Unanswered:
             return Errors.NETWORK_EXCEPTION
         if self._since_ms is None:
             self._since_ms = now_ms
-        return Errors._AUTHENTICATION if now_ms - self._since_ms >= UNREACHABLE_MS else Errors.NETWORK_EXCEPTION
+        return Errors._AUTHENTICATION if now_ms - self._since_ms >= GIVEN_UP_MS else Errors.NETWORK_EXCEPTION
