@@ -305,15 +305,15 @@ def test_a_peer_without_a_login_takes_less_than_a_mebibyte(data: bytes, tls: boo
 def taken_by(server: Server, peers: int, data: bytes, context: ssl.SSLContext | None) -> int:
     """The peak of the memory that is allocated while so many peers send these bytes, as far as the server takes
     them."""
-    heard(server, context)
+    heard(server.ports[0], context)
     tracemalloc.start()
     try:
         with ExitStack() as stack:
             before = tracemalloc.get_traced_memory()[0]
             tracemalloc.reset_peak()
             for _ in range(peers):
-                raw = stack.enter_context(connected(server, context))
-                send_all_that_is_taken(raw.socket, data, lambda: heard(server, context))
+                raw = stack.enter_context(connected(server.ports[0], context))
+                send_all_that_is_taken(raw.socket, data, lambda: heard(server.ports[0], context))
             return tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()
@@ -323,7 +323,7 @@ def test_a_peer_that_ends_tls_while_it_is_not_read_from_is_forgotten(tmp_path: P
     vault = Vault(tmp_path)
     security = ListenerSecurity(tls_cert=vault.server.cert, tls_key=vault.server.key, users={"alice": PASSWORD})
     with Cluster(brokers=1, seed=7, config={DELAY: 100}) as cluster, Server(cluster, security=security) as server:
-        with connected(server, ssl.create_default_context(cafile=vault.authority.file)) as raw:
+        with connected(server.ports[0], ssl.create_default_context(cafile=vault.authority.file)) as raw:
             raw.send(METADATA)
             raw.send(handshake())
             socket.socket.shutdown(raw.socket, socket.SHUT_WR)  # the end of TCP, without that of TLS
@@ -331,16 +331,16 @@ def test_a_peer_that_ends_tls_while_it_is_not_read_from_is_forgotten(tmp_path: P
         eventually(lambda: len(cluster.journal.select(AuthenticationFailed)), 1)
 
 
-def connected(server: Server, context: ssl.SSLContext | None) -> Raw:
-    raw = Raw(server.ports[0])
+def connected(port: int, context: ssl.SSLContext | None) -> Raw:
+    raw = Raw(port)
     if context is not None:
         raw.socket = context.wrap_socket(raw.socket, server_hostname="127.0.0.1")
     return raw
 
 
-def heard(server: Server, context: ssl.SSLContext | None) -> None:
+def heard(port: int, context: ssl.SSLContext | None) -> None:
     """The server has read what arrived before this call."""
-    with connected(server, context) as other:
+    with connected(port, context) as other:
         other.ask(VERSIONS)
 
 

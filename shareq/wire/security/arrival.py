@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from asyncio.sslproto import SSLProtocol
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -21,6 +22,11 @@ _ALERT = bytes((0x15, 3, 3, 0, 2, 2, 10))
 """TLS: a fatal alert, an unexpected message. Kafka sends it, too: a client of plaintext finds out why it is closed."""
 
 _DRAINED_BYTES = 1 << 16
+
+# What asyncio reads of TLS at a time: each connection has such a buffer from its first byte on, and one of OpenSSL's of
+# 4/3 of it. With asyncio's 256 KiB a peer without a login could take more than a mebibyte, with the frame that it may
+# send. There is no setting for one connection.
+SSLProtocol.max_size = 1 << 16
 
 
 class NotTls(OSError):
