@@ -19,6 +19,7 @@ import shareq
 from shareq import Admin, Cluster, KafkaException, ListenerSecurity, NewTopic, Producer, ShareConsumer, observe, tap
 from shareq.cli import main
 from shareq.kafka import LocalKafka
+from shareq.kafka.local import LocalKafkaError
 from shareq.kafka.tools import run
 from shareq.model.errors import Errors, KafkaError
 from shareq.model.events import RecordsHeld
@@ -38,7 +39,10 @@ from tests.kafka.java_logins import (
 from tests.polling import PATIENCE_S, QUICK, eventually, take
 from tests.wire.certificates import PASSWORD
 from tests.wire.refused import CLIENTS, Conf, Says, assert_said_soon
+from tests.wire.secrets import Secrets, texts_of, texts_of_error
 from tests.wire.secured import KINDS, secured
+
+KEY_PASSWORD = "password-of-the-key"
 
 
 @pytest.fixture(scope="module")
@@ -233,6 +237,45 @@ def test_our_clients_name_soon_why_apache_kafka_refuses_them(
     if fault == "wrong host name":
         address = address.replace("127.0.0.1", "localhost")
     assert_said_soon(client, fault, address, conf, tmp_path)
+
+
+def secrets(vault: JavaVault) -> Secrets:
+    made = Secrets()
+    made.add("a password", PASSWORD, KEY_PASSWORD)
+    made.add_key(Path(vault.server.key).read_text())
+    return made
+
+
+def test_a_secured_local_kafka_shows_no_secret(vault: JavaVault, kafka: LocalKafka) -> None:
+    """Its logs are Kafka's, and have none either."""
+    logs = [file.read_text() for file in kafka.logs.iterdir()]
+    assert any("sasl.enabled.mechanisms" in log for log in logs)
+    assert secrets(vault).shown_in([*texts_of(kafka), *logs]) == []
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("unusable", ["ssl.keystore.key", "plain.sasl.jaas.config"])
+def test_a_secured_local_kafka_that_cannot_start_shows_no_secret(vault: JavaVault, unusable: str) -> None:
+    of = "listener.name.plaintext"
+    config = {
+        "listener.security.protocol.map": "PLAINTEXT:SASL_SSL,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.certificate.chain": Path(vault.server.cert).read_text().replace("\n", " "),
+        "ssl.keystore.key": Path(key_store(vault.server))
+        .read_text()
+        .partition("-----BEGIN CERT")[0]
+        .replace("\n", " "),
+        "ssl.key.password": KEY_PASSWORD,
+        f"{of}.plain.sasl.jaas.config": f'{PLAIN_MODULE} required username="admin" password="{PASSWORD}";',
+    }
+    cut = config[unusable if unusable in config else f"{of}.{unusable}"]
+    config[unusable if unusable in config else f"{of}.{unusable}"] = cut[: len(cut) * 2 // 3]
+    with pytest.raises(LocalKafkaError) as refused:
+        kafka_or_skip(1, config)
+    assert secrets(vault).shown_in(texts_of_error(refused.value)) == []
 
 
 # ---- a secured Apache Kafka as the backend ---------------------------------------------------------------------------
