@@ -17,15 +17,22 @@ if TYPE_CHECKING:
 
 SHIPPED_KEY = "spark.shareq.shipped"
 
+REDACTED_KEY = "spark.sql.redaction.options.regex"
+"""Which options Spark hides in plans, beside those of `spark.redaction.regex` (secret, password, token)."""
+
+SECRET_OPTIONS = r"ssl[.]key[.]pem|oauthbearer[.]config"
+
 
 def register(spark: SparkSession) -> None:
     """Register the format "shareq" for `spark.readStream` and `spark.read`. Idempotent.
 
-    On a cluster and with Spark Connect the package is sent along (see `ship`).
+    Plans hide the values of its options that are secrets. On a cluster and with Spark Connect the package is sent along
+    (see `ship`).
     """
     from shareq.spark.source import ShareGroupSource
 
     ship(spark)
+    _redact(spark)
 
     class SourceOfThisSession(ShareGroupSource):
         """The source of this session. It runs in another process, so it carries the folder for `acknowledge`."""
@@ -33,6 +40,13 @@ def register(spark: SparkSession) -> None:
         verdicts = verdict_folder(spark)
 
     spark.dataSource.register(SourceOfThisSession)
+
+
+def _redact(spark: SparkSession) -> None:
+    """Let Spark hide the options with secrets that it does not know by their names."""
+    hidden = spark.conf.get(REDACTED_KEY) or ""
+    if SECRET_OPTIONS not in hidden:
+        spark.conf.set(REDACTED_KEY, f"{hidden}|{SECRET_OPTIONS}" if hidden else SECRET_OPTIONS)
 
 
 def ship(spark: SparkSession) -> None:

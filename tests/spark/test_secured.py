@@ -1,4 +1,4 @@
-"""Spark reads a share group from a server with TLS and a login, and no plan, log or error shows the password."""
+"""Spark reads a share group from a server with TLS and a login, and no plan, log or error shows a password or a key."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from shareq.spark.options import parse
 from shareq.spark.stream import StreamReader
 from tests.spark.patience import finish
 from tests.wire.certificates import PASSWORD
+from tests.wire.secrets import Secrets, texts_of, texts_of_error
 from tests.wire.secured import Secured, Vault, secured
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 VALUES = [b"value-%d" % number for number in range(10)]
-WRONG = "not-the-password"
+WRONG, KEY_PASSWORD = "not-the-password", "password-of-the-key"
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +41,22 @@ def server(vault: Vault) -> Iterator[Secured]:
 
 
 def options(vault: Vault, server: Secured, **changed: str) -> dict[str, str]:
-    """The keys of confluent-kafka, each with `kafka.` before it."""
-    conf = {**vault.client_config("SCRAM-SHA-512"), "bootstrap.servers": server.bootstrap_servers, **changed}
+    """The keys of confluent-kafka, each with `kafka.` before it, with a key of the client's as a text."""
+    texts = {
+        "ssl.certificate.pem": Path(vault.client.cert).read_text(),
+        "ssl.key.pem": Path(vault.client.key).read_text(),
+        "ssl.key.password": KEY_PASSWORD,
+    }
+    conf = {**vault.client_config("SCRAM-SHA-512"), **texts, "bootstrap.servers": server.bootstrap_servers, **changed}
     return {"subscribe": "orders", "group.id": "g", **{f"kafka.{key}": value for key, value in conf.items()}}
+
+
+def secrets(vault: Vault) -> Secrets:
+    """Those of `options`."""
+    made = Secrets()
+    made.add("a password", PASSWORD, WRONG, KEY_PASSWORD)
+    made.add_key(Path(vault.client.key).read_text())
+    return made
 
 
 @contextmanager
@@ -102,8 +116,7 @@ def test_a_secured_share_group_is_read_and_the_password_is_not_shown(
     logs = written.toString()
     assert "orders" in "".join(shown + stored), "something was shown"
     assert "Job 0" in logs or "Starting job" in logs
-    for text in (*shown, *stored, logs, caplog.text):
-        assert PASSWORD not in text
+    assert secrets(vault).shown_in([*shown, *stored, logs, caplog.text]) == []
     assert not list(server.server.failures)
 
 
@@ -111,13 +124,11 @@ def test_a_reader_does_not_show_the_password(vault: Vault, server: Secured, tmp_
     parsed = parse(options(vault, server))
     assert parsed.conf["sasl.password"] == PASSWORD
     reader = StreamReader(parsed, str(tmp_path / "verdicts"))
-    for shown in (repr(parsed), str(parsed), repr(reader)):
-        assert PASSWORD not in shown
+    assert secrets(vault).shown_in(texts_of(parsed, reader)) == []
 
 
 def test_a_refused_login_is_an_error_without_the_password(spark: SparkSession, vault: Vault, server: Secured) -> None:
     given = options(vault, server, **{"sasl.password": WRONG})
     with logged(spark) as written, pytest.raises(Exception, match="Authentication failed") as refused:
         spark.read.format("shareq").options(**given).load().collect()
-    assert WRONG not in str(refused.value)
-    assert WRONG not in written.toString()
+    assert secrets(vault).shown_in([*texts_of_error(refused.value), written.toString()]) == []
