@@ -19,7 +19,7 @@ import pytest
 
 from shareq.leader.share_partition import SharePartition
 from shareq.model.errors import Errors
-from shareq.model.events import SharePartitionDropped
+from shareq.model.events import SharePartitionDropped, SharePartitionLoaded, WindowMoved
 from shareq.model.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
 from shareq.model.states import TERMINAL
 from tests.leader.stage import FakeLog, Member, SentRequest, Stage, offsets
@@ -36,8 +36,11 @@ FAILURES = (
 
 
 class Sent(NamedTuple):
+    """When a request was sent, and the SPSO of each partition then: what is acknowledged below it has no effect."""
+
     step: int
     ms: int
+    starts: dict[int, int]
 
 
 class Hold(NamedTuple):
@@ -77,6 +80,7 @@ class RandomRun:
         self.mine: dict[Member, set[tuple[int, int]]] = {member: set() for member in self.members}
         self.accepted: dict[tuple[int, int], int] = {}
         self.dropped: dict[int, int] = {}
+        self.starts: dict[int, int] = {}
         self.acknowledged_at: dict[tuple[int, int], int] = {}
         self.steps = 0
         self.epochs = [0] * PARTITIONS
@@ -146,7 +150,10 @@ class RandomRun:
         log.batches = [batch for batch in log.batches if self.rng.random() < 0.9]
 
     def sent(self, member: Member, exchange: SentRequest, acks: dict[int, str]) -> None:
-        self.open.append((member, exchange, acks, Sent(self.steps, self.stage.now_ms)))
+        self.open.append((member, exchange, acks, self.now()))
+
+    def now(self) -> Sent:
+        return Sent(self.steps, self.stage.now_ms, dict(self.starts))
 
     def acks(self, member: Member) -> dict[int, str]:
         """Acknowledge some of the member's records, and sometimes others.
@@ -231,6 +238,8 @@ class RandomRun:
         dropped = {e.partition for e in stage.events if isinstance(e, SharePartitionDropped)}
         self.dropped.update(dict.fromkeys(dropped, self.steps))
         self.held = {at: holder for at, holder in self.held.items() if at[0] not in dropped}
+        moved = [e for e in stage.events if isinstance(e, SharePartitionLoaded | WindowMoved)]
+        self.starts |= {e.partition: e.spso for e in moved}
         stage.events.clear()
         done = [entry for entry in self.open if not entry[1].waiting]
         self.open = [entry for entry in self.open if entry[1].waiting]
@@ -241,7 +250,7 @@ class RandomRun:
                 member.epoch = 0
                 continue
             self.well_formed(exchange, acks)
-            self.accept(exchange, acks)
+            self.accept(exchange, acks, sent)
             if isinstance(exchange.response, ShareFetchResponse):
                 self.take(member, exchange, sent)
 
@@ -253,13 +262,17 @@ class RandomRun:
             taken = offsets(runs)
             assert taken == sorted(set(taken)), "runs ascend and do not overlap"
 
-    def accept(self, exchange: SentRequest, acks: dict[int, str]) -> None:
-        """Remember the records whose acceptance is confirmed."""
+    def accept(self, exchange: SentRequest, acks: dict[int, str], sent: Sent) -> None:
+        """Remember the records whose acceptance is confirmed.
+
+        Not those below the SPSO: they are ignored without an error, and return if the write that archived them is lost.
+        """
         is_fetch = isinstance(exchange.response, ShareFetchResponse)
         for partition, text in acks.items():
             if (exchange.acks if is_fetch else exchange.errors)[partition] is Errors.NONE:
-                accepted = [ack.split(":")[0] for ack in text.split() if ack.endswith(":1")]
-                self.accepted.update({(partition, int(offset)): self.steps for offset in accepted})
+                accepted = [int(ack.split(":")[0]) for ack in text.split() if ack.endswith(":1")]
+                start = sent.starts.get(partition, 0)
+                self.accepted.update({(partition, at): self.steps for at in accepted if at >= start})
 
     def take(self, member: Member, exchange: SentRequest, sent: Sent) -> None:
         """Check that no acquired record is certainly held by another member or accepted."""
@@ -370,13 +383,14 @@ class RandomRun:
             exchange = member.fetch(max_wait_ms=0, max_records=1000, batch_size=1000)
             assert not any(exchange.errors.values())
             self.steps += 1
-            self.take(member, exchange, Sent(self.steps, stage.now_ms))
+            sent = self.now()
+            self.take(member, exchange, sent)
             acks = {p: " ".join(f"{o}:1" for o in offsets(runs)) for p, runs in exchange.acquired.items()}
             if not acks:
                 return
             accepted = member.acknowledge(acks)
             assert not any(accepted.errors.values())
-            self.accept(accepted, acks)
+            self.accept(accepted, acks, sent)
         raise AssertionError("records are still delivered after 1000 fetches")
 
 
