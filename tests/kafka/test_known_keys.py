@@ -61,7 +61,7 @@ def start_with(monkeypatch: pytest.MonkeyPatch, program: Any, config: dict[str, 
         raise LocalKafkaError("far enough")
 
     monkeypatch.setattr("shareq.kafka.local.find_java", lambda: None)
-    monkeypatch.setattr("shareq.kafka.local.kafka_jars", lambda _: None)
+    monkeypatch.setattr("shareq.kafka.local.kafka_jars", lambda *_, **__: None)
     monkeypatch.setattr("shareq.kafka.local.KafkaCommand", lambda *_: program)
     monkeypatch.setattr(LocalKafka, "_attempt", refuse)
     with pytest.raises(LocalKafkaError, match="far enough"):
