@@ -300,14 +300,15 @@ class Cluster(Closing):
         self._check_open()
         return arguments.virtual_loop(self.loop, self.clock, "be stepped").step()
 
-    def jump_clock(self, ms: int) -> None:
+    def jump_clock(self, ms: int, *, of_day: bool = False) -> None:
         """Let `ms` pass at once without an event, as a pause of the machine does: what was due meanwhile happens at the
-        next call that waits, late. ConfigException outside 0..31536000000; IllegalStateException unless the clock is
-        virtual."""
+        next call that waits, late. `of_day`: no time passes, but the system's clock is set ahead, or back if `ms` is
+        negative; timestamps follow it, durations do not. ConfigException outside 0..31536000000 (`of_day`: from
+        -31536000000 on); IllegalStateException unless the clock is virtual."""
         self._check_open()
         loop = arguments.virtual_loop(self.loop, self.clock, "jump")
-        loop.jump(arguments.checked_jump(ms))
-        self.record(FaultInjected(f"the clock has jumped by {ms} ms"))
+        (loop.set_day if of_day else loop.jump)(arguments.checked_jump(ms, of_day=of_day))
+        self.record(FaultInjected(f"the {'time of day' if of_day else 'clock'} has jumped by {ms} ms"))
 
     def wait(self, until: Callable[[], bool], timeout: float) -> bool:
         """Wait until `until()` holds, at most `timeout` seconds of the cluster's time; return whether it holds."""

@@ -185,11 +185,12 @@ LONGEST_JUMP_MS = 31_536_000_000
 """A year."""
 
 
-def checked_jump(ms: object) -> int:
-    """The duration of a jump of the clock. ConfigException outside 0..LONGEST_JUMP_MS: time does not run backwards."""
-    ms = plain(ms)
-    if isinstance(ms, bool) or not isinstance(ms, int) or not 0 <= ms <= LONGEST_JUMP_MS:
-        raise ConfigException(f"ms={ms!r}: must be a whole number in 0..{LONGEST_JUMP_MS}")
+def checked_jump(ms: object, *, of_day: bool) -> int:
+    """The duration of a jump of the clock. ConfigException outside 0..LONGEST_JUMP_MS: time does not run backwards; the
+    time of day may be set back as far."""
+    ms, earliest_ms = plain(ms), -LONGEST_JUMP_MS if of_day else 0
+    if isinstance(ms, bool) or not isinstance(ms, int) or not earliest_ms <= ms <= LONGEST_JUMP_MS:
+        raise ConfigException(f"ms={ms!r}: must be a whole number in {earliest_ms}..{LONGEST_JUMP_MS}")
     return ms
 
 

@@ -86,7 +86,7 @@ class ClusterRuntime:
         self.storage = Storage(self.record)
         chance = random.Random()
         chance.setstate(rng.getstate())  # faults that are never used must not change what else is random
-        self.message_faults = MessageFaults(chance, self.record)
+        self.message_faults = MessageFaults(chance, self.record, range(len(racks)))
         self.network = Network(
             loop,
             self.record,

@@ -180,12 +180,13 @@ class VirtualLoop(EventLoop):
     def __init__(self) -> None:
         super().__init__()
         self._now_ms = VIRTUAL_ORIGIN_MS
+        self._ahead_ms = 0
 
     def time_ms(self) -> int:
         return self._now_ms
 
     def time_of_day(self, time_ms: int) -> int:
-        return time_ms
+        return time_ms + self._ahead_ms
 
     def run(self, action: Callable[[], object]) -> None:
         if not self.lock.acquire(False):
@@ -222,6 +223,10 @@ class VirtualLoop(EventLoop):
             finally:
                 self.lock.release()
 
+    def set_day(self, ms: int) -> None:
+        """Move the time of day by `ms` against the loop's own time, which stands still."""
+        self._ahead_ms += ms
+
     def _wait(self, until: Callable[[], bool], timeout_ms: float | None) -> bool:
         happened = None
         deadline_ms: int | None = None
@@ -256,7 +261,7 @@ class VirtualLoop(EventLoop):
                 return True
             due_ms = self._next_due_ms()
             if due_ms is None or due_ms > deadline_ms:
-                self._now_ms = deadline_ms
+                self._now_ms = max(self._now_ms, deadline_ms)  # an event may have jumped ahead
                 return False
             self._now_ms = max(self._now_ms, due_ms)
             self._fire()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from shareq.model.errors import ConfigException
 from shareq.model.events import Event, FaultInjected
@@ -22,8 +22,9 @@ class MessageFaults:
     time-out. Messages with different delays overtake each other.
     """
 
-    def __init__(self, rng: random.Random, record: Callable[[Event], None]) -> None:
+    def __init__(self, rng: random.Random, record: Callable[[Event], None], brokers: Collection[int] = ()) -> None:
         self._rng = rng
+        self._brokers = brokers
         self._record = record
         self._loss = 0.0
         self._delay_ms = 0
@@ -42,8 +43,12 @@ class MessageFaults:
         self._changed(f"{loss:.0%} of the messages are lost, the others up to {delay_ms} ms late")
 
     def cut(self, first: int, second: int) -> None:
-        """Lose all messages between two brokers, in both directions. Clients reach both."""
+        """Lose all messages between two brokers, in both directions. Clients reach both.
+        ConfigException for what is no broker of the cluster, running or not, and for one broker twice."""
         first, second = plain(first), plain(second)
+        for name, broker_id in (("first", first), ("second", second)):
+            if isinstance(broker_id, bool) or broker_id not in self._brokers:
+                raise ConfigException(f"{name}={broker_id!r}: must be one of {sorted(self._brokers)}")
         if first == second:
             raise ConfigException(f"first={first!r}, second={second!r}: must be two brokers")
         self._cuts.add(frozenset((first, second)))

@@ -124,3 +124,9 @@ def test_invalid_faults_are_refused(cluster: Cluster, options: dict[str, float],
         cluster.messages.disturb(**options)  # type: ignore[arg-type]
     with pytest.raises(ConfigException, match="must be two brokers"):
         cluster.messages.cut(1, 1)
+
+
+@pytest.mark.parametrize(("first", "second", "named"), [(0, 3, "second=3"), ("0", 1, "first='0'"), (True, 0, "first")])
+def test_only_brokers_of_the_cluster_are_cut_off(cluster: Cluster, first: int, second: int, named: str) -> None:
+    with pytest.raises(ConfigException, match=rf"{named}.*: must be one of \[0, 1, 2\]"):
+        cluster.messages.cut(first, second)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shareq import Cluster, Producer, ShareConsumer
+from shareq import Cluster, Producer, ShareConsumer, ledger
 from shareq.broker.loop import VirtualLoop, WallLoop
 from shareq.model.errors import ConfigException, Errors, IllegalStateException
 from shareq.model.events import (
@@ -231,6 +231,83 @@ def test_a_bad_jump_is_refused(cluster: Cluster, ms: Any) -> None:
         cluster.jump_clock(ms)
     assert cluster.now_ms == began_ms
     assert not count(cluster, FaultInjected)
+
+
+@pytest.mark.parametrize("ms", [-31_536_000_001, 31_536_000_001, 0.5, None])
+def test_a_time_of_day_that_is_set_too_far_is_refused(cluster: Cluster, ms: Any) -> None:
+    with pytest.raises(ConfigException, match=rf"ms={ms!r}: must be a whole number in -31536000000\.\.31536000000"):
+        cluster.jump_clock(ms, of_day=True)
+
+
+def test_time_does_not_run_backwards_after_a_jump_within_an_event(cluster: Cluster) -> None:
+    """The wait in which the clock jumps is over; what is due later than its end happens in the next one."""
+    began_ms, fired = cluster.now_ms, []
+    cluster.loop.at(began_ms + 10, lambda: cluster.jump_clock(60_000))
+    cluster.loop.at(began_ms + 30_000, lambda: fired.append(cluster.now_ms))
+    cluster.advance(1000)
+    assert (cluster.now_ms, fired) == (began_ms + 60_010, [])
+    cluster.advance(0)
+    assert fired == [began_ms + 60_010]
+
+
+@pytest.mark.parametrize(
+    ("ms", "of_day"),
+    [
+        pytest.param(20_000, False, id="a pause shorter than the locks"),
+        pytest.param(86_400_000, True, id="the time of day a day ahead"),
+        pytest.param(-86_400_000, True, id="the time of day a day back"),
+    ],
+)
+@pytest.mark.parametrize("jumps", ["before the poll", "in the lock", "before the state write", "all of them"])
+def test_no_jump_of_a_clock_within_locks_loses_or_repeats_a_record(
+    cluster: Cluster, ms: int, jumps: str, *, of_day: bool
+) -> None:
+    """Twenty records on the way, ten before the jump and ten after it, each delivered and accepted once."""
+
+    def jump(moment: str) -> None:
+        if jumps in (moment, "all of them"):
+            cluster.jump_clock(ms, of_day=of_day)
+
+    servers = cluster.bootstrap_servers
+    producer = Producer({"bootstrap.servers": servers})
+    consumer = ShareConsumer({"bootstrap.servers": servers, "group.id": "g", "share.acknowledgement.mode": "explicit"})
+    consumer.subscribe(["orders"])
+    delivered: list[Any] = []
+    for value in range(20):
+        producer.produce("orders", str(value))
+        producer.flush()
+        jump("before the poll")
+        messages = consumer.poll(10)
+        jump("in the lock")
+        cluster.advance(1000)
+        for message in messages:
+            delivered.append((message.offset(), message.delivery_count()))
+            consumer.acknowledge(message)
+        cluster.delay_appends(SHARE_STATE_TOPIC, 500)
+        consumer.commit_async()
+        jump("before the state write")
+        assert not any(consumer.commit_sync(30).values())
+    cluster.advance(120_000)
+    assert not consumer.poll(1)
+    assert delivered == [(offset, 1) for offset in range(21)]
+    account = ledger(cluster.journal, "g", "orders")
+    assert (account.accepted, account.accepted_twice) == (21, 0)
+
+
+def test_timestamps_follow_the_time_of_day_and_durations_do_not(cluster: Cluster) -> None:
+    consumer = consumer_of(cluster)
+    (first,) = consumer.poll(10)
+    began_ms = cluster.now_ms
+    cluster.jump_clock(-3_600_000, of_day=True)
+    assert cluster.now_ms == began_ms
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+    producer.produce("orders", "two")
+    producer.flush()
+    (second,) = consumer.poll(10)
+    assert second.timestamp()[1] - first.timestamp()[1] == pytest.approx(-3_600_000, abs=60_000)
+    assert (first.delivery_count(), second.delivery_count()) == (1, 1)
+    (fault,) = cluster.journal.select(FaultInjected)
+    assert fault.event == FaultInjected("the time of day has jumped by -3600000 ms")
 
 
 @pytest.mark.parametrize("clock", ["wall", 10.0])
