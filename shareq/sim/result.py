@@ -27,6 +27,9 @@ class Result:
     expire; not a number if all records arrive at the start. `occupancy`: the mean fill of the window over time, as a
     fraction of `record_locks`. `utilisation`: the fraction of time that consumers worked. `fairness`: Jain's index of
     the records that the members accepted, 1 if all accepted the same number.
+
+    Faults show in `redeliveries` (also of records whose leader was lost), `lock_timeouts`, latencies and `duration_s`.
+    An accept that a lost leader has written and not seen settled counts in `accepted`, and in no latency.
     """
 
     scenario: Scenario

@@ -14,6 +14,7 @@ from typing import Self
 
 from shareq.broker import Cluster
 from shareq.consumer import Messages, ShareConsumer
+from shareq.model.errors import KafkaError, KafkaException
 from shareq.model.events import WindowMoved
 from shareq.model.experiments import (
     ASSIGNOR,
@@ -28,11 +29,12 @@ from shareq.model.experiments import (
 from shareq.model.ids import SHARE_STATE_TOPIC
 from shareq.model.states import AcknowledgeType
 from shareq.producer import Producer
+from shareq.sim.faults import REPLICAS, TOPIC, faults_of
 from shareq.sim.result import FinishedRun, Result, WorkInterval, measure
 from shareq.sim.scenario import Scenario, check_seed
 from shareq.team import LoopPoller
 
-GROUP, TOPIC = "group", "work"
+GROUP = "group"
 POISON, SLOW, SOUND = b"poison", b"slow", b"sound"
 
 
@@ -54,8 +56,10 @@ class Simulation:
         self.scenario = scenario
         self.seed = seed
         self._rng = random.Random(seed)
-        self.cluster = Cluster(brokers=1, seed=self._rng.getrandbits(32), config=_broker_config(scenario))
-        self.cluster.create_topic(TOPIC, scenario.partitions)
+        self.cluster = Cluster(
+            brokers=scenario.brokers, seed=self._rng.getrandbits(32), config=_broker_config(scenario)
+        )
+        self.cluster.create_topic(TOPIC, scenario.partitions, replication_factor=min(REPLICAS, scenario.brokers))
         self.cluster.configure_group(GROUP, _group_config(scenario))
         self.work: list[list[WorkInterval]] = [[] for _ in range(scenario.consumers)]
         self._service = scenario.service_time()
@@ -66,7 +70,7 @@ class Simulation:
             {
                 "bootstrap.servers": self.cluster.bootstrap_servers,
                 "batch.num.messages": scenario.batch_records,
-                "enable.idempotence": bool(scenario.message_loss),
+                "enable.idempotence": bool(scenario.message_loss or scenario.faults),
                 "linger.ms": 5,
             }
         )
@@ -96,7 +100,9 @@ class Simulation:
             }
         )
         consumer.subscribe([TOPIC])
-        worker = LoopPoller(self.cluster, consumer, lambda messages: self._work(number, worker, consumer, messages))
+        worker = LoopPoller(
+            self.cluster, consumer, lambda messages: self._work(number, worker, consumer, messages), _poll_again
+        )
         worker.poll()
         return consumer
 
@@ -121,6 +127,8 @@ class Simulation:
             self.cluster.messages.disturb(loss=scenario.message_loss, delay_ms=scenario.message_delay_ms)
         if scenario.state_write_delay_ms:
             self.cluster.delay_appends(SHARE_STATE_TOPIC, scenario.state_write_delay_ms)
+        for fault in faults_of(scenario.faults):
+            self._at(self.started_ms + fault.at_ms, partial(fault.inject, self.cluster))
         self.cluster.wait(self._done, scenario.max_duration_s)
 
     def _at(self, due_ms: int, call: Callable[[], object]) -> None:
@@ -242,6 +250,12 @@ def _group_config(scenario: Scenario) -> dict[str, object]:
         "share.delivery.count.limit": scenario.delivery_count_limit,
         "share.partition.max.record.locks": scenario.record_locks,
     }
+
+
+def _poll_again(error: KafkaException) -> None:
+    """A consumer that reaches no broker polls on, as an application does. Any other error ends the run."""
+    if error.args[0].code() != KafkaError._TRANSPORT:
+        raise error
 
 
 def _partitions(scenario: Scenario) -> Iterator[int]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 
 from shareq.model.errors import ConfigException
 from shareq.model.numbers import plain, plain_fields
+from shareq.sim.faults import check_faults
 
 Draw = Callable[[random.Random], float]
 
@@ -49,6 +50,7 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "key_max_in_flight": (1, 1000),
     "record_ttl_ms": (1000, 10_000_000_000),
     "lag_interval_ms": (1000, 3_600_000),
+    "brokers": (1, 100),
 }
 _CHOICES = {
     "acquire_mode": ("batch_optimized", "record_limit"),
@@ -74,6 +76,16 @@ class Scenario:
     are lost; `message_delay_ms`: the most by which one is late, so that they overtake each other;
     `state_write_delay_ms`: the time that a state write takes longer. A run ends when all records are finished, or after
     `max_duration_s` of virtual time.
+
+    `brokers`: their number; a partition has a replica on each, at most three. `faults`: calls of the run's `Cluster`,
+    each at a time in seconds after the start of the run, with semicolons between them:
+
+        "10 s: messages.cut(0, 1); 40 s: messages.heal(); 60 s: jump_clock(45_000); 90 s: kill_broker(2)"
+
+    The calls are `messages.disturb`, `messages.cut`, `messages.heal`, `delay_appends`, `jump_clock`, `kill_broker`,
+    `stop_broker`, `start_broker`, `elect_preferred_leaders` and `clear_faults`, and their values those of `Cluster`;
+    the topic of the records is "work". They change what `message_loss`, `message_delay_ms` and `state_write_delay_ms`
+    have begun with. What the cluster would refuse is refused here. The time that a clock jumps over counts.
 
     Experiments, which Apache Kafka does not have: each assignor but "simple", and `lag_interval_ms`, the time after
     which "cut" weighs the partitions again; `release_backoff_ms`: how long a record rests after its first release,
@@ -113,6 +125,8 @@ class Scenario:
     key_max_in_flight: int = 1
     record_ttl_ms: int | None = None
     lag_interval_ms: int = 10_000
+    brokers: int = 1
+    faults: str = ""
 
     def __post_init__(self) -> None:
         plain_fields(self)
@@ -121,7 +135,7 @@ class Scenario:
             if field.name in _CHOICES:
                 if value not in _CHOICES[field.name]:
                     raise ConfigException(f"{field.name}={value!r}: must be one of {', '.join(_CHOICES[field.name])}")
-            elif not (value is None and field.default is None):
+            elif field.name != "faults" and not (value is None and field.default is None):
                 _check_number(field.name, value, whole="int" in str(field.type))
         if self.release_backoff_max_ms < self.release_backoff_ms:
             raise ConfigException(
@@ -130,6 +144,7 @@ class Scenario:
             )
         if self.key_ordering == "key" and self.keys is None:
             raise ConfigException("keys=None: must be a whole number in 1..1e+07 if key_ordering='key'")
+        check_faults(self.faults, self.brokers, self.max_duration_s)
 
     def service_time(self) -> Draw:
         """A function that draws the service time of a record, ms."""

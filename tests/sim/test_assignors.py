@@ -9,7 +9,8 @@ import pytest
 
 from shareq.model.events import RecordsAppended
 from shareq.sim import Scenario, run
-from shareq.sim.run import TOPIC, Simulation
+from shareq.sim.faults import TOPIC
+from shareq.sim.run import Simulation
 
 SKEWED = Scenario(
     records=8000, partitions=4, consumers=8, max_poll_records=20, batch_records=20, acquire_mode="record_limit",

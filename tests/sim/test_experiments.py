@@ -13,7 +13,8 @@ from shareq.log.records import decode
 from shareq.model.events import RecordsChanged
 from shareq.model.states import SETTLED, IsolationLevel, RecordState
 from shareq.sim import Result, Scenario, run, sweep
-from shareq.sim.run import TOPIC, Simulation
+from shareq.sim.faults import TOPIC
+from shareq.sim.run import Simulation
 
 FAILING = Scenario(records=50, failure_rate=1.0, delivery_count_limit=4, service_ms=0.0)
 ONE_KEY = Scenario(records=100, consumers=4, service_ms=10.0, keys=1, acquire_mode="record_limit", max_poll_records=10)

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from shareq.model.events import RecordsAppended, RecordsChanged, WindowMoved
 from shareq.model.states import SETTLED, RecordEvent, RecordState
 from shareq.sim import Result, Scenario, run
+from shareq.sim.faults import TOPIC
 from shareq.sim.result import measure
-from shareq.sim.run import TOPIC, Simulation
+from shareq.sim.run import Simulation
 from tests.budgets import cases
 
 EVERYTHING: dict[str, Any] = {

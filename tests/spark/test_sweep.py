@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -51,6 +52,14 @@ def test_experiments_have_the_same_rows_with_and_without_spark(spark: SparkSessi
     found = sweep(EXPERIMENTS, 2, scenario, spark=spark, progress=False)
     assert rows(found) == rows(shareq.sim.sweep(EXPERIMENTS, 2, scenario, progress=False))
     assert (found.computed, found.failed) == (32, 0)
+
+
+def test_faults_have_the_same_rows_with_and_without_spark(spark: SparkSession) -> None:
+    grid = {"faults": ["", "1 s: messages.cut(0, 1); 2 s: kill_broker(2); 3 s: jump_clock(9_000); 4 s: clear_faults()"]}
+    scenario = replace(SMALL, brokers=3, arrival_rate=10.0)
+    found = sweep(grid, 3, scenario, spark=spark, progress=False)
+    assert rows(found) == rows(shareq.sim.sweep(grid, 3, scenario, progress=False))
+    assert (found.computed, found.failed) == (6, 0)
 
 
 @pytest.mark.parametrize(
