@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import time
 from collections.abc import Iterable, Sequence
@@ -61,16 +62,21 @@ def _pairs(words: Iterable[str]) -> dict[str, str]:
 
 
 def workload_of(text: str) -> Workload:
-    """A workload from "NAME: FIELD=VALUE ...", the fields that differ from `WORK`.
+    """A workload from "NAME: FIELD=VALUE ...", the fields that differ from `WORK`. A value with spaces has quotes,
+    as in a shell: "NAME: faults='10 s: kill_broker(0)'".
 
-    ConfigException names an unknown field, or one of the grid.
+    ConfigException names an unknown field, one of the grid, or a quote without its end.
     """
     name, colon, rest = text.partition(":")
     if not colon or not name.strip():
         raise ConfigException(f"workload={text!r}: must be NAME: FIELD=VALUE ...")
     allowed = [field for field in PARAMETERS if field not in KEYS]
+    try:
+        words = shlex.split(rest)
+    except ValueError as error:
+        raise ConfigException(f"workload={text!r}: {error}") from None
     values: dict[str, Any] = {}
-    for field, value in _pairs(rest.split()).items():
+    for field, value in _pairs(words).items():
         if field not in allowed:
             raise ConfigException(f"workload={text!r}: {field} must be one of {', '.join(allowed)}")
         values[field] = _value(value)

@@ -111,6 +111,13 @@ def test_a_workload_has_whole_numbers_fractions_and_words() -> None:
     assert what_if.workload_of("plain:").scenario == WORK
 
 
+def test_a_value_of_a_workload_with_spaces_has_quotes() -> None:
+    found = what_if.workload_of("torn: brokers=3 faults='10 s: messages.cut(0, 1); 40 s: messages.heal()'")
+    assert found.scenario.faults == "10 s: messages.cut(0, 1); 40 s: messages.heal()"
+    with pytest.raises(ConfigException, match="No closing quotation"):
+        what_if.workload_of("torn: faults='10 s: messages.heal()")
+
+
 def test_other_values_of_one_configuration_leave_the_others() -> None:
     assert what_if.grid_of(["record_locks=4000,200,200"]) == {**GRID, "record_locks": (200, 4000)}
     with pytest.raises(ConfigException, match="'record_locks': must be NAME=VALUE"):
