@@ -26,13 +26,6 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-SCHEMA = """
-    key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int,
-    headers array<struct<key: string, value: binary>>, deliveryCount int
-"""
-"""The columns of Spark's Kafka source, and the delivery count of the record: 1 at the first delivery, 0 in a batch
-read."""
-
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
 _HEADERS = pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())])))
 

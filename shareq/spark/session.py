@@ -7,7 +7,7 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +16,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from shareq.jvm import ClassArchive, find_java
+from shareq.spark.interpreter import choose_python
 from shareq.spark.register import register
 from shareq.spark.versions import check_pyspark
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 JAVA_MINIMUM = 17
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+DAEMON = "shareq.spark.daemon"
+"""The value of `spark.python.daemon.module`."""
 
 ARCHIVED_S = 600
 """The most that the end of Java is waited for, in which it writes its archive of classes: seconds, unless the machine
@@ -48,13 +52,18 @@ def session(*, master: str | None = None, app_name: str = "shareq", **config: An
     An active session is reused, with `config` applied as far as Spark allows it at run time. Raises SparkDoesNotFit,
     JavaNotFound.
     """
-    spark = unregistered(master=master, app_name=app_name, **config)
+    spark = _session(master, app_name, config, daemon={"spark.python.daemon.module": DAEMON})
     register(spark)
     return spark
 
 
 def unregistered(*, master: str | None = None, app_name: str = "shareq", **config: Any) -> SparkSession:
-    """A session as `session` makes it, without the format "shareq": to register it, Spark starts a Python process."""
+    """A session as `session` makes it, without the format "shareq": to register it, Spark starts a Python process. Its
+    workers import nothing before they are forked."""
+    return _session(master, app_name, config, daemon={})
+
+
+def _session(master: str | None, app_name: str, config: dict[str, Any], daemon: Mapping[str, str]) -> SparkSession:
     check_pyspark()
     from pyspark.sql import SparkSession
 
@@ -65,13 +74,16 @@ def unregistered(*, master: str | None = None, app_name: str = "shareq", **confi
     if remote and master:
         raise ValueError(f"master={master!r}: must not be set with Spark Connect ({remote!r})")
     local = not remote or remote.startswith("local")
+    master = master or config.get("spark.master", "local[*]")
+    near = local and (bool(remote) or master.startswith("local"))
     _prepare_environment(java=local)
+    choose_python(local=near)
     Thread(target=_import_pandas, daemon=True).start()  # while Java starts
     builder = SparkSession.builder.appName(app_name)
     if SparkSession.getActiveSession() is None and local:
         if not remote:
-            builder = builder.master(master or config.get("spark.master", "local[*]"))
-        config = {**LAPTOP, **config}
+            builder = builder.master(master)
+        config = {**LAPTOP, **(daemon if near else {}), **config}
         if options := _java_options(config.get(JAVA_OPTIONS, "")):
             config[JAVA_OPTIONS] = options
     for key, value in config.items():
@@ -163,6 +175,5 @@ def _prepare_environment(*, java: bool) -> None:
     """Set the variables that Spark reads when its JVM and its workers start; the user's values stay."""
     if java:
         os.environ["JAVA_HOME"] = str(find_java(JAVA_MINIMUM).home)
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

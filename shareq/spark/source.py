@@ -5,8 +5,16 @@ Every session registers it, also those that read no records: what the readers ne
 
 from __future__ import annotations
 
+import pyspark
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
+
+SCHEMA = """
+    key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int,
+    headers array<struct<key: string, value: binary>>, deliveryCount int
+"""
+"""The columns of Spark's Kafka source, and the delivery count of the record: 1 at the first delivery, 0 in a batch
+read."""
 
 
 class ShareGroupSource(DataSource):
@@ -20,7 +28,6 @@ class ShareGroupSource(DataSource):
 
     def schema(self) -> str:
         from shareq.spark.options import parse
-        from shareq.spark.reader import SCHEMA
 
         parse(self.options)
         return SCHEMA
@@ -34,7 +41,7 @@ class ShareGroupSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
         from shareq.spark.versions import check_pyspark
 
-        check_pyspark(streaming=True)
+        check_pyspark(pyspark.__version__, streaming=True)  # to search the installed packages takes a tenth of a second
         from shareq.spark.options import parse
         from shareq.spark.stream import StreamReader
 

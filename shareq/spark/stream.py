@@ -7,27 +7,29 @@ records are delivered again, to any query of the group: sinks should use (topic,
 
 Unreadable records do not block a query; see `member`. They are in no batch; warnings name their offsets, and the offset
 in the query's progress counts them.
+
+Spark starts a process for the reader of each query. What only some queries or only tasks need is imported there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from shareq.admin import Admin
 from shareq.model.states import AcknowledgeType
 from shareq.spark.acknowledge import LetterBox
 from shareq.spark.held import Held
 from shareq.spark.member import SourceMember
 from shareq.spark.options import Options
 from shareq.spark.ranges import NO_BATCH, Batch, from_json, merged, to_json
-from shareq.spark.reader import read
 from shareq.spark.tasks import Share, places_of, tasks_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 WAIT_MS = 500
 """How long a query waits for records before it returns control to Spark."""
@@ -65,6 +67,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Limit the query to records below the current ends of the logs."""
+        from shareq.admin import Admin
+
         with Admin(self._options.connection) as admin:
             ends = admin.list_offsets(dict.fromkeys(places_of(admin, self._options.topics), "latest"))
         self._ends = {(at.topic, at.partition): row.offset or 0 for at, row in ends.items()}
@@ -97,6 +101,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _is_finished(self) -> bool:
         """True if the group has finished all records below the ends: its lag is at most the number appended since."""
+        from shareq.admin import Admin
+
         assert self._ends is not None
         with Admin(self._options.connection) as admin:
             rows = admin.list_offsets(dict.fromkeys(self._ends, "latest")).check()
@@ -134,6 +140,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return tasks_of(self._options, batch.ranges)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from shareq.spark.reader import read
+
         assert isinstance(partition, Share)
         return read(self._options.connection, partition.ranges)
 

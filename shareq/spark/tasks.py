@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
-from shareq.admin import Admin
 from shareq.model.errors import KafkaError, KafkaException
 from shareq.spark.options import Options
 from shareq.spark.ranges import Range, split
+
+if TYPE_CHECKING:
+    from shareq.admin import Admin
 
 TASK_RECORDS = 5_000
 """The least records of a task, unless minPartitions requires fewer: each task has a fixed cost."""

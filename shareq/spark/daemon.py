@@ -1,0 +1,34 @@
+"""Spark's Python daemon, which forks the workers of tasks, with the modules of this package's tasks imported before.
+
+A worker that imports them itself takes most of a second of processor time, and Spark starts new workers whenever a
+query stops in a batch, and after a minute without tasks. Spark's own daemon imports nothing, because a process with
+threads must not fork. So this one imports only what starts no thread: Spark sets `OMP_NUM_THREADS`, which numpy obeys,
+and `JE_ARROW_MALLOC_CONF` spares the thread of an allocator in Arrow that Arrow does not use by default.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from importlib import import_module
+
+from pyspark.daemon import manager
+
+
+def preload() -> None:
+    """Import what a task of the source needs. Nothing for the other modules that Spark runs in a daemon of their own,
+    most of them once; no numpy and Arrow if the user lets numpy start threads."""
+    if sys.argv[1:] != ["pyspark.worker"]:
+        return
+    import_module("pyspark.worker")
+    if os.environ.get("OMP_NUM_THREADS") == "1":
+        os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
+        import_module("shareq.spark.reader")
+        import_module("shareq.spark.stream")
+    gc.freeze()
+
+
+if __name__ == "__main__":
+    preload()
+    manager()

@@ -1,0 +1,128 @@
+"""The Python of Spark's workers: the installed PySpark instead of an archive, and a daemon that imports, with one
+thread, before it forks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyspark
+import pytest
+
+from shareq.spark.interpreter import choose_python, worker_python
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+INSTALLED = Path(pyspark.__file__).parent
+ARCHIVES = INSTALLED / "python" / "lib"
+PY4J = next(ARCHIVES.glob("py4j-*-src.zip"))
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "a 'cache'"
+    monkeypatch.setenv("SHAREQ_CACHE", str(folder))
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        ([ARCHIVES / "pyspark.zip", PY4J, "/jars/spark.jar", "/mine"], ["/jars/spark.jar", "/mine"]),
+        ([ARCHIVES / "pyspark.zip", PY4J], [""]),
+        (["/mine", "/other/pyspark.zip"], ["/mine", "/other/pyspark.zip"]),
+        ([], [""]),
+    ],
+)
+def test_a_worker_has_the_path_without_the_archives(cache: Path, given: list[Any], left: list[str]) -> None:
+    code = "import os, sys, pyspark; print(os.environ['PYTHONPATH']); print(pyspark.__file__); print(*sys.argv[1:])"
+    environment = {**os.environ, "PYTHONPATH": ":".join(map(str, given))}
+    command = [worker_python(), "-c", code, "an argument", "$HOME"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout.splitlines() == [":".join(left), str(INSTALLED / "__init__.py"), "an argument $HOME"]
+    assert [Path(worker_python())] == list(cache.iterdir())
+
+
+def test_without_an_installed_pyspark_workers_run_this_python(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(pyspark, "__file__", "/opt/spark/python/pyspark/__init__.py")
+        assert worker_python() == sys.executable
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("SPARK_HOME", "/opt/spark")
+        assert worker_python() == sys.executable
+    assert not cache.exists()
+
+
+def test_where_no_script_can_be_written_workers_run_this_python(cache: Path) -> None:
+    cache.write_text("not a folder")
+    assert worker_python() == sys.executable
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_only_workers_of_this_machine_run_the_script(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, *, local: bool
+) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    choose_python(local=not local)  # of a session with another master
+    choose_python(local=local)
+    assert os.environ["PYSPARK_PYTHON"] == (str(*cache.iterdir()) if local else sys.executable)
+
+
+def test_the_python_that_the_user_has_chosen_stays(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", "/usr/bin/mine")
+    choose_python(local=True)
+    assert os.environ["PYSPARK_PYTHON"] == "/usr/bin/mine"
+
+
+PRELOADED = """
+import gc, json, sys
+import psutil
+from shareq.spark.daemon import preload
+
+sys.argv[1:] = [{module!r}]
+preload()
+names = ("pyspark.worker", "shareq.spark.reader", "shareq.spark.stream", "numpy", "pyarrow")
+found = [name for name in names if name in sys.modules]
+print(json.dumps([found, psutil.Process().num_threads(), gc.get_freeze_count() > 0]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "threads", "found"),
+    [
+        ("pyspark.worker", "1", ["pyspark.worker", "shareq.spark.reader", "shareq.spark.stream", "numpy", "pyarrow"]),
+        ("pyspark.worker", "2", ["pyspark.worker"]),
+        ("pyspark.sql.worker.create_data_source", "1", []),
+    ],
+)
+def test_the_daemon_imports_what_tasks_need_and_has_one_thread(module: str, threads: str, found: list[str]) -> None:
+    """A process with threads must not fork."""
+    environment = {**os.environ, "OMP_NUM_THREADS": threads}
+    command = [sys.executable, "-c", PRELOADED.format(module=module)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    assert json.loads(done.stdout) == [found, 1, bool(found)]
+
+
+def of_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The command of the process that has forked this one, and where PySpark is imported from."""
+    import psutil
+
+    for _ in batches:
+        command = " ".join(psutil.Process(os.getppid()).cmdline())
+        yield pa.RecordBatch.from_pydict({"daemon": [command], "pyspark": [pyspark.__file__]})
+
+
+@pytest.mark.spark
+def test_the_workers_of_a_session_are_forked_from_the_daemon(spark: SparkSession) -> None:
+    (row,) = spark.range(1).mapInArrow(of_worker, "daemon string, pyspark string").collect()
+    assert row["daemon"].endswith("-m shareq.spark.daemon pyspark.worker")
+    assert row["pyspark"] == str(INSTALLED / "__init__.py")
