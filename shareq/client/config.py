@@ -35,6 +35,7 @@ SOCKETS = (
     ConfigDef("socket.nagle.disable", True, "Whether small requests go out at once."),
     ConfigDef("socket.receive.buffer.bytes", 0, "The system's buffer; 0 leaves it to the system.", 0, 100000000),
     ConfigDef("socket.send.buffer.bytes", 0, "The system's buffer; 0 leaves it to the system.", 0, 100000000),
+    ConfigDef("metadata.cluster.check.enable", True, "Whether a broker checks that it is the node a client expects."),
 )
 """The keys about connections over TCP. In this process they are checked, and have no effect."""
 

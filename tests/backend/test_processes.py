@@ -35,6 +35,7 @@ from shareq.model.messages.topics import CreateTopicsRequest
 from tests.backend.serving import RECOVERY_S, Serving, Work, serving
 from tests.backend.test_faults import may_be_repeated
 from tests.polling import PATIENCE_S, eventually
+from tests.wire.named_nodes import assert_nodes_are_checked
 from tests.wire.raw import Raw
 
 KILLS = int(os.environ.get("SHAREQ_KILLS", "3"))
@@ -157,6 +158,7 @@ def test_each_process_is_the_node_that_its_clients_expect(three: Three) -> None:
             found = {node: client.ask(ApiVersionsRequest(**wanted, node_id=node)).error_code for node in nodes}
         refused = Errors.REBOOTSTRAP_REQUIRED
         assert found == {node: Errors.NONE if at == port else refused for node, at in nodes.items()}
+    assert_nodes_are_checked(three.servers)
 
 
 def test_the_quorum_is_shown_as_the_backend_shows_it(three: Three) -> None:

@@ -30,6 +30,7 @@ from shareq.model.messages.transactions import TxnOffsetCommitRequest
 from shareq.wire.server import Server
 from tests.kafka.fixtures import Reachable
 from tests.polling import PATIENCE_S, configure, eventually
+from tests.wire.named_nodes import assert_nodes_are_checked
 from tests.wire.raw import Raw
 
 UNKNOWN_ID = TopicId("A" * 21 + "g")
@@ -91,6 +92,10 @@ def test_example_32_a_client_that_expects_another_broker(raw: Raw, admin: Admin)
     refused, elsewhere = (Errors.INVALID_REQUEST, False), (Errors.REBOOTSTRAP_REQUIRED, False)
     assert found == [(Errors.NONE, True), (Errors.NONE, True), refused, refused, elsewhere, elsewhere]
     assert raw.ask(SOFTWARE, 5).error_code is Errors.NONE, "the connection stays open"
+
+
+def test_a_client_of_ours_that_reaches_another_node_bootstraps_again(broker: Reachable) -> None:
+    assert_nodes_are_checked(broker.bootstrap_servers)
 
 
 def test_results_of_delete_groups_have_messages_since_version_3(raw: Raw, fresh: Callable[[str], str]) -> None:

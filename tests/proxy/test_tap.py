@@ -36,6 +36,7 @@ from tests.polling import PATIENCE_S, eventually, take
 from tests.proxy.sockets import Pair, Upstream, ended, exactly, framed
 from tests.proxy.stage import GROUP, address, consumer, produce, served
 from tests.trace.histories import fold
+from tests.wire.named_nodes import assert_nodes_are_checked
 
 ACCEPT, RELEASE, REJECT, RENEW = (
     AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT, AcknowledgeType.RENEW
@@ -179,6 +180,10 @@ def test_records_are_produced_and_fetched_through_another_leader(cluster: Cluste
         assert [message.offset() for message in second if message.partition() == 1] == [5, 6, 7, 8, 9]
     eventually(partial(same_state, cluster, tapped, 1), True)
     assert not {*PORTS.findall(tapped.bootstrap_servers)} & {*PORTS.findall(address(cluster))}
+
+
+def test_the_ports_are_the_nodes_that_clients_expect(tapped: Tap) -> None:
+    assert_nodes_are_checked(tapped.bootstrap_servers)
 
 
 def test_the_end_of_a_log_needs_no_poll(cluster: Cluster) -> None:

@@ -131,6 +131,20 @@ def test_responses_without_addresses_leave_the_directory_unchanged() -> None:
     assert directory.name(C) == "broker at c:3"
 
 
+def test_a_node_is_named_where_it_alone_has_the_address() -> None:
+    directory = BrokerDirectory((A,))
+    for node, named in ((1, ("c", 1)), (2, (None, -1))):
+        directory.learn(
+            MetadataResponse(
+                brokers=(MetadataResponse.Broker(node_id=node, host="b", port=2),), cluster_id="c", controller_id=1
+            )
+        )
+        request = directory.api_versions(B, 5)
+        assert (request.cluster_id, request.node_id) == named
+    request = directory.api_versions(A, 5)
+    assert (request.cluster_id, request.node_id) == (None, -1)
+
+
 def test_a_later_response_replaces_the_address_of_a_node() -> None:
     directory = BrokerDirectory((A,))
     for port in (2, 3):

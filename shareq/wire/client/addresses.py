@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from shareq.model.errors import KafkaError, KafkaException
+from shareq.model.messages.api_versions import ApiVersionsRequest
 from shareq.model.messages.base import Response
 from shareq.model.messages.cluster import FindCoordinatorResponse, MetadataResponse
+from shareq.version import __version__
 from shareq.wire.address import Address
 
 MAX_PORT = 65535
+
+NODE_VERSION = 5
+"""The first version of ApiVersions with the cluster and the node that the client expects (KIP-1242)."""
 
 
 PROTOCOLS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
@@ -66,11 +72,16 @@ def _refusal(servers: str, why: str) -> KafkaException:
 
 
 class BrokerDirectory:
-    """The addresses of nodes, from responses, and the bootstrap servers."""
+    """The addresses of nodes, from responses, and the bootstrap servers.
 
-    def __init__(self, bootstrap: tuple[Address, ...]) -> None:
+    `checked`: connections name the cluster and the node that they expect (`metadata.cluster.check.enable`).
+    """
+
+    def __init__(self, bootstrap: tuple[Address, ...], *, checked: bool = True) -> None:
         self._bootstrap = bootstrap
+        self._checked = checked
         self._nodes: dict[int, Address] = {}
+        self._cluster_id = ""
 
     def address(self, node: int) -> Address | None:
         return self._nodes.get(node)
@@ -81,15 +92,33 @@ class BrokerDirectory:
 
     def name(self, address: Address) -> str:
         """A broker in messages: by its node id, if that is known."""
-        node = next((node for node, known in self._nodes.items() if known == address), None)
+        node = next(iter(self._at(address)), None)
         return f"broker at {address}" if node is None else f"broker {node} at {address}"
 
+    def _at(self, address: Address) -> list[int]:
+        return [node for node, known in self._nodes.items() if known == address]
+
+    def api_versions(self, address: Address, version: int) -> ApiVersionsRequest:
+        """The first request of a connection. It names the cluster, and the node that alone has this address."""
+        request = ApiVersionsRequest(client_software_name="shareq", client_software_version=__version__)
+        nodes = self._at(address)
+        if version < NODE_VERSION or not self._checked or not self._cluster_id or len(nodes) != 1:
+            return request
+        return replace(request, cluster_id=self._cluster_id, node_id=nodes[0])
+
+    def forget(self) -> None:
+        """Leave only the bootstrap servers: an address has another node, or another cluster, than responses named."""
+        self._nodes.clear()
+        self._cluster_id = ""
+
     def learn(self, response: Response) -> None:
-        """Store the addresses in a response."""
+        """Store the addresses in a response, and the cluster's id."""
         endpoints = _ENDPOINTS.get(type(response))
         brokers: Iterable[Any] = endpoints(response) if endpoints else getattr(response, "node_endpoints", ())
         for broker in brokers:
             self._nodes[broker.node_id] = Address(broker.host, broker.port)
+        if isinstance(response, MetadataResponse):
+            self._cluster_id = response.cluster_id
 
 
 def _coordinators(response: Any) -> Iterable[FindCoordinatorResponse.Coordinator]:

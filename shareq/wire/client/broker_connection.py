@@ -19,7 +19,6 @@ from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsRe
 from shareq.model.messages.base import Request, Response
 from shareq.model.messages.data import ProduceRequest, ProduceResponse
 from shareq.model.messages.passed import PassedRequest
-from shareq.version import __version__
 from shareq.wire.address import Address
 from shareq.wire.apis import API_BY_KEY
 from shareq.wire.client.addresses import BrokerDirectory
@@ -190,7 +189,7 @@ class BrokerConnection:
 
     def _negotiate(self, version: int) -> None:
         """Send ApiVersions before any other request."""
-        self._ask(ApiVersionsRequest(client_software_name="shareq", client_software_version=__version__), version)
+        self._ask(self._client.directory.api_versions(self._address, version), version)
 
     def _ask(self, request: Request, version: int) -> None:
         """Send a request of the connection itself."""
@@ -203,6 +202,11 @@ class BrokerConnection:
         if answer.error_code is Errors.UNSUPPORTED_VERSION and version > 0:
             known = (api.max_version for api in answer.api_keys if api.api_key == ApiVersionsRequest.API_KEY)
             self._negotiate(min(next(known, 0), version - 1))
+            return
+        if answer.error_code is Errors.REBOOTSTRAP_REQUIRED:
+            name = self._name
+            self._client.directory.forget()  # first: the client repeats what fails at once
+            self._drop(f"is no longer {name}, or of another cluster", Errors.NETWORK_EXCEPTION)
             return
         if answer.error_code:
             raise MalformedFrame(f"ApiVersions was answered with {answer.error_code.name}")

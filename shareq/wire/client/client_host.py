@@ -44,7 +44,8 @@ class TcpClientHost:
         self.lock: threading.Condition = self._waiting
         self.client_id = client_id
         self.settings = settings
-        self.directory = BrokerDirectory(tuple(rng.sample(servers, len(servers))))
+        bootstrap = tuple(rng.sample(servers, len(servers)))
+        self.directory = BrokerDirectory(bootstrap, checked=settings.metadata_cluster_check_enable)
         self.backoff = Backoff(rng, settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms)
         self._actor = actor
         self._links: dict[tuple[Address, bool], BrokerConnection] = {}

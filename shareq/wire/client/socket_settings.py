@@ -22,6 +22,7 @@ class SocketSettings:
     socket_nagle_disable: bool = True
     socket_receive_buffer_bytes: int = 0
     socket_send_buffer_bytes: int = 0
+    metadata_cluster_check_enable: bool = True
     security: ClientSecurity = PLAINTEXT
 
     @classmethod
