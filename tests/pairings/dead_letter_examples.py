@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from shareq import KafkaException
+from shareq.consumer import TIMESTAMP_LOG_APPEND_TIME
 from shareq.model.errors import Errors
 from tests.pairings.dead_letters import (
     ACCEPT,
@@ -22,6 +23,7 @@ from tests.pairings.dead_letters import (
     TOO_OFTEN,
     DeadLetterStage,
     Letter,
+    as_letter,
 )
 
 Observation = Any
@@ -129,6 +131,29 @@ def example_11_the_first_reject_creates_the_queue(stage: DeadLetterStage) -> Obs
         found["errors.deadletterqueue.group.enable"].value,
         found["message.timestamp.type"].value,
     )
+
+
+LONG_AGO_MS = 1_000_000_000_000
+"""Before any clock of a test."""
+
+
+@example(([TIMESTAMP_LOG_APPEND_TIME] * 5, [None, 0, 1, 2, None], True, False))
+def a_queue_with_the_time_of_the_append(stage: DeadLetterStage) -> Observation:
+    """Letters have the time at which the broker of the queue appended them, and no header with a time of the source
+    (`as_letter` checks their names). Records that are written before and after them show its clock."""
+    stage.create(queue={**ENABLED, "message.timestamp.type": "LogAppendTime"})
+    stage.write("before", topic=stage.queue)
+    stage.write("a", "b", "c", timestamp=LONG_AGO_MS)
+    stage.take(3)
+    stage.acknowledge(REJECT, 0, 1)
+    stage.until_lag(1)
+    stage.acknowledge(REJECT, 2)
+    stage.until_lag(0)
+    stage.write("after", topic=stage.queue)
+    found = stage.read_queue()
+    kinds, times = zip(*(message.timestamp() for message in found), strict=True)
+    letters = [as_letter(message).offset if message.headers() else None for message in found]
+    return list(kinds), letters, list(times) == sorted(times), LONG_AGO_MS in times
 
 
 @example([(0, 0), (0, 2), (0, 4), (1, 1), (1, 3)])

@@ -100,14 +100,23 @@ class DeadLetterStage:
             with Raw(int(self.address.rpartition(":")[2])) as raw:
                 eventually(lambda: _finalized(raw).get("share.version"), level)
 
-    def write(self, *values: Value, partition: int = 0, compression: str = "none", keys: Iterable[Value] = ()) -> None:
-        """Produce the values as one batch."""
+    def write(
+        self,
+        *values: Value,
+        partition: int = 0,
+        compression: str = "none",
+        keys: Iterable[Value] = (),
+        topic: str | None = None,
+        timestamp: int = 0,
+    ) -> None:
+        """Produce the values as one batch, to the source unless a topic is given. A timestamp of 0 is the time now."""
+        topic = self.source if topic is None else topic
         given = dict(enumerate(keys))
         conf = {"bootstrap.servers": self.address, "linger.ms": 60_000, "compression.type": compression}
         conf |= {"message.max.bytes": 4_000_000, "batch.size": 4_000_000}
         with Producer(conf) as producer:
             for index, value in enumerate(values):
-                producer.produce(self.source, value, given.get(index), partition=partition)
+                producer.produce(topic, value, given.get(index), partition=partition, timestamp=timestamp)
             assert producer.flush(PATIENCE_S) == 0
 
     def write_in_transaction(self, *values: Value, commit: bool) -> None:
@@ -193,6 +202,10 @@ class DeadLetterStage:
 
     def letters(self) -> list[Letter]:
         """All records of the queue, those of each partition in order."""
+        return sorted(map(as_letter, self.read_queue()), key=lambda letter: letter.queue_partition)
+
+    def read_queue(self) -> list[Any]:
+        """The messages of the queue, those of a partition in order."""
         places = self.admin.describe_topics([self.queue])[self.queue].partitions
         ends = self.admin.list_offsets({(self.queue, place.partition): "latest" for place in places})
         count = sum(row.offset or 0 for row in ends.values())
@@ -201,7 +214,7 @@ class DeadLetterStage:
         reader = ShareConsumer({"bootstrap.servers": self.address, "group.id": group})
         reader.subscribe([self.queue])
         try:
-            return sorted(map(_letter, take(reader, count)), key=lambda letter: letter.queue_partition) if count else []
+            return take(reader, count) if count else []
         finally:
             reader.close()
 
@@ -217,7 +230,7 @@ def _finalized(raw: Raw) -> dict[str, int]:
     return {feature.name: feature.max_version_level for feature in raw.ask(request, 4).finalized_features}
 
 
-def _letter(message: Any) -> Letter:
+def as_letter(message: Any) -> Letter:
     headers = message.headers()
     names = ["topic", "partition", "offset", "group", "delivery.count", "message"]
     assert [name for name, _ in headers] == [f"__dlq.errors.{name}" for name in names]
