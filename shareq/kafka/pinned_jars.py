@@ -50,8 +50,13 @@ def unexpected(release: str, folder: Path) -> list[str]:
 def _unexpected(file: Path, pinned: Pinned | None, *, complete: bool) -> str:
     if pinned is None:
         return f"{file.name} is not a jar of this release" if complete else ""
+    return differing(file, pinned.sha256)
+
+
+def differing(file: Path, sha256: str) -> str:
+    """How the hash of a file differs from its pinned one; empty if they are equal."""
     found = _sha256(file)
-    return "" if found == pinned.sha256 else f"{file.name} has the SHA-256 {found} instead of {pinned.sha256}"
+    return "" if found == sha256 else f"{file.name} has the SHA-256 {found} instead of {sha256}"
 
 
 def _sha256(file: Path) -> str:

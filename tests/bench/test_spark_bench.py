@@ -8,7 +8,7 @@ A million records (SHAREQ_SPARK_RECORDS) of 100 bytes in 1, 4 and 32 partitions,
 the most locks of a partition that Kafka grants (`group.share.max.partition.max.record.locks`), and with its default;
 locks bound shareq's batches, while Spark's source reads a topic in one batch. `p50` and `p99`: from produce until a
 function for `foreachBatch` has the rows, at 1,000 records a second. Spark's source needs jars that are not part of
-PySpark; Ivy downloads them. They are of version 4.2.0 and work with later ones, too. There is no Delta sink:
+PySpark (`spark_jars.py`). They are of version 4.2.0 and work with later ones, too. There is no Delta sink:
 delta-spark 4.4.1, the newest, requires PySpark 4.2.0 at most.
 """
 
@@ -25,36 +25,19 @@ import pytest
 
 from shareq import Producer
 from shareq.admin import Admin, NewTopic
-from shareq.jvm import cache_folder, find_java
-from shareq.kafka import LocalKafka, ivy
+from shareq.kafka import LocalKafka
+from tests.bench.spark_jars import spark_jars
 
 RECORDS = int(os.environ.get("SHAREQ_SPARK_RECORDS", "1000000"))
 BYTES = 100
 PARTITIONS = tuple(map(int, os.environ.get("SHAREQ_SPARK_PARTITIONS", "1 4 32").split()))
 PROGRAM = Path(__file__).with_name("spark_sources.py")
 
-JARS = (
-    ("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0"),
-    ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
-    ("org.apache.kafka", "kafka-clients", "3.9.1"),
-    ("org.apache.commons", "commons-pool2", "2.12.0"),
-)
-
 
 @pytest.fixture(scope="module")
 def jars() -> str:
     """Jars of Spark's Kafka source, as a value of `spark.jars`."""
-    folder = cache_folder() / "spark-sql-kafka-4.2.0"
-    cache = folder.with_suffix(".ivy")
-    for organisation, name, revision in JARS:
-        if not (folder / f"{name}-{revision}.jar").exists():
-            cache.mkdir(parents=True, exist_ok=True)
-            options = ("-types", "jar", "bundle", "-confs", "default", "-notransitive")
-            where = ("-settings", str(ivy._settings(cache)), "-cache", str(cache))
-            what = ("-dependency", organisation, name, revision, "-retrieve", f"{folder}/[artifact]-[revision].[ext]")
-            command = [*ivy._java_command(find_java(), ivy._ivy_jar()), *where, *options, *what]
-            subprocess.run(command, check=True, capture_output=True)
-    return ",".join(map(str, sorted(folder.glob("*.jar"))))
+    return ",".join(map(str, spark_jars()))
 
 
 def fill(address: str, topic: str, partitions: int, records: int) -> None:
