@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -65,6 +66,7 @@ from shareq.model.actor import (
 from shareq.model.errors import Errors
 from shareq.model.events import Event, RecordsAppended
 from shareq.model.experiments import ENABLE
+from shareq.model.gauges import Gauge, Gauged
 from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition
 from shareq.model.image import ClusterImage, PartitionImage
 from shareq.model.messages.base import Request, Response
@@ -205,6 +207,14 @@ class Broker:
             self._loop.post(self._leader.deliver, LogGrew(at))
         if self._fetcher.waits_for(at):
             self._loop.post(self._fetches.deliver, LogGrew(at))
+
+    def gauges(self) -> Counter[Gauge]:
+        """Those of all actors."""
+        found: Counter[Gauge] = Counter()
+        for host in self._hosts:
+            if isinstance(host.actor, Gauged):
+                found.update(host.actor.gauges())
+        return found
 
     def clean_by_groups(self) -> None:
         """Delete what all groups have finished, of the topics that want it (an experiment)."""

@@ -6,6 +6,7 @@ All of it runs on the loop; calls from other threads go through `loop.enter`.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -21,6 +22,7 @@ from shareq.broker.storage import Storage
 from shareq.model.actor import isolated
 from shareq.model.configs import BrokerConfig
 from shareq.model.events import Event
+from shareq.model.gauges import Gauge
 from shareq.model.image import Addresses, BrokerImage, ClusterImage, listeners_of
 from shareq.model.scram import UserChanges
 from shareq.trace import Journal
@@ -57,6 +59,10 @@ class _Front:
     def node_of(self, broker_id: int) -> int:
         """The id by which clients know a broker: its own."""
         return broker_id
+
+    def gauges(self) -> Mapping[Gauge, int]:
+        """Values of Kafka's metrics that follow from no event, as they are now."""
+        return self._runtime.gauges()
 
     def alter_users(self, changes: UserChanges) -> None:
         """Set or remove credentials."""
@@ -209,6 +215,14 @@ class ClusterRuntime:
 
     def _clean_later(self) -> None:
         self._loop.at(self._loop.time_ms() + CLEAN_INTERVAL_MS, self._clean)
+
+    def gauges(self) -> Mapping[Gauge, int]:
+        """The sums of all running brokers."""
+        found: Counter[Gauge] = Counter()
+        with self._loop.lock:
+            for broker in self.brokers.values():
+                found.update(broker.gauges())
+        return found
 
     def fork_rng(self) -> random.Random:
         """A new generator, seeded from the cluster's."""

@@ -6,7 +6,9 @@ Source: KIP-932, "Group coordinator"; Kafka's GroupCoordinatorService.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
 from functools import partial
 from typing import Any
 
@@ -16,12 +18,13 @@ from shareq.coordinator.classic_group.join import join_group
 from shareq.coordinator.classic_group.leave import join_timed_out, leave_group, session_timed_out, sync_timed_out
 from shareq.coordinator.classic_group.records import GROUP_METADATA
 from shareq.coordinator.classic_group.replay import replay as replay_classic
-from shareq.coordinator.classic_group.state import ClassicGroup
+from shareq.coordinator.classic_group.state import ClassicGroup, ClassicGroupState
 from shareq.coordinator.classic_group.sync import heartbeat, sync_group
 from shareq.coordinator.consumer_group.describe import describe_consumer_groups
 from shareq.coordinator.consumer_group.leave import expire as expire_consumer
 from shareq.coordinator.consumer_group.membership import CONSUMER, consumer_heartbeat
 from shareq.coordinator.consumer_group.records import RecordType as ConsumerRecordType
+from shareq.coordinator.consumer_group.state import ConsumerGroupState
 from shareq.coordinator.consumer_group.state import replay as replay_consumer
 from shareq.coordinator.group.context import Context, GroupHooks, TopicsChanged
 from shareq.coordinator.group.deadlines import DeadlineKey, DeadlineKind
@@ -64,6 +67,7 @@ from shareq.model.actor import (
 )
 from shareq.model.errors import Errors
 from shareq.model.events import GroupDeleted
+from shareq.model.gauges import Gauge
 from shareq.model.ids import GROUP_METADATA_TOPIC
 from shareq.model.image import ClusterImage
 from shareq.model.messages.base import Request, Response
@@ -92,6 +96,16 @@ Service = Callable[[Context, Any, ClientContext], Workflow[Any]]
 """Serves one request: (context, request, client)."""
 
 
+_STATES: Mapping[str, type[StrEnum]] = {GroupType.CLASSIC: ClassicGroupState, GroupType.CONSUMER: ConsumerGroupState}
+_OFFSETS: Gauge = ("offset-count", ())
+_GAUGES: list[Gauge] = [
+    _OFFSETS,
+    *(("group-count", (("protocol", kind),)) for kind in _STATES),
+    *((f"{kind}-group-count", (("state", state),)) for kind, states in _STATES.items() for state in states),
+]
+"""Those that are 0 without a group, too."""
+
+
 class GroupCoordinator:
     """Answers the requests of `_SERVICES`, for groups of all types.
 
@@ -112,6 +126,17 @@ class GroupCoordinator:
         if deadline_ms is None or runtime_ms is None:
             return runtime_ms if deadline_ms is None else deadline_ms
         return min(deadline_ms, runtime_ms)
+
+    def gauges(self) -> Counter[Gauge]:
+        """Groups that leave no or not all events, by protocol and state, and the committed offsets of all groups."""
+        found: Counter[Gauge] = Counter(dict.fromkeys(_GAUGES, 0))
+        for _, shard in self._runtime.active():
+            found[_OFFSETS] += sum(not pending for _, _, pending in shard.own(Offsets).commits())
+            for group in shard.groups.values():
+                if group.TYPE in _STATES:
+                    found["group-count", (("protocol", group.TYPE),)] += 1
+                    found[f"{group.TYPE}-group-count", (("state", group.state),)] += 1
+        return found
 
     def handle(self, message: Message, now_ms: int) -> list[Effect]:
         """Handle one message. Raises TypeError for a request that is not in `_SERVICES`."""

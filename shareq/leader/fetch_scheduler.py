@@ -100,6 +100,11 @@ class FetchScheduler:
             elif led.lock is _FREE:
                 self._context.woken.append(led)
 
+    @staticmethod
+    def is_waiting(fetch: ShareFetch) -> bool:
+        """True if the first attempt has not ended the fetch, nor has another one since."""
+        return fetch.waiting and fetch.state is not _ENDED
+
     def waits_for(self, fetch: ShareFetch) -> frozenset[Wait]:
         """What a fetch waits for, at each of its share-partitions; nothing if it can be answered."""
         if fetch.state is _ENDED:

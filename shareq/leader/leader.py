@@ -8,6 +8,7 @@ SharePartitionManager. Rules: BEHAVIOUR.md in this folder.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -55,6 +56,7 @@ from shareq.model.actor import (
 )
 from shareq.model.errors import Errors
 from shareq.model.events import ShareSessionClosed, ShareSessionOpened
+from shareq.model.gauges import Gauge
 from shareq.model.ids import SharePartitionKey, TopicIdPartition, TopicPartition
 from shareq.model.messages.share_fetch import (
     FINAL_EPOCH,
@@ -110,6 +112,16 @@ class ShareLeader:
         """What the fetches of a share session wait for; nothing if none is under way."""
         session = self._sessions.get(key)
         return frozenset().union(*[self._fetches.waits_for(fetch) for fetch in session.fetches] if session else ())
+
+    def gauges(self) -> Counter[Gauge]:
+        """The partitions of all share sessions, and the fetches that wait."""
+        waiting = [self._fetches.is_waiting(fetch) for session in self._sessions for fetch in session.fetches]
+        return Counter(
+            {
+                ("SharePartitionsCount", ()): sum(len(session.partitions) for session in self._sessions),
+                ("NumDelayedOperations", (("delayedOperation", "ShareFetch"),)): sum(waiting),
+            }
+        )
 
     def handle(self, message: Message, now_ms: int) -> list[Effect]:
         """Handle one message. KeyError for a message type that a share-partition leader does not handle.

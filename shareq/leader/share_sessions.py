@@ -9,6 +9,7 @@ that are still in it are released. Source: KIP-932, "Share sessions"; KIP-227 fo
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from shareq.leader.share_fetch import INITIAL_EPOCH, SessionKey, ShareSession
@@ -72,6 +73,9 @@ class ShareSessionCache:
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    def __iter__(self) -> Iterator[ShareSession]:
+        return iter(self._sessions.values())
 
     def get(self, key: SessionKey) -> ShareSession | None:
         """The session of a member, or None."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from shareq import AcknowledgeType, Admin, NewTopic, Producer, ShareConsumer
+from shareq import AcknowledgeType, Admin, Cluster, NewTopic, Producer, ShareConsumer, metrics
 from shareq.jvm import find_java
 from shareq.kafka import LocalKafka
 from shareq.kafka.broker_process import KafkaCommand
@@ -80,10 +80,11 @@ def reporting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reporting]:
 
 
 def derived() -> set[Metric]:
-    """All metrics that a journal yields, with and without traced messages."""
+    """All metrics that a journal yields, with and without traced messages, and those of a running cluster."""
     sent = e.RequestSent("c", "b", "ShareFetchRequest", 1)
     answered = e.ResponseSent("b", "c", "ShareFetchResponse", 0, 1)
-    return {*at_the_end(), *at_the_end((4000, -1, sent), (4500, -1, answered))}
+    with Cluster(brokers=1) as cluster:
+        return {*at_the_end(), *at_the_end((4000, -1, sent), (4500, -1, answered)), *metrics(cluster)}
 
 
 @pytest.mark.kafka

@@ -9,7 +9,7 @@ import pytest
 
 from shareq.model import events as e
 from shareq.trace import Journal, Metric, Metrics, metrics
-from shareq.trace.analysis.metrics import LEFT_OUT
+from shareq.trace.analysis.metrics import ALL_LEFT_OUT
 from tests.trace.histories import GROUP, TOPIC, WHERE, loaded
 
 CHANGED = e.RecordsChanged(*WHERE, "acquire", 0, 10, 1, 1, "m", 99)
@@ -152,6 +152,15 @@ def test_deleted_groups_are_not_counted() -> None:
     assert at_the_end((4000, 1, e.GroupDeleted(GROUP))).value("group-count", protocol="share") == 0
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_groups_of_other_protocols_are_no_share_groups(protocol: str) -> None:
+    joined = e.MemberJoined("c", "n", "consumer-2", (TOPIC,), protocol)
+    found = at_the_end((4000, 1, e.GroupEpochBumped("c", 1, "members joined")), (4000, 1, joined))
+    assert found.value("group-count", protocol="share") == 1
+    assert found.value("share-group-count", state="Stable") == 0
+    assert found.value("share-group-rebalance-count") == 1
+
+
 @pytest.mark.parametrize(
     ("events", "total"),
     [
@@ -212,10 +221,10 @@ def test_requests_are_counted_if_messages_are_traced() -> None:
 
 def test_a_metric_that_cannot_be_derived_is_left_out_with_a_reason() -> None:
     found = at_the_end()
-    assert found.left_out is LEFT_OUT
-    assert all(LEFT_OUT.values())
+    assert found.left_out is ALL_LEFT_OUT
+    assert all(ALL_LEFT_OUT.values())
     names = {str(metric) for metric in found}
-    assert not [name for line in LEFT_OUT for name in line.split(", ") if name in names]
+    assert not [name for line in ALL_LEFT_OUT for name in line.split(", ") if name in names]
 
 
 def test_an_empty_journal_has_zero_groups() -> None:

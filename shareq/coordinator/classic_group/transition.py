@@ -19,6 +19,7 @@ from shareq.coordinator.classic_group.state import (
 )
 from shareq.coordinator.group.context import Context
 from shareq.coordinator.group.deadlines import DeadlineKey, DeadlineKind
+from shareq.coordinator.group.group import GroupType
 from shareq.coordinator.group.shard import GroupShard
 from shareq.coordinator.runtime.turn import Append
 from shareq.model.errors import Errors
@@ -253,7 +254,8 @@ class Transition:
 
     def _trace_joined(self, member: ClassicGroupMember) -> None:
         topics = tuple(sorted(self.group.topics or ()))
-        self._events.append(MemberJoined(self.group.group_id, member.member_id, member.client_id, topics))
+        group_id, kind = self.group.group_id, GroupType.CLASSIC
+        self._events.append(MemberJoined(group_id, member.member_id, member.client_id, topics, kind))
 
     # ---- the sync phase ----------------------------------------------------------------------------------------------
 

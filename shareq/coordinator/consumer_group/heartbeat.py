@@ -28,6 +28,7 @@ from shareq.coordinator.consumer_group.state import ConsumerGroup
 from shareq.coordinator.consumer_group.target import TargetAssignment, topic_ids_of
 from shareq.coordinator.group.assignment import EMPTY_ASSIGNMENT, Assignment, by_name
 from shareq.coordinator.group.context import Context
+from shareq.coordinator.group.group import GroupType
 from shareq.coordinator.group.refusal import Refusal
 from shareq.coordinator.group.shard import GroupShard
 from shareq.model.actor import ClientContext
@@ -247,7 +248,7 @@ class Heartbeat:
         group_id, before, member = self.group.group_id, self.before, self.member
         if self.is_new:
             names = tuple(sorted(self.group.names_of(member)))
-            yield MemberJoined(group_id, member.member_id, member.client_id, names)
+            yield MemberJoined(group_id, member.member_id, member.client_id, names, GroupType.CONSUMER)
         if self.reason:
             yield GroupEpochBumped(group_id, self.group_epoch, self.reason)
         if self.target:

@@ -6,11 +6,13 @@ Source: Kafka's ShareCoordinatorService; KIP-932, "Share coordinator".
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
 from shareq.coordinator.runtime.runtime import ShardRuntime
+from shareq.coordinator.runtime.shard import ShardState
 from shareq.coordinator.runtime.turn import Append, Turn
 from shareq.coordinator.share_state.compacted import CompactedShard
 from shareq.coordinator.share_state.ends import committed_update, end_at_leader, snapshot_if_due
@@ -31,6 +33,7 @@ from shareq.model.actor import (
     Tick,
 )
 from shareq.model.errors import Errors
+from shareq.model.gauges import Gauge
 from shareq.model.ids import SHARE_STATE_TOPIC, SharePartitionKey, TopicId, partition_for
 from shareq.model.image import ClusterImage
 from shareq.model.messages.base import Response
@@ -77,6 +80,12 @@ class ShareCoordinator:
         if runtime is None or housekeeping is None:
             return runtime if housekeeping is None else housekeeping
         return min(runtime, housekeeping)
+
+    def gauges(self) -> Counter[Gauge]:
+        """The shards by state; those that are active are known from events."""
+        states = Counter(self._runtime.state(partition) for partition in range(self._partition_count))
+        shown = (ShardState.LOADING, ShardState.FAILED)
+        return Counter({("num-partitions", (("state", state.value),)): states[state] for state in shown})
 
     def handle(self, message: Message, now_ms: int) -> list[Effect]:
         runtime = self._runtime

@@ -8,10 +8,13 @@ from shareq.model.messages.share_state import StateBatch
 
 
 class MemberJoined(NamedTuple):
+    """`protocol`: the type of the group, as in Kafka's metrics: "share", "consumer" or "classic"."""
+
     group_id: str
     member_id: str
     client_id: str
     subscribed_topic_names: tuple[str, ...]
+    protocol: str = "share"
 
 
 class MemberLeft(NamedTuple):

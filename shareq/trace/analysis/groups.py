@@ -45,9 +45,10 @@ class MemberView:
 
 @dataclass(slots=True)
 class GroupFold:
-    """A share group after an entry."""
+    """A group after an entry; `protocol`: its type, by its last new member."""
 
     group_id: str
+    protocol: str = "share"
     group_epoch: int = 0
     assignment_epoch: int = 0
     members: dict[str, MemberView] = field(default_factory=dict)
@@ -68,6 +69,7 @@ class GroupFold:
         """Apply the next entry about this group."""
         event = entry.event
         if isinstance(event, MemberJoined):
+            self.protocol = event.protocol
             self.members[event.member_id] = MemberView(event.member_id, event.client_id, event.subscribed_topic_names)
         elif isinstance(event, MemberLeft):
             self.members.pop(event.member_id, None)

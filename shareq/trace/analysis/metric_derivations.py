@@ -59,7 +59,8 @@ class Metric(NamedTuple):
 
 
 Pairs = Iterator[tuple[Metric, float]]
-_SHARE = ("protocol", "share")
+_PROTOCOL = "share"
+_SHARE = ("protocol", _PROTOCOL)
 
 
 class JournalReader:
@@ -92,12 +93,14 @@ class JournalReader:
 
 
 def _groups(reader: JournalReader) -> Pairs:
-    views = [fold_group(GroupFold(group), reader.journal, reader.until) for group in groups_of(reader.journal)]
-    states = Counter(view.state for view in views if view.group_epoch or view.members)
+    """Groups of members with another protocol are no share groups."""
+    folds = [fold_group(GroupFold(group), reader.journal, reader.until) for group in groups_of(reader.journal)]
+    views = {view.group_id: view for view in folds if view.protocol == _PROTOCOL}
+    states = Counter(view.state for view in views.values() if view.group_epoch or view.members)
     yield Metric("group-count", (_SHARE,)), states.total()
     for state in (GroupState.EMPTY, GroupState.STABLE, GroupState.DEAD):
         yield Metric("share-group-count", (("state", state.value),)), states[state]
-    bumps = [e for e in reader.of(GroupEpochBumped) if not _is_leave(e)]
+    bumps = [e for e in reader.of(GroupEpochBumped) if subject_of(e.event).group in views and not _is_leave(e)]
     yield from reader.sensor("share-group-rebalance", len(bumps))
 
 

@@ -105,6 +105,9 @@ class Metrics(analysis.Metrics, Tables):
 def metrics(source: Any, until: int | None = None) -> Metrics:
     """The metrics after the journal's entries below order `until` (None: all).
 
-    `source`: a `Journal`, or an object with one as `.journal`. Of a bounded journal only the kept entries count.
+    `source`: a `Journal`, or an object with one as `.journal`. Of a bounded journal only the kept entries count. A
+    running cluster in this process also has metrics that follow from no event, as they are now, unless `until` is
+    given.
     """
-    return Metrics(analysis.metrics(source, until))
+    found = analysis.metrics(source, until)
+    return Metrics(found, found.left_out)

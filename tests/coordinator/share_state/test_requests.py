@@ -193,11 +193,16 @@ def test_error_of_each_shard_state() -> None:
         answered: Errors = stage.summary().error_code
         return answered
 
+    def shards() -> dict[str, int]:
+        return {dict(tags)["state"]: count for (_, tags), count in stage.coordinator.gauges().items()}
+
     assert error() is Errors.NOT_COORDINATOR
     stage.elect(HOME)
     assert error() is Errors.COORDINATOR_LOAD_IN_PROGRESS
+    assert shards() == {"loading": 1, "failed": 0}
     stage.handle(RecordsRead(stage.loads.pop().id, Errors.NONE, [(0, b"\x00\x01", None)], 1, True))
     assert error() is Errors.NOT_COORDINATOR
+    assert shards() == {"loading": 0, "failed": 1}
     stage.elect(HOME)
     assert error() is Errors.COORDINATOR_LOAD_IN_PROGRESS
     stage.handle(RecordsRead(stage.loads.pop().id, Errors.NONE, [(0, b"\x00\x09", None)], 1, True))
