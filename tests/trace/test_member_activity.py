@@ -25,6 +25,7 @@ from shareq.trace import Journal
 from shareq.trace.analysis.group_history import GroupHistory
 from shareq.trace.analysis.liveness import KEPT_DEPARTURES, Departure, Heartbeat
 from shareq.trace.journal import Subject
+from shareq.trace.journal.event_codec import EVENT_TYPES
 from tests.budgets import cases
 from tests.trace.random_clusters import GROUP, TOPICS, recorded_cluster
 from tests.trace.random_groups import random_journal
@@ -95,7 +96,7 @@ def test_accepted_records_equal_the_settled_changes(seed: int) -> None:
 def by_member_from_the_beginning(journal: Journal, where: Subject) -> list[tuple[int, int, str, int]]:
     """(order, time, member, records) of all acceptances, found by one pass over the journal."""
     found, leader, prepared = [], None, dict[int, list[tuple[str, int]]]()
-    for order, time_ms, broker_id, event in journal.about(where):
+    for order, time_ms, broker_id, event in journal.between(0, journal.total, EVENT_TYPES.values(), where):
         if isinstance(event, SharePartitionLoaded):
             leader, prepared = broker_id, {}
         elif leader not in (None, broker_id):

@@ -74,9 +74,10 @@ class AcceptedRecords:
 
     def _read_reports(self) -> None:
         """Read the journal to its end."""
-        entries = self._timeline.journal.about(self._subject)
-        for entry in entries[bisect_left(entries, self._next, key=_order) :]:
-            self._next = entry.order + 1
+        journal, total = self._timeline.journal, self._timeline.journal.total
+        new = journal.between(self._next, total, (RecordsDelivered, AcknowledgementsSent), self._subject)
+        self._next = total
+        for entry in new:
             event = entry.event
             if isinstance(event, (RecordsDelivered, AcknowledgementsSent)):
                 self._reporting.setdefault(event.member_id, entry.order)

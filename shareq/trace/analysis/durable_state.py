@@ -6,7 +6,7 @@ coordinator does, and it is strict: records that no coordinator can write raise 
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -137,9 +137,7 @@ class DurableTimeline:
             return
         new: list[Entry] = []
         for subject, types in self._subjects.items():
-            entries = self.journal.about(subject)
-            start = bisect_right(entries, self._seen - 1, key=_order)
-            new += [e for e in entries[start:] if e[0] < total and type(e[3]) in types and self._is_mine(e)]
+            new += filter(self._is_mine, self.journal.between(self._seen, total, types, subject))
         if dropped > self._seen:
             self._gaps.add(len(self.entries))
         self._seen = total

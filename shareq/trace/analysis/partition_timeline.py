@@ -6,7 +6,6 @@ checkpoints the fold begins a few entries before the wanted moment, at an `Outli
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import Any
 
 from shareq.model.events import (
@@ -48,7 +47,6 @@ from shareq.trace.analysis.runs import Runs, StatusRun
 from shareq.trace.analysis.share_partition_state import PAST_OFFSETS, SharePartitionState
 from shareq.trace.analysis.touched import Blocks
 from shareq.trace.journal import Entry, Journal, Subject
-from shareq.trace.journal.index import KEYS
 
 _LEADER = frozenset(
     (
@@ -125,12 +123,9 @@ class PartitionTimeline:
             return []
         new: list[Entry] = []
         for subject, types in self._subjects.items():
-            entries = self.journal.about(subject)
-            start, stop = (bisect_left(entries, order, key=order_of) for order in (self._seen, total))
-            new += [entry for entry in entries[start:stop] if type(entry[3]) in types]
-        where = self.group, self.topic, self.partition
-        loads = self.journal.between(self._seen, total, (SharePartitionLoaded,))
-        self.loads += [entry for entry in loads if KEYS[SharePartitionLoaded](entry[3]) == where]
+            new += self.journal.between(self._seen, total, types, subject)
+        where = Subject(self.group, self.topic, self.partition)
+        self.loads += self.journal.between(self._seen, total, (SharePartitionLoaded,), where)
         if dropped > self._seen:
             self._gaps.add(len(self.entries))
         self._seen = total

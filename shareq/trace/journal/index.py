@@ -1,4 +1,4 @@
-"""Index of entries by event type, and by the group, topic and partition that an event is about.
+"""Index of entries by event type, and within it by the group, topic and partition that an event is about.
 
 A reader extends the index to the end of the log before each lookup; a lock excludes concurrent extensions.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import chain
 from operator import itemgetter
 from threading import Lock
@@ -84,34 +85,30 @@ class Index:
 
     def _clear(self) -> None:
         self._first = self._next = 0
-        self._by_type: defaultdict[type, list[Entry]] = defaultdict(list)
-        self._by_subject: defaultdict[Key, list[Entry]] = defaultdict(list)
+        self._found: defaultdict[type, defaultdict[Key, list[Entry]]] = defaultdict(partial(defaultdict, list))
 
     def _refresh(self) -> None:
         if self._log.dropped > self._first:
             self._clear()
             self._first = self._log.dropped
         entries = self._log.since(self._next)
-        by_type, by_subject, keys = self._by_type, self._by_subject, KEYS
+        found, keys = self._found, KEYS
         for entry in entries:
             event = entry[3]
             kind = type(event)
-            by_type[kind].append(entry)
-            by_subject[keys[kind](event)].append(entry)
+            found[kind][keys[kind](event)].append(entry)
         if entries:
             self._next = entries[-1].order + 1
-
-    def about(self, subject: Subject) -> list[Entry]:
-        """The entries with exactly this subject; a list that only grows, until the log drops entries."""
-        with self._lock:
-            self._refresh()
-            return self._by_subject.get(subject, [])
 
     def subjects(self) -> list[Subject]:
         """The subjects of all entries, in order of first appearance."""
         with self._lock:
             self._refresh()
-            return [Subject(*key) for key in self._by_subject]
+            first: dict[Key, int] = {}
+            for by_subject in self._found.values():
+                for key, part in by_subject.items():
+                    first[key] = min(first.get(key, part[0].order), part[0].order)
+        return [Subject(*key) for key in sorted(first, key=first.__getitem__)]
 
     def select(
         self, types: tuple[type, ...], group: str | None, topic: str | None, partition: int | None
@@ -120,24 +117,26 @@ class Index:
         wanted = Subject(group, topic, partition)
         with self._lock:
             self._refresh()
-            of_types = [self._by_type.get(t, []) for t in types] if types else [self._log.entries()]
+            of_types = [self._found[t] for t in types if t in self._found] if types else self._found.values()
             if wanted == Subject():
-                return _joined(of_types)
-            matching = {s for s in self._by_subject if _matches(s, wanted)}
-            of_subjects = [self._by_subject[s] for s in matching]
-        if sum(map(len, of_types)) < sum(map(len, of_subjects)):
-            return [entry for entry in _joined(of_types) if KEYS[type(entry.event)](entry.event) in matching]
-        entries = _joined(of_subjects)
-        return [entry for entry in entries if type(entry.event) in types] if types else entries
+                return _joined([part for found in of_types for part in found.values()]) if types else self._log[:]
+            return _joined([part for found in of_types for key, part in found.items() if _matches(key, wanted)])
 
-    def between(self, first: int, end: int, types: Iterable[type]) -> list[Entry]:
+    def between(self, first: int, end: int, types: Iterable[type], subject: Subject | None) -> list[Entry]:
         """See `Journal.between`."""
         with self._lock:
             self._refresh()
-            found = [self._by_type[t] for t in types if t in self._by_type]
-            return _joined(
-                [part[slice(*(bisect_left(part, order, key=_ORDER) for order in (first, end)))] for part in found]
-            )
+            of_types = [self._found[t] for t in types if t in self._found]
+            if subject is None:
+                parts = [part for found in of_types for part in found.values()]
+            else:
+                parts = [found[subject] for found in of_types if subject in found]
+            return _joined([_part(part, first, end) for part in parts if part[-1].order >= first])
+
+
+def _part(entries: list[Entry], first: int, end: int) -> list[Entry]:
+    """The entries with an order in [first, end)."""
+    return entries[bisect_left(entries, first, key=_ORDER) : bisect_left(entries, end, key=_ORDER)]
 
 
 def _joined(parts: list[list[Entry]]) -> list[Entry]:

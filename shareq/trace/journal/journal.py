@@ -44,14 +44,10 @@ class Journal(EntryLog, Tables):
         """
         return self._index().select(types, group, topic, partition)
 
-    def between(self, first: int, end: int, types: Iterable[type]) -> list[Entry]:
-        """The entries with an event of these types and an order in [first, end), as far as they are kept. The cost
-        follows their number."""
-        return self._index().between(first, end, types)
-
-    def about(self, subject: Subject) -> list[Entry]:
-        """The entries with exactly this subject; a list that only grows, until the capacity drops entries."""
-        return self._index().about(subject)
+    def between(self, first: int, end: int, types: Iterable[type], subject: Subject | None = None) -> list[Entry]:
+        """The entries with an event of these types and an order in [first, end), as far as they are kept; with a
+        `subject`, those with exactly this one. The cost follows their number."""
+        return self._index().between(first, end, types, subject)
 
     def subjects(self) -> list[Subject]:
         """The subjects of all entries, in order of first appearance."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +22,7 @@ from shareq.trace.analysis.one_thread import used_by_one_thread
 from shareq.trace.analysis.replay import order_of
 from shareq.trace.analysis.shared import shared
 from shareq.trace.journal import Entry, Journal
+from shareq.trace.journal.event_codec import EVENT_TYPES
 from shareq.trace.journal.index import KEYS, Key
 from shareq.trace.views.event_index import EventIndex
 from shareq.trace.views.event_view import EventView
@@ -43,6 +43,7 @@ _DETAILS = frozenset(
     )
 )
 """Events that accompany a step, and are not steps of their own: messages, heartbeats, and writes to internal topics."""
+_STEPS = frozenset(EVENT_TYPES.values()) - _DETAILS
 
 
 @used_by_one_thread
@@ -95,9 +96,7 @@ class _GroupEvents:
         """Read the entries of the subjects that concern the group: this costs less than a look at each entry."""
         total = self._journal.total
         for subject in filter(self._concerns.__getitem__, self._journal.subjects()):
-            entries = self._journal.about(subject)
-            known = entries[: bisect_left(entries, total, key=order_of)]
-            self._entries += [entry for entry in known if type(entry[3]) not in _DETAILS]
+            self._entries += self._journal.between(0, total, _STEPS, subject)
         self._entries.sort(key=order_of)
         self._seen = total
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import weakref
-from bisect import bisect_left
 from typing import NamedTuple
 
 from shareq.model.events import MemberJoined, MemberLeft
@@ -51,9 +50,9 @@ class MemberNames:
         journal = self._journal()
         if journal is None or journal.total == self._seen:
             return
-        entries = journal.about(self._subject)
-        new = entries[bisect_left(entries, self._seen, key=lambda entry: entry.order) :]
-        self._seen = journal.total
+        total = journal.total
+        new = journal.between(self._seen, total, (MemberJoined, MemberLeft), self._subject)
+        self._seen = total
         joined: dict[str, str] = {}
         for entry in new:
             event = entry.event
