@@ -30,10 +30,8 @@ T = TypeVar("T")
 RECORDS_KEPT = 8
 """The number of records whose histories are kept, the latest ones asked for."""
 
-_OF_SHARE_PARTITION = (SharePartitionLoaded, DurableStateRead)
-"""The first event of a share-partition of which no initialization is recorded."""
-_READ = frozenset((*OF_LIVENESS, *OF_CLUSTER, *OF_GROUP, *_OF_SHARE_PARTITION))
-"""The types of the events that a history reads at once; the timelines of share-partitions read theirs when asked."""
+_OF_SHARE_PARTITION = (SharePartitionsInitialized, SharePartitionLoaded, DurableStateRead)
+"""The first event of a share-partition, also of one of which no initialization is recorded."""
 
 
 class GroupHistory:
@@ -56,26 +54,23 @@ class GroupHistory:
 
     def refresh(self) -> None:
         """Read the journal to its end."""
-        total = self.journal.total
-        if total > self._seen:
-            for entry in self.journal.between(self._seen, total, _READ):
-                self._take(entry)
-            self._seen = total
+        journal, group, first, end = self.journal, self.group_id, self._seen, self.journal.total
+        if end == first:
+            return
+        self._cluster.entries += journal.between(first, end, OF_CLUSTER)
+        self._group.entries += [e for e in journal.between(first, end, OF_GROUP) if _concerns(e.event, group)]
+        alive = journal.between(first, end, OF_LIVENESS)
+        self._liveness.entries += [e for e in alive if _concerns_liveness(e.event, group)]
+        for entry in journal.between(first, end, _OF_SHARE_PARTITION):
+            self._add_share_partitions(entry.order, entry.event)
+        self._seen = end
 
-    def _take(self, entry: Entry) -> None:
-        event = entry.event
-        if isinstance(event, OF_LIVENESS) and _concerns_liveness(event, self.group_id):
-            self._liveness.entries.append(entry)
-        if isinstance(event, OF_CLUSTER):
-            self._cluster.entries.append(entry)
-        elif isinstance(event, OF_GROUP):
-            if _concerns(event, self.group_id):
-                self._group.entries.append(entry)
-        elif isinstance(event, _OF_SHARE_PARTITION) and event.group_id == self.group_id:
-            self._first.setdefault((event.topic, event.partition), entry.order)
-        if isinstance(event, SharePartitionsInitialized) and event.group_id == self.group_id:
-            for partition in event.partitions:
-                self._first.setdefault((event.topic, partition), entry.order)
+    def _add_share_partitions(self, order: int, event: Any) -> None:
+        """Add the share-partitions that the event is the first one of."""
+        if event.group_id == self.group_id:
+            several = isinstance(event, SharePartitionsInitialized)
+            for partition in event.partitions if several else (event.partition,):
+                self._first.setdefault((event.topic, partition), order)
 
     @property
     def total(self) -> int:

@@ -137,7 +137,9 @@ class ClusterFold:
     def apply(self, entry: Entry) -> None:
         """Apply the next entry."""
         event = entry.event
-        if isinstance(event, (BrokerStarted, BrokerStopped)):
+        if isinstance(event, (RecordsAppended, LeaderElected, LogStartMoved)):  # nearly all
+            self._apply_to_partition(event)
+        elif isinstance(event, (BrokerStarted, BrokerStopped)):
             self.brokers[event.broker_id] = isinstance(event, BrokerStarted)
             killed = isinstance(event, BrokerStopped) and event.killed
             self.broker_changes[event.broker_id] = BrokerChange(entry.time_ms, killed)
@@ -150,12 +152,11 @@ class ClusterFold:
         elif isinstance(event, PartitionsAdded):
             partitions = self.topics.setdefault(event.topic, [])
             partitions += [PartitionView() for _ in range(event.partition_count - len(partitions))]
-        elif isinstance(event, (LeaderElected, RecordsAppended, LogStartMoved)):
-            self._apply_to_partition(event)
 
     def _apply_to_partition(self, event: LeaderElected | RecordsAppended | LogStartMoved) -> None:
         partitions = self.topics.setdefault(event.topic, [])
-        partitions += [PartitionView() for _ in range(event.partition + 1 - len(partitions))]
+        if event.partition >= len(partitions):
+            partitions += [PartitionView() for _ in range(event.partition + 1 - len(partitions))]
         partition = partitions[event.partition]
         if isinstance(event, LeaderElected):
             partition.leader, partition.leader_epoch = event.leader, event.leader_epoch

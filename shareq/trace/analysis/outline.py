@@ -69,8 +69,10 @@ class Outline:
             elif leader == entry[2] and kind is WindowMoved and state.spso <= event[3] <= event[4] >= state.window_end:
                 state.now_ms, state.spso, state.window_end = entry[1], event[3], event[4]
                 state.log_end, reach = max(state.log_end, event[4]), event[4]
-            elif leader is not None and kind in _OF_DETAILS:
-                apply_entry(state, entry)
+            elif leader is not None and kind is RecordsAppended:
+                state.now_ms, state.log_end = entry[1], event[3]
+            elif leader == entry[2] and kind is StateWritePrepared and event[3] > state.last_write_id:
+                state.now_ms, state.last_write_id, state.writes[event[3]] = entry[1], event[3], (entry[1], event)
             else:
                 self.reach = reach
                 self.apply(entry)
@@ -93,7 +95,5 @@ class Outline:
         return replace(self.state.copy(), partial=True, runs=Runs(), past=[])
 
 
-_OF_DETAILS = frozenset((RecordsAppended, StateWritePrepared))
-"""Events after which the broker whose events count, and the reach, are those of before."""
 _NEW_WINDOW = (SharePartitionLoaded, TopicCreated, TopicDeleted)
 """Events after which no earlier record is in flight."""
