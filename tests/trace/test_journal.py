@@ -120,6 +120,26 @@ def test_select_equals_a_scan_of_all_entries(seed: int) -> None:
                 assert journal.select(*types, group=group, topic=topic, partition=partition) == wanted
 
 
+def test_entries_between_orders_are_those_of_a_scan(seed: int) -> None:
+    rng, journal = Random(seed), Journal(capacity=40)
+    kinds: list[Event] = [WindowMoved("g", "t", 0, 0, 0), WindowMoved("h", "t", 0, 0, 0), RecordsAppended("t", 0, 0, 1)]
+    kinds += [MemberLeft("g", "m", "left"), MemberLeft("h", "m", "left"), BrokerStarted(1)]
+    for _ in range(30):
+        for _ in range(rng.randrange(10)):
+            journal.record(0, 0, rng.choice(kinds))
+        first, end = sorted(rng.randrange(journal.total + 2) for _ in range(2))
+        types = rng.sample([WindowMoved, RecordsAppended, MemberLeft, BrokerStarted], 2)
+        for subject in (None, Subject("g"), Subject("g", "t", 0), Subject(None, "t", 0), Subject()):
+            wanted = [
+                entry
+                for entry in journal
+                if first <= entry.order < end
+                and type(entry.event) in types
+                and subject in (None, subject_of(entry.event))
+            ]
+            assert journal.between(first, end, types, subject) == wanted
+
+
 def test_the_index_of_a_bounded_journal_drops_entries_with_it() -> None:
     journal = Journal(capacity=5)
     for number in range(50):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from functools import partial
 from itertools import chain
 from operator import itemgetter
@@ -17,6 +18,10 @@ from typing import Any, NamedTuple
 from shareq.model.events import ConfigChanged, Event, StateLogPruned, StateRecordWritten
 from shareq.model.ids import SHARE_STATE_TOPIC
 from shareq.trace.journal.entry_log import Entry, EntryLog
+from shareq.trace.journal.journal_file import without_collection
+
+MANY = 100_000
+"""From this number of new entries on, the garbage collector waits: it would go through the new lists, twice."""
 
 
 class Subject(NamedTuple):
@@ -92,13 +97,17 @@ class Index:
             self._clear()
             self._first = self._log.dropped
         entries = self._log.since(self._next)
+        if entries:
+            with without_collection() if len(entries) >= MANY else nullcontext():
+                self._add(entries)
+            self._next = entries[-1].order + 1
+
+    def _add(self, entries: list[Entry]) -> None:
         found, keys = self._found, KEYS
         for entry in entries:
             event = entry[3]
             kind = type(event)
             found[kind][keys[kind](event)].append(entry)
-        if entries:
-            self._next = entries[-1].order + 1
 
     def subjects(self) -> list[Subject]:
         """The subjects of all entries, in order of first appearance."""
