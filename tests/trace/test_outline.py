@@ -93,6 +93,18 @@ def test_of_random_clusters_with_failing_brokers(seed: int) -> None:
     assert begun > 0
 
 
+def test_a_moment_that_several_views_ask_for_is_folded_once(seed: int) -> None:
+    *_, (journal, _) = random_history(Random(seed), 250)
+    (timeline,) = timelines(journal)
+    end = len(timeline.entries)
+    shown = timeline.state(end // 2)
+    before = described(shown)
+    timeline.state(end // 4)
+    timeline.state(end)
+    assert timeline.state(end // 2) is shown
+    assert described(shown) == before
+
+
 def test_an_entry_that_is_read_is_applied(seed: int) -> None:
     *_, (journal, _) = random_history(Random(seed), 250)
     applied, read = (outline.Outline(SharePartitionState(*WHERE)) for _ in range(2))

@@ -213,7 +213,7 @@ def test_a_part_has_the_samples_of_all_its_entries(seed: int, monkeypatch: pytes
             first, stop = sorted(rng.randrange(count + 1) for _ in range(2))
             entries, size = timeline.entries[first:stop], (rng.randrange(1, 30), rng.randrange(1, 12))
             span = (float(journal[0].time_ms), float(journal[-1].time_ms + 1))
-            found = sample_part(timeline, first, stop, span, size)
+            found = sample_part(timeline, timeline.blocks.part(first, stop), span, size)
             start = timeline.state(first)
             whole = sample(entries, [entry.time_ms for entry in entries], span, start=start, size=size)
             for name in ("x", "offsets", "codes", "spso", "window_end"):

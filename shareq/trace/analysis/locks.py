@@ -240,8 +240,10 @@ class LockFold:
         if found[-1].end > end:
             outside.append(found[-1]._replace(first=end))
         self._held[left:right], self._firsts[left:right] = outside, [lock.first for lock in outside]
-        found[0] = found[0]._replace(first=max(found[0].first, first))
-        found[-1] = found[-1]._replace(end=min(found[-1].end, end))
+        if found[0].first < first:
+            found[0] = found[0]._replace(first=first)
+        if found[-1].end > end:
+            found[-1] = found[-1]._replace(end=end)
         return found
 
     def _put(self, locks: list[Lock]) -> None:
@@ -257,7 +259,10 @@ class LockFold:
     def _end(
         self, locks: Iterable[Lock], time_ms: int, how: str, state: RecordState, *, inferred: bool = False
     ) -> None:
-        self._ended += [EndedLock(lock._replace(write=""), time_ms, str(how), state, inferred) for lock in locks]
+        self._ended += [
+            EndedLock(lock._replace(write="") if lock.write else lock, time_ms, str(how), state, inferred)
+            for lock in locks
+        ]
         if len(self._ended) > 2 * ENDED_KEPT:
             self._ended = self._ended[-ENDED_KEPT:]
 

@@ -41,6 +41,7 @@ from shareq.model.events import (
     WindowMoved,
 )
 from shareq.trace.analysis.fold import apply_entry
+from shareq.trace.analysis.latest import Latest
 from shareq.trace.analysis.outline import Outline
 from shareq.trace.analysis.replay import Replay, order_of
 from shareq.trace.analysis.runs import Runs, StatusRun
@@ -71,6 +72,9 @@ _LOG = frozenset((RecordsAppended, LogKept, LogStartMoved, LeaderElected))
 _TOPIC = frozenset((TopicCreated, TopicDeleted))
 _GROUP = frozenset((MemberJoined, MemberLeft, ShareSessionClosed, ConfigChanged, MembersBypass))
 _CLUSTER = frozenset((BrokerStopped, FaultInjected, ObservationDisturbed))
+
+STATES_KEPT = 4
+"""The number of states that are kept, the latest ones asked for."""
 
 _IN_WINDOW = frozenset((RecordsChanged, WindowMoved, StateWritePrepared, StateWriteSettled, RecordsAppended))
 """The most frequent events: none of them begins a new window."""
@@ -114,7 +118,8 @@ class PartitionTimeline:
         self.blocks = Blocks(self.entries)
         self.loads: list[Entry] = []
         """The entries with which leaders have loaded the share-partition."""
-        self.state, self.count, self.at_time = self._replay.state, self._replay.count, self._replay.at_time
+        self.count, self.at_time = self._replay.count, self._replay.at_time
+        self._states: Latest[SharePartitionState] = Latest(STATES_KEPT)
 
     def refresh(self) -> list[Entry]:
         """Add the entries since the last call, and return them."""
@@ -132,6 +137,11 @@ class PartitionTimeline:
         new.sort(key=order_of)
         self.entries += new
         return new
+
+    def state(self, count: int) -> SharePartitionState:
+        """The state after `count` entries, which must not be changed. The latest ones are kept: the linked views ask
+        for the same moment, each between other moments."""
+        return self._states.of(count, lambda: self._replay.state(count).copy())
 
     def outline(self, count: int) -> Outline:
         """Everything in the state after `count` entries but the records. The next call changes the object."""

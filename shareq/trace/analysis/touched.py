@@ -67,8 +67,10 @@ class Block(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What some entries concern; the places count from the first of them."""
+    """What the entries from `first` to `stop` of a timeline concern; the places count from the first of them."""
 
+    first: int
+    stop: int
     changes: Changes
     timeouts: list[Entry]
     others: list[Entry]
@@ -87,7 +89,7 @@ class Blocks:
 
     def part(self, first: int, stop: int) -> Part:
         """The entries from `first` to `stop`. The cost follows the blocks."""
-        found = Part(Changes([], [], [], []), [], [])
+        found = Part(first, stop, Changes([], [], [], []), [], [])
         if first >= stop:
             return found
         low, high = self._entries[first].order, self._entries[stop - 1].order

@@ -27,6 +27,7 @@ from shareq.trace.analysis.fold import apply_entry
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.runs import RecordStatus, Runs
 from shareq.trace.analysis.share_partition_state import SharePartitionState
+from shareq.trace.analysis.touched import Part
 from shareq.trace.journal import Entry
 from shareq.trace.views.palette import STATES, UNKNOWNS
 
@@ -116,19 +117,18 @@ def sample(
     return grid.painted(painter, entries, xs)
 
 
-def sample_part(
-    timeline: PartitionTimeline, first: int, stop: int, span_ms: tuple[float, float], size: tuple[int, int]
-) -> Raster:
-    """Sample the entries from `first` to `stop` of a timeline by their times, with the offsets that were in the window.
+def sample_part(timeline: PartitionTimeline, part: Part, span_ms: tuple[float, float], size: tuple[int, int]) -> Raster:
+    """Sample a part of a timeline by the times of its entries, with the offsets that were in the window.
 
     `timeouts` and `outcomes` are not counted: the changes that no sampled offset has are not read, unless the journal
     is an observer's.
     """
     import numpy as np
 
-    start, part, entries = timeline.state(first), timeline.blocks.part(first, stop), timeline.entries
+    first, entries = part.first, timeline.entries
+    start = timeline.state(first)
     if start.observed or any(type(entry.event) in _OBSERVED for entry in part.others):
-        read = entries[first:stop]
+        read = entries[first : part.stop]
         return sample(read, [entry[1] for entry in read], span_ms, start=start, size=size)
     changes = part.changes
     of_window = [entries[first + place][3] for place in changes.windows]

@@ -89,9 +89,7 @@ def content(
     part, shown_to = timeline.blocks.part(place, end_place), min(instant.now_ms, end)
     first_known = _first_known(part.others, timeline.state(place), begin)
     share = max((shown_to - begin) / (end - begin), 0)
-    picture = sample_part(
-        timeline, place, end_place, (begin, max(shown_to, begin + 1)), (max(round(columns * share), 1), rows)
-    )
+    picture = sample_part(timeline, part, (begin, max(shown_to, begin + 1)), (max(round(columns * share), 1), rows))
     state = history.share_partition(topic, partition, instant.until)
     last = (instant.now_ms, state.spso, state.window_end) if begin <= instant.now_ms <= end else None
     return RasterContent(
