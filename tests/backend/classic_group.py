@@ -50,7 +50,8 @@ class ClassicGroup:
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
         self._members: dict[str, Member] = {}
-        self._named: set[str] = set()
+        self.named: dict[str, int] = {}
+        """Those that have got an id and have not joined with it -> when the group forgets them."""
         self._state = "Empty"
         self._leader = ""
         self._last = 0
@@ -71,6 +72,7 @@ class ClassicGroup:
     def expire(self) -> None:
         """Remove the members whose session is over; in a rebalance also those that have not joined in time."""
         now_ms = self._loop.time_ms()
+        self.named = {name: end_ms for name, end_ms in self.named.items() if end_ms > now_ms}
         late = self._state == "Preparing" and self._rebalance_ends_ms <= now_ms
         for member_id, member in list(self._members.items()):
             if member.join is None and (late or member.deadline_ms <= now_ms):
@@ -94,15 +96,15 @@ class ClassicGroup:
 
         if not member_id:
             self._last += 1
-            self._named.add(f"member-{self._last}")
+            self.named[f"member-{self._last}"] = self._loop.time_ms() + request.session_timeout_ms
             refuse(Errors.MEMBER_ID_REQUIRED, f"member-{self._last}")
             return
         member = self._members.get(member_id)
         if member is None:
-            if member_id not in self._named:
+            if member_id not in self.named:
                 refuse(Errors.UNKNOWN_MEMBER_ID)
                 return
-            self._named.discard(member_id)
+            del self.named[member_id]
             member = Member(b"", request.session_timeout_ms, request.rebalance_timeout_ms, 0)
             self._members[member_id] = member
         same, member.metadata, member.join = member.metadata == metadata, metadata, done

@@ -279,6 +279,25 @@ def test_a_process_that_the_group_has_kept_goes_on_as_before(fleets: Fleets) -> 
     assert (only.losses, only.fleet) == (0, fleet)
 
 
+def test_what_waits_for_the_first_assignment_goes_on_after_a_second_removal(fleets: Fleets) -> None:
+    """The group forgets a new member that does not join in time. What has waited since then is not of a former fleet,
+    and no connection breaks: it would have no answer."""
+    paused, _ = fleets.join(), fleets.join()
+    fleets.run(5_000)
+    paused.pause()
+    fleets.run(60_000)
+    paused.resume()
+    assert fleets.loop.wait(lambda: paused.losses == 1, 5_000)
+    called: list[str] = []
+    paused.membership.when_held(lambda: called.append("a"))
+    assert fleets.loop.wait(lambda: bool(fleets.group.named), 5_000)
+    paused.pause()
+    fleets.run(60_000)
+    paused.resume()
+    fleets.run(5_000)
+    assert (called, paused.losses) == (["a"], 1)
+
+
 def test_a_short_pause_changes_nothing(fleets: Fleets) -> None:
     paused, _ = fleets.join(), fleets.join()
     fleets.run(5_000)

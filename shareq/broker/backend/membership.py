@@ -353,9 +353,9 @@ class Membership:
         """Join as a new member: other processes may lead what this one has led."""
         had = self._generation >= 0
         self.lease.end()
-        self._waiting.clear()
         self._member_id, self._generation, self._beat_ms, self._fleet = "", -1, None, None
         self.process = self.process._replace(slot=NO_SLOT, held=None)
         if had:
+            self._waiting.clear()
             self._lost()
         self._join_anew()
