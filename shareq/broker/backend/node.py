@@ -44,7 +44,7 @@ from shareq.model.events import Event, LogStartMoved, RecordsAppended
 from shareq.model.experiments import ENABLE
 from shareq.model.ids import TopicId, TopicIdPartition
 from shareq.model.image import ClusterImage
-from shareq.model.messages.base import Request
+from shareq.model.messages.base import Request, Response
 from shareq.model.messages.cluster import FindCoordinatorRequest, MetadataRequest
 from shareq.model.messages.data import DeleteRecordsRequest, ProduceRequest
 from shareq.model.messages.passed import PassedRequest
@@ -190,11 +190,8 @@ class BackendNode:
         lane = f"client-{client.connection_id}"
 
         def take(node: int, answer: Answer) -> None:
-            response = answer.response
-            if response is not None:
-                if asked is DeleteRecordsRequest:
-                    self._reads.forget()
-                done(answer._replace(response=to_client(request, response, self._view())))
+            if answer.response is not None:
+                self._show(request, answer, answer.response, done)
             elif not answer.error.retriable:
                 done(answer)
             elif _is_repeated(request):
@@ -219,6 +216,20 @@ class BackendNode:
             )
 
         send(self._backend_id)
+
+    def _show(self, request: Request, answer: Answer, response: Response, done: Callable[[Answer], object]) -> None:
+        """Answer with the backend's response, in which brokers become nodes. Metadata wait for the lease: without it,
+        the process may know only the leaders of a former fleet."""
+
+        def show() -> None:
+            done(answer._replace(response=to_client(request, response, self._view())))
+
+        if isinstance(request, DeleteRecordsRequest):
+            self._reads.forget()
+        if isinstance(request, MetadataRequest):
+            self._when_held(show)
+        else:
+            show()
 
     def connection_closed(self, connection_id: int) -> None:
         for exchange_id in [late for late, connection in self._late.items() if connection == connection_id]:
