@@ -1,9 +1,9 @@
 """Spark's Python daemon, which forks the workers of tasks, with the modules of this package's tasks imported before.
 
-A worker that imports them itself takes most of a second of processor time, and Spark starts new workers whenever a
-query stops in a batch, and after a minute without tasks. Spark's own daemon imports nothing, because a process with
-threads must not fork. So this one imports only what starts no thread: Spark sets `OMP_NUM_THREADS`, which numpy obeys,
-and `JE_ARROW_MALLOC_CONF` spares the thread of an allocator in Arrow that Arrow does not use by default.
+A worker that imports them itself takes a second of processor time, and Spark starts new workers whenever a query stops
+in a batch, and after a minute without tasks. Spark's own daemon imports nothing, because a process with threads must
+not fork. So this one imports only what starts no thread: Spark sets `OMP_NUM_THREADS`, which numpy obeys, and
+`JE_ARROW_MALLOC_CONF` spares the thread of an allocator in Arrow that Arrow does not use by default.
 """
 
 from __future__ import annotations
@@ -24,9 +24,19 @@ def preload() -> None:
     import_module("pyspark.worker")
     if os.environ.get("OMP_NUM_THREADS") == "1":
         os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
-        import_module("shareq.spark.reader")
         import_module("shareq.spark.stream")
+        _read_a_record()
     gc.freeze()
+
+
+def _read_a_record() -> None:
+    """Some modules are imported by the first record: the codec, the CRC, and pandas, by Arrow's first array."""
+    from shareq.log.records import encode_batch, parse_batch, stream
+    from shareq.spark.ranges import Range
+    from shareq.spark.reader import rows
+
+    batch = parse_batch(encode_batch([(None, b"", (), 0)]))
+    rows(stream(batch, check_crc=True), Range("", "", 0, 0, 1, 1))
 
 
 if __name__ == "__main__":

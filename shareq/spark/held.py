@@ -25,6 +25,17 @@ def divide(held: Held, at: int) -> tuple[list[Held], list[Held]]:
     return below, above
 
 
+def append(several: list[Held], held: Held) -> None:
+    """Append a range, or extend the last one if it ends there: brokers grant one for each record batch, and the cost of
+    a query's batch follows the ranges."""
+    if several:
+        (last, node), at = several[-1], held.range
+        if at == last._replace(first=last.end, end=at.end) and node == held.node:
+            several[-1] = Held(last._replace(end=at.end), node)
+            return
+    several.append(held)
+
+
 def without(several: Sequence[Held], others: Iterable[Held], *, same_node: bool = False) -> list[Held]:
     """`several` without the offsets of `others`, of any node or only of the same one.
 

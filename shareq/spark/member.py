@@ -24,7 +24,7 @@ from shareq.model.errors import Errors, KafkaError, KafkaException
 from shareq.model.ids import Place, TopicId, TopicIdPartition
 from shareq.model.records import RecordBatch
 from shareq.model.states import AcknowledgeType
-from shareq.spark.held import Held, Reached, divide, without
+from shareq.spark.held import Held, Reached, append, divide, without
 from shareq.spark.ranges import Range, cut
 from shareq.transports import transport_for
 
@@ -202,10 +202,7 @@ class SourceMember:
             held = Held(Range(topic, key.topic_id, key.partition, first, end, count), node)
             if batch is None or batch is not seen[0]:
                 seen = batch, self._verdict(batch)
-            if seen[1] is None:
-                found.append(held)
-            else:
-                answered.setdefault(seen[1], []).append(held)
+            append(found if seen[1] is None else answered.setdefault(seen[1], []), held)
         for verdict, several in answered.items():
             if verdict is not AcknowledgeType.GAP:
                 self._warn(verdict, several)

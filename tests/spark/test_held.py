@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shareq.spark.held import Held, Reached, without
+from shareq.spark.held import Held, Reached, append, without
 from shareq.spark.ranges import Range
 
 Place = tuple[str, int, int, int]
@@ -38,6 +38,23 @@ def test_offsets_of_others_are_removed(same_node: bool, several: list[Held], oth
         found = {(topic, partition, offset) for topic, partition, _, offset in holes}
         expected = [at for at in places(several) if (*at[:2], at[3]) not in found]
     assert places(without(several, others, same_node=same_node)) == expected
+
+
+@given(several=st.lists(ANY, max_size=9))
+def test_ranges_that_are_appended_keep_their_offsets(several: list[Held]) -> None:
+    found: list[Held] = []
+    for each in several:
+        append(found, each)
+    assert places(found) == places(several)
+
+
+def test_only_adjacent_ranges_of_the_same_locks_become_one() -> None:
+    again = Held(Range("t", "a", 0, 9, 11, 2), 0)
+    apart = [held("a", 0, 1, 11, 2), held("a", 1, 1, 13, 1), held("b", 1, 1, 14, 1), held("b", 1, 1, 16, 1), again]
+    found: list[Held] = []
+    for each in [held("a", 0, 0, 0, 5), held("a", 0, 0, 5, 3), held("a", 0, 0, 8, 1), again, *apart]:
+        append(found, each)
+    assert found == [held("a", 0, 0, 0, 9), again, *apart]
 
 
 def test_a_range_that_begins_where_the_last_one_ends_is_new() -> None:

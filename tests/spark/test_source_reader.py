@@ -63,6 +63,19 @@ def test_batches_keep_the_limit_and_deliver_all_records_once(stage: SourceStage,
     reader.stop()
 
 
+def test_a_member_holds_one_range_of_many_record_batches(stage: SourceStage) -> None:
+    """The cost of a batch follows the ranges of its locks, not the record batches of the producers."""
+    with Producer({"bootstrap.servers": stage.cluster.bootstrap_servers}) as producer:
+        for number in range(30):
+            producer.produce(TOPIC, b"a batch of its own", partition=number % 2)
+            producer.flush()
+    reader = stage.reader(**{"kafka.share.acquire.mode": "batch_optimized"})
+    plan(reader, reader.initialOffset(), 1000)
+    assert reader._member is not None
+    assert [(at.first, at.end) for at, _ in reader._member._held] == [(0, RECORDS // 2 + 15)] * 2
+    reader.stop()
+
+
 def test_a_batch_has_as_many_tasks_as_requested(stage: SourceStage) -> None:
     reader = stage.reader(minPartitions="8")
     end = plan(reader, reader.initialOffset())

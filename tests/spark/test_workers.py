@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 INSTALLED = Path(pyspark.__file__).parent
 ARCHIVES = INSTALLED / "python" / "lib"
+JAR = next((INSTALLED / "jars").glob("spark-core_*.jar"))
 PY4J = next(ARCHIVES.glob("py4j-*-src.zip"))
 
 
@@ -37,9 +38,10 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("given", "left"),
     [
-        ([ARCHIVES / "pyspark.zip", PY4J, "/jars/spark.jar", "/mine"], ["/jars/spark.jar", "/mine"]),
+        ([ARCHIVES / "pyspark.zip", PY4J, JAR, "/mine", "/mine/spark-core_2.jar"], ["/mine", "/mine/spark-core_2.jar"]),
+        ([ARCHIVES / "pyspark.zip", PY4J, JAR], [""]),
         ([ARCHIVES / "pyspark.zip", PY4J], [""]),
-        (["/mine", "/other/pyspark.zip"], ["/mine", "/other/pyspark.zip"]),
+        (["/mine", "/other/pyspark.zip", JAR], ["/mine", "/other/pyspark.zip", str(JAR)]),
         ([], [""]),
     ],
 )
@@ -83,6 +85,8 @@ def test_the_python_that_the_user_has_chosen_stays(cache: Path, monkeypatch: pyt
     assert os.environ["PYSPARK_PYTHON"] == "/usr/bin/mine"
 
 
+NEEDED = ["pyspark.worker", "shareq.spark.stream", "aiokafka", "crc32c", "numpy", "pandas", "pyarrow"]
+
 PRELOADED = """
 import gc, json, sys
 import psutil
@@ -90,8 +94,7 @@ from shareq.spark.daemon import preload
 
 sys.argv[1:] = [{module!r}]
 preload()
-names = ("pyspark.worker", "shareq.spark.reader", "shareq.spark.stream", "numpy", "pyarrow")
-found = [name for name in names if name in sys.modules]
+found = [name for name in {needed!r} if name in sys.modules]
 print(json.dumps([found, psutil.Process().num_threads(), gc.get_freeze_count() > 0]))
 """
 
@@ -99,7 +102,7 @@ print(json.dumps([found, psutil.Process().num_threads(), gc.get_freeze_count() >
 @pytest.mark.parametrize(
     ("module", "threads", "found"),
     [
-        ("pyspark.worker", "1", ["pyspark.worker", "shareq.spark.reader", "shareq.spark.stream", "numpy", "pyarrow"]),
+        ("pyspark.worker", "1", NEEDED),
         ("pyspark.worker", "2", ["pyspark.worker"]),
         ("pyspark.sql.worker.create_data_source", "1", []),
     ],
@@ -107,7 +110,7 @@ print(json.dumps([found, psutil.Process().num_threads(), gc.get_freeze_count() >
 def test_the_daemon_imports_what_tasks_need_and_has_one_thread(module: str, threads: str, found: list[str]) -> None:
     """A process with threads must not fork."""
     environment = {**os.environ, "OMP_NUM_THREADS": threads}
-    command = [sys.executable, "-c", PRELOADED.format(module=module)]
+    command = [sys.executable, "-c", PRELOADED.format(module=module, needed=NEEDED)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
     assert json.loads(done.stdout) == [found, 1, bool(found)]
 
