@@ -116,16 +116,19 @@ def test_the_daemon_imports_what_tasks_need_and_has_one_thread(module: str, thre
 
 
 def of_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The command of the process that has forked this one, and where PySpark is imported from."""
+    """The command of the process that has forked this one, whether it listens at a file, and where PySpark is imported
+    from."""
     import psutil
 
     for _ in batches:
         command = " ".join(psutil.Process(os.getppid()).cmdline())
-        yield pa.RecordBatch.from_pydict({"daemon": [command], "pyspark": [pyspark.__file__]})
+        at_file = os.environ["PYTHON_UNIX_DOMAIN_ENABLED"].lower()
+        yield pa.RecordBatch.from_pydict({"daemon": [command], "at_file": [at_file], "pyspark": [pyspark.__file__]})
 
 
 @pytest.mark.spark
 def test_the_workers_of_a_session_are_forked_from_the_daemon(spark: SparkSession) -> None:
-    (row,) = spark.range(1).mapInArrow(of_worker, "daemon string, pyspark string").collect()
+    (row,) = spark.range(1).mapInArrow(of_worker, "daemon string, at_file string, pyspark string").collect()
     assert row["daemon"].endswith("-m shareq.spark.daemon pyspark.worker")
+    assert row["at_file"] == "true"
     assert row["pyspark"] == str(INSTALLED / "__init__.py")
