@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -31,21 +32,23 @@ def value(cluster: Cluster, name: str, **tags: str) -> float:
 def test_groups_and_offsets_are_counted(cluster: Cluster, protocol: str) -> None:
     assert cluster._server is not None
     conf: dict[str, Any] = {"bootstrap.servers": cluster._server.bootstrap_servers, "group.id": "g"}
-    member = confluent_kafka.Consumer({**conf, "group.protocol": protocol, "enable.auto.commit": False})
-    member.subscribe(["t"])
+    settings = {**conf, "group.protocol": protocol, "enable.auto.commit": False}
+    # Closed in any case: left to the collector, it would be destroyed in a thread for which it waits.
+    with closing(confluent_kafka.Consumer(settings)) as member:
+        member.subscribe(["t"])
 
-    def stable() -> float:
-        member.poll(0.1)
-        return value(cluster, f"{protocol}-group-count", state="Stable")
+        def assigned() -> int:
+            member.poll(0.1)
+            return len(member.assignment())
 
-    eventually(stable, 1)
-    assert value(cluster, "group-count", protocol=protocol) == 1
-    assert value(cluster, "group-count", protocol="share") == 0
-    assert value(cluster, "offset-count") == 0
-    offsets = [confluent_kafka.TopicPartition("t", index, 0) for index in range(PARTITIONS)]
-    member.commit(offsets=offsets, asynchronous=False)
-    assert value(cluster, "offset-count") == PARTITIONS
-    member.close()
+        eventually(assigned, PARTITIONS)  # so that the member knows its epoch
+        eventually(partial(value, cluster, f"{protocol}-group-count", state="Stable"), 1)
+        assert value(cluster, "group-count", protocol=protocol) == 1
+        assert value(cluster, "group-count", protocol="share") == 0
+        assert value(cluster, "offset-count") == 0
+        offsets = [confluent_kafka.TopicPartition("t", index, 0) for index in range(PARTITIONS)]
+        member.commit(offsets=offsets, asynchronous=False)
+        assert value(cluster, "offset-count") == PARTITIONS
     eventually(partial(value, cluster, f"{protocol}-group-count", state="Empty"), 1)
 
 

@@ -871,7 +871,7 @@ def test_journal_has_the_events_of_a_classic_group() -> None:
     stage.delete_group()
     expected: list[Event] = [
         GroupEpochBumped("g", 1, "members joined"),
-        MemberJoined("g", a, "a", ("t1",)),
+        MemberJoined("g", a, "a", ("t1",), "classic"),
         MemberReconciled("g", a, 1, (("t1", (1,)),)),
         HeartbeatReceived("g", a, 1, 0),
         MemberLeft("g", a, "left"),

@@ -531,7 +531,7 @@ def test_journal_has_the_events_of_a_member() -> None:
     stage.next_heartbeat("A", -1)
     kinds = MemberJoined | GroupEpochBumped | MemberReconciled | MemberLeft
     assert [event for event in stage.events if isinstance(event, kinds)] == [
-        MemberJoined("g", "A", "", ("t1",)),
+        MemberJoined("g", "A", "", ("t1",), "consumer"),
         GroupEpochBumped("g", 2, "member joined"),
         MemberReconciled("g", "A", 2, (("t1", (0, 1)),)),
         MemberLeft("g", "A", "left"),
