@@ -26,7 +26,7 @@ OWN_CONFIGS = ("bootstrap.servers", "group.id", "share.acknowledgement.mode", "m
 """The consumer configurations that the source itself sets."""
 
 MAX_RECORDS = 500_000
-"""A batch has a fixed cost of a quarter of a second, so large batches pay off. Kafka locks at most 2000 records of a
+"""A batch has a fixed cost of a tenth of a second, so large batches pay off. Kafka locks at most 2000 records of a
 partition, unless the group's share.partition.max.record.locks is higher."""
 
 _BOOLEANS = {"true": True, "false": False}
