@@ -27,9 +27,6 @@ JAVA_MINIMUM = 17
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
-DAEMON = "shareq.spark.daemon"
-"""The value of `spark.python.daemon.module`."""
-
 ARCHIVED_S = 600
 """The most that the end of Java is waited for, in which it writes its archive of classes: seconds, unless the machine
 stands still."""
@@ -44,7 +41,7 @@ LAPTOP = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
 
-NEAR = {"spark.python.unix.domain.socket.enabled": "true"} if os.name == "posix" else {}
+WORKERS = {"spark.python.daemon.module": "shareq.spark.daemon", "spark.python.unix.domain.socket.enabled": "true"}
 """Settings for workers on this machine. Through TCP each task begins 40 ms later: Java writes its command in parts, and
 Nagle's algorithm holds the second one back until Python's delayed acknowledgement of the first. Spark 4.0 has no such
 setting, and ignores it."""
@@ -57,7 +54,7 @@ def session(*, master: str | None = None, app_name: str = "shareq", **config: An
     An active session is reused, with `config` applied as far as Spark allows it at run time. Raises SparkDoesNotFit,
     JavaNotFound.
     """
-    spark = _session(master, app_name, config, daemon={"spark.python.daemon.module": DAEMON})
+    spark = _session(master, app_name, config, WORKERS if os.name == "posix" else {})
     register(spark)
     return spark
 
@@ -65,10 +62,10 @@ def session(*, master: str | None = None, app_name: str = "shareq", **config: An
 def unregistered(*, master: str | None = None, app_name: str = "shareq", **config: Any) -> SparkSession:
     """A session as `session` makes it, without the format "shareq": to register it, Spark starts a Python process. Its
     workers import nothing before they are forked."""
-    return _session(master, app_name, config, daemon={})
+    return _session(master, app_name, config, {})
 
 
-def _session(master: str | None, app_name: str, config: dict[str, Any], daemon: Mapping[str, str]) -> SparkSession:
+def _session(master: str | None, app_name: str, config: dict[str, Any], workers: Mapping[str, str]) -> SparkSession:
     check_pyspark()
     from pyspark.sql import SparkSession
 
@@ -88,7 +85,7 @@ def _session(master: str | None, app_name: str, config: dict[str, Any], daemon: 
     if SparkSession.getActiveSession() is None and local:
         if not remote:
             builder = builder.master(master)
-        config = {**LAPTOP, **({**NEAR, **daemon} if near else {}), **config}
+        config = {**LAPTOP, **(workers if near else {}), **config}
         if options := _java_options(config.get(JAVA_OPTIONS, "")):
             config[JAVA_OPTIONS] = options
     for key, value in config.items():

@@ -126,6 +126,47 @@ def of_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict({"daemon": [command], "at_file": [at_file], "pyspark": [pyspark.__file__]})
 
 
+CANCELLED = """
+import sys, time
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread
+from shareq.spark import close, session
+
+begun = Path(sys.argv[1])
+
+def endless(batches):
+    import pyarrow as pa
+    for batch in batches:
+        while True:
+            begun.touch()
+            yield pa.RecordBatch.from_pydict({"id": pa.nulls(10_000, pa.int64())})
+
+def run():
+    with suppress(Exception):
+        spark.range(1).mapInArrow(endless, "id bigint").write.format("noop").mode("append").save()
+
+spark = session(master="local[1]")
+spark.sparkContext.setLogLevel("OFF")
+job = Thread(target=run)
+job.start()
+while not begun.exists():
+    time.sleep(0.01)
+spark.sparkContext.cancelAllJobs()
+job.join()
+print(spark.range(3).mapInArrow(lambda batches: batches, "id bigint").count())
+close(spark)
+"""
+
+
+@pytest.mark.spark
+def test_a_worker_whose_task_is_cancelled_ends_without_a_trace(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", CANCELLED, str(tmp_path / "begun")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
+    assert ended.stdout == "3\n"
+    assert "Traceback" not in ended.stderr
+
+
 @pytest.mark.spark
 def test_the_workers_of_a_session_are_forked_from_the_daemon(spark: SparkSession) -> None:
     (row,) = spark.range(1).mapInArrow(of_worker, "daemon string, at_file string, pyspark string").collect()
