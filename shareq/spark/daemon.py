@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from socket import socket
 
@@ -27,7 +28,8 @@ def preload() -> None:
     import_module("pyspark.worker")
     if os.environ.get("OMP_NUM_THREADS") == "1":
         os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
-        import_module("shareq.spark.stream")
+        with suppress(ModuleNotFoundError):  # PySpark has what streams need from 4.2 on
+            import_module("shareq.spark.stream")
         _read_a_record()
     gc.freeze()
 

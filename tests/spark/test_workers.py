@@ -93,6 +93,7 @@ import psutil
 from shareq.spark.daemon import preload
 
 sys.argv[1:] = [{module!r}]
+sys.modules.update(dict.fromkeys({missing!r}))
 preload()
 found = [name for name in {needed!r} if name in sys.modules]
 print(json.dumps([found, psutil.Process().num_threads(), gc.get_freeze_count() > 0]))
@@ -110,9 +111,16 @@ print(json.dumps([found, psutil.Process().num_threads(), gc.get_freeze_count() >
 def test_the_daemon_imports_what_tasks_need_and_has_one_thread(module: str, threads: str, found: list[str]) -> None:
     """A process with threads must not fork."""
     environment = {**os.environ, "OMP_NUM_THREADS": threads}
-    command = [sys.executable, "-c", PRELOADED.format(module=module, needed=NEEDED)]
+    command = [sys.executable, "-c", PRELOADED.format(module=module, needed=NEEDED, missing=[])]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
     assert json.loads(done.stdout) == [found, 1, bool(found)]
+
+
+def test_the_daemon_starts_with_a_pyspark_without_streams() -> None:
+    code = PRELOADED.format(module="pyspark.worker", needed=NEEDED, missing=["pyspark.sql.streaming.datasource"])
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert json.loads(done.stdout) == [[name for name in NEEDED if name != "shareq.spark.stream"], 1, True]
 
 
 def of_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
