@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 import sys
 import tempfile
 import time
@@ -17,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
+from operator import itemgetter
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -50,20 +52,19 @@ class Query(NamedTuple):
     seconds: float
     cpu: dict[str, float]
     """Processor time in seconds, by the names of CPU."""
-    batches: int
-    fastest: dict[str, int]
-    """Of the largest batches the fastest: its rows, and the milliseconds of its parts, by Spark's names."""
+    batches: list[dict[str, int]]
+    """Of each batch its rows, and the milliseconds of its parts, by Spark's names."""
 
 
 def summed(queries: Sequence[Query]) -> dict[str, Any]:
-    """The figures of equal queries."""
-    sums = {name: sum(getattr(query, name) for query in queries) for name in ("records", "seconds", "batches")}
+    """The figures of equal queries. `fastest`: the batch, of the largest ones; `median`: of their milliseconds."""
+    sums = {name: sum(getattr(query, name) for query in queries) for name in ("records", "seconds")}
     cpu = {name: sum(query.cpu[name] for query in queries) for name in CPU}
-    return {**sums, "cpu": cpu, "fastest": fastest_of([query.fastest for query in queries])}
-
-
-def fastest_of(batches: Sequence[dict[str, int]]) -> dict[str, int]:
-    return min(batches, key=lambda batch: (-batch["rows"], batch["triggerExecution"]))
+    batches = [batch for query in queries for batch in query.batches]
+    most = max(batch["rows"] for batch in batches)
+    largest = sorted((b for b in batches if b["rows"] == most), key=itemgetter("triggerExecution"))
+    median = round(statistics.median(batch["triggerExecution"] for batch in largest))
+    return {**sums, "batches": len(batches), "cpu": cpu, "fastest": largest[0], "median": median}
 
 
 class Sources(NamedTuple):
@@ -154,8 +155,7 @@ def throughput(rows: DataFrame, sink: str, records: int, seconds: float = SECOND
         sum(batch["numInputRows"] for batch in batches),
         sum(batch["durationMs"]["triggerExecution"] for batch in batches) / 1000,
         used,
-        len(batches),
-        fastest_of([{"rows": batch["numInputRows"], **batch["durationMs"]} for batch in batches]),
+        [{"rows": batch["numInputRows"], **batch["durationMs"]} for batch in batches],
     )
 
 

@@ -72,14 +72,15 @@ log. `latestOffset` of shareq's source also acknowledges the batch before."""
 
 
 def parts_of_a_batch(figures: list[dict[str, Any]]) -> str:
-    """The time of a batch by its parts, in milliseconds: of each query's largest batches the fastest, as Markdown."""
-    heads = ["partitions", "sink", "source", "records", "ms", *PARTS, "the rest"]
+    """The time of a batch in milliseconds, as Markdown: of the largest batches the median, and the fastest by its
+    parts."""
+    heads = ["partitions", "sink", "source", "records", "median", "fastest", *PARTS, "the rest"]
     lines = [heads, ["---:", "---", "---", *["---:"] * (len(heads) - 3)]]
     for figure in figures:
         batch = figure["fastest"]
         parts = [batch.get(name, 0) for name in PARTS]
         whole = batch["triggerExecution"]
-        numbers = [batch["rows"], whole, *parts, whole - sum(parts)]
+        numbers = [batch["rows"], figure["median"], whole, *parts, whole - sum(parts)]
         lines.append([str(figure["partitions"]), figure["sink"], figure["source"], *(f"{each:,}" for each in numbers)])
     return as_markdown(lines)
 
