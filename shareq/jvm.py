@@ -13,7 +13,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -57,8 +57,8 @@ class ClassArchive:
     """Java's archive of the classes of a program, which then starts in half the time.
 
     The cache folder has an archive per Java and program (a name with the version, such as kafka-4.3.1, and its class
-    path). Java writes one at the orderly end of a program that ran without; an archive that fits no longer is ignored
-    by Java.
+    path). Java writes one at the orderly end of a program that ran without. Java ignores an archive whose jars have
+    another size or time, as after a new installation, so the name has these, and the new archive replaces the old one.
     """
 
     java: Java
@@ -67,8 +67,13 @@ class ClassArchive:
 
     @property
     def path(self) -> Path:
-        made_for = f"{self.java.executable.resolve()} {self.java.version} {self.classpath}"
-        return cache_folder() / f"{self.program}-{hashlib.sha256(made_for.encode()).hexdigest()[:12]}.jsa"
+        files = [self.java.executable.resolve(), *_files_of(self.classpath)]
+        return cache_folder() / f"{self._name}-{_hash([_stamp(file) for file in files])}.jsa"
+
+    @property
+    def _name(self) -> str:
+        """What the archives of this Java and program have in common."""
+        return f"{self.program}-{_hash([self.java.executable.resolve(), self.java.version, self.classpath])}"
 
     @property
     def missing(self) -> bool:
@@ -90,8 +95,30 @@ class ClassArchive:
         try:
             shutil.copyfile(draft, part)
             part.replace(self.path)
+            for former in cache_folder().glob(f"{self._name}-*.jsa"):
+                if former != self.path:
+                    former.unlink()
         except OSError:
             part.unlink(missing_ok=True)
+
+
+def _files_of(classpath: str) -> list[Path]:
+    """The files of a class path, in which a folder stands for its files."""
+    places = [Path(place.removesuffix("*")) for place in classpath.split(os.pathsep)]
+    return [file for place in places for file in (sorted(place.iterdir()) if place.is_dir() else [place])]
+
+
+def _stamp(file: Path) -> tuple[str, int, int]:
+    """The name, the size and the time of a file, by which Java knows it again."""
+    try:
+        found = file.stat()
+    except OSError:
+        return file.name, 0, 0
+    return file.name, found.st_size, found.st_mtime_ns
+
+
+def _hash(values: Iterable[object]) -> str:
+    return hashlib.sha256(" ".join(map(str, values)).encode()).hexdigest()[:12]
 
 
 def find_java(minimum: int = 17) -> Java:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -59,6 +60,30 @@ def test_another_java_or_kafka_has_another_archive() -> None:
     paths = {archive_of(KafkaJars(Path(folder), version, "cache")).path for folder, version in places}
     paths.add(ClassArchive(Java(Path("/java"), Path("/java/bin/java"), 25, "PATH"), "kafka-4.3.0", "/libs").path)
     assert len(paths) == 4
+
+
+def test_the_archive_of_jars_that_were_installed_again_replaces_the_former_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java ignores an archive of jars with another time, and would start without one for good."""
+    cache, libs, draft = tmp_path / "cache", tmp_path / "libs", tmp_path / "draft"
+    monkeypatch.setenv("SHAREQ_CACHE", str(cache))
+    libs.mkdir()
+    (jar := libs / "a.jar").write_bytes(b"classes")
+    draft.write_bytes(b"archive")
+    archive = ClassArchive(find_java(), "kafka-4.3.0", f"{libs}/*")
+    other = ClassArchive(find_java(), "kafka-4.3.0", f"{tmp_path}/others/*")
+    for each in (archive, other):
+        each.keep(draft)
+    former = archive.path
+    os.utime(jar, (1, 1))
+    assert archive.missing
+    archive.keep(draft)
+    assert not former.exists()
+    assert {archive.path, other.path} == set(cache.glob("*.jsa"))
+    jar.write_bytes(b"other classes")
+    os.utime(jar, (1, 1))
+    assert archive.missing
 
 
 def test_a_draft_that_was_not_written_is_no_error(empty_cache: Path) -> None:
