@@ -26,7 +26,7 @@ def check_pyspark(found: str | None = None, *, streaming: bool = False) -> None:
             found = version("pyspark")
         except PackageNotFoundError:
             raise SparkDoesNotFit(f"PySpark is not installed: {advice}") from None
-    numbers = tuple(int("".join(filter(str.isdigit, part)) or 0) for part in found.split(".")[:2])
+    numbers = _numbers(found)
     if numbers < MINIMUM:
         raise SparkDoesNotFit(f"PySpark {found} does not support sources in Python, 4.0 does: {advice}")
     if streaming and numbers < STREAMING_MINIMUM:
@@ -34,3 +34,12 @@ def check_pyspark(found: str | None = None, *, streaming: bool = False) -> None:
             f"PySpark {found} does not support acknowledging streams, 4.2 does: {advice}; "
             "batch reads, sweeps and pipelines work with this version"
         )
+
+
+def has_streams() -> bool:
+    """True if the installed PySpark supports acknowledging streams."""
+    return _numbers(version("pyspark")) >= STREAMING_MINIMUM
+
+
+def _numbers(found: str) -> tuple[int, ...]:
+    return tuple(int("".join(filter(str.isdigit, part)) or 0) for part in found.split(".")[:2])
