@@ -15,7 +15,7 @@ from shareq.broker.data_plane import DataPlane
 from shareq.broker.dead_letters import DeadLetterWriter
 from shareq.broker.fetch import FetchHandler
 from shareq.broker.group_retention import GroupRetention
-from shareq.broker.host import Host, raise_failed
+from shareq.broker.host import Host, gauges_of, raise_failed
 from shareq.broker.loop import EventLoop
 from shareq.broker.network import Network
 from shareq.broker.produce import NO_VERDICTS, Verdicts, produce
@@ -66,7 +66,7 @@ from shareq.model.actor import (
 from shareq.model.errors import Errors
 from shareq.model.events import Event, RecordsAppended
 from shareq.model.experiments import ENABLE
-from shareq.model.gauges import Gauge, Gauged
+from shareq.model.gauges import Gauge
 from shareq.model.ids import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition
 from shareq.model.image import ClusterImage, PartitionImage
 from shareq.model.messages.base import Request, Response
@@ -210,11 +210,7 @@ class Broker:
 
     def gauges(self) -> Counter[Gauge]:
         """Those of all actors."""
-        found: Counter[Gauge] = Counter()
-        for host in self._hosts:
-            if isinstance(host.actor, Gauged):
-                found.update(host.actor.gauges())
-        return found
+        return gauges_of(self._hosts)
 
     def clean_by_groups(self) -> None:
         """Delete what all groups have finished, of the topics that want it (an experiment)."""

@@ -6,7 +6,6 @@ All of it runs on the loop; calls from other threads go through `loop.enter`.
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -22,7 +21,7 @@ from shareq.broker.storage import Storage
 from shareq.model.actor import isolated
 from shareq.model.configs import BrokerConfig
 from shareq.model.events import Event
-from shareq.model.gauges import Gauge
+from shareq.model.gauges import Gauge, summed
 from shareq.model.image import Addresses, BrokerImage, ClusterImage, listeners_of
 from shareq.model.scram import UserChanges
 from shareq.trace import Journal
@@ -218,11 +217,8 @@ class ClusterRuntime:
 
     def gauges(self) -> Mapping[Gauge, int]:
         """The sums of all running brokers."""
-        found: Counter[Gauge] = Counter()
         with self._loop.lock:
-            for broker in self.brokers.values():
-                found.update(broker.gauges())
-        return found
+            return summed(self.brokers.values())
 
     def fork_rng(self) -> random.Random:
         """A new generator, seeded from the cluster's."""

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from shareq.broker.loop import EventLoop, Timer
 from shareq.model.actor import Actor, Effect, Failed, Message, Tick
 from shareq.model.events import Event
+from shareq.model.gauges import Gauge, Gauged, summed
 
 TICK = Tick()
+
+
+def gauges_of(hosts: Iterable[Host]) -> Counter[Gauge]:
+    """Values of Kafka's metrics that follow from no event, as the actors of the hosts have them now; their sums."""
+    return summed(host.actor for host in hosts if isinstance(host.actor, Gauged))
 
 
 def raise_failed(effects: Iterable[Effect], loop: EventLoop) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Protocol, runtime_checkable
 
 Gauge = tuple[str, tuple[tuple[str, str], ...]]
@@ -14,3 +15,11 @@ class Gauged(Protocol):
     """An actor with gauges; those of several are added."""
 
     def gauges(self) -> Mapping[Gauge, int]: ...
+
+
+def summed(several: Iterable[Gauged]) -> Counter[Gauge]:
+    """The sums of the gauges of several actors."""
+    found: Counter[Gauge] = Counter()
+    for each in several:
+        found.update(each.gauges())
+    return found

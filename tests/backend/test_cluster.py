@@ -12,7 +12,7 @@ from typing import Any
 import confluent_kafka
 import pytest
 
-from shareq import Admin, Cluster, ConfigException, KafkaException, Producer
+from shareq import Admin, Cluster, ConfigException, KafkaException, Producer, metrics
 from shareq.broker.backend import runtime
 from shareq.broker.backend.processes import NODES
 from shareq.broker.backend.topics import GROUP_CONFIGS_TOPIC
@@ -22,6 +22,7 @@ from shareq.model.events import LeaderElected, TopicCreated, TopicDeleted
 from shareq.model.messages.base import Request, Response
 from shareq.model.messages.classic_group import JoinGroupRequest, JoinGroupResponse
 from shareq.model.states import AcknowledgeType
+from shareq.trace.analysis.metrics import LEFT_OUT
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.wire.frames import decode_response, encode_request
 from tests.backend.stage import GROUP, Stage, finish, seen
@@ -74,6 +75,20 @@ def test_the_next_process_continues_with_group_states_and_configurations(stage: 
     assert second.image.group_configs[stage.group] == {key: str(value) for key, value in GROUP.items()}
     again = take(stage.consumer(second), 3)
     assert seen(again) == [(b"a", 2), (b"c", 2), (b"d", 2)]
+
+
+@pytest.mark.kafka
+def test_metrics_that_follow_from_no_event_are_those_of_the_process(stage: Stage) -> None:
+    cluster = stage.prepared()
+    stage.produce("a")
+    consumer = stage.consumer(cluster)
+    (message,) = take(consumer, 1)
+    assert metrics(cluster).value("SharePartitionsCount") == 1
+    assert metrics(cluster).value("num-partitions", state="failed") == 0
+    assert metrics(cluster).left_out == LEFT_OUT
+    finish(consumer, [message])
+    consumer.close()
+    eventually(lambda: metrics(cluster).value("SharePartitionsCount"), 0)
 
 
 @pytest.mark.kafka

@@ -194,5 +194,5 @@ def test_the_configurations_of_a_node_are_those_of_its_broker() -> None:
 def test_clients_know_a_broker_by_the_node_of_its_process(slot: int) -> None:
     mirror: Any = SimpleNamespace(slot=slot)
     network: Any = None
-    front = Front(mirror, network, knows_secured_peers=True)
+    front = Front(mirror, network, knows_secured_peers=True, gauges=dict)
     assert front.node_of(5) == node_id(slot, 5)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import random
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ from shareq.broker.backend.metadata_mirror import MetadataMirror
 from shareq.broker.backend.restoration import OF_RECORDS, OF_STATES, Cleanup
 from shareq.broker.backend.shard_log import ShardLog
 from shareq.broker.backend.shard_reads import RETRY_MS
-from shareq.broker.host import Host
+from shareq.broker.host import Host, gauges_of
 from shareq.broker.loop import EventLoop
 from shareq.coordinator.group_coordinator import GroupCoordinator
 from shareq.coordinator.share_group.records import RecordType
@@ -37,6 +38,7 @@ from shareq.model.actor import (
 )
 from shareq.model.errors import Errors
 from shareq.model.events import Event
+from shareq.model.gauges import Gauge
 from shareq.model.ids import (
     GROUP_METADATA_TOPIC,
     SHARE_STATE_TOPIC,
@@ -108,6 +110,10 @@ class Coordinators:
         self._states = ShareCoordinator(0, **common)
         self.states = host("share-coordinator", self._states)
         self._hosts = {GROUP_METADATA_TOPIC: self.groups, SHARE_STATE_TOPIC: self.states}
+
+    def gauges(self) -> Counter[Gauge]:
+        """Those of both coordinators."""
+        return gauges_of(self._hosts.values())
 
     @property
     def ready(self) -> bool:

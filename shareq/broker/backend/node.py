@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -16,7 +17,7 @@ from shareq.broker.backend.refused_writes import unanswered
 from shareq.broker.backend.services import OF_SHARE_GROUPS, Services
 from shareq.broker.backend.shard_log import BEGIN_VERSION
 from shareq.broker.dead_letters import DeadLetterWriter
-from shareq.broker.host import Host
+from shareq.broker.host import Host, gauges_of
 from shareq.broker.loop import EventLoop
 from shareq.broker.network import Network
 from shareq.leader import make_share_leader
@@ -42,6 +43,7 @@ from shareq.model.configs import BrokerConfig
 from shareq.model.errors import Errors
 from shareq.model.events import Event, LogStartMoved, RecordsAppended
 from shareq.model.experiments import ENABLE
+from shareq.model.gauges import Gauge
 from shareq.model.ids import TopicId, TopicIdPartition
 from shareq.model.image import ClusterImage
 from shareq.model.messages.base import Request, Response
@@ -127,6 +129,10 @@ class BackendNode:
         writer = DeadLetterWriter(rng, traced=traced, describes=True, time_of_day=loop.time_of_day)
         reads = {ReadLog: lambda host, effect: self._reads.read(effect, host.deliver, None)}
         self._letters = Host(f"{self.name}/dead-letter-writer", writer, loop, carriers | reads, record)
+
+    def gauges(self) -> Counter[Gauge]:
+        """Those of the share-partition leader."""
+        return gauges_of([self._leader])
 
     # ---- requests ----------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from shareq.broker.backend.processes import NODES, backend_id, node_id
 from shareq.broker.backend.remote_node import RemoteNode
 from shareq.broker.network import Caller, Network
 from shareq.model.actor import Call, ClientContext
+from shareq.model.gauges import Gauge
 from shareq.model.image import ClusterImage
 from shareq.model.messages.api_versions import ApiVersionsResponse
 from shareq.model.messages.cluster import MetadataResponse
@@ -93,10 +94,19 @@ class Front:
     """The nodes of this process for a server: they have the backend's broker ids, which stay when the slot of the
     process changes."""
 
-    def __init__(self, mirror: MetadataMirror, network: Network, *, knows_secured_peers: bool) -> None:
+    def __init__(
+        self,
+        mirror: MetadataMirror,
+        network: Network,
+        *,
+        knows_secured_peers: bool,
+        gauges: Callable[[], Mapping[Gauge, int]],
+    ) -> None:
         self.versions: ApiVersionsResponse | None = None
         """The APIs and features of the backend."""
         self.knows_secured_peers = knows_secured_peers
+        self.gauges = gauges
+        """Values of Kafka's metrics that follow from no event, as this process has them now."""
         self._mirror = mirror
         self._network = network
 

@@ -35,6 +35,7 @@ from shareq.model.actor import Answer, Appended, AppendRecords, Call, ImageChang
 from shareq.model.configs import BrokerConfig
 from shareq.model.errors import ConfigException, IllegalStateException, KafkaError, KafkaException
 from shareq.model.events import Event
+from shareq.model.gauges import Gauge, summed
 from shareq.model.ids import random_id
 from shareq.model.image import Addresses, ClusterImage
 from shareq.model.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -53,9 +54,8 @@ DEFAULTS = {
     "share.coordinator.state.topic.num.partitions": 4,
     "group.share.initialize.retry.interval.ms": 5_000,
 }
-"""Configurations that differ from Kafka's: partitions of the coordinators' topics, each of which has a writer, so that
-there are fewer than 50; they are fixed when the topics are created. And how soon another process repeats the
-initialization of a share-partition that a killed one has begun."""
+"""Configurations that differ from Kafka's: fewer partitions of the coordinators' topics, since each has a writer; they
+are fixed when the topics are created. And how soon an initialization of a killed process is repeated by another."""
 
 RETRIES = Retries(attempts=60, backoff_ms=100, max_backoff_ms=500)
 """Those of the persister: a shard has another leader at once, and its former one may be in another process."""
@@ -107,7 +107,7 @@ class BackendRuntime:
         self._design = DesignCheck(design_of(self._persister_class), self.client, loop)
         self._terms = ShardLog(SHARD, FENCE, self.client, loop, self.mirror)
         self.nodes = Nodes(self.mirror, self.network, self._peers, self._node)
-        self.front = Front(self.mirror, self.network, knows_secured_peers=bool(peer_config))
+        self.front = Front(self.mirror, self.network, knows_secured_peers=bool(peer_config), gauges=self.gauges)
         self.owners = Owners(self.mirror, self.network)
         self.group_configs = GroupConfigs(
             self.client,
@@ -169,7 +169,8 @@ class BackendRuntime:
         persister."""
         end_ms = self._loop.time_ms() + START_S * 1000 * self._scale
         refusal, scale = (lambda: self.mirror.trouble), self._scale
-        await_sign(self._loop, self._heard, refusal, address=self._backend, limit_s=START_S, scale=scale)
+        heard = lambda: bool(self.mirror.backend_brokers) or self._decided()  # noqa: E731
+        await_sign(self._loop, heard, refusal, address=self._backend, limit_s=START_S, scale=scale)
         self._loop.wait(self._decided, end_ms - self._loop.time_ms())
         if self._design.refusal:
             raise ConfigException(self._design.refusal)
@@ -183,9 +184,6 @@ class BackendRuntime:
             why = "another process works on it that cannot be reached, because it is not served: serve that one first"
             text = f"backend={self._backend!r}: {why} (cluster.serve()), or close it"
         raise KafkaException(KafkaError(KafkaError._TRANSPORT, text))
-
-    def _heard(self) -> bool:
-        return bool(self.mirror.backend_brokers) or self._decided()
 
     def _decided(self) -> bool:
         """True if share groups can be served, and if it is certain that they cannot."""
@@ -239,6 +237,11 @@ class BackendRuntime:
         self._persister.die()
         self.nodes.die()
         self.membership.leave()
+
+    def gauges(self) -> Mapping[Gauge, int]:
+        """The sums of all that this process leads."""
+        with self._loop.lock:
+            return summed([self._coordinators, *self.nodes.own.values()])
 
     # ---- brokers and logs, which are not here ------------------------------------------------------------------------
 
@@ -363,10 +366,7 @@ class BackendRuntime:
     ) -> None:
         """Create a topic of the backend; `done` gets the outcome when the image shows it."""
         topic = CreateTopicsRequest.Topic(
-            name=name,
-            num_partitions=partitions,
-            replication_factor=replication_factor,
-            configs=tuple(configs.items()),
+            name=name, num_partitions=partitions, replication_factor=replication_factor, configs=tuple(configs.items())
         )
 
         def created(answer: Answer) -> None:
