@@ -16,7 +16,7 @@ import pytest
 from shareq.jvm import find_java
 from shareq.spark import SparkDoesNotFit, session
 from shareq.spark.session import CHECKPOINTS, class_archive
-from shareq.spark.versions import check_pyspark
+from shareq.spark.versions import check_pyspark, has_streams
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,6 +81,7 @@ MANAGERS = "org.apache.spark.sql.execution.streaming.checkpointing"
 
 @pytest.mark.spark
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no readlink")
+@pytest.mark.skipif(not has_streams(), reason="the setting is for PySparks with streams")
 @pytest.mark.parametrize(
     ("config", "starts_programs"),
     [({}, False), ({next(iter(CHECKPOINTS)): f"{MANAGERS}.FileContextBasedCheckpointFileManager"}, True)],
