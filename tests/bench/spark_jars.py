@@ -1,9 +1,11 @@
-"""The jars of Spark's own Kafka source, which are not part of PySpark. Ivy downloads them, and compares them only with
-the checksums that their repository publishes: each must also have the SHA-256 that is pinned here."""
+"""The jars of Spark's own Kafka source and of Delta Lake, which are not part of PySpark. Ivy downloads them, and
+compares them only with the checksums that their repository publishes: each must also have the SHA-256 that is pinned
+here."""
 
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +25,7 @@ class Jar(NamedTuple):
         return f"{self.name}-{self.revision}.jar"
 
 
-JARS = (
+KAFKA = (
     Jar(
         "org.apache.spark",
         "spark-sql-kafka-0-10_2.13",
@@ -51,16 +53,28 @@ JARS = (
 )
 
 
-def spark_jars() -> list[Path]:
+DELTA = (
+    Jar(
+        "io.delta",
+        "delta-spark_4.2_2.13",
+        "4.4.0",
+        "27d4fd8b1f879535c573ed1c718177d6a27f24d3e626ba02e216369725721ead",
+    ),
+    Jar("io.delta", "delta-storage", "4.4.0", "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc"),
+)
+"""For Spark 4.2. For 4.3 there are none yet."""
+
+
+def spark_jars(jars: Sequence[Jar] = KAFKA) -> list[Path]:
     """The jars, from the cache or downloaded. IvyFailed names one with another hash, whichever way it came."""
-    folder = cache_folder() / "spark-sql-kafka-4.2.0"
+    folder = cache_folder() / f"{jars[0].name.partition('_2.')[0].removesuffix('-0-10')}-{jars[0].revision}"
     cache = folder.with_suffix(".ivy")
-    for jar in JARS:
+    for jar in jars:
         if not (folder / jar.file).exists():
             _fetch(jar, folder, cache)
         if wrong := differing(folder / jar.file, jar.sha256):
             raise ivy.IvyFailed(f"{wrong}. Remedy: delete {folder} and {cache}, and use another mirror.")
-    return [folder / jar.file for jar in JARS]
+    return [folder / jar.file for jar in jars]
 
 
 def _fetch(jar: Jar, folder: Path, cache: Path) -> None:

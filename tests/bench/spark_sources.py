@@ -1,6 +1,6 @@
 """Reads topics with Spark's Kafka source and with shareq's source in turn, and prints the figures as JSON.
 
-    python spark_sources.py BOOTSTRAP RECORDS JARS PARTITIONS...
+    python spark_sources.py BOOTSTRAP RECORDS JARS SINKS PARTITIONS...
 
 For each number of partitions there is a full topic, `full-N`, and an empty one, `paced-N`. The machine has other work
 than the query, so processor time, that of the JVM and of the Python workers, is the more stable figure.
@@ -33,7 +33,12 @@ if TYPE_CHECKING:
 SOURCES = {"Spark's own": 0, "shareq, 10,000 locks": 10_000, "shareq, 2,000 locks": 2_000}
 """The most records of a partition that a share group locks, by source; 0: no share group."""
 
-SINKS = ("noop", "parquet")
+DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+"""What the sink "delta" needs."""
+
 ROUNDS = 2
 SECONDS = 6
 """A query ends when it has read all records, or at the end of the batch in which this time is over."""
@@ -135,7 +140,7 @@ def throughput(rows: DataFrame, sink: str, records: int, seconds: float = SECOND
     """Read a full topic. The time is that of the batches, without the start of the query."""
     folder = tempfile.mkdtemp()
     writer = rows.writeStream.format(sink).option("checkpointLocation", f"{folder}/checkpoint")
-    if sink == "parquet":
+    if sink != "noop":
         writer = writer.option("path", f"{folder}/rows")
     before, batches = cpu_seconds(), list[Any]()
     query, end, newest = writer.start(), float("inf"), ""
@@ -201,21 +206,22 @@ def paced(address: str, topic: str, partitions: int) -> Iterator[None]:
         thread.join()
 
 
-def main(address: str, records: int, jars: str, sizes: list[int]) -> None:
+def main(address: str, records: int, jars: str, sinks: Sequence[str], sizes: list[int]) -> None:
     config: dict[str, Any] = {
         "spark.jars": jars,
         "spark.driver.memory": "3g",
         "spark.sql.streaming.numRecentProgressUpdates": 10_000,
+        **(DELTA if "delta" in sinks else {}),
     }
     spark = session(master="local[2]", **config)
     spark.sparkContext.setLogLevel("ERROR")
     sources = Sources(spark, address)
     figures: list[dict[str, Any]] = []
-    for sink in SINKS:  # until Java has compiled
+    for sink in sinks:  # until Java has compiled
         for source in SOURCES:
             throughput(sources.read(source, f"full-{sizes[0]}", "earliest"), sink, records, 3)
     for size in sizes:
-        for sink in SINKS:
+        for sink in sinks:
             queries: dict[str, list[Query]] = {source: [] for source in SOURCES}
             for _ in range(ROUNDS):
                 for source in SOURCES:
@@ -233,4 +239,4 @@ def main(address: str, records: int, jars: str, sizes: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), sys.argv[3], list(map(int, sys.argv[4:])))
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4].split(","), list(map(int, sys.argv[5:])))

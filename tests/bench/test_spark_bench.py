@@ -8,8 +8,12 @@ A million records (SHAREQ_SPARK_RECORDS) of 100 bytes in 1, 4 and 32 partitions,
 the most locks of a partition that Kafka grants (`group.share.max.partition.max.record.locks`), and with its default;
 locks bound shareq's batches, while Spark's source reads a topic in one batch. `p50` and `p99`: from produce until a
 function for `foreachBatch` has the rows, at 1,000 records a second. Spark's source needs jars that are not part of
-PySpark (`spark_jars.py`). They are of version 4.2.0 and work with later ones, too. There is no Delta sink:
-delta-spark 4.4.1, the newest, requires PySpark 4.2.0 at most.
+PySpark (`spark_jars.py`). They are of version 4.2.0 and work with later ones, too.
+
+Delta Lake has no release for Spark 4.3. With PySpark 4.2 there is a Delta sink, too; SHAREQ_SPARK_SINKS has the sinks:
+
+    make build/pyspark-4.2
+    PYTHONPATH=build/pyspark-4.2 SHAREQ_SPARK_SINKS=delta make bench ARGS='-k spark_source'
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +31,7 @@ import pytest
 from shareq import Producer
 from shareq.admin import Admin, NewTopic
 from shareq.kafka import LocalKafka
-from tests.bench.spark_jars import spark_jars
+from tests.bench.spark_jars import DELTA, spark_jars
 
 RECORDS = int(os.environ.get("SHAREQ_SPARK_RECORDS", "1000000"))
 BYTES = 100
@@ -34,10 +39,14 @@ PARTITIONS = tuple(map(int, os.environ.get("SHAREQ_SPARK_PARTITIONS", "1 4 32").
 PROGRAM = Path(__file__).with_name("spark_sources.py")
 
 
+FITS_DELTA = version("pyspark").startswith("4.2.")
+SINKS = os.environ.get("SHAREQ_SPARK_SINKS", "noop parquet delta" if FITS_DELTA else "noop parquet").split()
+
+
 @pytest.fixture(scope="module")
 def jars() -> str:
-    """Jars of Spark's Kafka source, as a value of `spark.jars`."""
-    return ",".join(map(str, spark_jars()))
+    """Jars of Spark's Kafka source and of the sinks, as a value of `spark.jars`."""
+    return ",".join(map(str, spark_jars() + (spark_jars(DELTA) if "delta" in SINKS else [])))
 
 
 def fill(address: str, topic: str, partitions: int, records: int) -> None:
@@ -106,7 +115,7 @@ def test_spark_source(benchmark: Any, jars: str, capsys: pytest.CaptureFixture[s
         for size in PARTITIONS:
             fill(address, f"full-{size}", size, RECORDS)
             fill(address, f"paced-{size}", size, 0)
-        command = [sys.executable, str(PROGRAM), address, str(RECORDS), jars, *map(str, PARTITIONS)]
+        command = [sys.executable, str(PROGRAM), address, str(RECORDS), jars, ",".join(SINKS), *map(str, PARTITIONS)]
 
         def measure() -> list[dict[str, Any]]:
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, start_new_session=True)

@@ -19,9 +19,8 @@ JAR = spark_jars.Jar("org", "a", "1", hashlib.sha256(GOOD).hexdigest())
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache of one pinned jar."""
-    monkeypatch.setattr(spark_jars, "JARS", (JAR,))
     monkeypatch.setattr(spark_jars, "cache_folder", lambda: tmp_path)
-    (made := tmp_path / "spark-sql-kafka-4.2.0").mkdir()
+    (made := tmp_path / "a-1").mkdir()
     return made
 
 
@@ -45,8 +44,8 @@ def test_a_jar_must_have_its_pinned_hash(
     if cached:
         (folder / "a-1.jar").write_bytes(content)
     if content == GOOD:
-        assert spark_jars.spark_jars() == [folder / "a-1.jar"]
+        assert spark_jars.spark_jars([JAR]) == [folder / "a-1.jar"]
     else:
         with pytest.raises(IvyFailed, match=rf"^a-1\.jar has the SHA-256 \w+ instead of {JAR.sha256}\. Remedy: delete"):
-            spark_jars.spark_jars()
+            spark_jars.spark_jars([JAR])
     assert fetched == ([] if cached else ["a-1.jar"])
