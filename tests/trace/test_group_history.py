@@ -104,6 +104,27 @@ def test_a_group_timeline_has_the_steps_of_the_group() -> None:
     assert {mark["kind"] for mark in timeline.snapshot()["marks"]} >= {"broker_killed", "leader_moved", "member_left"}
 
 
+@pytest.mark.parametrize(("partitions", "place"), [(1, ""), (2, "t-1: ")])
+def test_a_sentence_names_the_share_partition_of_a_group_with_several(partitions: int, place: str) -> None:
+    with Cluster(brokers=1) as cluster:
+        cluster.create_topic("t", partitions)
+        cluster.configure_group("g", {"share.auto.offset.reset": "earliest"})
+        config = {"bootstrap.servers": cluster.bootstrap_servers}
+        with Producer(config) as producer, ShareConsumer({**config, "group.id": "g"}) as consumer:
+            producer.produce("t", b"x", partition=partitions - 1)
+            producer.flush()
+            consumer.subscribe(["t"])
+            while not consumer.poll(1):
+                pass
+            consumer.commit_sync()
+        timeline = GroupTimeline(cluster, "g")
+        orders = range(1, timeline.total() + 1)
+        sentences = {timeline.sentence(order) for order in orders}
+        steps = {step["text"] for order in orders if (step := timeline.snapshot(order)["step"])}
+    assert {f"{place}shareq acquired 0", f"{place}the window is empty at 1"} <= sentences
+    assert f"{place}shareq acquired 0, the window is now 0" in steps
+
+
 def test_a_group_timeline_has_the_clients_that_were_refused() -> None:
     with Cluster(brokers=1) as cluster:
         cluster.record(AuthenticationFailed(0, "10.0.0.7", "PLAIN", "alice", "Invalid username or password"))

@@ -99,6 +99,11 @@ class GroupHistory:
         """The share-partitions that are initialized or loaded so far, sorted."""
         return sorted(found for found, order in self._first.items() if order < until)
 
+    @property
+    def has_several_share_partitions(self) -> bool:
+        """True if the group has more than one share-partition, up to the end of the journal."""
+        return len(self._first) > 1
+
     def share_partition(self, topic: str, partition: int, until: int) -> SharePartitionState:
         """The records, the window and the writes of one share-partition."""
         timeline = self.timeline(topic, partition)

@@ -92,8 +92,7 @@ class EventView:
 
     def sentence(self, order: int) -> str:
         """The event at an order from 1 to `total()` as a sentence."""
-        entry = self.entry(order)
-        return event_text(entry.broker_id, entry.event, self._names.name)
+        return self._text(self.entry(order))
 
     def cause(self, order: int) -> str:
         """Why the event at an order from 1 to `total()` happened: a change of records by its own cause, another event
@@ -145,7 +144,7 @@ class EventView:
             "first": getattr(event, "first", 0),
             "end": getattr(event, "end", 0),
             "member": getattr(event, "member_id", None),
-            "text": event_text(entry.broker_id, event, self._names.name),
+            "text": self._text(entry),
         }
 
     def _step(self, order: int) -> Step | None:
@@ -153,7 +152,16 @@ class EventView:
         before = self._index.steps.before(order)
         if self._index.steps.after(before) != order:
             return None
-        return {"first": before + 1, "text": step_text(self._index.entries[before:order], self._names.name)}
+        text = step_text(self._index.entries[before:order], self._names.name, self._place)
+        return {"first": before + 1, "text": text}
+
+    def _text(self, entry: Entry) -> str:
+        return self._place(entry) + event_text(entry.broker_id, entry.event, self._names.name)
+
+    def _place(self, entry: Entry) -> str:
+        """What a sentence begins with where the subject has several places; empty if it has one."""
+        del entry
+        return ""
 
     def _shown_marks(self) -> list[Mark]:
         return self._index.marks.shown()

@@ -65,6 +65,12 @@ class GroupTimeline(EventView):
         """The names and letters of the members."""
         return self._names
 
+    def _place(self, entry: Entry) -> str:
+        """The name of the share-partition, in a group that has several."""
+        group, topic, partition = KEYS[type(entry.event)](entry.event)
+        one = group is None or partition is None or not self.history.has_several_share_partitions
+        return "" if one else f"{topic}-{partition}: "
+
 
 class _GroupEvents:
     """The events that concern a group, read once for all its timelines."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from shareq.model.events import RecordsChanged, StateWriteSettled, WindowMoved
 from shareq.trace.analysis.steps import cause_of
@@ -17,11 +17,16 @@ OUTCOMES = ("the state write succeeded", "the state write failed")
 _UNDER_WAY = ", state write under way"
 
 
-def step_text(entries: Sequence[Entry], name: Name) -> str:
-    """The sentence of a step; as of an event, the part after the first ", " is the consequence or the reason."""
+def step_text(entries: Sequence[Entry], name: Name, place: Callable[[Entry], str] = lambda _: "") -> str:
+    """The sentence of a step; as of an event, the part after the first ", " is the consequence or the reason.
+
+    `place`: what the sentence of an event begins with, unless the sentence before it has the same.
+    """
     causal = [entry for entry in entries if cause_of(entry.event) is not None]
     causal = causal or [entry for entry in entries if isinstance(entry.event, RecordsChanged)] or list(entries[-1:])
-    texts = [event_text(entry.broker_id, entry.event, name) for entry in causal[:CAUSES]]
+    moves = [entry for entry in entries if isinstance(entry.event, WindowMoved) and entry not in causal]
+    texts = list(_placed([*causal[:CAUSES], *moves[-1:]], name, place))
+    moved = [texts.pop()] if moves else []
     settled = [entry.event for entry in entries if isinstance(entry.event, StateWriteSettled)]
     if settled:
         failed = any(event.error for event in settled if isinstance(event, StateWriteSettled))
@@ -30,11 +35,17 @@ def step_text(entries: Sequence[Entry], name: Name) -> str:
     texts, common = _without_common_outcome(texts)
     if (more := len(causal) - CAUSES) > 0:
         texts.append(f"and {more} more event{'s' if more > 1 else ''}")
-    texts += common
-    if moves := [entry for entry in entries if isinstance(entry.event, WindowMoved) and entry not in causal]:
-        texts.append(event_text(moves[-1].broker_id, moves[-1].event, name))
-    first, *others = texts
+    first, *others = [*texts, *common, *moved]
     return "; ".join([first, *others]) if ", " in first or not others else f"{first}, {'; '.join(others)}"
+
+
+def _placed(entries: Iterable[Entry], name: Name, place: Callable[[Entry], str]) -> Iterator[str]:
+    """The sentences of the events; of several ones in a row at one place, the first names it."""
+    last = ""
+    for entry in entries:
+        where = place(entry)
+        yield ("" if where == last else where) + event_text(entry.broker_id, entry.event, name)
+        last = where
 
 
 def _without_common_outcome(texts: list[str]) -> tuple[list[str], list[str]]:
