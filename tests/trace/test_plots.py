@@ -90,6 +90,7 @@ def test_a_raster_has_lines_marks_and_a_text() -> None:
     assert np.asarray(lines["SPSO"].get_ydata())[[0, -1]].tolist() == [0, 4]
     assert np.asarray(lines["SPEO"].get_ydata())[[0, -1]].tolist() == [0, 10]
     assert [list(np.asarray(data)) for data in lines["lock ran out"].get_data()] == [[5.0], [5.0]]
+    assert np.asarray(lines["① broker 2 killed, m crashed"].get_xdata()).tolist() == [6.0, 6.0]
     assert (axis.get_xlabel(), axis.get_ylabel()) == ("seconds since the start", "offset")
     assert axis.get_title(loc="left") == "g on t-0"
     legend = [text.get_text() for text in plot.figure.legends[0].get_texts()]

@@ -28,7 +28,7 @@ from shareq.model.messages.share_state import StateBatch
 from shareq.model.states import RecordState
 from shareq.model.waits import Wait
 from shareq.trace import Journal, raster, view
-from shareq.trace.views.marks import MARKS, Marks
+from shareq.trace.views.marks import MARKS, Marks, by_type
 from shareq.trace.views.member_names import letter
 from tests.budgets import cases
 from tests.trace.histories import GROUP, ORIGIN_MS, TOPIC, WHERE, loaded, random_history
@@ -397,8 +397,8 @@ def test_a_mark_counts_the_records_of_all_batches_of_its_time() -> None:
     for time_ms, events in ((5, [(0, 0, 5), (1, 0, 5), (2, 0, 5), (3, 0, 5)]), (6, [(0, 5, 7)])):
         for partition, first, end in events:
             journal.record(ORIGIN_MS + time_ms, 0, RecordsAppended(TOPIC, partition, first, end))
-    marks = Marks(str)
-    marks.add(0, journal.entries()[:2])
+    marks = Marks(journal.entries(), str)
+    marks.add(by_type(journal.entries()[:2]))
     assert [mark["text"] for mark in marks.shown()] == ["10 appended"]
-    marks.add(2, journal.entries()[2:])
+    marks.add(by_type(journal.entries()[2:]))
     assert [mark["text"] for mark in marks.shown()] == ["20 appended", "2 appended"]

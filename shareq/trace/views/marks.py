@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from shareq.model.events import (
     BrokerStopped,
@@ -17,6 +19,7 @@ from shareq.model.events import (
     StateWriteSettled,
 )
 from shareq.model.states import PREPARED, RecordEvent, RecordState
+from shareq.trace.analysis.replay import order_of
 from shareq.trace.journal import Entry
 from shareq.trace.journal.event_text import Name, range_text
 from shareq.trace.views.snapshot import Mark
@@ -39,48 +42,49 @@ KINDS = (
 one place, the first kind is drawn."""
 
 
-class _Found(NamedTuple):
-    """The entries with marks of one kind, and the number of entries of the view up to and including each. Two lists: a
-    tuple for each mark of a long journal would be work for each garbage collection."""
-
-    counts: list[int]
-    entries: list[Entry]
-
-
 class Marks:
-    """The marks of one timeline, in order. `name`: the name of a member, for the texts."""
+    """The marks of one timeline. `entries`: all of it, a list that may grow; `name`: the name of a member, for the
+    texts."""
 
-    def __init__(self, name: Name) -> None:
-        self._name = name
-        self._found: dict[str, _Found] = {}
+    def __init__(self, entries: Sequence[Entry], name: Name) -> None:
+        self._entries, self._name = entries, name
+        self._found: dict[str, list[Entry]] = {}
+        """Kind -> the first entry of each time. An object for each mark would be work for each garbage collection."""
         self._leaders: dict[tuple[str, int], int] = {}
         self._appended: dict[int, int] = {}
         """The records that were appended at a time: a mark stands for all batches of its time."""
         self._thinned: tuple[int, list[Mark]] = (0, [])
 
-    def add(self, count: int, entries: Iterable[Entry]) -> None:
-        """Add the marks of the entries of the view that follow the first `count` ones."""
+    def add(self, by_type: Mapping[type, Sequence[Entry]]) -> None:
+        """Add the marks of the next entries: those of each type of events, in order."""
+        for event_type, entries in by_type.items():
+            if event_type is RecordsAppended:
+                self._count(entries)
+            elif event_type is RecordsChanged:
+                changes: Sequence[Any] = entries
+                self._add(_of_records, [entry for entry in changes if entry[3][6] in _RETURNED])
+            elif event_type in _KINDS_OF:
+                self._add(_KINDS_OF[event_type], entries)
+
+    def _add(self, kind_of: Callable[[Marks, Any], str | None], entries: Iterable[Entry]) -> None:
         found = self._found
         for entry in entries:
-            count += 1
-            event: Any = entry[3]
-            event_type = type(event)
-            if event_type is RecordsChanged:
-                if event[6] not in _RETURNED:
-                    continue
-            elif event_type not in _KINDS_OF or (event_type is StateWriteSettled and not event[4]):
-                continue
-            kind = _KINDS_OF[event_type](self, event)
+            kind = kind_of(self, entry[3])
             if kind is not None:
-                if isinstance(event, RecordsAppended):
-                    self._count(entry[1], event)
-                same = found.get(kind) or found.setdefault(kind, _Found([], []))
-                if not same.entries or same.entries[-1][1] != entry[1]:
-                    same.counts.append(count)
-                    same.entries.append(entry)
+                same = found.get(kind) or found.setdefault(kind, [])
+                if not same or same[-1][1] != entry[1]:
+                    same.append(entry)
 
-    def _count(self, time_ms: int, event: RecordsAppended) -> None:
-        self._appended[time_ms] = self._appended.get(time_ms, 0) + event.end - event.first
+    def _count(self, entries: Iterable[Entry]) -> None:
+        appended, found = self._appended, self._found.setdefault("appended", [])
+        of_records: Iterable[Any] = entries
+        for entry in of_records:
+            _, time_ms, _, (_, _, first, end) = entry
+            if time_ms in appended:
+                appended[time_ms] += end - first
+            else:
+                appended[time_ms] = end - first
+                found.append(entry)
         self._thinned = (0, [])
 
     def of_election(self, event: LeaderElected) -> str | None:
@@ -91,12 +95,13 @@ class Marks:
 
     def shown(self) -> list[Mark]:
         """At most MARKS marks, by order. Of a kind with too many, an evenly spaced selection."""
-        total = sum(len(same.counts) for same in self._found.values())
+        total = sum(map(len, self._found.values()))
         if self._thinned[0] != total:
             self._thinned = (total, sorted(self._thin(), key=lambda mark: int(mark["order"])))
         return self._thinned[1]
 
-    def _mark(self, kind: str, order: int, entry: Entry) -> Mark:
+    def _mark(self, kind: str, entry: Entry) -> Mark:
+        order = bisect_right(self._entries, entry[0], key=order_of)
         appended = kind == "appended"
         text = f"{self._appended[entry.time_ms]} appended" if appended else _TEXTS[kind](entry.event, self._name)
         return {"order": order, "time_ms": entry.time_ms, "kind": kind, "rank": KINDS.index(kind), "text": text}
@@ -104,20 +109,28 @@ class Marks:
     def _thin(self) -> list[Mark]:
         kinds, room, chosen = [k for k in KINDS if k in self._found], MARKS, []
         for place, kind in enumerate(kinds):
-            (counts, entries), others = self._found[kind], len(kinds) - place - 1
-            rest = sum(min(len(self._found[k].counts), 4) for k in kinds[place + 1 :])
-            share = min(len(counts), max(room - rest, 4))
-            places = [i * len(counts) // share for i in range(share)]
-            chosen += [self._mark(kind, counts[place], entries[place]) for place in places]
+            entries, others = self._found[kind], len(kinds) - place - 1
+            rest = sum(min(len(self._found[k]), 4) for k in kinds[place + 1 :])
+            share = min(len(entries), max(room - rest, 4))
+            chosen += [self._mark(kind, entries[i * len(entries) // share]) for i in range(share)]
             room -= share if others else 0
         return chosen
 
 
-def failures(entries: Iterable[Entry], name: Name) -> list[Mark]:
+def failures(entries: Sequence[Entry], name: Name) -> list[Mark]:
     """The marks of deaths, faults and elections, thinned to the limit; a member that leaves by itself is none."""
-    marks = Marks(name)
-    marks.add(0, [entry for entry in entries if type(entry[3]) in _FAILURES and not _has_left_by_itself(entry)])
+    marks = Marks(entries, name)
+    found = [entry for entry in entries if type(entry[3]) in _FAILURES and not _has_left_by_itself(entry)]
+    marks.add(by_type(found))
     return marks.shown()
+
+
+def by_type(entries: Iterable[Entry]) -> Mapping[type, list[Entry]]:
+    """The entries with each type of events, in order."""
+    found: defaultdict[type, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        found[type(entry[3])].append(entry)
+    return found
 
 
 def _has_left_by_itself(entry: Entry) -> bool:
@@ -143,17 +156,15 @@ def _of_records(_: Marks, event: RecordsChanged) -> str | None:
 
 
 _KINDS_OF: dict[type, Callable[[Marks, Any], str | None]] = {
-    RecordsChanged: _of_records,
-    StateWriteSettled: lambda _, __: "write_failed",
+    StateWriteSettled: lambda _, event: "write_failed" if event[4] else None,
     LeaderElected: Marks.of_election,
     MemberLeft: lambda _, __: "member_left",
     BrokerStopped: lambda _, __: "broker_killed",
     ObservationDisturbed: lambda _, event: "disturbed" if event.reason else None,
     FaultInjected: lambda _, __: "fault",
-    RecordsAppended: lambda _, __: "appended",
     LogStartMoved: lambda _, __: "log_start",
 }
-"""Event type -> the kind of an event's mark, None if it has none. `add` leaves out the most frequent ones without."""
+"""Event type -> the kind of an event's mark, None if it has none. `add` leaves out most changes of records."""
 
 _TEXTS: dict[str, Callable[[Any, Name], str]] = {
     "broker_killed": lambda event, _: f"broker {event.broker_id} {'killed' if event.killed else 'stopped'}",
