@@ -165,7 +165,7 @@ class Following:
     # ---- the journal -------------------------------------------------------------------------------------------------
 
     def _append(self, response: ReadJournalResponse, now_ms: int) -> None:
-        origin_ms, entries, _ = read_page(response.journal, "a response of the tap")
+        origin_ms, entries, *_ = read_page(response.journal, "a response of the tap")
         first = entries[0].order if entries else response.total
         if self._next is None:
             self._journal.origin_ms, self._next = origin_ms, first

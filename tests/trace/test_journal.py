@@ -21,7 +21,7 @@ from shareq.model.events import (
 )
 from shareq.trace import Entry, Journal, SharePartitionState, view
 from shareq.trace.journal import Subject, journal_of
-from shareq.trace.journal.index import subject_of
+from shareq.trace.journal.subject import subject_of
 
 
 def journal_of_faults(count: int, capacity: int | None = None) -> Journal:
@@ -137,7 +137,10 @@ def test_entries_between_orders_are_those_of_a_scan(seed: int) -> None:
                 and type(entry.event) in types
                 and subject in (None, subject_of(entry.event))
             ]
-            assert journal.between(first, end, types, subject) == wanted
+            if subject is None:
+                assert journal.between(first, end, types) == wanted
+            else:
+                assert journal.about(first, end, {subject: types}) == wanted
 
 
 def test_the_index_of_a_bounded_journal_drops_entries_with_it() -> None:
@@ -146,7 +149,7 @@ def test_the_index_of_a_bounded_journal_drops_entries_with_it() -> None:
         journal.record(0, 0, MemberLeft(f"g{number}", "m", "left"))
         journal.subjects()
     assert journal.subjects() == [Subject(f"g{number}") for number in range(45, 50)]
-    assert journal.between(0, 50, (MemberLeft,), Subject("g1")) == []
+    assert journal.about(0, 50, {Subject("g1"): (MemberLeft,)}) == []
 
 
 def test_one_thread_reads_while_another_one_writes() -> None:

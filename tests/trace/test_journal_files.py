@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from shareq.model.events import Event, FaultInjected, SharePartitionLoaded, StateWritePrepared, TargetAssignmentComputed
 from shareq.model.messages.share_state import StateBatch
 from shareq.trace import Entry, Journal, JournalFileError
+from shareq.trace.journal import Subject
 from shareq.trace.journal.event_codec import EVENT_TYPES, BadEvent, decode, encode
 from shareq.trace.journal.parquet_columns import DETAILS
 
@@ -59,6 +60,11 @@ def journal_of(rows: list[tuple[int, int, Event]], origin_ms: int = 77) -> Journ
     return journal
 
 
+def by_subject(journal: Journal) -> list[tuple[Subject, list[Entry]]]:
+    """The subjects, by first appearance, and the entries about each."""
+    return [(one, journal.about(0, journal.total, {one: TYPES})) for one in journal.subjects()]
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("journals")
@@ -89,6 +95,7 @@ def test_a_journal_is_equal_after_writing_and_reading(
     again = getattr(Journal, f"from_{form}")(path)
     assert list(again) == list(journal)
     assert (again.origin_ms, again.total, again.errors) == (77, len(rows), ())
+    assert by_subject(again) == by_subject(journal)
 
 
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
@@ -102,6 +109,7 @@ def test_a_bounded_journal_keeps_its_orders(tmp_path: Path, form: str) -> None:
     assert (again.total, again.dropped) == (5, 3)
     again.record(9, 0, FaultInjected("y"))
     assert again[-1].order == 5
+    assert again.between(0, again.total, (FaultInjected,)) == list(again)
 
 
 def test_no_event_has_a_field_named_as_one_of_the_entry() -> None:
@@ -335,7 +343,20 @@ def test_frequent_events_are_read_from_typed_columns_or_payloads(tmp_path: Path,
         else table.drop_columns(list(DETAILS)),
         tmp_path / "k",
     )
-    assert list(Journal.from_parquet(tmp_path / "k")) == list(journal)
+    again = Journal.from_parquet(tmp_path / "k")
+    assert list(again) == list(journal)
+    assert by_subject(again) == by_subject(journal)
+
+
+def test_the_rows_of_a_parquet_file_may_have_any_order(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    journal = journal_of([(5, 0, event) for event in FREQUENT])
+    journal.to_parquet(tmp_path / "j")
+    pq.write_table(pq.read_table(tmp_path / "j")[::-1], tmp_path / "k")
+    again = Journal.from_parquet(tmp_path / "k")
+    assert list(again) == list(journal)
+    assert by_subject(again) == by_subject(journal)
 
 
 def test_reading_leaves_the_garbage_collection_as_it_was(tmp_path: Path) -> None:

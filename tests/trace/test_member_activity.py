@@ -96,7 +96,7 @@ def test_accepted_records_equal_the_settled_changes(seed: int) -> None:
 def by_member_from_the_beginning(journal: Journal, where: Subject) -> list[tuple[int, int, str, int]]:
     """(order, time, member, records) of all acceptances, found by one pass over the journal."""
     found, leader, prepared = [], None, dict[int, list[tuple[str, int]]]()
-    for order, time_ms, broker_id, event in journal.between(0, journal.total, EVENT_TYPES.values(), where):
+    for order, time_ms, broker_id, event in journal.about(0, journal.total, {where: EVENT_TYPES.values()}):
         if isinstance(event, SharePartitionLoaded):
             leader, prepared = broker_id, {}
         elif leader not in (None, broker_id):

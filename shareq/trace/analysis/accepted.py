@@ -75,7 +75,7 @@ class AcceptedRecords:
     def _read_reports(self) -> None:
         """Read the journal to its end."""
         journal, total = self._timeline.journal, self._timeline.journal.total
-        new = journal.between(self._next, total, (RecordsDelivered, AcknowledgementsSent), self._subject)
+        new = journal.about(self._next, total, {self._subject: (RecordsDelivered, AcknowledgementsSent)})
         self._next = total
         for entry in new:
             event = entry.event

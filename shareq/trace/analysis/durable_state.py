@@ -135,13 +135,10 @@ class DurableTimeline:
         total, dropped = self.journal.total, self.journal.dropped
         if total == self._seen:
             return
-        new: list[Entry] = []
-        for subject, types in self._subjects.items():
-            new += filter(self._is_mine, self.journal.between(self._seen, total, types, subject))
+        new = list(filter(self._is_mine, self.journal.about(self._seen, total, self._subjects)))
         if dropped > self._seen:
             self._gaps.add(len(self.entries))
         self._seen = total
-        new.sort(key=_order)
         self._created += [len(self.entries) + n for n, e in enumerate(new) if type(e[3]) is TopicCreated]
         self.entries += new
 
@@ -174,7 +171,3 @@ class DurableTimeline:
 
 def _topic_id(event: StateRecordWritten) -> str:
     return event.key.rsplit(":", 2)[1]
-
-
-def _order(entry: Entry) -> int:
-    return entry.order

@@ -39,7 +39,7 @@ from shareq.model.states import ACKNOWLEDGE_EVENT, SETTLED, TXN_COMMIT, VERDICTS
 from shareq.trace.analysis.groups import GroupFold, fold_group, groups_of
 from shareq.trace.analysis.tally import is_timeout
 from shareq.trace.journal import Entry, Journal, Subject
-from shareq.trace.journal.index import subject_of
+from shareq.trace.journal.subject import subject_of
 
 _ACKNOWLEDGE_TYPES = {ACKNOWLEDGE_EVENT[kind]: kind.name.capitalize() for kind in VERDICTS}
 """The tag `ackType` by the event of its type."""

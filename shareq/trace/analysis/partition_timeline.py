@@ -43,7 +43,7 @@ from shareq.model.events import (
 from shareq.trace.analysis.fold import apply_entry
 from shareq.trace.analysis.latest import Latest
 from shareq.trace.analysis.outline import Outline
-from shareq.trace.analysis.replay import Replay, order_of
+from shareq.trace.analysis.replay import Replay
 from shareq.trace.analysis.runs import Runs, StatusRun
 from shareq.trace.analysis.share_partition_state import PAST_OFFSETS, SharePartitionState
 from shareq.trace.analysis.touched import Blocks
@@ -126,15 +126,12 @@ class PartitionTimeline:
         total, dropped = self.journal.total, self.journal.dropped
         if total == self._seen:
             return []
-        new: list[Entry] = []
-        for subject, types in self._subjects.items():
-            new += self.journal.between(self._seen, total, types, subject)
+        new = self.journal.about(self._seen, total, self._subjects)
         where = Subject(self.group, self.topic, self.partition)
-        self.loads += self.journal.between(self._seen, total, (SharePartitionLoaded,), where)
+        self.loads += self.journal.about(self._seen, total, {where: (SharePartitionLoaded,)})
         if dropped > self._seen:
             self._gaps.add(len(self.entries))
         self._seen = total
-        new.sort(key=order_of)
         self.entries += new
         return new
 

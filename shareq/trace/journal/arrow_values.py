@@ -90,18 +90,24 @@ def python_values(array: Any, annotation: Any, *, optional: bool = False) -> lis
 
 def texts_of(array: Any) -> list[str | None]:
     """The texts of an array, None where it has null."""
+    if not len(array):
+        return []
+    places, texts = coded(array)
+    values: list[str | None] = texts[places].tolist()
+    return values
+
+
+def coded(array: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The place of each value among the different ones, and these, of which the last one is None, for nulls."""
     import numpy as np
     import pyarrow as pa
 
-    if not len(array):
-        return []
     found = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
-    texts = np.array([*found.dictionary.to_pylist(), None], object)
+    values = np.array([*found.dictionary.to_pylist(), None], object)
     places = to_numpy(found.indices)
     if found.indices.null_count:
-        places = np.where(_nulls(found.indices), len(texts) - 1, places)
-    values: list[str | None] = texts[places].tolist()
-    return values
+        places = np.where(_nulls(found.indices), len(values) - 1, places)
+    return places, values
 
 
 def _numbers(array: Any) -> list[int | None]:

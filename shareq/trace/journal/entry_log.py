@@ -6,8 +6,9 @@ by a shorter one instead of deleting from it. An append costs one tuple and one 
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from typing import NamedTuple, Self, overload
 
 from shareq.model.errors import ConfigException
@@ -26,6 +27,7 @@ class Entry(NamedTuple):
     event: Event
 
 
+_order_of: Callable[[Entry], int] = itemgetter(0)
 _new = tuple.__new__  # a NamedTuple's constructor calls this, at twice the cost
 
 
@@ -111,6 +113,18 @@ class EntryLog:
         """The kept entries from `order` on."""
         entries = self.entries()
         return entries[max(order - entries[0].order, 0) :] if entries else []
+
+    def at(self, orders: Sequence[int]) -> list[Entry]:
+        """The entries with these orders, which ascend; without those that are dropped."""
+        entries = self._entries
+        if not entries or not orders:
+            return []
+        first = entries[0].order
+        if orders[0] < first:
+            orders = orders[bisect_left(orders, first) :]
+        if entries[-1].order - first == len(entries) - 1:
+            return [entries[order - first] for order in orders] if first else list(map(entries.__getitem__, orders))
+        return [entries[bisect_left(entries, order, key=_order_of)] for order in orders]  # lines of a file are missing
 
     def page(self, order: int, most: int) -> list[Entry]:
         """The kept entries from `order` on, at most so many; the cost follows their number."""

@@ -7,90 +7,33 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
-from functools import partial
 from itertools import chain
-from operator import itemgetter
 from threading import Lock
-from typing import Any, NamedTuple
 
-from shareq.model.events import ConfigChanged, Event, StateLogPruned, StateRecordWritten
-from shareq.model.ids import SHARE_STATE_TOPIC
 from shareq.trace.journal.entry_log import Entry, EntryLog
 from shareq.trace.journal.journal_file import without_collection
+from shareq.trace.journal.subject import KEYS, Key, Orders, Subject, no_orders
 
 MANY = 100_000
 """From this number of new entries on, the garbage collector waits: it would go through the new lists, twice."""
 
 
-class Subject(NamedTuple):
-    """The group, topic and partition that an event is about; None where it names none."""
-
-    group: str | None = None
-    topic: str | None = None
-    partition: int | None = None
-
-
-def subject_of(event: Event) -> Subject:
-    """The subject of an event, taken from its fields."""
-    return Subject(*KEYS[type(event)](event))
-
-
-Key = tuple[str | None, str | None, int | None]
-"""A subject as a plain tuple: equal to the subject, with the same hash, and made at a fifth of its cost."""
-
-
-class _Keys(dict[type, Callable[[Any], Key]]):
-    """Event type -> function from an event of this type to the key of its subject."""
-
-    def __missing__(self, event_type: type) -> Callable[[Any], Key]:
-        found = self[event_type] = _key_of(event_type)
-        return found
-
-
-def _key_of(event_type: Any) -> Callable[[Any], Key]:
-    """A function that takes the key from the fields group_id, topic and partition, as far as the type has them."""
-    other = _OTHER_FIELDS.get(event_type)
-    if other is not None:
-        return other
-    names = list(event_type._fields)
-    group, topic, partition = (names.index(n) if n in names else -1 for n in ("group_id", "topic", "partition"))
-    if topic < 0:
-        return lambda event: (event[group], None, None) if group >= 0 else (None, None, None)
-    if group >= 0 and partition >= 0:
-        return itemgetter(group, topic, partition)
-    if group >= 0:
-        return lambda event: (event[group], event[topic], None)
-    return lambda event: (None, event[topic], event[partition] if partition >= 0 else None)
-
-
-def _key_of_config(event: ConfigChanged) -> Key:
-    kind, _, name = event.resource.partition(":")
-    return name if kind == "group" else None, name if kind == "topic" else None, None
-
-
-_OTHER_FIELDS: dict[type, Callable[[Any], Key]] = {
-    ConfigChanged: _key_of_config,
-    StateRecordWritten: lambda event: (event.key.rsplit(":", 2)[0], None, None),
-    StateLogPruned: lambda event: (None, SHARE_STATE_TOPIC, event.partition),
-}
-"""Event types whose subject is in fields with other names."""
-
-KEYS = _Keys()
-
-
 class Index:
     """Index of one log. When a bounded log has dropped entries, the index is rebuilt."""
 
-    def __init__(self, log: EntryLog) -> None:
+    def __init__(self, log: EntryLog, orders: Orders | None = None) -> None:
+        """`orders`: those of all present entries, if they are known."""
         self._log = log
         self._lock = Lock()
         self._clear()
+        if orders is not None:
+            self._orders, self._next = orders, log.total
 
     def _clear(self) -> None:
         self._first = self._next = 0
-        self._found: defaultdict[type, defaultdict[Key, list[Entry]]] = defaultdict(partial(defaultdict, list))
+        self._orders = no_orders()
 
     def _refresh(self) -> None:
         if self._log.dropped > self._first:
@@ -103,20 +46,19 @@ class Index:
             self._next = entries[-1].order + 1
 
     def _add(self, entries: list[Entry]) -> None:
-        found, keys = self._found, KEYS
-        for entry in entries:
-            event = entry[3]
+        orders, keys = self._orders, KEYS
+        for order, _, _, event in entries:
             kind = type(event)
-            found[kind][keys[kind](event)].append(entry)
+            orders[kind][keys[kind](event)].append(order)
 
     def subjects(self) -> list[Subject]:
         """The subjects of all entries, in order of first appearance."""
         with self._lock:
             self._refresh()
             first: dict[Key, int] = {}
-            for by_subject in self._found.values():
+            for by_subject in self._orders.values():
                 for key, part in by_subject.items():
-                    first[key] = min(first.get(key, part[0].order), part[0].order)
+                    first[key] = min(first.get(key, part[0]), part[0])
         return [Subject(*key) for key in sorted(first, key=first.__getitem__)]
 
     def select(
@@ -126,35 +68,43 @@ class Index:
         wanted = Subject(group, topic, partition)
         with self._lock:
             self._refresh()
-            of_types = [self._found[t] for t in types if t in self._found] if types else self._found.values()
-            if wanted == Subject():
-                return _joined([part for found in of_types for part in found.values()]) if types else self._log[:]
-            return _joined([part for found in of_types for key, part in found.items() if _matches(key, wanted)])
+            if not types and wanted == Subject():
+                return self._log[:]
+            of_types = self._of(types) if types else self._orders.values()
+            parts = [part for found in of_types for key, part in found.items() if _matches(key, wanted)]
+            return self._log.at(_merged(parts))
 
-    def between(self, first: int, end: int, types: Iterable[type], subject: Subject | None) -> list[Entry]:
+    def between(self, first: int, end: int, types: Iterable[type]) -> list[Entry]:
         """See `Journal.between`."""
         with self._lock:
             self._refresh()
-            of_types = [self._found[t] for t in types if t in self._found]
-            if subject is None:
-                parts = [part for found in of_types for part in found.values()]
-            else:
-                parts = [found[subject] for found in of_types if subject in found]
-            return _joined([_part(part, first, end) for part in parts if part[-1].order >= first])
+            parts = [part for found in self._of(types) for part in found.values()]
+            return self._log.at(_merged(_part(part, first, end) for part in parts))
+
+    def about(self, first: int, end: int, wanted: Mapping[Subject, Iterable[type]]) -> list[Entry]:
+        """See `Journal.about`."""
+        with self._lock:
+            self._refresh()
+            parts = [
+                found[subject] for subject, types in wanted.items() for found in self._of(types) if subject in found
+            ]
+            return self._log.at(_merged(_part(part, first, end) for part in parts))
+
+    def _of(self, types: Iterable[type]) -> list[defaultdict[Key, list[int]]]:
+        return [self._orders[t] for t in types if t in self._orders]
 
 
-def _part(entries: list[Entry], first: int, end: int) -> list[Entry]:
-    """The entries with an order in [first, end)."""
-    return entries[bisect_left(entries, first, key=_ORDER) : bisect_left(entries, end, key=_ORDER)]
+def _part(orders: list[int], first: int, end: int) -> list[int]:
+    """The orders in [first, end)."""
+    if orders[-1] < first:  # as nearly always: a reader has read all but the last entries
+        return []
+    return orders[bisect_left(orders, first) : bisect_left(orders, end)]
 
 
-def _joined(parts: list[list[Entry]]) -> list[Entry]:
-    """The entries of lists without common ones, by order; a list of its own."""
+def _merged(parts: Iterable[list[int]]) -> list[int]:
+    """The orders of lists without common ones, ascending."""
     filled = [part for part in parts if part]
-    return filled[0][:] if len(filled) == 1 else sorted(chain.from_iterable(filled), key=_ORDER)
-
-
-_ORDER: Callable[[Entry], int] = itemgetter(0)
+    return filled[0] if len(filled) == 1 else sorted(chain.from_iterable(filled))
 
 
 def _matches(subject: Key, wanted: Subject) -> bool:

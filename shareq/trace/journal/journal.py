@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from os import PathLike
 from typing import Any, TypeVar
 
@@ -13,8 +13,9 @@ from shareq.model.events import MemberJoined
 from shareq.trace.journal import jsonl, parquet
 from shareq.trace.journal.entry_log import Entry, EntryLog
 from shareq.trace.journal.event_text import event_text, member_name
-from shareq.trace.journal.index import Index, Subject
+from shareq.trace.journal.index import Index
 from shareq.trace.journal.journal_file import JournalFile
+from shareq.trace.journal.subject import Subject
 
 T = TypeVar("T")
 
@@ -31,7 +32,6 @@ class Journal(EntryLog, Tables):
 
     errors: tuple[Exception, ...] = ()
     """The lines that `from_jsonl(strict=False)` left out, each as a JournalFileError."""
-    _built: Index | None = None
 
     # ---- lookup ------------------------------------------------------------------------------------------------------
 
@@ -44,10 +44,14 @@ class Journal(EntryLog, Tables):
         """
         return self._index().select(types, group, topic, partition)
 
-    def between(self, first: int, end: int, types: Iterable[type], subject: Subject | None = None) -> list[Entry]:
-        """The entries with an event of these types and an order in [first, end), as far as they are kept; with a
-        `subject`, those with exactly this one. The cost follows their number."""
-        return self._index().between(first, end, types, subject)
+    def between(self, first: int, end: int, types: Iterable[type]) -> list[Entry]:
+        """The entries with an event of these types and an order in [first, end), as far as they are kept. The cost
+        follows their number."""
+        return self._index().between(first, end, types)
+
+    def about(self, first: int, end: int, wanted: Mapping[Subject, Iterable[type]]) -> list[Entry]:
+        """The same with exactly one of these subjects, each with event types of its own."""
+        return self._index().about(first, end, wanted)
 
     def subjects(self) -> list[Subject]:
         """The subjects of all entries, in order of first appearance."""
@@ -55,9 +59,7 @@ class Journal(EntryLog, Tables):
 
     def _index(self) -> Index:
         """The index, built by the first lookup: a journal without readers does not pay for it."""
-        if self._built is None:
-            self._built = Index(self)
-        return self._built
+        return self.own(Index, lambda: Index(self))
 
     def own(self, key: Hashable, make: Callable[[], T]) -> T:
         """What all readers of this journal share, such as the names of members: the first call with a key makes it, and
@@ -92,6 +94,7 @@ class Journal(EntryLog, Tables):
     def _from_file(cls, file: JournalFile) -> Journal:
         journal = cls.of(file.entries, file.origin_ms)
         journal.errors = file.errors
+        journal.own(Index, lambda: Index(journal, file.orders))
         return journal
 
     # ---- display -----------------------------------------------------------------------------------------------------

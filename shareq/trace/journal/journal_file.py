@@ -9,6 +9,7 @@ from os import PathLike
 from typing import Any, Final, NamedTuple
 
 from shareq.trace.journal.entry_log import Entry
+from shareq.trace.journal.subject import Orders
 
 VERSION: Final = 2
 """The version that is written."""
@@ -33,11 +34,13 @@ class JournalFileError(ValueError):
 
 
 class JournalFile(NamedTuple):
-    """Content of a journal file. `errors`: the lines that a lenient reader left out."""
+    """Content of a journal file. `errors`: the lines that a lenient reader left out; `orders`: the index of the
+    entries, if it came with them."""
 
     origin_ms: int
     entries: list[Entry]
     errors: tuple[JournalFileError, ...] = ()
+    orders: Orders | None = None
 
 
 @contextmanager

@@ -76,9 +76,8 @@ def read(path: str | PathLike[str]) -> JournalFile:
 
     try:
         with without_collection():
-            origin_ms, entries = read_entries(path)
+            return read_entries(path)
     except (pa.ArrowException, ValueError) as error:
         if isinstance(error, JournalFileError):
             raise
         raise JournalFileError(path, 0, str(error)) from error
-    return JournalFile(origin_ms, entries)

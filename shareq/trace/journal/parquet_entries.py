@@ -10,16 +10,18 @@ from __future__ import annotations
 import json
 from functools import partial
 from itertools import repeat
-from operator import itemgetter
+from math import prod
+from operator import itemgetter, lt
 from os import PathLike, fspath
 from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
-from shareq.trace.journal.arrow_values import arrow_type, python_values, to_arrow, to_arrow_text, to_numpy
+from shareq.trace.journal.arrow_values import arrow_type, coded, python_values, to_arrow, to_arrow_text, to_numpy
 from shareq.trace.journal.entry_log import Entry
 from shareq.trace.journal.event_codec import EVENT_TYPES, BadEvent, decode
-from shareq.trace.journal.journal_file import READABLE, RENAMED, VERSION, JournalFileError, current
+from shareq.trace.journal.journal_file import READABLE, RENAMED, VERSION, JournalFile, JournalFileError, current
 from shareq.trace.journal.parquet_columns import HEAD, PAYLOAD, STATES, arrow_types
+from shareq.trace.journal.subject import KEY_FIELDS, KEYS, has_plain_key, no_orders
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,9 +36,9 @@ _OLD_NAMES = {name: old for old, name in RENAMED.items()}
 _new = tuple.__new__
 
 
-def read_entries(path: str | PathLike[str]) -> tuple[int, list[Entry]]:
-    """The origin and the entries, by order. JournalFileError if the file is not a journal; BadEvent names the order of
-    an entry that is malformed."""
+def read_entries(path: str | PathLike[str]) -> JournalFile:
+    """The origin, the entries by order, and their index. JournalFileError if the file is not a journal; BadEvent names
+    the order of an entry that is malformed."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -47,22 +49,34 @@ def read_entries(path: str | PathLike[str]) -> tuple[int, list[Entry]]:
         version = metadata.get(b"shareq_journal", b"").decode(errors="replace")
         if version not in map(str, READABLE):
             raise JournalFileError(path, 0, f"not a journal of version {' or '.join(map(str, READABLE))}")
-        entries = _Rows(file, is_current=version == str(VERSION)).entries()
-    entries.sort(key=itemgetter(0))
-    return int(metadata[b"origin_ms"]), entries
+        rows = _Rows(file, is_current=version == str(VERSION))
+        entries = rows.entries()
+    is_sorted = all(map(lt, rows.orders, rows.orders[1:]))
+    if not is_sorted:
+        entries.sort(key=itemgetter(0))
+    return JournalFile(int(metadata[b"origin_ms"]), entries, orders=rows.index if is_sorted else None)
 
 
 class _Rows:
-    """The rows of a file, and the events that they have. A column is read when an event needs it."""
+    """The rows of a file, and the events that they have. A column is read when an event needs it.
+
+    `orders`: those of the rows; `index`: the index of the entries, when they have been read.
+    """
 
     def __init__(self, file: Any, *, is_current: bool) -> None:
+        import numpy as np
+
         self._file = file
         self._is_current = is_current
         self._schema, self._kinds = file.schema_arrow, arrow_types()
-        self._orders, self._times_ms, self._brokers = (self._whole_numbers(*column) for column in HEAD[:3])
+        self.orders, self._times_ms, self._brokers = (self._whole_numbers(*column) for column in HEAD[:3])
         self._columns: dict[str, Any] = {}
         self._payloads: tuple[NDArray[Any], Any] | None = None
         """The places of rows, and their payloads."""
+        self.index = no_orders()
+        self._order_objects = np.array(self.orders, object)
+        self._from_columns: set[str] = set()
+        """The types whose events are made from typed columns."""
 
     def entries(self) -> list[Entry]:
         """The entries of all rows, in the order of the file."""
@@ -75,8 +89,12 @@ class _Rows:
         self._read_payloads(np.flatnonzero(np.isin(codes, untyped)))
         for code, name in enumerate(names):
             places = np.flatnonzero(codes == code)
-            events[places] = np.fromiter(self._events(name, places), object, len(places))
-        rows = zip(self._orders, self._times_ms, self._brokers, events.tolist(), strict=True)
+            if not len(places):
+                continue
+            found = self._events(name, places)
+            events[places] = np.fromiter(found, object, len(places))
+            self._add_to_index(EVENT_TYPES[name], places, found)
+        rows = zip(self.orders, self._times_ms, self._brokers, events.tolist(), strict=True)
         return list(map(_new, repeat(Entry), rows))
 
     def _events(self, type_name: str, places: NDArray[Any]) -> list[Any]:
@@ -85,11 +103,29 @@ class _Rows:
             fields = {name: self._column(name, places) for name in _hints(type_name)}
             events = _made(type_name, fields)
             if events is not None:
+                self._from_columns.add(type_name)
                 return events
         found: list[Any] = []
         for begin in range(0, len(places), ROWS_AT_ONCE):
             found += self._of_payloads(type_name, places[begin : begin + ROWS_AT_ONCE])
         return found
+
+    def _add_to_index(self, event_type: Any, places: NDArray[Any], events: list[Any]) -> None:
+        """Add the orders of rows with events of this type to the index, by subject."""
+        import numpy as np
+
+        by_key, name = self.index[event_type], event_type.__name__
+        if name not in self._from_columns or not has_plain_key(event_type) or None in map(self._stored, KEY_FIELDS):
+            for place, key in zip(places.tolist(), map(KEYS[event_type], events), strict=True):
+                by_key[key].append(self.orders[place])
+            return
+        codes, values = zip(*(coded(self._column(field, places)) for field in KEY_FIELDS), strict=True)
+        shape = tuple(map(len, values))
+        numbers = np.ravel_multi_index(codes, shape).astype(np.min_scalar_type(prod(shape)))  # small ones sort fast
+        order = np.argsort(numbers, kind="stable")
+        numbers = numbers[order]
+        for part in np.split(order, np.flatnonzero(numbers[1:] != numbers[:-1]) + 1):
+            by_key[KEYS[event_type](events[part[0]])] = self._order_objects[places[part]].tolist()
 
     # ---- typed columns -----------------------------------------------------------------------------------------------
 
@@ -141,7 +177,7 @@ class _Rows:
         import numpy as np
 
         if self._payloads is None or not np.isin(places, self._payloads[0]).all():
-            self._read_payloads(np.arange(len(self._orders)))
+            self._read_payloads(np.arange(len(self.orders)))
         assert self._payloads is not None
         known, payloads = self._payloads
         texts = payloads.take(to_arrow(np.searchsorted(known, places))).combine_chunks()
@@ -149,7 +185,7 @@ class _Rows:
         if events is not None:
             return events
         return [
-            self._of_payload(type_name, text, self._orders[place])
+            self._of_payload(type_name, text, self.orders[place])
             for place, text in zip(places.tolist(), texts.to_pylist(), strict=True)
         ]
 

@@ -19,11 +19,10 @@ from shareq.model.events import (
 from shareq.model.ids import INTERNAL_TOPICS
 from shareq.trace.analysis.group_history import history_of
 from shareq.trace.analysis.one_thread import used_by_one_thread
-from shareq.trace.analysis.replay import order_of
 from shareq.trace.analysis.shared import shared
 from shareq.trace.journal import Entry, Journal
 from shareq.trace.journal.event_codec import EVENT_TYPES
-from shareq.trace.journal.index import KEYS, Key
+from shareq.trace.journal.subject import KEYS, Key
 from shareq.trace.views.event_index import EventIndex
 from shareq.trace.views.event_view import EventView
 from shareq.trace.views.member_names import MemberNames, names_of
@@ -101,9 +100,8 @@ class _GroupEvents:
     def _read_all(self) -> None:
         """Read the entries of the subjects that concern the group: this costs less than a look at each entry."""
         total = self._journal.total
-        for subject in filter(self._concerns.__getitem__, self._journal.subjects()):
-            self._entries += self._journal.between(0, total, _STEPS, subject)
-        self._entries.sort(key=order_of)
+        subjects = filter(self._concerns.__getitem__, self._journal.subjects())
+        self._entries += self._journal.about(0, total, dict.fromkeys(subjects, _STEPS))
         self._seen = total
 
 

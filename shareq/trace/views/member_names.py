@@ -51,7 +51,7 @@ class MemberNames:
         if journal is None or journal.total == self._seen:
             return
         total = journal.total
-        new = journal.between(self._seen, total, (MemberJoined, MemberLeft), self._subject)
+        new = journal.about(self._seen, total, {self._subject: (MemberJoined, MemberLeft)})
         self._seen = total
         joined: dict[str, str] = {}
         for entry in new:
