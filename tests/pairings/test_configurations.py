@@ -24,10 +24,11 @@ OURS = {
     "group.consumer.regex.refresh.interval.ms",
     "group.share.initialize.retry.interval.ms",
     "group.share.persister.class.name",
+    "max.share.sessions.per.ip",
     "share.coordinator.cold.partition.snapshot.interval.ms",
     "share.coordinator.state.topic.prune.interval.ms",
 }
-"""Keys of brokers that exist in Kafka but are not described there."""
+"""Keys of brokers that Kafka does not describe, or does not have; DIFFERENCES.md has the latter."""
 
 READ_AT_START = {"sasl.enabled.mechanisms", "ssl.client.auth", "ssl.principal.mapping.rules"}
 """Keys that Kafka can alter while a broker runs, and shareq cannot."""
