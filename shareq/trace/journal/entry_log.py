@@ -117,12 +117,13 @@ class EntryLog:
     def at(self, orders: Sequence[int]) -> list[Entry]:
         """The entries with these orders, which ascend; without those that are dropped."""
         entries = self._entries
-        if not entries or not orders:
+        count = len(entries)  # another thread may append meanwhile
+        if not count or not orders:
             return []
         first = entries[0].order
         if orders[0] < first:
             orders = orders[bisect_left(orders, first) :]
-        if entries[-1].order - first == len(entries) - 1:
+        if entries[count - 1].order - first == count - 1:
             return [entries[order - first] for order in orders] if first else list(map(entries.__getitem__, orders))
         return [entries[bisect_left(entries, order, key=_order_of)] for order in orders]  # lines of a file are missing
 
