@@ -125,7 +125,8 @@ class _Rows:
         order = np.argsort(numbers, kind="stable")
         numbers = numbers[order]
         for part in np.split(order, np.flatnonzero(numbers[1:] != numbers[:-1]) + 1):
-            by_key[KEYS[event_type](events[part[0]])] = self._order_objects[places[part]].tolist()
+            key, orders = KEYS[event_type](events[part[0]]), self._order_objects[places[part]].tolist()
+            by_key[key] = sorted([*by_key[key], *orders])  # a file may have two codes for one value
 
     # ---- typed columns -----------------------------------------------------------------------------------------------
 
