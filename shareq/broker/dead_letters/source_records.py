@@ -57,11 +57,15 @@ class SourceRecords:
         return self._stretches[at].first if at < len(self._stretches) else None
 
     def add(self, stretch: Stretch) -> None:
-        """Keep what has been read; it begins at an unknown offset. What is known already stays."""
-        limit = self.first_known(stretch.first)
-        end = stretch.end if limit is None else min(stretch.end, limit)
-        at = bisect_left(self._stretches, stretch.first, key=_first)
-        self._stretches.insert(at, stretch._replace(end=end))
+        """Keep what has been read, as far as it is not known yet: a read that fills a gap may return whole batches
+        above it, too."""
+        first = self.first_unknown(stretch.first, stretch.end)
+        while first < stretch.end:
+            limit = self.first_known(first)
+            end = stretch.end if limit is None else min(stretch.end, limit)
+            at = bisect_left(self._stretches, first, key=_first)
+            self._stretches.insert(at, stretch._replace(first=first, end=end))
+            first = self.first_unknown(end, stretch.end)
 
     def forget_below(self, offset: int) -> None:
         """Drop what lies below `offset`."""
