@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import ssl
 
 from tests.wire import raw
@@ -19,6 +20,7 @@ class Raw(raw.Raw):
 
     def __init__(self, port: int) -> None:
         super().__init__(port)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as clients of Kafka do
         if authority := os.environ.get(AUTHORITY):
             context = ssl.create_default_context(cafile=authority)
             self.socket = context.wrap_socket(self.socket, server_hostname="127.0.0.1")
