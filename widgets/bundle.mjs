@@ -1,28 +1,44 @@
 // Bundles each entry of shareq_widgets/js to one module in shareq_widgets/static, which is in git and in the wheel.
 // With --check nothing is written, and a folder that differs is an error.
 
+import { createHash } from "node:crypto";
 import { readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
-const ENTRIES = ["partition_strip", "group_picture", "labels", "idle", "refresh", "offline"];
+const WIDGETS = ["partition_strip", "group_picture", "labels", "idle", "refresh"];
 
 const root = fileURLToPath(new URL("shareq_widgets", import.meta.url));
 const folder = join(root, "static");
 
-const { outputFiles } = await build({
-  absWorkingDir: root,
-  entryPoints: ENTRIES.map((name) => `js/${name}.js`),
-  outdir: folder,
-  bundle: true,
-  charset: "utf8",
-  format: "esm",
-  minify: true,
-  target: "es2022",
-  write: false,
-});
-const made = new Map(outputFiles.map(({ path, contents }) => [basename(path), Buffer.from(contents)]));
+/** @param {string[]} names @param {import("esbuild").BuildOptions} options @returns {Promise<[name: string, code: string][]>} */
+async function bundled(names, options) {
+  const { outputFiles } = await build({
+    absWorkingDir: root,
+    entryPoints: names.map((name) => `js/${name}.js`),
+    outdir: folder,
+    bundle: true,
+    charset: "utf8",
+    minify: true,
+    target: "es2022",
+    write: false,
+    ...options,
+  });
+  return outputFiles.map(({ path, text }) => [basename(path), text]);
+}
+
+// Each widget of a page imports its bundle anew. The first one makes the module for all widgets with the same bundle:
+// else each would have functions of its own, which a browser compiles and optimizes one by one.
+/** @param {string} name @param {string} code */
+function shared(name, code) {
+  const hash = createHash("sha256").update(code).digest("hex").slice(0, 16);
+  return `const make=()=>{${code.trimEnd()}return module.default};export default globalThis[Symbol.for("shareq/${name}/${hash}")]??=make();\n`;
+}
+
+const widgets = await bundled(WIDGETS, { format: "iife", globalName: "module" });
+const pages = await bundled(["offline"], { format: "esm" });
+const made = new Map([...widgets.map(([name, code]) => [name, shared(name, code)]), ...pages].map(([name, code]) => [name, Buffer.from(code)]));
 
 const kept = new Map();
 for (const name of await readdir(folder)) kept.set(name, await readFile(join(folder, name)));

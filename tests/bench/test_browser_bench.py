@@ -6,13 +6,16 @@ journal of a million events: the first picture, and a seek.
 A headless Chromium draws without a graphics card, on the cores that also run the kernel. So each figure has a floor
 beside it, measured in the same run: the frames of a page that only moves a rectangle, the time of a cell and of a click
 whose answer is a plain widget, the cores that the cluster takes without views. `extra_info` has both.
+
+A click and a seek begin on a page at rest, as a person finds it: the motion of the last one has ended. `hurried_ms`: each
+begins when the picture of the last one is drawn, in the midst of its motion.
 """
 
 from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -46,6 +49,8 @@ pytestmark = [pytest.mark.bench, pytest.mark.benchmark(timer=REPORTED), pytest.m
 VIEWS = ("strip", "locks", "states", "group", "cluster", "messages", "raster", "charts", "record", "state_topic")
 PLAY_MS = 4_000
 CLICKS = 15
+REST_MS = 500
+"""A motion takes 200 ms, and JupyterLab's own after a message from the kernel about as long."""
 LIVE_S = 10.0
 EVENTS = 1_000_000
 HEIGHT = 1_400
@@ -219,30 +224,49 @@ display(label, press)
 """
 
 
+class Moves(NamedTuple):
+    """The times of moves that begin on a page at rest, ms, and the median of moves without a pause."""
+
+    lasts_ms: list[float]
+    hurried_ms: float
+
+
+def moves(page: Page, count: int, move: Callable[[], float]) -> Moves:
+    """Measure moves, after one that is not counted."""
+    move()
+    lasts_ms = []
+    for _ in range(count):
+        page.wait_for_timeout(REST_MS)
+        lasts_ms.append(move())
+    return Moves(lasts_ms, round(median(move() for _ in range(count)), 1))
+
+
 @pytest.fixture(scope="module")
-def plain_click_ms(browser: Browser, jupyterlab: str, jupyterlab_folder: Path) -> float:
+def plain_click(browser: Browser, jupyterlab: str, jupyterlab_folder: Path) -> dict[str, float]:
     """The time of a click whose answer is a plain widget."""
     with opened(browser, jupyterlab, jupyterlab_folder, "plain", PLAIN) as page:
         expect(page.locator(".plain-button")).to_be_visible()
-        return float(median(page.evaluate(PLAIN_CLICK) for _ in range(CLICKS)))
+        found = moves(page, CLICKS, lambda: float(page.evaluate(PLAIN_CLICK)))
+        return {"floor_ms": round(median(found.lasts_ms), 1), "hurried_floor_ms": found.hurried_ms}
 
 
 @pytest.mark.parametrize("names", [("room",), SIX], ids=["room", "grid"])
 def test_a_click_moves_six_linked_views(
-    benchmark: Any, crew_page: Page, plain_click_ms: float, names: tuple[str, ...]
+    benchmark: Any, crew_page: Page, plain_click: dict[str, float], names: tuple[str, ...]
 ) -> None:
     """Aim: below 100 ms from the click to the picture of the last view, with 10,000 records and 200 members. `room`:
     the control room with its timeline; `grid`: the same views alone, larger, each with a timeline of its own."""
     benchmark.group = "browser: a click"
     show(crew_page, *names)
     with all_on_screen(crew_page):
-        click_ms(crew_page)
-        lasts = [click_ms(crew_page) for _ in range(CLICKS)]
+        found = moves(crew_page, CLICKS, lambda: click_ms(crew_page))
     report(
         benchmark,
-        [ms / 1000 for ms in lasts],
-        click_ms=round(median(lasts), 1),
-        floor_ms=round(plain_click_ms, 1),
+        [ms / 1000 for ms in found.lasts_ms],
+        click_ms=round(median(found.lasts_ms), 1),
+        worst_ms=round(max(found.lasts_ms), 1),
+        hurried_ms=found.hurried_ms,
+        **plain_click,
     )
 
 
@@ -337,22 +361,22 @@ def long_view(
         yield page, cell_ms(page, 2, show, ready)
 
 
-def test_a_seek_in_a_long_journal(benchmark: Any, long_view: tuple[Page, float], plain_click_ms: float) -> None:
+def test_a_seek_in_a_long_journal(benchmark: Any, long_view: tuple[Page, float], plain_click: dict[str, float]) -> None:
     """Aims, for 1,000,000 events: below 100 ms from a random move of the timeline to the picture of the last view;
     below 3 s (`first_ms`) from the start of the cell that reads the file to the pictures of all views."""
     benchmark.group = "browser: a seek in a journal of a million events"
     (page, first_ms), draw = long_view, Random(1)
     with all_on_screen(page):
-        seek_ms(page, 0.5)
-        lasts = [seek_ms(page, draw.random()) for _ in range(SEEKS)]
+        found = moves(page, SEEKS, lambda: seek_ms(page, draw.random()))
     report(
         benchmark,
-        [ms / 1000 for ms in lasts],
+        [ms / 1000 for ms in found.lasts_ms],
         first_ms=round(first_ms),
         made_in_python_ms=round(1000 * kernel_value(page, "kernel_s")),
-        seek_ms=round(median(lasts), 1),
-        worst_ms=round(max(lasts), 1),
-        floor_ms=round(plain_click_ms, 1),
+        seek_ms=round(median(found.lasts_ms), 1),
+        worst_ms=round(max(found.lasts_ms), 1),
+        hurried_ms=found.hurried_ms,
+        **plain_click,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Self
+from typing import Final, Literal, NamedTuple, Self
 
 from shareq.model.events import (
     ConfigChanged,
@@ -18,6 +18,9 @@ from shareq.trace.journal import Entry
 
 KEPT_DEPARTURES = 64
 """Number of newest departures that are kept."""
+
+Fault = Literal["crashed", "frozen"]
+_FAULTS: Final[dict[str, Fault]] = {"crashed": "crashed", "frozen": "frozen"}
 
 
 class Heartbeat(NamedTuple):
@@ -42,14 +45,14 @@ class Liveness:
 
     `departures`: those of members that have not joined again, oldest first. `loaded_ms`: the times at which group
     coordinators loaded partitions of `__consumer_offsets`; sessions start again then. `broker_configs`: the dynamic
-    broker configurations. `faults`: "crashed" or "frozen" of members with such a fault.
+    broker configurations. `faults`: those of members.
     """
 
     heartbeats: dict[str, Heartbeat] = field(default_factory=dict)
     departures: dict[str, Departure] = field(default_factory=dict)
     loaded_ms: dict[int, int] = field(default_factory=dict)
     broker_configs: dict[str, str] = field(default_factory=dict)
-    faults: dict[str, str] = field(default_factory=dict)
+    faults: dict[str, Fault] = field(default_factory=dict)
 
     def copy(self) -> Self:
         """An independent copy."""
@@ -103,8 +106,8 @@ class Liveness:
             return
         if event.fault == "unfrozen":
             self.faults.pop(event.member_id, None)
-        else:
-            self.faults[event.member_id] = event.fault
+        elif event.fault in _FAULTS:
+            self.faults[event.member_id] = _FAULTS[event.fault]
 
 
 def _configure(configs: dict[str, str], event: ConfigChanged) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from shareq.model.events import (
     AcknowledgementRefused,
@@ -12,6 +12,7 @@ from shareq.model.events import (
     RecordsHeld,
     StateWritePrepared,
     StateWriteSettled,
+    WindowMoved,
 )
 from shareq.model.states import (
     ABANDONED,
@@ -26,7 +27,7 @@ from shareq.model.states import (
     RecordEvent,
     RecordState,
 )
-from shareq.trace.analysis.fold import apply_entry
+from shareq.trace.analysis.fold import apply_entry, is_from_leader
 from shareq.trace.analysis.partition_timeline import PartitionTimeline
 from shareq.trace.analysis.runs import STATE_OF_CODE, RecordStatus, Runs
 from shareq.trace.analysis.share_partition_state import SharePartitionState
@@ -104,10 +105,13 @@ class RecordMoves:
     def _known(self, block: int, stop: int) -> Moves:
         """The moves of a block, up to `stop` entries of the timeline at least."""
         count, found = self._blocks.pop(block, (block * BLOCK, Moves([], [])))
-        state = self._before(count) if count < stop else self._state
-        for entry in self._timeline.entries[count:stop]:
-            self._add(found, state, entry)
-            self._applied += 1
+        if count < stop:
+            state = self._before(count)
+            self._applied = -1  # an entry may be refused
+            for entry in self._timeline.entries[count:stop]:
+                self._add(found, state, entry)
+            state.runs.drop_below(state.spso)
+            self._applied = stop
         self._blocks[block] = max(count, stop), found
         if len(self._blocks) > BLOCKS_KEPT:
             del self._blocks[next(iter(self._blocks))]
@@ -115,18 +119,23 @@ class RecordMoves:
 
     def _add(self, found: Moves, state: SharePartitionState, entry: Entry) -> None:
         """Add what happened in the next entry, and apply it to the state."""
-        event = entry[3]
-        if isinstance(event, RecordsChanged):
+        event: Any = entry[3]
+        kind = type(event)
+        if kind is RecordsChanged:
             if event.cause not in _AT_REST and (not state.loaded or entry[2] == state.loaded_by):
                 found.moves.extend(_moves_of(entry, event, state.runs))
-        elif isinstance(event, AcknowledgementRefused):
-            found.refused.append(entry)
-        elif isinstance(event, RecordsHeld):
-            found.moves.append(_acquired(entry, event))
-        elif isinstance(event, HoldEnded):
-            found.moves.append(_let_go(entry, event))
-        elif type(event) in _OF_WRITES:
+        elif kind is WindowMoved:  # what it passes takes part in no move: it is dropped once for each block
+            if is_from_leader(state, entry):
+                state.spso = event.spso
             return
+        elif kind in _OF_WRITES:
+            return
+        elif kind is AcknowledgementRefused:
+            found.refused.append(entry)
+        elif kind is RecordsHeld:
+            found.moves.append(_acquired(entry, event))
+        elif kind is HoldEnded:
+            found.moves.append(_let_go(entry, event))
         apply_entry(state, entry)
         state.partial = True  # also after a load
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import compress
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from shareq.model.events import (
@@ -122,19 +124,22 @@ def _block(entries: list[Entry]) -> Block:
     events: list[Any] = [entry[3] for entry in entries]
     types = list(map(type, events))
     present = set(types)
-    changed = [event for event in events if type(event) is RecordsChanged]
+    places = [place for place, kind in enumerate(types) if kind is RecordsChanged]
+    changed = [events[place] for place in places]
+    firsts, ends, causes = (list(map(itemgetter(field), changed)) for field in (4, 5, 3))
+    range_changed = (min(firsts), max(ends)) if changed else NOTHING
+    if PREPARED in causes:
+        at_once = [cause != PREPARED for cause in causes]
+        places, firsts, ends = (list(compress(values, at_once)) for values in (places, firsts, ends))
+    timeouts = [entries[place] for place in places if events[place][3] == _TIMEOUT] if _TIMEOUT in causes else ()
     appended = [event for event in events if type(event) is RecordsAppended] if RecordsAppended in present else []
+    windows = [place for place, kind in enumerate(types) if kind in _OF_WINDOW]
     return Block(
-        (min([event[4] for event in changed]), max([event[5] for event in changed])) if changed else NOTHING,
+        range_changed,
         (min([event[2] for event in appended]), max([event[3] for event in appended])) if appended else NOTHING,
-        max([event[3] for event in events if type(event) is WindowMoved], default=0),
+        max([events[place][3] for place in windows if types[place] is WindowMoved], default=0),
         TopicCreated in present or TopicDeleted in present,
-        Changes(
-            [place for place, event in enumerate(events) if types[place] is RecordsChanged and event[3] != PREPARED],
-            [event[4] for event in changed if event[3] != PREPARED],
-            [event[5] for event in changed if event[3] != PREPARED],
-            [place for place, kind in enumerate(types) if kind in _OF_WINDOW],
-        ),
-        tuple([e for e in entries if type(e[3]) is RecordsChanged and e[3][3] == _TIMEOUT]),
+        Changes(places, firsts, ends, windows),
+        tuple(timeouts),
         () if present <= _WITH_RANGES else tuple(e for e in entries if type(e[3]) not in _WITH_RANGES),
     )

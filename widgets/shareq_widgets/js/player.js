@@ -231,7 +231,10 @@ export class Player {
   get news() { return this.held.live && !this.clock.rate && this.arrived !== this.reported; }
   /** @param {string | null | undefined} name */
   press(name) {
-    if (isCommand(name)) (this.presses[name] ?? (() => this.send(name)))();
+    if (!isCommand(name)) return;
+    const own = this.presses[name];
+    if (!own) { this.send(name); return; } // the response is drawn
+    own();
     this.wake(true);
   }
   // Show half of the time, with the moment at the same place of it.
@@ -267,7 +270,7 @@ export class Player {
     this.moved = false;
     this.gliding = this.glide(time);
     if (redraw) this.draw();
-    this.time(this.snap, time);
+    if (redraw || this.clock.rate) this.time(this.snap, time);
     if (waits || this.gliding || (this.clock.rate && this.visible)) this.wake();
     if (this.news) this.tick();
   }

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from shareq.model.configs import GROUP_CONFIGS
 from shareq.model.errors import Errors
 from shareq.model.ids import GROUP_METADATA_TOPIC, Place
 from shareq.trace.analysis.groups import Assignment, GroupFold, MemberView
 from shareq.trace.analysis.liveness import Departure, Heartbeat, Liveness
+from shareq.trace.views.palette import member_colour
 from shareq_widgets.instant import Instant
 from shareq_widgets.pictures.partitions import GroupPartitions, PartitionContent, group_partitions
 
@@ -98,8 +98,7 @@ def content(instant: Instant) -> GroupContent:
     liveness = instant.history.liveness(instant.until)
     times = _Times(instant, liveness, group, observed=found.observed)
     loads = _Loads(instant, found, liveness)
-    views = sorted(group.members.values(), key=lambda view: _place(instant, view.member_id))
-    members = [_member(instant, view, group, times, loads) for view in views]
+    members = [_member(instant, view, group, times, loads) for view in group.members.values()]
     for member_id, departure in liveness.departures.items():
         if member_id not in group.members and instant.now_ms - departure.time_ms <= GONE_MS:
             members.append(_gone(instant, member_id, departure, loads))
@@ -122,7 +121,17 @@ def member_states(instant: Instant, *, observed: bool) -> dict[str, MemberState]
     """The members that are in the group, and if they are alive."""
     group, liveness = instant.history.group(instant.until), instant.history.liveness(instant.until)
     times = _Times(instant, liveness, group, observed=observed)
-    return {member_id: times.of(member_id)["state"] for member_id in group.members}
+    return {member_id: times.of(member_id).state for member_id in group.members}
+
+
+class _Pulse(NamedTuple):
+    """The fields of a member's content that follow from its heartbeats."""
+
+    state: MemberState
+    heartbeat_ms: int | None = None
+    silent_ms: int | None = None
+    session_left_ms: int | None = None
+    error: str = ""
 
 
 class _Times:
@@ -137,20 +146,19 @@ class _Times:
         self.session_timeout_ms = _config_ms("session.timeout.ms", *configs, observed=observed)
         self.heartbeat_interval_ms = _config_ms("heartbeat.interval.ms", *configs, observed=observed)
 
-    def of(self, member_id: str) -> dict[str, Any]:
-        """The fields of a member's content that follow from its heartbeats."""
+    def of(self, member_id: str) -> _Pulse:
         heartbeat, fault = self._heartbeats.get(member_id), self._faults.get(member_id)
         if heartbeat is None:
-            return {"state": fault or "not known"}
+            return _Pulse(fault or "not known")
         silent_ms, interval_ms = self._now_ms - heartbeat.time_ms, self.heartbeat_interval_ms
         end_ms = self._session_end_ms(heartbeat)
-        return {
-            "state": fault or ("silent" if interval_ms is not None and silent_ms > 2 * interval_ms else "alive"),
-            "heartbeat_ms": heartbeat.time_ms,
-            "silent_ms": silent_ms,
-            "session_left_ms": None if end_ms is None else max(end_ms - self._now_ms, 0),
-            "error": Errors(heartbeat.error).name if heartbeat.error else "",
-        }
+        return _Pulse(
+            fault or ("silent" if interval_ms is not None and silent_ms > 2 * interval_ms else "alive"),
+            heartbeat.time_ms,
+            silent_ms,
+            None if end_ms is None else max(end_ms - self._now_ms, 0),
+            Errors(heartbeat.error).name if heartbeat.error else "",
+        )
 
     def _session_end_ms(self, heartbeat: Heartbeat) -> int | None:
         """A new coordinator starts the sessions again when it loads the group."""
@@ -186,13 +194,13 @@ class _Loads:
                 self._known |= accepted.reporting(instant.until)
         self._at = [partition.at for partition in found.partitions]
 
-    def of(self, member_id: str) -> dict[str, Any]:
-        """The fields of a member's content about its records. An observer knows those of members of its process, which
-        report, and of members whose heartbeats pass its proxy."""
+    def of(self, member_id: str) -> tuple[int | None, float | None]:
+        """The records that a member holds, and those that it accepts a second. An observer knows those of members of
+        its process, which report, and of members whose heartbeats pass its proxy."""
         if self._known is not None and member_id not in self._known:
-            return {}
-        held = sum(self._held[member_id, at] for at in self._at)
-        return {"held": held, "rate": sum(self._rates.get((member_id, at), 0.0) for at in self._at)}
+            return None, None
+        held, rate = self._held, self._rates
+        return sum([held[member_id, at] for at in self._at]), sum([rate.get((member_id, at), 0.0) for at in self._at])
 
     def links(self, member: MemberContent) -> list[Link]:
         """The partitions that the member is assigned, or will be, or holds records of; sorted."""
@@ -208,42 +216,54 @@ class _Loads:
 
 
 def _member(instant: Instant, view: MemberView, group: GroupFold, times: _Times, loads: _Loads) -> MemberContent:
-    assignment, target = _flat(view.assignment), _flat(view.target)
+    named = instant.names.member(view.member_id)
+    assignment, target = _flat(view.assignment), None
+    if group.assignment_epoch and view.target is not view.assignment:
+        target = _flat(view.target)
+    state, heartbeat_ms, silent_ms, session_left_ms, error = times.of(view.member_id)
+    held, rate = loads.of(view.member_id)
     return MemberContent(
-        **_names(instant, view.member_id),
-        member_epoch=view.member_epoch,
-        group_epoch=group.group_epoch,
-        subscribed=view.subscribed_topic_names,
-        assignment=assignment,
-        target=target if group.assignment_epoch and target != assignment else None,
-        **times.of(view.member_id),
-        **loads.of(view.member_id),
+        view.member_id,
+        named.letter,
+        named.name,
+        member_colour(named.place),
+        state,
+        view.member_epoch,
+        group.group_epoch,
+        view.subscribed_topic_names,
+        assignment,
+        None if target == assignment else target,
+        heartbeat_ms,
+        silent_ms,
+        session_left_ms,
+        error,
+        held=held,
+        rate=rate,
     )
 
 
 def _gone(instant: Instant, member_id: str, departure: Departure, loads: _Loads) -> MemberContent:
     """A member that has gone: it may still hold records until its locks run out."""
-    error = Errors(departure.refused).name if departure.refused else ""
+    named = instant.names.member(member_id)
+    held, rate = loads.of(member_id)
     return MemberContent(
-        **_names(instant, member_id),
-        state="gone",
+        member_id,
+        named.letter,
+        named.name,
+        member_colour(named.place),
+        "gone",
         gone_ms=departure.time_ms,
         reason=departure.reason,
-        error=error,
-        **loads.of(member_id),
+        error=Errors(departure.refused).name if departure.refused else "",
+        held=held,
+        rate=rate,
     )
 
 
-def _names(instant: Instant, member_id: str) -> dict[str, Any]:
-    letter, name, colour = instant.letter(member_id), instant.name(member_id), instant.colour(member_id)
-    return {"member_id": member_id, "letter": letter, "name": name, "colour": colour}
-
-
-def _place(instant: Instant, member_id: str) -> tuple[int, str]:
-    letter = instant.letter(member_id)
-    return len(letter), letter
+def _place(instant: Instant, member_id: str) -> int:
+    """Letters ascend with the places of the members."""
+    return instant.names.member(member_id).place
 
 
 def _flat(assignment: Assignment) -> tuple[Place, ...]:
-    pairs: Iterable[Place] = ((topic, partition) for topic, parts in assignment for partition in parts)
-    return tuple(sorted(pairs))
+    return tuple(sorted([(topic, partition) for topic, parts in assignment for partition in parts]))

@@ -6,8 +6,9 @@ write under way waits half way, because the write's destination counts only when
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Final, Literal, NamedTuple
 
 from shareq.model.errors import Errors
@@ -24,7 +25,7 @@ from shareq_widgets.instant import Instant
 LATELY_MS: Final = 1_000
 """The time in which records count as done lately; without `since` tokens show its transitions."""
 
-MOVING_ENTRIES: Final = 4_000
+MOVING_ENTRIES: Final = 1_000
 """Transitions further back than this number of the journal's entries are left out: a jump across a long recording
 shows its end."""
 
@@ -209,21 +210,24 @@ def _writing(state: SharePartitionState) -> Iterable[tuple[_Way, Token]]:
 
 
 def _edges(moves: Iterable[Move], writing: Iterable[tuple[_Way, Token]]) -> Iterator[Edge]:
-    """All arrows of the transition table with their tokens, in order of the moves."""
-    on: dict[_Way, list[Token]] = {}
+    """All arrows of the transition table with their newest tokens, in order of the moves."""
+    moved: defaultdict[_Way, list[Move]] = defaultdict(list)
     for move in moves:
-        on.setdefault((move.source, move.target, move.at_limit), []).append(_token(move))
+        moved[move.source, move.target, move.at_limit].append(move)
+    written: defaultdict[_Way, list[Token]] = defaultdict(list)
     for way, token in writing:
-        on.setdefault(way, []).append(token)
+        written[way].append(token)
     for arrow in arrows():
-        tokens = on.get((arrow.source, arrow.target, arrow.at_limit), [])
-        records = Counter[str]()
-        for token in tokens:
-            records[token.kind] += token.end - token.first
-        names = (arrow.source.name.lower(), arrow.target.name.lower())
-        shown = tuple(_joined(tokens)[-TOKENS:])
+        way = arrow.source, arrow.target, arrow.at_limit
         yield Edge(
-            *names, tuple(arrow.events), arrow.at_limit, records["moved"], records["writing"], records["failed"], shown
+            arrow.source.name.lower(),
+            arrow.target.name.lower(),
+            tuple(arrow.events),
+            arrow.at_limit,
+            sum(move.end - move.first for move in moved[way] if not move.failed),
+            sum(token.end - token.first for token in written[way]),
+            sum(move.end - move.first for move in moved[way] if move.failed),
+            _newest(chain(reversed(written[way]), map(_token, reversed(moved[way])))),
         )
 
 
@@ -232,21 +236,29 @@ def _token(move: Move) -> Token:
     return Token("failed" if failed else "moved", topic, partition, first, end, event, count, member_id)
 
 
-def _joined(tokens: Iterable[Token]) -> list[Token]:
-    """One token for neighbouring ranges that travelled one after the other. A repeated token stands at its last
-    place."""
-    joined: list[Token] = []
-    for token in tokens:
-        last = joined[-1] if joined else None
-        if last is not None and last.end == token.first and last == token._replace(first=last.first, end=last.end):
-            joined[-1] = last._replace(end=token.end)
+def _newest(latest_first: Iterable[Token]) -> tuple[Token, ...]:
+    """The newest tokens, the last one last. Neighbouring ranges that travelled one after the other are one token; a
+    repeated one stands at its last place."""
+    found: dict[str, Token] = {}
+    for token in _joined(latest_first):
+        found.setdefault(token.key, token)
+        if len(found) == TOKENS:
+            break
+    return tuple(reversed(found.values()))
+
+
+def _joined(latest_first: Iterable[Token]) -> Iterator[Token]:
+    joined: Token | None = None
+    for token in latest_first:
+        if joined is None:
+            joined = token
+        elif token.end == joined.first and token._replace(end=joined.end) == joined._replace(first=token.first):
+            joined = joined._replace(first=token.first)
         else:
-            joined.append(token)
-    by_key: dict[str, Token] = {}
-    for token in joined:
-        by_key.pop(token.key, None)
-        by_key[token.key] = token
-    return list(by_key.values())
+            yield joined
+            joined = token
+    if joined is not None:
+        yield joined
 
 
 def _bounce(entry: Entry) -> Bounce:
