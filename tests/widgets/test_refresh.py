@@ -48,6 +48,17 @@ def test_a_view_that_follows_the_end_has_its_storyboard(cluster: Cluster, ask: C
     assert BOARD in pictures["image/svg+xml"]
 
 
+def test_a_page_that_stores_pictures_gets_them_when_it_asks(cluster: Cluster, ask: Callable[..., Any]) -> None:
+    """A view does not wait for its pictures then. Without a page, as where a program runs the notebook, it has them."""
+    view = strip(cluster, group=GROUP, topic=TOPIC)
+    alone = stored.bundle(view)
+    stored._refresh()._handle_custom_msg({"stores": True}, [])
+    assert alone.keys() == {"text/plain", "image/svg+xml", "image/png"}
+    assert stored.bundle(view) == {"text/plain": repr(view)}
+    [[_, _, pictures]] = ask([view.model_id, False])
+    assert BOARD in pictures["image/svg+xml"]
+
+
 def test_a_room_has_the_pictures_of_its_recording(cluster: Cluster, ask: Callable[..., Any]) -> None:
     room = control_room(cluster, group=GROUP, topic=TOPIC)
     room._repr_mimebundle_()

@@ -86,6 +86,7 @@ class Player(LiveWidget):
     ) -> None:
         """`linked`: show the moment of the other views of the journal. `joins`: the present one; else a new view brings
         the others to the end. `clock_ms` paces the play; tests pass their own. `close` calls `end`."""
+        stored.expect_page()
         super().__init__()
         self._end = end
         self._playback = playback

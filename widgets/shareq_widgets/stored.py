@@ -1,5 +1,8 @@
 """The pictures that a notebook stores beside a view: for readers without a kernel.
 
+A view is displayed with them, unless a page stores them: then they are made when the page asks, and not before the
+first picture of the view.
+
 SVG follows the reader's theme. JupyterLab shows it only in a notebook that it trusts, and PNG in any other one.
 """
 
@@ -66,11 +69,16 @@ def _refresh() -> Refresh:
     return Refresh(_now)
 
 
-def bundle(widget: Pictured) -> dict[str, str]:
-    """The text and the pictures of a widget by their MIME types. A page that stores them updates the pictures later."""
-    _displayed[widget.model_id] = widget
+def expect_page() -> None:
+    """Let a page report that it stores pictures. To be called before a view is made: that takes longer."""
     _refresh()
-    return {"text/plain": repr(widget), **pictures(widget.picture())}
+
+
+def bundle(widget: Pictured) -> dict[str, str]:
+    """The text of a widget by its MIME type, and its pictures, unless a page stores them later."""
+    _displayed[widget.model_id] = widget
+    made = {} if _refresh().stored_by_page else pictures(widget.picture())
+    return {"text/plain": repr(widget), **made}
 
 
 def later() -> dict[str, dict[str, str]]:

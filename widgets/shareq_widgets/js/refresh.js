@@ -1,4 +1,5 @@
 // The pictures that a notebook stores beside its views: those of the end of a run, and of the moment when it is saved.
+// A kernel that knows of such a page displays views without pictures, which takes it less time.
 // They are written into the notebook and not into the page, so the views stay as they are. See shareq_widgets/refresh.py.
 
 /** @import { Manager, Output, RefreshModel, Refreshed } from "./types.d.ts" */
@@ -91,6 +92,7 @@ export default {
     kernel.statusChanged.connect(onStatus);
     kernel.disposed.connect(stop);
     context.saveState.connect(onSave);
+    model.send({ stores: true });
     timer = setTimeout(ask, QUIET_MS); // the cell that displays the first view may have ended by now
     return stop;
   },

@@ -285,7 +285,7 @@ export type Refreshed = [model_id: string, whole: boolean, pictures: Record<stri
 
 export interface RefreshModel {
   widget_manager: Manager;
-  send(content: { wishes: (string | boolean)[][] }): void;
+  send(content: { stores: true } | { wishes: (string | boolean)[][] }): void;
   on(event: "msg:custom", callback: (message: { pictures: Refreshed[] }) => void): void;
   off(event: "msg:custom", callback: (message: { pictures: Refreshed[] }) => void): void;
 }
