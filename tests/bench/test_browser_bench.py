@@ -7,8 +7,8 @@ A headless Chromium draws without a graphics card, on the cores that also run th
 beside it, measured in the same run: the frames of a page that only moves a rectangle, the time of a cell and of a click
 whose answer is a plain widget, the cores that the cluster takes without views. `extra_info` has both.
 
-A click and a seek begin on a page at rest, as a person finds it: the motion of the last one has ended. `hurried_ms`: each
-begins when the picture of the last one is drawn, in the midst of its motion.
+A click and a seek begin on a page at rest, as a person finds it: the motion of the last one has ended. `hurried_ms`:
+each begins when the picture of the last one is drawn, in the midst of its motion.
 """
 
 from __future__ import annotations

@@ -98,6 +98,19 @@ def test_a_journal_is_equal_after_writing_and_reading(
     assert by_subject(again) == by_subject(journal)
 
 
+@given(rows=entries)
+@settings(FEWER, suppress_health_check=[HealthCheck.too_slow])
+def test_a_parquet_file_may_have_many_parts(folder: Path, rows: list[tuple[int, int, Event]]) -> None:
+    import pyarrow.parquet as pq
+
+    journal, path = journal_of(rows), folder / "whole.parquet"
+    journal.to_parquet(path)
+    pq.write_table(pq.read_table(path), folder / "parts.parquet", row_group_size=2)
+    again = Journal.from_parquet(folder / "parts.parquet")
+    assert list(again) == list(journal)
+    assert by_subject(again) == by_subject(journal)
+
+
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
 def test_a_bounded_journal_keeps_its_orders(tmp_path: Path, form: str) -> None:
     journal = Journal(capacity=2)
