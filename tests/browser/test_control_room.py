@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.pages import execute, kernel_value, tall_page
+from tests.browser.pages import execute, kernel_value, tall_page, themed
 from tests.browser.test_views import until_equal
 
 pytestmark = pytest.mark.browser
@@ -341,3 +341,18 @@ def test_nothing_is_outside_its_place(page: Page, width: int, tmp_path: Path) ->
     room: Any = page.locator(".sq-room")
     until_equal(lambda: page.evaluate(OUTSIDE), list)
     room.screenshot(path=tmp_path / f"room {width}.png")
+
+
+MISFITS = """() => [...document.querySelectorAll(".sq-room .sq-picture .sq-plot")]
+    .map(plot => [plot.clientWidth, plot.querySelector(":scope > svg").viewBox.baseVal.width])
+    .filter(([place, picture]) => place !== picture)"""
+"""The widths of places and of their pictures, where they differ."""
+TWO_FRAMES = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(null))))"
+
+
+def test_pictures_have_the_widths_of_their_places_after_a_change_of_theme(page: Page) -> None:
+    """While JupyterLab loads the theme, they have others for a moment."""
+    with themed(page, "dark"):
+        page.evaluate(TWO_FRAMES)
+        expect_together(page)
+        until_equal(lambda: page.evaluate(MISFITS), list)

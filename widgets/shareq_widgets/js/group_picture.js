@@ -116,8 +116,9 @@ class Picture extends Player {
     const { model } = this;
     this.drawing = model.get("drawing");
     if (this.width !== this.asked && this.visible) { // Python lays the picture out for the width that it has here
+      const known = this.asked || model.get("width"); // what was asked for is on its way: the model may not have it yet
       this.asked = this.width;
-      if (model.get("width") !== this.width) this.send("width", this.width);
+      if (known !== this.width) this.send("width", this.width);
     }
   }
   /** @override */
